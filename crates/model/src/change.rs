@@ -1,0 +1,68 @@
+//! A change of one setting, and a remedy: a list of changes that leaves no choice.
+
+use serde::{Deserialize, Serialize};
+
+use crate::fact::{FactKey, FactValue};
+use crate::inventory::HostName;
+
+/// One setting on one host, from a value to another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// Where.
+    pub host: HostName,
+    /// Which setting.
+    pub key: FactKey,
+    /// Value that was read before; the node refuses the change when it reads another one.
+    pub from: FactValue,
+    /// Value to write.
+    pub to: FactValue,
+}
+
+/// What a change can cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Risk {
+    /// Nothing.
+    #[default]
+    Harmless,
+    /// A short interruption of the link, or more CPU.
+    Brief,
+    /// May cut connectivity or slow something else.
+    Disruptive,
+    /// Data or security at stake.
+    Dangerous,
+}
+
+impl std::fmt::Display for Risk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Harmless => "harmless",
+            Self::Brief => "brief: a short interruption of the link or more CPU",
+            Self::Disruptive => "disruptive: may cut connectivity or slow something else",
+            Self::Dangerous => "dangerous: data or security at stake",
+        })
+    }
+}
+
+/// What to try against a cause.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Remedy {
+    /// Name to type after `linerate try`: the id of the cause.
+    pub id: String,
+    /// What it does, one line.
+    pub title: String,
+    /// Fully specified; empty when the remedy is an instruction for people.
+    #[serde(default)]
+    pub changes: Vec<Change>,
+    /// The command or instruction for people.
+    #[serde(default)]
+    pub instruction: String,
+    /// How it is made to survive a reboot.
+    #[serde(default)]
+    pub persistence: String,
+    /// What it can cost.
+    pub risk: Risk,
+    /// In words.
+    #[serde(default)]
+    pub risk_text: String,
+}

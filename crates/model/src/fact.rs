@@ -1,0 +1,94 @@
+//! A fact is a value read on a host; a setting is a fact that can also be written and undone.
+//!
+//! One open vocabulary of keys: `sysctl.net.ipv4.tcp_rmem`, `nic.eth0.feature.rx-gro-hw`, `nic.eth0.ring.rx`,
+//! `cpu.governor`. Facts of a namespace inside a host carry the prefix `netns.<path>|` before the key.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Dotted name of a fact; see [`check_key`] for what is allowed.
+pub type FactKey = String;
+
+/// Longest key that is accepted, in bytes.
+pub const KEY_BYTES_MAX: usize = 256;
+
+/// Whether a key is well formed: 1 to 256 printable ASCII characters without white space.
+pub fn check_key(key: &str) -> bool {
+    (1..=KEY_BYTES_MAX).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
+}
+
+/// Value of a fact.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum FactValue {
+    /// On or off.
+    Flag(bool),
+    /// A whole number in the unit that the fact's declaration names.
+    Int(i64),
+    /// A fraction in the unit that the fact's declaration names.
+    Float(f64),
+    /// Text; also sysctls of several fields (`4096 131072 6291456`, fields separated by one space).
+    Text(String),
+    /// Several values, such as CPU lists and addresses.
+    List(Vec<String>),
+}
+
+impl FactValue {
+    /// The number in field `field` (0-based) of the value: sysctls of several fields have more than one.
+    pub fn number(&self, field: usize) -> Option<f64> {
+        match self {
+            Self::Int(v) if field == 0 => Some(*v as f64),
+            Self::Float(v) if field == 0 => Some(*v),
+            Self::Text(text) => text.split_ascii_whitespace().nth(field)?.parse().ok(),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for FactValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Flag(v) => f.write_str(if *v { "on" } else { "off" }),
+            Self::Int(v) => write!(f, "{v}"),
+            Self::Float(v) => write!(f, "{v}"),
+            Self::Text(v) => f.write_str(v),
+            Self::List(v) => f.write_str(&v.join(" ")),
+        }
+    }
+}
+
+/// What a node says about a fact it can read: sent in its hello, printed into the reference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactDecl {
+    /// Key with `*` for the variable part: `nic.*.ring.rx`.
+    pub pattern: String,
+    /// Unit of the number, or `text`, `flag`, `list`.
+    pub unit: String,
+    /// One sentence.
+    pub meaning: String,
+    /// Whether it can be written and undone.
+    pub setting: bool,
+}
+
+/// Something that could not be seen, with the reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// What could not be seen: a key, a host, a test.
+    pub what: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// All facts of one host at one time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// Settings and properties.
+    pub readings: BTreeMap<FactKey, FactValue>,
+    /// Counters: only their change around a test means something.
+    #[serde(default)]
+    pub counters: BTreeMap<FactKey, i64>,
+    /// What could not be read.
+    #[serde(default)]
+    pub gaps: Vec<Gap>,
+}

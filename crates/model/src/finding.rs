@@ -1,0 +1,246 @@
+//! What a diagnosis says: a sentence that a person can check, never a score alone.
+
+use serde::{Deserialize, Serialize};
+
+use crate::change::Remedy;
+use crate::fact::{FactKey, FactValue, Gap};
+use crate::inventory::{GroupName, HostName, Layer};
+use crate::plan::Test;
+
+/// Where the loss sits.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Element {
+    /// One host.
+    Host(HostName),
+    /// Everything that enters or leaves a group (its uplink, its machine, its switch).
+    Group(GroupName),
+    /// Traffic from one group to another.
+    GroupToGroup(GroupName, GroupName),
+    /// Traffic from one host to another.
+    Pair(HostName, HostName),
+    /// Pairs whose ends differ in this fact; the hosts are the minority.
+    Mismatch(FactKey, Vec<HostName>),
+    /// Every pair: a default, a policy of the network.
+    All,
+}
+
+/// Which direction of the element's traffic suffers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// What it sends.
+    Tx,
+    /// What it receives.
+    Rx,
+    /// Both.
+    #[default]
+    Both,
+}
+
+/// Which layers suffer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LayerScope {
+    /// All that were measured.
+    #[default]
+    Any,
+    /// Only this one, while another one was measured and is fine.
+    Only(Layer),
+}
+
+/// In which measured value the loss shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Response {
+    /// TCP throughput.
+    #[default]
+    Throughput,
+    /// UDP datagrams lost.
+    Loss,
+    /// Retransmitted segments.
+    Retransmits,
+    /// RTT on an idle path.
+    RttIdle,
+    /// RTT while the path is loaded.
+    RttLoaded,
+    /// Reordered or duplicated datagrams.
+    Reordering,
+    /// CPU seconds per gigabyte.
+    CpuCost,
+    /// Sizes that do not arrive.
+    PathMtu,
+    /// Throughput that jumps between two levels.
+    TwoState,
+    /// Storage or replication figures.
+    Storage,
+    /// A setting that differs or is wrong without a measured effect.
+    Setting,
+}
+
+/// One term of a ceiling.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CeilingTerm {
+    /// `link`, `uplink`, `pcie`, `window`, `core`, `peers`.
+    pub name: String,
+    /// bit/s of TCP payload.
+    pub bps: f64,
+    /// How it was computed, one line.
+    pub why: String,
+}
+
+/// What a pair should reach: the smallest of its terms.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// bit/s of TCP payload; `None` when nothing is known.
+    pub bps: Option<f64>,
+    /// Name of the binding term.
+    pub binding: String,
+    /// All terms, smallest first.
+    pub terms: Vec<CeilingTerm>,
+}
+
+/// One cell of the matrix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Sender.
+    pub from: HostName,
+    /// Receiver.
+    pub to: HostName,
+    /// Layer.
+    pub layer: Layer,
+    /// Median throughput of the valid tests, bit/s; 0 when nothing got through; `None` when it was not seen.
+    pub throughput_bps: Option<f64>,
+    /// The two levels, when the throughput jumps between two; they are never averaged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub two_state_bps: Option<(f64, f64)>,
+    /// Median share of UDP datagrams lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+    /// Median idle RTT, microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_idle_us: Option<f64>,
+    /// Median loaded RTT, microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_loaded_us: Option<f64>,
+    /// Median retransmitted segments per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits_per_s: Option<f64>,
+    /// Median CPU seconds per gigabyte.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_s_per_gb: Option<f64>,
+    /// What it should reach.
+    pub ceiling: Ceiling,
+    /// Throughput over ceiling, 0 to about 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+}
+
+/// A place with a probability.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// Where.
+    pub element: Element,
+    /// Direction.
+    pub direction: Direction,
+    /// 0 to 1; the places of one finding sum to at most 1.
+    pub probability: f64,
+}
+
+/// A cause with its evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RankedCause {
+    /// Id of the knowledge file, or `unknown-setting:<key>` for a difference that no file knows.
+    pub id: String,
+    /// One line.
+    pub title: String,
+    /// 0 to 1 among the causes of this finding.
+    pub probability: f64,
+    /// Two sentences: how it does harm.
+    pub mechanism: String,
+    /// What speaks for it, one line each, with values and hosts.
+    pub evidence: Vec<String>,
+    /// What speaks against it.
+    #[serde(default)]
+    pub against: Vec<String>,
+    /// What to try.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
+    /// Where it is described.
+    #[serde(default)]
+    pub sources: Vec<String>,
+}
+
+/// A difference between suspects and peers that explains nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Innocent {
+    /// Host.
+    pub host: HostName,
+    /// Key.
+    pub key: FactKey,
+    /// Value there.
+    pub value: FactValue,
+    /// What most others have; `None` when they lack it.
+    pub peers: Option<FactValue>,
+    /// Why it is ranked below.
+    pub why: String,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The whole verdict as a sentence.
+    pub sentence: String,
+    /// Where, most probable first; more than one when the evidence cannot tell them apart.
+    pub places: Vec<Place>,
+    /// Which layers.
+    pub layer: LayerScope,
+    /// In which value it shows; the first is the strongest.
+    pub responses: Vec<Response>,
+    /// Expected value of the first response, in its unit.
+    pub expected: f64,
+    /// Measured value.
+    pub measured: f64,
+    /// Unit of the two: `bit/s`, `share`, `us`, `s/GB`, `1/s`, `bytes`, `B/s`.
+    pub unit: String,
+    /// How sure that something is wrong there, 0 to 1.
+    pub probability: f64,
+    /// Most probable first.
+    pub causes: Vec<RankedCause>,
+    /// Differences that explain nothing.
+    #[serde(default)]
+    pub innocent: Vec<Innocent>,
+    /// The measurement that would settle what is still open, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decide: Option<String>,
+    /// The same as tests for the second stage.
+    #[serde(default)]
+    pub decide_tests: Vec<Test>,
+    /// Affected ordered pairs and how many were tested, for "since when and how broad".
+    #[serde(default)]
+    pub affected: Vec<(HostName, HostName)>,
+}
+
+/// Everything that a diagnosis says about a snapshot.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// [`crate::SCHEMA`].
+    pub schema: u32,
+    /// Run that was diagnosed.
+    pub run: String,
+    /// One line for the whole.
+    pub headline: String,
+    /// The matrix, all layers.
+    pub cells: Vec<Cell>,
+    /// Worst first.
+    pub findings: Vec<Finding>,
+    /// Evidence that was refused, with the reason (page cache, two states averaged, bytes differ).
+    #[serde(default)]
+    pub refused: Vec<String>,
+    /// Things worth knowing that need no action.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// What could not be seen.
+    #[serde(default)]
+    pub blind: Vec<Gap>,
+}

@@ -1,0 +1,163 @@
+//! Who is there: hosts, groups of hosts, and the addresses between which is measured.
+//!
+//! These are the checked values; the file formats they come from live in the operator's `inventory` room.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Name of a host; unique in an inventory.
+pub type HostName = String;
+/// Name of a group; unique in an inventory.
+pub type GroupName = String;
+
+/// A cluster.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Inventory {
+    /// Name of the cluster, for titles.
+    pub name: String,
+    /// Groups of any kind, nested by `parent`.
+    #[serde(default)]
+    pub groups: Vec<Group>,
+    /// Hosts in the order of the file.
+    pub hosts: Vec<Host>,
+    /// A file of lines `{"from_ms":…,"to_ms":…,"reason":"…"}` (Unix milliseconds): spans in which somebody else knows
+    /// that measurements were disturbed (a maintenance log; the lab's wires when they were late). Tests that overlap
+    /// such a span are invalid and are repeated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbances: Option<PathBuf>,
+}
+
+/// Hosts that share something: a hypervisor, a rack, a switch.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    /// Unique name.
+    pub name: GroupName,
+    /// What it is, free text: `hypervisor`, `rack`, `switch`.
+    pub kind: String,
+    /// The group that contains this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<GroupName>,
+    /// Rate of the uplink that the members share, in bit/s, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uplink_bps: Option<f64>,
+    /// The host of this inventory that *is* the group (the hypervisor itself): its facts explain the group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<HostName>,
+}
+
+/// A machine with a node program on it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Unique name.
+    pub name: HostName,
+    /// How to reach it.
+    pub transport: TransportSpec,
+    /// Groups that the host is a direct member of.
+    #[serde(default)]
+    pub groups: Vec<GroupName>,
+    /// Addresses to measure between; empty for a host of which only facts are read.
+    #[serde(default)]
+    pub endpoints: Vec<Endpoint>,
+    /// Where the node keeps its journal; default `/var/lib/linerate` on the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_dir: Option<PathBuf>,
+    /// What stands for `/etc` when a setting is made persistent; default `/etc` on the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etc_dir: Option<PathBuf>,
+}
+
+/// How the operator reaches a host. The list grows with the operator's `fleet` room.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TransportSpec {
+    /// The machine that `linerate` runs on.
+    Local,
+    /// A network namespace of the machine that `linerate` runs on.
+    Netns {
+        /// Path of the namespace, such as `/run/netns/blue`.
+        path: PathBuf,
+    },
+}
+
+/// One address of a host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// Where streams of this endpoint start and end.
+    pub address: IpAddr,
+    /// Which network it belongs to.
+    pub layer: Layer,
+    /// Network namespace inside the host in which the address lives, such as `/var/run/docker/netns/ingress_sbox`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netns: Option<PathBuf>,
+    /// Rate of the link behind the address in bit/s, where known and not readable on the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_bps: Option<f64>,
+}
+
+/// Which network an endpoint belongs to. Only endpoints of the same layer are measured against each other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layer {
+    /// The network of the machines.
+    #[default]
+    Underlay,
+    /// A network carried inside it (vxlan, a container network).
+    Overlay,
+}
+
+impl std::fmt::Display for Layer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Underlay => "underlay",
+            Self::Overlay => "overlay",
+        })
+    }
+}
+
+impl Inventory {
+    /// The host of this name.
+    pub fn host(&self, name: &str) -> Option<&Host> {
+        self.hosts.iter().find(|h| h.name == name)
+    }
+
+    /// The group of this name.
+    pub fn group(&self, name: &str) -> Option<&Group> {
+        self.groups.iter().find(|g| g.name == name)
+    }
+
+    /// All groups of a host, direct ones first, then their parents; each once. Stops at a cycle.
+    pub fn groups_of(&self, host: &str) -> Vec<&Group> {
+        let mut found: Vec<&Group> = Vec::new();
+        let mut todo: Vec<&str> = self.host(host).map_or(Vec::new(), |h| h.groups.iter().map(String::as_str).collect());
+        while let Some(name) = (!todo.is_empty()).then(|| todo.remove(0)) {
+            if let Some(group) = self.group(name).filter(|g| !found.iter().any(|f| f.name == g.name)) {
+                found.push(group);
+                todo.extend(group.parent.as_deref());
+            }
+        }
+        found
+    }
+
+    /// The hosts with endpoints that belong to the group, directly or through nested groups, in inventory order.
+    pub fn members(&self, group: &str) -> Vec<&Host> {
+        self.hosts
+            .iter()
+            .filter(|h| !h.endpoints.is_empty() && self.groups_of(&h.name).iter().any(|g| g.name == group))
+            .collect()
+    }
+
+    /// The endpoint of a host in a layer.
+    pub fn endpoint(&self, host: &str, layer: Layer) -> Option<&Endpoint> {
+        self.host(host)?.endpoints.iter().find(|e| e.layer == layer)
+    }
+
+    /// The layers in which at least two hosts have endpoints, in order.
+    pub fn layers(&self) -> Vec<Layer> {
+        [Layer::Underlay, Layer::Overlay]
+            .into_iter()
+            .filter(|l| self.hosts.iter().filter(|h| h.endpoints.iter().any(|e| e.layer == *l)).count() > 1)
+            .collect()
+    }
+}

@@ -1,0 +1,22 @@
+//! The nouns of linerate, in the order of the flow:
+//!
+//! `Inventory` -> `Plan` -> (samples, readings, gaps) -> `Snapshot` -> findings -> `Remedy` -> `Trial` -> report and store.
+//!
+//! What comes in: nothing. What goes out: plain types that cross a crate border, the wire or the disk.
+//! It never reads a file, a clock or a socket, and holds no logic beyond validation.
+#![deny(missing_docs)]
+
+pub mod change;
+pub mod exit;
+pub mod fact;
+pub mod finding;
+pub mod inventory;
+pub mod load;
+pub mod plan;
+pub mod sample;
+pub mod snapshot;
+pub mod trial;
+
+/// Version of every stored or sent shape of this crate. Raised when a field changes its meaning or goes away;
+/// a new optional field does not raise it.
+pub const SCHEMA: u32 = 1;

@@ -1,0 +1,52 @@
+//! What a survey will measure, round by round.
+
+use serde::{Deserialize, Serialize};
+
+use crate::inventory::{HostName, Layer};
+use crate::load::TestKind;
+
+/// Number of a test in its run.
+pub type TestId = u32;
+
+/// One directed measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Test {
+    /// Unique in the run.
+    pub id: TestId,
+    /// Sender.
+    pub from: HostName,
+    /// Receiver.
+    pub to: HostName,
+    /// Between which endpoints.
+    pub layer: Layer,
+    /// What.
+    pub kind: TestKind,
+    /// 0 for the first measurement of this pair and kind, 1 for its first repetition, …
+    #[serde(default)]
+    pub repeat: u16,
+    /// Nothing else ran at the same time.
+    #[serde(default)]
+    pub serial: bool,
+    /// A test of the adaptive second stage.
+    #[serde(default)]
+    pub second_stage: bool,
+}
+
+/// Tests that run at the same time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Round {
+    /// Each host is in at most one of them.
+    pub tests: Vec<Test>,
+}
+
+/// A plan.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// In order.
+    pub rounds: Vec<Round>,
+    /// How long it should take, in seconds.
+    pub expected_s: f64,
+    /// What the time budget left out, in words.
+    #[serde(default)]
+    pub left_out: Vec<String>,
+}

@@ -1,0 +1,88 @@
+//! What a test showed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fact::FactKey;
+use crate::load::{LoadReport, MtuProbe};
+use crate::plan::Test;
+
+/// A test and its result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// What was asked.
+    pub test: Test,
+    /// Start, Unix milliseconds; 0 when unknown (foreign evidence).
+    #[serde(default)]
+    pub start_ms: u64,
+    /// What came out.
+    pub outcome: Outcome,
+    /// Change of the sender's counters around the test (only counters that changed).
+    #[serde(default)]
+    pub tx_counters: BTreeMap<FactKey, i64>,
+    /// Change of the receiver's counters around the test.
+    #[serde(default)]
+    pub rx_counters: BTreeMap<FactKey, i64>,
+}
+
+/// Result of a test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It ran. Boxed because it is much larger than the others.
+    Measured(Box<Measurement>),
+    /// It ran, and nothing got through: a value, not an error.
+    NothingThrough {
+        /// At which step: connect, stall, deadline.
+        reason: String,
+    },
+    /// It ran, but something outside made it worthless (late wires, bytes of both ends differ).
+    Invalid {
+        /// What.
+        reason: String,
+    },
+    /// It could not run: dead host, missing right.
+    Gap {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Values of a test that ran. A value that this kind of test does not give, or that foreign evidence lacks, is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// TCP payload received after the start-up was left out, bit/s; for UDP the payload received.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput_bps: Option<f64>,
+    /// Share of UDP datagrams lost, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+    /// Share of UDP datagrams received out of order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reordered: Option<f64>,
+    /// Share of UDP datagrams received twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicated: Option<f64>,
+    /// Median RTT on an idle path, microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_idle_us: Option<f64>,
+    /// Median smoothed RTT during the transfer, microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_loaded_us: Option<f64>,
+    /// Segments retransmitted per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits_per_s: Option<f64>,
+    /// CPU seconds of both ends together per gigabyte of payload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_s_per_gb: Option<f64>,
+    /// Probes of the path MTU.
+    #[serde(default)]
+    pub mtu: Vec<MtuProbe>,
+    /// The sender's own report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tx: Option<LoadReport>,
+    /// The receiver's own report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rx: Option<LoadReport>,
+}

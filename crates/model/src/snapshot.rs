@@ -1,0 +1,61 @@
+//! All observations of one run. Immutable: a later run has this one as parent.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fact::{Gap, HostFacts};
+use crate::inventory::{HostName, Inventory};
+use crate::sample::Sample;
+
+/// Identifier of a run, snapshot or trial: sortable text such as `20261121-083015-4f2a`.
+pub type RunId = String;
+
+/// All observations of one run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// [`crate::SCHEMA`] of the writer.
+    pub schema: u32,
+    /// This run.
+    pub id: RunId,
+    /// The run that this one repeats or follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
+    /// Start, Unix milliseconds.
+    #[serde(default)]
+    pub start_ms: u64,
+    /// Who was asked.
+    pub inventory: Inventory,
+    /// Facts by host.
+    #[serde(default)]
+    pub facts: BTreeMap<HostName, HostFacts>,
+    /// Tests with their results, in the order in which they ended.
+    #[serde(default)]
+    pub samples: Vec<Sample>,
+    /// Disk and replication figures of foreign evidence, by a free name.
+    #[serde(default)]
+    pub storage: Vec<StorageFigure>,
+    /// What could not be seen at all.
+    #[serde(default)]
+    pub gaps: Vec<Gap>,
+    /// What the time budget left out.
+    #[serde(default)]
+    pub left_out: Vec<String>,
+}
+
+/// One figure of storage or of the transport under it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StorageFigure {
+    /// On which host, or empty when it stands for all.
+    #[serde(default)]
+    pub host: String,
+    /// What was measured: `local-disk`, `replicated`, `transport`.
+    pub what: String,
+    /// Name of the variant, such as the transport: `ipoib`, `sdp`.
+    #[serde(default)]
+    pub variant: String,
+    /// `write`, `random-write`, `read`, `random-read`, `stream`.
+    pub pattern: String,
+    /// Bytes per second.
+    pub bytes_per_s: f64,
+}

@@ -1,0 +1,183 @@
+//! What operator and node say to each other. Bodies are JSON inside checksummed frames: few, small and easy to read in
+//! a trace; the measured data itself never travels here.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use linerate_model::change::Change;
+use linerate_model::fact::{FactDecl, FactKey, FactValue, HostFacts};
+use linerate_model::load::{LoadReport, LoadSpec};
+use serde::{Deserialize, Serialize};
+
+/// Version of the protocol; both ends must have the same.
+pub const PROTOCOL: u32 = 1;
+
+/// Number of a request, chosen by the operator, never reused in a session.
+pub type RequestId = u64;
+
+/// A frame from the operator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToNode {
+    /// 0 for a heartbeat.
+    pub id: RequestId,
+    /// What is asked.
+    pub body: Request,
+}
+
+/// What an operator asks. Every request except `Heartbeat` is answered by zero or more events and then exactly one
+/// `Done`, `Failed` or (for loads) `LoadDone`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// I am here. Sent every second; a node that hears nothing for 4 s treats the operator as lost.
+    Heartbeat,
+    /// First request: where this host keeps its journal and what stands for `/etc`. Answered by `Done`.
+    Setup {
+        /// Journal folder.
+        state_dir: PathBuf,
+        /// Base of persistent settings.
+        etc_dir: PathBuf,
+        /// The name of the host in the inventory, for error texts and the journal.
+        host: String,
+    },
+    /// Read facts and counters whose keys start with one of the prefixes (all when empty), also in the given namespaces.
+    /// Answered by `Facts`, then `Done`.
+    Facts {
+        /// Key prefixes.
+        prefixes: Vec<FactKey>,
+        /// Namespaces inside the host whose NIC and net.* facts are wanted too, keyed `netns.<path>|<key>`.
+        netns: Vec<PathBuf>,
+    },
+    /// Start one end of a test. A receiver answers `Listening`; both end with `LoadDone`.
+    Load(LoadSpec),
+    /// Stop a load early (its `LoadDone` still comes).
+    StopLoad {
+        /// Request that started it.
+        load: RequestId,
+    },
+    /// Journal the old values, arm the dead-man timer, write, read back. Answered by `Changed`, then `Done`.
+    /// Repeating it for the same trial while armed applies the new values again.
+    Apply {
+        /// Trial.
+        trial: String,
+        /// Changes of this host, in order.
+        changes: Vec<Change>,
+        /// The node undoes by itself this many seconds from now unless `Extend`ed, kept or undone.
+        deadline_s: u32,
+    },
+    /// Write the old values back but stay armed (the A arm of a trial). Answered by `Changed`, then `Done`.
+    Revert {
+        /// Trial.
+        trial: String,
+    },
+    /// Move the dead-man deadline. Answered by `Done`.
+    Extend {
+        /// Trial.
+        trial: String,
+        /// Seconds from now.
+        deadline_s: u32,
+    },
+    /// Make it stay: new values in force, written where they survive a reboot, timer disarmed, journal kept for a later
+    /// `Undo`. Answered by `Kept`, then `Done`.
+    Keep {
+        /// Trial.
+        trial: String,
+        /// Changes again, for a trial that was measured earlier and is no longer armed.
+        changes: Vec<Change>,
+    },
+    /// Old values back, persistent files removed or restored, timer disarmed, journal closed. Answered by `Changed`, `Done`.
+    Undo {
+        /// Trial.
+        trial: String,
+    },
+    /// List journals on this host that are not closed. Answered by `Journals`, then `Done`.
+    Journals,
+    /// Undo what is not confirmed and exit. Answered by `Done`.
+    Bye,
+}
+
+/// A frame from the node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FromNode {
+    /// Request that it answers; 0 for `Hello` and `Heartbeat`.
+    pub id: RequestId,
+    /// What happened.
+    pub body: Event,
+}
+
+/// What a node says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Event {
+    /// First frame of a session.
+    Hello(Box<Hello>),
+    /// I am here; sent every second.
+    Heartbeat,
+    /// A receiver is ready on this port of its bind address.
+    Listening {
+        /// Port.
+        port: u16,
+    },
+    /// A load ended. Last event of its request.
+    LoadDone {
+        /// Its report.
+        report: Box<LoadReport>,
+        /// Counters that changed around it.
+        counters: BTreeMap<FactKey, i64>,
+    },
+    /// Facts and counters.
+    Facts(Box<HostFacts>),
+    /// Values read back after a change.
+    Changed {
+        /// In the order of the changes.
+        read_back: Vec<(FactKey, FactValue)>,
+    },
+    /// A change was made to stay.
+    Kept {
+        /// Files written.
+        files: Vec<PathBuf>,
+    },
+    /// Open journals.
+    Journals(Vec<JournalEntry>),
+    /// The request is finished.
+    Done,
+    /// The request failed; nothing else follows for it.
+    Failed {
+        /// Names the thing, the value seen and the limit.
+        error: String,
+        /// What to do.
+        hint: String,
+        /// Old values could not be restored.
+        undo_failed: bool,
+    },
+}
+
+/// An open journal on a node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JournalEntry {
+    /// Trial.
+    pub trial: String,
+    /// `armed`, `kept`, `reverted`.
+    pub state: String,
+    /// Changes with their old values.
+    pub changes: Vec<Change>,
+    /// Files that make it persistent.
+    pub files: Vec<PathBuf>,
+}
+
+/// Who the node is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`PROTOCOL`].
+    pub protocol: u32,
+    /// Version of the program.
+    pub version: String,
+    /// Build id; operator and node of the same build have the same.
+    pub build: String,
+    /// Facts that this node can read.
+    pub facts: Vec<FactDecl>,
+    /// Loads that it can run: `tcp`, `udp`, `rtt`, `mtu`.
+    pub loads: Vec<String>,
+    /// Whether it runs with the rights of root in its user namespace.
+    pub root: bool,
+}
