@@ -1,2 +1,67 @@
-//! placeholder
-fn main() {}
+//! `cargo xtask`: what CI runs, in the same order, and the making of generated files.
+//!
+//! In: the checkout. Out: an exit code and plain lines. It never touches anything outside the checkout.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod ci;
+mod docs;
+mod tests;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Parser;
+
+/// Tasks of the linerate workspace.
+#[derive(Parser)]
+enum Task {
+    /// Everything that CI checks: format, tidy, clippy, tests, docs, licences, knowledge, generated files.
+    Ci {
+        /// Leave the tests out, because they have just run.
+        #[arg(long)]
+        skip_tests: bool,
+    },
+    /// All tests; says how many ran and what was skipped and why.
+    Test {
+        /// Only tests whose name contains this.
+        filter: Option<String>,
+    },
+    /// House rules that no compiler checks.
+    Tidy,
+    /// Write `docs/reference/` anew.
+    Docs {
+        /// Change nothing; fail when a file would change.
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+fn main() -> Result<()> {
+    std::env::set_current_dir(workspace())?;
+    match Task::parse() {
+        Task::Ci { skip_tests } => ci::run(skip_tests),
+        Task::Test { filter } => tests::run(filter.as_deref()),
+        Task::Tidy => tidy::run(),
+        Task::Docs { check } => docs::run(check),
+    }
+}
+
+/// The root of the checkout.
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
+}
+
+/// Where cargo puts debug programs.
+fn target_debug() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from).join("debug")
+}
+
+/// Runs a program to its end; fails with its command line when it fails.
+fn sh(program: &str, args: &[&str]) -> Result<()> {
+    println!("$ {program} {}", args.join(" "));
+    let status = Command::new(program).args(args).status().with_context(|| format!("cannot run {program}"))?;
+    ensure!(status.success(), "`{program} {}` failed: {status}", args.join(" "));
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Runs all tests and counts them: passed, failed, skipped with the reason.
+//!
+//! A test that cannot run here prints `SKIPPED <name>: <reason>` and returns. In CI, as root, a skip is a failure, because
+//! CI can run everything.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, bail, ensure};
+
+use crate::{sh, target_debug};
+
+/// Builds the programs, runs the tests, prints the sum.
+pub(crate) fn run(filter: Option<&str>) -> Result<()> {
+    sh("cargo", &["build", "--workspace", "--locked"])?;
+    let mut args = vec!["test", "--workspace", "--locked", "--no-fail-fast"];
+    args.extend(filter);
+    args.extend(["--", "--show-output"]);
+    println!("$ cargo {}", args.join(" "));
+    let bin = target_debug();
+    let mut child = Command::new("cargo")
+        .args(&args)
+        .env("LINERATE", bin.join("linerate"))
+        .env("LINERATE_NODE", bin.join("linerate-node"))
+        .env("LINERATE_LAB", bin.join("linerate-lab"))
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut sum = Sum::default();
+    if let Some(out) = child.stdout.take() {
+        for line in BufReader::new(out).lines() {
+            sum.line(&line?);
+        }
+    }
+    let status = child.wait()?;
+    for skip in &sum.skipped {
+        println!("{skip}");
+    }
+    println!("{} passed, {} failed, {} skipped", sum.passed, sum.failed, sum.skipped.len());
+    ensure!(status.success() && sum.failed == 0, "tests failed");
+    ensure!(filter.is_some() || sum.passed > 0, "no test ran");
+    if !sum.skipped.is_empty() && std::env::var_os("CI").is_some() && am_root() {
+        bail!("CI can run everything, yet {} tests were skipped", sum.skipped.len());
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Sum {
+    passed: u64,
+    failed: u64,
+    skipped: BTreeSet<String>,
+}
+
+impl Sum {
+    /// Shows failures as they come and counts the rest.
+    fn line(&mut self, line: &str) {
+        if let Some(at) = line.find("SKIPPED ") {
+            self.skipped.insert(line[at..].to_string());
+        } else if let Some(rest) = line.strip_prefix("test result: ") {
+            let number = |word: &str| {
+                rest.split([';', '.'])
+                    .find_map(|part| part.trim().strip_suffix(word)?.trim().parse::<u64>().ok())
+                    .unwrap_or(0)
+            };
+            self.passed += number("passed");
+            self.failed += number("failed");
+        } else if line.starts_with("test ") && line.ends_with("... ok") {
+        } else {
+            println!("{line}");
+        }
+    }
+}
+
+fn am_root() -> bool {
+    std::fs::read_to_string("/proc/self/status")
+        .is_ok_and(|s| s.lines().any(|l| l.starts_with("Uid:\t0\t")))
+}

@@ -1,0 +1,84 @@
+//! House rules that no compiler checks: who may use whom, a purpose at the top of each file, files that one reads in a
+//! sitting, names that say something.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+/// Longest file in lines, tests included.
+const LINES_MAX: usize = 800;
+/// Names that say nothing about what is inside.
+const NAMES_FORBIDDEN: [&str; 6] = ["utils", "util", "common", "helpers", "manager", "misc"];
+
+/// Checks all rules and lists every breach.
+pub(crate) fn run() -> Result<()> {
+    let mut breaches = Vec::new();
+    for file in rust_files()? {
+        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
+        if !text.starts_with("//!") {
+            breaches.push(format!("{file}: does not start with //! and its purpose"));
+        }
+        let lines = text.lines().count();
+        if lines > LINES_MAX {
+            breaches.push(format!("{file}: {lines} lines, at most {LINES_MAX}"));
+        }
+        let stem = file.rsplit('/').next().and_then(|n| n.strip_suffix(".rs")).unwrap_or_default();
+        if NAMES_FORBIDDEN.contains(&stem) {
+            breaches.push(format!("{file}: the name says nothing about what is inside"));
+        }
+        if text.contains("#[ignore") {
+            breaches.push(format!("{file}: an ignored test; print SKIPPED with the reason instead"));
+        }
+    }
+    breaches.extend(dependency_breaches()?);
+    ensure!(breaches.is_empty(), "tidy:\n  {}", breaches.join("\n  "));
+    println!("tidy: fine");
+    Ok(())
+}
+
+fn rust_files() -> Result<Vec<String>> {
+    let out = Command::new("git").args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"]).output()?;
+    let files: Vec<String> = String::from_utf8_lossy(&out.stdout).lines().map(String::from).collect();
+    ensure!(!files.is_empty(), "git lists no Rust files: tidy needs a git checkout");
+    Ok(files.into_iter().filter(|f| fs::metadata(f).is_ok()).collect())
+}
+
+/// Compares the manifests with the table "Who may use whom" of ARCHITECTURE.md.
+fn dependency_breaches() -> Result<Vec<String>> {
+    let page = fs::read_to_string("ARCHITECTURE.md")?;
+    let section = page.split("## Who may use whom").nth(1).context("ARCHITECTURE.md lacks 'Who may use whom'")?;
+    let mut allowed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for row in section.lines().skip_while(|l| !l.starts_with("| ---")).skip(1).take_while(|l| l.starts_with('|')) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [names, uses] = cells[..] else { continue };
+        let uses: BTreeSet<String> = uses
+            .split(',')
+            .map(str::trim)
+            .filter(|u| !u.starts_with("nothing"))
+            .map(|u| format!("linerate-{u}"))
+            .collect();
+        for name in names.split(',') {
+            allowed.insert(name.trim().trim_matches('`').to_string(), uses.clone());
+        }
+    }
+    let mut breaches = Vec::new();
+    for entry in fs::read_dir("crates")? {
+        let path = entry?.path().join("Cargo.toml");
+        let manifest: toml::Table = toml::from_str(&fs::read_to_string(&path)?)?;
+        let name = manifest["package"]["name"].as_str().unwrap_or_default().to_string();
+        let used: BTreeSet<String> = manifest
+            .get("dependencies")
+            .and_then(|d| d.as_table())
+            .map(|d| d.keys().filter(|k| k.starts_with("linerate")).cloned().collect())
+            .unwrap_or_default();
+        match allowed.get(&name) {
+            None => breaches.push(format!("{}: {name} is not in the table of ARCHITECTURE.md", path.display())),
+            Some(may) => breaches.extend(
+                used.difference(may).map(|u| format!("{}: {name} may not use {u}", path.display())),
+            ),
+        }
+    }
+    Ok(breaches)
+}
