@@ -1,1 +1,49 @@
-//! placeholder
+//! The reasoning: a snapshot and the knowledge come in, a diagnosis goes out.
+//!
+//! Pure: no file, no clock, no socket, no randomness except from a given seed. The same snapshot gives the same
+//! findings on any machine. It never measures and never changes anything.
+#![deny(missing_docs)]
+
+mod attribute;
+pub mod case;
+mod ceiling;
+mod decide;
+pub mod diff;
+mod evidence;
+mod host_facts;
+mod knowledge;
+mod localise;
+mod places;
+mod remedies;
+mod responses;
+mod settings;
+pub mod stats;
+mod storage;
+pub mod trial;
+mod verdict;
+pub mod words;
+
+pub use knowledge::{
+    Cause, ElementKind, FactTest, Knowledge, KnowledgeError, LayerFit, NicRole, Op, Prior, RemedyPlan, SettingPlan, ShapeTest,
+    Side, Symptom, Target,
+};
+
+use linerate_model::finding::{Cell, Diagnosis};
+use linerate_model::plan::Test;
+use linerate_model::snapshot::Snapshot;
+
+/// What is wrong in this snapshot, where and why.
+pub fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge) -> Diagnosis {
+    verdict::diagnose(snapshot, knowledge)
+}
+
+/// The matrix: one cell per ordered pair and layer that was measured, beside its ceiling.
+pub fn cells(snapshot: &Snapshot) -> Vec<Cell> {
+    evidence::report_cells(snapshot, &evidence::collect(snapshot))
+}
+
+/// The tests of the adaptive second stage: what would tell apart what the evidence so far cannot, serial, each pair
+/// and kind with its repetitions. Empty when nothing is open. Numbers of tests start at `first_id`.
+pub fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id: u32) -> Vec<Test> {
+    verdict::second_stage(snapshot, knowledge, first_id)
+}

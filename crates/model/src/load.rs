@@ -110,8 +110,12 @@ pub struct LoadReport {
     pub bytes: u64,
     /// Time between first and last byte at this end, in seconds.
     pub elapsed_s: f64,
-    /// CPU seconds of this end's threads, and of softirq on its CPUs where the kernel says so.
+    /// CPU seconds of this end's threads.
     pub cpu_s: f64,
+    /// CPU seconds that all CPUs of the host spent in softirq during the test; `None` where the kernel does not say.
+    /// Kept apart from `cpu_s`, because other traffic of the host is in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub softirq_s: Option<f64>,
     /// Seconds that this end's threads waited for a CPU (schedstat).
     pub wait_s: f64,
     /// Highest busy share of one CPU during the test, 0 to 1.
@@ -179,6 +183,9 @@ pub struct UdpEnd {
     pub reordered: u64,
     /// Received more than once.
     pub duplicates: u64,
+    /// Thrown away by the receiver's own socket for want of buffer: lost by the measurement, not by the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_drops: Option<u64>,
 }
 
 /// Answer to the path MTU probes of one size.

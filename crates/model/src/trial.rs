@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::change::Remedy;
 use crate::finding::Response;
-use crate::inventory::HostName;
+use crate::inventory::{HostName, Layer};
 use crate::snapshot::RunId;
 
 /// Where a trial stands.
@@ -81,6 +81,9 @@ pub struct Trial {
     pub remedy: Remedy,
     /// In which value the effect is measured.
     pub response: Response,
+    /// Layer in which both pairs are measured.
+    #[serde(default)]
+    pub layer: Layer,
     /// Affected ordered pair.
     pub pair: (HostName, HostName),
     /// Untouched ordered pair, where the cluster has one.

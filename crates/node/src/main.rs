@@ -1,2 +1,149 @@
-//! placeholder
-fn main() {}
+//! `linerate-node`: reads facts, makes load, applies and undoes changes on the host it runs on.
+//!
+//! In: requests of an operator on stdin. Out: answers on stdout. It listens on nothing but the loads it was told to
+//! receive, changes nothing whose old value is not on its disk, and never decides.
+
+mod change;
+mod change_worker;
+mod facts;
+mod serve;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use linerate_model::exit::ExitCode as Code;
+use linerate_sys::root::Root;
+
+const HELP: &str = "\
+linerate-node: the part of linerate that runs on a measured host
+
+usage: linerate-node [--netns PATH] [COMMAND]
+
+  (no command)       serve an operator on stdin and stdout
+  facts [PREFIX...]  print facts and counters as JSON, all or those whose keys start so
+  record DIR         write a copy of what the facts are read from into an empty folder
+
+  --netns PATH       enter this network namespace first
+  --version          print the version
+  --help             print this
+";
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Command {
+    Serve,
+    Facts(Vec<String>),
+    Record(PathBuf),
+    Guard(PathBuf),
+    Version,
+    Help,
+}
+
+fn parse(arguments: impl Iterator<Item = String>) -> Result<(Option<PathBuf>, Command), String> {
+    let mut arguments = arguments.peekable();
+    let mut netns = None;
+    while let Some(argument) = arguments.next() {
+        let mut path = |what: &str| {
+            arguments
+                .next()
+                .map(PathBuf::from)
+                .ok_or_else(|| format!("'{argument}' needs a {what} behind it"))
+        };
+        let command = match argument.as_str() {
+            "--netns" => {
+                netns = Some(path("path")?);
+                continue;
+            }
+            "--version" | "-V" => Command::Version,
+            "--help" | "-h" => Command::Help,
+            "facts" => Command::Facts(arguments.by_ref().collect()),
+            "record" => Command::Record(path("folder")?),
+            "guard" => Command::Guard(path("journal")?),
+            _ => return Err(format!("'{argument}' is not known here")),
+        };
+        return match arguments.next() {
+            Some(rest) => Err(format!("'{rest}' is one argument too many")),
+            None => Ok((netns, command)),
+        };
+    }
+    Ok((netns, Command::Serve))
+}
+
+fn run() -> Result<(), String> {
+    let (netns, command) =
+        parse(std::env::args().skip(1)).map_err(|e| format!("{e}\nhint: linerate-node --help"))?;
+    let gap = match &netns {
+        Some(path) => enter(path)?,
+        None => None,
+    };
+    match command {
+        Command::Serve => serve::serve(gap),
+        Command::Facts(prefixes) => {
+            let mut facts = facts::read(&Root::live(), &prefixes, &[]);
+            facts
+                .gaps
+                .extend(gap.map(|reason| linerate_model::fact::Gap { what: "nic.".to_owned(), reason }));
+            let text = serde_json::to_string_pretty(&facts).map_err(|e| e.to_string())?;
+            print(&format!("{text}\n"))?;
+        }
+        Command::Record(folder) => facts::record(&folder, &[])?,
+        Command::Guard(journal) => change::guardian::run(&journal),
+        Command::Version => print(&format!("linerate-node {}\n", env!("CARGO_PKG_VERSION")))?,
+        Command::Help => print(HELP)?,
+    }
+    Ok(())
+}
+
+/// Moves the whole process, which has one thread yet, into a network namespace. Gives the reason when `/sys` is not that of
+/// the namespace.
+fn enter(path: &Path) -> Result<Option<String>, String> {
+    let hint = "hint: entering a namespace needs root, or to own the user namespace it belongs to";
+    let file = File::open(path).map_err(|e| {
+        format!("cannot open {}: {e}\nhint: `ip netns` keeps them in /run/netns", path.display())
+    })?;
+    linerate_sys::netns::enter_file_with_sysfs(&file)
+        .map_err(|e| format!("cannot enter {}: {e}\n{hint}", path.display()))
+}
+
+fn print(text: &str) -> Result<(), String> {
+    let result = std::io::stdout().write_all(text.as_bytes());
+    // `linerate-node facts | head` is no error.
+    result.or_else(|e| if e.kind() == std::io::ErrorKind::BrokenPipe { Ok(()) } else { Err(e.to_string()) })
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing is left to do when stderr is closed too.
+            let _ = writeln!(std::io::stderr(), "linerate-node: {error}");
+            Code::CouldNotRun.into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<(Option<PathBuf>, Command), String> {
+        parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn the_command_line_is_understood() {
+        assert_eq!(parsed(""), Ok((None, Command::Serve)));
+        assert_eq!(parsed("--netns /n"), Ok((Some("/n".into()), Command::Serve)));
+        assert_eq!(
+            parsed("--netns /n facts nic. cpu."),
+            Ok((Some("/n".into()), Command::Facts(vec!["nic.".into(), "cpu.".into()])))
+        );
+        assert_eq!(parsed("record d"), Ok((None, Command::Record("d".into()))));
+        assert_eq!(parsed("guard j"), Ok((None, Command::Guard("j".into()))));
+        for wrong in ["--netns", "record", "guard", "record a b", "serve", "--version x"] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Fact tests of a cause: whose facts, which NICs, against what.
+
+use linerate_model::fact::FactValue;
+use linerate_model::finding::LayerScope;
+use linerate_model::inventory::Layer;
+
+use super::population::Population;
+use super::shape::Shape;
+use super::{Place, Scored};
+use crate::host_facts::{Facts, nic_of};
+use crate::knowledge::{Cause, FactTest, NicRole, Op, Side};
+
+/// A fact that betrayed a cause.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FactHit {
+    /// Host.
+    pub host: String,
+    /// Key.
+    pub key: String,
+    /// Value there.
+    pub value: FactValue,
+    /// What most peers have.
+    pub peers: Option<FactValue>,
+}
+
+/// Hosts whose facts count, by side.
+#[derive(Debug, Clone, Default)]
+pub struct Subjects<'a> {
+    /// The suspected hosts, or the machines of the suspected group.
+    pub suspects: Vec<&'a str>,
+    /// The machines under them.
+    pub machines: Vec<&'a str>,
+    /// Senders of the bad cells.
+    pub senders: Vec<&'a str>,
+    /// Receivers of the bad cells.
+    pub receivers: Vec<&'a str>,
+    /// Hosts with endpoints that are fine.
+    pub host_peers: Vec<&'a str>,
+    /// Machines of groups that are fine.
+    pub machine_peers: Vec<&'a str>,
+}
+
+impl<'a> Subjects<'a> {
+    /// The hosts of a side.
+    pub fn side(&self, side: Side) -> Vec<&'a str> {
+        match side {
+            Side::Suspect => self.suspects.clone(),
+            Side::Machine => self.machines.clone(),
+            Side::Sender => self.senders.clone(),
+            Side::Receiver => self.receivers.clone(),
+            Side::Either => {
+                let mut both = self.suspects.clone();
+                both.extend(self.machines.iter().filter(|m| !self.suspects.contains(m)));
+                both
+            }
+        }
+    }
+
+    /// The peers of a host: machines for a machine, else hosts.
+    pub fn peers_of(&self, host: &str) -> &[&'a str] {
+        let machine = self.machines.contains(&host) || self.machine_peers.contains(&host);
+        if machine { &self.machine_peers } else { &self.host_peers }
+    }
+}
+
+/// Adds the fact tests of a cause to its score; `None` when a required one fails or an exclusion holds.
+pub(super) fn judge(facts: &Facts<'_>, place: &Place<'_>, cause: &Cause, scored: &mut Scored<'_>) -> Option<()> {
+    for test in &cause.excludes {
+        if matches!(run(facts, place, test), Outcome::Holds(_)) {
+            return None;
+        }
+    }
+    for test in &cause.betrays {
+        match run(facts, place, test) {
+            Outcome::Holds(hits) => {
+                // Contrast only for tests about the suspects: senders of bad cells are mostly innocent.
+                let contrast = if matches!(test.side, Side::Sender | Side::Receiver) {
+                    0.0
+                } else {
+                    hits.iter()
+                        .map(|h| Population::of(facts, &h.host, &h.key, place.subjects.peers_of(&h.host)).contrast(&h.value))
+                        .fold(f64::NEG_INFINITY, f64::max)
+                };
+                scored.score += test.weight + contrast.clamp(-1.5, 1.0);
+                scored.evidence.extend(hits.iter().take(4).map(sentence));
+                scored.hits.extend(hits);
+            }
+            Outcome::Fails(why) if test.required => {
+                let _ = why;
+                return None;
+            }
+            Outcome::Fails(why) => {
+                scored.score += test.against;
+                if test.against < 0.0 {
+                    scored.against.push(why);
+                }
+            }
+            Outcome::Unread if test.required => return None,
+            Outcome::Unread => {}
+        }
+    }
+    Some(())
+}
+
+enum Outcome {
+    Holds(Vec<FactHit>),
+    Fails(String),
+    Unread,
+}
+
+fn run(facts: &Facts<'_>, place: &Place<'_>, test: &FactTest) -> Outcome {
+    let mut read = false;
+    let mut hits = Vec::new();
+    let mut seen = String::new();
+    for host in place.subjects.side(test.side) {
+        for (key, value) in candidates(facts, host, &test.keys, test.nic, place) {
+            read = true;
+            let population = Population::of(facts, host, key, place.subjects.peers_of(host));
+            let usual = population.usual();
+            let unlike = !test.unlike_peers || population.values.is_empty() || population.differs(value);
+            if unlike && holds(facts, host, key, value, &population, test, place.shape) {
+                let peers = usual.filter(|u| *u != value).cloned();
+                hits.push(FactHit { host: host.to_owned(), key: key.to_owned(), value: value.clone(), peers });
+            } else if seen.is_empty() {
+                seen = format!("{host}: {key} is {value}");
+            }
+        }
+    }
+    match (hits.is_empty(), read) {
+        (false, _) => Outcome::Holds(hits),
+        (true, true) => Outcome::Fails(seen),
+        (true, false) => Outcome::Unread,
+    }
+}
+
+/// Readings that a test speaks of, on the NICs that it speaks of.
+pub fn candidates<'a>(
+    facts: &Facts<'a>,
+    host: &str,
+    keys: &[String],
+    role: NicRole,
+    place: &Place<'_>,
+) -> Vec<(&'a str, &'a FactValue)> {
+    let layers: Vec<Layer> = match place.layer {
+        LayerScope::Only(layer) => vec![layer],
+        LayerScope::Any => vec![Layer::Underlay, Layer::Overlay],
+    };
+    let on_path: Vec<&str> = layers.iter().flat_map(|l| facts.path_nics(host, *l)).collect();
+    let fits = |key: &str| {
+        nic_of(key).is_none_or(|nic| match role {
+            NicRole::Any => true,
+            NicRole::Path => on_path.is_empty() || on_path.contains(&nic),
+            NicRole::Underlay => facts.nic(host, Layer::Underlay) == Some(nic),
+            NicRole::Overlay => facts.nic(host, Layer::Overlay) == Some(nic),
+        })
+    };
+    let mut found: Vec<(&str, &FactValue)> = Vec::new();
+    for (key, value) in keys.iter().flat_map(|pattern| facts.matching(host, pattern)) {
+        if fits(key) && !found.iter().any(|(k, _)| *k == key) {
+            found.push((key, value));
+        }
+    }
+    found
+}
+
+fn holds(
+    facts: &Facts<'_>,
+    host: &str,
+    key: &str,
+    value: &FactValue,
+    population: &Population,
+    test: &FactTest,
+    shape: &Shape,
+) -> bool {
+    let text = value.to_string();
+    let number = value.number(test.field);
+    let limit = || test.values.first().and_then(|v| v.parse::<f64>().ok());
+    let usual = || population.usual().and_then(|u| u.number(test.field));
+    match test.op {
+        Op::Equals => test.values.contains(&text),
+        Op::Contains => test.values.iter().any(|v| text.contains(v.as_str())),
+        Op::DiffersFromPeers => population.differs(value),
+        Op::LessThan => number.zip(limit()).is_some_and(|(n, l)| n < l),
+        Op::GreaterThan => number.zip(limit()).is_some_and(|(n, l)| n > l),
+        Op::LessThanPeers => number.zip(usual()).is_some_and(|(n, u)| n < 0.9 * u),
+        Op::GreaterThanPeers => number.zip(usual()).is_some_and(|(n, u)| n > 1.1 * u),
+        Op::WindowBinds => number.is_some_and(|bytes| window_binds(bytes, shape)),
+        Op::ExceedsLowerMtu => number.zip(limit()).is_some_and(|(mtu, room)| exceeds(facts, host, key, mtu, room)),
+        Op::Present => true,
+    }
+}
+
+/// Whether this many bytes, or half of them (bookkeeping), over the loaded RTT give the measured rate.
+fn window_binds(bytes: f64, shape: &Shape) -> bool {
+    let (Some(rtt_us), Some(rate)) = (shape.rtt_us, shape.rate_bps) else { return false };
+    [1.0, 0.5].iter().any(|part| {
+        let allowed = bytes * part * 8.0 / (rtt_us / 1e6);
+        (0.74..=1.35).contains(&(allowed / rate.max(1.0)))
+    })
+}
+
+/// Whether an overlay device leaves too little room below the MTU of its lower NIC.
+fn exceeds(facts: &Facts<'_>, host: &str, key: &str, mtu: f64, room: f64) -> bool {
+    let Some(nic) = nic_of(key) else { return false };
+    if facts.nic(host, Layer::Overlay) != Some(nic) {
+        return false;
+    }
+    let lower = facts
+        .get(host, &format!("nic.{nic}.vxlan.lower"))
+        .or_else(|| facts.get(host, &format!("nic.{nic}.lower")))
+        .map(ToString::to_string)
+        .filter(|l| !l.is_empty())
+        .or_else(|| facts.nic(host, Layer::Underlay).map(ToOwned::to_owned));
+    let lower_mtu = lower.and_then(|l| facts.number(host, &format!("nic.{l}.mtu")));
+    lower_mtu.is_some_and(|lower| mtu + room > lower)
+}
+
+/// A hit as evidence.
+fn sentence(hit: &FactHit) -> String {
+    match &hit.peers {
+        Some(peers) => format!("{}: {} is {}, the others have {peers}", hit.host, hit.key, hit.value),
+        None => format!("{}: {} is {}", hit.host, hit.key, hit.value),
+    }
+}

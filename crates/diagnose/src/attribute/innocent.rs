@@ -1,0 +1,83 @@
+//! Differences between the suspects and their peers that no cause explains: candidates of low probability, or innocent.
+
+use linerate_model::finding::Innocent;
+
+use super::facts::FactHit;
+use super::population::Population;
+use super::{Place, population};
+use crate::host_facts::Facts;
+use crate::knowledge::Knowledge;
+
+/// Keys that differ between any two hosts, or that are state rather than settings.
+const IDENTITY: [&str; 27] = [
+    "nic.*.addresses",
+    "nic.*.address",
+    "nic.*.mac",
+    "nic.*.carrier_changes",
+    "nic.*.irq.*",
+    "nic.*.master",
+    "nic.*.lower",
+    "nic.*.ifindex",
+    "nic.*.speed_mbit",
+    "nic.*.bridge.*",
+    "route.*",
+    "mount.*",
+    "disk.*",
+    "sysctl.kernel.random.*",
+    "sysctl.kernel.hostname",
+    "sysctl.kernel.domainname",
+    "sysctl.kernel.ns_last_pid",
+    "sysctl.kernel.pty.nr",
+    "sysctl.fs.*",
+    "sysctl.net.netfilter.nf_conntrack_count",
+    "sysctl.net.ipv*.conf.*",
+    "sysctl.net.ipv*.neigh.*",
+    "sysctl.net.mptcp.*",
+    "cgroup.*",
+    "cpu.mhz*",
+    "kernel.uptime*",
+    "kernel.boot*",
+];
+/// More would not be read.
+const LISTED_MAX: usize = 12;
+
+/// Differences of the suspects that no betraying fact explains.
+pub fn unexplained(facts: &Facts<'_>, place: &Place<'_>, knowledge: &Knowledge, explained: &[FactHit]) -> Vec<Innocent> {
+    let mut found = Vec::new();
+    let mut hosts = place.subjects.suspects.clone();
+    hosts.extend(place.subjects.machines.iter().filter(|m| !place.subjects.suspects.contains(m)));
+    for host in hosts {
+        let peers = place.subjects.peers_of(host);
+        if peers.len() < 2 {
+            continue;
+        }
+        let Some(host_facts) = facts.snapshot.facts.get(host) else { continue };
+        for (key, value) in &host_facts.readings {
+            if IDENTITY.iter().any(|p| crate::host_facts::pattern_fits(p, key))
+                || explained.iter().any(|h| h.host == host && h.key == *key)
+                || found.len() >= LISTED_MAX
+            {
+                continue;
+            }
+            let population = Population::of(facts, host, key, peers);
+            let absent_elsewhere = population.values.is_empty() && crate::host_facts::nic_of(key).is_none();
+            if population.differs(value) || absent_elsewhere {
+                let known = knowledge.causes().any(|c| {
+                    c.betrays.iter().any(|t| population::any_fits(&t.keys, key)) || population::any_fits(&c.accompanies, key)
+                });
+                found.push(Innocent {
+                    host: host.to_owned(),
+                    key: key.clone(),
+                    value: value.clone(),
+                    peers: population.usual().cloned(),
+                    why: if known {
+                        "known to matter elsewhere, but it does not explain this place, direction and shape".to_owned()
+                    } else {
+                        "differs, but no known way from it to this loss".to_owned()
+                    },
+                });
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,153 @@
+//! From a place with its shape to a ranked list of causes.
+//!
+//! Prior, response, element, layer, measured shape and facts each add log odds; a softmax makes them comparable. A cause
+//! of which required evidence is missing does not appear. Differences that no file knows come last, as candidates or as
+//! innocent.
+
+mod facts;
+mod innocent;
+mod population;
+pub mod shape;
+
+pub use facts::{FactHit, Subjects, candidates};
+pub use innocent::unexplained;
+pub use population::Population;
+
+use linerate_model::finding::{Direction, Element, LayerScope, Response};
+
+use crate::host_facts::Facts;
+use crate::knowledge::{Cause, ElementKind, Knowledge, LayerFit, Prior};
+use shape::Shape;
+
+/// A place to explain.
+#[derive(Clone)]
+pub struct Place<'a> {
+    /// Where.
+    pub element: &'a Element,
+    /// Which direction.
+    pub direction: Direction,
+    /// Which layers.
+    pub layer: LayerScope,
+    /// Responses that show it, strongest first.
+    pub responses: &'a [Response],
+    /// Measured values.
+    pub shape: &'a Shape,
+    /// Hosts whose facts count, by side.
+    pub subjects: Subjects<'a>,
+    /// The same element seen as a host when it is a group of one, or the reverse.
+    pub has_twin: bool,
+}
+
+/// A cause with its score.
+#[derive(Debug, Clone)]
+pub struct Scored<'k> {
+    /// Which.
+    pub cause: &'k Cause,
+    /// Log odds.
+    pub score: f64,
+    /// What speaks for it.
+    pub evidence: Vec<String>,
+    /// What speaks against it.
+    pub against: Vec<String>,
+    /// Facts that betrayed it.
+    pub hits: Vec<FactHit>,
+    /// The element kind of the cause that fits the place best.
+    pub native: ElementKind,
+}
+
+/// Log odds of the three grades of suspicion.
+fn prior(prior: Prior) -> f64 {
+    match prior {
+        Prior::High => 0.0,
+        Prior::Medium => -0.7,
+        Prior::Low => -1.6,
+    }
+}
+
+/// All causes that are possible at a place, best first.
+pub fn rank<'k>(facts: &Facts<'_>, place: &Place<'_>, knowledge: &'k Knowledge) -> Vec<Scored<'k>> {
+    let mut scored: Vec<Scored<'k>> = knowledge.causes().filter_map(|cause| score(facts, place, cause)).collect();
+    scored.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.cause.id.cmp(&b.cause.id)));
+    scored
+}
+
+/// Score of one cause at a place; `None` when it is impossible there.
+pub fn score<'k>(facts: &Facts<'_>, place: &Place<'_>, cause: &'k Cause) -> Option<Scored<'k>> {
+    let (element_score, native) = element_fit(place, cause)?;
+    let mut scored = Scored {
+        cause,
+        score: prior(cause.prior) + element_score + response_fit(place, cause)? + layer_fit(place, cause)?,
+        evidence: Vec::new(),
+        against: Vec::new(),
+        hits: Vec::new(),
+        native,
+    };
+    shape::judge(place.shape, cause, &mut scored)?;
+    facts::judge(facts, place, cause, &mut scored)?;
+    Some(scored)
+}
+
+fn element_fit(place: &Place<'_>, cause: &Cause) -> Option<(f64, ElementKind)> {
+    let kind = ElementKind::of(place.element, place.direction);
+    let kinds = &cause.symptom.elements;
+    let has = |k: ElementKind| kinds.contains(&k);
+    if has(kind) {
+        return Some((0.0, kind));
+    }
+    if place.has_twin && has(kind.twin()) {
+        return Some((-0.1, kind.twin()));
+    }
+    // One direction may be too weak to be seen, or seen although only the other is at fault.
+    if has(kind.widened()) {
+        return Some((-1.5, kind.widened()));
+    }
+    if place.has_twin && has(kind.twin().widened()) {
+        return Some((-1.6, kind.twin().widened()));
+    }
+    let halves = [
+        (ElementKind::HostBoth, [ElementKind::HostTx, ElementKind::HostRx]),
+        (ElementKind::GroupBoth, [ElementKind::GroupTx, ElementKind::GroupRx]),
+    ];
+    let half = halves
+        .iter()
+        .filter(|(whole, _)| *whole == kind || (place.has_twin && whole.twin() == kind))
+        .flat_map(|(_, parts)| parts)
+        .find(|part| has(**part));
+    if let Some(part) = half {
+        return Some((-2.5, *part));
+    }
+    // With two hosts nothing tells the sender, the receiver and the path apart.
+    (kind == ElementKind::Pair && place.shape.two_hosts)
+        .then(|| kinds.iter().find(|k| matches!(k, ElementKind::HostRx | ElementKind::HostTx | ElementKind::HostBoth)))
+        .flatten()
+        .map(|k| (-0.5, *k))
+}
+
+fn response_fit(place: &Place<'_>, cause: &Cause) -> Option<f64> {
+    let at = place.responses.iter().position(|r| cause.symptom.responses.contains(r))?;
+    Some(if at == 0 { 1.0 } else { 0.0 })
+}
+
+fn layer_fit(place: &Place<'_>, cause: &Cause) -> Option<f64> {
+    use linerate_model::inventory::Layer::{Overlay, Underlay};
+    match (cause.symptom.layers, place.layer) {
+        (LayerFit::Either, _) | (LayerFit::Any, LayerScope::Any) => Some(0.0),
+        (LayerFit::OverlayOnly, LayerScope::Only(Overlay)) | (LayerFit::UnderlayOnly, LayerScope::Only(Underlay)) => {
+            Some(1.0)
+        }
+        (LayerFit::OverlayOnly, LayerScope::Only(Underlay)) | (LayerFit::UnderlayOnly, LayerScope::Only(Overlay)) => None,
+        (LayerFit::Any, LayerScope::Only(_)) => Some(-2.5),
+        // Where only the overlay was measured, nothing speaks against "only the overlay".
+        (LayerFit::OverlayOnly, LayerScope::Any) => place.shape.only_layer_is(Overlay).then_some(0.3),
+        (LayerFit::UnderlayOnly, LayerScope::Any) => place.shape.only_layer_is(Underlay).then_some(0.3),
+    }
+}
+
+/// Probabilities of scores: a softmax in which nothing known also has a share.
+pub fn probabilities(scores: &[f64]) -> Vec<f64> {
+    /// Score of "something that no file knows".
+    const UNKNOWN: f64 = -1.5;
+    let top = scores.iter().copied().fold(UNKNOWN, f64::max);
+    let total: f64 = scores.iter().map(|s| (s - top).exp()).sum::<f64>() + (UNKNOWN - top).exp();
+    scores.iter().map(|s| (s - top).exp() / total).collect()
+}

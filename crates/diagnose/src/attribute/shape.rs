@@ -1,0 +1,304 @@
+//! The shape of a loss: medians over the bad cells, beside the cells that are fine.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::finding::Response;
+use linerate_model::inventory::Layer;
+use linerate_model::load::{LoadReport, TestKind};
+use linerate_model::sample::{Measurement, Sample};
+
+use super::Scored;
+use crate::evidence::{CellEvidence, series};
+use crate::host_facts::pattern_fits;
+use crate::knowledge::Cause;
+use crate::responses::Row;
+use crate::stats::{mad, median};
+use crate::words;
+
+/// Names of the values that a knowledge file may test.
+pub const NAMES: [&str; 27] = [
+    "throughput_share",
+    "loss",
+    "reordered",
+    "retransmits_per_s",
+    "retransmits_ratio",
+    "rtt_idle_ratio",
+    "rtt_loaded_ratio",
+    "rtt_growth",
+    "cpu_ratio",
+    "rwnd_limited_share",
+    "sndbuf_limited_share",
+    "window_over_rtt",
+    "window_bytes",
+    "window_bytes_ratio",
+    "sndbuf_bytes",
+    "sndbuf_full",
+    "steadiness",
+    "two_state",
+    "wscale_off",
+    "wait_share",
+    "core_busy_tx",
+    "core_busy_rx",
+    "streams_gain",
+    "blocked",
+    "udp_clean",
+    "mtu_limit",
+    "loss_from_rate",
+];
+
+/// Whether a knowledge file may test this value.
+pub fn is_known(name: &str) -> bool {
+    NAMES.contains(&name) || name.strip_prefix("counter:").is_some_and(|key| !key.is_empty())
+}
+
+/// Values of a shape, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Shape {
+    /// Medians over the bad cells.
+    values: BTreeMap<&'static str, f64>,
+    /// Change of counters at the suspects in bad cells, less the same in cells that are fine; by key.
+    counters: BTreeMap<String, f64>,
+    /// Layers that were measured.
+    pub layers: BTreeSet<Layer>,
+    /// Only two hosts were measured.
+    pub two_hosts: bool,
+    /// Loaded RTT of the bad cells, us.
+    pub rtt_us: Option<f64>,
+    /// Throughput of the bad cells, bit/s.
+    pub rate_bps: Option<f64>,
+}
+
+impl Shape {
+    /// Whether no other layer was measured.
+    pub fn only_layer_is(&self, layer: Layer) -> bool {
+        self.layers.len() == 1 && self.layers.contains(&layer)
+    }
+
+    /// A value by the name that a knowledge file uses.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        match name.strip_prefix("counter:") {
+            Some(pattern) => {
+                (!self.counters.is_empty()).then(|| {
+                    self.counters.iter().filter(|(k, _)| pattern_fits(pattern, k)).map(|(_, v)| *v).sum()
+                })
+            }
+            None => self.values.get(name).copied(),
+        }
+    }
+
+    /// Sets a value that comes from elsewhere (storage).
+    pub fn set(&mut self, name: &'static str, value: f64) {
+        self.values.insert(name, value);
+    }
+}
+
+/// The shape of the bad cells, seen beside the good ones; `suspects` are the hosts whose counters count.
+pub fn of(cells: &[CellEvidence<'_>], rows: &[Row], bad_rows: &[usize], suspects: &[&str]) -> Shape {
+    let bad_cells: BTreeSet<usize> = bad_rows.iter().map(|r| rows[*r].cell).collect();
+    let bad: Vec<&CellEvidence<'_>> = bad_cells.iter().map(|i| &cells[*i]).collect();
+    let kinds: BTreeSet<_> = bad.iter().map(|c| c.kind).collect();
+    let good: Vec<&CellEvidence<'_>> = (0..cells.len())
+        .filter(|i| !bad_cells.contains(i) && kinds.contains(&cells[*i].kind))
+        .map(|i| &cells[i])
+        .collect();
+    let hosts: BTreeSet<&str> = cells.iter().flat_map(|c| [c.from, c.to]).collect();
+    let mut shape = Shape {
+        layers: cells.iter().map(|c| c.layer).collect(),
+        two_hosts: hosts.len() <= 2,
+        rate_bps: over(&bad, |c| c.throughput_bps),
+        rtt_us: over(&bad, |c| c.rtt_loaded_us.or(c.rtt_idle_us)),
+        counters: counters(&bad, &good, suspects),
+        ..Shape::default()
+    };
+    path_values(&mut shape, &bad, &good);
+    row_values(&mut shape, rows, &bad_cells);
+    tcp_values(&mut shape, &bad, &good);
+    end_values(&mut shape, &bad, suspects);
+    shape
+}
+
+/// Median over cells of a value of a cell.
+fn over(cells: &[&CellEvidence<'_>], value: impl Fn(&CellEvidence<'_>) -> Option<f64>) -> Option<f64> {
+    median(&cells.iter().filter_map(|c| value(c)).collect::<Vec<_>>())
+}
+
+fn put(shape: &mut Shape, name: &'static str, value: Option<f64>) {
+    if let Some(value) = value.filter(|v| v.is_finite()) {
+        shape.values.insert(name, value);
+    }
+}
+
+fn path_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEvidence<'_>]) {
+    let ratio = |value: &dyn Fn(&CellEvidence<'_>) -> Option<f64>, floor: f64| {
+        Some((over(bad, value)? + floor) / (over(good, value)? + floor))
+    };
+    put(shape, "rtt_idle_ratio", ratio(&|c| c.rtt_idle_us, 200.0));
+    put(shape, "rtt_loaded_ratio", ratio(&|c| c.rtt_loaded_us, 500.0));
+    put(shape, "retransmits_ratio", ratio(&|c| c.retransmits_per_s, 20.0));
+    put(shape, "cpu_ratio", ratio(&|c| c.cpu_s_per_gb, 0.02));
+    put(shape, "loss", over(bad, |c| c.loss));
+    put(shape, "reordered", over(bad, |c| median(&c.values(|m| m.reordered.or(m.duplicated)))));
+    put(shape, "retransmits_per_s", over(bad, |c| c.retransmits_per_s));
+    put(shape, "core_busy_tx", over(bad, |c| c.core_busy_tx));
+    put(shape, "core_busy_rx", over(bad, |c| c.core_busy_rx));
+    put(shape, "udp_clean", over(bad, |c| c.loss.map(|l| f64::from(u8::from(l < 0.003)))));
+    put(shape, "two_state", over(bad, |c| c.rates.first().map(|_| f64::from(u8::from(c.two.is_some())))));
+    let limited = |c: &CellEvidence<'_>| Some(f64::from(u8::from(crate::responses::size_limit(&c.probes()).is_some())));
+    put(shape, "mtu_limit", over(bad, |c| if c.probes().is_empty() { None } else { limited(c) }));
+    let blocked = |c: &CellEvidence<'_>| Some(f64::from(u8::from(c.measured().next().is_none())));
+    put(shape, "blocked", over(bad, blocked));
+    put(shape, "streams_gain", over(bad, streams_gain));
+    put(shape, "loss_from_rate", over(bad, |c| {
+        let offered = c.measured().find_map(|(s, _)| match s.test.kind {
+            TestKind::Udp { rate_bps, .. } => Some(rate_bps),
+            _ => None,
+        })?;
+        Some(f64::from(u8::from(c.throughput_bps? < 1.1 * offered)))
+    }));
+}
+
+/// Throughput with many streams over that with one.
+fn streams_gain(cell: &CellEvidence<'_>) -> Option<f64> {
+    let many: Vec<f64> = cell
+        .measured()
+        .filter(|(s, _)| matches!(s.test.kind, TestKind::Tcp { streams, .. } if streams > 1))
+        .filter_map(|(_, m)| m.throughput_bps)
+        .collect();
+    let single = median(&cell.rates).filter(|r| *r > 0.0)?;
+    (many.len() < cell.samples.len()).then_some(median(&many)? / single)
+}
+
+fn row_values(shape: &mut Shape, rows: &[Row], bad_cells: &BTreeSet<usize>) {
+    let shares: Vec<f64> = rows
+        .iter()
+        .filter(|r| r.response == Response::Throughput && bad_cells.contains(&r.cell) && r.expected > 0.0)
+        .map(|r| r.measured / r.expected)
+        .collect();
+    put(shape, "throughput_share", median(&shares));
+}
+
+/// Single-stream TCP measurements of cells.
+fn tests<'c, 'a: 'c>(
+    cells: &'c [&'c CellEvidence<'a>],
+) -> impl Iterator<Item = (&'c CellEvidence<'a>, &'a Sample, &'a Measurement)> + 'c {
+    cells.iter().flat_map(|c| c.measured().map(move |(s, m)| (*c, s, m))).filter(|(_, s, _)| {
+        matches!(s.test.kind, TestKind::Tcp { streams: 1, .. })
+    })
+}
+
+fn tcp_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEvidence<'_>]) {
+    let of = |cells: &[&CellEvidence<'_>], value: &dyn Fn(&Measurement) -> Option<f64>| {
+        median(&tests(cells).filter_map(|(_, _, m)| value(m)).collect::<Vec<_>>())
+    };
+    let limited = |m: &Measurement, part: fn(&linerate_model::load::TcpEnd) -> u64| {
+        let tcp = m.tx.as_ref()?.tcp.as_ref()?;
+        (tcp.busy_us > 0).then(|| part(tcp) as f64 / tcp.busy_us as f64)
+    };
+    put(shape, "rwnd_limited_share", of(bad, &|m| limited(m, |t| t.rwnd_limited_us)));
+    put(shape, "sndbuf_limited_share", of(bad, &|m| limited(m, |t| t.sndbuf_limited_us)));
+    let window = |m: &Measurement| {
+        Some(m.tx.as_ref()?.tcp.as_ref()?.unacked_bytes_max as f64).filter(|b| *b > 0.0)
+    };
+    put(shape, "window_bytes", of(bad, &window));
+    put(shape, "window_bytes_ratio", of(bad, &window).zip(of(good, &window)).map(|(b, g)| b / g));
+    // What a window of the bytes in flight allows, over what was measured: 1 when the window is the limit.
+    put(shape, "window_over_rtt", of(bad, &|m| {
+        let allowed = window(m)? * 8.0 / (m.rtt_loaded_us.filter(|r| *r > 0.0)? / 1e6);
+        Some(allowed / m.throughput_bps.filter(|t| *t > 0.0)?)
+    }));
+    put(shape, "sndbuf_bytes", of(bad, &|m| Some(m.tx.as_ref()?.tcp.as_ref()?.sndbuf_bytes as f64).filter(|b| *b > 0.0)));
+    put(shape, "sndbuf_full", of(bad, &|m| {
+        let buffer = m.tx.as_ref()?.tcp.as_ref()?.sndbuf_bytes as f64;
+        (buffer > 0.0).then_some(window(m)? / buffer)
+    }));
+    put(shape, "wscale_off", of(bad, &|m| {
+        let tcp = m.tx.as_ref()?.tcp.as_ref()?;
+        Some(f64::from(u8::from(tcp.wscale == (0, 0))))
+    }));
+    put(shape, "steadiness", of(bad, &|m| {
+        let values = series(m);
+        let middle = median(&values).filter(|v| *v > 0.0 && values.len() >= 5)?;
+        Some(1.0 - (mad(&values)? / middle).min(1.0))
+    }));
+    put(shape, "rtt_growth", of(bad, &|m| {
+        let rtts: Vec<f64> = m.tx.as_ref()?.series.iter().map(|i| i.rtt_us).filter(|r| *r > 0.0).collect();
+        let top = rtts.iter().copied().fold(0.0, f64::max);
+        Some(top / m.tx.as_ref()?.tcp.as_ref()?.rtt_min_us).filter(|r| r.is_finite())
+    }));
+}
+
+/// Waiting for a CPU, at the end of the test that is suspected (at both when neither or both are).
+fn end_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], suspects: &[&str]) {
+    let share = |report: Option<&LoadReport>| {
+        let report = report?;
+        (report.elapsed_s > 0.0).then(|| report.wait_s / report.elapsed_s)
+    };
+    let waits: Vec<f64> = tests(bad)
+        .filter_map(|(cell, _, m)| {
+            let (tx, rx) = (share(m.tx.as_ref()), share(m.rx.as_ref()));
+            match (suspects.contains(&cell.from), suspects.contains(&cell.to)) {
+                (true, false) => tx,
+                (false, true) => rx,
+                _ => tx.into_iter().chain(rx).reduce(f64::max),
+            }
+        })
+        .collect();
+    put(shape, "wait_share", median(&waits));
+}
+
+/// Growth per test of each counter at the suspects, less what it grows by in cells that are fine.
+fn counters(bad: &[&CellEvidence<'_>], good: &[&CellEvidence<'_>], suspects: &[&str]) -> BTreeMap<String, f64> {
+    let collect = |cells: &[&CellEvidence<'_>], only: Option<&[&str]>| -> (BTreeMap<String, f64>, usize) {
+        let mut sums: BTreeMap<String, f64> = BTreeMap::new();
+        let mut ends = 0;
+        for cell in cells {
+            for sample in &cell.samples {
+                for (host, deltas) in [(cell.from, &sample.tx_counters), (cell.to, &sample.rx_counters)] {
+                    if only.is_none_or(|o| o.is_empty() || o.contains(&host)) {
+                        ends += 1;
+                        for (key, delta) in deltas {
+                            *sums.entry(key.clone()).or_insert(0.0) += *delta as f64;
+                        }
+                    }
+                }
+            }
+        }
+        (sums, ends)
+    };
+    let (mut at_bad, bad_ends) = collect(bad, Some(suspects));
+    let (at_good, good_ends) = collect(good, None);
+    for (key, sum) in &mut at_bad {
+        let usual = at_good.get(key).map_or(0.0, |g| g / (good_ends.max(1) as f64));
+        *sum = *sum / bad_ends.max(1) as f64 - usual;
+    }
+    at_bad
+}
+
+/// Adds the shape tests of a cause to its score; `None` when a required one fails.
+pub(super) fn judge(shape: &Shape, cause: &Cause, scored: &mut Scored<'_>) -> Option<()> {
+    for test in &cause.shape {
+        let Some(value) = shape.get(&test.value) else {
+            if test.required {
+                return None;
+            }
+            continue;
+        };
+        let holds = test.at_least.is_none_or(|l| value >= l) && test.at_most.is_none_or(|l| value <= l);
+        let says = || if test.says.is_empty() { format!("{} {}", test.value.replace('_', " "), "{}") } else { test.says.clone() };
+        let text = || says().replace("{%}", &words::percent(value)).replace("{}", &words::digits(value));
+        if holds {
+            scored.score += test.weight;
+            if test.weight > 0.0 {
+                scored.evidence.push(text());
+            }
+        } else if test.required {
+            return None;
+        } else {
+            scored.score += test.against;
+            if test.against < 0.0 {
+                scored.against.push(format!("not as expected: {} is {}", test.value.replace('_', " "), words::digits(value)));
+            }
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,156 @@
+//! What a pair should reach, from the hardware: the smallest of link x framing, uplink of the groups, PCIe lanes; where
+//! nothing is known, what peers of the same kind reach. Window and core terms are listed beside them but never lower the
+//! ceiling: a setting that binds is a finding, not an excuse.
+
+use linerate_model::finding::{Ceiling, CeilingTerm};
+use linerate_model::inventory::Layer;
+
+use crate::evidence::CellEvidence;
+use crate::host_facts::Facts;
+
+/// Bytes of an Ethernet frame that are no IP: preamble, header, checksum, gap.
+const ETHERNET_BYTES: f64 = 38.0;
+/// IPv4 and TCP headers with timestamps.
+const TCP_BYTES: f64 = 52.0;
+/// vxlan over IPv4: outer IP, UDP, vxlan, inner Ethernet header.
+const VXLAN_BYTES: f64 = 50.0;
+/// Share of the PCIe line rate that packet data gets (headers of a 256-byte payload, flow control).
+const PCIE_SHARE: f64 = 0.88;
+/// Part of `tcp_rmem` that becomes window; the rest is bookkeeping (`tcp_adv_win_scale` 1).
+const WINDOW_SHARE: f64 = 0.5;
+
+/// Payload share of a link for TCP at the MTU of the machines' network.
+pub fn framing(mtu: f64, layer: Layer) -> f64 {
+    let tunnel = if layer == Layer::Overlay { VXLAN_BYTES } else { 0.0 };
+    (mtu - TCP_BYTES - tunnel) / (mtu + ETHERNET_BYTES)
+}
+
+/// Ceiling of a cell. `peers` is what cells of the same kind reach.
+pub fn of(facts: &Facts<'_>, cell: &CellEvidence<'_>, peers: Option<f64>) -> Ceiling {
+    let mut hardware = links(facts, cell);
+    hardware.extend(uplinks(facts, cell));
+    hardware.extend(pcie(facts, cell));
+    if hardware.is_empty() {
+        hardware.extend(peers.map(|bps| CeilingTerm {
+            name: "peers".to_owned(),
+            bps,
+            why: "no link or uplink rate is known: what pairs of the same kind reach".to_owned(),
+        }));
+    }
+    hardware.sort_by(|a, b| a.bps.total_cmp(&b.bps));
+    let (bps, binding) = hardware.first().map_or((None, String::new()), |t| (Some(t.bps), t.name.clone()));
+    let mut terms = hardware;
+    terms.extend(window(facts, cell));
+    terms.extend(core(cell));
+    terms.sort_by(|a, b| a.bps.total_cmp(&b.bps));
+    Ceiling { bps, binding, terms }
+}
+
+/// MTU of the machines' network on the path of a cell: the smaller of the ends, 1500 where it was not read.
+fn mtu(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> f64 {
+    let end = |host: &str| {
+        let nic = facts.nic(host, Layer::Underlay).or_else(|| facts.fastest_nic(host).map(|(nic, _)| nic))?;
+        facts.number(host, &format!("nic.{nic}.mtu"))
+    };
+    let known = [end(cell.from), end(cell.to)].into_iter().flatten().fold(f64::INFINITY, f64::min);
+    if known.is_finite() && known >= 576.0 { known } else { 1500.0 }
+}
+
+fn links(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
+    let share = framing(mtu(facts, cell), cell.layer);
+    let mut terms = Vec::new();
+    for host in [cell.from, cell.to] {
+        let declared = [cell.layer, Layer::Underlay]
+            .into_iter()
+            .find_map(|layer| facts.snapshot.inventory.endpoint(host, layer)?.link_bps)
+            .map(|bps| (format!("{host} (inventory)"), bps));
+        let read = || {
+            let nic = facts.nic(host, Layer::Underlay).or_else(|| facts.nic(host, cell.layer))?;
+            let bps = facts.number(host, &format!("nic.{nic}.speed_mbit"))? * 1e6;
+            (bps > 0.0 && !facts.is_virtual(host, nic)).then(|| (format!("{host} {nic}"), bps))
+        };
+        if let Some((place, bps)) = declared.or_else(read) {
+            terms.push(term("link", bps * share, &format!("{place}: {} x {share:.3} framing", crate::words::bps(bps))));
+        }
+    }
+    terms
+}
+
+fn uplinks(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
+    let share = framing(mtu(facts, cell), cell.layer);
+    let inventory = &facts.snapshot.inventory;
+    let (from, to) = (inventory.groups_of(cell.from), inventory.groups_of(cell.to));
+    let crossed = from
+        .iter()
+        .filter(|g| !to.iter().any(|o| o.name == g.name))
+        .chain(to.iter().filter(|g| !from.iter().any(|o| o.name == g.name)));
+    crossed
+        .filter_map(|group| {
+            let machine = || {
+                let (nic, bps) = facts.fastest_nic(group.machine.as_ref()?)?;
+                Some((format!("{} {nic}", group.machine.as_ref()?), bps))
+            };
+            let (place, bps) = group.uplink_bps.map(|bps| (group.name.clone(), bps)).or_else(machine)?;
+            let why = format!("uplink of {place}: {} x {share:.3} framing", crate::words::bps(bps));
+            Some(term("uplink", bps * share, &why))
+        })
+        .collect()
+}
+
+fn pcie(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
+    let lanes = |host: &str| {
+        let nic = facts.nic(host, Layer::Underlay)?;
+        let gts = facts.number(host, &format!("nic.{nic}.pcie.speed_gts"))?;
+        let width = facts.number(host, &format!("nic.{nic}.pcie.width"))?;
+        let coding = if gts >= 8.0 { 128.0 / 130.0 } else { 0.8 };
+        let why = format!("{host} {nic}: {width} PCIe lanes of {gts} GT/s");
+        (gts > 0.0 && width > 0.0).then(|| term("pcie", gts * 1e9 * width * coding * PCIE_SHARE, &why))
+    };
+    [cell.from, cell.to].into_iter().filter_map(lanes).collect()
+}
+
+/// Window over RTT: what the buffers allow. Uses the loaded RTT, for that is the one the window has to span.
+fn window(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
+    let Some(rtt_s) = cell.rtt_loaded_us.or(cell.rtt_idle_us).filter(|us| *us > 0.0).map(|us| us / 1e6) else {
+        return Vec::new();
+    };
+    let limit = |host: &str, key: &str, share: f64| {
+        let bytes = facts.get(host, key)?.number(2)? * share;
+        let why = format!("{host} {key}: {bytes:.0} bytes of window over {}", crate::words::us(rtt_s * 1e6));
+        Some(term("window", bytes * 8.0 / rtt_s, &why))
+    };
+    [
+        limit(cell.to, "sysctl.net.ipv4.tcp_rmem", WINDOW_SHARE),
+        limit(cell.from, "sysctl.net.ipv4.tcp_wmem", 1.0),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// One core: what the busiest CPU would carry if it were busy all the time.
+fn core(cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
+    let (end, busy) = [("sender", cell.core_busy_tx), ("receiver", cell.core_busy_rx)]
+        .into_iter()
+        .filter_map(|(end, busy)| Some((end, busy.filter(|b| *b > 0.05)?)))
+        .max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let bps = cell.throughput_bps?;
+    let why = format!("busiest CPU of the {end} at {} carried {}", crate::words::percent(busy), crate::words::bps(bps));
+    Some(term("core", bps / busy.min(1.0), &why))
+}
+
+fn term(name: &str, bps: f64, why: &str) -> CeilingTerm {
+    CeilingTerm { name: name.to_owned(), bps, why: why.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn framing_of_the_usual_mtus() {
+        assert!((framing(1500.0, Layer::Underlay) - 1448.0 / 1538.0).abs() < 1e-9);
+        assert!((framing(9000.0, Layer::Underlay) - 8948.0 / 9038.0).abs() < 1e-9);
+        assert!((framing(1500.0, Layer::Overlay) - 1398.0 / 1538.0).abs() < 1e-9);
+    }
+}

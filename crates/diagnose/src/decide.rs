@@ -1,0 +1,195 @@
+//! The second stage: what to measure next when the evidence so far leaves alternatives or rests on single tests.
+//! Judged places come in, serial tests and a sentence go out.
+
+use std::collections::BTreeSet;
+
+use linerate_model::finding::{Element, Response};
+use linerate_model::inventory::Layer;
+use linerate_model::load::TestKind;
+use linerate_model::plan::Test;
+
+use crate::places::{Bench, Judged, twin};
+
+/// Repetitions of each test: a median of three survives one disturbance.
+const REPEATS: u16 = 3;
+/// Streams of the second kind of TCP test.
+const STREAMS: u16 = 8;
+/// Partners of a suspect.
+const PARTNERS: usize = 2;
+/// Evidence below these log odds is repeated before it is believed.
+const WEAK: f64 = 15.0;
+/// Bad cells that are repeated at most.
+const CELLS_MAX: usize = 6;
+/// Tests of one finding at most.
+const TESTS_MAX: usize = 30;
+/// Time of a transfer when the survey had none to copy.
+const DURATION_MS: u32 = 1000;
+
+/// Tests that would tell the alternatives apart or confirm weak evidence, without numbers; empty when nothing is open.
+pub fn tests(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
+    if bench.facts.snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count() < 3 {
+        return Vec::new();
+    }
+    let mut wanted = Vec::new();
+    if judged.located.unconfirmed || judged.located.score < WEAK {
+        wanted.extend(again(bench, judged));
+    }
+    if is_open(judged) {
+        wanted.extend(partners(bench, judged));
+    }
+    wanted.retain(|t| !already(bench, t));
+    wanted.truncate(TESTS_MAX);
+    wanted
+}
+
+/// Whether places with different cells remain.
+pub fn is_open(judged: &Judged<'_, '_>) -> bool {
+    let mine = judged.located.column.cells();
+    judged.places.len() > 1
+        && judged.places[0].2 < 0.95
+        && judged.located.alternatives.iter().any(|(c, _)| c.cells() != mine)
+}
+
+/// The bad cells again.
+fn again(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
+    let mut cells: Vec<usize> = Vec::new();
+    for row in &judged.located.rows {
+        let cell = bench.rows[*row].cell;
+        if !cells.contains(&cell) {
+            cells.push(cell);
+        }
+    }
+    cells.truncate(CELLS_MAX);
+    let kinds = |response: &Response| match response {
+        Response::Loss | Response::Reordering => "udp",
+        Response::RttIdle => "rtt",
+        Response::PathMtu => "mtu",
+        _ => "tcp",
+    };
+    let wanted: BTreeSet<&str> = judged.responses.iter().take(2).map(kinds).collect();
+    let mut tests = Vec::new();
+    for cell in cells {
+        let cell = &bench.cells[cell];
+        for name in &wanted {
+            let kind = bench
+                .cells
+                .iter()
+                .flat_map(|c| &c.samples)
+                .map(|s| &s.test.kind)
+                .find(|k| k.name() == *name && !matches!(k, TestKind::Tcp { streams, .. } if *streams > 1));
+            if let Some(kind) = kind {
+                tests.extend(repeats(cell.from, cell.to, cell.layer, kind, REPEATS - 1));
+            }
+        }
+    }
+    tests
+}
+
+/// The suspect against known-good partners in other groups, both directions, one and many streams.
+fn partners(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
+    let inventory = &bench.facts.snapshot.inventory;
+    let Some(suspect) = representative(bench, &judged.places[0].0) else { return Vec::new() };
+    let blamed: BTreeSet<String> =
+        judged.places.iter().filter_map(|(element, _, _)| representative(bench, element)).collect();
+    let own: Vec<&str> = inventory.groups_of(&suspect).iter().map(|g| g.name.as_str()).collect();
+    let good = inventory.hosts.iter().filter(|h| {
+        !h.endpoints.is_empty()
+            && !blamed.contains(&h.name)
+            && !inventory.groups_of(&h.name).iter().any(|g| own.contains(&g.name.as_str()))
+    });
+    let layer = judged.located.rows.first().map_or(Layer::Underlay, |r| bench.cells[bench.rows[*r].cell].layer);
+    let duration_ms = bench
+        .cells
+        .iter()
+        .flat_map(|c| &c.samples)
+        .find_map(|s| if let TestKind::Tcp { duration_ms, .. } = s.test.kind { Some(duration_ms) } else { None })
+        .unwrap_or(DURATION_MS);
+    let mut tests = Vec::new();
+    for partner in good.take(PARTNERS) {
+        for (from, to) in [(&suspect, &partner.name), (&partner.name, &suspect)] {
+            for streams in [1, STREAMS] {
+                tests.extend(repeats(from, to, layer, &TestKind::Tcp { streams, duration_ms }, REPEATS));
+            }
+        }
+    }
+    tests
+}
+
+/// A host with endpoints that stands for an element.
+fn representative(bench: &Bench<'_>, element: &Element) -> Option<String> {
+    let inventory = &bench.facts.snapshot.inventory;
+    match element {
+        Element::Host(h) | Element::Pair(h, _) => Some(h.clone()),
+        Element::Group(g) | Element::GroupToGroup(g, _) => inventory.members(g).first().map(|h| h.name.clone()),
+        Element::Mismatch(_, hosts) => hosts.first().cloned(),
+        Element::All => None,
+    }
+}
+
+fn repeats(from: &str, to: &str, layer: Layer, kind: &TestKind, count: u16) -> Vec<Test> {
+    (0..count)
+        .map(|i| Test {
+            id: 0,
+            from: from.to_owned(),
+            to: to.to_owned(),
+            layer,
+            kind: kind.clone(),
+            repeat: 100 + i,
+            serial: true,
+            second_stage: true,
+        })
+        .collect()
+}
+
+/// Whether the second stage has already measured this.
+fn already(bench: &Bench<'_>, test: &Test) -> bool {
+    bench.facts.snapshot.samples.iter().any(|s| {
+        let t = &s.test;
+        t.second_stage && t.from == test.from && t.to == test.to && t.layer == test.layer && same(&t.kind, &test.kind)
+    })
+}
+
+fn same(a: &TestKind, b: &TestKind) -> bool {
+    match (a, b) {
+        (TestKind::Tcp { streams: a, .. }, TestKind::Tcp { streams: b, .. }) => a == b,
+        _ => a.name() == b.name(),
+    }
+}
+
+/// The measurement that would settle what is open, in words; `None` when nothing is.
+pub fn words(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Option<String> {
+    let inventory = &bench.facts.snapshot.inventory;
+    let (element, direction, _) = judged.places.first()?;
+    if judged.located.unconfirmed {
+        return Some("repeat the tests of this pair three times with nothing else running".to_owned());
+    }
+    if judged.shape.two_hosts {
+        return Some("measure both hosts against a third one: the slow end stays slow".to_owned());
+    }
+    if !is_open(judged) {
+        return None;
+    }
+    let suspect = crate::words::place(element, *direction);
+    let senders: BTreeSet<String> = judged
+        .subjects
+        .senders
+        .iter()
+        .map(|h| {
+            let host = Element::Host((*h).to_owned());
+            match twin(inventory, &host) {
+                Some(Element::Group(g)) => format!("{h} on {g}"),
+                _ => (*h).to_owned(),
+            }
+        })
+        .collect();
+    let senders = senders.into_iter().collect::<Vec<_>>().join(" and ");
+    Some(match element {
+        Element::Group(g) => format!(
+            "measure from a host in a further group (another machine than those of {senders}) to a host of {g}: if that is \
+             slow too, it is {suspect}; if it is fast, it is the senders {senders}"
+        ),
+        _ => format!(
+            "measure {suspect} against two partners in other groups that are fine, both directions, alone, three times"
+        ),
+    })
+}

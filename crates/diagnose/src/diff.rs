@@ -1,0 +1,220 @@
+//! Differences between two hosts of a run or between two runs, in words and with figures.
+//! Snapshots come in, differences go out; a fix is called proven only with an interval that excludes no change while the
+//! untouched pairs stayed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::fact::FactValue;
+use linerate_model::inventory::Layer;
+use linerate_model::snapshot::Snapshot;
+use serde::{Deserialize, Serialize};
+
+use crate::evidence::{collect, peer_rates};
+use crate::stats::{Rng, median};
+use crate::words;
+
+/// What differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A setting or property.
+    Fact,
+    /// Throughput of one ordered pair.
+    Cell,
+    /// The effect on a whole set of pairs: what a fix achieved.
+    Effect,
+}
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Sort of thing.
+    pub kind: Kind,
+    /// What: a key (`host key` between runs), a pair with its layer, or a set of pairs.
+    pub subject: String,
+    /// First value in words; empty when it is absent there.
+    pub before: String,
+    /// Second value.
+    pub after: String,
+    /// Second over first, for figures.
+    pub ratio: Option<f64>,
+    /// 95 % interval of the ratio, for effects.
+    pub interval: Option<(f64, f64)>,
+    /// Whether the interval excludes no change.
+    pub proven: bool,
+    /// All of it as a sentence.
+    pub sentence: String,
+}
+
+/// Smaller changes of a single cell are noise.
+const CELL_RATIO: f64 = 1.2;
+/// A cell below this share of its better peers was slow.
+const SLOW_SHARE: f64 = 0.5;
+/// Fewer slow cells prove nothing.
+const CELLS_MIN: usize = 2;
+/// Resamplings of an effect.
+const RESAMPLES: usize = 2000;
+/// Measured speeds below this are nothing, so that a ratio exists, bit/s.
+const NOTHING_BPS: f64 = 1000.0;
+
+/// Facts of two hosts that differ, in the order of their keys.
+pub fn hosts(snapshot: &Snapshot, a: &str, b: &str) -> Vec<Difference> {
+    let empty = BTreeMap::new();
+    let of = |host: &str| snapshot.facts.get(host).map_or(&empty, |f| &f.readings);
+    facts(of(a), of(b), "")
+}
+
+fn facts(a: &BTreeMap<String, FactValue>, b: &BTreeMap<String, FactValue>, prefix: &str) -> Vec<Difference> {
+    let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    keys.into_iter()
+        .filter(|key| a.get(*key) != b.get(*key))
+        .map(|key| {
+            let say = |value: Option<&FactValue>| value.map_or(String::new(), ToString::to_string);
+            let (before, after) = (say(a.get(key)), say(b.get(key)));
+            let shown = |text: &str| if text.is_empty() { "absent".to_owned() } else { text.to_owned() };
+            Difference {
+                kind: Kind::Fact,
+                subject: format!("{prefix}{key}"),
+                sentence: format!("{prefix}{key}: {} and {}", shown(&before), shown(&after)),
+                before,
+                after,
+                ratio: None,
+                interval: None,
+                proven: false,
+            }
+        })
+        .collect()
+}
+
+/// What changed between two runs: effects on sets of pairs first, then cells, then facts.
+pub fn runs(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
+    let mut all = effects(before, after);
+    all.extend(cells(before, after));
+    let empty = BTreeMap::new();
+    let hosts: BTreeSet<&String> = before.facts.keys().chain(after.facts.keys()).collect();
+    for host in hosts {
+        let of = |s: &'_ Snapshot| s.facts.get(host).map_or_else(|| empty.clone(), |f| f.readings.clone());
+        let changed = facts(&of(before), &of(after), &format!("{host} "));
+        // A host that was read in only one of the runs did not change.
+        if before.facts.contains_key(host) && after.facts.contains_key(host) {
+            all.extend(changed);
+        }
+    }
+    all
+}
+
+type CellKey = (Layer, String, String);
+
+fn rates(snapshot: &Snapshot) -> BTreeMap<CellKey, f64> {
+    collect(snapshot)
+        .iter()
+        .filter_map(|c| Some(((c.layer, c.from.to_owned(), c.to.to_owned()), c.throughput_bps?)))
+        .collect()
+}
+
+fn cells(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
+    let (old, new) = (rates(before), rates(after));
+    old.iter()
+        .filter_map(|(key, a)| {
+            let b = new.get(key)?;
+            let ratio = b.max(NOTHING_BPS) / a.max(NOTHING_BPS);
+            (!(1.0 / CELL_RATIO..=CELL_RATIO).contains(&ratio)).then(|| {
+                let subject = format!("{} to {} ({})", key.1, key.2, key.0);
+                Difference {
+                    kind: Kind::Cell,
+                    sentence: format!("{subject}: {} before, {} after", words::bps(*a), words::bps(*b)),
+                    subject,
+                    before: words::bps(*a),
+                    after: words::bps(*b),
+                    ratio: Some(ratio),
+                    interval: None,
+                    proven: false,
+                }
+            })
+        })
+        .collect()
+}
+
+/// The pairs that were slow before, as one set, beside the pairs that were not.
+fn effects(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
+    let collected = collect(before);
+    let peers = peer_rates(&collected);
+    let new = rates(after);
+    let (mut slow, mut fine): (Vec<(f64, f64)>, Vec<(f64, f64)>) = (Vec::new(), Vec::new());
+    for cell in &collected {
+        let key = (cell.layer, cell.from.to_owned(), cell.to.to_owned());
+        if let (Some(a), Some(b), Some(peer)) = (cell.throughput_bps, new.get(&key), peers.get(&cell.kind)) {
+            let pair = (a.max(NOTHING_BPS), b.max(NOTHING_BPS));
+            if a < SLOW_SHARE * peer { slow.push(pair) } else { fine.push(pair) }
+        }
+    }
+    if slow.len() < CELLS_MIN {
+        return Vec::new();
+    }
+    let (ratio, interval) = paired(&slow, 1);
+    let control = (fine.len() >= CELLS_MIN).then(|| paired(&fine, 2).0);
+    let still = control.is_none_or(|c| c.ln().abs() < 0.5 * ratio.ln().abs());
+    let middle = |pick: fn(&(f64, f64)) -> f64| median(&slow.iter().map(pick).collect::<Vec<_>>()).unwrap_or(0.0);
+    let (a, b) = (words::bps(middle(|p| p.0)), words::bps(middle(|p| p.1)));
+    let proven = still && (interval.0 > 1.1 || interval.1 < 0.9);
+    let verdict = match (proven, ratio > 1.0) {
+        (true, true) => "fix proven",
+        (true, false) => "it became worse, proven",
+        _ => "no change proven",
+    };
+    let subject = format!("{} pairs that were slow before", slow.len());
+    let control = control.map_or(String::new(), |c| {
+        format!("; the {} other pairs changed by {}", fine.len(), words::ratio(c))
+    });
+    vec![Difference {
+        kind: Kind::Effect,
+        sentence: format!(
+            "{verdict}: the {subject} went from {a} to {b}, {} (95 % interval {} to {}){control}",
+            words::ratio(ratio),
+            words::ratio(interval.0),
+            words::ratio(interval.1)
+        ),
+        subject,
+        before: a,
+        after: b,
+        ratio: Some(ratio),
+        interval: Some(interval),
+        proven,
+    }]
+}
+
+/// Median of the ratios of pairs, with its bootstrap interval.
+fn paired(pairs: &[(f64, f64)], seed: u64) -> (f64, (f64, f64)) {
+    let ratios: Vec<f64> = pairs.iter().map(|(a, b)| b / a).collect();
+    let centre = median(&ratios).unwrap_or(1.0);
+    let mut rng = Rng::new(seed);
+    let mut drawn: Vec<f64> = (0..RESAMPLES)
+        .filter_map(|_| median(&ratios.iter().map(|_| ratios[rng.below(ratios.len())]).collect::<Vec<_>>()))
+        .collect();
+    drawn.sort_by(f64::total_cmp);
+    let at = |q: f64| drawn.get((drawn.len() as f64 * q) as usize).copied().unwrap_or(centre);
+    (centre, (at(0.025), at(0.975)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::fact::HostFacts;
+
+    #[test]
+    fn facts_that_differ_or_are_missing() {
+        let facts = |pairs: &[(&str, i64)]| HostFacts {
+            readings: pairs.iter().map(|(k, v)| ((*k).to_owned(), FactValue::Int(*v))).collect(),
+            ..HostFacts::default()
+        };
+        let snapshot = Snapshot {
+            facts: [("a".to_owned(), facts(&[("x", 1), ("y", 2)])), ("b".to_owned(), facts(&[("x", 1), ("y", 3), ("z", 4)]))]
+                .into(),
+            ..Snapshot::default()
+        };
+        let found = hosts(&snapshot, "a", "b");
+        assert_eq!(found.iter().map(|d| d.subject.as_str()).collect::<Vec<_>>(), ["y", "z"]);
+        assert!(hosts(&snapshot, "a", "nobody").len() == 2);
+        assert!(runs(&snapshot, &snapshot).is_empty());
+    }
+}

@@ -1,0 +1,249 @@
+//! Samples grouped into cells: one ordered pair in one layer, with the medians that the reasoning works on.
+//! A snapshot comes in, cells go out, in a fixed order; nothing is judged here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::finding::Cell;
+use linerate_model::inventory::Layer;
+use linerate_model::load::{LoadReport, MtuProbe, TestKind};
+use linerate_model::sample::{Measurement, Outcome, Sample};
+use linerate_model::snapshot::Snapshot;
+
+use crate::ceiling;
+use crate::host_facts::Facts;
+use crate::stats::{TwoLevels, median, quantile, two_levels};
+
+/// Share of cells that may be bad before the expectation from peers suffers.
+const PEER_QUANTILE: f64 = 0.8;
+/// A ramp at the start of a series is slow start, not a state.
+const RAMP_MS: f64 = 150.0;
+
+/// What is known of one ordered pair in one layer.
+#[derive(Debug, Clone)]
+pub struct CellEvidence<'a> {
+    /// Sender.
+    pub from: &'a str,
+    /// Receiver.
+    pub to: &'a str,
+    /// Layer.
+    pub layer: Layer,
+    /// Cells with the same layer and the same nearest common group are compared with each other.
+    pub kind: Kind,
+    /// Tests that say something: measured, or nothing got through.
+    pub samples: Vec<&'a Sample>,
+    /// Throughput of each single-stream test; 0 when nothing got through.
+    pub rates: Vec<f64>,
+    /// Median throughput, bit/s.
+    pub throughput_bps: Option<f64>,
+    /// Median of the UDP loss.
+    pub loss: Option<f64>,
+    /// Median of the idle RTT.
+    pub rtt_idle_us: Option<f64>,
+    /// Median of the loaded RTT.
+    pub rtt_loaded_us: Option<f64>,
+    /// Median of the retransmits.
+    pub retransmits_per_s: Option<f64>,
+    /// Median of the CPU cost.
+    pub cpu_s_per_gb: Option<f64>,
+    /// Two levels, where at least half of the tests show them.
+    pub two: Option<TwoLevels>,
+    /// Median share of the busiest CPU at the sender.
+    pub core_busy_tx: Option<f64>,
+    /// Median share of the busiest CPU at the receiver.
+    pub core_busy_rx: Option<f64>,
+}
+
+/// What makes cells comparable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind {
+    /// Layer.
+    pub layer: Layer,
+    /// How many groups the two ends have in common: 0 across everything, more inside.
+    pub shared_groups: usize,
+}
+
+impl<'a> CellEvidence<'a> {
+    /// The measurements among the samples.
+    pub fn measured(&self) -> impl Iterator<Item = (&'a Sample, &'a Measurement)> + '_ {
+        self.samples.iter().filter_map(|s| match &s.outcome {
+            Outcome::Measured(m) => Some((*s, m.as_ref())),
+            _ => None,
+        })
+    }
+
+    /// Values of one field of all measurements.
+    pub fn values(&self, field: impl Fn(&Measurement) -> Option<f64>) -> Vec<f64> {
+        self.measured().filter_map(|(_, m)| field(m)).filter(|v| v.is_finite()).collect()
+    }
+
+    /// UDP loss of each test; 1 where no datagram came through.
+    pub fn losses(&self) -> Vec<f64> {
+        self.samples
+            .iter()
+            .filter(|s| matches!(s.test.kind, TestKind::Udp { .. }))
+            .filter_map(|s| match &s.outcome {
+                Outcome::Measured(m) => m.loss,
+                Outcome::NothingThrough { .. } => Some(1.0),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// All path MTU probes.
+    pub fn probes(&self) -> Vec<&'a MtuProbe> {
+        self.measured().flat_map(|(_, m)| &m.mtu).collect()
+    }
+
+    /// Tests of the second stage in this cell.
+    pub fn confirmed_by(&self) -> usize {
+        self.samples.iter().filter(|s| s.test.second_stage).count()
+    }
+}
+
+/// All cells of a snapshot, by layer, sender, receiver in the order of the inventory.
+pub fn collect(snapshot: &Snapshot) -> Vec<CellEvidence<'_>> {
+    let dead: BTreeSet<&str> = snapshot.gaps.iter().map(|g| g.what.as_str()).collect();
+    let mut by_cell: BTreeMap<(Layer, usize, usize), Vec<&Sample>> = BTreeMap::new();
+    let index: BTreeMap<&str, usize> =
+        snapshot.inventory.hosts.iter().enumerate().map(|(i, h)| (h.name.as_str(), i)).collect();
+    for sample in &snapshot.samples {
+        let test = &sample.test;
+        let (Some(from), Some(to)) = (index.get(test.from.as_str()), index.get(test.to.as_str())) else { continue };
+        let says = match &sample.outcome {
+            Outcome::Measured(_) => true,
+            // A host that was lost explains why nothing came through to it; that is a gap, not a slow path.
+            Outcome::NothingThrough { .. } => {
+                !dead.contains(test.from.as_str()) && !dead.contains(test.to.as_str())
+            }
+            Outcome::Invalid { .. } | Outcome::Gap { .. } => false,
+        };
+        if says {
+            by_cell.entry((test.layer, *from, *to)).or_default().push(sample);
+        }
+    }
+    by_cell.into_values().filter_map(|samples| cell(snapshot, samples)).collect()
+}
+
+fn cell<'a>(snapshot: &'a Snapshot, samples: Vec<&'a Sample>) -> Option<CellEvidence<'a>> {
+    let test = &samples.first()?.test;
+    let inventory = &snapshot.inventory;
+    let to_groups = inventory.groups_of(&test.to);
+    let shared = inventory.groups_of(&test.from).iter().filter(|g| to_groups.iter().any(|o| o.name == g.name)).count();
+    let mut cell = CellEvidence {
+        from: &test.from,
+        to: &test.to,
+        layer: test.layer,
+        kind: Kind { layer: test.layer, shared_groups: shared },
+        rates: rates(&samples),
+        samples,
+        throughput_bps: None,
+        loss: None,
+        rtt_idle_us: None,
+        rtt_loaded_us: None,
+        retransmits_per_s: None,
+        cpu_s_per_gb: None,
+        two: None,
+        core_busy_tx: None,
+        core_busy_rx: None,
+    };
+    cell.throughput_bps = median(&cell.rates);
+    cell.loss = median(&cell.losses());
+    cell.rtt_idle_us = median(&cell.values(|m| m.rtt_idle_us));
+    cell.rtt_loaded_us = median(&cell.values(|m| m.rtt_loaded_us));
+    cell.retransmits_per_s = median(&cell.values(|m| m.retransmits_per_s));
+    cell.cpu_s_per_gb = median(&tcp_values(&cell, |m| m.cpu_s_per_gb));
+    cell.core_busy_tx = median(&tcp_values(&cell, |m| m.tx.as_ref()?.core_busy_max));
+    cell.core_busy_rx = median(&tcp_values(&cell, |m| m.rx.as_ref()?.core_busy_max));
+    cell.two = two_state(&cell);
+    Some(cell)
+}
+
+/// Values of TCP tests only: UDP tests have their own price.
+pub fn tcp_values(cell: &CellEvidence<'_>, field: impl Fn(&Measurement) -> Option<f64>) -> Vec<f64> {
+    cell.measured()
+        .filter(|(s, _)| matches!(s.test.kind, TestKind::Tcp { .. }))
+        .filter_map(|(_, m)| field(m))
+        .filter(|v| v.is_finite())
+        .collect()
+}
+
+/// Throughput of the single-stream tests; of all TCP tests when there is none with a single stream.
+fn rates(samples: &[&Sample]) -> Vec<f64> {
+    let of = |single: bool| -> Vec<f64> {
+        samples
+            .iter()
+            .filter(|s| matches!(s.test.kind, TestKind::Tcp { streams, .. } if !single || streams == 1))
+            .filter_map(|s| match &s.outcome {
+                Outcome::Measured(m) => m.throughput_bps,
+                Outcome::NothingThrough { .. } => Some(0.0),
+                _ => None,
+            })
+            .filter(|v| v.is_finite() && *v >= 0.0)
+            .collect()
+    };
+    let single = of(true);
+    if single.is_empty() { of(false) } else { single }
+}
+
+/// The receiver's series where it has one, else the sender's, without the ramp of the start.
+pub fn series(measurement: &Measurement) -> Vec<f64> {
+    let long = |report: &Option<LoadReport>| -> Option<Vec<f64>> {
+        let series = &report.as_ref()?.series;
+        let end = series.last()?.at_ms;
+        let ramp = if end >= 2.0 * RAMP_MS && end < 60_000.0 && series.len() > 12 { RAMP_MS.max(0.15 * end) } else { 0.0 };
+        Some(series.iter().filter(|i| i.at_ms > ramp).map(|i| i.throughput_bps).collect())
+    };
+    long(&measurement.rx).filter(|s| !s.is_empty()).or_else(|| long(&measurement.tx)).unwrap_or_default()
+}
+
+/// Two levels when at least half of the series that are long enough show them; levels from the clearest one.
+fn two_state(cell: &CellEvidence<'_>) -> Option<TwoLevels> {
+    let all: Vec<Vec<f64>> = cell
+        .measured()
+        .filter(|(s, _)| matches!(s.test.kind, TestKind::Tcp { .. }))
+        .map(|(_, m)| series(m))
+        .filter(|s| s.len() >= 8)
+        .collect();
+    let jumping: Vec<TwoLevels> = all.iter().filter_map(|s| two_levels(s)).collect();
+    if jumping.len() * 2 < all.len() || jumping.is_empty() {
+        return None;
+    }
+    jumping.into_iter().max_by_key(|t| t.switches)
+}
+
+/// What the good cells of each kind reach, for kinds without a known ceiling and to calibrate those with one.
+pub fn peer_rates(cells: &[CellEvidence<'_>]) -> BTreeMap<Kind, f64> {
+    let mut by_kind: BTreeMap<Kind, Vec<f64>> = BTreeMap::new();
+    for cell in cells {
+        by_kind.entry(cell.kind).or_default().extend(cell.throughput_bps);
+    }
+    by_kind.into_iter().filter_map(|(kind, rates)| Some((kind, quantile(&rates, PEER_QUANTILE)?))).collect()
+}
+
+/// The matrix as it is reported.
+pub fn report_cells(snapshot: &Snapshot, cells: &[CellEvidence<'_>]) -> Vec<Cell> {
+    let facts = Facts::new(snapshot);
+    let peers = peer_rates(cells);
+    cells
+        .iter()
+        .map(|cell| {
+            let ceiling = ceiling::of(&facts, cell, peers.get(&cell.kind).copied());
+            let share = cell.throughput_bps.zip(ceiling.bps).filter(|(_, c)| *c > 0.0).map(|(t, c)| t / c);
+            Cell {
+                from: cell.from.to_owned(),
+                to: cell.to.to_owned(),
+                layer: cell.layer,
+                // Two levels have no middle: the upper one stands for the cell, and both are given.
+                throughput_bps: cell.two.map_or(cell.throughput_bps, |t| Some(t.high)),
+                two_state_bps: cell.two.map(|t| (t.high, t.low)),
+                loss: cell.loss,
+                rtt_idle_us: cell.rtt_idle_us,
+                rtt_loaded_us: cell.rtt_loaded_us,
+                retransmits_per_s: cell.retransmits_per_s,
+                cpu_s_per_gb: cell.cpu_s_per_gb,
+                ceiling,
+                share: cell.two.map_or(share, |_| None),
+            }
+        })
+        .collect()
+}

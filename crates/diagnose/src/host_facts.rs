@@ -1,0 +1,136 @@
+//! Looking up facts: the NIC that carries an endpoint, the machine under a host, keys by pattern.
+//! A snapshot comes in, values go out; nothing is judged here.
+
+use linerate_model::fact::FactValue;
+use linerate_model::inventory::{HostName, Layer};
+use linerate_model::snapshot::Snapshot;
+
+/// Drivers and kinds of devices that only pretend to have a link speed.
+const VIRTUAL: [&str; 12] =
+    ["veth", "tun", "tap", "virtio", "vxlan", "bridge", "dummy", "vmxnet", "xen", "openvswitch", "geneve", "loopback"];
+
+/// Facts of a snapshot with the questions that the reasoning asks of them.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    /// Where they come from.
+    pub snapshot: &'a Snapshot,
+}
+
+impl<'a> Facts<'a> {
+    /// View on a snapshot.
+    pub fn new(snapshot: &'a Snapshot) -> Self {
+        Self { snapshot }
+    }
+
+    /// One value.
+    pub fn get(&self, host: &str, key: &str) -> Option<&'a FactValue> {
+        self.snapshot.facts.get(host)?.readings.get(key)
+    }
+
+    /// A number.
+    pub fn number(&self, host: &str, key: &str) -> Option<f64> {
+        self.get(host, key)?.number(0)
+    }
+
+    /// All readings of a host whose key matches the pattern, in order of the key. The loopback is left out.
+    pub fn matching(&self, host: &str, pattern: &str) -> Vec<(&'a str, &'a FactValue)> {
+        self.snapshot.facts.get(host).map_or(Vec::new(), |facts| {
+            facts
+                .readings
+                .iter()
+                .filter(|(key, _)| pattern_fits(pattern, key) && nic_of(key) != Some("lo"))
+                .map(|(key, value)| (key.as_str(), value))
+                .collect()
+        })
+    }
+
+    /// Name of the NIC that carries the endpoint of a host in a layer.
+    pub fn nic(&self, host: &str, layer: Layer) -> Option<&'a str> {
+        let address = self.snapshot.inventory.endpoint(host, layer)?.address.to_string();
+        let carries = |value: &FactValue| {
+            let text = value.to_string();
+            text.split([' ', ',']).any(|part| part.split('/').next() == Some(address.as_str()))
+        };
+        let readings = &self.snapshot.facts.get(host)?.readings;
+        readings.iter().find(|(key, value)| key.ends_with(".addresses") && carries(value)).and_then(|(key, _)| nic_of(key))
+    }
+
+    /// The NICs that traffic of a host in a layer passes: the one with the address, and under an overlay the one below.
+    pub fn path_nics(&self, host: &str, layer: Layer) -> Vec<&'a str> {
+        let mut nics: Vec<&str> = self.nic(host, layer).into_iter().collect();
+        if layer == Layer::Overlay {
+            nics.extend(self.nic(host, Layer::Underlay));
+        }
+        nics.dedup();
+        nics
+    }
+
+    /// The machines (hypervisors and the like) that a host stands on, innermost first.
+    pub fn machines_of(&self, host: &str) -> Vec<&'a HostName> {
+        self.snapshot.inventory.groups_of(host).into_iter().filter_map(|g| g.machine.as_ref()).collect()
+    }
+
+    /// Whether a NIC is made of software, so that the speed it reports means nothing.
+    pub fn is_virtual(&self, host: &str, nic: &str) -> bool {
+        ["driver", "kind"].iter().any(|what| {
+            self.get(host, &format!("nic.{nic}.{what}")).is_some_and(|value| {
+                let text = value.to_string().to_lowercase();
+                VIRTUAL.iter().any(|v| text.contains(v))
+            })
+        })
+    }
+
+    /// Largest speed among the real NICs of a host that have a link, in bit/s, with the NIC's name.
+    pub fn fastest_nic(&self, host: &str) -> Option<(&'a str, f64)> {
+        self.matching(host, "nic.*.speed_mbit")
+            .into_iter()
+            .filter_map(|(key, value)| Some((nic_of(key)?, value.number(0)? * 1e6)))
+            .filter(|(nic, bps)| *bps > 0.0 && !self.is_virtual(host, nic))
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}
+
+/// The part of a key after `netns.<path>|`.
+pub fn bare(key: &str) -> &str {
+    if key.starts_with("netns.") { key.split_once('|').map_or(key, |(_, rest)| rest) } else { key }
+}
+
+/// The NIC that a key speaks of.
+pub fn nic_of(key: &str) -> Option<&str> {
+    bare(key).strip_prefix("nic.")?.split('.').next()
+}
+
+/// Whether a key (without its namespace) fits a pattern, in which `*` stands for any run of characters.
+pub fn pattern_fits(pattern: &str, key: &str) -> bool {
+    fn fits(pattern: &[&str], text: &str) -> bool {
+        match pattern {
+            [] => text.is_empty(),
+            [last] => text.ends_with(last),
+            [first, rest @ ..] => {
+                text.match_indices(first).any(|(at, part)| fits(rest, &text[at + part.len()..]))
+            }
+        }
+    }
+    let parts: Vec<&str> = pattern.split('*').collect();
+    let key = bare(key);
+    match parts.as_slice() {
+        [whole] => key == *whole,
+        [first, rest @ ..] => key.strip_prefix(first).is_some_and(|text| fits(rest, text)),
+        [] => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        assert!(pattern_fits("nic.*.feature.rx-gro-hw", "nic.em1.feature.rx-gro-hw"));
+        assert!(pattern_fits("nic.*.mtu", "netns./run/x|nic.eth0.mtu"));
+        assert!(!pattern_fits("nic.*.mtu", "nic.eth0.mtus"));
+        assert!(pattern_fits("sysctl.sunrpc.rdma*", "sysctl.sunrpc.rdma_inline"));
+        assert!(!pattern_fits("a", "ab"));
+        assert_eq!(nic_of("netns./a|nic.eth0.mtu"), Some("eth0"));
+    }
+}

@@ -1,0 +1,67 @@
+//! What a knowledge file must be beyond its shape: known names of values, keys that can exist, a sane id.
+
+use linerate_model::fact::check_key;
+
+use super::{Cause, KnowledgeError, Op};
+use crate::attribute::shape;
+
+/// Line (1-based) of a byte of a text.
+pub(super) fn line_of(text: &str, byte: usize) -> usize {
+    text.bytes().take(byte).filter(|b| *b == b'\n').count() + 1
+}
+
+/// The first thing that is wrong with a cause.
+pub(super) fn cause(file: &str, text: &str, cause: &Cause, others: &[Cause]) -> Result<(), KnowledgeError> {
+    let wrong = |near: &str, problem: String, hint: &str| KnowledgeError {
+        file: file.to_owned(),
+        line: text.find(near).map_or(1, |at| line_of(text, at)),
+        problem,
+        hint: hint.to_owned(),
+    };
+    let id = &cause.id;
+    if id.is_empty() || !id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
+        return Err(wrong("id", format!("`{id}` is no id"), "lower-case letters, digits and dashes, such as `packet-loss`"));
+    }
+    if others.iter().any(|o| o.id == *id) {
+        return Err(wrong(id, format!("the id `{id}` is taken"), "every cause has an id of its own"));
+    }
+    if cause.symptom.responses.is_empty() || cause.symptom.elements.is_empty() {
+        return Err(wrong("[symptom]", "no responses or no elements".to_owned(), "name at least one of each"));
+    }
+    if cause.proof.is_empty() {
+        return Err(wrong("proof", "no proof".to_owned(), "name a lab fault, or `case:<file>` of a recorded case"));
+    }
+    let keys = cause
+        .betrays
+        .iter()
+        .chain(&cause.excludes)
+        .flat_map(|t| &t.keys)
+        .chain(cause.remedy.iter().flat_map(|r| &r.set).flat_map(|s| &s.keys))
+        .chain(&cause.accompanies)
+        .chain(&cause.mismatch);
+    for key in keys {
+        let known = ["sysctl.", "nic.", "cpu.", "kernel.", "module.", "route.", "mount.", "disk.", "storage."];
+        if !check_key(key) || !known.iter().any(|k| key.starts_with(k)) {
+            return Err(wrong(key, format!("`{key}` is no key of a fact"), "ARCHITECTURE.md has the vocabulary of keys"));
+        }
+    }
+    for test in &cause.shape {
+        if !shape::is_known(&test.value) {
+            let hint = format!("known values: {}, counter:<key>", shape::NAMES.join(", "));
+            return Err(wrong(&test.value, format!("`{}` is no measured value", test.value), &hint));
+        }
+        if test.at_least.is_none() && test.at_most.is_none() {
+            return Err(wrong(&test.value, "a shape without a limit".to_owned(), "give at_least or at_most"));
+        }
+    }
+    for test in cause.betrays.iter().chain(&cause.excludes) {
+        let needs = matches!(test.op, Op::Equals | Op::Contains | Op::LessThan | Op::GreaterThan | Op::ExceedsLowerMtu);
+        let number = matches!(test.op, Op::LessThan | Op::GreaterThan | Op::ExceedsLowerMtu);
+        let unread = number && test.values.first().is_some_and(|v| v.parse::<f64>().is_err());
+        if test.keys.is_empty() || (needs && test.values.is_empty()) || unread {
+            let near = test.keys.first().map_or("betrays", String::as_str);
+            return Err(wrong(near, format!("a test {:?} without keys or usable values", test.op), "give keys and values"));
+        }
+    }
+    Ok(())
+}

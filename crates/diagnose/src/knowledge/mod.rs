@@ -1,0 +1,114 @@
+//! The causes: one TOML file each, embedded from `knowledge/` and extendable at run time.
+//!
+//! Text comes in, checked causes go out; a bad file is an error with its line and a hint, never a panic.
+
+mod check;
+mod schema;
+
+use include_dir::{Dir, include_dir};
+use thiserror::Error;
+
+pub use schema::{
+    Cause, ElementKind, FactTest, LayerFit, NicRole, Op, Prior, RemedyPlan, SettingPlan, ShapeTest, Side, Symptom, Target,
+};
+
+static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../knowledge");
+
+/// A knowledge file that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{file}:{line}: {problem}\nhint: {hint}")]
+pub struct KnowledgeError {
+    /// File.
+    pub file: String,
+    /// Line, 1-based; 0 when it concerns the whole file.
+    pub line: usize,
+    /// What is wrong.
+    pub problem: String,
+    /// What to do.
+    pub hint: String,
+}
+
+/// All causes, by id.
+#[derive(Debug, Clone, Default)]
+pub struct Knowledge {
+    causes: Vec<Cause>,
+}
+
+impl Knowledge {
+    /// The causes that come with the program.
+    pub fn builtin() -> Result<Self, KnowledgeError> {
+        let mut files: Vec<_> =
+            BUILTIN.files().filter(|f| f.path().extension().is_some_and(|e| e == "toml")).collect();
+        files.sort_by_key(|f| f.path());
+        let mut knowledge = Self::default();
+        for file in files {
+            let name = file.path().display().to_string();
+            let text = file.contents_utf8().ok_or_else(|| KnowledgeError {
+                file: name.clone(),
+                line: 0,
+                problem: "is not UTF-8".to_owned(),
+                hint: "save it as UTF-8 text".to_owned(),
+            })?;
+            knowledge.add(&name, text)?;
+        }
+        Ok(knowledge)
+    }
+
+    /// Adds one file: its name for messages, and its text.
+    pub fn add(&mut self, file: &str, text: &str) -> Result<(), KnowledgeError> {
+        let cause: Cause = toml::from_str(text).map_err(|error| KnowledgeError {
+            file: file.to_owned(),
+            line: error.span().map_or(0, |span| check::line_of(text, span.start)),
+            problem: error.message().replace('\n', " "),
+            hint: "knowledge/README.md lists every field with its values".to_owned(),
+        })?;
+        check::cause(file, text, &cause, &self.causes)?;
+        self.causes.push(cause);
+        self.causes.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(())
+    }
+
+    /// All causes in the order of their ids.
+    pub fn causes(&self) -> impl Iterator<Item = &Cause> {
+        self.causes.iter()
+    }
+
+    /// One cause.
+    pub fn get(&self, id: &str) -> Option<&Cause> {
+        self.causes.iter().find(|c| c.id == id)
+    }
+
+    /// Causes whose `proof` names neither a fault of the lab nor a recorded case of the given lists: one line each.
+    pub fn unproven(&self, faults: &[&str], cases: &[&str]) -> Vec<String> {
+        let known = |proof: &str| match proof.strip_prefix("case:") {
+            Some(case) => cases.contains(&case),
+            None => faults.contains(&proof),
+        };
+        self.causes
+            .iter()
+            .flat_map(|c| c.proof.iter().filter(|p| !known(p)).map(move |p| format!("{}: no such proof `{p}`", c.id)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_builtin_knowledge_is_sound() {
+        let knowledge = Knowledge::builtin().unwrap();
+        assert!(knowledge.causes().count() >= 24, "{}", knowledge.causes().count());
+        assert!(knowledge.get("packet-loss").is_some());
+    }
+
+    #[test]
+    fn a_bad_file_names_its_line() {
+        let mut knowledge = Knowledge::default();
+        let error = knowledge.add("x.toml", "id = \"x\"\ntitle = 3\n").unwrap_err();
+        assert_eq!(error.line, 2);
+        assert!(error.to_string().contains("x.toml:2") && error.to_string().contains("hint:"), "{error}");
+        let error = knowledge.add("x.toml", "\u{0}").unwrap_err();
+        assert!(error.line <= 1);
+    }
+}

@@ -1,0 +1,317 @@
+//! The shape of a knowledge file. Data only: what each field means to the ranking is in `attribute`.
+
+use linerate_model::change::Risk;
+use linerate_model::fact::FactValue;
+use linerate_model::finding::{Direction, Element, Response};
+use serde::{Deserialize, Serialize};
+
+/// One cause.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cause {
+    /// Stable name: lower case, digits and dashes.
+    pub id: String,
+    /// One line.
+    pub title: String,
+    /// Topic: `offload`, `mtu`, `rate`, `loss`, `tcp`, `cpu`, `queue`, `storage`, `setting`.
+    pub area: String,
+    /// How readily to suspect it.
+    pub prior: Prior,
+    /// The setting alone is worth a finding, even when nothing was measured of it.
+    #[serde(default, rename = "static")]
+    pub is_static: bool,
+    /// Ends differ in this fact rather than one of them being bad: the element becomes a mismatch of the key.
+    #[serde(default)]
+    pub mismatch: Option<String>,
+    /// Two sentences: how it does harm.
+    pub mechanism: String,
+    /// Where and in what it shows.
+    pub symptom: Symptom,
+    /// Measured values that speak for or against it.
+    #[serde(default)]
+    pub shape: Vec<ShapeTest>,
+    /// Facts that speak for it.
+    #[serde(default)]
+    pub betrays: Vec<FactTest>,
+    /// Facts that rule it out.
+    #[serde(default)]
+    pub excludes: Vec<FactTest>,
+    /// Facts that go with it and mean nothing by themselves: never listed as unexplained differences.
+    #[serde(default)]
+    pub accompanies: Vec<String>,
+    /// What to try.
+    #[serde(default)]
+    pub remedy: Option<RemedyPlan>,
+    /// Where it is described.
+    #[serde(default)]
+    pub sources: Vec<String>,
+    /// What provokes it: names of lab faults, or `case:<name>` for a recorded case.
+    pub proof: Vec<String>,
+}
+
+/// How readily a cause is suspected before its evidence is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Prior {
+    /// Often the reason.
+    High,
+    /// Sometimes.
+    Medium,
+    /// Seldom.
+    Low,
+}
+
+/// Where and in what a cause shows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Symptom {
+    /// Values in which the loss may show; one of them has to be present.
+    pub responses: Vec<Response>,
+    /// Elements with their direction.
+    pub elements: Vec<ElementKind>,
+    /// Layers.
+    #[serde(default)]
+    pub layers: LayerFit,
+}
+
+/// An element with its direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names say it: an element of the model and its direction")]
+pub enum ElementKind {
+    HostTx,
+    HostRx,
+    HostBoth,
+    GroupTx,
+    GroupRx,
+    GroupBoth,
+    GroupToGroup,
+    Pair,
+    All,
+}
+
+impl ElementKind {
+    /// The kind of an element of the model; a mismatch counts as its hosts.
+    pub fn of(element: &Element, direction: Direction) -> Self {
+        match (element, direction) {
+            (Element::Host(_) | Element::Mismatch(..), Direction::Tx) => Self::HostTx,
+            (Element::Host(_) | Element::Mismatch(..), Direction::Rx) => Self::HostRx,
+            (Element::Host(_) | Element::Mismatch(..), Direction::Both) => Self::HostBoth,
+            (Element::Group(_), Direction::Tx) => Self::GroupTx,
+            (Element::Group(_), Direction::Rx) => Self::GroupRx,
+            (Element::Group(_), Direction::Both) => Self::GroupBoth,
+            (Element::GroupToGroup(..), _) => Self::GroupToGroup,
+            (Element::Pair(..), _) => Self::Pair,
+            (Element::All, _) => Self::All,
+        }
+    }
+
+    /// Whether it speaks of a group.
+    pub fn is_group(self) -> bool {
+        matches!(self, Self::GroupTx | Self::GroupRx | Self::GroupBoth)
+    }
+
+    /// The same direction of the other of host and group.
+    pub fn twin(self) -> Self {
+        match self {
+            Self::HostTx => Self::GroupTx,
+            Self::HostRx => Self::GroupRx,
+            Self::HostBoth => Self::GroupBoth,
+            Self::GroupTx => Self::HostTx,
+            Self::GroupRx => Self::HostRx,
+            Self::GroupBoth => Self::HostBoth,
+            other => other,
+        }
+    }
+
+    /// The kind with both directions, for kinds with one.
+    pub fn widened(self) -> Self {
+        match self {
+            Self::HostTx | Self::HostRx => Self::HostBoth,
+            Self::GroupTx | Self::GroupRx => Self::GroupBoth,
+            other => other,
+        }
+    }
+}
+
+/// Which layers a cause can harm.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LayerFit {
+    /// All layers suffer.
+    #[default]
+    Any,
+    /// Only the overlay.
+    OverlayOnly,
+    /// Only the network of the machines.
+    UnderlayOnly,
+    /// Says nothing about layers.
+    Either,
+}
+
+/// A measured value against limits. Both limits that are given have to hold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShapeTest {
+    /// Name of the value; `knowledge/README.md` lists them.
+    pub value: String,
+    /// Lower limit.
+    #[serde(default)]
+    pub at_least: Option<f64>,
+    /// Upper limit.
+    #[serde(default)]
+    pub at_most: Option<f64>,
+    /// Log odds for the cause when the test holds.
+    pub weight: f64,
+    /// Log odds (negative) when it does not.
+    #[serde(default)]
+    pub against: f64,
+    /// Without it there is no such cause (also when the value was not measured).
+    #[serde(default)]
+    pub required: bool,
+    /// What it means in words; `{}` is replaced by the value.
+    #[serde(default)]
+    pub says: String,
+}
+
+/// Whose facts are looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// The suspected host, or the machine of the suspected group.
+    #[default]
+    Suspect,
+    /// The machine under the suspect.
+    Machine,
+    /// The hosts that send in the bad cells.
+    Sender,
+    /// The hosts that receive in the bad cells.
+    Receiver,
+    /// The suspected host and the machine under it.
+    Either,
+}
+
+/// Which NICs of a host a key with `nic.*` speaks of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NicRole {
+    /// Those that the measured traffic passes, where that is known; on a machine all.
+    #[default]
+    Path,
+    /// All of them.
+    Any,
+    /// The one with the address in the network of the machines.
+    Underlay,
+    /// The one with the address in the overlay.
+    Overlay,
+}
+
+/// How a fact is tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Op {
+    /// Same text as one of the values.
+    Equals,
+    /// Contains one of the values.
+    Contains,
+    /// Differs from what most peers have.
+    DiffersFromPeers,
+    /// Number below the first value.
+    LessThan,
+    /// Number above the first value.
+    GreaterThan,
+    /// Number below the peers' by at least a tenth.
+    LessThanPeers,
+    /// Number above the peers' by at least a tenth.
+    GreaterThanPeers,
+    /// Bytes that, as a window over the loaded RTT, give the measured rate within 35 % (or half of them do).
+    WindowBinds,
+    /// An overlay device whose MTU leaves less than the given bytes to the MTU of the NIC below it.
+    ExceedsLowerMtu,
+    /// There is such a fact.
+    Present,
+}
+
+/// A test of facts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FactTest {
+    /// Keys with `*` for any run of characters; one reading that holds is enough.
+    pub keys: Vec<String>,
+    /// Whose.
+    #[serde(default)]
+    pub side: Side,
+    /// How.
+    pub op: Op,
+    /// Against what.
+    #[serde(default)]
+    pub values: Vec<String>,
+    /// Field of a value with several numbers, 0-based.
+    #[serde(default)]
+    pub field: usize,
+    /// Which NICs of the host.
+    #[serde(default)]
+    pub nic: NicRole,
+    /// The value must also be uncommon among peers that are fine.
+    #[serde(default)]
+    pub unlike_peers: bool,
+    /// Log odds when it holds.
+    #[serde(default)]
+    pub weight: f64,
+    /// Log odds (negative) when the fact was read and does not hold.
+    #[serde(default)]
+    pub against: f64,
+    /// Without it there is no such cause.
+    #[serde(default)]
+    pub required: bool,
+}
+
+/// What to try.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemedyPlan {
+    /// One line.
+    pub title: String,
+    /// Settings to write.
+    #[serde(default)]
+    pub set: Vec<SettingPlan>,
+    /// The command or instruction for people; `{host}` and `{nic}` are replaced.
+    #[serde(default)]
+    pub instruction: String,
+    /// How it survives a reboot.
+    #[serde(default)]
+    pub persistence: String,
+    /// What it can cost.
+    pub risk: Risk,
+    /// In words.
+    #[serde(default)]
+    pub risk_text: String,
+}
+
+/// Settings to write: those that the pattern names on the hosts of the side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SettingPlan {
+    /// Patterns of keys, as in a fact test.
+    pub keys: Vec<String>,
+    /// On whose hosts.
+    #[serde(default)]
+    pub side: Side,
+    /// To which value.
+    pub to: Target,
+    /// Which NICs of the host.
+    #[serde(default)]
+    pub nic: NicRole,
+}
+
+/// A value to write.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Target {
+    /// What most peers have.
+    Peers,
+    /// This value.
+    Value(FactValue),
+    /// What most peers have, or this value when the suspects have no peers that differ.
+    PeersOr(FactValue),
+}

@@ -1,0 +1,9 @@
+//! Where the losses sit: the smallest set of elements that explains the rows of all responses.
+//!
+//! Rows come in, located faults with their alternatives go out. It knows no facts and no causes.
+
+mod columns;
+mod search;
+
+pub use columns::{Column, columns};
+pub use search::{Located, locate};

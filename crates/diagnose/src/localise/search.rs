@@ -1,0 +1,241 @@
+//! Greedy search with re-scoring over the hypotheses, jointly in all responses: a column has one price and gains in
+//! every value that it explains, so responses that agree on an element strengthen it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::finding::Response;
+use linerate_model::inventory::Inventory;
+
+use super::columns::Column;
+use crate::evidence::{CellEvidence, Kind};
+use crate::responses::Row;
+use crate::stats::{median, student_t_log_density};
+
+/// A column that explains rows.
+#[derive(Debug, Clone)]
+pub struct Located {
+    /// The hypothesis.
+    pub column: Column,
+    /// Log odds for it.
+    pub score: f64,
+    /// Gain by response, largest first.
+    pub gains: Vec<(Response, f64)>,
+    /// Rows that it explains.
+    pub rows: Vec<usize>,
+    /// Other hypotheses that explain nearly as much, with their scores. A hypothesis of several columns gives several.
+    pub alternatives: Vec<(Column, f64)>,
+    /// One cell alone, or two, which nothing confirmed yet: a suspicion for the second stage, not a finding.
+    pub unconfirmed: bool,
+}
+
+/// What a column would explain.
+#[derive(Debug, Clone, Default)]
+struct Fit {
+    score: f64,
+    gains: BTreeMap<Response, f64>,
+    /// Row and its shift.
+    shifts: Vec<(usize, f64)>,
+}
+
+/// Log odds that the first finding needs, and further ones: after the first, remains of it look like others.
+const ACCEPT: f64 = 3.0;
+const ACCEPT_MORE: f64 = 7.0;
+/// Alternatives within this of the best are shown: odds of 20 to 1.
+const AMBIGUOUS: f64 = 3.0;
+/// More findings than this are noise.
+const FINDINGS_MAX: usize = 6;
+/// Share of the rows of a part that have to be bad.
+const BAD_SHARE: f64 = 0.6;
+/// Rows of the values that follow from other losses count less than those that are the loss itself.
+fn weight(response: Response) -> f64 {
+    match response {
+        Response::Retransmits => 0.35,
+        Response::RttIdle | Response::RttLoaded => 0.6,
+        Response::CpuCost => 0.7,
+        _ => 1.0,
+    }
+}
+
+/// A value that follows from another loss rather than being one.
+fn secondary(response: Response) -> bool {
+    !matches!(response, Response::Throughput)
+}
+
+/// The elements that explain the rows, strongest first.
+pub fn locate(inventory: &Inventory, cells: &[CellEvidence<'_>], columns: &[Column], rows: &[Row]) -> Vec<Located> {
+    let mut residual: Vec<f64> = rows.iter().map(|r| r.y).collect();
+    let mut alive = vec![true; rows.len()];
+    let mut found: Vec<Located> = Vec::new();
+    let mut doubted: Vec<Located> = Vec::new();
+    while found.len() < FINDINGS_MAX && doubted.len() < FINDINGS_MAX {
+        let fits: Vec<Fit> = columns.iter().map(|c| fit(c, rows, &residual, &alive)).collect();
+        let Some(best) = (0..columns.len()).max_by(|a, b| fits[*a].score.total_cmp(&fits[*b].score)) else { break };
+        let needed = if found.is_empty() { ACCEPT } else { ACCEPT_MORE };
+        if fits[best].score < needed {
+            break;
+        }
+        let located = accept(best, columns, &fits, rows, cells, &residual, &alive);
+        for (row, shift) in &fits[best].shifts {
+            residual[*row] = (residual[*row] - shift).max(0.0);
+            // What is dead tells nothing more.
+            if rows[*row].y > 6.0 || rows[*row].response != Response::Throughput {
+                alive[*row] = false;
+            }
+        }
+        let covered = columns[best].cells();
+        for (i, row) in rows.iter().enumerate().filter(|(_, r)| secondary(r.response)) {
+            let follows = covered.contains(&row.cell)
+                || (!located.unconfirmed && columns[best].touches(inventory, &cells[row.cell]));
+            alive[i] &= !follows || columns[best].element == linerate_model::finding::Element::All;
+        }
+        if located.unconfirmed { doubted.push(located) } else { found.push(located) }
+    }
+    found.extend(doubted);
+    found
+}
+
+/// Gain of one part of a column in one response and kind.
+fn part_gain(indices: &[usize], rows: &[Row], residual: &[f64]) -> Option<(f64, Vec<(usize, f64)>)> {
+    let effect_min = rows[*indices.first()?].effect_min;
+    let bad: Vec<f64> = indices.iter().map(|i| residual[*i]).filter(|y| *y >= effect_min).collect();
+    if (bad.len() as f64) < BAD_SHARE * indices.len() as f64 {
+        return None;
+    }
+    let shift = median(&bad)?;
+    let mut gain = 0.0;
+    let mut shifts = Vec::new();
+    for i in indices {
+        let (y, sigma) = (residual[*i], rows[*i].sigma);
+        // Bad cells scatter with the size of their loss.
+        let wide = sigma.max(0.3 * shift);
+        let step = student_t_log_density(y - shift, wide) - student_t_log_density(y, sigma);
+        gain += weight(rows[*i].response) * step;
+        if y >= 0.5 * effect_min {
+            shifts.push((*i, shift));
+        }
+    }
+    gain -= 0.5 * ((indices.len() + 1) as f64).ln();
+    (gain > 0.0).then_some((gain, shifts))
+}
+
+fn fit(column: &Column, rows: &[Row], residual: &[f64], alive: &[bool]) -> Fit {
+    let mut total = Fit::default();
+    for (number, part) in column.parts.iter().enumerate() {
+        let inside: BTreeSet<usize> = part.iter().copied().collect();
+        let mut slots: BTreeMap<(Response, Kind), Vec<usize>> = BTreeMap::new();
+        for (i, row) in rows.iter().enumerate().filter(|(i, r)| alive[*i] && inside.contains(&r.cell)) {
+            slots.entry((row.response, row.kind)).or_default().push(i);
+        }
+        let mut part_total = 0.0;
+        let clean: Vec<bool> = slots
+            .iter()
+            .map(|((response, _), indices)| {
+                let Some((gain, shifts)) = part_gain(indices, rows, residual) else {
+                    return !secondary(*response);
+                };
+                part_total += gain;
+                *total.gains.entry(*response).or_insert(0.0) += gain;
+                total.shifts.extend(shifts);
+                false
+            })
+            .collect();
+        // A kind of traffic that should suffer too and does not speaks mildly against the column.
+        part_total -= 0.6 * clean.iter().filter(|c| **c).count() as f64;
+        if part_total <= 0.8 {
+            // Every part has to gain, or it is not this column.
+            return Fit { score: f64::NEG_INFINITY, ..Fit::default() };
+        }
+        total.score += part_total - if number > 0 { 0.3 } else { 0.0 };
+    }
+    total.score -= column.penalty;
+    total
+}
+
+/// The chosen column with what else could explain the same rows.
+fn accept(
+    best: usize,
+    columns: &[Column],
+    fits: &[Fit],
+    rows: &[Row],
+    cells: &[CellEvidence<'_>],
+    residual: &[f64],
+    alive: &[bool],
+) -> Located {
+    let mine: BTreeSet<usize> = fits[best].shifts.iter().map(|(row, _)| *row).collect();
+    let overlap = |i: usize| {
+        let theirs = fits[i].shifts.iter().filter(|(row, _)| mine.contains(row)).count();
+        theirs as f64 >= 0.8 * mine.len() as f64
+    };
+    let limit = fits[best].score - AMBIGUOUS;
+    let mut alternatives: Vec<(Column, f64)> = (0..columns.len())
+        .filter(|i| *i != best && fits[*i].score >= limit && overlap(*i))
+        .map(|i| (columns[i].clone(), fits[i].score))
+        .collect();
+    alternatives.extend(several(best, columns, fits, rows, residual, alive, limit));
+    alternatives.sort_by(|a, b| b.1.total_cmp(&a.1));
+    alternatives.truncate(8);
+    let mut gains: Vec<(Response, f64)> = fits[best].gains.iter().map(|(r, g)| (*r, *g)).collect();
+    gains.sort_by(|a, b| b.1.total_cmp(&a.1));
+    Located {
+        column: columns[best].clone(),
+        score: fits[best].score,
+        gains,
+        unconfirmed: is_unconfirmed(&columns[best], &mine, rows, cells),
+        rows: mine.into_iter().collect(),
+        alternatives,
+    }
+}
+
+/// Two or three paths that together explain the rows as well as the chosen column: the senders instead of the receiver.
+fn several(
+    best: usize,
+    columns: &[Column],
+    fits: &[Fit],
+    rows: &[Row],
+    residual: &[f64],
+    alive: &[bool],
+    limit: f64,
+) -> Vec<(Column, f64)> {
+    let mine = columns[best].cells();
+    let mut candidates: Vec<usize> = (0..columns.len())
+        .filter(|i| *i != best && fits[*i].score > 0.0)
+        .filter(|i| {
+            let cells = columns[*i].cells();
+            cells.is_subset(&mine) && cells.len() < mine.len()
+        })
+        .collect();
+    candidates.sort_by(|a, b| fits[*b].score.total_cmp(&fits[*a].score));
+    let (mut residual, mut alive) = (residual.to_vec(), alive.to_vec());
+    let (mut set, mut total) = (Vec::new(), 0.0);
+    for _ in 0..2 {
+        let next = candidates
+            .iter()
+            .map(|i| (*i, fit(&columns[*i], rows, &residual, &alive)))
+            .max_by(|a, b| a.1.score.total_cmp(&b.1.score));
+        let Some((i, fit)) = next.filter(|(_, f)| f.score > 0.0) else { break };
+        total += fit.score;
+        set.push(columns[i].clone());
+        for (row, shift) in fit.shifts {
+            residual[row] = (residual[row] - shift).max(0.0);
+            alive[row] = false;
+        }
+    }
+    if set.len() > 1 && total >= limit { set.into_iter().map(|c| (c, total - 0.5)).collect() } else { Vec::new() }
+}
+
+/// One or two cells could be chance: they count when repeats agree, or when there is nothing else to measure.
+fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, rows: &[Row], cells: &[CellEvidence<'_>]) -> bool {
+    let affected: BTreeSet<(&str, &str)> = mine.iter().map(|r| (cells[rows[*r].cell].from, cells[rows[*r].cell].to)).collect();
+    let hosts: BTreeSet<&str> = cells.iter().flat_map(|c| [c.from, c.to]).collect();
+    let directed = affected.len() == 1;
+    let is_pair = matches!(column.element, linerate_model::finding::Element::Pair(..));
+    if hosts.len() <= 2 || !(directed || is_pair) {
+        return false;
+    }
+    let confirmed = mine.iter().any(|r| cells[rows[*r].cell].confirmed_by() >= 2);
+    let dead_again = mine.iter().any(|r| {
+        let cell = &cells[rows[*r].cell];
+        rows[*r].y > 6.0 && cell.samples.len() >= 3
+    });
+    !(confirmed || dead_again)
+}

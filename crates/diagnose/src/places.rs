@@ -1,0 +1,240 @@
+//! Joins where and why: every place that explains the losses nearly as well as the best is asked for its causes, and the
+//! two answers are weighed together. Located columns come in, judged places go out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::finding::{Direction, Element, LayerScope, Response};
+use linerate_model::inventory::Inventory;
+
+use crate::attribute::shape::{self, Shape};
+use crate::attribute::{self, FactHit, Place, Scored, Subjects};
+use crate::evidence::CellEvidence;
+use crate::host_facts::Facts;
+use crate::knowledge::{ElementKind, Knowledge};
+use crate::localise::{Column, Located};
+use crate::responses::Row;
+
+/// A place with its probability.
+pub type Weighed = (Element, Direction, f64);
+
+/// A located loss with places and causes.
+pub struct Judged<'a, 'k> {
+    /// What the localisation said.
+    pub located: Located,
+    /// Places, most probable first.
+    pub places: Vec<Weighed>,
+    /// Which layers.
+    pub layer: LayerScope,
+    /// Responses, strongest first.
+    pub responses: Vec<Response>,
+    /// Measured values at the best place.
+    pub shape: Shape,
+    /// Hosts whose facts count there.
+    pub subjects: Subjects<'a>,
+    /// Causes with their probabilities, most probable first.
+    pub causes: Vec<(Scored<'k>, f64)>,
+}
+
+/// All that places are judged from.
+pub struct Bench<'a> {
+    /// Facts.
+    pub facts: Facts<'a>,
+    /// Cells.
+    pub cells: Vec<CellEvidence<'a>>,
+    /// Rows.
+    pub rows: Vec<Row>,
+}
+
+/// Weighs the places and causes of a located loss.
+pub fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k Knowledge) -> Judged<'a, 'k> {
+    let inventory = &bench.facts.snapshot.inventory;
+    let layer = layer_scope(bench, &located);
+    let responses: Vec<Response> = located.gains.iter().map(|(r, _)| *r).collect();
+    let mut columns = vec![(located.column.clone(), located.score)];
+    for (column, score) in &located.alternatives {
+        if !columns.iter().any(|(c, _)| is_twin(inventory, c, column)) {
+            columns.push((column.clone(), *score));
+        }
+    }
+    let mut weighed: Vec<(usize, f64, Vec<Scored<'k>>)> = Vec::new();
+    let mut contexts = Vec::new();
+    for (i, (column, score)) in columns.iter().enumerate() {
+        let subjects = subjects(bench, &column.element, &located.rows);
+        let members = member_suspects(bench, &column.element);
+        let shape = shape::of(&bench.cells, &bench.rows, &located.rows, &members);
+        let place = Place {
+            element: &column.element,
+            direction: column.direction,
+            layer,
+            responses: &responses,
+            shape: &shape,
+            subjects: subjects.clone(),
+            has_twin: twin(inventory, &column.element).is_some(),
+        };
+        let ranked = attribute::rank(&bench.facts, &place, knowledge);
+        // An element for which nobody knows a cause is still possible.
+        let total = ranked.iter().map(|s| s.score.exp()).sum::<f64>() + 0.2;
+        weighed.push((i, score + total.ln(), ranked));
+        contexts.push((shape, subjects));
+    }
+    weighed.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let (best, top, _) = &weighed[0];
+    let sum: f64 = weighed.iter().map(|(_, s, _)| (s - top).exp()).sum();
+    let mut places: Vec<Weighed> = weighed
+        .iter()
+        .map(|(i, s, _)| (columns[*i].0.element.clone(), columns[*i].0.direction, (s - top).exp() / sum))
+        .collect();
+    let causes = merge_causes(&columns, &weighed);
+    let (shape, subjects) = contexts.swap_remove(*best);
+    settle(inventory, &mut places, &causes, &subjects);
+    Judged { located, places, layer, responses, shape, subjects, causes }
+}
+
+/// Causes over all places: a cause has the weight of all places at which it is possible.
+fn merge_causes<'k>(columns: &[(Column, f64)], weighed: &[(usize, f64, Vec<Scored<'k>>)]) -> Vec<(Scored<'k>, f64)> {
+    let best_column = weighed.iter().map(|(i, _, _)| columns[*i].1).fold(f64::NEG_INFINITY, f64::max);
+    let mut by_id: BTreeMap<&str, (Scored<'k>, f64)> = BTreeMap::new();
+    for (i, _, ranked) in weighed {
+        let place = columns[*i].1 - best_column;
+        for scored in ranked {
+            let weight = (scored.score + place).exp();
+            by_id
+                .entry(&scored.cause.id)
+                .and_modify(|(kept, total)| {
+                    if scored.score + place > kept.score {
+                        *kept = Scored { score: scored.score + place, ..scored.clone() };
+                    }
+                    *total += weight;
+                })
+                .or_insert_with(|| (Scored { score: scored.score + place, ..scored.clone() }, weight));
+        }
+    }
+    let mut causes: Vec<(Scored<'k>, f64)> = by_id.into_values().collect();
+    causes.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cause.id.cmp(&b.0.cause.id)));
+    let scores: Vec<f64> = causes.iter().map(|(_, weight)| weight.ln()).collect();
+    let shares = attribute::probabilities(&scores);
+    for ((_, weight), share) in causes.iter_mut().zip(shares) {
+        *weight = share;
+    }
+    causes
+}
+
+/// The leading cause says what kind of element it sits in: a host and its group of one are the same place, and a cause
+/// that harms both directions is not a cause of one only because the other was too weak to see.
+fn settle(inventory: &Inventory, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f64)], subjects: &Subjects<'_>) {
+    let Some((cause, probability)) = causes.first() else { return };
+    let (element, direction, _) = &mut places[0];
+    let kind = ElementKind::of(element, *direction);
+    if cause.native == kind.twin() || cause.native == kind.twin().widened() {
+        if let Some(other) = twin(inventory, element).filter(|_| cause.native.is_group() != kind.is_group()) {
+            *element = other;
+        }
+    }
+    let kind = ElementKind::of(element, *direction);
+    if cause.native != kind && cause.native == kind.widened() && (*probability > 0.5 || !cause.hits.is_empty()) {
+        *direction = Direction::Both;
+    }
+    if let Some(pattern) = &cause.cause.mismatch
+        && *probability > 0.3
+        && let Some(key) = cause.hits.iter().map(|h| &h.key).find(|k| crate::host_facts::pattern_fits(pattern, k))
+    {
+        let hosts: BTreeSet<String> = cause.hits.iter().map(|h: &FactHit| h.host.clone()).collect();
+        let before = (element.clone(), *direction, places[0].2 * 0.1);
+        places[0] = (Element::Mismatch(key.clone(), hosts.into_iter().collect()), Direction::Both, places[0].2 * 0.9);
+        places.insert(1, before);
+    }
+    let _ = subjects;
+}
+
+/// The group of which a host is the only member, or the only member of a group.
+pub fn twin(inventory: &Inventory, element: &Element) -> Option<Element> {
+    match element {
+        Element::Host(host) => inventory
+            .groups_of(host)
+            .into_iter()
+            .find(|g| inventory.members(&g.name).len() == 1)
+            .map(|g| Element::Group(g.name.clone())),
+        Element::Group(group) => match inventory.members(group).as_slice() {
+            [only] => Some(Element::Host(only.name.clone())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether two columns are the same place under two names.
+fn is_twin(inventory: &Inventory, a: &Column, b: &Column) -> bool {
+    a.direction == b.direction && twin(inventory, &a.element).as_ref() == Some(&b.element)
+}
+
+/// The one layer that suffers while another one was measured on the same pairs and is fine; in the values in which the
+/// loss is clearest.
+fn layer_scope(bench: &Bench<'_>, located: &Located) -> LayerScope {
+    let covered = located.column.cells();
+    let strongest = located.gains.first().map(|(r, _)| *r);
+    let rows = || bench.rows.iter().enumerate().filter(|(_, r)| covered.contains(&r.cell) && Some(r.response) == strongest);
+    let bad: BTreeSet<_> =
+        rows().filter(|(i, _)| located.rows.contains(i)).map(|(_, r)| bench.cells[r.cell].layer).collect();
+    let seen: BTreeSet<_> = rows().map(|(_, r)| bench.cells[r.cell].layer).collect();
+    match bad.iter().next() {
+        Some(only) if bad.len() == 1 && seen.len() > 1 => LayerScope::Only(*only),
+        _ => LayerScope::Any,
+    }
+}
+
+/// Hosts with endpoints that the element speaks of, for counters.
+fn member_suspects<'a>(bench: &Bench<'a>, element: &Element) -> Vec<&'a str> {
+    let inventory = &bench.facts.snapshot.inventory;
+    let hosts = |test: &dyn Fn(&str) -> bool| -> Vec<&'a str> {
+        inventory.hosts.iter().map(|h| h.name.as_str()).filter(|h| test(h)).collect()
+    };
+    match element {
+        Element::Host(h) => hosts(&|x| x == h),
+        Element::Group(g) => inventory.members(g).iter().map(|h| h.name.as_str()).collect(),
+        Element::GroupToGroup(a, b) => {
+            [a, b].iter().flat_map(|g| inventory.members(g)).map(|h| h.name.as_str()).collect()
+        }
+        Element::Pair(a, b) => hosts(&|x| x == a || x == b),
+        Element::Mismatch(_, list) => hosts(&|x| list.iter().any(|l| l == x)),
+        Element::All => Vec::new(),
+    }
+}
+
+/// Whose facts are looked at for an element.
+pub fn subjects<'a>(bench: &Bench<'a>, element: &Element, bad_rows: &[usize]) -> Subjects<'a> {
+    let inventory = &bench.facts.snapshot.inventory;
+    let measured: BTreeSet<&'a str> = bench.cells.iter().flat_map(|c| [c.from, c.to]).collect();
+    let machines: BTreeSet<&'a str> = inventory.groups.iter().filter_map(|g| g.machine.as_deref()).collect();
+    let of_groups = |groups: &[&String]| -> Vec<&'a str> {
+        groups.iter().filter_map(|g| inventory.group(g)?.machine.as_deref()).collect()
+    };
+    let (mut suspects, mine): (Vec<&'a str>, Vec<&'a str>) = match element {
+        Element::All => (measured.iter().copied().collect(), machines.iter().copied().collect()),
+        Element::Group(g) => (of_groups(&[g]), of_groups(&[g])),
+        Element::GroupToGroup(a, b) => (of_groups(&[a, b]), of_groups(&[a, b])),
+        _ => {
+            let hosts = member_suspects(bench, element);
+            let under = hosts.iter().flat_map(|h| bench.facts.machines_of(h)).map(String::as_str).collect();
+            (hosts, under)
+        }
+    };
+    if suspects.is_empty() || twin(inventory, element).is_some() {
+        suspects.extend(member_suspects(bench, element));
+        suspects.extend(&mine);
+    }
+    let mut seen = BTreeSet::new();
+    suspects.retain(|s| seen.insert(*s));
+    let ends = |end: fn(&CellEvidence<'a>) -> &'a str| -> Vec<&'a str> {
+        let set: BTreeSet<&str> = bad_rows.iter().map(|r| end(&bench.cells[bench.rows[*r].cell])).collect();
+        set.into_iter().collect()
+    };
+    let inside = |host: &str| suspects.contains(&host);
+    Subjects {
+        host_peers: measured.iter().copied().filter(|h| !inside(h)).collect(),
+        machine_peers: machines.iter().copied().filter(|m| !inside(m) && !mine.contains(m)).collect(),
+        senders: ends(|c| c.from),
+        receivers: ends(|c| c.to),
+        machines: mine,
+        suspects,
+    }
+}

@@ -1,0 +1,94 @@
+//! From a cause with its facts to a remedy that leaves no choice: which setting on which host from what to what.
+
+use linerate_model::change::{Change, Remedy};
+use linerate_model::fact::FactValue;
+
+use crate::attribute::{Place, Population, Scored, candidates};
+use crate::host_facts::{Facts, nic_of, pattern_fits};
+use crate::knowledge::{SettingPlan, Target};
+
+/// The remedy of a cause at a place.
+pub fn remedy(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>) -> Option<Remedy> {
+    let plan = scored.cause.remedy.as_ref()?;
+    let mut changes: Vec<Change> = Vec::new();
+    for set in &plan.set {
+        for change in planned(facts, place, scored, set) {
+            if !changes.iter().any(|c| c.host == change.host && c.key == change.key) {
+                changes.push(change);
+            }
+        }
+    }
+    let hit = scored.hits.first();
+    let host = changes.first().map(|c| c.host.as_str()).or(hit.map(|h| h.host.as_str()));
+    let host = host.or(place.subjects.suspects.first().copied()).unwrap_or("the host");
+    let key = changes.first().map(|c| c.key.as_str()).or(hit.map(|h| h.key.as_str()));
+    let layer = linerate_model::inventory::Layer::Underlay;
+    let nic = key.and_then(nic_of).or_else(|| facts.nic(host, layer)).unwrap_or("NIC");
+    let named = |text: &str| text.replace("{host}", host).replace("{nic}", nic);
+    let (instruction, persistence) = (named(&plan.instruction), named(&plan.persistence));
+    Some(Remedy {
+        id: scored.cause.id.clone(),
+        title: plan.title.clone(),
+        changes,
+        instruction,
+        persistence,
+        risk: plan.risk,
+        risk_text: plan.risk_text.clone(),
+    })
+}
+
+/// The settings that betrayed the cause where there are some, else all that the pattern names.
+fn planned(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, set: &SettingPlan) -> Vec<Change> {
+    let betrayed: Vec<(&str, &str, &FactValue)> = scored
+        .hits
+        .iter()
+        .filter(|h| set.keys.iter().any(|k| pattern_fits(k, &h.key)))
+        .map(|h| (h.host.as_str(), h.key.as_str(), &h.value))
+        .collect();
+    let named: Vec<(&str, &str, &FactValue)> = if betrayed.is_empty() {
+        let mut named = Vec::new();
+        for host in place.subjects.side(set.side) {
+            for (key, value) in candidates(facts, host, &set.keys, set.nic, place) {
+                named.push((host, key, value));
+            }
+        }
+        named
+    } else {
+        betrayed
+    };
+    named
+        .into_iter()
+        .filter_map(|(host, key, from)| {
+            let usual = || Population::of(facts, host, key, place.subjects.peers_of(host)).usual().cloned();
+            let to = match &set.to {
+                Target::Peers => usual().filter(|u| u != from)?,
+                Target::Value(value) => like(from, value),
+                Target::PeersOr(value) => usual().filter(|u| u != from).unwrap_or_else(|| like(from, value)),
+            };
+            (to != *from).then(|| Change { host: host.to_owned(), key: key.to_owned(), from: from.clone(), to })
+        })
+        .collect()
+}
+
+/// The wanted value in the form of the old one: `on` for a flag is a flag.
+fn like(old: &FactValue, wanted: &FactValue) -> FactValue {
+    match (old, wanted) {
+        (FactValue::Flag(_), FactValue::Text(text)) if text == "on" || text == "off" => FactValue::Flag(text == "on"),
+        (FactValue::Int(_), FactValue::Text(text)) => text.parse().map_or_else(|_| wanted.clone(), FactValue::Int),
+        (FactValue::Text(_), FactValue::Flag(flag)) => FactValue::Text(if *flag { "on" } else { "off" }.to_owned()),
+        (FactValue::Text(_), FactValue::Int(number)) => FactValue::Text(number.to_string()),
+        _ => wanted.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_keep_the_form_that_was_read() {
+        assert_eq!(like(&FactValue::Flag(true), &FactValue::Text("off".into())), FactValue::Flag(false));
+        assert_eq!(like(&FactValue::Text("on".into()), &FactValue::Flag(false)), FactValue::Text("off".into()));
+        assert_eq!(like(&FactValue::Int(0), &FactValue::Int(1)), FactValue::Int(1));
+    }
+}

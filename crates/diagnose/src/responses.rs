@@ -1,0 +1,297 @@
+//! What each cell says in each measured value, as badness: 0 where it is as expected, in doublings otherwise.
+//! Cells come in, rows for the localisation go out. Cells of one kind are compared with each other only: traffic inside
+//! a hypervisor is a hundred times as fast as traffic through its uplink.
+
+use std::collections::BTreeMap;
+
+use linerate_model::finding::{Cell, Response};
+use linerate_model::load::MtuProbe;
+
+use crate::evidence::{CellEvidence, Kind, tcp_values};
+use crate::host_facts::Facts;
+use crate::stats::{mad, median, quantile};
+
+/// One cell in one response.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Index of the cell.
+    pub cell: usize,
+    /// Which value.
+    pub response: Response,
+    /// What it is compared with.
+    pub kind: Kind,
+    /// Badness: 0 as expected, 1 a factor of two, …
+    pub y: f64,
+    /// Scale of the noise of `y`.
+    pub sigma: f64,
+    /// A smaller shift is not worth a finding.
+    pub effect_min: f64,
+    /// Expected value, in the unit of the response.
+    pub expected: f64,
+    /// Measured value.
+    pub measured: f64,
+}
+
+/// How one response is read: floors keep ratios of tiny numbers from meaning something.
+struct Reading {
+    response: Response,
+    /// Added to both sides of the ratio, in the unit of the response.
+    floor: f64,
+    sigma: f64,
+    effect_min: f64,
+    /// Rank of the peers' value that counts as healthy, from the best.
+    healthy: f64,
+}
+
+/// Loss and reordering: a share of 0.3 % more than the peers' is where it starts to matter; retransmits of up to 60/s
+/// are normal, a healthy sender overruns any finite queue; CPU cost on a busy machine varies by a factor of 1.5.
+const READINGS: [Reading; 6] = [
+    Reading { response: Response::Loss, floor: 0.002, sigma: 0.35, effect_min: 1.3, healthy: 0.3 },
+    Reading { response: Response::Reordering, floor: 0.003, sigma: 0.4, effect_min: 1.3, healthy: 0.3 },
+    Reading { response: Response::Retransmits, floor: 40.0, sigma: 0.8, effect_min: 2.3, healthy: 0.3 },
+    Reading { response: Response::RttIdle, floor: 400.0, sigma: 0.5, effect_min: 1.3, healthy: 0.3 },
+    Reading { response: Response::RttLoaded, floor: 1500.0, sigma: 0.5, effect_min: 1.2, healthy: 0.3 },
+    Reading { response: Response::CpuCost, floor: 0.02, sigma: 0.5, effect_min: 1.3, healthy: 0.3 },
+];
+
+/// Badness of a throughput of zero: a thousandth.
+const DEAD: f64 = 10.0;
+/// Loss of throughput that is worth a finding where a ceiling is known (13 %).
+const THROUGHPUT_MIN: f64 = 0.2;
+/// The same where only peers are known: virtual links and busy machines differ by a factor of two by themselves.
+const PEERS_MIN: f64 = 1.3;
+/// Healthy cells may lie this far below the computed ceiling; below it, everything is too slow.
+const CALIBRATION_MIN: f64 = 0.82;
+/// Badness of a yes.
+const YES: f64 = 3.0;
+
+/// All rows of all responses.
+pub fn rows(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
+    let mut rows = throughput(cells, report);
+    let dead: Vec<bool> = {
+        let mut dead = vec![false; cells.len()];
+        for row in rows.iter().filter(|r| r.y > 6.0) {
+            dead[row.cell] = true;
+        }
+        dead
+    };
+    for reading in &READINGS {
+        rows.extend(read(reading, cells, &dead));
+    }
+    rows.extend(path_mtu(facts, cells));
+    rows.extend(two_state(cells));
+    rows
+}
+
+/// The more favourable of two repeats, the median of more: disturbance only ever makes a single test worse.
+fn favourable(values: &[f64], more_is_better: bool) -> Option<f64> {
+    if more_is_better {
+        return quantile(values, 0.5);
+    }
+    let turned: Vec<f64> = values.iter().map(|v| -v).collect();
+    quantile(&turned, 0.5).map(|v| -v)
+}
+
+fn throughput(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
+    let mut by_kind: BTreeMap<Kind, Vec<(usize, f64, Option<f64>)>> = BTreeMap::new();
+    for (i, cell) in cells.iter().enumerate() {
+        if let Some(rate) = favourable(&cell.rates, true) {
+            let ceiling = report[i].ceiling.bps.filter(|_| report[i].ceiling.binding != "peers");
+            by_kind.entry(cell.kind).or_default().push((i, rate, ceiling));
+        }
+    }
+    let mut rows = Vec::new();
+    for (kind, list) in by_kind {
+        let known = list.iter().all(|(_, _, ceiling)| ceiling.is_some());
+        let expected: Vec<f64> = if known { calibrated(&list) } else { peers(&list) };
+        let ys: Vec<f64> = list
+            .iter()
+            .zip(&expected)
+            .map(|((_, rate, _), e)| (e / rate.max(1.0)).log2().clamp(0.0, DEAD))
+            .collect();
+        // Software links inside one machine share its CPUs with everything else; across machines the spread says it.
+        let (floor, effect_min) = match (known, kind.shared_groups) {
+            (true, _) => (0.06, THROUGHPUT_MIN),
+            (false, 0) => (0.2, 0.5),
+            (false, _) => (0.6, PEERS_MIN),
+        };
+        let sigma = spread(cells, &list, &ys).clamp(floor, 0.3_f64.max(floor));
+        rows.extend(list.iter().zip(expected).zip(ys).map(|(((cell, rate, _), expected), y)| Row {
+            cell: *cell,
+            response: Response::Throughput,
+            kind,
+            y,
+            sigma,
+            effect_min,
+            expected,
+            measured: *rate,
+        }));
+    }
+    rows
+}
+
+/// Ceilings, lowered to what the best cells of the kind really reach, as far as that is still healthy.
+fn calibrated(list: &[(usize, f64, Option<f64>)]) -> Vec<f64> {
+    let shares: Vec<f64> = list.iter().filter_map(|(_, rate, ceiling)| Some(rate / (*ceiling)?)).collect();
+    let reached = if shares.len() >= 4 { quantile(&shares, 0.8).unwrap_or(1.0) } else { 0.97 };
+    let reached = reached.clamp(CALIBRATION_MIN, 1.0);
+    list.iter().map(|(_, _, ceiling)| ceiling.unwrap_or(0.0) * reached).collect()
+}
+
+/// What the better peers reach, for all cells of the kind.
+fn peers(list: &[(usize, f64, Option<f64>)]) -> Vec<f64> {
+    let rates: Vec<f64> = list.iter().map(|(_, rate, _)| *rate).collect();
+    vec![quantile(&rates, 0.8).unwrap_or(0.0); list.len()]
+}
+
+/// Scale of the noise: from repeats where there are any, else from the better part of the cells.
+fn spread(cells: &[CellEvidence<'_>], list: &[(usize, f64, Option<f64>)], ys: &[f64]) -> f64 {
+    let repeats: Vec<f64> = list
+        .iter()
+        .filter_map(|(i, _, _)| {
+            let logs: Vec<f64> = cells[*i].rates.iter().filter(|r| **r > 0.0).map(|r| r.log2()).collect();
+            (logs.len() >= 2).then(|| (logs[0] - logs[1]).abs())
+        })
+        .collect();
+    if repeats.len() >= 4 {
+        return 1.5 * median(&repeats).unwrap_or(0.0);
+    }
+    let mut sorted = ys.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.truncate((ys.len() * 3).div_ceil(5));
+    mad(&sorted).unwrap_or(0.0)
+}
+
+fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row> {
+    let mut by_kind: BTreeMap<Kind, Vec<(usize, f64)>> = BTreeMap::new();
+    for (i, cell) in cells.iter().enumerate().filter(|(i, _)| !dead[*i] || reading.response == Response::Loss) {
+        let values = match reading.response {
+            Response::Loss => cell.losses(),
+            Response::Reordering => {
+                cell.values(|m| Some(m.reordered.unwrap_or(0.0).max(m.duplicated.unwrap_or(0.0))).filter(|_| m.loss.is_some()))
+            }
+            Response::Retransmits => cell.values(|m| m.retransmits_per_s),
+            Response::RttIdle => cell.values(|m| m.rtt_idle_us),
+            Response::RttLoaded => cell.values(|m| m.rtt_loaded_us),
+            _ => tcp_values(cell, |m| m.cpu_s_per_gb),
+        };
+        if let Some(value) = favourable(&values, false) {
+            by_kind.entry(cell.kind).or_default().push((i, value));
+        }
+    }
+    let mut rows = Vec::new();
+    for (kind, list) in by_kind {
+        let values: Vec<f64> = list.iter().map(|(_, v)| *v).collect();
+        // Loss and reordering have an absolute healthy value; the others only have their peers.
+        let healthy = match reading.response {
+            Response::Loss | Response::Reordering => 0.0,
+            _ => quantile(&values, reading.healthy).unwrap_or(0.0),
+        };
+        rows.extend(list.into_iter().map(|(cell, value)| Row {
+            cell,
+            response: reading.response,
+            kind,
+            y: ((value + reading.floor) / (healthy + reading.floor)).log2().clamp(0.0, DEAD),
+            sigma: reading.sigma,
+            effect_min: reading.effect_min,
+            expected: healthy,
+            measured: value,
+        }));
+    }
+    rows
+}
+
+/// Bytes of the smallest unanswered size and of the largest answered one, when a size does not arrive although a smaller
+/// one does and the sender's own interface lets it out.
+pub fn size_limit(probes: &[&MtuProbe]) -> Option<(u32, u32)> {
+    let mut answered = 0;
+    let mut silent = u32::MAX;
+    let sizes: std::collections::BTreeSet<u32> = probes.iter().map(|p| p.bytes).collect();
+    for size in sizes {
+        let of_size = probes.iter().filter(|p| p.bytes == size);
+        let (sent, got, refused) =
+            of_size.fold((0u32, 0u32, false), |(s, g, r), p| {
+                (s + u32::from(p.sent), g + u32::from(p.answered), r || p.refused_mtu.is_some())
+            });
+        if got > 0 {
+            answered = answered.max(size);
+        } else if sent >= 2 && !refused {
+            silent = silent.min(size);
+        }
+    }
+    (answered > 0 && silent < u32::MAX && silent > answered).then_some((silent, answered))
+}
+
+fn path_mtu(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
+    cells
+        .iter()
+        .enumerate()
+        .filter_map(|(i, cell)| {
+            let probes = cell.probes();
+            if probes.is_empty() || probes.iter().all(|p| p.answered == 0) {
+                return None;
+            }
+            let limit = size_limit(&probes);
+            let own = [cell.from, cell.to]
+                .into_iter()
+                .filter_map(|h| facts.number(h, &format!("nic.{}.mtu", facts.nic(h, cell.layer)?)))
+                .fold(f64::INFINITY, f64::min);
+            let largest = probes.iter().map(|p| f64::from(p.bytes)).fold(0.0, f64::max);
+            Some(Row {
+                cell: i,
+                response: Response::PathMtu,
+                kind: cell.kind,
+                y: if limit.is_some() { YES } else { 0.0 },
+                sigma: 0.4,
+                effect_min: 1.5,
+                expected: if own.is_finite() && limit.is_some_and(|(s, _)| f64::from(s) <= own) { own } else { largest },
+                measured: limit.map_or(largest, |(_, answered)| f64::from(answered)),
+            })
+        })
+        .collect()
+}
+
+fn two_state(cells: &[CellEvidence<'_>]) -> Vec<Row> {
+    let has_series = |cell: &CellEvidence<'_>| {
+        cell.measured().any(|(_, m)| crate::evidence::series(m).len() >= 8)
+    };
+    cells
+        .iter()
+        .enumerate()
+        .filter(|(_, cell)| has_series(cell))
+        .map(|(i, cell)| Row {
+            cell: i,
+            response: Response::TwoState,
+            kind: cell.kind,
+            y: if cell.two.is_some() { YES } else { 0.0 },
+            sigma: 0.4,
+            effect_min: 1.5,
+            expected: cell.two.map_or(0.0, |t| t.high),
+            measured: cell.two.map_or(0.0, |t| t.low),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_better_of_two_repeats_counts() {
+        assert_eq!(favourable(&[100.0, 50.0], true), Some(100.0));
+        assert_eq!(favourable(&[0.2, 0.0], false), Some(0.0));
+        assert_eq!(favourable(&[1.0, 2.0, 9.0], true), Some(2.0));
+        assert_eq!(favourable(&[], false), None);
+    }
+
+    #[test]
+    fn size_limit_needs_a_small_size_that_arrives() {
+        let probe = |bytes, sent, answered, refused_mtu| MtuProbe { bytes, sent, answered, refused_mtu };
+        let hole = [probe(576, 3, 3, None), probe(1400, 3, 3, None), probe(1500, 3, 0, None)];
+        assert_eq!(size_limit(&hole.iter().collect::<Vec<_>>()), Some((1500, 1400)));
+        let dead = [probe(576, 3, 0, None), probe(1500, 3, 0, None)];
+        assert_eq!(size_limit(&dead.iter().collect::<Vec<_>>()), None);
+        let own = [probe(576, 3, 3, None), probe(1500, 3, 0, Some(1400))];
+        assert_eq!(size_limit(&own.iter().collect::<Vec<_>>()), None);
+    }
+}

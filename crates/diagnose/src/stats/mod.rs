@@ -1,0 +1,10 @@
+//! Small robust statistics: medians, Student-t likelihood, seeded bootstrap, two-level clustering.
+//! Numbers in, numbers out; it knows nothing of networks.
+
+mod bootstrap;
+mod levels;
+mod robust;
+
+pub use bootstrap::{Rng, median_ratio_interval};
+pub use levels::{TwoLevels, two_levels};
+pub use robust::{mad, median, quantile, student_t_log_density};

@@ -1,0 +1,103 @@
+//! Disk and replication figures: the ceiling of a replicated volume is the slower of the local disk and the transport.
+//! Figures come in, findings and refused evidence go out.
+
+use linerate_model::finding::{Direction, Element, LayerScope, Response};
+use linerate_model::snapshot::{Snapshot, StorageFigure};
+
+use crate::attribute::shape::Shape;
+use crate::words::{digits, percent};
+
+/// A read this many times as fast as the disk writes came from memory.
+const CACHE_FACTOR: f64 = 10.0;
+/// Below this share of its ceiling a replicated volume is a finding.
+const SHARE_MIN: f64 = 0.7;
+
+/// A replicated figure below its ceiling.
+pub struct StorageLoss {
+    /// Variant of the transport.
+    pub variant: String,
+    /// Bytes per second reached.
+    pub measured: f64,
+    /// Bytes per second of the slower of disk and transport.
+    pub expected: f64,
+    /// In words.
+    pub evidence: Vec<String>,
+    /// Values for the knowledge.
+    pub shape: Shape,
+}
+
+/// The place of all storage findings.
+pub const PLACE: (Element, Direction, LayerScope, Response) =
+    (Element::All, Direction::Both, LayerScope::Any, Response::Storage);
+
+/// Figures that must not be used, with the reason.
+pub fn refused(snapshot: &Snapshot) -> Vec<String> {
+    let written = |figure: &StorageFigure| {
+        snapshot
+            .storage
+            .iter()
+            .filter(|f| f.pattern.contains("write") && (f.host == figure.host || f.host.is_empty()))
+            .map(|f| f.bytes_per_s)
+            .fold(0.0, f64::max)
+    };
+    snapshot
+        .storage
+        .iter()
+        .filter(|f| is_cached(f, written(f)))
+        .map(|f| {
+            format!(
+                "{} {} {} of {} MB/s: {} times what is written there, so it was read from the page cache, not from the disk",
+                f.what,
+                f.variant,
+                f.pattern,
+                digits(f.bytes_per_s / 1e6),
+                digits(f.bytes_per_s / written(f))
+            )
+        })
+        .collect()
+}
+
+fn is_cached(figure: &StorageFigure, written: f64) -> bool {
+    figure.pattern.contains("read") && written > 0.0 && figure.bytes_per_s > CACHE_FACTOR * written
+}
+
+/// Replicated figures far below disk and transport, worst first; one per transport.
+pub fn losses(snapshot: &Snapshot) -> Vec<StorageLoss> {
+    let find = |what: &str, pattern: &str, variant: Option<&str>| {
+        snapshot
+            .storage
+            .iter()
+            .find(|f| f.what == what && f.pattern == pattern && variant.is_none_or(|v| f.variant == v))
+            .map(|f| f.bytes_per_s)
+    };
+    let mut losses: Vec<StorageLoss> = snapshot
+        .storage
+        .iter()
+        .filter(|f| f.what == "replicated" && f.pattern == "write")
+        .filter_map(|f| {
+            let disk = find("local-disk", "write", None)?;
+            let transport = find("transport", "stream", Some(&f.variant))?;
+            let expected = disk.min(transport);
+            let share = f.bytes_per_s / expected;
+            if share >= SHARE_MIN {
+                return None;
+            }
+            let mut shape = Shape::default();
+            shape.set("throughput_share", share);
+            let evidence = vec![
+                format!("the local disk writes {} MB/s", digits(disk / 1e6)),
+                format!("the transport {} carries {} MB/s", f.variant, digits(transport / 1e6)),
+                format!(
+                    "replicated over {}: {} MB/s, {} of the disk and {} of the transport",
+                    f.variant,
+                    digits(f.bytes_per_s / 1e6),
+                    percent(f.bytes_per_s / disk),
+                    percent(f.bytes_per_s / transport)
+                ),
+            ];
+            Some(StorageLoss { variant: f.variant.clone(), measured: f.bytes_per_s, expected, evidence, shape })
+        })
+        .collect();
+    losses.sort_by(|a, b| (a.measured / a.expected).total_cmp(&(b.measured / b.expected)));
+    losses
+}

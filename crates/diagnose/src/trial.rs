@@ -1,0 +1,154 @@
+//! The effect of a change: ratio of medians with a bootstrap interval, judged beside an untouched control pair.
+//! Arms in, effect out. It never decides what to try.
+
+use linerate_model::finding::Response;
+use linerate_model::trial::{Arm, Effect, EffectSize};
+
+use crate::stats::{median, median_ratio_interval};
+
+/// Fewer valid measurements than this in an arm show nothing.
+pub const ARM_MIN: usize = 3;
+/// An interval this close to no change on both sides is "no effect"; a wider one is "not shown".
+const NARROW: f64 = 0.1;
+/// Smallest improvement that is worth the name.
+const MATTERS: f64 = 1.03;
+/// Added to shares and counts of which the better value is 0, so that a ratio exists: 0.1 % or 1/s.
+const FLOOR_SHARE: f64 = 0.001;
+
+/// Whether less is better for this response.
+fn less_is_better(response: Response) -> bool {
+    matches!(
+        response,
+        Response::Loss
+            | Response::Retransmits
+            | Response::RttIdle
+            | Response::RttLoaded
+            | Response::Reordering
+            | Response::CpuCost
+    )
+}
+
+/// Added to both sides of the ratio, in the unit of the response.
+fn floor(response: Response) -> f64 {
+    match response {
+        Response::Loss | Response::Reordering => FLOOR_SHARE,
+        Response::Retransmits => 1.0,
+        Response::Throughput | Response::TwoState | Response::PathMtu => 1.0,
+        _ => 1e-6,
+    }
+}
+
+/// Effect of the change, from its arms in any order. Above 1 is better, whatever the response.
+pub fn effect(arms: &[Arm], response: Response, seed: u64) -> EffectSize {
+    let add = floor(response);
+    let pick = |changed: bool, control: bool| -> Vec<f64> {
+        arms.iter()
+            .filter(|a| a.changed == changed)
+            .filter_map(|a| if control { a.control } else { a.value })
+            .filter(|v| v.is_finite() && *v >= 0.0)
+            .map(|v| v + add)
+            .collect()
+    };
+    let less = less_is_better(response);
+    let (before, after) = (pick(false, false), pick(true, false));
+    let (ratio, interval) = ratio_with_interval(&before, &after, less, seed);
+    let (control_before, control_after) = (pick(false, true), pick(true, true));
+    let (control_ratio, control_interval) = ratio_with_interval(&control_before, &control_after, less, seed ^ 1);
+    let enough = before.len() >= ARM_MIN && after.len() >= ARM_MIN;
+    let effect = judge(enough, ratio, interval, control_ratio, control_interval);
+    let before = median(&before).unwrap_or(add) - add;
+    let after = median(&after).unwrap_or(add) - add;
+    let mut size =
+        EffectSize { effect, ratio, interval, control_ratio, control_interval, before, after, sentence: String::new() };
+    size.sentence = sentence(&size, enough, response);
+    size
+}
+
+/// Ratio above 1 = better, with its interval; (1, (0, infinity)) when nothing can be said.
+fn ratio_with_interval(before: &[f64], after: &[f64], less: bool, seed: u64) -> (f64, (f64, f64)) {
+    let (from, to) = if less { (after, before) } else { (before, after) };
+    let ratio = match (median(from), median(to)) {
+        (Some(a), Some(b)) if a > 0.0 => b / a,
+        _ => return (1.0, (0.0, f64::MAX)),
+    };
+    (ratio, median_ratio_interval(from, to, seed).unwrap_or((0.0, f64::MAX)))
+}
+
+fn judge(enough: bool, ratio: f64, interval: (f64, f64), control: f64, control_interval: (f64, f64)) -> Effect {
+    let control_known = control_interval.1 < f64::MAX;
+    // The control must not have moved in the same direction by as much as half of the claimed effect.
+    let same_way = (control.ln() * ratio.ln()) > 0.0;
+    let control_moved = control_known && same_way && control.ln().abs() > 0.5 * ratio.ln().abs() && (control - 1.0).abs() > 0.03;
+    if !enough {
+        Effect::NotShown
+    } else if interval.0 > 1.0 && ratio > MATTERS {
+        if control_moved { Effect::NotShown } else { Effect::Better }
+    } else if interval.1 < 1.0 && ratio < 1.0 / MATTERS {
+        if control_moved { Effect::NotShown } else { Effect::Worse }
+    } else if interval.0 > 1.0 - NARROW && interval.1 < 1.0 + NARROW {
+        Effect::NoEffect
+    } else {
+        Effect::NotShown
+    }
+}
+
+fn sentence(size: &EffectSize, enough: bool, response: Response) -> String {
+    let what = crate::words::response_name(response);
+    let numbers = format!(
+        "{} before, {} after, ratio {} (95 % interval {} to {})",
+        crate::words::value(size.before, response),
+        crate::words::value(size.after, response),
+        crate::words::ratio(size.ratio),
+        crate::words::ratio(size.interval.0),
+        crate::words::ratio(size.interval.1),
+    );
+    let control = if size.control_interval.1 < f64::MAX {
+        format!("; the untouched control moved by {}", crate::words::ratio(size.control_ratio))
+    } else {
+        String::new()
+    };
+    match size.effect {
+        Effect::Better => format!("{what} became better: {numbers}{control}."),
+        Effect::Worse => format!("{what} became worse: {numbers}{control}."),
+        Effect::NoEffect => format!("{what} did not change: {numbers}{control}."),
+        Effect::NotShown if !enough => {
+            format!("not shown: fewer than {ARM_MIN} valid measurements with the old or with the new values.")
+        }
+        Effect::NotShown => format!("not shown: {what} {numbers}{control}."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arms(before: &[f64], after: &[f64], control: impl Fn(bool) -> Option<f64>) -> Vec<Arm> {
+        let arm = |changed: bool, v: &f64| Arm { changed, value: Some(*v), control: control(changed) };
+        before.iter().map(|v| arm(false, v)).chain(after.iter().map(|v| arm(true, v))).collect()
+    }
+
+    #[test]
+    fn better_worse_none_and_moved_control() {
+        let still = |_| Some(100.0);
+        let better = effect(&arms(&[50., 51., 49., 50.], &[98., 99., 97., 99.], still), Response::Throughput, 1);
+        assert_eq!(better.effect, Effect::Better);
+        assert!(better.interval.0 > 1.8 && better.ratio < 2.1, "{better:?}");
+        let worse = effect(&arms(&[98., 99., 97.], &[50., 51., 49.], still), Response::Throughput, 1);
+        assert_eq!(worse.effect, Effect::Worse);
+        let none = effect(&arms(&[98., 99., 97., 98.], &[98., 98., 99., 97.], still), Response::Throughput, 1);
+        assert_eq!(none.effect, Effect::NoEffect);
+        let moved = |changed| Some(if changed { 200.0 } else { 100.0 });
+        let moved = effect(&arms(&[50., 51., 49.], &[98., 99., 97.], moved), Response::Throughput, 1);
+        assert_eq!(moved.effect, Effect::NotShown);
+        assert_eq!(effect(&arms(&[1.0], &[2.0], still), Response::Throughput, 1).effect, Effect::NotShown);
+    }
+
+    #[test]
+    fn less_is_better_turns_the_ratio() {
+        let cpu = effect(&arms(&[5.0, 5.2, 4.9], &[0.5, 0.52, 0.49], |_| None), Response::CpuCost, 3);
+        assert_eq!(cpu.effect, Effect::Better);
+        assert!(cpu.ratio > 9.0);
+        let loss = effect(&arms(&[0.01, 0.012, 0.011], &[0.0, 0.0, 0.0], |_| None), Response::Loss, 3);
+        assert_eq!(loss.effect, Effect::Better);
+    }
+}

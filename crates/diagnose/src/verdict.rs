@@ -1,0 +1,435 @@
+//! Puts a diagnosis together: cells, located losses, causes, wrong settings, storage; and says it in sentences.
+//! A snapshot and the knowledge come in, the diagnosis goes out.
+
+use std::collections::BTreeSet;
+
+use linerate_model::finding::{Cell, Diagnosis, Direction, Element, Finding, Place as PlaceFound, RankedCause, Response};
+use linerate_model::inventory::HostName;
+use linerate_model::plan::Test;
+use linerate_model::sample::Outcome;
+use linerate_model::snapshot::Snapshot;
+
+use crate::attribute::{Place, Scored, unexplained};
+use crate::host_facts::Facts;
+use crate::knowledge::Knowledge;
+use crate::localise::{columns, locate};
+use crate::places::{Bench, Judged, judge, subjects};
+use crate::remedies::remedy;
+use crate::settings::Wrong;
+use crate::words;
+use crate::{decide, evidence, responses, settings, storage};
+
+/// Causes listed per finding.
+const CAUSES_MAX: usize = 5;
+/// Candidates from unknown differences, and what they get of the probability that is left.
+const UNKNOWN_MAX: usize = 3;
+/// Retransmits below this rate mean nothing by themselves.
+const RETRANSMITS_WORTH_A_NOTE: f64 = 20.0;
+/// A cell at this share of its ceiling is at its ceiling.
+const AT_CEILING: f64 = 0.9;
+
+/// The whole diagnosis.
+pub fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge) -> Diagnosis {
+    let (bench, report) = bench(snapshot);
+    let judged = located(&bench, knowledge);
+    let mut findings: Vec<Finding> =
+        judged.iter().filter(|j| !j.located.unconfirmed).map(|j| finding(&bench, j, knowledge)).collect();
+    findings.extend(static_findings(&bench, &judged, knowledge));
+    findings.extend(storage_findings(&bench, knowledge));
+    let mut refused = storage::refused(snapshot);
+    refused.extend(two_state_notes(&report));
+    refused.extend(snapshot.samples.iter().filter_map(|s| match &s.outcome {
+        Outcome::Invalid { reason } => Some(format!("{} {} to {}: {reason}", s.test.kind.name(), s.test.from, s.test.to)),
+        _ => None,
+    }));
+    Diagnosis {
+        schema: linerate_model::SCHEMA,
+        run: snapshot.id.clone(),
+        headline: headline(&bench, &report, &findings),
+        notes: notes(&report, &judged),
+        findings,
+        cells: report,
+        refused,
+        blind: blind(snapshot),
+    }
+}
+
+/// Tests of the second stage, numbered.
+pub fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id: u32) -> Vec<Test> {
+    let (bench, _) = bench(snapshot);
+    let mut tests: Vec<Test> = Vec::new();
+    for judged in located(&bench, knowledge) {
+        for test in decide::tests(&bench, &judged) {
+            let twice = |t: &Test| {
+                (&t.from, &t.to, t.layer, &t.kind, t.repeat) == (&test.from, &test.to, test.layer, &test.kind, test.repeat)
+            };
+            if !tests.iter().any(twice) {
+                tests.push(test);
+            }
+        }
+    }
+    for (id, test) in (first_id..).zip(&mut tests) {
+        test.id = id;
+    }
+    tests
+}
+
+fn bench(snapshot: &Snapshot) -> (Bench<'_>, Vec<Cell>) {
+    let facts = Facts::new(snapshot);
+    let cells = evidence::collect(snapshot);
+    let report = evidence::report_cells(snapshot, &cells);
+    let rows = responses::rows(&facts, &cells, &report);
+    (Bench { facts, cells, rows }, report)
+}
+
+fn located<'a, 'k>(bench: &Bench<'a>, knowledge: &'k Knowledge) -> Vec<Judged<'a, 'k>> {
+    let inventory = &bench.facts.snapshot.inventory;
+    let hypotheses = columns(inventory, &bench.cells);
+    locate(inventory, &bench.cells, &hypotheses, &bench.rows).into_iter().map(|l| judge(bench, l, knowledge)).collect()
+}
+
+fn finding(bench: &Bench<'_>, judged: &Judged<'_, '_>, knowledge: &Knowledge) -> Finding {
+    let primary = judged.responses.first().copied().unwrap_or_default();
+    let (element, direction, _) = &judged.places[0];
+    let place = Place {
+        element,
+        direction: *direction,
+        layer: judged.layer,
+        responses: &judged.responses,
+        shape: &judged.shape,
+        subjects: judged.subjects.clone(),
+        has_twin: crate::places::twin(&bench.facts.snapshot.inventory, element).is_some(),
+    };
+    let mut causes: Vec<RankedCause> = judged
+        .causes
+        .iter()
+        .filter(|(_, p)| *p >= 0.01)
+        .take(CAUSES_MAX)
+        .map(|(scored, p)| ranked(&bench.facts, &place, scored, *p))
+        .collect();
+    let explained: Vec<_> = judged.causes.iter().filter(|(_, p)| *p >= 0.05).flat_map(|(s, _)| s.hits.clone()).collect();
+    let innocent = unexplained(&bench.facts, &place, knowledge, &explained);
+    let left = (1.0 - causes.iter().map(|c| c.probability).sum::<f64>()).max(0.0);
+    causes.extend(unknown_causes(&innocent, left * 0.8));
+    let rows: Vec<_> = judged.located.rows.iter().map(|r| &bench.rows[*r]).filter(|r| r.response == primary).collect();
+    let median = |pick: fn(&responses::Row) -> f64| {
+        crate::stats::median(&rows.iter().map(|r| pick(r)).collect::<Vec<_>>()).unwrap_or(0.0)
+    };
+    let mut affected: Vec<(HostName, HostName)> = Vec::new();
+    for row in &judged.located.rows {
+        let cell = &bench.cells[bench.rows[*row].cell];
+        let pair = (cell.from.to_owned(), cell.to.to_owned());
+        if !affected.contains(&pair) {
+            affected.push(pair);
+        }
+    }
+    let mut finding = Finding {
+        places: judged
+            .places
+            .iter()
+            .filter(|(_, _, p)| *p >= 0.01)
+            .map(|(element, direction, probability)| PlaceFound {
+                element: element.clone(),
+                direction: *direction,
+                probability: *probability,
+            })
+            .collect(),
+        layer: judged.layer,
+        responses: judged.responses.clone(),
+        expected: median(|r| r.expected),
+        measured: median(|r| r.measured),
+        unit: words::unit(primary).to_owned(),
+        probability: 1.0 / (1.0 + (-judged.located.score).exp()),
+        decide: decide::words(bench, judged),
+        decide_tests: decide::tests(bench, judged),
+        causes,
+        innocent,
+        affected,
+        sentence: String::new(),
+    };
+    finding.sentence = sentence(&finding, judged.located.column.cells().len());
+    finding
+}
+
+fn ranked(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, probability: f64) -> RankedCause {
+    RankedCause {
+        id: scored.cause.id.clone(),
+        title: scored.cause.title.clone(),
+        probability,
+        mechanism: scored.cause.mechanism.clone(),
+        evidence: scored.evidence.clone(),
+        against: scored.against.clone(),
+        remedy: remedy(facts, place, scored),
+        sources: scored.cause.sources.clone(),
+    }
+}
+
+/// Differences that no file knows, as candidates with what little probability is left.
+fn unknown_causes(innocent: &[linerate_model::finding::Innocent], left: f64) -> Vec<RankedCause> {
+    let unknown: Vec<_> = innocent.iter().filter(|i| i.why.starts_with("differs")).take(UNKNOWN_MAX).collect();
+    unknown
+        .iter()
+        .map(|i| RankedCause {
+            id: format!("unknown-setting:{}", i.key),
+            title: format!("{} differs on {}", i.key, i.host),
+            probability: left / unknown.len() as f64,
+            mechanism: "No cause is known for this setting. It is listed because it differs from the peers.".to_owned(),
+            evidence: vec![match &i.peers {
+                Some(peers) => format!("{}: {} is {}, the others have {peers}", i.host, i.key, i.value),
+                None => format!("{}: {} is {}, the others lack it", i.host, i.key, i.value),
+            }],
+            against: Vec::new(),
+            remedy: None,
+            sources: Vec::new(),
+        })
+        .collect()
+}
+
+/// The verdict: where, how much, why, how sure, what else, what to try, what it risks.
+fn sentence(finding: &Finding, tested: usize) -> String {
+    let primary = finding.responses.first().copied().unwrap_or_default();
+    let place = finding.places.first().map_or(String::new(), |p| words::place(&p.element, p.direction));
+    let mut text = format!("{place}{}: {}", words::layer(finding.layer), loss(finding, primary));
+    if !finding.affected.is_empty() && tested > 0 {
+        text += &format!(" ({} of the pairs that pass there)", finding.affected.len());
+    }
+    if let Some(other) = finding.places.get(1).filter(|p| p.probability >= 0.05) {
+        let others: Vec<String> = finding
+            .places
+            .iter()
+            .skip(1)
+            .filter(|p| p.probability >= 0.05)
+            .map(|p| words::place(&p.element, p.direction))
+            .collect();
+        let _ = other;
+        text += &format!(". The same evidence would fit {}", others.join("; or "));
+    }
+    text += ". ";
+    match finding.causes.first() {
+        Some(cause) => {
+            text += &format!("Most likely ({}): {}", words::percent(cause.probability), cause.title);
+            if !cause.evidence.is_empty() {
+                text += &format!(" [{}]", cause.evidence.iter().take(3).cloned().collect::<Vec<_>>().join("; "));
+            }
+            text += ".";
+        }
+        None => text += "No known cause fits.",
+    }
+    let others: Vec<String> = finding
+        .causes
+        .iter()
+        .skip(1)
+        .filter(|c| c.probability >= 0.05)
+        .map(|c| format!("{} ({})", c.title, words::percent(c.probability)))
+        .collect();
+    if !others.is_empty() {
+        text += &format!(" It could also be: {}.", others.join("; "));
+    }
+    text += &format!(" Sure to {} that something is wrong there.", words::percent(finding.probability.min(0.999)));
+    if let Some(remedy) = finding.causes.first().and_then(|c| c.remedy.as_ref()) {
+        text += &format!(" To try: {}; risk: {}.", remedy.title, remedy.risk);
+    }
+    if let Some(decide) = &finding.decide {
+        text += &format!(" To settle it: {decide}.");
+    }
+    text
+}
+
+/// How much is lost, in words.
+fn loss(finding: &Finding, primary: Response) -> String {
+    let name = words::response_name(primary);
+    let (measured, expected) = (words::value(finding.measured, primary), words::value(finding.expected, primary));
+    match primary {
+        Response::Throughput if finding.measured < 1.0 => format!("nothing gets through, {expected} expected"),
+        Response::Throughput | Response::Storage if finding.expected > 0.0 => {
+            let lost = 1.0 - finding.measured / finding.expected;
+            format!("{name} {measured} instead of {expected}, {} lost", words::percent(lost.clamp(0.0, 1.0)))
+        }
+        Response::TwoState => format!("throughput jumps between {expected} and {measured} (never a mean of the two)"),
+        Response::PathMtu => format!("packets above {measured} do not arrive, although {expected} should fit"),
+        Response::Setting => "a setting differs or is wrong; no loss was measured of it".to_owned(),
+        _ => format!("{name} {measured} instead of {expected}"),
+    }
+}
+
+fn static_findings(bench: &Bench<'_>, judged: &[Judged<'_, '_>], knowledge: &Knowledge) -> Vec<Finding> {
+    let inventory = &bench.facts.snapshot.inventory;
+    let mut named: BTreeSet<String> = BTreeSet::new();
+    let mut explained: BTreeSet<&str> = BTreeSet::new();
+    for j in judged.iter().filter(|j| !j.located.unconfirmed) {
+        named.extend(j.subjects.suspects.iter().map(|s| (*s).to_owned()));
+        explained.extend(j.causes.iter().take(3).map(|(s, _)| s.cause.id.as_str()));
+        for (element, _, _) in &j.places {
+            match element {
+                Element::Host(h) => drop(named.insert(h.clone())),
+                Element::Group(g) => named.extend(inventory.members(g).iter().map(|h| h.name.clone())),
+                _ => {}
+            }
+        }
+    }
+    let all_named = judged.iter().any(|j| j.places[0].0 == Element::All);
+    let mut findings: Vec<Finding> = Vec::new();
+    for wrong in settings::wrong(bench, knowledge, &|host| named.contains(host)) {
+        let id = wrong.scored.cause.id.as_str();
+        let taken = match &wrong.element {
+            Element::Host(h) => !named.insert(h.clone()),
+            Element::All => all_named,
+            _ => false,
+        };
+        if !taken && !explained.contains(id) {
+            findings.push(static_finding(bench, &wrong));
+        }
+    }
+    findings
+}
+
+fn static_finding(bench: &Bench<'_>, wrong: &Wrong<'_>) -> Finding {
+    let place = Place {
+        element: &wrong.element,
+        direction: wrong.direction,
+        layer: wrong.layer,
+        responses: &[Response::Setting],
+        shape: &crate::attribute::shape::Shape::default(),
+        subjects: subjects(bench, &wrong.element, &[]),
+        has_twin: false,
+    };
+    let cause = ranked(&bench.facts, &place, &wrong.scored, 0.9);
+    let mut element = wrong.element.clone();
+    if let Some(pattern) = &wrong.scored.cause.mismatch
+        && let Some(hit) = wrong.scored.hits.iter().find(|h| crate::host_facts::pattern_fits(pattern, &h.key))
+    {
+        element = Element::Mismatch(hit.key.clone(), vec![hit.host.clone()]);
+    }
+    let direction = if matches!(element, Element::Mismatch(..)) { Direction::Both } else { wrong.direction };
+    let mut finding = Finding {
+        places: vec![PlaceFound { element, direction, probability: 1.0 }],
+        layer: wrong.layer,
+        responses: vec![Response::Setting],
+        expected: 1.0,
+        measured: 1.0,
+        unit: words::unit(Response::Setting).to_owned(),
+        probability: 0.8,
+        causes: vec![cause],
+        innocent: Vec::new(),
+        decide: None,
+        decide_tests: Vec::new(),
+        affected: Vec::new(),
+        sentence: String::new(),
+    };
+    finding.sentence = sentence(&finding, 0);
+    finding
+}
+
+fn storage_findings(bench: &Bench<'_>, knowledge: &Knowledge) -> Vec<Finding> {
+    let (element, direction, layer, response) = storage::PLACE;
+    storage::losses(bench.facts.snapshot)
+        .into_iter()
+        .map(|loss| {
+            let place = Place {
+                element: &element,
+                direction,
+                layer,
+                responses: &[response],
+                shape: &loss.shape,
+                subjects: crate::attribute::Subjects::default(),
+                has_twin: false,
+            };
+            let scored = crate::attribute::rank(&bench.facts, &place, knowledge);
+            let shares = crate::attribute::probabilities(&scored.iter().map(|s| s.score).collect::<Vec<_>>());
+            let causes = scored
+                .iter()
+                .zip(shares)
+                .take(CAUSES_MAX)
+                .map(|(s, p)| {
+                    let mut cause = ranked(&bench.facts, &place, s, p);
+                    cause.evidence.extend(loss.evidence.iter().cloned());
+                    cause
+                })
+                .collect();
+            let mut finding = Finding {
+                places: vec![PlaceFound { element: element.clone(), direction, probability: 1.0 }],
+                layer,
+                responses: vec![response],
+                expected: loss.expected,
+                measured: loss.measured,
+                unit: words::unit(response).to_owned(),
+                probability: 0.95,
+                causes,
+                innocent: Vec::new(),
+                decide: None,
+                decide_tests: Vec::new(),
+                affected: Vec::new(),
+                sentence: String::new(),
+            };
+            finding.sentence = format!("replication over {}: {}", loss.variant, sentence(&finding, 0));
+            finding
+        })
+        .collect()
+}
+
+fn headline(bench: &Bench<'_>, report: &[Cell], findings: &[Finding]) -> String {
+    if let Some(first) = findings.first() {
+        let what = first.causes.first().map_or("no known cause fits", |c| c.title.as_str());
+        let place = first.places.first().map_or(String::new(), |p| words::place(&p.element, p.direction));
+        let more = if findings.len() > 1 { format!(" (and {} more)", findings.len() - 1) } else { String::new() };
+        return format!("{place}{}: {what}{more}", words::layer(first.layer));
+    }
+    let shares: Vec<f64> =
+        report.iter().filter(|c| c.ceiling.binding != "peers").filter_map(|c| c.share).collect();
+    match crate::stats::median(&shares) {
+        Some(share) if share >= AT_CEILING => format!("at ceiling: {} of it", words::percent(share)),
+        Some(share) => format!("nothing stands out: {} of the ceiling", words::percent(share)),
+        None if bench.cells.is_empty() => "nothing was measured".to_owned(),
+        None => "nothing stands out among the peers; no ceiling is known".to_owned(),
+    }
+}
+
+fn notes(report: &[Cell], judged: &[Judged<'_, '_>]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for cell in report.iter().filter(|c| c.share.is_some_and(|s| s >= AT_CEILING) && c.ceiling.binding != "peers") {
+        let rate = cell.retransmits_per_s.filter(|r| *r >= RETRANSMITS_WORTH_A_NOTE);
+        if let Some((rate, share)) = rate.zip(cell.share).filter(|_| report.len() <= 4) {
+            notes.push(format!(
+                "{} to {}: {} of the ceiling, so its {} retransmits per second do not matter",
+                cell.from,
+                cell.to,
+                words::percent(share),
+                words::digits(rate)
+            ));
+        }
+    }
+    for j in judged.iter().filter(|j| j.located.unconfirmed) {
+        let (element, direction, _) = &j.places[0];
+        notes.push(format!("{}: suspected once, not confirmed by a repetition", words::place(element, *direction)));
+    }
+    notes
+}
+
+/// Means that must not be used because the series has two states.
+fn two_state_notes(report: &[Cell]) -> Vec<String> {
+    report
+        .iter()
+        .filter_map(|c| c.two_state_bps.map(|levels| (c, levels)))
+        .map(|(c, (high, low))| {
+            format!(
+                "{} to {} ({}): the mean throughput, for it jumps between {} and {}",
+                c.from,
+                c.to,
+                c.layer,
+                words::bps(high),
+                words::bps(low)
+            )
+        })
+        .collect()
+}
+
+fn blind(snapshot: &Snapshot) -> Vec<linerate_model::fact::Gap> {
+    let mut blind = snapshot.gaps.clone();
+    for sample in &snapshot.samples {
+        if let Outcome::Gap { reason } = &sample.outcome {
+            let what = format!("{} {} to {} ({})", sample.test.kind.name(), sample.test.from, sample.test.to, sample.test.layer);
+            blind.push(linerate_model::fact::Gap { what, reason: reason.clone() });
+        }
+    }
+    blind
+}

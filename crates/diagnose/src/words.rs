@@ -1,0 +1,117 @@
+//! How numbers and places are said to people: three significant digits, the unit beside the number.
+
+use linerate_model::finding::{Direction, Element, LayerScope, Response};
+
+/// A rate with its unit: `24.5 Gbit/s`.
+pub fn bps(value: f64) -> String {
+    let (scaled, unit) = match value {
+        v if v >= 1e9 => (v / 1e9, "Gbit/s"),
+        v if v >= 1e6 => (v / 1e6, "Mbit/s"),
+        v if v >= 1e3 => (v / 1e3, "kbit/s"),
+        v => (v, "bit/s"),
+    };
+    format!("{} {unit}", digits(scaled))
+}
+
+/// Three significant digits, no exponent for ordinary sizes.
+pub fn digits(value: f64) -> String {
+    let size = value.abs();
+    if size >= 100.0 || size == 0.0 {
+        format!("{value:.0}")
+    } else if size >= 10.0 {
+        format!("{value:.1}")
+    } else if size >= 0.1 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.4}")
+    }
+}
+
+/// A share as a percentage.
+pub fn percent(share: f64) -> String {
+    let p = share * 100.0;
+    if p.abs() >= 10.0 || p == 0.0 { format!("{p:.0} %") } else { format!("{} %", digits(p)) }
+}
+
+/// Microseconds as ms or us.
+pub fn us(value: f64) -> String {
+    if value >= 1000.0 { format!("{} ms", digits(value / 1000.0)) } else { format!("{} us", digits(value)) }
+}
+
+/// A ratio: `2.41x`; huge ones are rounded.
+pub fn ratio(value: f64) -> String {
+    if value >= f64::MAX / 2.0 { "unknown".to_owned() } else { format!("{}x", digits(value)) }
+}
+
+/// Name of what is measured.
+pub fn response_name(response: Response) -> &'static str {
+    match response {
+        Response::Throughput => "throughput",
+        Response::Loss => "UDP loss",
+        Response::Retransmits => "retransmits",
+        Response::RttIdle => "idle RTT",
+        Response::RttLoaded => "RTT under load",
+        Response::Reordering => "reordering",
+        Response::CpuCost => "CPU cost",
+        Response::PathMtu => "path MTU",
+        Response::TwoState => "two-state throughput",
+        Response::Storage => "storage",
+        Response::Setting => "setting",
+    }
+}
+
+/// Unit of a response in a finding.
+pub fn unit(response: Response) -> &'static str {
+    match response {
+        Response::Throughput | Response::TwoState => "bit/s",
+        Response::Loss | Response::Reordering | Response::Setting => "share",
+        Response::Retransmits => "1/s",
+        Response::RttIdle | Response::RttLoaded => "us",
+        Response::CpuCost => "s/GB",
+        Response::PathMtu => "bytes",
+        Response::Storage => "B/s",
+    }
+}
+
+/// A value of a response with its unit.
+pub fn value(v: f64, response: Response) -> String {
+    match response {
+        Response::Throughput | Response::TwoState => bps(v),
+        Response::Loss | Response::Reordering | Response::Setting => percent(v),
+        Response::Retransmits => format!("{}/s", digits(v)),
+        Response::RttIdle | Response::RttLoaded => us(v),
+        Response::CpuCost => format!("{} CPU s/GB", digits(v)),
+        Response::PathMtu => format!("{v:.0} bytes"),
+        Response::Storage => format!("{} MB/s", digits(v / 1e6)),
+    }
+}
+
+/// A place in words.
+pub fn place(element: &Element, direction: Direction) -> String {
+    let side = match direction {
+        Direction::Tx => "what it sends",
+        Direction::Rx => "what it receives",
+        Direction::Both => "both directions",
+    };
+    match element {
+        Element::Host(h) => format!("host {h}, {side}"),
+        Element::Group(g) => match direction {
+            Direction::Rx => format!("group {g}, what it receives from other groups"),
+            Direction::Tx => format!("group {g}, what it sends to other groups"),
+            Direction::Both => format!("group {g}, both directions to other groups"),
+        },
+        Element::GroupToGroup(a, b) => format!("traffic from group {a} to group {b}"),
+        Element::Pair(a, b) if direction == Direction::Both => format!("between {a} and {b}, both directions"),
+        Element::Pair(a, b) => format!("traffic from {a} to {b}"),
+        Element::Mismatch(key, hosts) => format!("{key} of {} differs from the others", hosts.join(", ")),
+        Element::All => "every pair".to_owned(),
+    }
+}
+
+/// The layers in words, as an addition to a place; empty for all.
+pub fn layer(scope: LayerScope) -> String {
+    match scope {
+        LayerScope::Any => String::new(),
+        LayerScope::Only(layer) => format!(" in the {layer} only"),
+    }
+}

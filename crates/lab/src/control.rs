@@ -1,0 +1,86 @@
+//! How `linerate-lab break` and its like reach the lab that `linerate-lab up` keeps running: one line of JSON each way over
+//! a unix socket in the lab's private folder.
+//!
+//! In: requests. Out: answers. It never acts itself; the supervisor does.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{LabError, Result};
+
+/// Name of the socket in the folder of the lab.
+pub const SOCKET: &str = "control.sock";
+const LINE_BYTES_MAX: u64 = 64 * 1024;
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// What can be asked of a running lab.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// Put a fault somewhere.
+    Break {
+        /// Which, by name.
+        fault: String,
+        /// Where; at random when absent.
+        at: Option<String>,
+        /// For what is left to chance.
+        seed: u64,
+    },
+    /// Undo all faults.
+    Heal,
+    /// Say what there is.
+    Status,
+    /// End the lab.
+    Down,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Whether it was done.
+    pub done: bool,
+    /// For the person.
+    pub text: String,
+}
+
+/// Sends a request to the lab in `folder` and waits for the answer.
+pub fn ask(folder: &Path, request: &Request) -> Result<Answer> {
+    let path = folder.join(SOCKET);
+    let step = || format!("asking the lab at {}", path.display());
+    let mut stream = UnixStream::connect(&path).map_err(LabError::at(step()))?;
+    let exchange = |stream: &mut UnixStream| {
+        stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+        send(stream, request)?;
+        receive(stream)
+    };
+    exchange(&mut stream).map_err(LabError::at(step()))
+}
+
+/// Takes one request from the listener, lets `act` answer it, and returns it. Whoever connects and says nothing sensible
+/// is dropped.
+pub fn serve_one(listener: &UnixListener, act: impl FnOnce(&Request) -> Answer) -> io::Result<Option<Request>> {
+    let (mut stream, _) = listener.accept()?;
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+    let Ok(request) = receive::<Request>(&mut stream) else { return Ok(None) };
+    let answer = act(&request);
+    // Who asked may have gone; what was asked is done all the same.
+    let _ = send(&mut stream, &answer);
+    Ok(Some(request))
+}
+
+fn send(stream: &mut UnixStream, value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+fn receive<T: for<'a> Deserialize<'a>>(stream: &mut UnixStream) -> io::Result<T> {
+    let mut line = String::new();
+    BufReader::new(stream.take(LINE_BYTES_MAX)).read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}

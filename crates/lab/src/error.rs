@@ -1,0 +1,71 @@
+//! What can go wrong while a virtual cluster is built, broken or healed.
+
+use std::io;
+use std::path::PathBuf;
+
+/// An error of the lab; names the step, the thing and what was seen.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The file of a lab cannot be used.
+    #[error("lab file {path}: {what}\nhint: the labs in labs/ show every key")]
+    BadLab {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A program that the lab needs is not installed.
+    #[error("program {program} is missing\nhint: install the package {package} (apt-get install {package})")]
+    MissingProgram {
+        /// What was to be run.
+        program: String,
+        /// Debian package that holds it.
+        package: &'static str,
+    },
+    /// A program failed.
+    #[error("{command}: {message}")]
+    Command {
+        /// What was run, with the name of the namespace before it.
+        command: String,
+        /// What it said.
+        message: String,
+    },
+    /// The kernel refused something.
+    #[error("{step}: {source}")]
+    Kernel {
+        /// What was tried.
+        step: String,
+        /// What it said.
+        #[source]
+        source: io::Error,
+    },
+    /// The cluster was built and does not carry traffic.
+    #[error("{what} after {seconds} s\nhint: another firewall or policy of this machine may reach into namespaces")]
+    NotReady {
+        /// What is missing.
+        what: String,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// Neither root nor user namespaces.
+    #[error("the lab needs root, or user namespaces, and this system refuses both: {source}\nhint: run it as root")]
+    NoRights {
+        /// What the kernel said.
+        #[source]
+        source: io::Error,
+    },
+    /// A fault, place or lab that does not exist, or that cannot be had here.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+impl LabError {
+    /// An error of the kernel at a step, for `map_err`.
+    pub fn at(step: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let step = step.into();
+        move |source| Self::Kernel { step, source }
+    }
+}
+
+/// Result of a step of the lab.
+pub type Result<T, E = LabError> = std::result::Result<T, E>;

@@ -1,0 +1,58 @@
+//! A queue before a hypervisor's uplink that is far too long, and senders that fill whatever queue there is.
+
+use linerate_model::finding::Direction;
+
+use super::{Fault, Place, Truth};
+use crate::damage::{Damage, Machine};
+use crate::error::Result;
+use crate::topology::Topology;
+use crate::wire::Toward;
+
+const QUEUE_BYTES: u64 = 60_000_000;
+const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
+
+pub(super) struct Bufferbloat;
+
+impl Fault for Bufferbloat {
+    fn name(&self) -> &'static str {
+        "bufferbloat"
+    }
+
+    fn cause(&self) -> &'static str {
+        "bufferbloat"
+    }
+
+    fn summary(&self) -> &'static str {
+        "the queue into a hypervisor holds 60 MB: the RTT grows without end under load"
+    }
+
+    fn outside_the_hosts(&self) -> bool {
+        true
+    }
+
+    fn places(&self, topology: &Topology) -> Vec<Place> {
+        Place::all_hypervisors(topology)
+    }
+
+    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+        let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
+        damage.wire(hypervisor, Toward::Hypervisor, |s| {
+            s.queue_bytes = QUEUE_BYTES;
+            // The queue builds up before the slowest wire of a path. All wires are equal, so that without this it would
+            // be the first one, that of the sender.
+            s.rate_bps = s.rate_bps * 9 / 10;
+        })?;
+        // bbr leaves long queues empty. Where it is the default, all hosts get the common behaviour of filling them: the
+        // same on every host, so that it is no difference between them.
+        for index in 0..damage.cluster.hosts.len() {
+            if damage.cluster.hosts[index].1.read_sysctl(CONGESTION_CONTROL)? == "bbr" {
+                damage.sysctl(Machine::Host(index), CONGESTION_CONTROL, "reno")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
+        Truth::group(self, topology, place, &[Direction::Rx])
+    }
+}

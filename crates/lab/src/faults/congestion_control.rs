@@ -1,0 +1,53 @@
+//! One host with an old congestion control in a network with a little loss, which the default of all others shrugs off.
+
+use linerate_model::finding::Direction;
+
+use super::{Fault, Place, Truth};
+use crate::damage::Damage;
+use crate::error::Result;
+use crate::topology::Topology;
+use crate::wire::Toward;
+
+/// Per wire: two of them make about 1 per thousand on a path. Without any loss all algorithms reach the same rate.
+const LOSS_PPM: u32 = 500;
+
+pub(super) struct WrongCongestionControl;
+
+impl Fault for WrongCongestionControl {
+    fn name(&self) -> &'static str {
+        "wrong-congestion-control"
+    }
+
+    fn cause(&self) -> &'static str {
+        "congestion-control-differs"
+    }
+
+    fn summary(&self) -> &'static str {
+        "one host sends with reno, all others with bbr, over paths that lose 1 packet of 1000"
+    }
+
+    fn unavailable(&self) -> Option<String> {
+        let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
+        (default.trim() != "bbr").then(|| {
+            format!("only bbr tells itself from reno in this lab, and the default of this machine is {}", default.trim())
+        })
+    }
+
+    fn places(&self, topology: &Topology) -> Vec<Place> {
+        Place::all_hosts(topology)
+    }
+
+    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+        let (_, machine) = damage.host(place.host()?)?;
+        for hypervisor in 0..damage.cluster.hypervisors.len() {
+            for toward in [Toward::Hypervisor, Toward::Core] {
+                damage.wire(hypervisor, toward, |s| s.loss_ppm = LOSS_PPM)?;
+            }
+        }
+        damage.sysctl(machine, "net.ipv4.tcp_congestion_control", "reno")
+    }
+
+    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
+        Truth::host(self, topology, place, &[Direction::Tx])
+    }
+}

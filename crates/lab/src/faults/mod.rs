@@ -1,0 +1,242 @@
+//! Everything that the lab can break, each with the truth about it: where, which direction, which cause.
+//!
+//! In: a running cluster and a place in it. Out: damage that can be undone exactly. A new fault is one file (or one entry
+//! of a table of like faults) and one line in [`ALL`]. It never touches anything outside the cluster.
+
+mod bufferbloat;
+mod congestion_control;
+mod cpu_starved;
+mod forgotten_shaper;
+mod host_sysctl;
+mod loss;
+mod mtu_mismatch;
+mod offload;
+mod overlay_mtu;
+mod path_blocked;
+mod port_rate;
+mod uplink;
+
+use linerate_model::finding::{Direction, Element};
+
+use crate::damage::Damage;
+use crate::error::{LabError, Result};
+use crate::topology::Topology;
+
+/// All faults.
+pub static ALL: &[&dyn Fault] = &[
+    &port_rate::RX,
+    &port_rate::TX,
+    &forgotten_shaper::ForgottenShaper,
+    &loss::RX,
+    &loss::TX,
+    &mtu_mismatch::MtuMismatch,
+    &uplink::PMTU_BLACK_HOLE,
+    &overlay_mtu::OverlayMtuTooLarge,
+    &host_sysctl::SMALL_RMEM,
+    &host_sysctl::SMALL_WMEM,
+    &host_sysctl::WINDOW_SCALING_OFF,
+    &host_sysctl::RCVBUF_AUTOTUNING_OFF,
+    &congestion_control::WrongCongestionControl,
+    &offload::GRO_OVERLAY,
+    &offload::OVERLAY_OFFLOAD_OFF,
+    &offload::TSO_OFF,
+    &uplink::HYPERVISOR_RX_CAP,
+    &uplink::SLOW_UPLINK,
+    &uplink::CAPACITY_FLAPPING,
+    &cpu_starved::CpuStarved,
+    &bufferbloat::Bufferbloat,
+    &uplink::REORDERING,
+    &path_blocked::PathBlocked,
+];
+
+/// Something that can be broken and healed while the cluster runs.
+pub trait Fault: Sync {
+    /// Name to type.
+    fn name(&self) -> &'static str;
+
+    /// Id of the knowledge file that must be named.
+    fn cause(&self) -> &'static str;
+
+    /// What it does, one line.
+    fn summary(&self) -> &'static str;
+
+    /// Whether a user namespace is not enough.
+    fn needs_root(&self) -> bool {
+        false
+    }
+
+    /// Why this machine cannot show the fault, if it cannot.
+    fn unavailable(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether nothing inside the cluster can remedy it, so that the people of the network have to.
+    fn outside_the_hosts(&self) -> bool {
+        false
+    }
+
+    /// Where it can be put.
+    fn places(&self, topology: &Topology) -> Vec<Place>;
+
+    /// Breaks. `strength` from 0 to 1 chooses within the range in which the fault is plain to see.
+    fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()>;
+
+    /// What a verdict has to say.
+    fn truth(&self, topology: &Topology, place: &Place) -> Truth;
+}
+
+/// The fault of this name.
+pub fn find(name: &str) -> Result<&'static dyn Fault> {
+    ALL.iter().copied().find(|f| f.name() == name).ok_or_else(|| {
+        let names: Vec<_> = ALL.iter().map(|f| f.name()).collect();
+        LabError::Unknown(format!("no fault {name:?}\nhint: there are {}", names.join(", ")))
+    })
+}
+
+/// Where a fault is put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A host.
+    Host(String),
+    /// A hypervisor and so all its hosts.
+    Hypervisor(String),
+    /// The path between two hosts.
+    Pair(String, String),
+    /// Every host.
+    Everywhere,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Host(name) | Self::Hypervisor(name) => f.write_str(name),
+            Self::Pair(a, b) => write!(f, "{a}:{b}"),
+            Self::Everywhere => f.write_str("everywhere"),
+        }
+    }
+}
+
+impl Place {
+    /// The host of a fault that is put on hosts only.
+    pub fn host(&self) -> Result<&str> {
+        if let Self::Host(name) = self { Ok(name) } else { Err(self.unfit("a host")) }
+    }
+
+    /// The hypervisor of a fault that is put on hypervisors only.
+    pub fn hypervisor(&self) -> Result<&str> {
+        if let Self::Hypervisor(name) = self { Ok(name) } else { Err(self.unfit("a hypervisor")) }
+    }
+
+    fn unfit(&self, wanted: &str) -> LabError {
+        LabError::Unknown(format!("place {self}: {wanted} wanted"))
+    }
+
+    /// Every host of a lab.
+    pub fn all_hosts(topology: &Topology) -> Vec<Self> {
+        topology.hosts().into_iter().map(|h| Self::Host(h.name)).collect()
+    }
+
+    /// Every hypervisor of a lab.
+    pub fn all_hypervisors(topology: &Topology) -> Vec<Self> {
+        topology.hypervisors.iter().map(|h| Self::Hypervisor(h.name.clone())).collect()
+    }
+}
+
+/// The place of this name among those that the fault allows.
+pub fn place(fault: &dyn Fault, topology: &Topology, name: &str) -> Result<Place> {
+    let places = fault.places(topology);
+    let swapped = name.split_once(':').map(|(a, b)| format!("{b}:{a}"));
+    let named = |p: &&Place| p.to_string() == name || Some(p.to_string()) == swapped;
+    places.iter().find(named).cloned().ok_or_else(|| {
+        let names: Vec<_> = places.iter().map(Place::to_string).collect();
+        LabError::Unknown(format!("{} cannot be put at {name:?}\nhint: it goes to {}", fault.name(), names.join(", ")))
+    })
+}
+
+/// What a verdict has to say about a fault.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Truth {
+    /// Cause id.
+    pub cause: String,
+    /// Elements with the directions that are right; an empty list of directions accepts each. More than one element
+    /// where several names mean the same thing, such as a group with one host.
+    pub accepted: Vec<(Element, Vec<Direction>)>,
+}
+
+impl Truth {
+    /// A fault of a host.
+    pub fn host(fault: &dyn Fault, topology: &Topology, place: &Place, directions: &[Direction]) -> Self {
+        let mut accepted = Vec::new();
+        if let Place::Host(name) = place {
+            accepted.push((Element::Host(name.clone()), directions.to_vec()));
+            let alone = topology.hypervisors.iter().find(|h| h.hosts == [name.clone()]);
+            accepted.extend(alone.map(|h| (Element::Group(h.name.clone()), directions.to_vec())));
+        }
+        Self { cause: fault.cause().into(), accepted }
+    }
+
+    /// A fault of everything on a hypervisor.
+    pub fn group(fault: &dyn Fault, topology: &Topology, place: &Place, directions: &[Direction]) -> Self {
+        let mut accepted = Vec::new();
+        if let Place::Hypervisor(name) = place {
+            accepted.push((Element::Group(name.clone()), directions.to_vec()));
+            let only = topology.hypervisors.iter().find(|h| h.name == *name && h.hosts.len() == 1);
+            accepted.extend(only.map(|h| (Element::Host(h.hosts[0].clone()), directions.to_vec())));
+        }
+        Self { cause: fault.cause().into(), accepted }
+    }
+
+    /// Whether a verdict names the right element in a right direction. A fact in which one host differs from all others
+    /// is a fault of that host.
+    pub fn accepts(&self, element: &Element, direction: Direction) -> bool {
+        let same = |accepted: &Element| match (accepted, element) {
+            (Element::Host(host), Element::Mismatch(_, minority)) => minority == std::slice::from_ref(host),
+            (Element::Pair(a, b), Element::Pair(c, d)) => (a, b) == (c, d) || (a, b) == (d, c),
+            (a, b) => a == b,
+        };
+        self.accepted.iter().any(|(accepted, directions)| {
+            let any = directions.is_empty() || matches!(element, Element::Mismatch(..));
+            same(accepted) && (any || directions.contains(&direction))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_fault_has_a_name_a_place_and_a_truth_in_every_lab() {
+        let names: BTreeSet<_> = ALL.iter().map(|f| f.name()).collect();
+        assert_eq!(names.len(), ALL.len());
+        for (lab, _) in crate::topology::BUILT_IN {
+            let topology = Topology::load(lab).unwrap();
+            for fault in ALL {
+                let places = fault.places(&topology);
+                assert!(!places.is_empty(), "{} in {lab}", fault.name());
+                for p in places {
+                    let truth = fault.truth(&topology, &p);
+                    assert!(!truth.accepted.is_empty(), "{} at {p}", fault.name());
+                    assert_eq!(place(*fault, &topology, &p.to_string()).unwrap(), p);
+                    let (element, directions) = &truth.accepted[0];
+                    assert!(truth.accepts(element, directions.first().copied().unwrap_or_default()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn equivalent_names_are_accepted_and_wrong_ones_are_not() {
+        let topology = Topology::load("casebook-a").unwrap();
+        let alone = uplink::HYPERVISOR_RX_CAP.truth(&topology, &Place::Hypervisor("vs-3".into()));
+        assert!(alone.accepts(&Element::Host("arc-3".into()), Direction::Rx));
+        assert!(!alone.accepts(&Element::Host("arc-3".into()), Direction::Tx));
+        let many = uplink::HYPERVISOR_RX_CAP.truth(&topology, &Place::Hypervisor("vs-4".into()));
+        assert!(!many.accepts(&Element::Host("arc-1".into()), Direction::Rx));
+        let mtu = mtu_mismatch::MtuMismatch.truth(&topology, &Place::Host("arc-2".into()));
+        assert!(mtu.accepts(&Element::Mismatch("nic.eth0.mtu".into(), vec!["arc-2".into()]), Direction::Both));
+        assert!(!mtu.accepts(&Element::Mismatch("nic.eth0.mtu".into(), vec!["arc-1".into()]), Direction::Both));
+    }
+}

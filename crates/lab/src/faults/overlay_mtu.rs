@@ -1,0 +1,53 @@
+//! An overlay whose MTU leaves no room for its own headers, in a network that drops fragments.
+
+use linerate_model::finding::Element;
+
+use super::{Fault, Place, Truth};
+use crate::damage::{Damage, Machine};
+use crate::error::Result;
+use crate::topology::Topology;
+
+pub(super) struct OverlayMtuTooLarge;
+
+impl Fault for OverlayMtuTooLarge {
+    fn name(&self) -> &'static str {
+        "overlay-mtu-too-large"
+    }
+
+    fn cause(&self) -> &'static str {
+        "overlay-mtu-too-large"
+    }
+
+    fn summary(&self) -> &'static str {
+        "the overlay has MTU 1500 on a network of MTU 1500, and fragments are dropped on the way"
+    }
+
+    fn places(&self, _topology: &Topology) -> Vec<Place> {
+        vec![Place::Everywhere]
+    }
+
+    fn inject(&self, damage: &mut Damage<'_>, _place: &Place, _strength: f64) -> Result<()> {
+        let normal = damage.cluster.topology.overlay.mtu;
+        for index in 0..damage.cluster.hosts.len() {
+            let route = format!(
+                "route replace 10.78.0.0/24 dev vx0 proto kernel scope link src {}",
+                damage.cluster.hosts[index].0.overlay()
+            );
+            // For senders on the same machine the kernel feeds the smaller MTU of the path back into the overlay. Real
+            // overlays end in containers, which it does not reach: the locked route stands for them.
+            damage.ip(
+                Machine::Host(index),
+                &format!("link set vx0 mtu 1500\n{route} mtu lock 1500\n"),
+                format!("{route}\nlink set vx0 mtu {normal}\n"),
+            )?;
+        }
+        for hypervisor in 0..damage.cluster.hypervisors.len() {
+            damage.bridge_rules(hypervisor, "ether type ip ip frag-off & 0x3fff != 0 drop")?;
+        }
+        Ok(())
+    }
+
+    fn truth(&self, _topology: &Topology, _place: &Place) -> Truth {
+        Truth { cause: self.cause().into(), accepted: vec![(Element::All, Vec::new())] }
+    }
+}

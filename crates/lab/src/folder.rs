@@ -1,0 +1,92 @@
+//! The folder of a running lab: inventory, control socket, what the nodes keep.
+//!
+//! In: nothing. Out: a private folder that goes away when it is dropped; folders of labs that were killed are removed by
+//! the next one. A lock that the kernel drops with the process tells the living from the dead.
+
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::cgroup;
+use crate::error::{LabError, Result};
+
+const PREFIX: &str = "linerate-lab-";
+const LOCK: &str = "lock";
+/// A younger folder may belong to a lab that is just about to lock it.
+const YOUNG: Duration = Duration::from_secs(5);
+
+/// The folder of this process.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Folder {
+    /// Sweeps up after the dead and makes a new folder.
+    pub fn create() -> Result<Self> {
+        sweep();
+        let path = std::env::temp_dir().join(format!("{PREFIX}{}", std::process::id()));
+        let step = || format!("making the folder {}", path.display());
+        // An old folder of the same process number: its lab is gone, because we are here.
+        let _ = std::fs::remove_dir_all(&path);
+        DirBuilder::new().mode(0o700).create(&path).map_err(LabError::at(step()))?;
+        let lock = File::create(path.join(LOCK)).map_err(LabError::at(step()))?;
+        lock.lock().map_err(LabError::at(step()))?;
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed now is swept up by the next lab.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// The folders of this user's labs with whether their lab is alive.
+fn all() -> Vec<(PathBuf, bool)> {
+    // The owner of our own process folder: the number as this user namespace shows it.
+    let Ok(own) = std::fs::metadata("/proc/self").map(|m| m.uid()) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(std::env::temp_dir()) else { return Vec::new() };
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let Ok(about) = entry.path().symlink_metadata() else { continue };
+        if ours && about.is_dir() && about.uid() == own {
+            let locked = File::open(entry.path().join(LOCK)).is_ok_and(|f| f.try_lock().is_err());
+            let young = about.modified().is_ok_and(|m| m.elapsed().is_ok_and(|age| age < YOUNG));
+            found.push((entry.path(), locked || young));
+        }
+    }
+    found
+}
+
+fn sweep() {
+    for (path, alive) in all() {
+        if !alive {
+            let _ = std::fs::remove_dir_all(path);
+        }
+    }
+    cgroup::sweep();
+}
+
+/// The folder of the running lab that commands go to.
+pub fn running() -> Result<PathBuf> {
+    let mut running: Vec<PathBuf> =
+        all().into_iter().filter(|(p, alive)| *alive && p.join(crate::control::SOCKET).exists()).map(|(p, _)| p).collect();
+    match running.len() {
+        0 => Err(LabError::Unknown("no lab is running\nhint: linerate-lab up".into())),
+        1 => Ok(running.remove(0)),
+        n => Err(LabError::Unknown(format!(
+            "{n} labs are running: {}\nhint: choose one with --folder",
+            running.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
+        ))),
+    }
+}

@@ -1,0 +1,122 @@
+//! A running lab: the cluster, its folder, and the faults that are in it now.
+//!
+//! In: requests from the command line, the judge or the demo. Out: faults put in and healed. Dropping it leaves nothing.
+
+use std::fmt::Write as _;
+
+use crate::cluster::Cluster;
+use crate::control::{Answer, Request};
+use crate::damage::{Damage, Healing};
+use crate::error::{LabError, Result};
+use crate::faults::{self, Fault, Place, Truth};
+use crate::folder::Folder;
+use crate::random::Random;
+use crate::topology::Topology;
+
+/// A fault in a running cluster.
+pub struct Injected {
+    /// Which.
+    pub fault: &'static dyn Fault,
+    /// Where.
+    pub place: Place,
+    /// What a verdict has to say.
+    pub truth: Truth,
+    healing: Healing,
+}
+
+/// A running lab.
+pub struct Lab {
+    /// The cluster. Declared before the folder: nothing may write into the folder while it is removed.
+    pub cluster: Cluster,
+    /// Its folder.
+    pub folder: Folder,
+    injected: Vec<Injected>,
+}
+
+impl Lab {
+    /// Builds the cluster in a new folder.
+    pub fn up(topology: Topology) -> Result<Self> {
+        let folder = Folder::create()?;
+        let cluster = Cluster::build(topology, folder.path())?;
+        Ok(Self { cluster, folder, injected: Vec::new() })
+    }
+
+    /// The faults that are in.
+    pub fn injected(&self) -> &[Injected] {
+        &self.injected
+    }
+
+    /// Puts a fault somewhere: where `at` says, or at a random place. The same seed does the same.
+    pub fn inject(&mut self, fault: &'static dyn Fault, at: Option<&str>, seed: u64) -> Result<&Injected> {
+        if self.injected.iter().any(|i| i.fault.name() == fault.name()) {
+            return Err(LabError::Unknown(format!("{} is in already\nhint: linerate-lab heal", fault.name())));
+        }
+        if let Some(reason) = fault.unavailable() {
+            return Err(LabError::Unknown(format!("{}: {reason}", fault.name())));
+        }
+        let topology = &self.cluster.topology;
+        let mut random = Random::new(seed);
+        let place = match at {
+            Some(name) => faults::place(fault, topology, name)?,
+            None => random
+                .pick(&fault.places(topology))
+                .cloned()
+                .ok_or_else(|| LabError::Unknown(format!("{} has no place in this lab", fault.name())))?,
+        };
+        let strength = random.fraction();
+        let truth = fault.truth(topology, &place);
+        let healing = Damage::make(&self.cluster, |damage| fault.inject(damage, &place, strength))?;
+        self.injected.push(Injected { fault, place, truth, healing });
+        Ok(&self.injected[self.injected.len() - 1])
+    }
+
+    /// Undoes all faults, the last one first.
+    pub fn heal(&mut self) -> Result<()> {
+        let mut result = Ok(());
+        while let Some(injected) = self.injected.pop() {
+            let healed = injected.healing.heal(&self.cluster);
+            result = result.and(healed);
+        }
+        result.and(self.cluster.forget_what_hosts_learned())
+    }
+
+    /// Answers a request from outside.
+    pub fn answer(&mut self, request: &Request) -> Answer {
+        let result = match request {
+            Request::Break { fault, at, seed } => faults::find(fault)
+                .and_then(|fault| self.inject(fault, at.as_deref(), *seed))
+                .map(|i| format!("{} at {}: {}", i.fault.name(), i.place, i.fault.summary())),
+            Request::Heal => self.heal().map(|()| "healed".into()),
+            Request::Status => Ok(self.status()),
+            Request::Down => Ok("going down".into()),
+        };
+        match result {
+            Ok(text) => Answer { done: true, text },
+            Err(error) => Answer { done: false, text: error.to_string() },
+        }
+    }
+
+    /// What there is, in words.
+    pub fn status(&self) -> String {
+        let topology = &self.cluster.topology;
+        let mut text = format!(
+            "lab {} of process {}: {} hosts on {} hypervisors, uplinks {} Mbit/s\n",
+            topology.name,
+            std::process::id(),
+            self.cluster.hosts.len(),
+            topology.hypervisors.len(),
+            topology.uplink.rate_mbit
+        );
+        for hypervisor in &topology.hypervisors {
+            let _ = writeln!(text, "  {}: {}", hypervisor.name, hypervisor.hosts.join(" "));
+        }
+        let _ = writeln!(text, "inventory: {}", self.cluster.inventory_path().display());
+        for injected in &self.injected {
+            let _ = writeln!(text, "broken: {} at {}", injected.fault.name(), injected.place);
+        }
+        if self.injected.is_empty() {
+            text.push_str("nothing is broken\n");
+        }
+        text
+    }
+}

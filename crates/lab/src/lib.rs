@@ -1,0 +1,20 @@
+//! Virtual clusters with faults of known truth: the only code of the project that breaks things.
+//!
+//! In: `labs/*.toml`, names of faults. Out: running clusters in network namespaces, and judgements of `linerate` as a
+//! black box. It never touches the network of the machine that it runs on, and leaves nothing behind.
+
+pub mod cgroup;
+pub mod cluster;
+pub mod control;
+pub mod damage;
+pub mod error;
+pub mod faults;
+pub mod folder;
+pub mod lab;
+pub mod namespace;
+pub mod nic_watch;
+pub mod random;
+pub mod readiness;
+pub mod supervisor;
+pub mod topology;
+pub mod wire;

@@ -1,0 +1,72 @@
+//! `linerate-lab up`: keeps a lab running until it is told to end.
+//!
+//! In: a lab, stop signals, requests over the control socket. Out: answers. It never outlives its lab or the other way
+//! round.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use linerate_sys::interrupt::Interrupt;
+use linerate_sys::sched;
+
+use crate::control::{self, Request};
+use crate::error::{LabError, Result};
+use crate::lab::Lab;
+
+/// A line of its own that tells a background start that all is well.
+const READY: &str = "ready";
+const LOOK_AGAIN_NS: u64 = 1_000_000_000;
+
+/// Serves requests until one of them or a signal ends the lab. Returns whether it was a signal.
+pub fn serve(lab: &mut Lab, interrupt: &Interrupt) -> Result<bool> {
+    let path = lab.folder.path().join(control::SOCKET);
+    let step = || format!("listening at {}", path.display());
+    let listener = UnixListener::bind(&path).map_err(LabError::at(step()))?;
+    listener.set_nonblocking(true).map_err(LabError::at(step()))?;
+    // Nobody may be listening any more: a background start has read the line and gone.
+    let _ = writeln!(std::io::stdout(), "{}{READY}", lab.status());
+    loop {
+        let until = sched::monotonic_ns() + LOOK_AGAIN_NS;
+        let [asked, _] = sched::wait_readable([listener.as_fd(), interrupt.as_fd()], until)
+            .map_err(LabError::at("waiting for requests"))?;
+        if interrupt.taken() {
+            return Ok(true);
+        }
+        if !asked {
+            continue;
+        }
+        // A caller that hung up is no reason to end the lab.
+        if let Ok(Some(Request::Down)) = control::serve_one(&listener, |request| lab.answer(request)) {
+            return Ok(false);
+        }
+    }
+}
+
+/// Starts this program again with the same lab, without a terminal, and returns what it said once it was ready.
+pub fn start_in_background(lab: &str) -> Result<String> {
+    let step = || "starting the lab in the background".to_owned();
+    let own = std::env::current_exe().map_err(LabError::at(step()))?;
+    let mut child = Command::new(own)
+        .args(["up", "--lab", lab])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .process_group(0)
+        .spawn()
+        .map_err(LabError::at(step()))?;
+    let mut said = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).lines() {
+            let line = line.map_err(LabError::at(step()))?;
+            if line == READY {
+                return Ok(said);
+            }
+            said.push_str(&line);
+            said.push('\n');
+        }
+    }
+    Err(LabError::Unknown("the lab did not start; the reason is above".into()))
+}

@@ -1,0 +1,20 @@
+//! `linerate demo`: hands over to `linerate-lab demo`.
+
+use std::ffi::OsString;
+
+use linerate_model::exit::ExitCode;
+
+use super::lab;
+
+/// A broken virtual cluster, found and repaired (hands over to linerate-lab).
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true, after_help = "Example:\n  linerate demo --seed 7")]
+pub(super) struct Args {
+    /// Arguments of linerate-lab demo
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+    arguments: Vec<OsString>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    lab::hand_over(std::iter::once("demo".into()).chain(args.arguments.iter().cloned()))
+}

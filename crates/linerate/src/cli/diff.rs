@@ -1,0 +1,60 @@
+//! `linerate diff`: two hosts of the last run, or two runs.
+
+use std::fmt::Write;
+
+use linerate_model::exit::ExitCode;
+
+use super::out;
+use crate::store::Store;
+
+/// What differs between two hosts, or between two runs.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate diff arc-1 arc-2\n  linerate diff 20261121-083015-4f2a 20261121-084410-77b0"
+)]
+pub(super) struct Args {
+    /// Host or run
+    first: String,
+    /// Host or run
+    second: String,
+    /// Run in which the hosts are compared; the last one when it is left out
+    #[arg(long)]
+    run: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let store = Store::open_default()?;
+    let row = store.find_run(args.run.as_deref())?;
+    let snapshot = store.load_snapshot(&row.id)?;
+    let is_host = |name: &str| snapshot.inventory.host(name).is_some();
+    let differences = match (is_host(&args.first), is_host(&args.second)) {
+        (true, true) => linerate_diagnose::diff::hosts(&snapshot, &args.first, &args.second),
+        (false, false) => {
+            let before = store.load_snapshot(&store.find_run(Some(&args.first))?.id)?;
+            let after = store.load_snapshot(&store.find_run(Some(&args.second))?.id)?;
+            linerate_diagnose::diff::runs(&before, &after)
+        }
+        (first, _) => {
+            let (host, other) = if first { (&args.first, &args.second) } else { (&args.second, &args.first) };
+            anyhow::bail!(
+                "{host} is a host of run {}, {other} is not\nhint: name two hosts or two runs",
+                row.id
+            )
+        }
+    };
+    if args.json {
+        out::json(&differences)?;
+    } else if differences.is_empty() {
+        out::print(&format!("{} and {} do not differ", args.first, args.second))?;
+    } else {
+        let mut text = String::new();
+        for difference in &differences {
+            let _ = writeln!(text, "{}", difference.sentence);
+        }
+        out::print(&text)?;
+    }
+    Ok(if differences.is_empty() { ExitCode::Ok } else { ExitCode::Findings })
+}

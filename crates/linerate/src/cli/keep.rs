@@ -1,0 +1,65 @@
+//! `linerate keep`: a trial that was measured is made to stay, and checked once more.
+
+use std::path::PathBuf;
+
+use linerate_model::exit::ExitCode;
+use linerate_model::trial::TrialStatus;
+
+use super::{open, out, progress};
+use crate::fleet::Fleet;
+use crate::store::Store;
+use crate::trial::{self, FleetHands, drive};
+
+/// Make the change of a trial stay, also after a reboot.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  linerate keep 20261121-083015-4f2a")]
+pub(super) struct Args {
+    /// Trial
+    trial: String,
+    /// Inventory file; that of the run when it is left out
+    #[arg(short, long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// No progress
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let store = Store::open_default()?;
+    let stored = store.load_trial(&args.trial)?;
+    let row = store.find_run(Some(&stored.run))?;
+    let mut snapshot = store.load_snapshot(&row.id)?;
+    snapshot.inventory = open::inventory_of(args.inventory.as_deref(), &row, &store)?;
+    let diagnosis = store.load_diagnosis(&row.id)?.unwrap_or_default();
+    let progress = progress::start(args.quiet);
+    let inventory = snapshot.inventory.clone();
+    let trial = open::runtime()?.block_on(async {
+        let fleet = Fleet::open(&inventory, |h| super::trial::takes_part(&stored, h)).await;
+        fleet.gaps.iter().for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
+        let mut hands = FleetHands::new(&fleet, &inventory);
+        let scene = drive::Scene { snapshot: &snapshot, diagnosis: &diagnosis };
+        let mut watch = super::trial::Watcher::new(&store, progress.as_ref());
+        let trial = trial::keep(
+            &mut hands,
+            scene,
+            stored,
+            &mut |trial, step, left| watch.step(trial, step, left),
+            open::interrupted(),
+        )
+        .await;
+        hands.bye().await;
+        fleet.bye().await;
+        trial
+    });
+    store.save_trial(&trial)?;
+    super::trial::show(&trial, args.json)?;
+    Ok(match trial.status {
+        TrialStatus::Kept => ExitCode::Ok,
+        TrialStatus::UndoFailed => ExitCode::RollbackFailed,
+        TrialStatus::Undone => ExitCode::RolledBack,
+        TrialStatus::Running | TrialStatus::Measured => ExitCode::Findings,
+    })
+}

@@ -1,0 +1,122 @@
+//! The command line: one file per command. What comes in: arguments. What goes out: text through `report`, an exit code of
+//! [`linerate_model::exit`]. Commands are thin: they load, call a room, print.
+
+mod completions;
+mod demo;
+mod diagnose;
+mod diff;
+mod facts;
+mod keep;
+mod knowledge;
+mod lab;
+mod man;
+mod open;
+mod out;
+mod progress;
+mod report;
+mod runs;
+mod survey;
+mod trial;
+mod undo;
+
+use clap::{Parser, Subcommand};
+use linerate_model::exit::ExitCode;
+
+/// Why is my network slower than my hardware, and what do I change?
+#[derive(Debug, Parser)]
+#[command(name = "linerate", version, max_term_width = 110, after_help = AFTER_HELP)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  linerate demo                             a broken virtual cluster, found and repaired
+  linerate survey -i cluster.toml           measure all pairs, read all settings, name the culprit
+  linerate try nic-gro-overlay --on vs-2    change it, prove the effect, put it back
+  linerate keep 20261121-083015-4f2a        make it stay
+
+Exit codes:
+  0    at ceiling, or done as asked
+  1    there are findings, or the trial showed no improvement
+  2    could not run: arguments, inventory, rights
+  3    nothing found, but part of the cluster could not be seen
+  4    a change was taken back
+  5    a change could not be taken back
+  130  interrupted; everything was cleaned up
+
+Data (runs, trials) is kept in LINERATE_DATA, or ~/.local/share/linerate.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Survey(survey::Args),
+    Diagnose(diagnose::Args),
+    Diff(diff::Args),
+    Try(trial::Args),
+    Keep(keep::Args),
+    Undo(undo::Args),
+    Runs(runs::Args),
+    Report(report::Args),
+    Facts(facts::Args),
+    Knowledge(knowledge::Args),
+    Lab(lab::Args),
+    Demo(demo::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// Parses the arguments, runs the command, words what went wrong.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors; clap prints each to the stream it belongs to.
+            let code = if error.use_stderr() { ExitCode::CouldNotRun } else { ExitCode::Ok };
+            let _ = error.print();
+            return code;
+        }
+    };
+    let done = match cli.command {
+        Command::Survey(args) => survey::run(&args),
+        Command::Diagnose(args) => diagnose::run(&args),
+        Command::Diff(args) => diff::run(&args),
+        Command::Try(args) => trial::run(&args),
+        Command::Keep(args) => keep::run(&args),
+        Command::Undo(args) => undo::run(&args),
+        Command::Runs(args) => runs::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Facts(args) => facts::run(&args),
+        Command::Knowledge(args) => knowledge::run(&args),
+        Command::Lab(args) => lab::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) if out::is_closed_pipe(&error) => ExitCode::Ok,
+        Err(error) => {
+            out::say_error(&error);
+            ExitCode::CouldNotRun
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_names_every_exit_code() {
+        for (code, meaning) in ExitCode::ALL {
+            let line = format!("{:<5}{meaning}", *code as u8);
+            assert!(AFTER_HELP.contains(&line), "{line}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What several commands need open: the runtime, the store, the inventory of a run, the knowledge; and Ctrl-C.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use linerate_diagnose::Knowledge;
+use linerate_model::exit::ExitCode;
+use linerate_model::finding::Diagnosis;
+use linerate_model::inventory::Inventory;
+use linerate_model::snapshot::Snapshot;
+
+use crate::fleet::Fleet;
+use crate::inventory;
+use crate::store::{RunRow, Store};
+
+/// One thread is enough: the operator waits for nodes and does little itself.
+pub(super) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")
+}
+
+/// The knowledge that is built in.
+pub(super) fn knowledge() -> anyhow::Result<Knowledge> {
+    Knowledge::builtin().map_err(|errors| anyhow::anyhow!("the built-in knowledge does not load: {errors}"))
+}
+
+/// Ends when the user or the system wants this program to stop.
+pub(super) async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let wait = async |kind| {
+        match signal(kind) {
+            Ok(mut stream) => {
+                stream.recv().await;
+            }
+            // Without a handler the signal has its usual effect.
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = wait(SignalKind::interrupt()) => {}
+        () = wait(SignalKind::terminate()) => {}
+        () = wait(SignalKind::hangup()) => {}
+    }
+}
+
+/// Runs work on a fleet; ends the sessions in every case. `None` when it was interrupted.
+pub(super) async fn with_fleet<T>(
+    fleet: Fleet,
+    work: impl AsyncFnOnce(&Fleet) -> anyhow::Result<T>,
+) -> anyhow::Result<Option<T>> {
+    let result = tokio::select! {
+        result = work(&fleet) => result.map(Some),
+        () = interrupted() => Ok(None),
+    };
+    if matches!(result, Ok(None)) {
+        super::out::note("interrupted: stopping loads and undoing what is not confirmed …");
+    }
+    fleet.bye().await;
+    result
+}
+
+/// The code of a command that was interrupted.
+pub(super) fn after_interrupt() -> ExitCode {
+    super::out::note("interrupted; everything was cleaned up");
+    ExitCode::Interrupted
+}
+
+/// The code that a diagnosis deserves.
+pub(super) fn verdict_code(snapshot: &Snapshot, diagnosis: &Diagnosis) -> ExitCode {
+    if !diagnosis.findings.is_empty() {
+        ExitCode::Findings
+    } else if snapshot.gaps.is_empty() && diagnosis.blind.is_empty() {
+        ExitCode::Ok
+    } else {
+        ExitCode::PartlyBlind
+    }
+}
+
+/// The inventory for a command that follows a run: the file given, else the file of the run, else the copy in the run.
+pub(super) fn inventory_of(given: Option<&Path>, run: &RunRow, store: &Store) -> anyhow::Result<Inventory> {
+    if let Some(path) = given {
+        return Ok(inventory::load(path)?);
+    }
+    match &run.inventory_path {
+        // The file may have newer addresses and namespaces; when it is gone, what was true at the run must do.
+        Some(path) if path.is_file() => Ok(inventory::load(path)?),
+        _ => Ok(store.load_snapshot(&run.id)?.inventory),
+    }
+}
+
+/// An absolute path of a file, for the store.
+pub(super) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,68 @@
+//! `linerate report`: a stored run as one file.
+
+use std::path::PathBuf;
+
+use linerate_model::exit::ExitCode;
+
+use super::{open, out};
+use crate::report::{self, Material};
+use crate::store::Store;
+
+/// Write a run as HTML, JSON, Markdown or text.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate report --html                        the last run, to linerate-RUN.html\n  linerate report 20261121-083015-4f2a --md -o -"
+)]
+pub(super) struct Args {
+    /// Run; the last one when it is left out
+    run: Option<String>,
+    /// One HTML file that opens offline
+    #[arg(long, group = "format")]
+    html: bool,
+    /// JSON
+    #[arg(long, group = "format")]
+    json: bool,
+    /// Markdown
+    #[arg(long, group = "format")]
+    md: bool,
+    /// File to write; `-` for stdout (default: HTML to a file, the others to stdout)
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// A line about what was really broken, for reports of the lab
+    #[arg(long, hide = true)]
+    reveal: Option<String>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let name = match (args.html, args.json, args.md) {
+        (true, ..) => "html",
+        (_, true, _) => "json",
+        (_, _, true) => "md",
+        _ => "text",
+    };
+    let format = report::format(name).ok_or_else(|| anyhow::anyhow!("no report format `{name}`"))?;
+    let store = Store::open_default()?;
+    let row = store.find_run(args.run.as_deref())?;
+    let snapshot = store.load_snapshot(&row.id)?;
+    let diagnosis = match store.load_diagnosis(&row.id)? {
+        Some(diagnosis) => diagnosis,
+        None => linerate_diagnose::diagnose(&snapshot, &open::knowledge()?),
+    };
+    let mut trials = Vec::new();
+    for trial in store.list_trials()?.into_iter().rev().filter(|t| t.run == row.id) {
+        trials.push(store.load_trial(&trial.id)?);
+    }
+    let reveal = args.reveal.as_deref();
+    let text =
+        format.render(&Material { snapshot: &snapshot, diagnosis: &diagnosis, trials: &trials, reveal });
+    let default = args.html.then(|| PathBuf::from(format!("linerate-{}.{}", row.id, format.extension())));
+    match args.out.clone().or(default).filter(|p| p.as_os_str() != "-") {
+        Some(path) => {
+            std::fs::write(&path, text)
+                .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", path.display()))?;
+            out::print(&open::absolute(&path).display().to_string())?;
+        }
+        None => out::print(&text)?,
+    }
+    Ok(ExitCode::Ok)
+}

@@ -1,0 +1,123 @@
+//! `linerate survey`: measure all pairs, read all settings, name the culprit.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use linerate_model::exit::ExitCode;
+
+use super::{open, out, progress};
+use crate::fleet::Fleet;
+use crate::inventory;
+use crate::observe::run::{Order, survey};
+use crate::report;
+use crate::store::Store;
+
+/// Measure every pair against its ceiling, read every setting, name the culprit.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate survey -i cluster.toml\n  linerate survey -i cluster.toml --time 1m --json > result.json"
+)]
+pub(super) struct Args {
+    /// Inventory file
+    #[arg(short, long, value_name = "FILE")]
+    inventory: PathBuf,
+    /// Time budget such as 30s, 5m, 1h; says what it leaves out
+    #[arg(short, long, value_parser = duration)]
+    time: Option<Duration>,
+    /// Repeats the choice of pairs of an earlier survey
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The run that this one follows
+    #[arg(long, value_name = "RUN")]
+    parent: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Write the snapshot to this file too
+    #[arg(long, value_name = "FILE")]
+    snapshot: Option<PathBuf>,
+    /// No progress
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Reads `30s`, `5m`, `1h`, `500ms` or plain seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor = match unit {
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("`{unit}` is not a unit of time\nhint: such as 30s, 5m, 1h")),
+    };
+    let seconds =
+        number.parse::<f64>().map_err(|_| format!("`{text}` is not a time\nhint: such as 30s, 5m, 1h"))?;
+    let seconds = seconds * factor;
+    if !(0.1..=7.0 * 86_400.0).contains(&seconds) {
+        return Err(format!("{text} is out of range\nhint: 100ms to 7 days"));
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let inventory = inventory::load(&args.inventory)?;
+    let knowledge = open::knowledge()?;
+    let mut store = Store::open_default()?;
+    let parent = match &args.parent {
+        Some(id) => Some(store.find_run(Some(id))?.id),
+        None => None,
+    };
+    let progress = progress::start(args.quiet);
+    let order = Order {
+        inventory: &inventory,
+        inventory_path: Some(open::absolute(&args.inventory)),
+        parent,
+        budget: args.time,
+        seed: args.seed,
+    };
+    let surveyed = open::runtime()?.block_on(async {
+        let fleet = Fleet::open(&inventory, |_| true).await;
+        anyhow::ensure!(
+            !fleet.hosts().is_empty(),
+            "no host answered: {}",
+            fleet.gaps.iter().map(|g| format!("{}: {}", g.what, g.reason)).collect::<Vec<_>>().join("; ")
+        );
+        open::with_fleet(fleet, async |fleet| {
+            Ok(survey(&order, fleet, &mut store, &knowledge, progress.as_ref()).await?)
+        })
+        .await
+    })?;
+    progress.end();
+    let Some((snapshot, diagnosis)) = surveyed else { return Ok(open::after_interrupt()) };
+    if let Some(path) = &args.snapshot {
+        std::fs::write(path, serde_json::to_vec_pretty(&snapshot)?)
+            .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", path.display()))?;
+    }
+    if args.json {
+        let path = args.snapshot.as_ref().map(|p| p.display().to_string());
+        out::print(&report::json::page(&diagnosis, path.as_deref()))?;
+    } else {
+        out::print(&report::text::page(&snapshot, &diagnosis, report::heat::Style::detect()))?;
+        out::note(&format!(
+            "run {}: `linerate report {} --html` writes the whole of it",
+            snapshot.id, snapshot.id
+        ));
+    }
+    Ok(open::verdict_code(&snapshot, &diagnosis))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_with_their_units() {
+        assert_eq!(duration("1m"), Ok(Duration::from_secs(60)));
+        assert_eq!(duration("25s"), Ok(Duration::from_secs(25)));
+        assert_eq!(duration("1.5h"), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
+        assert!(["", "m", "5 parsecs", "-3s", "1e400s", "0s", "99999h"].iter().all(|t| duration(t).is_err()));
+    }
+}

@@ -1,0 +1,196 @@
+//! Node programs that are not real, for tests: this very test program started again, as a child that speaks the protocol, or
+//! breaks it in one of the ways that nodes break. Makes no traffic and changes nothing.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use linerate_model::fact::{FactValue, HostFacts};
+use linerate_model::load::{Interval, LoadReport, LoadSpec, MtuProbe, Role, TcpEnd, TestKind, UdpEnd};
+use linerate_wire::frame::{HEADER_BYTES, Kind, encode};
+use linerate_wire::message::{Event, Hello, PROTOCOL, Request};
+use linerate_wire::session::{NodeEvent, NodeSession};
+
+const VARIABLE: &str = "LINERATE_FAKE_NODE";
+
+/// Writes a program into the folder that is a fake node of this behaviour, whatever its arguments.
+pub(crate) fn program(folder: &Path, behaviour: &str) -> PathBuf {
+    let path = folder.join(format!("node-{behaviour}"));
+    let this = std::env::current_exe().unwrap();
+    let run = format!("'{}' fake_node::not_a_test --exact --nocapture", this.display());
+    // `mute` says hello, then closes its stdout and lives on.
+    let script = if behaviour == "mute" {
+        format!("#!/bin/sh\n{VARIABLE}=hello {run}\nexec >&-\ncat > /dev/null\n")
+    } else {
+        format!("#!/bin/sh\n{VARIABLE}={behaviour} exec {run}\n")
+    };
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// The program itself; as a test among tests it does nothing.
+#[test]
+fn not_a_test() {
+    let Ok(behaviour) = std::env::var(VARIABLE) else { return };
+    let code = match behaviour.as_str() {
+        "huge" => huge(),
+        "garbage" => say(b"hello, I am a login banner and nothing else\n"),
+        "crash" => {
+            eprintln!("cannot enter the namespace: no such file");
+            7
+        }
+        "hello" => {
+            let mut session = NodeSession::new(hello());
+            say(&session.take_output())
+        }
+        "silent" => {
+            let mut session = NodeSession::new(hello());
+            say(&session.take_output());
+            wait_for_end()
+        }
+        "slow" => serve(1, None),
+        "dies-early" => serve(usize::MAX, Some(4)),
+        _ => serve(usize::MAX, None),
+    };
+    std::process::exit(code);
+}
+
+fn say(bytes: &[u8]) -> i32 {
+    let mut stdout = std::io::stdout().lock();
+    i32::from(stdout.write_all(bytes).and_then(|()| stdout.flush()).is_err())
+}
+
+/// A frame of 100 MB, as far as anybody takes it.
+fn huge() -> i32 {
+    let mut session = NodeSession::new(hello());
+    say(&session.take_output());
+    let mut header = Vec::new();
+    encode(Kind::FromNode, b"", &mut header).unwrap();
+    // The length stands before the checksum, both of four bytes, at the end of the header.
+    header[HEADER_BYTES - 8..HEADER_BYTES - 4].copy_from_slice(&100_000_000_u32.to_le_bytes());
+    let chunk = vec![b'x'; 1 << 20];
+    let mut code = say(&header);
+    for _ in 0..100 {
+        if code == 0 {
+            code = say(&chunk);
+        }
+    }
+    wait_for_end()
+}
+
+/// Lives on without a word until the operator closes stdin.
+fn wait_for_end() -> i32 {
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    0
+}
+
+fn hello() -> Hello {
+    Hello {
+        protocol: PROTOCOL,
+        version: "fake".into(),
+        build: "fake".into(),
+        facts: vec![],
+        loads: ["tcp", "udp", "rtt", "mtu"].map(str::to_owned).into(),
+        root: false,
+    }
+}
+
+/// A node that answers everything; `chunk` bytes at a time; dead at the load number `dies_at`.
+fn serve(chunk: usize, dies_at: Option<u32>) -> i32 {
+    let (bytes, incoming) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = std::io::stdin().read(&mut buffer) {
+            if bytes.send(buffer[..count].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    let begun = Instant::now();
+    let mut session = NodeSession::new(hello());
+    let mut loads = 0;
+    loop {
+        let now = begun.elapsed().as_millis() as u64;
+        session.tick(now);
+        for part in session.take_output().chunks(chunk) {
+            if say(part) != 0 {
+                return 0;
+            }
+        }
+        match incoming.recv_timeout(Duration::from_millis(100)) {
+            Ok(bytes) => session.received(now, &bytes),
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => return 0,
+        }
+        while let Some(NodeEvent::Request { id, body }) = session.poll_event() {
+            let leaves = body == Request::Bye;
+            if let Request::Load(spec) = &body {
+                loads += u32::from(matches!(spec.kind, TestKind::Tcp { .. }));
+                if dies_at.is_some_and(|n| loads >= n) {
+                    eprintln!("out of memory");
+                    return 9;
+                }
+            }
+            answer(&mut session, now, id, &body);
+            if leaves {
+                say(&session.take_output());
+                return 0;
+            }
+        }
+    }
+}
+
+fn answer(session: &mut NodeSession, now: u64, id: u64, body: &Request) {
+    match body {
+        Request::Facts { .. } => {
+            let readings = [("cpu.count".to_owned(), FactValue::Int(2))].into();
+            let facts = HostFacts { readings, ..HostFacts::default() };
+            session.respond(now, id, Event::Facts(Box::new(facts)));
+        }
+        Request::Load(spec) => {
+            if spec.role == Role::Receiver {
+                session.respond(now, id, Event::Listening { port: 9 });
+            }
+            let report = Box::new(report(spec));
+            session.respond(now, id, Event::LoadDone { report, counters: BTreeMap::new() });
+            return;
+        }
+        _ => {}
+    }
+    session.respond(now, id, Event::Done);
+}
+
+/// 200 Mbit/s, without loss, 1 ms away.
+fn report(spec: &LoadSpec) -> LoadReport {
+    let mut report = LoadReport { elapsed_s: 0.5, cpu_s: 0.01, ..LoadReport::default() };
+    match &spec.kind {
+        TestKind::Tcp { .. } => {
+            report.bytes = 12_500_000;
+            report.series = (1..=10)
+                .map(|i| Interval {
+                    at_ms: 50.0 * f64::from(i),
+                    throughput_bps: 2e8,
+                    rtt_us: 1100.0,
+                    ..Interval::default()
+                })
+                .collect();
+            report.tcp = Some(TcpEnd::default());
+        }
+        TestKind::Udp { rate_bps, payload_bytes, duration_ms } => {
+            let datagrams = (rate_bps * f64::from(*duration_ms) / 8e3 / f64::from(*payload_bytes)) as u64;
+            report.bytes = datagrams * u64::from(*payload_bytes);
+            report.udp = Some(UdpEnd { datagrams, ..UdpEnd::default() });
+        }
+        TestKind::Rtt { count } => report.rtt_us = vec![1000.0; usize::from(*count)],
+        TestKind::Mtu { sizes, tries } => {
+            let probe =
+                |bytes: &u32| MtuProbe { bytes: *bytes, sent: *tries, answered: *tries, refused_mtu: None };
+            report.mtu = sizes.iter().map(probe).collect();
+        }
+    }
+    report
+}

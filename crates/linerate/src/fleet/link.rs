@@ -1,0 +1,371 @@
+//! One session with one node program: a child process, the pure session of the wire, and the requests under way.
+//!
+//! What comes in: a command line and requests. What goes out: the events of each request, in order. A node that dies, stalls
+//! or talks nonsense turns every request under way into [`LinkError::Lost`]; nothing here retries or restarts.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use linerate_wire::message::{Event, Hello, Request, RequestId};
+use linerate_wire::session::{OperatorEvent, OperatorSession, is_last};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+
+/// Bytes of the node's stderr that are kept for the reason of its death.
+const STDERR_KEPT_BYTES: usize = 4096;
+/// Output that a node leaves unread before it is given up.
+const UNREAD_BYTES_MAX: usize = 4 << 20;
+/// How long a node may take to undo and exit after `Bye` before it is killed; its guardian then undoes.
+const BYE_WAIT: Duration = Duration::from_secs(5);
+
+/// Why a request was not answered as hoped.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LinkError {
+    /// The node is gone or was never there.
+    #[error("host {host} is lost: {reason}")]
+    Lost {
+        /// Host.
+        host: String,
+        /// Why.
+        reason: String,
+    },
+    /// The node refused.
+    #[error("host {host}: {error}{}{hint}", if hint.is_empty() { "" } else { "\nhint: " })]
+    Refused {
+        /// Host.
+        host: String,
+        /// Its words.
+        error: String,
+        /// What to do.
+        hint: String,
+        /// Old values could not be restored.
+        undo_failed: bool,
+    },
+    /// No answer in time.
+    #[error("host {host} did not answer within {waited_ms} ms")]
+    Deadline {
+        /// Host.
+        host: String,
+        /// How long it was waited.
+        waited_ms: u128,
+    },
+}
+
+enum Order {
+    Request { body: Request, events: mpsc::UnboundedSender<Event>, number: oneshot::Sender<RequestId> },
+    Bye,
+}
+
+/// A session with a node; see the file's head.
+#[derive(Debug)]
+pub struct Link {
+    host: String,
+    hello: Hello,
+    orders: mpsc::UnboundedSender<Order>,
+    lost: watch::Receiver<Option<String>>,
+    #[cfg(test)]
+    pid: u32,
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub struct Exchange {
+    host: String,
+    /// Number of the request, for `StopLoad`.
+    pub number: RequestId,
+    events: mpsc::UnboundedReceiver<Event>,
+    lost: watch::Receiver<Option<String>>,
+}
+
+impl Link {
+    /// Starts the command and waits for its hello.
+    pub async fn open(host: &str, argv: &[OsString], wait: Duration) -> Result<Self, LinkError> {
+        let lost_now = |reason: String| LinkError::Lost { host: host.to_owned(), reason };
+        let (program, arguments) =
+            argv.split_first().ok_or_else(|| lost_now("empty command line".to_owned()))?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A Ctrl-C at the terminal must reach only the operator, who then ends the sessions in order.
+            .process_group(0)
+            .spawn()
+            .map_err(|error| lost_now(format!("cannot start {}: {error}", program.display())))?;
+        #[cfg(test)]
+        let pid = child.id().unwrap_or_default();
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(lost_now("the child has no pipes".to_owned()));
+        };
+        let (orders, orders_rx) = mpsc::unbounded_channel();
+        let (lost_tx, mut lost) = watch::channel(None);
+        let (hello_tx, hello_rx) = oneshot::channel();
+        let said = Arc::new(Mutex::new(Vec::new()));
+        tokio::spawn(keep_stderr(stderr, Arc::clone(&said)));
+        let driver = Driver {
+            session: OperatorSession::new(),
+            started: Instant::now(),
+            child,
+            stdin: Some(stdin),
+            unsent: Vec::new(),
+            under_way: BTreeMap::new(),
+            hello: Some(hello_tx),
+            said,
+            leaving: false,
+        };
+        tokio::spawn(driver.run(stdout, orders_rx, lost_tx));
+        let hello = match timeout(wait, hello_rx).await {
+            Ok(Ok(hello)) => *hello,
+            Ok(Err(_)) => {
+                // The driver dropped the sender: it gave up and says why at once.
+                let _ = lost.wait_for(Option::is_some).await;
+                let reason = lost.borrow().clone();
+                return Err(lost_now(
+                    reason.unwrap_or_else(|| "the session ended before the hello".to_owned()),
+                ));
+            }
+            Err(_) => {
+                let _ = orders.send(Order::Bye);
+                return Err(lost_now(format!("no hello within {} s", wait.as_secs_f32())));
+            }
+        };
+        Ok(Self {
+            host: host.to_owned(),
+            hello,
+            orders,
+            lost,
+            #[cfg(test)]
+            pid,
+        })
+    }
+
+    /// Name of the host.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// What the node said about itself.
+    pub fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    /// Process id of the child.
+    #[cfg(test)]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Why the session ended, if it did.
+    pub fn lost(&self) -> Option<String> {
+        self.lost.borrow().clone()
+    }
+
+    /// Starts a request.
+    pub async fn start(&self, body: Request) -> Result<Exchange, LinkError> {
+        let (events, events_rx) = mpsc::unbounded_channel();
+        let (number, number_rx) = oneshot::channel();
+        let gone = || LinkError::Lost {
+            host: self.host.clone(),
+            reason: self.lost().unwrap_or_else(|| "the session has ended".to_owned()),
+        };
+        self.orders.send(Order::Request { body, events, number }).map_err(|_| gone())?;
+        let number = number_rx.await.map_err(|_| gone())?;
+        Ok(Exchange { host: self.host.clone(), number, events: events_rx, lost: self.lost.clone() })
+    }
+
+    /// Starts a request and collects its events up to its end.
+    pub async fn request(&self, body: Request, wait: Duration) -> Result<Vec<Event>, LinkError> {
+        let until = Instant::now() + wait;
+        let mut exchange = self.start(body).await?;
+        let mut events = Vec::new();
+        loop {
+            let event = exchange.next(until).await?;
+            let last = is_last(&event);
+            events.push(event);
+            if last {
+                return Ok(events);
+            }
+        }
+    }
+
+    /// Ends the session: the node undoes what is not confirmed and exits; a node that does not is killed.
+    pub async fn bye(self) {
+        let _ = self.orders.send(Order::Bye);
+        let mut lost = self.lost;
+        let _ = timeout(BYE_WAIT + Duration::from_secs(2), lost.wait_for(Option::is_some)).await;
+    }
+}
+
+impl Exchange {
+    /// The next event. `Done` and `LoadDone` are the last ones; a refusal is an error.
+    pub async fn next(&mut self, until: Instant) -> Result<Event, LinkError> {
+        let begun = Instant::now();
+        match timeout_at(until, self.events.recv()).await {
+            Ok(Some(Event::Failed { error, hint, undo_failed })) => {
+                Err(LinkError::Refused { host: self.host.clone(), error, hint, undo_failed })
+            }
+            Ok(Some(event)) => Ok(event),
+            Ok(None) => {
+                let reason = self.lost.borrow().clone().unwrap_or_else(|| "the session has ended".to_owned());
+                Err(LinkError::Lost { host: self.host.clone(), reason })
+            }
+            Err(_) => {
+                Err(LinkError::Deadline { host: self.host.clone(), waited_ms: begun.elapsed().as_millis() })
+            }
+        }
+    }
+}
+
+async fn keep_stderr(mut stderr: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
+    let mut buffer = [0; 1024];
+    while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
+        let mut said = said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        said.extend_from_slice(&buffer[..count]);
+        let surplus = said.len().saturating_sub(STDERR_KEPT_BYTES);
+        said.drain(..surplus);
+    }
+}
+
+struct Driver {
+    session: OperatorSession,
+    started: Instant,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    unsent: Vec<u8>,
+    under_way: BTreeMap<RequestId, mpsc::UnboundedSender<Event>>,
+    hello: Option<oneshot::Sender<Box<Hello>>>,
+    said: Arc<Mutex<Vec<u8>>>,
+    leaving: bool,
+}
+
+impl Driver {
+    fn now_ms(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+
+    async fn run(
+        mut self,
+        mut stdout: ChildStdout,
+        mut orders: mpsc::UnboundedReceiver<Order>,
+        lost: watch::Sender<Option<String>>,
+    ) {
+        let mut buffer = vec![0; 64 << 10];
+        let mut leave_by: Option<Instant> = None;
+        let reason = loop {
+            if let Some(reason) = self.settle() {
+                break reason;
+            }
+            // A lost session was left above; without a time of its own it is looked at every second.
+            let wake_ms = self.session.next_wakeup_ms().unwrap_or_else(|| self.now_ms() + 1000);
+            let wake = self.started + Duration::from_millis(wake_ms);
+            let unsent = !self.unsent.is_empty();
+            tokio::select! {
+                read = stdout.read(&mut buffer) => match read {
+                    Ok(0) | Err(_) => { let now = self.now_ms(); self.session.closed(now); }
+                    Ok(count) => { let now = self.now_ms(); self.session.received(now, &buffer[..count]); }
+                },
+                wrote = write_some(&mut self.stdin, &self.unsent), if unsent => match wrote {
+                    Ok(count @ 1..) => { self.unsent.drain(..count); }
+                    _ => { self.stdin = None; self.unsent.clear(); }
+                },
+                order = orders.recv(), if leave_by.is_none() => match order {
+                    Some(Order::Request { body, events, number }) => self.begin(body, events, number),
+                    Some(Order::Bye) | None => {
+                        self.leaving = true;
+                        let now = self.now_ms();
+                        let _ = self.session.request(now, Request::Bye);
+                        leave_by = Some(Instant::now() + BYE_WAIT);
+                    }
+                },
+                () = sleep_until(wake) => { let now = self.now_ms(); self.session.tick(now); }
+                () = sleep_until(leave_by.unwrap_or(wake)), if leave_by.is_some() => {
+                    break format!("did not exit within {} s after the end of the session", BYE_WAIT.as_secs());
+                }
+            }
+        };
+        let reason = self.end(reason).await;
+        // The reason first: whoever waits for an event or for the hello looks for it when its channel closes.
+        let _ = lost.send(Some(reason));
+        self.under_way.clear();
+        drop(self.hello.take());
+    }
+
+    /// Moves everything that the session has to say; gives the reason when it is lost.
+    fn settle(&mut self) -> Option<String> {
+        let mut reason = None;
+        while let Some(event) = self.session.poll_event() {
+            match event {
+                OperatorEvent::Hello(hello) => {
+                    if let Some(waiting) = self.hello.take() {
+                        let _ = waiting.send(hello);
+                    }
+                }
+                OperatorEvent::Event { id, body } => {
+                    let last = is_last(&body);
+                    if let Some(events) = self.under_way.get(&id) {
+                        let _ = events.send(body);
+                    }
+                    if last {
+                        self.under_way.remove(&id);
+                    }
+                }
+                OperatorEvent::Lost { reason: why } => reason = Some(why),
+            }
+        }
+        self.unsent.extend(self.session.take_output());
+        if reason.is_none() && self.unsent.len() > UNREAD_BYTES_MAX {
+            reason = Some(format!("leaves {} bytes unread", self.unsent.len()));
+        }
+        reason
+    }
+
+    fn begin(
+        &mut self,
+        body: Request,
+        events: mpsc::UnboundedSender<Event>,
+        number: oneshot::Sender<RequestId>,
+    ) {
+        let now = self.now_ms();
+        let id = self.session.request(now, body);
+        self.under_way.insert(id, events);
+        let _ = number.send(id);
+    }
+
+    /// Closes the pipes, reaps the child and words the reason.
+    async fn end(&mut self, reason: String) -> String {
+        self.stdin = None;
+        let patience = if self.leaving { BYE_WAIT } else { Duration::from_millis(200) };
+        let status = if let Ok(status) = timeout(patience, self.child.wait()).await {
+            status.ok()
+        } else {
+            // Our own child, by its handle: what it had not undone is undone by its guardian.
+            let _ = self.child.kill().await;
+            None
+        };
+        let said = self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let said = String::from_utf8_lossy(&said);
+        let said = said.trim();
+        let mut words = reason;
+        if let Some(status) = status.filter(|s| !s.success()) {
+            words = format!("{words} ({status})");
+        }
+        if !said.is_empty() {
+            words = format!("{words}; it said: {}", said.lines().last().unwrap_or_default());
+        }
+        words
+    }
+}
+
+async fn write_some(stdin: &mut Option<ChildStdin>, bytes: &[u8]) -> std::io::Result<usize> {
+    match stdin {
+        Some(stdin) => stdin.write(bytes).await,
+        None => Ok(0),
+    }
+}

@@ -1,0 +1,145 @@
+//! The fleet: one open session with a node program per host.
+//!
+//! What comes in: an inventory. What goes out: a [`Link`] per host that answered, and a gap with its reason for each one
+//! that did not. A host that dies later is a gap as well; it never ends a run. Nothing here knows what is measured.
+
+mod link;
+mod local;
+mod netns;
+pub mod transport;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linerate_model::fact::Gap;
+use linerate_model::inventory::{Host, HostName, Inventory};
+use linerate_wire::message::Request;
+
+pub use link::{Exchange, Link, LinkError};
+
+/// Longest wait for the hello of a node.
+const HELLO_WAIT: Duration = Duration::from_secs(10);
+/// Longest wait for a small request such as `Setup`.
+pub const REQUEST_WAIT: Duration = Duration::from_secs(10);
+
+/// Open sessions by host.
+#[derive(Debug, Default)]
+pub struct Fleet {
+    links: BTreeMap<HostName, Link>,
+    /// Hosts that could not be reached, with the reason.
+    pub gaps: Vec<Gap>,
+}
+
+impl Fleet {
+    /// Starts the node program on every host of the inventory for which `wanted` says yes, all at the same time.
+    pub async fn open(inventory: &Inventory, wanted: impl Fn(&Host) -> bool) -> Self {
+        let program = transport::node_program();
+        Self::open_with(inventory, |host| {
+            wanted(host).then(|| program.as_ref().map(Clone::clone).map_err(ToString::to_string))
+        })
+        .await
+    }
+
+    /// The same with a program for each host.
+    pub(crate) async fn open_with(
+        inventory: &Inventory,
+        program: impl Fn(&Host) -> Option<Result<PathBuf, String>>,
+    ) -> Self {
+        let mut tasks = tokio::task::JoinSet::new();
+        for host in &inventory.hosts {
+            let Some(program) = program(host) else { continue };
+            let host = host.clone();
+            tasks.spawn(async move {
+                let link = match program {
+                    Ok(program) => open_one(&host, &program).await,
+                    Err(reason) => Err(LinkError::Lost { host: host.name.clone(), reason }),
+                };
+                (host.name, link)
+            });
+        }
+        let mut fleet = Self::default();
+        while let Some(joined) = tasks.join_next().await {
+            match joined {
+                Ok((name, Ok(link))) => {
+                    fleet.links.insert(name, link);
+                }
+                Ok((name, Err(error))) => {
+                    // The host is named already; what is left are the words about it.
+                    let reason = match error {
+                        LinkError::Lost { reason, .. } => reason,
+                        other => other.to_string(),
+                    };
+                    fleet.gaps.push(Gap { what: format!("host {name}"), reason });
+                }
+                Err(error) => {
+                    fleet
+                        .gaps
+                        .push(Gap { what: "a host".to_owned(), reason: format!("its task ended: {error}") });
+                }
+            }
+        }
+        fleet.gaps.sort_by(|a, b| a.what.cmp(&b.what));
+        fleet
+    }
+
+    /// The session with a host, or why there is none.
+    pub fn link(&self, host: &str) -> Result<&Link, LinkError> {
+        let Some(link) = self.links.get(host) else {
+            let what = format!("host {host}");
+            let reason = self.gaps.iter().find(|g| g.what == what).map_or("was not asked", |g| &g.reason);
+            return Err(LinkError::Lost { host: host.to_owned(), reason: reason.to_owned() });
+        };
+        match link.lost() {
+            Some(reason) => Err(LinkError::Lost { host: host.to_owned(), reason }),
+            None => Ok(link),
+        }
+    }
+
+    /// Names of all hosts that answered at the start, in order.
+    pub fn hosts(&self) -> Vec<HostName> {
+        self.links.keys().cloned().collect()
+    }
+
+    /// Hosts that answered at the start and were lost since, with the reason.
+    pub fn lost(&self) -> Vec<Gap> {
+        self.links
+            .iter()
+            .filter_map(|(name, link)| Some(Gap { what: format!("host {name}"), reason: link.lost()? }))
+            .collect()
+    }
+
+    /// Ends all sessions: every node undoes what is not confirmed and exits. Waits at most about 7 s.
+    pub async fn bye(self) {
+        let mut tasks = tokio::task::JoinSet::new();
+        for link in self.links.into_values() {
+            tasks.spawn(link.bye());
+        }
+        while tasks.join_next().await.is_some() {}
+    }
+}
+
+async fn open_one(host: &Host, program: &Path) -> Result<Link, LinkError> {
+    let argv = transport::argv(host, program);
+    let link = Link::open(&host.name, &argv, HELLO_WAIT).await.map_err(|error| match error {
+        LinkError::Lost { host: name, reason } => {
+            LinkError::Lost { reason: format!("over {}: {reason}", transport::name(host)), host: name }
+        }
+        other => other,
+    })?;
+    let setup = Request::Setup {
+        state_dir: host.state_dir.clone().unwrap_or_else(|| PathBuf::from("/var/lib/linerate")),
+        etc_dir: host.etc_dir.clone().unwrap_or_else(|| PathBuf::from("/etc")),
+        host: host.name.clone(),
+    };
+    match link.request(setup, REQUEST_WAIT).await {
+        Ok(_) => Ok(link),
+        Err(error) => {
+            link.bye().await;
+            Err(error)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

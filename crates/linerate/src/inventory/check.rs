@@ -1,0 +1,216 @@
+//! What an inventory must be beyond its format: names are unique and known, groups are a forest, addresses are addresses.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use ::toml::Spanned;
+use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, TransportSpec};
+
+use super::toml::{File, RawEndpoint, RawGroup, RawHost};
+use super::{Problem, did_you_mean};
+
+const TRANSPORTS: [&str; 2] = ["local", "netns"];
+/// Longest name of a host or group: they stand in file names and matrix headings.
+const NAME_BYTES_MAX: usize = 64;
+
+fn problem<T>(at: &Spanned<T>, what: impl Into<String>, hint: impl Into<String>) -> Problem {
+    Problem { at: at.span().start, what: what.into(), hint: hint.into() }
+}
+
+/// The checked inventory of a file.
+pub(super) fn checked(file: File) -> Result<Inventory, Problem> {
+    unique("group", file.groups.iter().map(|g| &g.name))?;
+    unique("host", file.hosts.iter().map(|h| &h.name))?;
+    if file.hosts.is_empty() {
+        return Err(Problem {
+            at: 0,
+            what: "no [[host]] in the inventory".to_owned(),
+            hint: "add at least one table [[host]] with `name`".to_owned(),
+        });
+    }
+    let groups: Vec<&str> = file.groups.iter().map(|g| g.name.get_ref().as_str()).collect();
+    let hosts: Vec<&str> = file.hosts.iter().map(|h| h.name.get_ref().as_str()).collect();
+    for group in &file.groups {
+        known("group", group.parent.as_ref(), &groups)?;
+        known("host", group.machine.as_ref(), &hosts)?;
+    }
+    for host in &file.hosts {
+        host.groups.iter().try_for_each(|g| known("group", Some(g), &groups))?;
+    }
+    no_cycle(&file.groups)?;
+    let mut owner = BTreeMap::new();
+    let checked_groups = file.groups.iter().map(group).collect::<Result<_, _>>()?;
+    let checked_hosts = file.hosts.iter().map(|h| host(h, &mut owner)).collect::<Result<_, _>>()?;
+    Ok(Inventory {
+        name: file.name,
+        groups: checked_groups,
+        hosts: checked_hosts,
+        disturbances: file.disturbances,
+    })
+}
+
+fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a Spanned<String>>) -> Result<(), Problem> {
+    let mut seen = std::collections::BTreeSet::new();
+    for name in names {
+        let text = name.get_ref().as_str();
+        let fit = !text.is_empty()
+            && text.len() <= NAME_BYTES_MAX
+            && text.chars().all(|c| c.is_alphanumeric() || "-_.:@".contains(c));
+        if !fit {
+            let hint = format!("letters, digits and -_.:@, 1 to {NAME_BYTES_MAX} bytes");
+            return Err(problem(name, format!("{kind} name `{}` is not allowed", text.escape_debug()), hint));
+        }
+        if !seen.insert(text) {
+            return Err(problem(
+                name,
+                format!("duplicate {kind} name `{text}`"),
+                format!("each {kind} has one table"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn known(kind: &str, name: Option<&Spanned<String>>, all: &[&str]) -> Result<(), Problem> {
+    match name {
+        Some(name) if !all.contains(&name.get_ref().as_str()) => Err(problem(
+            name,
+            format!("unknown {kind} `{}`", name.get_ref().escape_debug()),
+            did_you_mean(name.get_ref(), all.iter().copied()),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn no_cycle(groups: &[RawGroup]) -> Result<(), Problem> {
+    let parents: BTreeMap<&str, &str> = groups
+        .iter()
+        .filter_map(|g| Some((g.name.get_ref().as_str(), g.parent.as_ref()?.get_ref().as_str())))
+        .collect();
+    for group in groups {
+        let start = group.name.get_ref().as_str();
+        let mut at = start;
+        let mut way = vec![start];
+        while let Some(parent) = parents.get(at).copied() {
+            way.push(parent);
+            if parent == start {
+                let what = format!("group `{start}` contains itself: {}", way.join(" in "));
+                return Err(problem(&group.name, what, "remove one `parent`"));
+            }
+            if way.len() > groups.len() {
+                break; // A cycle that this group only leads to; it is reported where it is.
+            }
+            at = parent;
+        }
+    }
+    Ok(())
+}
+
+fn mbit(value: Option<&Spanned<f64>>, key: &str) -> Result<Option<f64>, Problem> {
+    match value {
+        None => Ok(None),
+        Some(v) if v.get_ref().is_finite() && *v.get_ref() > 0.0 && *v.get_ref() <= 1e8 => {
+            Ok(Some(v.get_ref() * 1e6))
+        }
+        Some(v) => {
+            Err(problem(v, format!("{key} is {}", v.get_ref()), "a rate in Mbit/s, above 0 and at most 1e8"))
+        }
+    }
+}
+
+fn group(raw: &RawGroup) -> Result<Group, Problem> {
+    let text = |v: &Option<Spanned<String>>| v.as_ref().map(|v| v.get_ref().clone());
+    Ok(Group {
+        name: raw.name.get_ref().clone(),
+        kind: if raw.kind.is_empty() { "group".to_owned() } else { raw.kind.clone() },
+        parent: text(&raw.parent),
+        uplink_bps: mbit(raw.uplink_mbit.as_ref(), "uplink_mbit")?,
+        machine: text(&raw.machine),
+    })
+}
+
+fn host(raw: &RawHost, owner: &mut BTreeMap<IpAddr, String>) -> Result<Host, Problem> {
+    let name = raw.name.get_ref();
+    let mut endpoints: Vec<Endpoint> = Vec::new();
+    for raw in &raw.endpoints {
+        let endpoint = endpoint(raw)?;
+        if let Some(other) = owner.insert(endpoint.address, name.clone()) {
+            let what =
+                format!("address {} is used twice, by host `{other}` and host `{name}`", endpoint.address);
+            return Err(problem(&raw.address, what, "each endpoint has its own address"));
+        }
+        if endpoints.iter().any(|e| e.layer == endpoint.layer) {
+            let what = format!("host `{name}` has two endpoints in the {}", endpoint.layer);
+            return Err(problem(
+                &raw.address,
+                what,
+                "one endpoint per layer; set `layer = \"overlay\"` for the other",
+            ));
+        }
+        endpoints.push(endpoint);
+    }
+    Ok(Host {
+        name: name.clone(),
+        transport: transport(raw)?,
+        groups: raw.groups.iter().map(|g| g.get_ref().clone()).collect(),
+        endpoints,
+        state_dir: raw.state_dir.clone(),
+        etc_dir: raw.etc_dir.clone(),
+    })
+}
+
+fn transport(raw: &RawHost) -> Result<TransportSpec, Problem> {
+    let said = raw.transport.as_ref().map(|t| t.get_ref().as_str());
+    match (said, &raw.netns) {
+        (Some("local"), Some(netns)) => {
+            Err(problem(netns, "`netns` beside `transport = \"local\"`", "set `transport = \"netns\"`"))
+        }
+        (Some("netns"), None) => Err(problem(
+            &raw.name,
+            format!("host `{}` has `transport = \"netns\"` but no `netns`", raw.name.get_ref()),
+            "add `netns = \"/run/netns/NAME\"`",
+        )),
+        (None | Some("local"), None) => Ok(TransportSpec::Local),
+        (None | Some("netns"), Some(netns)) => {
+            let text = netns.get_ref();
+            if text.is_empty() || text.contains('\0') {
+                return Err(problem(netns, "`netns` is not a path", "such as /run/netns/NAME"));
+            }
+            // A bare name means what `ip netns` means by it.
+            let path =
+                if text.contains('/') { PathBuf::from(text) } else { PathBuf::from("/run/netns").join(text) };
+            Ok(TransportSpec::Netns { path })
+        }
+        (Some(other), _) => {
+            let at = raw.transport.as_ref().map_or(0, |t| t.span().start);
+            let what = format!("unknown transport `{}`", other.escape_debug());
+            Err(Problem { at, what, hint: did_you_mean(other, TRANSPORTS) })
+        }
+    }
+}
+
+fn endpoint(raw: &RawEndpoint) -> Result<Endpoint, Problem> {
+    let text = raw.address.get_ref();
+    let address: IpAddr = text.parse().map_err(|_| {
+        let hint = if text.contains('/') {
+            "without the prefix length: 10.0.0.1"
+        } else {
+            "an address such as 10.0.0.1"
+        };
+        problem(&raw.address, format!("`{}` is not an IP address", text.escape_debug()), hint)
+    })?;
+    if address.is_unspecified() || address.is_multicast() {
+        return Err(problem(
+            &raw.address,
+            format!("{address} is not the address of one host"),
+            "a unicast address",
+        ));
+    }
+    Ok(Endpoint {
+        address,
+        layer: raw.layer.unwrap_or(Layer::Underlay),
+        netns: raw.netns.clone(),
+        link_bps: mbit(raw.link_mbit.as_ref(), "link_mbit")?,
+    })
+}

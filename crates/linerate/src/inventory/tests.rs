@@ -1,0 +1,137 @@
+//! Good files are read, bad ones are refused with line and hint, and no text makes the reader panic.
+
+use super::*;
+use linerate_model::inventory::Layer;
+use proptest::prelude::*;
+
+const GOOD: &str = r#"
+name = "lab"
+disturbances = "late.jsonl"
+
+[[group]]
+name = "room"
+kind = "room"
+
+[[group]]
+name = "vs-4"
+kind = "hypervisor"
+parent = "room"
+uplink_mbit = 200
+machine = "vs-4-host"
+
+[[host]]
+name = "arc-1"
+transport = "netns"
+netns = "/proc/17/fd/9"
+groups = ["vs-4"]
+state_dir = "/tmp/x"
+
+[[host.endpoint]]
+address = "10.0.0.1"
+link_mbit = 1000
+
+[[host.endpoint]]
+address = "fd00::1"
+layer = "overlay"
+netns = "/var/run/docker/netns/ingress_sbox"
+
+[[host]]
+name = "vs-4-host"
+netns = "blue"
+"#;
+
+#[test]
+fn a_good_file_is_read() {
+    let inventory = parse("cluster.toml", GOOD).unwrap();
+    assert_eq!(inventory.name, "lab");
+    assert_eq!(inventory.groups_of("arc-1").len(), 2);
+    assert_eq!(inventory.group("vs-4").unwrap().uplink_bps, Some(200e6));
+    assert_eq!(
+        inventory.endpoint("arc-1", Layer::Overlay).unwrap().address,
+        "fd00::1".parse::<std::net::IpAddr>().unwrap()
+    );
+    assert_eq!(inventory.endpoint("arc-1", Layer::Underlay).unwrap().link_bps, Some(1e9));
+    assert_eq!(inventory.hosts[1].transport, TransportSpec::Netns { path: "/run/netns/blue".into() });
+}
+
+fn refused(text: &str) -> (usize, String) {
+    let error = parse("cluster.toml", text).unwrap_err();
+    (error.line, error.to_string())
+}
+
+#[test]
+fn a_bad_file_is_refused_with_line_and_hint() {
+    let cases: &[(&str, usize, &[&str])] = &[
+        ("[[host]]\nname = \"a\"\ngruops = []\n", 3, &["gruops", "did you mean `groups`?"]),
+        ("[[host]]\nname = \"a\"\n[[host]]\nname = \"a\"\n", 4, &["duplicate host name `a`"]),
+        (
+            "[[group]]\nname = \"g\"\n[[group]]\nname = \"g\"\n[[host]]\nname=\"a\"\n",
+            4,
+            &["duplicate group name `g`"],
+        ),
+        (
+            "[[host]]\nname = \"a\"\n[[host.endpoint]]\naddress = \"10.0.0.300\"\n",
+            4,
+            &["10.0.0.300", "not an IP address"],
+        ),
+        (
+            "[[host]]\nname = \"a\"\n[[host.endpoint]]\naddress = \"10.0.0.3/24\"\n",
+            4,
+            &["without the prefix length"],
+        ),
+        (
+            "[[group]]\nname=\"vs-4\"\n[[host]]\nname = \"a\"\ngroups = [\"vs4\"]\n",
+            5,
+            &["unknown group `vs4`", "did you mean `vs-4`?"],
+        ),
+        (
+            "[[group]]\nname=\"a\"\nparent=\"b\"\n[[group]]\nname=\"b\"\nparent=\"a\"\n[[host]]\nname=\"h\"\n",
+            2,
+            &["contains itself", "a in b in a"],
+        ),
+        ("[[group]]\nname=\"a\"\nmachine=\"hh\"\n[[host]]\nname=\"h\"\n", 3, &["unknown host `hh`", "`h`"]),
+        ("[[host]]\nname=\"a\"\ntransport=\"shs\"\n", 3, &["unknown transport `shs`", "local, netns"]),
+        ("[[host]]\nname=\"a\"\ntransport=\"netns\"\n", 2, &["no `netns`"]),
+        (
+            "[[host]]\nname=\"a\"\n[[host.endpoint]]\naddress=\"10.0.0.1\"\nlayer=\"overlya\"\n",
+            5,
+            &["overlya", "did you mean `overlay`?"],
+        ),
+        (
+            "[[host]]\nname=\"a\"\n[[host.endpoint]]\naddress=\"10.0.0.1\"\n[[host]]\nname=\"b\"\n[[host.endpoint]]\naddress=\"10.0.0.1\"\n",
+            8,
+            &["used twice", "`a`", "`b`"],
+        ),
+        ("[[group]]\nname=\"g\"\nuplink_mbit=-5\n[[host]]\nname=\"a\"\n", 3, &["uplink_mbit is -5"]),
+        ("[[host]]\nname = \"a b\"\n", 2, &["`a b` is not allowed"]),
+        ("name = \"x\"\n", 1, &["no [[host]]"]),
+        ("[[host]\n", 1, &["cluster.toml:1"]),
+    ];
+    for (text, line, parts) in cases {
+        let (got, message) = refused(text);
+        assert_eq!(got, *line, "{text}\n{message}");
+        for part in *parts {
+            assert!(message.contains(part), "{message} lacks {part}");
+        }
+    }
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let error = load(Path::new("/nonexistent/cluster.toml")).unwrap_err();
+    assert!(error.to_string().contains("/nonexistent/cluster.toml"));
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC{0,300}") {
+        let _ = parse("x", &text);
+    }
+
+    #[test]
+    fn no_cut_or_changed_file_makes_it_panic(at in 0..GOOD.len(), len in 0_usize..40, with in "[\\[\\]=\"a-z0-9\n ]{0,20}") {
+        let mut text = GOOD.to_owned();
+        text.replace_range(at..(at + len).min(GOOD.len()), &with);
+        let _ = parse("x", &text);
+    }
+}

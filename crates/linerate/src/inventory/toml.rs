@@ -1,0 +1,80 @@
+//! The TOML format of inventories: what may stand in the file. Turns text into raw tables with positions, then checks them.
+
+use ::toml::Spanned;
+use linerate_model::inventory::{Inventory, Layer};
+use serde::Deserialize;
+
+use super::{Problem, check, nearest};
+
+/// The file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    #[serde(default)]
+    pub(super) name: String,
+    pub(super) disturbances: Option<std::path::PathBuf>,
+    #[serde(default, rename = "group")]
+    pub(super) groups: Vec<RawGroup>,
+    #[serde(default, rename = "host")]
+    pub(super) hosts: Vec<RawHost>,
+}
+
+/// `[[group]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawGroup {
+    pub(super) name: Spanned<String>,
+    #[serde(default)]
+    pub(super) kind: String,
+    pub(super) parent: Option<Spanned<String>>,
+    pub(super) uplink_mbit: Option<Spanned<f64>>,
+    pub(super) machine: Option<Spanned<String>>,
+}
+
+/// `[[host]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawHost {
+    pub(super) name: Spanned<String>,
+    pub(super) transport: Option<Spanned<String>>,
+    pub(super) netns: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) groups: Vec<Spanned<String>>,
+    pub(super) state_dir: Option<std::path::PathBuf>,
+    pub(super) etc_dir: Option<std::path::PathBuf>,
+    #[serde(default, rename = "endpoint")]
+    pub(super) endpoints: Vec<RawEndpoint>,
+}
+
+/// `[[host.endpoint]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawEndpoint {
+    pub(super) address: Spanned<String>,
+    #[serde(default)]
+    pub(super) layer: Option<Layer>,
+    pub(super) netns: Option<std::path::PathBuf>,
+    pub(super) link_mbit: Option<Spanned<f64>>,
+}
+
+/// Text to a checked inventory.
+pub(super) fn parse(text: &str) -> Result<Inventory, Problem> {
+    let file: File = ::toml::from_str(text).map_err(|error| {
+        let what = error.message().lines().next().unwrap_or("not TOML").to_owned();
+        let hint = unknown_hint(&what);
+        Problem { at: error.span().map_or(0, |s| s.start), what, hint }
+    })?;
+    check::checked(file)
+}
+
+/// A hint for the parser's "unknown field `x`, expected one of `a`, `b`".
+fn unknown_hint(message: &str) -> String {
+    let Some(rest) =
+        message.strip_prefix("unknown field").or_else(|| message.strip_prefix("unknown variant"))
+    else {
+        return String::new();
+    };
+    let mut words = rest.split('`').skip(1).step_by(2);
+    let word = words.next().unwrap_or_default();
+    nearest(word, words).map_or(String::new(), |near| format!("did you mean `{near}`?"))
+}

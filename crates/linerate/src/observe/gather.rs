@@ -1,0 +1,222 @@
+//! From the two reports of a test to its outcome. Pure.
+//!
+//! What comes in: the test, the sender's and the receiver's report. What goes out: a measurement, "nothing got through", or
+//! "invalid" with the reason. Never an average over the start-up of a transfer.
+
+use linerate_model::load::{Interval, LoadReport, TestKind};
+use linerate_model::sample::{Measurement, Outcome};
+
+/// A TCP receiver may lack this much of what the sender wrote before both ends count as disagreeing: what was still in
+/// buffers and in flight when the time was over.
+const IN_FLIGHT_BYTES: u64 = 16 << 20;
+
+/// The outcome of a test that both ends reported.
+pub fn outcome(kind: &TestKind, tx: LoadReport, rx: LoadReport) -> Outcome {
+    let why_stopped = || tx.stopped.clone().or_else(|| rx.stopped.clone());
+    let nothing =
+        |what: &str| Outcome::NothingThrough { reason: why_stopped().unwrap_or_else(|| what.to_owned()) };
+    match kind {
+        TestKind::Tcp { .. } | TestKind::Udp { .. } if rx.bytes == 0 => return nothing("no byte arrived"),
+        TestKind::Rtt { .. } if tx.rtt_us.is_empty() => return nothing("no request was answered"),
+        TestKind::Mtu { .. } if tx.mtu.iter().all(|p| p.answered == 0) => {
+            return nothing("no probe was answered");
+        }
+        _ => {}
+    }
+    if let Some(reason) = disagreement(kind, &tx, &rx) {
+        return Outcome::Invalid { reason };
+    }
+    let mut m = Measurement::default();
+    match kind {
+        TestKind::Tcp { .. } => tcp(&mut m, &tx, &rx),
+        TestKind::Udp { rate_bps, payload_bytes, duration_ms } => {
+            let planned = rate_bps * f64::from(*duration_ms) / 8000.0 / f64::from(*payload_bytes).max(1.0);
+            if let Some(reason) = udp(&mut m, &tx, &rx, planned) {
+                return Outcome::Invalid { reason };
+            }
+        }
+        TestKind::Rtt { .. } => m.rtt_idle_us = median(&tx.rtt_us),
+        TestKind::Mtu { .. } => m.mtu.clone_from(&tx.mtu),
+    }
+    m.tx = Some(tx);
+    m.rx = Some(rx);
+    Outcome::Measured(Box::new(m))
+}
+
+fn disagreement(kind: &TestKind, tx: &LoadReport, rx: &LoadReport) -> Option<String> {
+    if !matches!(kind, TestKind::Tcp { .. } | TestKind::Udp { .. }) {
+        return None;
+    }
+    if rx.bytes > tx.bytes {
+        return Some(format!(
+            "{} bytes received but only {} sent: traffic of somebody else",
+            rx.bytes, tx.bytes
+        ));
+    }
+    let ended_well = tx.stopped.is_none() && rx.stopped.is_none();
+    let missing = tx.bytes - rx.bytes;
+    let streams =
+        if let TestKind::Tcp { streams, .. } = kind { u64::from(*streams).max(1) } else { return None };
+    (ended_well && missing > IN_FLIGHT_BYTES * streams && missing * 50 > tx.bytes)
+        .then(|| format!("{} bytes sent but {} received: the two ends disagree", tx.bytes, rx.bytes))
+}
+
+fn tcp(m: &mut Measurement, tx: &LoadReport, rx: &LoadReport) {
+    let skipped = start_up(&rx.series);
+    let begin_ms = skipped.checked_sub(1).and_then(|i| rx.series.get(i)).map_or(0.0, |i| i.at_ms);
+    m.throughput_bps = steady(&rx.series, skipped).or_else(|| rate(rx.bytes, rx.elapsed_s));
+    m.cpu_s_per_gb = cpu_cost(tx, rx);
+    let loaded: Vec<f64> =
+        tx.series.iter().filter(|i| i.at_ms > begin_ms && i.rtt_us > 0.0).map(|i| i.rtt_us).collect();
+    m.rtt_loaded_us = median(&loaded);
+    m.retransmits_per_s =
+        tx.tcp.as_ref().filter(|_| tx.elapsed_s > 0.0).map(|end| end.retransmits as f64 / tx.elapsed_s);
+}
+
+/// Fills the UDP values; gives the reason when the sender was not able to offer what was asked.
+fn udp(m: &mut Measurement, tx: &LoadReport, rx: &LoadReport, planned: f64) -> Option<String> {
+    let sent = tx.udp.unwrap_or_default().datagrams;
+    let got = rx.udp.unwrap_or_default();
+    if sent == 0 || got.datagrams > sent {
+        return Some(format!("{} datagrams received but {sent} sent", got.datagrams));
+    }
+    // A sender that stood still and then sent in a burst measures itself.
+    if tx.stopped.is_none() && (sent as f64) < planned * 0.5 {
+        return Some(format!("only {sent} of about {planned:.0} datagrams could be sent in time"));
+    }
+    // What the receiver's own socket threw away is lost by the measurement, not by the path.
+    let arrived = (got.datagrams + got.kernel_drops.unwrap_or(0)).min(sent);
+    m.loss = Some(1.0 - arrived as f64 / sent as f64);
+    m.reordered = Some(got.reordered as f64 / got.datagrams.max(1) as f64);
+    m.duplicated = Some(got.duplicates as f64 / got.datagrams.max(1) as f64);
+    m.throughput_bps = rate(rx.bytes, rx.elapsed_s);
+    m.cpu_s_per_gb = cpu_cost(tx, rx);
+    None
+}
+
+fn rate(bytes: u64, seconds: f64) -> Option<f64> {
+    (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds)
+}
+
+fn cpu_cost(tx: &LoadReport, rx: &LoadReport) -> Option<f64> {
+    (rx.bytes > 0).then(|| (tx.cpu_s + rx.cpu_s) / (rx.bytes as f64 / 1e9))
+}
+
+/// How many intervals belong to the start-up: until one reaches 80 % of the median of the second half, at least one, at
+/// most half of them. Series of fewer than four intervals are kept whole.
+fn start_up(series: &[Interval]) -> usize {
+    if series.len() < 4 {
+        return 0;
+    }
+    let half = series.len() / 2;
+    let later: Vec<f64> = series[half..].iter().map(|i| i.throughput_bps).collect();
+    let level = 0.8 * median(&later).unwrap_or(0.0);
+    series.iter().position(|i| i.throughput_bps >= level).unwrap_or(half).clamp(1, half)
+}
+
+/// Mean rate of the intervals after the first `skipped`, weighted by their length.
+fn steady(series: &[Interval], skipped: usize) -> Option<f64> {
+    let mut before_ms = skipped.checked_sub(1).and_then(|i| series.get(i)).map_or(0.0, |i| i.at_ms);
+    let (mut bits, mut seconds) = (0.0, 0.0);
+    for interval in series.iter().skip(skipped) {
+        let width_s = (interval.at_ms - before_ms) / 1e3;
+        before_ms = interval.at_ms;
+        if width_s > 0.0 && interval.throughput_bps.is_finite() {
+            bits += interval.throughput_bps * width_s;
+            seconds += width_s;
+        }
+    }
+    (seconds > 0.0).then(|| bits / seconds)
+}
+
+/// Median of the finite values.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(sorted[middle]),
+        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::load::{TcpEnd, UdpEnd};
+
+    const TCP: TestKind = TestKind::Tcp { streams: 1, duration_ms: 400 };
+
+    fn series(rates: &[f64]) -> Vec<Interval> {
+        rates
+            .iter()
+            .enumerate()
+            .map(|(i, r)| Interval {
+                at_ms: 50.0 * (i + 1) as f64,
+                throughput_bps: *r,
+                rtt_us: 1000.0 + i as f64,
+                ..Interval::default()
+            })
+            .collect()
+    }
+
+    fn report(bytes: u64, rates: &[f64]) -> LoadReport {
+        LoadReport { bytes, elapsed_s: 0.4, cpu_s: 0.05, series: series(rates), ..LoadReport::default() }
+    }
+
+    #[test]
+    fn the_start_up_of_a_transfer_is_left_out() {
+        let rates = [1e7, 5e7, 1.9e8, 2e8, 2e8, 2e8, 2e8, 2e8];
+        let tx = LoadReport {
+            tcp: Some(TcpEnd { retransmits: 4, ..TcpEnd::default() }),
+            ..report(8_000_000, &rates)
+        };
+        let Outcome::Measured(m) = outcome(&TCP, tx, report(8_000_000, &rates)) else { panic!() };
+        let got = m.throughput_bps.unwrap();
+        assert!((1.98e8..=2e8).contains(&got), "{got}");
+        assert_eq!(m.retransmits_per_s, Some(10.0));
+        assert_eq!(m.cpu_s_per_gb, Some(12.5));
+        assert_eq!(m.rtt_loaded_us, Some(1004.5));
+    }
+
+    #[test]
+    fn a_transfer_that_jumps_between_two_rates_keeps_both() {
+        let rates = [2e8, 2e8, 5e7, 5e7, 2e8, 2e8, 5e7, 5e7];
+        let Outcome::Measured(m) = outcome(&TCP, report(6_250_000, &rates), report(6_250_000, &rates)) else {
+            panic!()
+        };
+        assert!(m.throughput_bps.unwrap() < 1.3e8);
+        assert_eq!(m.rx.unwrap().series.len(), 8);
+    }
+
+    #[test]
+    fn nothing_through_is_a_value_with_its_reason() {
+        let tx = LoadReport { stopped: Some("connect: timed out".into()), ..LoadReport::default() };
+        let got = outcome(&TCP, tx, LoadReport::default());
+        assert_eq!(got, Outcome::NothingThrough { reason: "connect: timed out".into() });
+    }
+
+    #[test]
+    fn ends_that_disagree_are_invalid() {
+        let more = outcome(&TCP, report(1000, &[]), report(2000, &[]));
+        assert!(matches!(more, Outcome::Invalid { .. }), "{more:?}");
+        let less = outcome(&TCP, report(1 << 30, &[]), report(1 << 28, &[]));
+        assert!(matches!(less, Outcome::Invalid { .. }), "{less:?}");
+    }
+
+    #[test]
+    fn udp_counts_loss_and_refuses_a_sender_that_could_not_keep_up() {
+        let kind = TestKind::Udp { rate_bps: 9.6e6, payload_bytes: 1200, duration_ms: 1000 };
+        let end = |n: u64| LoadReport {
+            bytes: n * 1200,
+            elapsed_s: 1.0,
+            udp: Some(UdpEnd { datagrams: n, ..UdpEnd::default() }),
+            ..LoadReport::default()
+        };
+        let Outcome::Measured(m) = outcome(&kind, end(1000), end(980)) else { panic!() };
+        assert!((m.loss.unwrap() - 0.02).abs() < 1e-9);
+        assert!(matches!(outcome(&kind, end(300), end(300)), Outcome::Invalid { .. }));
+        assert!(matches!(outcome(&kind, end(1000), end(0)), Outcome::NothingThrough { .. }));
+    }
+}

@@ -1,0 +1,13 @@
+//! What a survey measures and how: plan (pure), measure (one test), gather (pure), run (the whole).
+
+pub mod clock;
+pub mod disturb;
+mod gather;
+pub mod join;
+pub mod measure;
+pub mod nic;
+pub mod pack;
+pub mod pairs;
+pub mod plan;
+pub mod progress;
+pub mod run;

@@ -1,0 +1,99 @@
+//! Which pairs a survey measures. Pure.
+//!
+//! What comes in: a number of hosts and a seed. What goes out: every ordered pair, or rounds of random perfect matchings
+//! (a random regular graph is an expander, which is what localisation needs). Never which of them run together.
+
+/// A small deterministic generator (SplitMix64): the same seed gives the same plan on any machine.
+#[derive(Debug, Clone)]
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next 64 bits.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `limit`; 0 when the limit is 0.
+    pub fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit.max(1) as u64) as usize
+    }
+
+    /// Shuffles in place.
+    pub fn shuffle<T>(&mut self, values: &mut [T]) {
+        for last in (1..values.len()).rev() {
+            values.swap(last, self.below(last + 1));
+        }
+    }
+}
+
+/// All ordered pairs of `0..hosts`.
+pub fn all(hosts: usize) -> Vec<(usize, usize)> {
+    (0..hosts).flat_map(|from| (0..hosts).filter(move |to| *to != from).map(move |to| (from, to))).collect()
+}
+
+/// Pairs of `rounds` random perfect matchings, each pair in both directions after each other; with an odd number of hosts one
+/// of them rests in each matching. A pair that an earlier matching holds is avoided where possible.
+pub fn matchings(hosts: usize, rounds: usize, seed: u64) -> Vec<(usize, usize)> {
+    let mut random = Random(seed);
+    let mut seen = std::collections::BTreeSet::new();
+    let mut rested = vec![0_usize; hosts];
+    let mut pairs = Vec::new();
+    for _ in 0..rounds {
+        let best = (0..16)
+            .map(|_| {
+                let matching = one(hosts, &mut random);
+                let again = matching.iter().filter(|p| seen.contains(*p)).count();
+                let resting = (0..hosts).filter(|h| matching.iter().all(|(a, b)| a != h && b != h));
+                let rest = resting.map(|h| rested[h]).max().unwrap_or(0);
+                (rest, again, matching)
+            })
+            .min()
+            .map_or(Vec::new(), |(_, _, matching)| matching);
+        for host in (0..hosts).filter(|h| best.iter().all(|(a, b)| a != h && b != h)) {
+            rested[host] += 1;
+        }
+        for (a, b) in best {
+            seen.insert((a, b));
+            let (first, second) = if random.below(2) == 0 { (a, b) } else { (b, a) };
+            pairs.extend([(first, second), (second, first)]);
+        }
+    }
+    pairs
+}
+
+fn one(hosts: usize, random: &mut Random) -> Vec<(usize, usize)> {
+    let mut order: Vec<usize> = (0..hosts).collect();
+    random.shuffle(&mut order);
+    order.chunks_exact(2).map(|p| (p[0].min(p[1]), p[0].max(p[1]))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_full_matrix_has_every_ordered_pair_once() {
+        let pairs = all(6);
+        assert_eq!(pairs.len(), 30);
+        assert_eq!(pairs.iter().collect::<std::collections::BTreeSet<_>>().len(), 30);
+        assert!(all(0).is_empty() && all(1).is_empty());
+    }
+
+    #[test]
+    fn in_matchings_each_host_sends_and_receives_equally_often() {
+        for hosts in [9, 12, 40] {
+            let pairs = matchings(hosts, 8, 7);
+            assert_eq!(pairs, matchings(hosts, 8, 7), "seeded");
+            for host in 0..hosts {
+                let sends = pairs.iter().filter(|p| p.0 == host).count();
+                let receives = pairs.iter().filter(|p| p.1 == host).count();
+                assert_eq!(sends, receives);
+                assert!(sends >= 8 - hosts % 2 * 2, "host {host} of {hosts} sends {sends}");
+            }
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! What a survey will measure, in which order, within which time. Pure.
+//!
+//! What comes in: inventory, facts, a time budget. What goes out: rounds of tests, the expected time, and in words what the
+//! budget left out. The important goes first, so that a survey that is cut short has the most telling half. UDP rates are a
+//! first guess: the survey lowers them to what TCP reached on the pair.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use linerate_model::inventory::{HostName, Inventory, Layer};
+use linerate_model::load::TestKind;
+use linerate_model::plan::{Plan, Round, Test};
+
+use super::nic::{self, Facts};
+use super::pack::{Sharing, Uplinks, pack};
+use super::pairs;
+
+/// Up to this many hosts every ordered pair is measured, twice.
+pub const FULL_MATRIX_HOSTS_MAX: usize = 8;
+/// Random matchings beyond; 8 find a host that is 20 % slow (see the study of schedules), 4 one that is 50 % slow.
+const MATCHINGS: [usize; 5] = [8, 7, 6, 5, 4];
+/// Times of one TCP transfer that a budget chooses from, milliseconds.
+const TCP_MS: [u32; 10] = [3000, 2000, 1500, 1000, 800, 600, 500, 400, 350, 300];
+/// Time of one TCP transfer without a budget.
+const TCP_MS_DEFAULT: u32 = 1000;
+/// Setting up and ending a round: four messages, counters twice.
+const ROUND_OVERHEAD_S: f64 = 0.06;
+/// Share of the budget that is kept for the second stage and for what has to be repeated.
+const RESERVE: f64 = 0.08;
+/// Streams of the many-stream tests.
+const STREAMS: u16 = 8;
+/// Payload of a UDP loss probe: fits every tunnel, so that loss is not mistaken for an MTU fault.
+const UDP_PAYLOAD_BYTES: u16 = 1200;
+/// Share of the path's rate that a UDP loss probe takes, and its limits in bit/s.
+const UDP_SHARE: f64 = 0.2;
+const UDP_BPS: (f64, f64) = (2e6, 200e6);
+const RTT_COUNT: u16 = 20;
+const MTU_TRIES: u8 = 3;
+/// The smallest packet that every IPv4 host must take.
+const MTU_SMALL: u32 = 576;
+
+/// What is wanted.
+#[derive(Debug, Clone)]
+pub struct Wish<'a> {
+    /// Who is there.
+    pub inventory: &'a Inventory,
+    /// What is known about them.
+    pub facts: &'a Facts,
+    /// Hosts that did not answer.
+    pub absent: &'a BTreeSet<HostName>,
+    /// Time for all that is still to come.
+    pub budget: Option<Duration>,
+    /// Chooses matchings and breaks ties.
+    pub seed: u64,
+}
+
+/// The rate of a UDP loss probe on a path that carries `path_bps`.
+pub fn udp_rate(path_bps: Option<f64>) -> f64 {
+    (path_bps.unwrap_or(1e9) * UDP_SHARE).clamp(UDP_BPS.0, UDP_BPS.1)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum What {
+    Rtt,
+    Mtu,
+    Tcp { repeat: u16 },
+    Udp,
+    Streams,
+}
+
+#[derive(Debug, Clone)]
+struct Block {
+    what: What,
+    layer: Layer,
+    title: String,
+    rounds: Vec<Vec<(HostName, HostName)>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    tcp_ms: u32,
+    udp_ms: u32,
+}
+
+impl Times {
+    fn with_tcp(tcp_ms: u32) -> Self {
+        Self { tcp_ms, udp_ms: if tcp_ms < 500 { 300 } else { 500 } }
+    }
+
+    fn cost_s(self, block: &Block) -> f64 {
+        let transfer_s = match block.what {
+            What::Rtt | What::Mtu => 0.03,
+            What::Tcp { .. } | What::Streams => f64::from(self.tcp_ms) / 1e3,
+            What::Udp => f64::from(self.udp_ms) / 1e3,
+        };
+        block.rounds.len() as f64 * (transfer_s + ROUND_OVERHEAD_S)
+    }
+
+    fn total_s(self, blocks: &[Block]) -> f64 {
+        blocks.iter().map(|b| self.cost_s(b)).sum()
+    }
+}
+
+/// The plan for a wish.
+pub fn plan(wish: &Wish<'_>) -> Plan {
+    let Some(budget) = wish.budget else {
+        let blocks = blocks(wish, MATCHINGS[0]);
+        return written(wish, &blocks, Times::with_tcp(TCP_MS_DEFAULT), Vec::new());
+    };
+    let room_s = budget.as_secs_f64() * (1.0 - RESERVE);
+    let full = measured(wish) <= FULL_MATRIX_HOSTS_MAX;
+    for matchings in MATCHINGS.iter().take(if full { 1 } else { MATCHINGS.len() }) {
+        let blocks = blocks(wish, *matchings);
+        for tcp_ms in TCP_MS {
+            let times = Times::with_tcp(tcp_ms);
+            if times.total_s(&blocks) <= room_s {
+                let mut left_out = Vec::new();
+                if !full && *matchings < MATCHINGS[0] {
+                    left_out.push(format!(
+                        "{} of {} matchings of pairs",
+                        MATCHINGS[0] - matchings,
+                        MATCHINGS[0]
+                    ));
+                }
+                return written(wish, &blocks, times, left_out);
+            }
+        }
+    }
+    squeezed(wish, room_s, full)
+}
+
+/// A budget in which not everything fits: the least important blocks go, then the transfers get the rest.
+fn squeezed(wish: &Wish<'_>, room_s: f64, full: bool) -> Plan {
+    let mut blocks = blocks(wish, MATCHINGS[if full { 0 } else { MATCHINGS.len() - 1 }]);
+    let shortest = Times::with_tcp(*TCP_MS.last().expect("the list is not empty"));
+    let mut left_out = Vec::new();
+    if !full {
+        left_out.push(format!("{} of {} matchings of pairs", MATCHINGS[0] - MATCHINGS[4], MATCHINGS[0]));
+    }
+    // The first TCP matrix of the first layer always stays: without it there is no answer at all.
+    let keeps = |b: &Block| b.what == What::Tcp { repeat: 0 } && b.layer == Layer::Underlay;
+    while shortest.total_s(&blocks) > room_s {
+        let Some(last) = blocks.iter().rposition(|b| !keeps(b)) else { break };
+        left_out.push(blocks.remove(last).title);
+    }
+    // What was dropped first may be small enough to fit into what the last drop made free.
+    let times = TCP_MS
+        .iter()
+        .map(|ms| Times::with_tcp(*ms))
+        .find(|t| t.tcp_ms <= 400 && t.total_s(&blocks) <= room_s);
+    let times = times.unwrap_or(shortest);
+    if times.total_s(&blocks) > room_s {
+        left_out.push(format!("nothing more: the matrix alone takes {:.0} s", times.total_s(&blocks)));
+    }
+    left_out.sort();
+    written(wish, &blocks, times, left_out)
+}
+
+/// Hosts with endpoints; the machines of which only facts are read do not count.
+fn measured(wish: &Wish<'_>) -> usize {
+    let present =
+        |h: &&linerate_model::inventory::Host| !h.endpoints.is_empty() && !wish.absent.contains(&h.name);
+    wish.inventory.hosts.iter().filter(present).count()
+}
+
+/// All blocks, the important first.
+fn blocks(wish: &Wish<'_>, matchings: usize) -> Vec<Block> {
+    let layers = wish.inventory.layers();
+    let packed: Vec<Packed> = layers.iter().map(|layer| Packed::new(wish, *layer, matchings)).collect();
+    let mut blocks = Vec::new();
+    let mut add = |what: What, words: &str| {
+        for p in &packed {
+            let rounds = match what {
+                What::Rtt | What::Mtu => &p.small,
+                What::Tcp { .. } => &p.bulk,
+                What::Udp => &p.fifth,
+                What::Streams => &p.subset,
+            };
+            if !rounds.is_empty() {
+                let title = format!("{words}, {}", p.layer);
+                blocks.push(Block { what, layer: p.layer, title, rounds: rounds.clone() });
+            }
+        }
+    };
+    add(What::Rtt, "idle RTT");
+    add(What::Mtu, "path MTU probes");
+    add(What::Tcp { repeat: 0 }, "TCP");
+    add(What::Udp, "UDP loss probes");
+    if measured(wish) <= FULL_MATRIX_HOSTS_MAX {
+        add(What::Tcp { repeat: 1 }, "TCP, second time");
+    }
+    add(What::Streams, "TCP with 8 streams");
+    blocks
+}
+
+type Rounds = Vec<Vec<(HostName, HostName)>>;
+
+struct Packed {
+    layer: Layer,
+    bulk: Rounds,
+    fifth: Rounds,
+    small: Rounds,
+    subset: Rounds,
+}
+
+impl Packed {
+    fn new(wish: &Wish<'_>, layer: Layer, matchings: usize) -> Self {
+        let inventory = wish.inventory;
+        let hosts: Vec<HostName> = inventory
+            .hosts
+            .iter()
+            .filter(|h| inventory.endpoint(&h.name, layer).is_some() && !wish.absent.contains(&h.name))
+            .map(|h| h.name.clone())
+            .collect();
+        let uplinks =
+            Uplinks::new(inventory, &hosts, |h, l| nic::link_bps(wish.facts, inventory, h, l), layer);
+        let wanted = if hosts.len() <= FULL_MATRIX_HOSTS_MAX {
+            pairs::all(hosts.len())
+        } else {
+            pairs::matchings(hosts.len(), matchings, wish.seed)
+        };
+        let subset = pairs::matchings(hosts.len(), 1, wish.seed ^ 1);
+        let named = |pairs: &[(usize, usize)], sharing: Sharing| -> Rounds {
+            let rounds = pack(pairs, &uplinks, sharing, wish.seed);
+            let name = |(from, to): (usize, usize)| (hosts[from].clone(), hosts[to].clone());
+            rounds.into_iter().map(|round| round.into_iter().map(name).collect()).collect()
+        };
+        Self {
+            layer,
+            bulk: named(&wanted, Sharing::Bulk),
+            fifth: named(&wanted, Sharing::Fifth),
+            small: named(&wanted, Sharing::Nothing),
+            subset: named(&subset, Sharing::Bulk),
+        }
+    }
+}
+
+fn written(wish: &Wish<'_>, blocks: &[Block], times: Times, left_out: Vec<String>) -> Plan {
+    let mut plan = Plan { rounds: Vec::new(), expected_s: times.total_s(blocks), left_out };
+    let mut id = 0;
+    for block in blocks {
+        for round in &block.rounds {
+            let serial = round.len() == 1;
+            let tests = round
+                .iter()
+                .map(|(from, to)| {
+                    id += 1;
+                    Test {
+                        id,
+                        from: from.clone(),
+                        to: to.clone(),
+                        layer: block.layer,
+                        kind: kind(wish, block, times, from, to),
+                        repeat: if let What::Tcp { repeat } = block.what { repeat } else { 0 },
+                        serial,
+                        second_stage: false,
+                    }
+                })
+                .collect();
+            plan.rounds.push(Round { tests });
+        }
+    }
+    plan
+}
+
+fn kind(wish: &Wish<'_>, block: &Block, times: Times, from: &str, to: &str) -> TestKind {
+    match block.what {
+        What::Rtt => TestKind::Rtt { count: RTT_COUNT },
+        What::Mtu => TestKind::Mtu { sizes: mtu_sizes(wish, block.layer, from, to), tries: MTU_TRIES },
+        What::Tcp { .. } => TestKind::Tcp { streams: 1, duration_ms: times.tcp_ms },
+        What::Streams => TestKind::Tcp { streams: STREAMS, duration_ms: times.tcp_ms },
+        What::Udp => TestKind::Udp {
+            rate_bps: udp_rate(nic::path_bps(wish.facts, wish.inventory, from, to, block.layer)),
+            payload_bytes: UDP_PAYLOAD_BYTES,
+            duration_ms: times.udp_ms,
+        },
+    }
+}
+
+/// A small packet, the full packet of either end, and where hosts differ the two usual sizes.
+fn mtu_sizes(wish: &Wish<'_>, layer: Layer, from: &str, to: &str) -> Vec<u32> {
+    let known = |host: &str| nic::mtu(wish.facts, wish.inventory, host, layer);
+    let all: BTreeSet<u32> = wish.inventory.hosts.iter().filter_map(|h| known(&h.name)).collect();
+    let mut sizes = BTreeSet::from([MTU_SMALL]);
+    sizes.extend(known(from));
+    sizes.extend(known(to));
+    if sizes.len() == 1 || all.len() > 1 {
+        sizes.insert(1500);
+    }
+    if all.len() > 1 && all.iter().any(|mtu| *mtu >= 9000) {
+        sizes.insert(9000);
+    }
+    sizes.into_iter().collect()
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,152 @@
+//! Plans for the clusters that people have, with and without a budget.
+
+use super::*;
+use linerate_model::fact::{FactValue, HostFacts};
+use linerate_model::inventory::{Endpoint, Group, Host, TransportSpec};
+use std::net::IpAddr;
+
+/// Hosts `arc-1`… with both layers, host `i` in group `vs-<groups[i]>` behind 200 Mbit/s.
+fn cluster(groups: &[usize]) -> Inventory {
+    let names: BTreeSet<usize> = groups.iter().copied().collect();
+    let endpoint = |layer, net: u8, i: usize| Endpoint {
+        address: IpAddr::from([10, net, 0, i as u8 + 1]),
+        layer,
+        netns: None,
+        link_bps: None,
+    };
+    Inventory {
+        name: "lab".into(),
+        groups: names
+            .iter()
+            .map(|g| Group {
+                name: format!("vs-{g}"),
+                kind: "hypervisor".into(),
+                parent: None,
+                uplink_bps: Some(200e6),
+                machine: None,
+            })
+            .collect(),
+        hosts: groups
+            .iter()
+            .enumerate()
+            .map(|(i, g)| Host {
+                name: format!("arc-{}", i + 1),
+                transport: TransportSpec::Local,
+                groups: vec![format!("vs-{g}")],
+                endpoints: vec![endpoint(Layer::Underlay, 0, i), endpoint(Layer::Overlay, 1, i)],
+                state_dir: None,
+                etc_dir: None,
+            })
+            .collect(),
+        disturbances: None,
+    }
+}
+
+fn planned(inventory: &Inventory, facts: &Facts, budget_s: Option<u64>) -> Plan {
+    let absent = BTreeSet::new();
+    plan(&Wish { inventory, facts, absent: &absent, budget: budget_s.map(Duration::from_secs), seed: 3 })
+}
+
+fn count(plan: &Plan, layer: Layer, name: &str, repeat: u16) -> usize {
+    let tests = plan.rounds.iter().flat_map(|r| &r.tests);
+    let single = |t: &&Test| !matches!(t.kind, TestKind::Tcp { streams: 2.., .. });
+    tests.filter(single).filter(|t| t.layer == layer && t.kind.name() == name && t.repeat == repeat).count()
+}
+
+#[test]
+fn the_lab_in_25_seconds_keeps_what_matters() {
+    let lab = cluster(&[4, 4, 3, 4, 5, 2]);
+    let plan = planned(&lab, &Facts::new(), Some(25));
+    for layer in [Layer::Underlay, Layer::Overlay] {
+        assert_eq!(count(&plan, layer, "tcp", 0), 30);
+        assert_eq!(count(&plan, layer, "mtu", 0), 30);
+    }
+    assert_eq!(count(&plan, Layer::Underlay, "udp", 0), 30);
+    assert!(plan.expected_s <= 25.0, "{}", plan.expected_s);
+    assert!(plan.left_out.iter().any(|l| l.contains("second time")), "{:?}", plan.left_out);
+    for test in plan.rounds.iter().flat_map(|r| &r.tests) {
+        if let TestKind::Tcp { duration_ms, .. } = test.kind {
+            assert!((300..=400).contains(&duration_ms));
+        }
+    }
+}
+
+#[test]
+fn with_a_minute_the_matrix_is_measured_twice_and_nothing_is_left_out() {
+    let lab = cluster(&[4, 4, 3, 4, 5, 2]);
+    let plan = planned(&lab, &Facts::new(), Some(60));
+    assert_eq!(plan.left_out, Vec::<String>::new());
+    for layer in [Layer::Underlay, Layer::Overlay] {
+        assert_eq!((count(&plan, layer, "tcp", 0), count(&plan, layer, "tcp", 1)), (30, 30));
+        assert_eq!(count(&plan, layer, "udp", 0), 30);
+    }
+    assert!(plan.expected_s <= 60.0);
+    let default = planned(&lab, &Facts::new(), None);
+    assert!(
+        default
+            .rounds
+            .iter()
+            .flat_map(|r| &r.tests)
+            .any(|t| t.kind == TestKind::Tcp { streams: 1, duration_ms: 1000 })
+    );
+}
+
+#[test]
+fn numbers_are_unique_and_the_important_comes_first() {
+    let plan = planned(&cluster(&[0, 0, 1, 1]), &Facts::new(), None);
+    let tests: Vec<&Test> = plan.rounds.iter().flat_map(|r| &r.tests).collect();
+    let ids: BTreeSet<u32> = tests.iter().map(|t| t.id).collect();
+    assert_eq!(ids.len(), tests.len());
+    let first = |f: &dyn Fn(&Test) -> bool| tests.iter().position(|t| f(t)).unwrap();
+    let overlay_first = first(&|t| t.layer == Layer::Overlay && t.kind.name() == "tcp");
+    let second_time = first(&|t| t.repeat == 1);
+    let udp = first(&|t| t.kind.name() == "udp");
+    assert!(overlay_first < udp && udp < second_time);
+}
+
+#[test]
+fn many_hosts_get_matchings_and_a_small_budget_fewer_of_them() {
+    let groups: Vec<usize> = (0..12).map(|i| i / 3).collect();
+    let big = cluster(&groups);
+    let generous = planned(&big, &Facts::new(), None);
+    assert_eq!(count(&generous, Layer::Underlay, "tcp", 0), 12 * 8);
+    let tight = planned(&big, &Facts::new(), Some(25));
+    assert!(tight.expected_s <= 25.0, "{}", tight.expected_s);
+    assert!(!tight.left_out.is_empty());
+    assert!(count(&tight, Layer::Underlay, "tcp", 0) >= 12 * 4);
+}
+
+#[test]
+fn hosts_that_are_absent_and_odd_clusters_are_no_trouble() {
+    let facts = Facts::new();
+    let lab = cluster(&[0, 0, 1]);
+    let absent = BTreeSet::from(["arc-2".to_owned()]);
+    let plan = plan(&Wish { inventory: &lab, facts: &facts, absent: &absent, budget: None, seed: 1 });
+    assert!(plan.rounds.iter().flat_map(|r| &r.tests).all(|t| t.from != "arc-2" && t.to != "arc-2"));
+    assert_eq!(planned(&Inventory::default(), &facts, Some(1)).rounds, vec![]);
+    assert_eq!(planned(&cluster(&[0]), &facts, Some(1)).rounds, vec![]);
+}
+
+#[test]
+fn probes_have_the_sizes_of_both_ends() {
+    let lab = cluster(&[0, 1, 2]);
+    let mut facts = Facts::new();
+    for (host, address, mtu) in [("arc-1", "10.0.0.1/24", 1500), ("arc-2", "10.0.0.2/24", 9000)] {
+        let readings = [
+            ("nic.eth0.addresses".to_owned(), FactValue::List(vec![address.to_owned()])),
+            ("nic.eth0.mtu".to_owned(), FactValue::Int(mtu)),
+        ];
+        facts.insert(host.to_owned(), HostFacts { readings: readings.into(), ..HostFacts::default() });
+    }
+    let plan = planned(&lab, &facts, None);
+    let sizes = |from: &str, to: &str| {
+        plan.rounds.iter().flat_map(|r| &r.tests).find_map(|t| match &t.kind {
+            TestKind::Mtu { sizes, .. } if t.from == from && t.to == to && t.layer == Layer::Underlay => {
+                Some(sizes.clone())
+            }
+            _ => None,
+        })
+    };
+    assert_eq!(sizes("arc-1", "arc-2").unwrap(), [576, 1500, 9000]);
+    assert_eq!(sizes("arc-3", "arc-1").unwrap(), [576, 1500, 9000]);
+}

@@ -1,0 +1,435 @@
+//! A survey from beginning to end: facts, plan, rounds, repetitions, second stage, diagnosis.
+//!
+//! What comes in: an inventory, its open sessions, the store. What goes out: the snapshot and its diagnosis; every sample is in
+//! the store as soon as it is there. A host that dies makes gaps and nothing else. It changes no setting.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use linerate_diagnose::Knowledge;
+use linerate_model::fact::{Gap, HostFacts};
+use linerate_model::finding::Diagnosis;
+use linerate_model::inventory::{HostName, Inventory, Layer};
+use linerate_model::load::TestKind;
+use linerate_model::plan::{Round, Test};
+use linerate_model::sample::{Outcome, Sample};
+use linerate_model::snapshot::{RunId, Snapshot};
+use linerate_wire::message::{Event, Request};
+
+use super::progress::Progress;
+use super::{clock, disturb, gather, join, measure, nic, pack, plan};
+use crate::fleet::Fleet;
+use crate::store::{Store, StoreError};
+
+/// Longest wait for the facts of a host.
+const FACTS_WAIT: Duration = Duration::from_secs(20);
+/// How often a test that was worthless is repeated.
+const REPEATS_MAX: usize = 2;
+/// Longest second stage of a survey without a budget.
+const SECOND_STAGE_MAX: Duration = Duration::from_secs(30);
+/// Diagnose and test again at most so often.
+const SECOND_STAGE_ROUNDS_MAX: usize = 3;
+
+/// What a survey is asked to do.
+#[derive(Debug)]
+pub struct Order<'a> {
+    /// Who.
+    pub inventory: &'a Inventory,
+    /// Where the inventory came from, for later commands.
+    pub inventory_path: Option<PathBuf>,
+    /// Run that this one follows.
+    pub parent: Option<RunId>,
+    /// Time for everything.
+    pub budget: Option<Duration>,
+    /// Chooses pairs and breaks ties.
+    pub seed: u64,
+}
+
+/// Runs a survey.
+pub async fn survey(
+    order: &Order<'_>,
+    fleet: &Fleet,
+    store: &mut Store,
+    knowledge: &Knowledge,
+    progress: &dyn Progress,
+) -> Result<(Snapshot, Diagnosis), StoreError> {
+    let snapshot = Snapshot {
+        schema: linerate_model::SCHEMA,
+        id: clock::new_id(),
+        parent: order.parent.clone(),
+        start_ms: clock::now_ms(),
+        inventory: order.inventory.clone(),
+        ..Snapshot::default()
+    };
+    store.begin_run(&snapshot, order.inventory_path.as_deref())?;
+    let mut survey = Survey {
+        order,
+        fleet,
+        progress,
+        snapshot,
+        ended_ms: Vec::new(),
+        store,
+        started: Instant::now(),
+        known_lost: BTreeSet::new(),
+    };
+    for gap in &fleet.gaps {
+        survey.gap(gap.clone())?;
+    }
+    survey.facts().await?;
+    survey.first_stage().await?;
+    survey.again().await?;
+    survey.second_stage(knowledge).await?;
+    survey.lost_hosts()?;
+    let diagnosis = linerate_diagnose::diagnose(&survey.snapshot, knowledge);
+    let snapshot = survey.snapshot;
+    store.finish(&snapshot, &diagnosis)?;
+    Ok((snapshot, diagnosis))
+}
+
+struct Survey<'a> {
+    order: &'a Order<'a>,
+    fleet: &'a Fleet,
+    progress: &'a dyn Progress,
+    snapshot: Snapshot,
+    /// End of each sample, Unix milliseconds.
+    ended_ms: Vec<u64>,
+    store: &'a mut Store,
+    started: Instant,
+    known_lost: BTreeSet<String>,
+}
+
+impl Survey<'_> {
+    /// What is left of the budget.
+    fn left(&self) -> Option<Duration> {
+        self.order.budget.map(|b| b.saturating_sub(self.started.elapsed()))
+    }
+
+    fn gap(&mut self, gap: Gap) -> Result<(), StoreError> {
+        self.store.add_gap(&self.snapshot.id, &gap)?;
+        self.snapshot.gaps.push(gap);
+        Ok(())
+    }
+
+    /// Hosts that were lost since the last call become gaps, once each.
+    fn lost_hosts(&mut self) -> Result<(), StoreError> {
+        for gap in self.fleet.lost() {
+            if self.known_lost.insert(gap.what.clone()) {
+                self.progress
+                    .note(&format!("{} is lost: {}; the survey goes on without it", gap.what, gap.reason));
+                self.gap(gap)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn facts(&mut self) -> Result<(), StoreError> {
+        let hosts = self.fleet.hosts();
+        self.progress.begin("reading facts", 1, 1.0);
+        self.progress.round(0, &format!("facts of {} hosts", hosts.len()), 1.0);
+        let (fleet, inventory) = (self.fleet, self.order.inventory);
+        let reads = hosts.iter().map(|host| boxed(read_facts(fleet, inventory, host, &[]))).collect();
+        for (host, read) in hosts.iter().zip(join::all(reads).await) {
+            match read {
+                Ok(facts) => {
+                    self.store.add_facts(&self.snapshot.id, host, &facts)?;
+                    self.snapshot.facts.insert(host.clone(), facts);
+                }
+                Err(reason) => self.gap(Gap { what: format!("facts of {host}"), reason })?,
+            }
+        }
+        self.progress.end();
+        Ok(())
+    }
+
+    async fn first_stage(&mut self) -> Result<(), StoreError> {
+        let present = self.fleet.hosts();
+        let hosts = &self.order.inventory.hosts;
+        let absent: BTreeSet<HostName> =
+            hosts.iter().map(|h| h.name.clone()).filter(|h| !present.contains(h)).collect();
+        let wish = plan::Wish {
+            inventory: self.order.inventory,
+            facts: &self.snapshot.facts,
+            absent: &absent,
+            budget: self.left(),
+            seed: self.order.seed,
+        };
+        let plan = plan::plan(&wish);
+        self.snapshot.left_out.clone_from(&plan.left_out);
+        if !plan.left_out.is_empty() {
+            self.progress.note(&format!("the time budget leaves out: {}", plan.left_out.join("; ")));
+        }
+        self.rounds("measuring", &plan.rounds, plan.expected_s).await
+    }
+
+    /// Runs rounds one after the other. A budget that is used up ends them.
+    async fn rounds(&mut self, part: &str, rounds: &[Round], expected_s: f64) -> Result<(), StoreError> {
+        self.progress.begin(part, rounds.len(), expected_s);
+        let begun = Instant::now();
+        let planned: Vec<f64> = rounds.iter().map(round_s).collect();
+        let all_s = planned.iter().sum::<f64>().max(1e-3);
+        let mut done_s = 0.0;
+        for (number, round) in rounds.iter().enumerate() {
+            if self.left().is_some_and(|left| left.is_zero()) {
+                let missing: usize = rounds[number..].iter().map(|r| r.tests.len()).sum();
+                self.snapshot
+                    .left_out
+                    .push(format!("{missing} tests of the part `{part}`: the time was used up"));
+                break;
+            }
+            // Scaled by what the rounds so far took, once there is something to go by.
+            let pace = if done_s > 1.0 { begun.elapsed().as_secs_f64() / done_s } else { expected_s / all_s };
+            self.progress.round(number, &describe(round), (all_s - done_s) * pace);
+            self.one_round(round).await?;
+            done_s += planned[number];
+        }
+        self.progress.end();
+        Ok(())
+    }
+
+    async fn one_round(&mut self, round: &Round) -> Result<(), StoreError> {
+        let tests: Vec<Test> = round.tests.iter().map(|t| self.with_rate(t)).collect();
+        let (fleet, inventory) = (self.fleet, self.order.inventory);
+        let running = tests.iter().map(|t| boxed(ended(fleet, inventory, t))).collect();
+        let results = join::all(running).await;
+        let spans = disturb::read(inventory.disturbances.as_deref());
+        for (mut sample, ended_ms) in results {
+            mark(&mut sample, ended_ms, &spans);
+            self.store.add_sample(&self.snapshot.id, &sample)?;
+            self.snapshot.samples.push(sample);
+            self.ended_ms.push(ended_ms);
+        }
+        self.lost_hosts()
+    }
+
+    /// A UDP probe takes its share of what TCP reached on the pair, where that is less than the rate of the path.
+    fn with_rate(&self, test: &Test) -> Test {
+        let mut test = test.clone();
+        if let TestKind::Udp { rate_bps, .. } = &mut test.kind {
+            let reached = tcp_median(&self.snapshot.samples, &test.from, &test.to, test.layer);
+            let path =
+                nic::path_bps(&self.snapshot.facts, self.order.inventory, &test.from, &test.to, test.layer);
+            let least = [reached, path].into_iter().flatten().reduce(f64::min);
+            if let Some(bps) = least {
+                *rate_bps = plan::udp_rate(Some(bps));
+            }
+        }
+        test
+    }
+
+    /// Repeats what was worthless: disturbed, or the two ends disagreed.
+    async fn again(&mut self) -> Result<(), StoreError> {
+        let mut from = 0;
+        for _ in 0..REPEATS_MAX {
+            self.mark_late()?;
+            let until = self.snapshot.samples.len();
+            let worthless: Vec<Test> = self.snapshot.samples[from..until]
+                .iter()
+                .filter(|s| matches!(s.outcome, Outcome::Invalid { .. }))
+                .map(|s| s.test.clone())
+                .collect();
+            from = until;
+            if worthless.is_empty() {
+                return Ok(());
+            }
+            let rounds = self.packed(worthless);
+            let expected_s = rounds.iter().map(round_s).sum();
+            self.rounds("repeating what was disturbed", &rounds, expected_s).await?;
+        }
+        self.mark_late()
+    }
+
+    /// A disturbance may be written after the round that it spoiled.
+    fn mark_late(&mut self) -> Result<(), StoreError> {
+        let spans = disturb::read(self.order.inventory.disturbances.as_deref());
+        for (sample, ended_ms) in self.snapshot.samples.iter_mut().zip(&self.ended_ms) {
+            if mark(sample, *ended_ms, &spans) {
+                self.store.replace_sample(&self.snapshot.id, sample)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rounds for tests of any kind: only tests of the same layer and kind run together.
+    fn packed(&self, tests: Vec<Test>) -> Vec<Round> {
+        let mut kinds: BTreeMap<(Layer, &'static str, u16), Vec<Test>> = BTreeMap::new();
+        let mut id = self.snapshot.samples.iter().map(|s| s.test.id).max().unwrap_or(0);
+        for mut test in tests {
+            id += 1;
+            test.id = id;
+            kinds.entry((test.layer, test.kind.name(), test.repeat)).or_default().push(test);
+        }
+        let inventory = self.order.inventory;
+        let hosts: Vec<HostName> = inventory.hosts.iter().map(|h| h.name.clone()).collect();
+        let index = |name: &str| hosts.iter().position(|h| h == name).unwrap_or(0);
+        let mut rounds = Vec::new();
+        for ((layer, kind, _), tests) in kinds {
+            let facts = &self.snapshot.facts;
+            let uplinks =
+                pack::Uplinks::new(inventory, &hosts, |h, l| nic::link_bps(facts, inventory, h, l), layer);
+            let sharing = match kind {
+                "tcp" => pack::Sharing::Bulk,
+                "udp" => pack::Sharing::Fifth,
+                _ => pack::Sharing::Nothing,
+            };
+            let mut by_pair: BTreeMap<(usize, usize), Vec<Test>> = BTreeMap::new();
+            for test in tests {
+                by_pair.entry((index(&test.from), index(&test.to))).or_default().push(test);
+            }
+            let pairs: Vec<(usize, usize)> = by_pair.keys().copied().collect();
+            for round in pack::pack(&pairs, &uplinks, sharing, self.order.seed) {
+                let mut tests: Vec<Test> = round.iter().filter_map(|p| by_pair.get_mut(p)?.pop()).collect();
+                let serial = tests.len() == 1;
+                for test in &mut tests {
+                    test.serial = serial;
+                }
+                rounds.push(Round { tests });
+            }
+            // Several tests of one pair and kind (repeats of many-stream tests): one by one.
+            let rest = by_pair.into_values().flatten();
+            rounds.extend(rest.map(|test| Round { tests: vec![Test { serial: true, ..test }] }));
+        }
+        rounds
+    }
+
+    /// While time is left: what the evidence cannot tell apart is tested serially, then judged again.
+    async fn second_stage(&mut self, knowledge: &Knowledge) -> Result<(), StoreError> {
+        let begun = Instant::now();
+        for _ in 0..SECOND_STAGE_ROUNDS_MAX {
+            let room =
+                self.left().unwrap_or_else(|| SECOND_STAGE_MAX.saturating_sub(begun.elapsed())).as_secs_f64();
+            let next_id = self.snapshot.samples.iter().map(|s| s.test.id).max().unwrap_or(0) + 1;
+            let wanted = linerate_diagnose::second_stage(&self.snapshot, knowledge, next_id);
+            let mut rounds = Vec::new();
+            let mut expected_s = 0.0;
+            for (test, id) in wanted.into_iter().filter(|t| self.alive(t)).zip(next_id..) {
+                let round = Round { tests: vec![Test { id, serial: true, second_stage: true, ..test }] };
+                expected_s += round_s(&round);
+                if expected_s > room {
+                    break;
+                }
+                rounds.push(round);
+            }
+            if rounds.is_empty() {
+                return Ok(());
+            }
+            self.rounds("second stage: telling alternatives apart", &rounds, expected_s).await?;
+            self.again_of_second_stage().await?;
+        }
+        Ok(())
+    }
+
+    async fn again_of_second_stage(&mut self) -> Result<(), StoreError> {
+        self.mark_late()?;
+        let samples = &self.snapshot.samples;
+        let valid = |t: &Test| {
+            samples.iter().any(|s| {
+                s.test.second_stage
+                    && (&s.test.from, &s.test.to, s.test.layer, &s.test.kind)
+                        == (&t.from, &t.to, t.layer, &t.kind)
+                    && !matches!(s.outcome, Outcome::Invalid { .. })
+            })
+        };
+        let worthless: Vec<Test> = samples
+            .iter()
+            .filter(|s| {
+                s.test.second_stage && matches!(s.outcome, Outcome::Invalid { .. }) && !valid(&s.test)
+            })
+            .map(|s| s.test.clone())
+            .collect();
+        let next_id = samples.iter().map(|s| s.test.id).max().unwrap_or(0) + 1;
+        let rounds: Vec<Round> = worthless
+            .into_iter()
+            .zip(next_id..)
+            .map(|(test, id)| Round { tests: vec![Test { id, ..test }] })
+            .collect();
+        if rounds.is_empty() {
+            return Ok(());
+        }
+        let expected_s = rounds.iter().map(round_s).sum();
+        self.rounds("repeating what was disturbed", &rounds, expected_s).await
+    }
+
+    fn alive(&self, test: &Test) -> bool {
+        self.fleet.link(&test.from).is_ok() && self.fleet.link(&test.to).is_ok()
+    }
+}
+
+fn boxed<'a, T>(future: impl Future<Output = T> + 'a) -> std::pin::Pin<Box<dyn Future<Output = T> + 'a>> {
+    Box::pin(future)
+}
+
+async fn ended(fleet: &Fleet, inventory: &Inventory, test: &Test) -> (Sample, u64) {
+    let sample = measure::measure(fleet, inventory, test).await;
+    (sample, clock::now_ms())
+}
+
+/// Marks a sample that a disturbance spoiled; says whether it did.
+fn mark(sample: &mut Sample, ended_ms: u64, spans: &[disturb::Span]) -> bool {
+    let spoils = matches!(sample.outcome, Outcome::Measured(_) | Outcome::NothingThrough { .. });
+    let Some(span) = disturb::overlap(spans, sample.start_ms, ended_ms).filter(|_| spoils) else {
+        return false;
+    };
+    sample.outcome = Outcome::Invalid { reason: format!("disturbed: {}", span.reason) };
+    true
+}
+
+/// Median of the valid TCP tests of a pair so far, one stream.
+fn tcp_median(samples: &[Sample], from: &str, to: &str, layer: Layer) -> Option<f64> {
+    let values: Vec<f64> = samples
+        .iter()
+        .filter(|s| s.test.from == from && s.test.to == to && s.test.layer == layer)
+        .filter(|s| matches!(s.test.kind, TestKind::Tcp { streams: 1, .. }))
+        .filter_map(|s| match &s.outcome {
+            Outcome::Measured(m) => m.throughput_bps,
+            _ => None,
+        })
+        .collect();
+    gather::median(&values)
+}
+
+fn round_s(round: &Round) -> f64 {
+    let transfer = |t: &Test| match t.kind {
+        TestKind::Tcp { duration_ms, .. } | TestKind::Udp { duration_ms, .. } => f64::from(duration_ms) / 1e3,
+        _ => 0.03,
+    };
+    round.tests.iter().map(transfer).fold(0.0, f64::max) + 0.06
+}
+
+fn describe(round: &Round) -> String {
+    let Some(first) = round.tests.first() else { return String::new() };
+    let pairs: Vec<String> = round.tests.iter().take(3).map(|t| format!("{} > {}", t.from, t.to)).collect();
+    let more = round.tests.len().saturating_sub(3);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let kind = match first.kind {
+        TestKind::Tcp { streams: 1, .. } => "TCP".to_owned(),
+        TestKind::Tcp { streams, .. } => format!("TCP x{streams}"),
+        TestKind::Udp { .. } => "UDP loss".to_owned(),
+        TestKind::Rtt { .. } => "RTT".to_owned(),
+        TestKind::Mtu { .. } => "path MTU".to_owned(),
+    };
+    format!("{kind} {}: {}{more}", first.layer, pairs.join(", "))
+}
+
+/// Facts of one host, also in the namespaces of its endpoints; all of them when no prefix is given.
+pub async fn read_facts(
+    fleet: &Fleet,
+    inventory: &Inventory,
+    host: &str,
+    prefixes: &[String],
+) -> Result<HostFacts, String> {
+    let netns = inventory
+        .host(host)
+        .map_or(Vec::new(), |h| h.endpoints.iter().filter_map(|e| e.netns.clone()).collect());
+    let request = Request::Facts { prefixes: prefixes.to_vec(), netns };
+    let link = fleet.link(host).map_err(|e| e.to_string())?;
+    let events = link.request(request, FACTS_WAIT).await.map_err(|e| e.to_string())?;
+    events
+        .into_iter()
+        .find_map(|event| if let Event::Facts(facts) = event { Some(*facts) } else { None })
+        .ok_or_else(|| format!("host {host} sent no facts"))
+}
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

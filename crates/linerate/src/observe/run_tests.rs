@@ -1,0 +1,114 @@
+//! Whole surveys on fake nodes: the order of things, gaps, repetitions, the store.
+
+use super::*;
+use crate::fake_node;
+use crate::observe::progress::Silent;
+use linerate_model::inventory::{Endpoint, Host, TransportSpec};
+use std::net::IpAddr;
+
+fn cluster(hosts: u8) -> Inventory {
+    let host = |i: u8| Host {
+        name: format!("h{i}"),
+        transport: TransportSpec::Local,
+        groups: vec![],
+        endpoints: vec![Endpoint {
+            address: IpAddr::from([10, 0, 0, i]),
+            layer: Layer::Underlay,
+            netns: None,
+            link_bps: Some(1e9),
+        }],
+        state_dir: None,
+        etc_dir: None,
+    };
+    Inventory { name: "fake".into(), hosts: (1..=hosts).map(host).collect(), ..Inventory::default() }
+}
+
+/// A survey in which host `h<n>` behaves as `behaviour(n)` says.
+fn surveyed(inventory: &Inventory, behaviour: impl Fn(&str) -> &'static str) -> (Snapshot, Snapshot) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("s.sqlite")).unwrap();
+    let knowledge = Knowledge::builtin().unwrap();
+    let order = Order {
+        inventory,
+        inventory_path: None,
+        parent: None,
+        budget: Some(Duration::from_secs(60)),
+        seed: 1,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let snapshot = runtime.block_on(async {
+        let program = |h: &Host| Some(Ok(fake_node::program(folder.path(), behaviour(&h.name))));
+        let fleet = Fleet::open_with(inventory, program).await;
+        let (snapshot, _) = survey(&order, &fleet, &mut store, &knowledge, &Silent).await.unwrap();
+        fleet.bye().await;
+        snapshot
+    });
+    let stored = store.load_snapshot(&snapshot.id).unwrap();
+    (snapshot, stored)
+}
+
+fn measured(snapshot: &Snapshot, kind: &str) -> usize {
+    let samples = snapshot.samples.iter().filter(|s| s.test.kind.name() == kind);
+    samples.filter(|s| matches!(s.outcome, Outcome::Measured(_))).count()
+}
+
+#[test]
+fn a_healthy_cluster_is_measured_twice_and_stored() {
+    let (snapshot, stored) = surveyed(&cluster(3), |_| "healthy");
+    assert_eq!(snapshot, stored);
+    assert_eq!(snapshot.gaps, vec![]);
+    assert!(measured(&snapshot, "tcp") >= 12, "{}", measured(&snapshot, "tcp"));
+    assert_eq!(measured(&snapshot, "udp"), 6);
+    assert_eq!(snapshot.facts.len(), 3);
+    let udp = snapshot.samples.iter().find(|s| s.test.kind.name() == "udp").unwrap();
+    let TestKind::Udp { rate_bps, .. } = udp.test.kind else { panic!() };
+    assert!((rate_bps - 40e6).abs() < 1e6, "a fifth of what TCP reached, not of the link: {rate_bps}");
+}
+
+#[test]
+fn a_host_that_dies_in_mid_survey_makes_gaps_and_nothing_else() {
+    let (snapshot, stored) =
+        surveyed(&cluster(3), |name| if name == "h2" { "dies-early" } else { "healthy" });
+    assert_eq!(snapshot, stored);
+    let lost: Vec<&Gap> = snapshot.gaps.iter().filter(|g| g.what == "host h2").collect();
+    assert_eq!(lost.len(), 1, "{:?}", snapshot.gaps);
+    assert!(lost[0].reason.contains("out of memory"), "{:?}", lost[0]);
+    for sample in &snapshot.samples {
+        let touches = sample.test.from == "h2" || sample.test.to == "h2";
+        assert!(touches || matches!(sample.outcome, Outcome::Measured(_)), "{sample:?}");
+    }
+    let gaps = snapshot.samples.iter().filter(|s| matches!(s.outcome, Outcome::Gap { .. })).count();
+    assert!(gaps > 0 && measured(&snapshot, "tcp") > 4);
+}
+
+#[test]
+fn a_host_that_never_answers_is_a_gap_from_the_start() {
+    let (snapshot, _) = surveyed(&cluster(3), |name| if name == "h3" { "crash" } else { "healthy" });
+    assert_eq!(snapshot.gaps.len(), 1);
+    assert!(snapshot.samples.iter().all(|s| s.test.from != "h3" && s.test.to != "h3"));
+    assert!(measured(&snapshot, "tcp") >= 4);
+}
+
+#[test]
+fn what_was_disturbed_is_marked_and_repeated_twice_at_most() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("late.jsonl");
+    // Somebody claims that everything was disturbed, for ever.
+    std::fs::write(&path, format!("{{\"from_ms\":0,\"to_ms\":{},\"reason\":\"late wire\"}}\n", u64::MAX))
+        .unwrap();
+    let inventory = Inventory { disturbances: Some(path), ..cluster(2) };
+    let (snapshot, stored) = surveyed(&inventory, |_| "healthy");
+    assert_eq!(snapshot, stored);
+    assert!(
+        snapshot
+            .samples
+            .iter()
+            .all(|s| matches!(&s.outcome, Outcome::Invalid { reason } if reason.contains("late wire")))
+    );
+    let tcp = |s: &&Sample| s.test.from == "h1" && s.test.kind == TestKind::Rtt { count: 20 };
+    assert_eq!(snapshot.samples.iter().filter(tcp).count(), 1 + REPEATS_MAX);
+    let mut ids: Vec<u32> = snapshot.samples.iter().map(|s| s.test.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), snapshot.samples.len(), "numbers are unique");
+}

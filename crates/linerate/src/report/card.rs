@@ -1,0 +1,326 @@
+//! What there is to say about a finding or a trial, in order and in plain words: rows of a label and lines. Text, HTML and
+//! Markdown render the same cards, so none of them can forget something. Never formats for one medium.
+
+use std::fmt::Write;
+
+use linerate_model::change::{Change, Remedy, Risk};
+use linerate_model::finding::{Direction, Element, Finding, LayerScope, RankedCause};
+use linerate_model::inventory::{HostName, Inventory};
+use linerate_model::trial::{Effect, Trial, TrialStatus};
+
+use super::{names, units};
+
+/// How a row is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Sentences.
+    Prose,
+    /// One item per line.
+    List,
+    /// Commands to type, one per line.
+    Commands,
+}
+
+/// A label with its lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// One or two words.
+    pub label: &'static str,
+    /// At least one.
+    pub lines: Vec<String>,
+    /// How to show them.
+    pub shape: Shape,
+}
+
+/// A heading and its rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Card {
+    /// A sentence.
+    pub heading: String,
+    /// In order.
+    pub rows: Vec<Row>,
+}
+
+impl Card {
+    fn push(&mut self, label: &'static str, shape: Shape, lines: Vec<String>) {
+        let lines: Vec<String> = lines.into_iter().filter(|l| !l.trim().is_empty()).collect();
+        if !lines.is_empty() {
+            self.rows.push(Row { label, lines, shape });
+        }
+    }
+}
+
+/// The card of a finding.
+pub fn finding(finding: &Finding, inventory: &Inventory) -> Card {
+    let mut card = Card { heading: finding.sentence.clone(), rows: Vec::new() };
+    card.push("Where", Shape::Prose, vec![whereabouts(finding, inventory)]);
+    card.push("Lost", Shape::Prose, vec![names::loss(finding), shows_in(finding), breadth(finding)]);
+    why(&mut card, finding);
+    card.push("How sure", Shape::Prose, vec![how_sure(finding)]);
+    card.push("Or else", Shape::List, otherwise(finding, inventory));
+    card.push("To settle it", Shape::Prose, finding.decide.iter().cloned().collect());
+    if let Some(remedy) = finding.causes.iter().find_map(|c| c.remedy.as_ref()) {
+        remedy_rows(&mut card, remedy);
+    }
+    card.push("Innocent", Shape::Prose, innocent(finding));
+    card
+}
+
+fn whereabouts(finding: &Finding, inventory: &Inventory) -> String {
+    let Some(place) = finding.places.first() else { return "not localised".to_owned() };
+    let layer = match finding.layer {
+        LayerScope::Any => String::new(),
+        LayerScope::Only(layer) => format!("; only in the {layer}"),
+    };
+    names::place(&place.element, place.direction, inventory) + &layer
+}
+
+fn shows_in(finding: &Finding) -> String {
+    let words: Vec<String> = finding.responses.iter().map(|r| names::response(*r).to_owned()).collect();
+    if words.is_empty() { String::new() } else { format!("Shows in {}.", names::list(&words, 8)) }
+}
+
+fn breadth(finding: &Finding) -> String {
+    let parts = pairs(&finding.affected);
+    match (finding.affected.len(), parts.len()) {
+        (0, _) => String::new(),
+        (1, _) => format!("One pair is affected: {}.", parts[0]),
+        (n, many) if many > 6 => format!("{n} pairs are affected: {}; and others.", parts[..6].join("; ")),
+        (n, _) => format!("{n} pairs are affected: {}.", parts.join("; ")),
+    }
+}
+
+/// Pairs in few words: senders with the same receivers are named together.
+fn pairs(affected: &[(HostName, HostName)]) -> Vec<String> {
+    let mut by_receivers: Vec<(Vec<HostName>, Vec<HostName>)> = Vec::new();
+    let mut senders: Vec<&HostName> = affected.iter().map(|p| &p.0).collect();
+    senders.sort();
+    senders.dedup();
+    for sender in senders {
+        let mut to: Vec<HostName> = affected.iter().filter(|p| p.0 == *sender).map(|p| p.1.clone()).collect();
+        to.sort();
+        to.dedup();
+        match by_receivers.iter_mut().find(|(receivers, _)| *receivers == to) {
+            Some((_, from)) => from.push(sender.clone()),
+            None => by_receivers.push((to, vec![sender.clone()])),
+        }
+    }
+    by_receivers.iter().map(|(to, from)| format!("{} to {}", names::list(from, 8), names::list(to, 8))).collect()
+}
+
+fn why(card: &mut Card, finding: &Finding) {
+    let Some(cause) = finding.causes.first() else {
+        let text = "Not known: no setting that differs and no known cause explains it.".to_owned();
+        card.push("Why", Shape::Prose, vec![text]);
+        return;
+    };
+    card.push("Why", Shape::Prose, vec![sentence(&cause.title), cause.mechanism.clone()]);
+    card.push("Evidence", Shape::List, cause.evidence.clone());
+    card.push("Against it", Shape::List, cause.against.clone());
+    card.push("Sources", Shape::List, cause.sources.clone());
+}
+
+/// With a capital and a full stop.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let head = letters.next().map(|c| c.to_uppercase().collect::<String>()).unwrap_or_default();
+    let whole = head + letters.as_str();
+    if whole.is_empty() || whole.ends_with(['.', '!', '?']) { whole } else { whole + "." }
+}
+
+fn how_sure(finding: &Finding) -> String {
+    let mut text = format!("That something is wrong: {}.", units::sure(finding.probability));
+    if let Some(place) = finding.places.first() {
+        let _ = write!(text, " The place: {}.", units::sure(place.probability));
+    }
+    if let Some(cause) = finding.causes.first() {
+        let _ = write!(text, " The cause, if the place is right: {}.", units::sure(cause.probability));
+    }
+    text
+}
+
+fn otherwise(finding: &Finding, inventory: &Inventory) -> Vec<String> {
+    let places = finding.places.iter().skip(1).filter(|p| p.probability >= 0.01).take(4).map(|p| {
+        let where_ = names::place(&p.element, p.direction, inventory);
+        format!("another place: {where_} ({})", units::sure(p.probability))
+    });
+    let causes = finding.causes.iter().skip(1).filter(|c| c.probability >= 0.01).take(4).map(other_cause);
+    places.chain(causes).collect()
+}
+
+fn other_cause(cause: &RankedCause) -> String {
+    let hosts = cause.remedy.as_ref().map(remedy_hosts).unwrap_or_default();
+    let command = hosts.first().map_or(String::new(), |h| format!("; linerate try {} --on {h}", cause.id));
+    let title = cause.title.trim_end_matches('.');
+    format!("another cause: {title} ({}{command})", units::sure(cause.probability))
+}
+
+/// Hosts that a remedy changes, each once, in order.
+pub fn remedy_hosts(remedy: &Remedy) -> Vec<HostName> {
+    let mut hosts: Vec<HostName> = Vec::new();
+    for change in &remedy.changes {
+        if !hosts.contains(&change.host) {
+            hosts.push(change.host.clone());
+        }
+    }
+    hosts
+}
+
+/// A change in words.
+pub fn change(change: &Change) -> String {
+    format!(
+        "{}: {} from {} to {}",
+        change.host,
+        names::setting(&change.key),
+        names::fact(&change.from),
+        names::fact(&change.to)
+    )
+}
+
+fn remedy_rows(card: &mut Card, remedy: &Remedy) {
+    let hosts = remedy_hosts(remedy);
+    let commands: Vec<String> =
+        hosts.iter().take(4).map(|h| format!("linerate try {} --on {h}", remedy.id)).collect();
+    card.push("Try", Shape::Commands, commands);
+    card.push("It does", Shape::Prose, vec![sentence(&remedy.title)]);
+    card.push("Changes", Shape::List, remedy.changes.iter().take(8).map(change).collect());
+    card.push("By hand", Shape::Commands, remedy.instruction.lines().map(str::to_owned).collect());
+    card.push("To keep it", Shape::Prose, vec![remedy.persistence.clone()]);
+    card.push("Risk", Shape::Prose, vec![risk(remedy)]);
+}
+
+fn risk(remedy: &Remedy) -> String {
+    match (remedy.risk, remedy.risk_text.trim()) {
+        (Risk::Harmless, "") => "harmless.".to_owned(),
+        (level, "") => sentence(&level.to_string()),
+        (level, text) => {
+            let level = level.to_string();
+            let word = level.split(':').next().unwrap_or_default();
+            format!("{word}: {}.", text.trim_end_matches('.'))
+        }
+    }
+}
+
+fn innocent(finding: &Finding) -> Vec<String> {
+    if finding.innocent.is_empty() {
+        return Vec::new();
+    }
+    let mut keys: Vec<String> = Vec::new();
+    for one in &finding.innocent {
+        let words = format!("{} = {}", names::setting(&one.key), names::cut(&one.value.to_string(), 24));
+        if !keys.contains(&words) {
+            keys.push(words);
+        }
+    }
+    let verb = if keys.len() == 1 { "difference explains" } else { "differences explain" };
+    vec![format!("{} {verb} nothing: {}.", keys.len(), names::list(&keys, 5))]
+}
+
+/// The card of a trial.
+pub fn trial(trial: &Trial) -> Card {
+    let heading = trial
+        .effect
+        .as_ref()
+        .map_or_else(|| format!("{}: not measured", trial.remedy.title), |e| e.sentence.clone());
+    let mut card = Card { heading, rows: Vec::new() };
+    let number = format!("{} (remedy {}), {}", trial.id, trial.remedy.id, status(trial.status));
+    card.push("Trial", Shape::Prose, vec![number]);
+    card.push("Changed", Shape::List, trial.remedy.changes.iter().map(change).collect());
+    let what = names::response(trial.response);
+    let (from, to) = &trial.pair;
+    card.push("Measured", Shape::Prose, vec![format!("{what} from {from} to {to}, {}.", trial.layer)]);
+    let control = match &trial.control {
+        Some((from, to)) => format!("{from} to {to}, which shares nothing with the change."),
+        None => "none: no pair shares nothing with the change, so a drift of everything would not show.".to_owned(),
+    };
+    card.push("Control", Shape::Prose, vec![control]);
+    card.push("Effect", Shape::Prose, effect(trial));
+    card.push("Written to", Shape::List, trial.persisted.clone());
+    card.push("Notes", Shape::List, trial.notes.clone());
+    card.push("What next", Shape::Commands, next_commands(trial));
+    card.push("Meaning", Shape::Prose, vec![meaning(trial)]);
+    card
+}
+
+/// Where a trial stands, in words.
+pub fn status(status: TrialStatus) -> &'static str {
+    match status {
+        TrialStatus::Running => "still measuring",
+        TrialStatus::Measured => "measured; the old values are back",
+        TrialStatus::Kept => "kept; it survives a reboot",
+        TrialStatus::Undone => "undone; the old values are back",
+        TrialStatus::UndoFailed => "NOT undone: restore the old values by hand",
+    }
+}
+
+fn effect(trial: &Trial) -> Vec<String> {
+    let Some(e) = &trial.effect else { return Vec::new() };
+    let unit = units::unit_of(trial.response);
+    let ratio = |r: f64, i: (f64, f64)| {
+        let bounds = format!("{} to {}", units::short(i.0), units::short(i.1));
+        format!("{} (95 % interval {bounds})", units::short(r))
+    };
+    let mut lines = vec![format!(
+        "{} before, {} after; better by a factor of {}.",
+        units::value(e.before, unit),
+        units::value(e.after, unit),
+        ratio(e.ratio, e.interval)
+    )];
+    if trial.control.is_some() {
+        lines.push(format!("The control pair: a factor of {}.", ratio(e.control_ratio, e.control_interval)));
+    }
+    lines
+}
+
+fn next_commands(trial: &Trial) -> Vec<String> {
+    let better = trial.effect.as_ref().is_some_and(|e| e.effect == Effect::Better);
+    match trial.status {
+        TrialStatus::Measured if better => vec![format!("linerate keep {}", trial.id)],
+        TrialStatus::Kept => vec![format!("linerate undo {}", trial.id)],
+        _ => Vec::new(),
+    }
+}
+
+fn meaning(trial: &Trial) -> String {
+    let effect = trial.effect.as_ref().map(|e| e.effect);
+    match (trial.status, effect) {
+        (TrialStatus::UndoFailed, _) => {
+            let values: Vec<String> = trial
+                .remedy
+                .changes
+                .iter()
+                .map(|c| format!("{} = {} on {}", names::setting(&c.key), c.from, c.host))
+                .collect();
+            format!("Restore by hand: {}.", values.join("; "))
+        }
+        (TrialStatus::Kept, _) => "The command above takes it back, also from the files.".to_owned(),
+        (TrialStatus::Undone, _) => "Nothing was left changed.".to_owned(),
+        (TrialStatus::Running, _) => "If this process dies, the node puts the old values back by itself.".to_owned(),
+        (TrialStatus::Measured, Some(Effect::Better)) => {
+            "The old values are back. The command above applies the change for good.".to_owned()
+        }
+        (TrialStatus::Measured, Some(Effect::NoEffect)) => {
+            "It changes nothing that can be measured: leave it, and look at the other causes.".to_owned()
+        }
+        (TrialStatus::Measured, Some(Effect::Worse)) => "It does harm: leave it.".to_owned(),
+        (TrialStatus::Measured, Some(Effect::NotShown) | None) => {
+            "Nothing is proven: try it again when the cluster is quieter.".to_owned()
+        }
+    }
+}
+
+/// The element and direction of a finding in three words, for titles.
+pub fn short_place(finding: &Finding) -> String {
+    match finding.places.first() {
+        None => "not localised".to_owned(),
+        Some(p) => match p.element {
+            Element::All | Element::Mismatch(..) | Element::Pair(..) | Element::GroupToGroup(..) => {
+                names::element(&p.element)
+            }
+            Element::Host(_) | Element::Group(_) if p.direction == Direction::Both => {
+                format!("{}, both directions", names::element(&p.element))
+            }
+            _ => format!("{}, {}", names::element(&p.element), names::direction(p.direction)),
+        },
+    }
+}

@@ -1,0 +1,362 @@
+//! The matrix of a layer, ready to be drawn: a diagnosis in, squares with short text, a heat and a full sentence out.
+//! Text, HTML and Markdown draw the same squares. Never averages two levels, never hides an unseen cell.
+
+use std::fmt::Write;
+
+use linerate_model::finding::{Cell, Diagnosis, Response};
+use linerate_model::inventory::{HostName, Inventory, Layer};
+
+use super::{names, units};
+
+/// What the squares show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// Throughput in percent of the ceiling.
+    Share,
+    /// Throughput, where no ceiling is known.
+    Rate,
+    /// Another response, in its unit.
+    Other(Response),
+}
+
+/// What a square is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A host with itself.
+    Itself,
+    /// Not seen.
+    Unseen,
+    /// Nothing got through.
+    Dead,
+    /// One value.
+    One,
+    /// Two levels.
+    Two,
+}
+
+/// One square of the matrix.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Square {
+    /// What it is.
+    pub kind: Kind,
+    /// At most nine characters.
+    pub text: String,
+    /// 0 (as it should be) to 5 (dead).
+    pub heat: u8,
+    /// The whole truth about the pair, one line.
+    pub title: String,
+    /// 0 good to 1 dead, for sorting.
+    pub badness: f64,
+}
+
+/// A matrix.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grid {
+    /// Layer.
+    pub layer: Layer,
+    /// What the squares show.
+    pub metric: Metric,
+    /// Hosts in the order of the inventory.
+    pub hosts: Vec<HostName>,
+    /// The same without the domain that they share.
+    pub short: Vec<String>,
+    /// The direct groups of each host, for the margin.
+    pub groups: Vec<String>,
+    /// Rows send, columns receive.
+    pub squares: Vec<Vec<Square>>,
+    /// One line per binding term of the ceilings.
+    pub ceilings: Vec<String>,
+}
+
+impl Grid {
+    /// Title: `underlay: throughput in percent of the ceiling`.
+    pub fn title(&self) -> String {
+        let what = match self.metric {
+            Metric::Share => "TCP throughput in percent of the ceiling".to_owned(),
+            Metric::Rate => "TCP throughput in bit/s (no ceiling is known)".to_owned(),
+            Metric::Other(r) => match r {
+                Response::Loss => "UDP datagrams lost, in percent".to_owned(),
+                Response::CpuCost => "CPU seconds of both ends per gigabyte".to_owned(),
+                Response::RttIdle => "round trip time on an idle path".to_owned(),
+                Response::RttLoaded => "round trip time while the path is loaded".to_owned(),
+                Response::Retransmits => "retransmitted segments per second".to_owned(),
+                other => names::response(other).to_owned(),
+            },
+        };
+        format!("{}: {what}", self.layer)
+    }
+
+    /// The squares that were measured, worst first: row, column, square.
+    pub fn worst(&self) -> Vec<(usize, usize, &Square)> {
+        let mut seen: Vec<(usize, usize, &Square)> = self
+            .squares
+            .iter()
+            .enumerate()
+            .flat_map(|(r, row)| row.iter().enumerate().map(move |(c, s)| (r, c, s)))
+            .filter(|(_, _, s)| !matches!(s.kind, Kind::Itself | Kind::Unseen))
+            .collect();
+        seen.sort_by(|a, b| b.2.badness.total_cmp(&a.2.badness));
+        seen
+    }
+
+    /// Whether some square has this kind.
+    pub fn has(&self, kind: Kind) -> bool {
+        self.squares.iter().flatten().any(|s| s.kind == kind)
+    }
+}
+
+/// All matrices worth drawing: throughput of every layer, and every other response in which a finding shows.
+pub fn grids(diagnosis: &Diagnosis, inventory: &Inventory) -> Vec<Grid> {
+    let mut layers: Vec<Layer> = diagnosis.cells.iter().map(|c| c.layer).collect();
+    layers.sort_unstable();
+    layers.dedup();
+    let mut grids = Vec::new();
+    for layer in layers {
+        let known = diagnosis.cells.iter().any(|c| c.layer == layer && c.ceiling.bps.is_some());
+        let metric = if known { Metric::Share } else { Metric::Rate };
+        grids.extend(grid(diagnosis, inventory, layer, metric));
+        for response in
+            [Response::Loss, Response::CpuCost, Response::RttIdle, Response::RttLoaded, Response::Retransmits]
+        {
+            let first = |f: &linerate_model::finding::Finding| f.responses.first() == Some(&response);
+            if diagnosis.findings.iter().any(first) {
+                grids.extend(grid(diagnosis, inventory, layer, Metric::Other(response)));
+            }
+        }
+    }
+    grids
+}
+
+/// One matrix; `None` when no cell of it has a value of that metric.
+pub fn grid(diagnosis: &Diagnosis, inventory: &Inventory, layer: Layer, metric: Metric) -> Option<Grid> {
+    let cells: Vec<&Cell> = diagnosis.cells.iter().filter(|c| c.layer == layer).collect();
+    if matches!(metric, Metric::Other(_)) && !cells.iter().any(|c| number(c, metric).is_some()) {
+        return None;
+    }
+    let hosts = hosts_of(&cells, inventory);
+    let typical = typical(&cells, metric);
+    let squares = hosts
+        .iter()
+        .map(|from| {
+            hosts
+                .iter()
+                .map(|to| match cells.iter().find(|c| c.from == *from && c.to == *to) {
+                    _ if from == to => blank(Kind::Itself, "-", format!("{from} itself")),
+                    None => blank(Kind::Unseen, "?", format!("{from} to {to}: not tested")),
+                    Some(cell) => square(cell, metric, typical),
+                })
+                .collect()
+        })
+        .collect();
+    let groups = hosts
+        .iter()
+        .map(|h| inventory.host(h).map_or(String::new(), |h| h.groups.first().cloned().unwrap_or_default()))
+        .collect();
+    let ceilings = if metric == Metric::Share { ceiling_lines(&cells) } else { Vec::new() };
+    let short = names::without_domain(&hosts);
+    Some(Grid { layer, metric, hosts, short, groups, squares, ceilings })
+}
+
+/// Hosts that occur in a cell, in the order of the inventory; hosts it does not name come last.
+fn hosts_of(cells: &[&Cell], inventory: &Inventory) -> Vec<HostName> {
+    let mut hosts: Vec<HostName> = cells.iter().flat_map(|c| [c.from.clone(), c.to.clone()]).collect();
+    hosts.sort();
+    hosts.dedup();
+    hosts.sort_by_key(|h| inventory.hosts.iter().position(|i| i.name == *h).unwrap_or(usize::MAX));
+    hosts
+}
+
+fn blank(kind: Kind, text: &str, title: String) -> Square {
+    Square { kind, text: text.to_owned(), heat: 0, title, badness: 0.0 }
+}
+
+/// The number that a metric shows of a cell.
+fn number(cell: &Cell, metric: Metric) -> Option<f64> {
+    match metric {
+        Metric::Share => cell.share.or_else(|| Some(cell.throughput_bps? / cell.ceiling.bps?)),
+        Metric::Rate => cell.throughput_bps,
+        Metric::Other(Response::Loss) => cell.loss,
+        Metric::Other(Response::CpuCost) => cell.cpu_s_per_gb,
+        Metric::Other(Response::RttIdle) => cell.rtt_idle_us,
+        Metric::Other(Response::RttLoaded) => cell.rtt_loaded_us,
+        Metric::Other(Response::Retransmits) => cell.retransmits_per_s,
+        Metric::Other(_) => None,
+    }
+}
+
+/// What the good half of the cells reaches: the quartile on the good side, as measure for heat without a ceiling.
+fn typical(cells: &[&Cell], metric: Metric) -> f64 {
+    let mut seen: Vec<f64> = cells.iter().filter_map(|c| number(c, metric)).filter(|v| v.is_finite()).collect();
+    seen.sort_by(f64::total_cmp);
+    let good = if metric == Metric::Rate { 3 } else { 1 };
+    seen.get(seen.len() * good / 4).copied().unwrap_or(0.0)
+}
+
+fn square(cell: &Cell, metric: Metric, typical: f64) -> Square {
+    let title = title(cell);
+    let throughput = matches!(metric, Metric::Share | Metric::Rate);
+    if throughput && let Some((high, low)) = cell.two_state_bps.map(|(a, b)| (a.max(b), a.min(b))) {
+        let full = cell.ceiling.bps.filter(|_| metric == Metric::Share);
+        let shown = |v: f64| full.map_or_else(|| units::rate_cell(v), |c| units::percent_number(v / c));
+        let badness = (1.0 - low / full.unwrap_or(high).max(1.0)).clamp(0.0, 1.0);
+        let text = format!("{}|{}", shown(high), shown(low));
+        return Square { kind: Kind::Two, text, heat: heat(badness), title, badness };
+    }
+    if throughput && cell.throughput_bps.is_some_and(|v| v <= 0.0) {
+        return Square { kind: Kind::Dead, text: "0".to_owned(), heat: 5, title, badness: 1.0 };
+    }
+    let Some(value) = number(cell, metric) else {
+        // Seen, but its ceiling is not known: the rate itself is still worth showing.
+        return match cell.throughput_bps.filter(|_| throughput) {
+            Some(bps) => Square { kind: Kind::One, text: units::rate_cell(bps), heat: 0, title, badness: 0.0 },
+            None => blank(Kind::Unseen, "?", title),
+        };
+    };
+    let badness = badness(value, metric, typical);
+    Square { kind: Kind::One, text: shown(value, metric), heat: heat(badness), title, badness }
+}
+
+fn shown(value: f64, metric: Metric) -> String {
+    match metric {
+        Metric::Share | Metric::Other(Response::Loss) => units::percent_number(value),
+        Metric::Rate => units::rate_cell(value),
+        Metric::Other(Response::RttIdle | Response::RttLoaded) => units::duration_us(value).replace(' ', ""),
+        Metric::Other(_) => units::short(value),
+    }
+}
+
+/// 0 good to 1 dead.
+fn badness(value: f64, metric: Metric, typical: f64) -> f64 {
+    let raw = match metric {
+        Metric::Share => 1.0 - value,
+        Metric::Rate => 1.0 - value / typical.max(1.0),
+        // 1 % of loss already breaks TCP, 5 % everything.
+        Metric::Other(Response::Loss) => (value / 0.05).sqrt(),
+        // Retransmits below 5 per second do no harm, whatever the others have.
+        Metric::Other(Response::Retransmits) => (value / typical.max(5.0)).max(1.0).log2() / 4.0,
+        // Sixteen times the typical cost or time is as bad as it gets.
+        Metric::Other(_) => (value / typical.max(f64::MIN_POSITIVE)).max(1.0).log2() / 4.0,
+    };
+    if raw.is_finite() { raw.clamp(0.0, 1.0) } else { 0.0 }
+}
+
+/// The lower borders of heat 1 to 5.
+const HEAT_FROM: [f64; 5] = [0.12, 0.25, 0.5, 0.75, 0.95];
+
+/// Class of a badness, 0 to 5.
+fn heat(badness: f64) -> u8 {
+    HEAT_FROM.iter().filter(|from| badness >= **from).count() as u8
+}
+
+/// What the classes of heat mean in a matrix of shares, for a legend.
+pub const HEAT_WORDS: [&str; 6] =
+    ["88 % and more", "75 to 88 %", "50 to 75 %", "25 to 50 %", "5 to 25 %", "under 5 %, or dead"];
+
+/// Everything that is known about a pair, one line.
+fn title(cell: &Cell) -> String {
+    let mut text = format!("{} to {}, {}: ", cell.from, cell.to, cell.layer);
+    text += &match (cell.two_state_bps, cell.throughput_bps) {
+        (Some((a, b)), _) => {
+            format!("jumps between {} and {}", units::rate(a.max(b)), units::rate(a.min(b)))
+        }
+        (None, None) => "throughput not seen".to_owned(),
+        (None, Some(v)) if v <= 0.0 => "nothing got through".to_owned(),
+        (None, Some(v)) => units::rate(v),
+    };
+    if let Some(bps) = cell.ceiling.bps {
+        let _ = write!(text, "; ceiling {} set by {}", units::rate(bps), names::binding(&cell.ceiling));
+    }
+    let mut add = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            let _ = write!(text, "; {name} {value}");
+        }
+    };
+    add("UDP lost", cell.loss.map(units::percent));
+    add("RTT idle", cell.rtt_idle_us.map(units::duration_us));
+    add("RTT loaded", cell.rtt_loaded_us.map(units::duration_us));
+    add("retransmits per second", cell.retransmits_per_s.map(units::short));
+    add("CPU s/GB", cell.cpu_s_per_gb.map(units::short));
+    text
+}
+
+/// One line per binding term: `187 Mbit/s, set by the shared uplink (200 Mbit/s x …): 24 pairs`.
+fn ceiling_lines(cells: &[&Cell]) -> Vec<String> {
+    let mut terms: Vec<&str> = cells.iter().map(|c| c.ceiling.binding.as_str()).collect();
+    terms.sort_unstable();
+    terms.dedup();
+    let mut lines: Vec<(usize, String)> = terms
+        .into_iter()
+        .filter_map(|term| {
+            let mut bound: Vec<(&Cell, f64)> = cells
+                .iter()
+                .filter(|c| c.ceiling.binding == term)
+                .filter_map(|c| c.ceiling.bps.map(|b| (*c, b)))
+                .collect();
+            bound.sort_by(|a, b| a.1.total_cmp(&b.1));
+            let (low, high) = (bound.first()?, bound.last()?);
+            let rate = if high.1 > low.1 * 1.05 {
+                format!("{} to {}", units::rate(low.1), units::rate(high.1))
+            } else {
+                units::rate(high.1)
+            };
+            let why = low.0.ceiling.terms.iter().find(|t| t.name == term).map_or("", |t| t.why.as_str());
+            let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+            let pairs = if bound.len() == 1 { "1 pair".to_owned() } else { format!("{} pairs", bound.len()) };
+            Some((bound.len(), format!("{rate}, set by {}{why}: {pairs}", names::binding(&low.0.ceiling))))
+        })
+        .collect();
+    lines.sort_by_key(|line| std::cmp::Reverse(line.0));
+    lines.into_iter().map(|line| line.1).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(share: Option<f64>) -> Cell {
+        Cell {
+            from: "a".into(),
+            to: "b".into(),
+            layer: Layer::Underlay,
+            throughput_bps: share.map(|s| s * 1e9),
+            two_state_bps: None,
+            loss: None,
+            rtt_idle_us: None,
+            rtt_loaded_us: None,
+            retransmits_per_s: None,
+            cpu_s_per_gb: None,
+            ceiling: linerate_model::finding::Ceiling {
+                bps: Some(1e9),
+                binding: "link".into(),
+                terms: Vec::new(),
+            },
+            share,
+        }
+    }
+
+    #[test]
+    fn dead_unseen_and_two_states_are_told_apart() {
+        assert_eq!(square(&cell(Some(0.0)), Metric::Share, 0.0).kind, Kind::Dead);
+        assert_eq!(square(&cell(None), Metric::Share, 0.0).text, "?");
+        let mut two = cell(Some(0.6));
+        two.two_state_bps = Some((0.24e9, 0.95e9));
+        let square = square(&two, Metric::Share, 0.0);
+        assert_eq!((square.kind, square.text.as_str(), square.heat), (Kind::Two, "95|24", 4));
+        assert!(square.title.contains("jumps between 950 Mbit/s and 240 Mbit/s"));
+    }
+
+    #[test]
+    fn heat_follows_the_share() {
+        let heats: Vec<u8> =
+            [0.99, 0.8, 0.6, 0.3, 0.1, 0.001].iter().map(|s| square(&cell(Some(*s)), Metric::Share, 0.0).heat).collect();
+        assert_eq!(heats, [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn odd_numbers_do_no_harm() {
+        for share in [f64::NAN, f64::INFINITY, -1.0] {
+            let square = square(&cell(Some(share)), Metric::Share, 0.0);
+            assert!((0.0..=1.0).contains(&square.badness));
+        }
+    }
+}

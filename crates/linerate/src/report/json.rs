@@ -1,0 +1,57 @@
+//! JSON for programs: the run, its diagnosis and its trials in; one object out. Never leaves anything out, never adds words.
+
+use linerate_model::SCHEMA;
+use linerate_model::finding::Diagnosis;
+use linerate_model::trial::Trial;
+use serde::Serialize;
+
+use super::{Format, Material};
+
+/// The shape; `schema` is raised when a field changes its meaning.
+#[derive(Debug, Serialize)]
+struct Page<'a> {
+    schema: u32,
+    run: &'a str,
+    diagnosis: &'a Diagnosis,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    trials: &'a [Trial],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot_path: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reveal: Option<&'a str>,
+}
+
+/// `linerate report RUN --json`.
+#[derive(Debug)]
+pub struct Json;
+
+impl Format for Json {
+    fn name(&self) -> &'static str {
+        "json"
+    }
+
+    fn extension(&self) -> &'static str {
+        "json"
+    }
+
+    fn render(&self, m: &Material<'_>) -> String {
+        write(&Page {
+            schema: SCHEMA,
+            run: &m.diagnosis.run,
+            diagnosis: m.diagnosis,
+            trials: m.trials,
+            snapshot_path: None,
+            reveal: m.reveal,
+        })
+    }
+}
+
+/// `{"schema":1,"run":…,"diagnosis":…}`, with the path of the stored snapshot where there is one.
+pub fn page(diagnosis: &Diagnosis, snapshot_path: Option<&str>) -> String {
+    write(&Page { schema: SCHEMA, run: &diagnosis.run, diagnosis, trials: &[], snapshot_path, reveal: None })
+}
+
+fn write(page: &Page<'_>) -> String {
+    // Numbers that are not finite become null, keys are strings: nothing here can fail.
+    serde_json::to_string_pretty(page).expect("plain model values always serialise") + "\n"
+}

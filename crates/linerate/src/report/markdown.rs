@@ -1,0 +1,132 @@
+//! The report as Markdown, for tickets and wikis: the same cards as the text. Material in, Markdown out. Names are escaped.
+
+use std::fmt::Write;
+
+use super::card::{self, Card, Shape};
+use super::grid::{self, Grid};
+use super::{Format, Material, text, units};
+
+/// `linerate report RUN --md`.
+#[derive(Debug)]
+pub struct Markdown;
+
+impl Format for Markdown {
+    fn name(&self) -> &'static str {
+        "md"
+    }
+
+    fn extension(&self) -> &'static str {
+        "md"
+    }
+
+    fn render(&self, m: &Material<'_>) -> String {
+        let mut out = format!("# {}\n\n", escape(&m.diagnosis.headline));
+        let date = units::date(m.snapshot.start_ms);
+        let cluster = &m.snapshot.inventory.name;
+        let _ = write!(out, "Cluster {}, run {} {date}\n", escape(cluster), escape(&m.snapshot.id));
+        if let Some(reveal) = m.reveal {
+            let _ = write!(out, "\n**What was broken:** {}\n", escape(reveal));
+        }
+        for grid in grid::grids(m.diagnosis, &m.snapshot.inventory) {
+            matrix(&mut out, &grid);
+        }
+        for finding in &m.diagnosis.findings {
+            render_card(&mut out, &card::finding(finding, &m.snapshot.inventory));
+        }
+        for trial in m.trials {
+            render_card(&mut out, &card::trial(trial));
+            arms(&mut out, trial);
+        }
+        section(&mut out, "Notes", &m.diagnosis.notes);
+        section(&mut out, "Not used as evidence", &m.diagnosis.refused);
+        section(&mut out, "Not seen", &text::blind_spots(m.snapshot, m.diagnosis));
+        section(&mut out, "Left out", &m.snapshot.left_out);
+        out
+    }
+}
+
+fn section(out: &mut String, title: &str, lines: &[String]) {
+    if !lines.is_empty() {
+        let _ = write!(out, "\n## {title}\n\n");
+        for line in lines {
+            let _ = write!(out, "- {}\n", escape(line));
+        }
+    }
+}
+
+fn matrix(out: &mut String, grid: &Grid) {
+    let _ = write!(out, "\n## {}\n\n", escape(&grid.title()));
+    for line in &grid.ceilings {
+        let _ = write!(out, "- ceiling {}\n", escape(line));
+    }
+    *out += "\n| from \\ to |";
+    for host in &grid.hosts {
+        let _ = write!(out, " {} |", escape(host));
+    }
+    let _ = write!(out, "\n| --- |{}\n", " ---: |".repeat(grid.hosts.len()));
+    for (host, row) in grid.hosts.iter().zip(&grid.squares) {
+        let _ = write!(out, "| {} |", escape(host));
+        for square in row {
+            // What is bad is bold: Markdown has no colours.
+            let text = escape(&square.text);
+            *out += &if square.heat >= 2 { format!(" **{text}** |") } else { format!(" {text} |") };
+        }
+        out.push('\n');
+    }
+}
+
+fn render_card(out: &mut String, card: &Card) {
+    let _ = write!(out, "\n## {}\n\n", escape(&card.heading));
+    for row in &card.rows {
+        match row.shape {
+            Shape::Prose => {
+                let _ = write!(out, "- **{}:** {}\n", row.label, escape(&row.lines.join(" ")));
+            }
+            Shape::List => {
+                let _ = write!(out, "- **{}:**\n", row.label);
+                for line in &row.lines {
+                    let _ = write!(out, "  - {}\n", escape(line));
+                }
+            }
+            Shape::Commands => {
+                let _ = write!(out, "- **{}:**\n\n", row.label);
+                for line in &row.lines {
+                    let _ = write!(out, "      {line}\n");
+                }
+                out.push('\n');
+            }
+        }
+    }
+}
+
+fn arms(out: &mut String, trial: &linerate_model::trial::Trial) {
+    if trial.arms.is_empty() {
+        return;
+    }
+    let unit = units::unit_of(trial.response);
+    let shown = |v: Option<f64>| v.map_or("invalid".to_owned(), |v| units::value(v, unit));
+    *out += "\n| arm | setting | affected pair | control pair |\n| ---: | --- | ---: | ---: |\n";
+    for (i, arm) in trial.arms.iter().enumerate() {
+        let setting = if arm.changed { "B changed" } else { "A as it was" };
+        let control = if trial.control.is_some() { shown(arm.control) } else { "none".to_owned() };
+        let _ = write!(out, "| {} | {setting} | {} | {control} |\n", i + 1, shown(arm.value));
+    }
+}
+
+/// Text that Markdown shows as it is, also inside a table and also when it came from a host.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' => out.push(' '),
+            '<' => out.push_str("&lt;"),
+            '&' => out.push_str("&amp;"),
+            '|' | '*' | '_' | '`' | '[' | ']' | '\\' | '#' | '~' => {
+                out.push('\\');
+                out.push(c);
+            }
+            _ => out.push(c),
+        }
+    }
+    out
+}

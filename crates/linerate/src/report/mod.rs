@@ -1,0 +1,55 @@
+//! Reports: a snapshot, its diagnosis and its trials in; text for people and programs out. Never measures, never decides.
+//!
+//! To add a format: one file with a `Format`, one line in `FORMATS`.
+
+use linerate_model::finding::Diagnosis;
+use linerate_model::snapshot::Snapshot;
+use linerate_model::trial::Trial;
+
+pub mod card;
+pub mod chart;
+pub mod differ;
+pub mod grid;
+pub mod heat;
+pub mod html;
+pub mod json;
+pub mod markdown;
+pub mod names;
+pub mod text;
+pub mod units;
+
+#[cfg(test)]
+pub(crate) mod sample;
+#[cfg(test)]
+mod tests;
+
+/// What a report is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Material<'a> {
+    /// What was observed.
+    pub snapshot: &'a Snapshot,
+    /// What it means.
+    pub diagnosis: &'a Diagnosis,
+    /// What was tried.
+    pub trials: &'a [Trial],
+    /// What the lab had broken, when the report may tell.
+    pub reveal: Option<&'a str>,
+}
+
+/// A report format.
+pub trait Format: Sync {
+    /// What is typed: `linerate report RUN --html`.
+    fn name(&self) -> &'static str;
+    /// Of the file, without a dot.
+    fn extension(&self) -> &'static str;
+    /// The whole report.
+    fn render(&self, material: &Material<'_>) -> String;
+}
+
+/// All formats.
+pub static FORMATS: &[&dyn Format] = &[&text::Text, &html::Html, &markdown::Markdown, &json::Json];
+
+/// The format of this name.
+pub fn format(name: &str) -> Option<&'static dyn Format> {
+    FORMATS.iter().copied().find(|f| f.name() == name)
+}

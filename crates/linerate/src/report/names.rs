@@ -1,0 +1,208 @@
+//! Words for elements, directions, layers, responses and settings. Model values in, plain English out. Never formats a
+//! number (see `units`).
+
+use linerate_model::fact::FactValue;
+use linerate_model::finding::{Ceiling, Direction, Element, Finding, Response};
+use linerate_model::inventory::Inventory;
+
+/// `a`, `a and b`, `a, b and c`; more than `max` names are counted.
+pub fn list(names: &[String], max: usize) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        many if many.len() > max => format!("{} and {} more", many[..max].join(", "), many.len() - max),
+        [head @ .., last] => format!("{} and {last}", head.join(", ")),
+    }
+}
+
+/// A group with its members: `vs-4 (hypervisor of arc-1, arc-2 and arc-4)`.
+pub fn group(name: &str, inventory: &Inventory) -> String {
+    let members: Vec<String> = inventory.members(name).iter().map(|h| h.name.clone()).collect();
+    let kind = inventory.group(name).map_or("group", |g| if g.kind.is_empty() { "group" } else { g.kind.as_str() });
+    if members.is_empty() { name.to_owned() } else { format!("{name} ({kind} of {})", list(&members, 6)) }
+}
+
+/// Where a loss sits, as the object of a sentence.
+pub fn place(element: &Element, direction: Direction, inventory: &Inventory) -> String {
+    let verb = |tx: &str, rx: &str, both: &str| match direction {
+        Direction::Tx => tx.to_owned(),
+        Direction::Rx => rx.to_owned(),
+        Direction::Both => both.to_owned(),
+    };
+    match element {
+        Element::Host(host) => format!("{host}, {}", verb("what it sends", "what it receives", "both directions")),
+        Element::Group(name) => format!(
+            "{}, {}",
+            group(name, inventory),
+            verb("what leaves it", "what enters it", "what enters and leaves it")
+        ),
+        Element::GroupToGroup(from, to) => {
+            format!("everything from {} to {}", group(from, inventory), group(to, inventory))
+        }
+        Element::Pair(from, to) => match direction {
+            Direction::Both => format!("between {from} and {to}, both directions"),
+            _ => format!("from {from} to {to}"),
+        },
+        Element::Mismatch(key, hosts) => {
+            format!("{} against the others: {} differs", list(hosts, 6), setting(key))
+        }
+        Element::All => "every pair".to_owned(),
+    }
+}
+
+/// The element alone, for titles and tables.
+pub fn element(element: &Element) -> String {
+    match element {
+        Element::Host(name) | Element::Group(name) => name.clone(),
+        Element::GroupToGroup(from, to) | Element::Pair(from, to) => format!("{from} to {to}"),
+        Element::Mismatch(key, hosts) => format!("{} ({key})", list(hosts, 6)),
+        Element::All => "every pair".to_owned(),
+    }
+}
+
+/// Direction in two words.
+pub fn direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Tx => "sending",
+        Direction::Rx => "receiving",
+        Direction::Both => "both directions",
+    }
+}
+
+/// What is measured.
+pub fn response(response: Response) -> &'static str {
+    match response {
+        Response::Throughput => "TCP throughput",
+        Response::Loss => "UDP datagrams lost",
+        Response::Retransmits => "retransmits",
+        Response::RttIdle => "RTT, idle",
+        Response::RttLoaded => "RTT under load",
+        Response::Reordering => "datagrams out of order",
+        Response::CpuCost => "CPU cost",
+        Response::PathMtu => "packet sizes that arrive",
+        Response::TwoState => "throughput that jumps between two levels",
+        Response::Storage => "storage throughput",
+        Response::Setting => "a setting",
+    }
+}
+
+/// A key without the prefix that everybody knows: `net.ipv4.tcp_rmem`, `eth0 feature.tx`.
+pub fn setting(key: &str) -> String {
+    let (space, key) = match key.strip_prefix("netns.").and_then(|rest| rest.split_once('|')) {
+        Some((path, key)) => (format!(" in {path}"), key),
+        None => (String::new(), key),
+    };
+    let name = if let Some(sysctl) = key.strip_prefix("sysctl.") {
+        sysctl.to_owned()
+    } else if let Some((nic, rest)) = key.strip_prefix("nic.").and_then(|rest| rest.split_once('.')) {
+        format!("{nic} {rest}")
+    } else {
+        key.to_owned()
+    };
+    name + &space
+}
+
+/// A value, cut when it is very long.
+pub fn fact(value: &FactValue) -> String {
+    cut(&value.to_string(), 60)
+}
+
+/// Text of at most `max` characters; what is cut is marked.
+pub fn cut(text: &str, max: usize) -> String {
+    if text.chars().count() <= max {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(max.saturating_sub(1)).collect();
+    kept + "…"
+}
+
+/// Text without control characters: what a host calls itself must not move the cursor of a terminal.
+pub fn clean(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
+}
+
+/// A host name in at most `max` characters: the end is kept, because names of a cluster differ there.
+pub fn host(name: &str, max: usize) -> String {
+    let name = clean(name);
+    let length = name.chars().count();
+    if length <= max {
+        return name;
+    }
+    let head: String = name.chars().take(max / 3).collect();
+    let tail: String = name.chars().skip(length - (max - max / 3 - 1)).collect();
+    format!("{head}…{tail}")
+}
+
+/// Names without the domain that a cluster shares: up to the first dot, where that stays unique.
+pub fn without_domain(hosts: &[String]) -> Vec<String> {
+    let labels: Vec<&str> = hosts.iter().map(|h| h.split('.').next().unwrap_or(h)).collect();
+    let mut unique = labels.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    let numbers = labels.iter().any(|l| l.is_empty() || l.bytes().all(|b| b.is_ascii_digit()));
+    if unique.len() == hosts.len() && !numbers {
+        labels.into_iter().map(str::to_owned).collect()
+    } else {
+        hosts.to_vec()
+    }
+}
+
+/// What the binding term of a ceiling means.
+pub fn binding(ceiling: &Ceiling) -> String {
+    let words = match ceiling.binding.as_str() {
+        "link" => "the link",
+        "uplink" => "the shared uplink",
+        "pcie" => "the PCIe slot",
+        "window" => "the TCP window",
+        "core" => "one CPU core",
+        "peers" => "what comparable pairs reach",
+        "" => "nothing known",
+        other => other,
+    };
+    words.to_owned()
+}
+
+/// How much is lost, in words: `95 % lost: 9.2 Mbit/s measured, 190 Mbit/s expected`.
+pub fn loss(finding: &Finding) -> String {
+    use super::units::{percent_lost, short, value};
+    let (expected, measured) = (finding.expected, finding.measured);
+    let both = format!("{} measured, {} expected", value(measured, &finding.unit), value(expected, &finding.unit));
+    match finding.unit.as_str() {
+        _ if !expected.is_finite() || !measured.is_finite() => "not measured".to_owned(),
+        "share" => both,
+        "us" | "s/GB" | "1/s" if expected > 0.0 => format!("{} times as much: {both}", short(measured / expected)),
+        "us" | "s/GB" | "1/s" => both,
+        _ if measured <= 0.0 && expected > 0.0 => format!("everything: nothing gets through, {} expected", {
+            value(expected, &finding.unit)
+        }),
+        _ if expected > 0.0 && measured < expected => {
+            format!("{} lost: {both}", percent_lost(1.0 - measured / expected))
+        }
+        _ => both,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn domains_are_dropped_only_where_names_stay_unique() {
+        let names = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+        assert_eq!(without_domain(&names(&["a.x.org", "b.x.org"])), ["a", "b"]);
+        assert_eq!(without_domain(&names(&["a.x.org", "a.y.org"])), ["a.x.org", "a.y.org"]);
+        assert_eq!(without_domain(&names(&["10.0.0.1", "11.0.0.1"])), ["10.0.0.1", "11.0.0.1"]);
+    }
+
+    #[test]
+    fn long_names_keep_their_end() {
+        assert_eq!(host("storage-node-0017", 10), "sto…e-0017");
+        assert_eq!(host("a\x1b[2Jb", 10), "a[2Jb");
+    }
+
+    #[test]
+    fn settings_read_like_on_the_host() {
+        assert_eq!(setting("sysctl.net.ipv4.tcp_rmem"), "net.ipv4.tcp_rmem");
+        assert_eq!(setting("netns./run/x|nic.eth0.mtu"), "eth0 mtu in /run/x");
+    }
+}

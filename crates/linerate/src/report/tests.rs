@@ -1,0 +1,179 @@
+//! Tests of all report formats on made-up evidence. Text and Markdown are compared with the files in `golden/`; with
+//! LINERATE_BLESS=1 in the environment they are written instead.
+
+use std::path::PathBuf;
+
+use linerate_model::finding::Element;
+
+use super::heat::Style;
+use super::{FORMATS, Material, html, json, sample, text};
+
+/// Where the golden files lie.
+fn golden(name: &str) -> PathBuf {
+    // Beside this file, wherever the tests run: paths of `file!` are relative to the workspace or absolute.
+    let here = PathBuf::from(file!());
+    let base = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = here.parent().expect("a file has a folder").join("golden");
+    [folder.clone(), base.join("../..").join(&folder), base.join(&folder)]
+        .into_iter()
+        .find(|f| f.is_dir())
+        .unwrap_or(folder)
+        .join(name)
+}
+
+fn check(name: &str, text: &str) {
+    let path = golden(name);
+    if std::env::var_os("LINERATE_BLESS").is_some() {
+        std::fs::write(&path, text).expect("golden folder is writable");
+        return;
+    }
+    let want = std::fs::read_to_string(&path)
+        .unwrap_or_else(|e| panic!("{}: {e}; make it with LINERATE_BLESS=1", path.display()));
+    assert!(want == text, "{name} differs; if the new one is right, LINERATE_BLESS=1\n--- now ---\n{text}");
+}
+
+#[test]
+fn text_is_as_recorded() {
+    let (snapshot, diagnosis) = sample::sick();
+    check("sick.txt", &text::page(&snapshot, &diagnosis, Style::default()));
+    let (snapshot, diagnosis) = sample::healthy();
+    check("healthy.txt", &text::page(&snapshot, &diagnosis, Style::default()));
+    let (snapshot, diagnosis) = sample::big(40);
+    check("big.txt", &text::page(&snapshot, &diagnosis, Style::default()));
+    let (snapshot, diagnosis) = sample::big(12);
+    check("twelve.txt", &text::page(&snapshot, &diagnosis, Style::default()));
+    check("trial.txt", &text::trial(&sample::trial(), Style::default()));
+}
+
+#[test]
+fn markdown_is_as_recorded() {
+    let (snapshot, diagnosis) = sample::sick();
+    let trials = [sample::trial()];
+    let material = Material { snapshot: &snapshot, diagnosis: &diagnosis, trials: &trials, reveal: Some("gro on vs-4") };
+    check("sick.md", &super::format("md").expect("in the list").render(&material));
+}
+
+#[test]
+fn text_fits_the_terminal_and_is_plain_without_colour() {
+    for (snapshot, diagnosis) in [sample::sick(), sample::healthy(), sample::big(12), sample::big(13), sample::big(100)] {
+        let page = text::page(&snapshot, &diagnosis, Style::default());
+        assert!(!page.contains('\x1b'));
+        for line in page.lines() {
+            assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
+        }
+    }
+}
+
+#[test]
+fn colour_adds_codes_and_nothing_else() {
+    let (snapshot, diagnosis) = sample::sick();
+    let plain = text::page(&snapshot, &diagnosis, Style::default());
+    let colour = text::page(&snapshot, &diagnosis, Style { colour: true, width: 100 });
+    assert!(colour.contains("\x1b[48;5;88"));
+    let mut stripped = String::new();
+    let mut rest = colour.as_str();
+    while let Some(at) = rest.find('\x1b') {
+        stripped += &rest[..at];
+        rest = rest[at..].split_once('m').map_or("", |(_, r)| r);
+    }
+    assert_eq!(stripped + rest, plain);
+}
+
+#[test]
+fn the_page_loads_nothing() {
+    let (snapshot, diagnosis) = sample::sick();
+    let page = html::page(&snapshot, &diagnosis, &[sample::trial()], Some("gro on vs-4"));
+    let lower = page.to_lowercase();
+    for bad in ["http://", "https://", "src=", "href=", "@import", "url(", "<script", "<link", "<img", "<iframe"] {
+        assert!(!lower.contains(bad), "{bad} in the page");
+    }
+    assert!(page.contains("prefers-color-scheme:dark") && page.contains("@media print"));
+    assert!(page.contains("gro on vs-4"));
+}
+
+#[test]
+fn names_from_hosts_cannot_break_out() {
+    let evil = r#""><script>alert('x')</script>|*_[a](b)"#;
+    let (mut snapshot, mut diagnosis) = sample::sick();
+    for host in &mut snapshot.inventory.hosts {
+        if host.name == "arc-1" {
+            evil.clone_into(&mut host.name);
+        }
+    }
+    evil.clone_into(&mut snapshot.inventory.name);
+    for cell in &mut diagnosis.cells {
+        for name in [&mut cell.from, &mut cell.to] {
+            if name == "arc-1" {
+                evil.clone_into(name);
+            }
+        }
+    }
+    diagnosis.headline = evil.to_owned();
+    let finding = &mut diagnosis.findings[0];
+    finding.places[0].element = Element::Host(evil.to_owned());
+    finding.causes[0].evidence.push(evil.to_owned());
+    finding.affected.push((evil.to_owned(), evil.to_owned()));
+    let mut trial = sample::trial();
+    trial.pair.0 = evil.to_owned();
+    trial.notes.push(evil.to_owned());
+    let trials = [trial];
+    let material = Material { snapshot: &snapshot, diagnosis: &diagnosis, trials: &trials, reveal: Some(evil) };
+    for format in FORMATS.iter().filter(|f| ["html", "md"].contains(&f.name())) {
+        let page = format.render(&material);
+        assert!(!page.contains("<script"), "{} lets a name through", format.name());
+        if format.name() == "html" {
+            assert!(!page.contains(r#"title=""><"#) && page.contains("&lt;script&gt;"));
+        }
+    }
+}
+
+#[test]
+fn terminal_codes_from_hosts_are_not_passed_on() {
+    let (mut snapshot, mut diagnosis) = sample::sick();
+    diagnosis.findings[0].causes[0].evidence.push("driver \x1b]0;evil\x07 \x1b[31mred".to_owned());
+    "arc\x1b[2J".clone_into(&mut snapshot.inventory.groups[0].name);
+    let page = text::page(&snapshot, &diagnosis, Style::default());
+    assert!(!page.contains('\x1b') && !page.contains('\x07'));
+}
+
+#[test]
+fn json_is_read_back_equal() {
+    let (_, diagnosis) = sample::sick();
+    let page = json::page(&diagnosis, Some("run.json"));
+    let value: serde_json::Value = serde_json::from_str(&page).expect("valid");
+    assert_eq!(value["schema"], 1);
+    assert_eq!(value["run"], diagnosis.run.as_str());
+    assert_eq!(value["snapshot_path"], "run.json");
+    let back: linerate_model::finding::Diagnosis = serde_json::from_value(value["diagnosis"].clone()).expect("shape");
+    assert_eq!(back, diagnosis);
+}
+
+#[test]
+fn every_format_renders_an_empty_run_and_names_are_unique() {
+    let material = Material {
+        snapshot: &linerate_model::snapshot::Snapshot::default(),
+        diagnosis: &linerate_model::finding::Diagnosis::default(),
+        trials: &[],
+        reveal: None,
+    };
+    let mut names: Vec<&str> = FORMATS.iter().map(|f| f.name()).collect();
+    for format in FORMATS {
+        let _ = format.render(&material);
+    }
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), FORMATS.len());
+}
+
+/// Writes the pages for a person to look at, where LINERATE_PAGES names a folder.
+#[test]
+fn pages_to_look_at() {
+    let Some(folder) = std::env::var_os("LINERATE_PAGES").map(PathBuf::from) else { return };
+    let (snapshot, diagnosis) = sample::sick();
+    let sick = html::page(&snapshot, &diagnosis, &[sample::trial()], Some("gro-overlay on vs-4"));
+    std::fs::write(folder.join("sick.html"), sick).expect("folder is writable");
+    let (snapshot, diagnosis) = sample::healthy();
+    std::fs::write(folder.join("healthy.html"), html::page(&snapshot, &diagnosis, &[], None)).expect("writable");
+    let (snapshot, diagnosis) = sample::big(40);
+    std::fs::write(folder.join("big.html"), html::page(&snapshot, &diagnosis, &[], None)).expect("writable");
+}

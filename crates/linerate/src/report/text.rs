@@ -1,0 +1,335 @@
+//! The report for a terminal: matrices and verdicts in plain words, at most 100 columns. Material in, text out; colour only
+//! when the style says so. Never prints.
+
+use std::fmt::Write;
+
+use linerate_model::finding::Diagnosis;
+use linerate_model::inventory::Inventory;
+use linerate_model::plan::Test;
+use linerate_model::sample::Outcome;
+use linerate_model::snapshot::Snapshot;
+use linerate_model::trial::Trial;
+
+use super::card::{self, Card, Shape};
+use super::grid::{self, Grid, Kind, Metric};
+use super::heat::Style;
+use super::{Format, Material, names, units};
+
+/// Up to this many hosts the whole matrix fits 100 columns.
+const MATRIX_HOSTS_MAX: usize = 12;
+/// Cells in the list of the worst.
+const WORST_MAX: usize = 15;
+/// Width of the labels of a card.
+const LABEL: usize = 15;
+
+/// `linerate report RUN` without a format.
+#[derive(Debug)]
+pub struct Text;
+
+impl Format for Text {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn extension(&self) -> &'static str {
+        "txt"
+    }
+
+    fn render(&self, m: &Material<'_>) -> String {
+        let mut text = page(m.snapshot, m.diagnosis, Style::default());
+        for one in m.trials {
+            text += "\n";
+            text += &trial(one, Style::default());
+        }
+        if let Some(reveal) = m.reveal {
+            let _ = write!(text, "\nWhat was broken: {reveal}\n");
+        }
+        text
+    }
+}
+
+/// Matrix, verdict and gaps of a run.
+pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String {
+    let mut out = String::new();
+    for grid in grid::grids(diagnosis, &snapshot.inventory) {
+        matrix(&mut out, &grid, style);
+        out.push('\n');
+    }
+    out += &verdict(diagnosis, &snapshot.inventory, style);
+    let mut rest = Vec::new();
+    rest.extend(diagnosis.notes.iter().map(|n| ("Note", n.clone())));
+    rest.extend(diagnosis.refused.iter().map(|r| ("Not used", r.clone())));
+    rest.extend(blind_spots(snapshot, diagnosis).into_iter().map(|b| ("Not seen", b)));
+    rest.extend(snapshot.left_out.iter().map(|l| ("Left out", l.clone())));
+    if !rest.is_empty() {
+        out.push('\n');
+    }
+    for (label, line) in rest {
+        paragraph(&mut out, label, &line, style);
+    }
+    out
+}
+
+/// Headline and findings.
+pub fn verdict(diagnosis: &Diagnosis, inventory: &Inventory, style: Style) -> String {
+    let mut out = String::new();
+    for line in wrap(&diagnosis.headline, style.width) {
+        out += &if diagnosis.findings.is_empty() { style.fine(&line) } else { style.alarm(&line) };
+        out.push('\n');
+    }
+    let count = diagnosis.findings.len();
+    for (i, finding) in diagnosis.findings.iter().enumerate() {
+        let number = if count > 1 { format!("Finding {} of {count}. ", i + 1) } else { String::new() };
+        out.push('\n');
+        let card = card::finding(finding, inventory);
+        let said = number.is_empty() && card.heading == diagnosis.headline;
+        if !said {
+            for line in wrap(&format!("{number}{}", card.heading), style.width) {
+                out += &style.bold(&line);
+                out.push('\n');
+            }
+        }
+        rows(&mut out, &card, style);
+    }
+    out
+}
+
+/// A trial: arms, effect, what next.
+pub fn trial(trial: &Trial, style: Style) -> String {
+    let card = card::trial(trial);
+    let mut out = String::new();
+    for line in wrap(&card.heading, style.width) {
+        out += &style.bold(&line);
+        out.push('\n');
+    }
+    rows(&mut out, &card, style);
+    if !trial.arms.is_empty() {
+        out.push('\n');
+        arms(&mut out, trial, style);
+    }
+    out
+}
+
+fn arms(out: &mut String, trial: &Trial, style: Style) {
+    let unit = units::unit_of(trial.response);
+    let shown = |v: Option<f64>| v.map_or("invalid".to_owned(), |v| units::value(v, unit));
+    let (from, to) = &trial.pair;
+    let affected = names::clean(&names::cut(&format!("{from} to {to}"), 34));
+    let control = trial.control.as_ref().map_or("no control".to_owned(), |(a, b)| format!("{a} to {b}, control"));
+    *out += &style.dim(&format!("  {:<3} {:<11} {affected:>34}  {:>34}", "arm", "setting", names::clean(&names::cut(&control, 34))));
+    out.push('\n');
+    for (i, arm) in trial.arms.iter().enumerate() {
+        let setting = if arm.changed { "B changed" } else { "A as it was" };
+        let line = format!("  {:<3} {setting:<11} {:>34}  {:>34}", i + 1, shown(arm.value), shown(arm.control));
+        *out += if trial.control.is_none() { line.trim_end_matches("invalid").trim_end() } else { &line };
+        out.push('\n');
+    }
+}
+
+/// What could not be seen: the diagnosis' own list, or the snapshot's when it has none, and lost tests.
+pub fn blind_spots(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Vec<String> {
+    let gaps = if diagnosis.blind.is_empty() { &snapshot.gaps } else { &diagnosis.blind };
+    let mut lines: Vec<String> = Vec::new();
+    // Many gaps of the same reason are one line.
+    for gap in gaps {
+        if lines.iter().any(|l| l.ends_with(&gap.reason) && !l.is_empty()) && gaps.len() > 12 {
+            continue;
+        }
+        let same: Vec<String> = gaps.iter().filter(|g| g.reason == gap.reason).map(|g| g.what.clone()).collect();
+        let what = if gaps.len() > 12 { names::list(&same, 4) } else { gap.what.clone() };
+        lines.push(format!("{what}: {}", gap.reason));
+    }
+    lines
+}
+
+/// Tests of a run by kind: planned, measured, nothing through, invalid, gap.
+pub fn test_counts(snapshot: &Snapshot) -> Vec<(&'static str, [usize; 5])> {
+    let mut rows: Vec<(&'static str, [usize; 5])> = Vec::new();
+    for sample in &snapshot.samples {
+        let Test { kind, .. } = &sample.test;
+        let at = rows.iter().position(|r| r.0 == kind.name()).unwrap_or_else(|| {
+            rows.push((kind.name(), [0; 5]));
+            rows.len() - 1
+        });
+        let column = match sample.outcome {
+            Outcome::Measured(_) => 1,
+            Outcome::NothingThrough { .. } => 2,
+            Outcome::Invalid { .. } => 3,
+            Outcome::Gap { .. } => 4,
+        };
+        rows[at].1[0] += 1;
+        rows[at].1[column] += 1;
+    }
+    rows
+}
+
+/// A matrix, or for many hosts its worst cells and a line per host.
+fn matrix(out: &mut String, grid: &Grid, style: Style) {
+    *out += &style.bold(&grid.title());
+    out.push('\n');
+    for line in &grid.ceilings {
+        for (i, part) in wrap(&format!("ceiling {line}"), style.width - 4).into_iter().enumerate() {
+            *out += &style.dim(&format!("  {}{part}", if i > 0 { "  " } else { "" }));
+            out.push('\n');
+        }
+    }
+    if grid.hosts.len() > MATRIX_HOSTS_MAX { summary(out, grid, style) } else { squares(out, grid, style) }
+    *out += &style.dim(&format!("  {}", legend(grid)));
+    out.push('\n');
+}
+
+fn legend(grid: &Grid) -> String {
+    let mut parts = vec!["rows send, columns receive"];
+    if grid.hosts.len() > MATRIX_HOSTS_MAX {
+        parts = vec!["sender to receiver"];
+    }
+    if grid.has(Kind::Dead) {
+        parts.push("0 nothing got through");
+    }
+    if grid.has(Kind::Two) {
+        parts.push("95|24 jumps between two levels");
+    }
+    if grid.has(Kind::Unseen) {
+        parts.push("? not seen");
+    }
+    parts.join("; ")
+}
+
+fn squares(out: &mut String, grid: &Grid, style: Style) {
+    let longest = grid.short.iter().map(|h| h.chars().count()).max().unwrap_or(0);
+    let text_width = grid.squares.iter().flatten().map(|s| s.text.chars().count()).max().unwrap_or(1);
+    let column_max = ((style.width - 2 - longest.min(16)) / grid.hosts.len().max(1)).saturating_sub(1).max(4);
+    // Long names: columns are numbered, rows carry number and name.
+    let numbered = longest > column_max;
+    let (row_width, column) = if numbered {
+        (longest.min(18) + 3, text_width.max(4).min(column_max))
+    } else {
+        (longest, longest.max(text_width).min(column_max))
+    };
+    let head = |i: usize| if numbered { (i + 1).to_string() } else { names::clean(&grid.short[i]) };
+    let row_name = |i: usize| {
+        let name = names::host(&grid.short[i], 18);
+        if numbered { format!("{:>2} {name}", i + 1) } else { name }
+    };
+    let _ = write!(out, "  {:row_width$}", "");
+    for i in 0..grid.hosts.len() {
+        let _ = write!(out, " {:>column$}", head(i));
+    }
+    out.push('\n');
+    let room = 2 + row_width + grid.hosts.len() * (column + 1) + 2;
+    for (i, row) in grid.squares.iter().enumerate() {
+        let _ = write!(out, "  {:row_width$}", row_name(i));
+        for square in row {
+            let text = format!("{:>column$}", square.text);
+            let plain = matches!(square.kind, Kind::Itself | Kind::Unseen);
+            *out += " ";
+            *out += &if plain { style.dim(&text) } else { style.square(&text, square.heat) };
+        }
+        let group = names::clean(&grid.groups[i]);
+        if !group.is_empty() && room + group.chars().count() <= style.width {
+            *out += &style.dim(&format!("  {group}"));
+        }
+        out.push('\n');
+    }
+}
+
+/// For many hosts: the worst cells, then the worst hosts.
+fn summary(out: &mut String, grid: &Grid, style: Style) {
+    let worst = grid.worst();
+    let bad: Vec<_> = worst.iter().filter(|(_, _, s)| s.heat > 0).collect();
+    let _ = write!(out, "  {} pairs seen, {} of them below what they should reach\n", worst.len(), bad.len());
+    for (r, c, square) in bad.iter().take(WORST_MAX) {
+        let pair = format!("{} to {}", names::host(&grid.short[*r], 20), names::host(&grid.short[*c], 20));
+        let sign = if grid.metric == Metric::Share { " %" } else { "" };
+        let text = format!("{:>9}", square.text);
+        let _ = write!(out, "  {pair:<44} {}{sign}\n", style.square(&text, square.heat));
+    }
+    if bad.len() > WORST_MAX {
+        let _ = write!(out, "  and {} more\n", bad.len() - WORST_MAX);
+    }
+    host_lines(out, grid, style);
+}
+
+/// Median of what a host sends and receives, worst hosts first.
+fn host_lines(out: &mut String, grid: &Grid, style: Style) {
+    let n = grid.hosts.len();
+    let median = |squares: Vec<&grid::Square>| {
+        let mut seen: Vec<_> = squares.into_iter().filter(|s| !matches!(s.kind, Kind::Itself | Kind::Unseen)).collect();
+        seen.sort_by(|a, b| a.badness.total_cmp(&b.badness));
+        (seen.get(seen.len() / 2).map(|s| (s.text.clone(), s.heat)), seen.iter().filter(|s| s.heat > 0).count())
+    };
+    let mut lines: Vec<(usize, usize, String)> = (0..n)
+        .map(|i| {
+            let (tx, tx_bad) = median(grid.squares[i].iter().collect());
+            let (rx, rx_bad) = median(grid.squares.iter().map(|row| &row[i]).collect());
+            let shown = |m: Option<(String, u8)>| match m {
+                Some((text, heat)) => style.square(&format!("{text:>9}"), heat),
+                None => format!("{:>9}", "?"),
+            };
+            let name = names::host(&grid.short[i], 24);
+            let line = format!("  {name:<24} {} {}  {:>3}", shown(tx), shown(rx), tx_bad + rx_bad);
+            (tx_bad + rx_bad, i, line)
+        })
+        .collect();
+    lines.sort_by_key(|(bad, i, _)| (std::cmp::Reverse(*bad), *i));
+    *out += &style.dim(&format!("  {:<24} {:>9} {:>9}  bad cells", "host (median)", "sends", "receives"));
+    out.push('\n');
+    let shown = 24.min(n);
+    for (_, _, line) in &lines[..shown] {
+        *out += line;
+        out.push('\n');
+    }
+    if let Some((most, ..)) = lines.get(shown) {
+        let _ = write!(out, "  and {} more hosts with at most {most} bad cells each\n", n - shown);
+    }
+}
+
+fn rows(out: &mut String, card: &Card, style: Style) {
+    for row in &card.rows {
+        match row.shape {
+            Shape::Prose => paragraph(out, row.label, &row.lines.join("\n"), style),
+            Shape::List => {
+                let lines: Vec<String> =
+                    row.lines.iter().map(|l| if row.lines.len() > 1 { format!("- {l}") } else { l.clone() }).collect();
+                paragraph(out, row.label, &lines.join("\n"), style);
+            }
+            Shape::Commands => {
+                // Never wrapped: they are copied.
+                for (i, line) in row.lines.iter().enumerate() {
+                    let label = if i == 0 { row.label } else { "" };
+                    let _ = write!(out, "  {}{}\n", style.dim(&format!("{label:<LABEL$}")), style.command(&names::clean(line)));
+                }
+            }
+        }
+    }
+}
+
+/// A label and lines beside it; continuation lines of a list item are indented under its text.
+fn paragraph(out: &mut String, label: &str, text: &str, style: Style) {
+    let mut label = format!("{label:<LABEL$}");
+    for line in text.lines() {
+        let hang = if line.starts_with("- ") { 2 } else { 0 };
+        for (i, part) in wrap(line, style.width - LABEL - 2 - hang).into_iter().enumerate() {
+            let indent = if i > 0 { hang } else { 0 };
+            let _ = write!(out, "  {}{:indent$}{part}\n", style.dim(&label), "");
+            label = " ".repeat(LABEL);
+        }
+    }
+}
+
+/// Breaks text at spaces into lines of at most `width` characters; a longer word stays whole.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace().map(names::clean) {
+        let last = lines.last_mut().expect("starts with one line and only grows");
+        if !last.is_empty() && last.chars().count() + 1 + word.chars().count() > width {
+            lines.push(word);
+        } else {
+            if !last.is_empty() {
+                last.push(' ');
+            }
+            last.push_str(&word);
+        }
+    }
+    lines
+}

@@ -1,0 +1,197 @@
+//! Numbers as people read them: SI rates, durations, percent, sizes, dates. Numbers in, short text out. Never rounds a
+//! value that is not zero to zero.
+
+use linerate_model::finding::Response;
+
+/// A number with three significant digits: `0.3`, `9.41`, `187`, `2330`.
+pub fn short(value: f64) -> String {
+    let size = value.abs();
+    let text = if size >= 99.95 || size == 0.0 {
+        format!("{value:.0}")
+    } else if size >= 9.995 {
+        format!("{value:.1}")
+    } else if size >= 0.01 {
+        format!("{value:.2}")
+    } else {
+        return format!("{value:.1e}");
+    };
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// A value with the prefix of a thousand that keeps it between 1 and 1000.
+fn prefixed(value: f64, unit: &str) -> String {
+    let size = value.abs();
+    let (scale, prefix) = match size {
+        s if s >= 999.5e9 => (1e12, "T"),
+        s if s >= 999.5e6 => (1e9, "G"),
+        s if s >= 999.5e3 => (1e6, "M"),
+        s if s >= 999.5 => (1e3, "k"),
+        _ => (1.0, ""),
+    };
+    format!("{} {prefix}{unit}", short(value / scale))
+}
+
+/// A rate: `187 Mbit/s`, `9.41 Gbit/s`.
+pub fn rate(bps: f64) -> String {
+    prefixed(bps, "bit/s")
+}
+
+/// A rate in five characters for a cell of a table: `187M`, `9.41G`, `0`.
+pub fn rate_cell(bps: f64) -> String {
+    prefixed(bps, "").trim_end().replace(' ', "")
+}
+
+/// A share as percent: `97 %`; small shares keep a digit, so that `0.3 %` is not `0 %`.
+pub fn percent(share: f64) -> String {
+    format!("{} %", percent_number(share))
+}
+
+/// A share that is lost: `95 %`, but never `100 %` while something still gets through.
+pub fn percent_lost(share: f64) -> String {
+    match share {
+        s if s >= 1.0 => "100 %".to_owned(),
+        s if s > 0.999 => "over 99.9 %".to_owned(),
+        s if s > 0.985 => format!("{:.1} %", s * 100.0),
+        s => percent(s),
+    }
+}
+
+/// The number of [`percent`] alone.
+pub fn percent_number(share: f64) -> String {
+    let p = share * 100.0;
+    match p.abs() {
+        0.0 => "0".to_owned(),
+        s if s < 0.1 => "<0.1".to_owned(),
+        s if s < 2.95 => short((p * 10.0).round() / 10.0),
+        _ => format!("{p:.0}"),
+    }
+}
+
+/// A probability: never `100 %` nor `0 %`, because nothing here is that sure.
+pub fn sure(probability: f64) -> String {
+    match probability {
+        p if p > 0.99 => "over 99 %".to_owned(),
+        p if p < 0.01 => "under 1 %".to_owned(),
+        p => format!("{:.0} %", p * 100.0),
+    }
+}
+
+/// A duration given in microseconds: `340 us`, `1.3 ms`, `2.1 s`.
+pub fn duration_us(us: f64) -> String {
+    match us.abs() {
+        s if s >= 999_500.0 => format!("{} s", short(us / 1e6)),
+        s if s >= 999.5 => format!("{} ms", short(us / 1e3)),
+        _ => format!("{} us", short(us)),
+    }
+}
+
+/// A duration given in seconds, for people who wait: `48 s`, `3 min 20 s`.
+pub fn seconds(s: f64) -> String {
+    let whole = s.max(0.0).round() as u64;
+    match (whole / 60, whole % 60) {
+        (0, s) => format!("{s} s"),
+        (m, 0) => format!("{m} min"),
+        (m, s) => format!("{m} min {s} s"),
+    }
+}
+
+/// A value in the unit that a finding names.
+pub fn value(value: f64, unit: &str) -> String {
+    match unit {
+        "bit/s" => rate(value),
+        "B/s" => prefixed(value, "B/s"),
+        "share" => percent(value),
+        "us" => duration_us(value),
+        "bytes" => format!("{value:.0} bytes"),
+        "1/s" => format!("{} per second", short(value)),
+        "s/GB" => format!("{} CPU s/GB", short(value)),
+        other => format!("{} {other}", short(value)).trim_end().to_owned(),
+    }
+}
+
+/// Unit in which a response is measured, in the words of `Finding::unit`.
+pub fn unit_of(response: Response) -> &'static str {
+    match response {
+        Response::Throughput | Response::TwoState | Response::Setting => "bit/s",
+        Response::Loss | Response::Reordering | Response::PathMtu => "share",
+        Response::Retransmits => "1/s",
+        Response::RttIdle | Response::RttLoaded => "us",
+        Response::CpuCost => "s/GB",
+        Response::Storage => "B/s",
+    }
+}
+
+/// Whether more of it is better.
+pub fn more_is_better(response: Response) -> bool {
+    matches!(
+        response,
+        Response::Throughput | Response::TwoState | Response::Setting | Response::PathMtu | Response::Storage
+    )
+}
+
+/// A time as `2026-11-21 08:30:15 UTC`; empty when unknown (0).
+pub fn date(unix_ms: u64) -> String {
+    if unix_ms == 0 {
+        return String::new();
+    }
+    let (days, rest) = (unix_ms / 86_400_000, unix_ms / 1000 % 86_400);
+    let (year, month, day) = civil(days as i64);
+    format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+/// Year, month and day of a number of days since 1970-01-01. Counts years from March, so that the leap day is the last
+/// day of a year and the months have a regular length.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let shifted = days + 719_468; // days since 0000-03-01
+    let era = shifted.div_euclid(146_097); // 400 years have 146 097 days
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_read_like_people_write_them() {
+        for (bps, text) in [
+            (187e6, "187 Mbit/s"),
+            (9.41e9, "9.41 Gbit/s"),
+            (999.9e6, "1 Gbit/s"),
+            (2330e6, "2.33 Gbit/s"),
+            (300e3, "300 kbit/s"),
+            (5000.0, "5 kbit/s"),
+            (0.0, "0 bit/s"),
+            (39.6e9, "39.6 Gbit/s"),
+        ] {
+            assert_eq!(rate(bps), text);
+        }
+        assert_eq!(rate_cell(187e6), "187M");
+        assert_eq!(rate_cell(0.0), "0");
+    }
+
+    #[test]
+    fn small_shares_do_not_vanish() {
+        assert_eq!(percent(0.0001), "<0.1 %");
+        assert_eq!(percent(0.013), "1.3 %");
+        assert_eq!(percent(0.974), "97 %");
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(percent_lost(0.998), "99.8 %");
+        assert_eq!(sure(1.0), "over 99 %");
+    }
+
+    #[test]
+    fn durations_and_dates() {
+        assert_eq!(duration_us(1310.0), "1.31 ms");
+        assert_eq!(duration_us(45.0), "45 us");
+        assert_eq!(seconds(200.0), "3 min 20 s");
+        assert_eq!(date(951_782_400_000), "2000-02-29 00:00:00 UTC");
+        assert_eq!(date(1_795_249_815_000), "2026-11-21 08:30:15 UTC");
+        assert_eq!(date(0), "");
+    }
+}

@@ -1,0 +1,91 @@
+//! The schema of the database, step by step. A step that was released is never edited; a new one is added below.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::{StoreError, at};
+
+/// Step `n` brings schema `n` to `n + 1`.
+const STEPS: &[&str] = &["
+    create table run (
+        id text primary key,
+        parent text,
+        start_ms integer not null,
+        cluster text not null,
+        inventory_path text,
+        finished integer not null default 0,
+        headline text,
+        left_out text,
+        json text not null,
+        diagnosis text
+    ) strict;
+    create table sample (
+        seq integer primary key,
+        run text not null references run(id),
+        test integer not null,
+        from_host text not null,
+        to_host text not null,
+        layer text not null,
+        kind text not null,
+        start_ms integer not null,
+        outcome text not null,
+        throughput_bps real,
+        json text not null
+    ) strict;
+    create index sample_run on sample (run);
+    create table facts (
+        run text not null references run(id),
+        host text not null,
+        json text not null,
+        primary key (run, host)
+    ) strict;
+    create table gap (
+        run text not null references run(id),
+        what text not null,
+        reason text not null
+    ) strict;
+    create table finding (
+        run text not null references run(id),
+        rank integer not null,
+        cause text,
+        sentence text not null,
+        json text not null,
+        primary key (run, rank)
+    ) strict;
+    create table trial (
+        id text primary key,
+        run text not null,
+        remedy text not null,
+        status text not null,
+        saved_ms integer not null,
+        json text not null
+    ) strict;
+"];
+
+/// Runs the steps that the file lacks, each in a transaction of its own.
+pub(super) fn run(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let known = STEPS.len() as i64;
+    let found = version(connection)?;
+    if found > known {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known });
+    }
+    for (number, step) in STEPS.iter().enumerate() {
+        let change = connection
+            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+            .map_err(at("migrate"))?;
+        // Read again inside the transaction: another process may have just done this step.
+        if version(&change)? == number as i64 {
+            change.execute_batch(step).map_err(at("migrate"))?;
+            change.pragma_update(None, "user_version", number as i64 + 1).map_err(at("migrate"))?;
+        }
+        change.commit().map_err(at("migrate"))?;
+    }
+    Ok(())
+}
+
+fn version(connection: &Connection) -> Result<i64, StoreError> {
+    connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(at("read the schema version"))
+}

@@ -1,0 +1,338 @@
+//! The operator's memory: every run, sample, fact, finding and trial in one SQLite file, written as it happens.
+//!
+//! What comes in: values of the model. What goes out: the same, and lists of runs and trials. A kill at any point loses at
+//! most the test under way: each call is one transaction in a write-ahead log. Nothing is ever changed behind a run.
+
+mod migrations;
+mod trials;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linerate_model::fact::{Gap, HostFacts};
+use linerate_model::finding::Diagnosis;
+use linerate_model::sample::{Outcome, Sample};
+use linerate_model::snapshot::{RunId, Snapshot};
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// What can go wrong with the database.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The folder cannot be made.
+    #[error("cannot make the data folder {}\nhint: set LINERATE_DATA to a folder that you can write", path.display())]
+    Folder {
+        /// Folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The database refused.
+    #[error("database: {doing}")]
+    Database {
+        /// At which step.
+        doing: &'static str,
+        /// Why.
+        source: rusqlite::Error,
+    },
+    /// A stored value has a shape that this program does not know.
+    #[error("database: {what} cannot be read")]
+    Shape {
+        /// Which.
+        what: String,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// Written by a newer program.
+    #[error("database {} has schema {found}, this program knows up to {known}\nhint: use the newer linerate, or set LINERATE_DATA to another folder", path.display())]
+    Newer {
+        /// File.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// No such run or trial.
+    #[error("no {kind} `{id}`\nhint: `linerate runs` lists what there is")]
+    Missing {
+        /// `run` or `trial`.
+        kind: &'static str,
+        /// What was asked for.
+        id: String,
+    },
+}
+
+fn at(doing: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
+    move |source| StoreError::Database { doing, source }
+}
+
+fn to_json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("the shapes of the model have text keys only")
+}
+
+fn from_json<T: DeserializeOwned>(what: impl Into<String>, text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|source| StoreError::Shape { what: what.into(), source })
+}
+
+fn outcome_name(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Measured(_) => "measured",
+        Outcome::NothingThrough { .. } => "nothing-through",
+        Outcome::Invalid { .. } => "invalid",
+        Outcome::Gap { .. } => "gap",
+    }
+}
+
+/// Folder of the operator's data: `LINERATE_DATA`, `XDG_DATA_HOME/linerate`, `~/.local/share/linerate`.
+pub fn data_dir() -> PathBuf {
+    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    variable("LINERATE_DATA")
+        .or_else(|| variable("XDG_DATA_HOME").map(|d| d.join("linerate")))
+        .or_else(|| variable("HOME").map(|d| d.join(".local/share/linerate")))
+        .unwrap_or_else(|| PathBuf::from(".linerate"))
+}
+
+/// One line of the list of runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunRow {
+    /// Run.
+    pub id: RunId,
+    /// The run it follows.
+    pub parent: Option<RunId>,
+    /// Start, Unix milliseconds.
+    pub start_ms: u64,
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Inventory file, for runs that came from one.
+    pub inventory_path: Option<PathBuf>,
+    /// Number of samples.
+    pub samples: u64,
+    /// Whether it came to its end.
+    pub finished: bool,
+    /// Headline of its diagnosis.
+    pub headline: String,
+}
+
+/// The open database.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+}
+
+impl Store {
+    /// Opens the database of the user's data folder, making it when there is none.
+    pub fn open_default() -> Result<Self, StoreError> {
+        let folder = data_dir();
+        std::fs::create_dir_all(&folder)
+            .map_err(|source| StoreError::Folder { path: folder.clone(), source })?;
+        Self::open(&folder.join("linerate.sqlite"))
+    }
+
+    /// Opens a database file and brings it to the newest schema.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let mut connection = Connection::open(path).map_err(at("open"))?;
+        connection.busy_timeout(Duration::from_secs(5)).map_err(at("open"))?;
+        connection.pragma_update(None, "journal_mode", "wal").map_err(at("write-ahead log"))?;
+        connection.pragma_update(None, "synchronous", "normal").map_err(at("write-ahead log"))?;
+        connection.pragma_update(None, "foreign_keys", "on").map_err(at("foreign keys"))?;
+        migrations::run(&mut connection, path)?;
+        Ok(Self { connection })
+    }
+
+    /// Starts a run: everything of the snapshot but what comes later.
+    pub fn begin_run(&self, snapshot: &Snapshot, inventory_path: Option<&Path>) -> Result<(), StoreError> {
+        let shell =
+            Snapshot { samples: Vec::new(), gaps: Vec::new(), facts: BTreeMap::new(), ..snapshot.clone() };
+        self.connection
+            .execute(
+                "insert into run (id, parent, start_ms, cluster, inventory_path, json) values (?1,?2,?3,?4,?5,?6)",
+                params![
+                    snapshot.id,
+                    snapshot.parent,
+                    snapshot.start_ms as i64,
+                    snapshot.inventory.name,
+                    inventory_path.map(|p| p.to_string_lossy().into_owned()),
+                    to_json(&shell),
+                ],
+            )
+            .map_err(at("begin a run"))?;
+        Ok(())
+    }
+
+    /// Facts of one host.
+    pub fn add_facts(&self, run: &str, host: &str, facts: &HostFacts) -> Result<(), StoreError> {
+        self.connection
+            .execute(
+                "insert or replace into facts (run, host, json) values (?1,?2,?3)",
+                params![run, host, to_json(facts)],
+            )
+            .map_err(at("write facts"))?;
+        Ok(())
+    }
+
+    /// One sample, as soon as it is there.
+    pub fn add_sample(&self, run: &str, sample: &Sample) -> Result<(), StoreError> {
+        let throughput = match &sample.outcome {
+            Outcome::Measured(m) => m.throughput_bps,
+            Outcome::NothingThrough { .. } => Some(0.0),
+            Outcome::Invalid { .. } | Outcome::Gap { .. } => None,
+        };
+        let test = &sample.test;
+        self.connection
+            .execute(
+                "insert into sample (run, test, from_host, to_host, layer, kind, start_ms, outcome, throughput_bps, json)
+                 values (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
+                params![
+                    run,
+                    test.id,
+                    test.from,
+                    test.to,
+                    test.layer.to_string(),
+                    test.kind.name(),
+                    sample.start_ms as i64,
+                    outcome_name(&sample.outcome),
+                    throughput,
+                    to_json(sample),
+                ],
+            )
+            .map_err(at("write a sample"))?;
+        Ok(())
+    }
+
+    /// A sample again, after something was learned about it (a disturbance that was reported late).
+    pub fn replace_sample(&self, run: &str, sample: &Sample) -> Result<(), StoreError> {
+        self.connection
+            .execute(
+                "update sample set outcome = ?3, throughput_bps = null, json = ?4 where run = ?1 and test = ?2",
+                params![run, sample.test.id, outcome_name(&sample.outcome), to_json(sample)],
+            )
+            .map_err(at("write a sample"))?;
+        Ok(())
+    }
+
+    /// Something that could not be seen.
+    pub fn add_gap(&self, run: &str, gap: &Gap) -> Result<(), StoreError> {
+        self.connection
+            .execute(
+                "insert into gap (run, what, reason) values (?1,?2,?3)",
+                params![run, gap.what, gap.reason],
+            )
+            .map_err(at("write a gap"))?;
+        Ok(())
+    }
+
+    /// The end of a run with its diagnosis.
+    pub fn finish(&mut self, snapshot: &Snapshot, diagnosis: &Diagnosis) -> Result<(), StoreError> {
+        let change = self.connection.transaction().map_err(at("finish a run"))?;
+        change
+            .execute(
+                "update run set finished = 1, headline = ?2, diagnosis = ?3, left_out = ?4 where id = ?1",
+                params![snapshot.id, diagnosis.headline, to_json(diagnosis), to_json(&snapshot.left_out)],
+            )
+            .map_err(at("finish a run"))?;
+        change.execute("delete from finding where run = ?1", [&snapshot.id]).map_err(at("write findings"))?;
+        for (rank, finding) in diagnosis.findings.iter().enumerate() {
+            let cause = finding.causes.first().map(|c| c.id.as_str());
+            change
+                .execute(
+                    "insert into finding (run, rank, cause, sentence, json) values (?1,?2,?3,?4,?5)",
+                    params![snapshot.id, rank as i64, cause, finding.sentence, to_json(finding)],
+                )
+                .map_err(at("write findings"))?;
+        }
+        change.commit().map_err(at("finish a run"))
+    }
+
+    /// All of a run that was written, also of one that was killed.
+    pub fn load_snapshot(&self, run: &str) -> Result<Snapshot, StoreError> {
+        let (json, left_out) = self
+            .connection
+            .query_row("select json, left_out from run where id = ?1", [run], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?))
+            })
+            .optional()
+            .map_err(at("read a run"))?
+            .ok_or_else(|| StoreError::Missing { kind: "run", id: run.to_owned() })?;
+        let mut snapshot: Snapshot = from_json(format!("run {run}"), &json)?;
+        if let Some(left_out) = left_out {
+            snapshot.left_out = from_json(format!("what run {run} left out"), &left_out)?;
+        }
+        for (host, json) in self.pairs("select host, json from facts where run = ?1", run)? {
+            snapshot.facts.insert(host.clone(), from_json(format!("facts of {host} in run {run}"), &json)?);
+        }
+        for (number, json) in
+            self.pairs("select cast(seq as text), json from sample where run = ?1 order by seq", run)?
+        {
+            snapshot.samples.push(from_json(format!("sample {number} of run {run}"), &json)?);
+        }
+        snapshot.gaps = self
+            .pairs("select what, reason from gap where run = ?1 order by rowid", run)?
+            .into_iter()
+            .map(|(what, reason)| Gap { what, reason })
+            .collect();
+        Ok(snapshot)
+    }
+
+    /// The diagnosis that was stored with a run, if it came to its end.
+    pub fn load_diagnosis(&self, run: &str) -> Result<Option<Diagnosis>, StoreError> {
+        let json: Option<Option<String>> = self
+            .connection
+            .query_row("select diagnosis from run where id = ?1", [run], |row| row.get(0))
+            .optional()
+            .map_err(at("read a diagnosis"))?;
+        match json {
+            None => Err(StoreError::Missing { kind: "run", id: run.to_owned() }),
+            Some(None) => Ok(None),
+            Some(Some(json)) => from_json(format!("diagnosis of run {run}"), &json).map(Some),
+        }
+    }
+
+    /// All runs, newest first.
+    pub fn list_runs(&self) -> Result<Vec<RunRow>, StoreError> {
+        let mut statement = self
+            .connection
+            .prepare(
+                "select id, parent, start_ms, cluster, inventory_path, finished, coalesce(headline, ''),
+                        (select count(*) from sample where run = run.id)
+                 from run order by start_ms desc, id desc",
+            )
+            .map_err(at("list runs"))?;
+        let rows = statement
+            .query_map([], |row| {
+                Ok(RunRow {
+                    id: row.get(0)?,
+                    parent: row.get(1)?,
+                    start_ms: row.get::<_, i64>(2)?.max(0) as u64,
+                    cluster: row.get(3)?,
+                    inventory_path: row.get::<_, Option<String>>(4)?.map(PathBuf::from),
+                    finished: row.get(5)?,
+                    headline: row.get(6)?,
+                    samples: row.get::<_, i64>(7)?.max(0) as u64,
+                })
+            })
+            .map_err(at("list runs"))?;
+        rows.collect::<Result<_, _>>().map_err(at("list runs"))
+    }
+
+    /// The newest run, or the one whose id begins with the text.
+    pub fn find_run(&self, wanted: Option<&str>) -> Result<RunRow, StoreError> {
+        let missing = || StoreError::Missing { kind: "run", id: wanted.unwrap_or("(any)").to_owned() };
+        self.list_runs()?
+            .into_iter()
+            .find(|run| wanted.is_none_or(|id| !id.is_empty() && run.id.starts_with(id)))
+            .ok_or_else(missing)
+    }
+
+    fn pairs(&self, query: &str, run: &str) -> Result<Vec<(String, String)>, StoreError> {
+        let mut statement = self.connection.prepare(query).map_err(at("read a run"))?;
+        let rows =
+            statement.query_map([run], |row| Ok((row.get(0)?, row.get(1)?))).map_err(at("read a run"))?;
+        rows.collect::<Result<_, _>>().map_err(at("read a run"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! The store keeps what it was given, also for a run that never ended.
+
+use super::*;
+use linerate_model::inventory::{Inventory, Layer};
+use linerate_model::load::TestKind;
+use linerate_model::plan::Test;
+use linerate_model::sample::Measurement;
+
+fn sample(id: u32) -> Sample {
+    let test = Test {
+        id,
+        from: "a".into(),
+        to: "b".into(),
+        layer: Layer::Underlay,
+        kind: TestKind::Tcp { streams: 1, duration_ms: 300 },
+        repeat: 0,
+        serial: false,
+        second_stage: false,
+    };
+    let measurement = Measurement { throughput_bps: Some(1e9), ..Measurement::default() };
+    Sample {
+        test,
+        start_ms: 5,
+        outcome: Outcome::Measured(Box::new(measurement)),
+        tx_counters: [("softnet.dropped".to_owned(), 3)].into(),
+        rx_counters: Default::default(),
+    }
+}
+
+fn snapshot(id: &str) -> Snapshot {
+    Snapshot {
+        schema: linerate_model::SCHEMA,
+        id: id.into(),
+        start_ms: 7,
+        inventory: Inventory { name: "three".into(), ..Inventory::default() },
+        ..Snapshot::default()
+    }
+}
+
+#[test]
+fn a_run_comes_back_as_it_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("s.sqlite")).unwrap();
+    let mut run = snapshot("r1");
+    store.begin_run(&run, Some(Path::new("cluster.toml"))).unwrap();
+    run.samples = vec![sample(1), sample(2)];
+    for s in &run.samples {
+        store.add_sample("r1", s).unwrap();
+    }
+    let mut facts = HostFacts::default();
+    facts.readings.insert("cpu.count".into(), linerate_model::fact::FactValue::Int(2));
+    store.add_facts("r1", "a", &facts).unwrap();
+    run.facts.insert("a".into(), facts);
+    run.gaps.push(Gap { what: "host c".into(), reason: "dead".into() });
+    store.add_gap("r1", &run.gaps[0]).unwrap();
+    run.left_out.push("second repeat".into());
+    let diagnosis =
+        Diagnosis { schema: 1, run: "r1".into(), headline: "fine".into(), ..Diagnosis::default() };
+    store.finish(&run, &diagnosis).unwrap();
+    assert_eq!(store.load_snapshot("r1").unwrap(), run);
+    assert_eq!(store.load_diagnosis("r1").unwrap().unwrap(), diagnosis);
+    let row = store.find_run(None).unwrap();
+    assert_eq!((row.id.as_str(), row.samples, row.finished), ("r1", 2, true));
+    assert_eq!(row.inventory_path.as_deref(), Some(Path::new("cluster.toml")));
+    assert!(matches!(store.load_snapshot("r9"), Err(StoreError::Missing { .. })));
+}
+
+#[test]
+fn opening_again_keeps_the_schema_and_a_newer_one_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.sqlite");
+    drop(Store::open(&path).unwrap());
+    drop(Store::open(&path).unwrap());
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    assert!(matches!(Store::open(&path), Err(StoreError::Newer { found: 99, .. })));
+}
+
+/// Not a test by itself: the program that the next test kills.
+#[test]
+fn writer_for_the_kill_test() {
+    let Some(path) = std::env::var_os("LINERATE_TEST_STORE") else { return };
+    let store = Store::open(Path::new(&path)).unwrap();
+    store.begin_run(&snapshot("killed"), None).unwrap();
+    for id in 0.. {
+        store.add_sample("killed", &sample(id)).unwrap();
+        // One line per committed sample: the parent knows what must have survived.
+        std::fs::write(Path::new(&path).with_extension("count"), format!("{}", id + 1)).unwrap();
+    }
+}
+
+#[test]
+fn a_kill_loses_at_most_the_test_under_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.sqlite");
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["store::tests::writer_for_the_kill_test", "--exact"])
+        .env("LINERATE_TEST_STORE", &path)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let count = || -> u64 {
+        std::fs::read_to_string(path.with_extension("count")).ok().and_then(|t| t.parse().ok()).unwrap_or(0)
+    };
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while count() < 20 {
+        assert!(std::time::Instant::now() < deadline, "the writer did not write");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let committed = count();
+    let kept = Store::open(&path).unwrap().load_snapshot("killed").unwrap().samples;
+    assert!(kept.len() as u64 >= committed, "{} kept of {committed} committed", kept.len());
+    assert!(kept.iter().enumerate().all(|(i, s)| *s == sample(i as u32)));
+    assert!(!Store::open(&path).unwrap().find_run(Some("killed")).unwrap().finished);
+}

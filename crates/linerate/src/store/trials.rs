@@ -1,0 +1,71 @@
+//! Trials in the database: saved again at every step, so that a killed operator finds them.
+
+use linerate_model::snapshot::RunId;
+use linerate_model::trial::Trial;
+use rusqlite::{OptionalExtension, params};
+use serde::Serialize;
+
+use super::{Store, StoreError, at, from_json, to_json};
+
+/// One line of the list of trials.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TrialRow {
+    /// Trial.
+    pub id: RunId,
+    /// Run whose finding it treats.
+    pub run: RunId,
+    /// Remedy.
+    pub remedy: String,
+    /// `running`, `measured`, `kept`, `undone`, `undo-failed`.
+    pub status: String,
+}
+
+impl Store {
+    /// Writes a trial, new or again.
+    pub fn save_trial(&self, trial: &Trial) -> Result<(), StoreError> {
+        let status = serde_json::to_value(trial.status).ok().and_then(|v| v.as_str().map(str::to_owned));
+        self.connection
+            .execute(
+                "insert or replace into trial (id, run, remedy, status, saved_ms, json) values (?1,?2,?3,?4,?5,?6)",
+                params![
+                    trial.id,
+                    trial.run,
+                    trial.remedy.id,
+                    status.unwrap_or_default(),
+                    crate::observe::clock::now_ms() as i64,
+                    to_json(trial)
+                ],
+            )
+            .map_err(at("write a trial"))?;
+        Ok(())
+    }
+
+    /// One trial; the beginning of its id is enough.
+    pub fn load_trial(&self, id: &str) -> Result<Trial, StoreError> {
+        let json: Option<String> = self
+            .connection
+            .query_row(
+                "select json from trial where substr(id, 1, length(?1)) = ?1 and ?1 <> '' order by id desc limit 1",
+                [id],
+                |row| row.get(0),
+            )
+            .optional()
+            .map_err(at("read a trial"))?;
+        let json = json.ok_or_else(|| StoreError::Missing { kind: "trial", id: id.to_owned() })?;
+        from_json(format!("trial {id}"), &json)
+    }
+
+    /// All trials, newest first.
+    pub fn list_trials(&self) -> Result<Vec<TrialRow>, StoreError> {
+        let mut statement = self
+            .connection
+            .prepare("select id, run, remedy, status from trial order by saved_ms desc, id desc")
+            .map_err(at("list trials"))?;
+        let rows = statement
+            .query_map([], |row| {
+                Ok(TrialRow { id: row.get(0)?, run: row.get(1)?, remedy: row.get(2)?, status: row.get(3)? })
+            })
+            .map_err(at("list trials"))?;
+        rows.collect::<Result<_, _>>().map_err(at("list trials"))
+    }
+}

@@ -1,0 +1,252 @@
+//! What to try and where to measure it: a diagnosis, the name of a remedy and hosts in; a trial that has not begun out. Pure.
+
+use linerate_model::change::Remedy;
+use linerate_model::finding::{Cell, Diagnosis, Finding, LayerScope, Response};
+use linerate_model::inventory::{GroupName, HostName, Inventory, Layer};
+use linerate_model::snapshot::Snapshot;
+use linerate_model::trial::{Trial, TrialStatus};
+use thiserror::Error;
+
+use super::machine::Course;
+
+/// A pair whose throughput is below this share of its ceiling is judged by throughput even when packet sizes are at fault:
+/// that is what its users feel, and what a remedy that makes packets smaller cures.
+const THROUGHPUT_SUFFERS: f64 = 0.8;
+
+/// What is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Id of the remedy.
+    pub remedy: String,
+    /// Hosts to change; empty for all that the remedy names.
+    pub on: Vec<HostName>,
+    /// Arms, deadline, keep, seed.
+    pub course: Course,
+    /// Length of one transfer in milliseconds; 0 for the default.
+    pub transfer_ms: u32,
+}
+
+/// Why nothing can be tried.
+#[derive(Debug, Error)]
+pub enum TrialError {
+    /// No cause of the diagnosis has this remedy.
+    #[error("run {run} has no remedy '{id}'\nhint: {hint}")]
+    UnknownRemedy {
+        /// Run.
+        run: String,
+        /// What was asked for.
+        id: String,
+        /// What there is.
+        hint: String,
+    },
+    /// People have to do it.
+    #[error("remedy '{id}' ({title}) cannot be applied by the program; do this by hand:\n{instruction}\nhint: then run \
+             `linerate survey` again and compare with `linerate diff`")]
+    OnlyInstruction {
+        /// Remedy.
+        id: String,
+        /// What it does.
+        title: String,
+        /// What to do.
+        instruction: String,
+    },
+    /// The remedy changes other hosts.
+    #[error("remedy '{id}' changes nothing on host {host}\nhint: it changes {}", hosts.join(", "))]
+    NotOnHost {
+        /// Remedy.
+        id: String,
+        /// What was asked for.
+        host: HostName,
+        /// Where it would change something.
+        hosts: Vec<HostName>,
+    },
+    /// No pair shows the response.
+    #[error("remedy '{id}': no measured pair shows {what}, so that an effect could not be seen\nhint: {hint}")]
+    NoPair {
+        /// Remedy.
+        id: String,
+        /// Response.
+        what: String,
+        /// What to do.
+        hint: String,
+    },
+}
+
+/// A trial that has not begun.
+pub fn plan(
+    snapshot: &Snapshot,
+    diagnosis: &Diagnosis,
+    options: &Options,
+    id: String,
+) -> Result<Trial, TrialError> {
+    let (finding, remedy) = remedy(diagnosis, options)?;
+    let (cell, response) = affected(finding, diagnosis, &remedy, &snapshot.inventory)?;
+    let pair = (cell.from.clone(), cell.to.clone());
+    let control = control(cell, finding, diagnosis, &remedy, &snapshot.inventory);
+    Ok(Trial {
+        id,
+        run: diagnosis.run.clone(),
+        remedy,
+        response,
+        layer: cell.layer,
+        pair,
+        control,
+        arms: Vec::new(),
+        effect: None,
+        status: TrialStatus::Running,
+        persisted: Vec::new(),
+        notes: Vec::new(),
+    })
+}
+
+/// The most probable finding with this remedy, and the remedy with the changes of the wanted hosts only.
+fn remedy<'a>(diagnosis: &'a Diagnosis, options: &Options) -> Result<(&'a Finding, Remedy), TrialError> {
+    let offered = || {
+        diagnosis.findings.iter().flat_map(|f| {
+            f.causes.iter().filter_map(move |c| Some((f, c, c.remedy.as_ref()?))).map(|(f, c, r)| (f, c.probability, r))
+        })
+    };
+    let wanted = |r: &Remedy| r.id == options.remedy;
+    let on = |r: &Remedy| r.changes.iter().any(|c| options.on.is_empty() || options.on.contains(&c.host));
+    let best = offered().filter(|(_, _, r)| wanted(r)).max_by(|a, b| {
+        let rank = |x: &(&Finding, f64, &Remedy)| x.0.probability * x.1;
+        on(a.2).cmp(&on(b.2)).then(rank(a).total_cmp(&rank(b)))
+    });
+    let Some((finding, _, remedy)) = best else {
+        let mut ids: Vec<String> = offered().map(|(_, _, r)| r.id.clone()).collect();
+        ids.sort();
+        ids.dedup();
+        let hint = if ids.is_empty() { "it has no remedies at all".to_owned() } else { format!("it has {}", ids.join(", ")) };
+        return Err(TrialError::UnknownRemedy { run: diagnosis.run.clone(), id: options.remedy.clone(), hint });
+    };
+    if remedy.changes.is_empty() {
+        return Err(TrialError::OnlyInstruction {
+            id: remedy.id.clone(),
+            title: remedy.title.clone(),
+            instruction: remedy.instruction.clone(),
+        });
+    }
+    let hosts = crate::report::card::remedy_hosts(remedy);
+    if let Some(host) = options.on.iter().find(|h| !hosts.contains(h)) {
+        return Err(TrialError::NotOnHost { id: remedy.id.clone(), host: host.clone(), hosts });
+    }
+    let mut chosen = remedy.clone();
+    chosen.changes.retain(|c| options.on.is_empty() || options.on.contains(&c.host));
+    Ok((finding, chosen))
+}
+
+/// The worst affected pair and the response to measure on it.
+fn affected<'a>(
+    finding: &Finding,
+    diagnosis: &'a Diagnosis,
+    remedy: &Remedy,
+    inventory: &Inventory,
+) -> Result<(&'a Cell, Response), TrialError> {
+    let hit = |c: &Cell| finding.affected.iter().any(|(f, t)| *f == c.from && *t == c.to);
+    let in_layer = |c: &Cell| match finding.layer {
+        LayerScope::Any => true,
+        LayerScope::Only(layer) => c.layer == layer,
+    };
+    let response = finding.responses.first().copied().unwrap_or_default();
+    let reached = |c: &Cell| touches(c, remedy, inventory);
+    let mut cells: Vec<&Cell> = diagnosis.cells.iter().filter(|c| in_layer(c) && hit(c) && reached(c)).collect();
+    if cells.is_empty() {
+        // The change sits on a host that no affected pair names: measure the affected pairs all the same.
+        cells = diagnosis.cells.iter().filter(|c| in_layer(c) && hit(c)).collect();
+    }
+    if cells.is_empty() {
+        cells = diagnosis.cells.iter().filter(|c| in_layer(c) && reached(c)).collect();
+    }
+    let worst = cells.into_iter().max_by(|a, b| badness(a, response).total_cmp(&badness(b, response)));
+    let what = crate::report::names::response(response).to_owned();
+    let no_pair = |hint: &str| TrialError::NoPair { id: remedy.id.clone(), what, hint: hint.to_owned() };
+    let Some(cell) = worst else { return Err(no_pair("survey again with both ends reachable")) };
+    match response {
+        Response::Storage => Err(no_pair("storage is not measured by a trial yet; change it by hand and compare")),
+        Response::PathMtu if cell.share.is_none_or(|s| s < THROUGHPUT_SUFFERS) => Ok((cell, Response::Throughput)),
+        Response::Setting => Ok((cell, Response::Throughput)),
+        other => Ok((cell, other)),
+    }
+}
+
+/// Whether a change of the remedy lies on the way of the pair: on one of its ends, or on the machine of one of its groups.
+fn touches(cell: &Cell, remedy: &Remedy, inventory: &Inventory) -> bool {
+    let machines = |host: &str| -> Vec<HostName> {
+        inventory.groups_of(host).into_iter().filter_map(|g| g.machine.clone()).collect()
+    };
+    remedy.changes.iter().any(|c| {
+        c.host == cell.from
+            || c.host == cell.to
+            || machines(&cell.from).contains(&c.host)
+            || machines(&cell.to).contains(&c.host)
+    })
+}
+
+fn badness(cell: &Cell, response: Response) -> f64 {
+    let value = match response {
+        Response::Loss => cell.loss,
+        Response::CpuCost => cell.cpu_s_per_gb,
+        Response::RttIdle => cell.rtt_idle_us,
+        Response::RttLoaded => cell.rtt_loaded_us,
+        Response::Retransmits => cell.retransmits_per_s,
+        Response::TwoState => cell.two_state_bps.map(|(a, b)| -a.min(b)),
+        _ => cell.share.or(cell.throughput_bps).map(|s| -s),
+    };
+    value.unwrap_or(f64::MIN)
+}
+
+/// An untouched pair of the same kind: same layer, across groups or not as the affected one, and without a host, a group or
+/// a machine in common with it or with the change. A healthy one if there is one.
+fn control(
+    affected: &Cell,
+    finding: &Finding,
+    diagnosis: &Diagnosis,
+    remedy: &Remedy,
+    inventory: &Inventory,
+) -> Option<(HostName, HostName)> {
+    let across = |c: &Cell| uplinks(&c.from, inventory).iter().all(|g| !uplinks(&c.to, inventory).contains(g));
+    let mut taken_hosts: Vec<HostName> = vec![affected.from.clone(), affected.to.clone()];
+    taken_hosts.extend(crate::report::card::remedy_hosts(remedy));
+    let mut taken: Vec<GroupName> = taken_hosts.iter().flat_map(|h| uplinks(h, inventory)).collect();
+    taken.extend(
+        inventory
+            .groups
+            .iter()
+            .filter(|g| g.machine.as_ref().is_some_and(|m| taken_hosts.contains(m)))
+            .map(|g| g.name.clone()),
+    );
+    let free = |h: &HostName| !taken_hosts.contains(h) && uplinks(h, inventory).iter().all(|g| !taken.contains(g));
+    let hit = |c: &Cell| finding.affected.iter().any(|(f, t)| *f == c.from && *t == c.to);
+    let got_through = |c: &Cell| c.throughput_bps.is_some_and(|t| t > 0.0);
+    diagnosis
+        .cells
+        .iter()
+        .filter(|c| c.layer == affected.layer && got_through(c) && free(&c.from) && free(&c.to))
+        .filter(|c| across(c) == across(affected))
+        .max_by(|a, b| {
+            let rank = |c: &Cell| (!hit(c), c.two_state_bps.is_none());
+            rank(a).cmp(&rank(b)).then(a.share.unwrap_or(0.0).total_cmp(&b.share.unwrap_or(0.0)))
+        })
+        .map(|c| (c.from.clone(), c.to.clone()))
+}
+
+/// Groups of a host that stand for a shared way: all but those that hold every host of the cluster.
+fn uplinks(host: &str, inventory: &Inventory) -> Vec<GroupName> {
+    let measured = inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count();
+    inventory
+        .groups_of(host)
+        .into_iter()
+        .filter(|g| inventory.members(&g.name).len() < measured)
+        .map(|g| g.name.clone())
+        .collect()
+}
+
+/// What a pair should carry, for the rate of UDP probes.
+pub fn ceiling(diagnosis: &Diagnosis, pair: &(HostName, HostName), layer: Layer) -> Option<f64> {
+    let cell = diagnosis.cells.iter().find(|c| c.from == pair.0 && c.to == pair.1 && c.layer == layer)?;
+    // Never more than the path was seen to carry: the probe must not make the loss that it looks for.
+    match (cell.ceiling.bps, cell.throughput_bps.filter(|t| *t > 0.0)) {
+        (Some(c), Some(t)) => Some(c.min(t)),
+        (one, other) => one.or(other),
+    }
+}

@@ -1,0 +1,440 @@
+//! The steps of a trial as a pure state machine: events in, actions out, the time is given. It does no I/O and knows no clock,
+//! so that every crash at every step can be played in memory.
+//!
+//! Way of a trial: apply and read back, revert and read back (the way back is proven before anything is measured), then arms
+//! A B B A A B B A with the dead-man deadline moved before each measurement, then the effect, then undo or keep. Any failure
+//! leads to the undo path. A host that is lost undoes by itself; the machine waits for its deadline and reads the values back.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+
+use linerate_model::change::Change;
+use linerate_model::fact::{FactKey, FactValue};
+use linerate_model::finding::Response;
+use linerate_model::inventory::HostName;
+use linerate_model::trial::{Arm, Effect, EffectSize, Trial, TrialStatus};
+
+use crate::report::{card, units};
+
+/// What a node does on its own after the deadline may take this long, in milliseconds.
+pub const UNDO_GRACE_MS: u64 = 5000;
+
+/// Values read back.
+pub type ReadBack = Vec<(FactKey, FactValue)>;
+
+/// Computes an effect: arms, response, seed.
+pub type Judge = fn(&[Arm], Response, u64) -> EffectSize;
+
+/// Which pair is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The pair that the change should help.
+    Affected,
+    /// The pair that the change cannot touch.
+    Control,
+}
+
+/// One step to carry out. Each is answered by exactly one [`Event`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Journal, arm, write, read back.
+    Apply(HostName),
+    /// Old values, stay armed.
+    Revert(HostName),
+    /// Move the dead-man deadline.
+    Extend(HostName),
+    /// Measure a pair.
+    Measure {
+        /// Which one.
+        which: Which,
+        /// Number of the arm; `None` for the check after keeping.
+        arm: Option<usize>,
+    },
+    /// Compute the effect and decide. Answered by `Done`.
+    Decide,
+    /// Make it stay.
+    Keep(HostName),
+    /// Read the changed settings.
+    Read {
+        /// Where.
+        host: HostName,
+        /// Whether the new values must be there, or the old ones.
+        changed: bool,
+    },
+    /// Old values, close the journal.
+    Undo(HostName),
+    /// Let this much time pass.
+    Wait {
+        /// Milliseconds.
+        ms: u64,
+    },
+}
+
+/// How an action ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// Done, nothing to say.
+    Done,
+    /// Values read back (`Apply`, `Revert`, `Read`, `Undo`).
+    Values(ReadBack),
+    /// Files written (`Keep`).
+    Kept(Vec<PathBuf>),
+    /// A measurement; `None` when it was invalid.
+    Measured(Option<f64>),
+    /// It failed, the session lives.
+    Failed {
+        /// Why.
+        error: String,
+        /// Old values could not be restored.
+        undo_failed: bool,
+    },
+    /// The node is gone.
+    Lost {
+        /// Why.
+        error: String,
+    },
+    /// The operator wants to stop.
+    Cancel,
+}
+
+/// What is wanted of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Course {
+    /// Number of arms, a multiple of four.
+    pub arms: usize,
+    /// Dead-man deadline in seconds.
+    pub deadline_s: u32,
+    /// Keep the change when it proves to be better.
+    pub keep: bool,
+    /// Seed of the bootstrap.
+    pub seed: u64,
+}
+
+impl Default for Course {
+    fn default() -> Self {
+        Self { arms: 8, deadline_s: 15, keep: false, seed: 1 }
+    }
+}
+
+/// A trial on its way; see the file's head.
+#[derive(Debug)]
+pub struct Machine {
+    trial: Trial,
+    course: Course,
+    judge: Judge,
+    queue: VecDeque<Action>,
+    /// Hosts on which something may be changed.
+    touched: Vec<HostName>,
+    /// When the dead-man timers run out at the earliest, by the operator's clock.
+    armed_until_ms: BTreeMap<HostName, u64>,
+    /// The undo path has begun; a second failure does not start it again.
+    leaving: bool,
+    /// Status when everything was undone.
+    after_undo: TrialStatus,
+    /// Hosts whose old values are not proven to be back.
+    unproven: Vec<HostName>,
+    /// Lost hosts whose deadline was or is waited for.
+    waited: Vec<HostName>,
+    /// The measurement after keeping, once it was made.
+    after_keep: Option<f64>,
+}
+
+impl Machine {
+    /// A new trial, to be measured.
+    pub fn measure(trial: Trial, course: Course, judge: Judge) -> Self {
+        let mut machine = Self::new(trial, course, judge);
+        let hosts = machine.hosts();
+        let control = machine.trial.control.is_some();
+        let queue = &mut machine.queue;
+        queue.extend(hosts.iter().cloned().map(Action::Apply));
+        queue.extend(hosts.iter().cloned().map(Action::Revert));
+        let mut state = false;
+        for arm in 0..course.arms.next_multiple_of(4).max(4) {
+            let changed = matches!(arm % 4, 1 | 2);
+            // A setting is only written when it has to change: some writes interrupt the link.
+            if changed != state {
+                let set = if changed { Action::Apply } else { Action::Revert };
+                queue.extend(hosts.iter().cloned().map(set));
+                state = changed;
+            }
+            for which in [Which::Affected, Which::Control] {
+                if which == Which::Affected || control {
+                    queue.extend(hosts.iter().cloned().map(Action::Extend));
+                    queue.push_back(Action::Measure { which, arm: Some(arm) });
+                }
+            }
+            machine.trial.arms.push(Arm { changed, value: None, control: None });
+        }
+        queue.push_back(Action::Decide);
+        machine.trial.status = TrialStatus::Running;
+        machine
+    }
+
+    /// A trial that was measured, to be kept.
+    pub fn keep(trial: Trial, course: Course, judge: Judge) -> Self {
+        let mut machine = Self::new(trial, course, judge);
+        machine.after_undo = TrialStatus::Undone;
+        machine.queue_keep();
+        machine
+    }
+
+    /// A trial whose change is to be taken back.
+    pub fn undo(trial: Trial, course: Course, judge: Judge) -> Self {
+        let mut machine = Self::new(trial, course, judge);
+        machine.touched = machine.hosts();
+        machine.leave(TrialStatus::Undone);
+        machine
+    }
+
+    fn new(trial: Trial, course: Course, judge: Judge) -> Self {
+        Self {
+            trial,
+            course,
+            judge,
+            queue: VecDeque::new(),
+            touched: Vec::new(),
+            armed_until_ms: BTreeMap::new(),
+            leaving: false,
+            after_undo: TrialStatus::Measured,
+            unproven: Vec::new(),
+            waited: Vec::new(),
+            after_keep: None,
+        }
+    }
+
+    /// The trial as it stands.
+    pub fn trial(&self) -> &Trial {
+        &self.trial
+    }
+
+    /// What is to be done now; `None` when the trial has ended.
+    pub fn action(&self) -> Option<&Action> {
+        self.queue.front()
+    }
+
+    /// Actions that are left on this way.
+    pub fn left(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// The dead-man deadline in seconds.
+    pub fn deadline_s(&self) -> u32 {
+        self.course.deadline_s
+    }
+
+    /// The changes of one host, in order.
+    pub fn changes(&self, host: &str) -> Vec<Change> {
+        self.trial.remedy.changes.iter().filter(|c| c.host == host).cloned().collect()
+    }
+
+    fn hosts(&self) -> Vec<HostName> {
+        card::remedy_hosts(&self.trial.remedy)
+    }
+
+    /// The current action ended, or the operator wants to stop.
+    pub fn on(&mut self, event: Event, now_ms: u64) {
+        if event == Event::Cancel {
+            self.cancel();
+        } else if let Some(action) = self.queue.pop_front() {
+            self.touch(&action);
+            if self.leaving { self.way_out(action, event) } else { self.way(action, event, now_ms) }
+        }
+        if self.queue.is_empty() {
+            self.finish();
+        }
+    }
+
+    /// A node may have changed something before it failed or died: from now on its host has to be undone.
+    fn touch(&mut self, action: &Action) {
+        if let Action::Apply(host) | Action::Keep(host) = action
+            && !self.touched.contains(host)
+        {
+            self.touched.push(host.clone());
+        }
+    }
+
+    fn cancel(&mut self) {
+        // Taking back is never interrupted.
+        if !self.leaving && !self.queue.is_empty() {
+            if let Some(under_way) = self.queue.pop_front() {
+                self.touch(&under_way);
+            }
+            self.fail("interrupted; the old values were put back".to_owned());
+        }
+    }
+
+    fn way(&mut self, action: Action, event: Event, now_ms: u64) {
+        // A machine that slept, or a network that hung: the node has undone by itself, the state is not what we think.
+        if let Some((host, late_ms)) = self.overdue(now_ms) {
+            let late = late_ms / 1000;
+            self.fail(format!("{host} was not heard of until {late} s after its deadline and has undone by itself"));
+            return;
+        }
+        let armed = now_ms + u64::from(self.course.deadline_s) * 1000;
+        match (action, event) {
+            (Action::Apply(host), Event::Values(values)) => {
+                self.armed_until_ms.insert(host.clone(), armed);
+                self.check(&host, &values, true);
+            }
+            (Action::Revert(host), Event::Values(values)) => self.check(&host, &values, false),
+            (Action::Extend(host), Event::Done | Event::Values(_)) => {
+                self.armed_until_ms.insert(host, armed);
+            }
+            (Action::Measure { which, arm }, Event::Measured(value)) => self.record(which, arm, value),
+            (Action::Decide, _) => self.decide(),
+            (Action::Keep(host), Event::Kept(files)) => {
+                self.armed_until_ms.remove(&host);
+                self.trial.persisted.extend(files.iter().map(|f| f.display().to_string()));
+            }
+            (Action::Read { host, changed }, Event::Values(values)) => self.check(&host, &values, changed),
+            // The change is in force and written; a pair that cannot be measured now is no reason to take it back.
+            (Action::Measure { arm: None, .. }, _) => self.record(Which::Affected, None, None),
+            (_, Event::Lost { error } | Event::Failed { error, .. }) => self.fail(error),
+            (action, event) => self.fail(format!("{action:?} was answered by {event:?}")),
+        }
+    }
+
+    fn overdue(&self, now_ms: u64) -> Option<(HostName, u64)> {
+        let late = |(host, until): (&HostName, &u64)| (now_ms > *until).then(|| (host.clone(), now_ms - until));
+        self.armed_until_ms.iter().find_map(late)
+    }
+
+    /// The values read back must be those that were written.
+    fn check(&mut self, host: &str, values: &ReadBack, changed: bool) {
+        if let Some(reason) = self.mismatch(host, values, changed) {
+            self.fail(reason);
+        }
+    }
+
+    fn mismatch(&self, host: &str, values: &ReadBack, changed: bool) -> Option<String> {
+        self.changes(host).iter().find_map(|change| {
+            let want = if changed { &change.to } else { &change.from };
+            let seen = values.iter().find(|(key, _)| *key == change.key).map(|(_, value)| value);
+            match seen {
+                None => Some(format!("{host}: {} was not read back", change.key)),
+                Some(seen) if !same(seen, want) => {
+                    Some(format!("{host}: {} reads {seen} where {want} was written", change.key))
+                }
+                Some(_) => None,
+            }
+        })
+    }
+
+    fn record(&mut self, which: Which, arm: Option<usize>, value: Option<f64>) {
+        match arm.and_then(|i| self.trial.arms.get_mut(i)) {
+            Some(arm) if which == Which::Affected => arm.value = value,
+            Some(arm) => arm.control = value,
+            None => self.after_keep = value,
+        }
+    }
+
+    fn decide(&mut self) {
+        let effect = (self.judge)(&self.trial.arms, self.trial.response, self.course.seed);
+        let better = effect.effect == Effect::Better;
+        self.trial.effect = Some(effect);
+        if self.course.keep && better {
+            self.queue_keep();
+        } else {
+            if self.course.keep {
+                self.trial.notes.push("not kept, because it is not proven to be better".to_owned());
+            }
+            self.leave(TrialStatus::Measured);
+        }
+    }
+
+    fn queue_keep(&mut self) {
+        let hosts = self.hosts();
+        self.queue.extend(hosts.iter().cloned().map(Action::Keep));
+        self.queue.extend(hosts.into_iter().map(|host| Action::Read { host, changed: true }));
+        self.queue.push_back(Action::Measure { which: Which::Affected, arm: None });
+    }
+
+    fn fail(&mut self, note: String) {
+        self.trial.notes.push(note);
+        self.leave(TrialStatus::Undone);
+    }
+
+    /// Onto the undo path: nothing else is done from here on.
+    fn leave(&mut self, after: TrialStatus) {
+        self.leaving = true;
+        self.after_undo = after;
+        self.queue = self.touched.iter().cloned().map(Action::Undo).collect();
+    }
+
+    fn way_out(&mut self, action: Action, event: Event) {
+        match (action, event) {
+            (Action::Undo(host), Event::Values(values)) if self.mismatch(&host, &values, false).is_none() => {}
+            (Action::Undo(host), Event::Failed { error, undo_failed: true }) => {
+                self.trial.notes.push(error);
+                self.unproven.push(host);
+            }
+            // No journal any more, perhaps: then the values themselves must tell.
+            (Action::Undo(host), Event::Failed { .. } | Event::Values(_) | Event::Done) => {
+                self.queue.push_back(Action::Read { host, changed: false });
+            }
+            (Action::Undo(host), _) => self.read_after_deadline(host),
+            (Action::Read { host, .. }, event) => {
+                let reason = match event {
+                    Event::Values(values) => self.mismatch(&host, &values, false),
+                    Event::Failed { error, .. } | Event::Lost { error } => Some(error),
+                    other => Some(format!("{host}: reading was answered by {other:?}")),
+                };
+                match reason {
+                    None => {}
+                    Some(_) if !self.waited.contains(&host) => self.read_after_deadline(host),
+                    Some(reason) => {
+                        self.trial.notes.push(reason);
+                        self.unproven.push(host);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The node undoes by itself within its deadline: wait for that, then look.
+    fn read_after_deadline(&mut self, host: HostName) {
+        self.waited.push(host.clone());
+        if !self.queue.iter().any(|a| matches!(a, Action::Wait { .. })) {
+            let ms = u64::from(self.course.deadline_s) * 1000 + UNDO_GRACE_MS;
+            self.queue.push_back(Action::Wait { ms });
+        }
+        self.queue.push_back(Action::Read { host, changed: false });
+    }
+
+    fn finish(&mut self) {
+        if !self.leaving {
+            self.note_after_keep();
+            self.trial.status = TrialStatus::Kept;
+        } else if self.unproven.is_empty() {
+            self.trial.persisted.clear();
+            self.trial.status = self.after_undo;
+        } else {
+            self.trial.status = TrialStatus::UndoFailed;
+        }
+    }
+
+    /// What the measurement after keeping says, where it does not fit to the trial.
+    fn note_after_keep(&mut self) {
+        let Some(effect) = &self.trial.effect else { return };
+        let unit = units::unit_of(self.trial.response);
+        let note = match self.after_keep {
+            Some(now) => {
+                let middle = f64::midpoint(effect.before, effect.after);
+                let bad = if units::more_is_better(self.trial.response) { now < middle } else { now > middle };
+                let (now, after) = (units::value(now, unit), units::value(effect.after, unit));
+                if bad { format!("the check after keeping measured {now}, the trial had {after}: measure again") } else {
+                    format!("checked after keeping: {now}")
+                }
+            }
+            None => "the pair could not be measured after keeping; survey again".to_owned(),
+        };
+        self.trial.notes.push(note);
+    }
+}
+
+/// Equal values, also when one is text with other white space.
+fn same(a: &FactValue, b: &FactValue) -> bool {
+    let words = |v: &FactValue| v.to_string().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    a == b || words(a) == words(b)
+}

@@ -1,0 +1,367 @@
+//! Tests of the trial: the way through, every failure, and a kill at every step of node, operator and both, in memory.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use linerate_model::change::{Change, Remedy};
+use linerate_model::fact::{FactKey, FactValue};
+use linerate_model::finding::Response;
+use linerate_model::inventory::Layer;
+use linerate_model::plan::Test;
+use linerate_model::sample::{Measurement, Outcome};
+use linerate_model::trial::{Effect, Trial, TrialStatus};
+
+use super::choose::{self, Options, TrialError};
+use super::drive::{self, HandError, Hands, Scene};
+use super::machine::{Action, Course, Event, Machine, ReadBack, UNDO_GRACE_MS, Which};
+use super::simulated::{Kill, World};
+use crate::report::sample;
+
+fn change(host: &str, key: &str) -> Change {
+    Change { host: host.into(), key: key.into(), from: FactValue::Flag(true), to: FactValue::Flag(false) }
+}
+
+fn trial(hosts: usize) -> Trial {
+    let mut changes = Vec::new();
+    for i in 0..hosts {
+        changes.push(change(&format!("h{i}"), "nic.eth0.feature.gro"));
+        changes.push(change(&format!("h{i}"), "nic.eth0.feature.gso"));
+    }
+    Trial {
+        id: "t1".into(),
+        run: "r1".into(),
+        remedy: Remedy { id: "x".into(), changes, ..Remedy::default() },
+        response: Response::Throughput,
+        layer: Layer::Underlay,
+        pair: ("h0".into(), "p".into()),
+        control: Some(("c".into(), "d".into())),
+        arms: Vec::new(),
+        effect: None,
+        status: TrialStatus::Running,
+        persisted: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+fn machine(trial: Trial, keep: bool) -> Machine {
+    Machine::measure(trial, Course { keep, ..Course::default() }, linerate_diagnose::trial::effect)
+}
+
+/// All settings as before.
+fn old(world: &World) -> bool {
+    world.hosts.values().all(|h| h.files.is_empty() && h.values.values().all(|v| *v == FactValue::Flag(true)))
+}
+
+/// All settings new and persistent.
+fn new(world: &World) -> bool {
+    world.hosts.values().all(|h| !h.files.is_empty() && h.values.values().all(|v| *v == FactValue::Flag(false)))
+}
+
+/// Plays a machine in a world until it ends or its operator dies.
+fn play(machine: &mut Machine, world: &mut World) {
+    // Faster when changed; the control stays as it is.
+    let count = RefCell::new(0_u32);
+    while let Some(action) = machine.action().cloned() {
+        let control = matches!(action, Action::Measure { which: Which::Control, .. });
+        let event = world.act(&action, machine, &mut |w| {
+            *count.borrow_mut() += 1;
+            let noise = f64::from(*count.borrow() % 3);
+            if control { 100.0 + noise } else if old(w) { 10.0 + noise * 0.1 } else { 99.0 + noise }
+        });
+        if world.operator_dead_ms.is_some() {
+            return;
+        }
+        machine.on(event, world.now_ms);
+    }
+}
+
+#[test]
+fn a_good_remedy_is_proven_and_the_old_values_are_back() {
+    let mut machine = machine(trial(1), false);
+    let mut world = World::new(&machine.trial().remedy.changes.clone(), None, true);
+    play(&mut machine, &mut world);
+    let trial = machine.trial();
+    assert_eq!(trial.status, TrialStatus::Measured, "{:?}", trial.notes);
+    assert_eq!(trial.effect.as_ref().map(|e| e.effect), Some(Effect::Better));
+    let order: String = trial.arms.iter().map(|a| if a.changed { 'B' } else { 'A' }).collect();
+    assert_eq!(order, "ABBAABBA");
+    assert!(trial.arms.iter().all(|a| a.value.is_some() && a.control.is_some()));
+    assert!(old(&world));
+}
+
+#[test]
+fn with_keep_the_new_values_stay_and_undo_takes_them_back() {
+    let mut machine = machine(trial(2), true);
+    let changes = machine.trial().remedy.changes.clone();
+    let mut world = World::new(&changes, None, true);
+    play(&mut machine, &mut world);
+    assert_eq!(machine.trial().status, TrialStatus::Kept, "{:?}", machine.trial().notes);
+    assert!(new(&world) && !machine.trial().persisted.is_empty());
+    world.pass(60_000);
+    assert!(new(&world), "a kept change outlives the deadline");
+
+    let mut machine = Machine::undo(machine.trial().clone(), Course::default(), linerate_diagnose::trial::effect);
+    play(&mut machine, &mut world);
+    assert_eq!(machine.trial().status, TrialStatus::Undone);
+    assert!(old(&world) && machine.trial().persisted.is_empty());
+}
+
+#[test]
+fn a_measured_trial_can_be_kept_later() {
+    let mut first = machine(trial(1), false);
+    let mut world = World::new(&first.trial().remedy.changes.clone(), None, true);
+    play(&mut first, &mut world);
+    let mut later = Machine::keep(first.trial().clone(), Course::default(), linerate_diagnose::trial::effect);
+    play(&mut later, &mut world);
+    assert_eq!(later.trial().status, TrialStatus::Kept);
+    assert!(new(&world));
+    assert!(later.trial().notes.iter().any(|n| n.starts_with("checked after keeping")), "{:?}", later.trial().notes);
+}
+
+/// A kill at every step: whatever the operator says in the end is true, and within the deadline nothing is half done.
+#[test]
+fn a_kill_at_any_step_leaves_the_old_values_or_what_was_confirmed() {
+    for hosts in [1, 2] {
+        for keep in [false, true] {
+            let mut whole = machine(trial(hosts), keep);
+            let changes = whole.trial().remedy.changes.clone();
+            let mut world = World::new(&changes, None, true);
+            play(&mut whole, &mut world);
+            let steps = world.steps;
+            assert!(steps > 30);
+            for at in 0..steps {
+                for kill in [Kill::Node, Kill::Operator, Kill::Both] {
+                    for comes_back in [true, false] {
+                        killed_at(hosts, keep, at, kill, comes_back);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn killed_at(hosts: usize, keep: bool, at: usize, kill: Kill, comes_back: bool) {
+    let case = format!("{hosts} hosts, keep {keep}, {kill:?} killed before step {at}, comes back {comes_back}");
+    let mut machine = machine(trial(hosts), keep);
+    let mut world = World::new(&machine.trial().remedy.changes.clone(), Some((at, kill)), comes_back);
+    play(&mut machine, &mut world);
+    let deadline_ms = u64::from(Course::default().deadline_s) * 1000;
+    world.pass(deadline_ms + UNDO_GRACE_MS);
+    if world.operator_dead_ms.is_none() {
+        let trial = machine.trial();
+        match trial.status {
+            TrialStatus::Measured | TrialStatus::Undone => assert!(old(&world), "{case}: said {:?}", trial.status),
+            TrialStatus::Kept => assert!(new(&world), "{case}"),
+            TrialStatus::UndoFailed => assert!(!trial.notes.is_empty(), "{case}: must say why"),
+            TrialStatus::Running => panic!("{case}: not ended"),
+        }
+        return;
+    }
+    // Nobody is left to ask: each host alone is either wholly old or, when it had confirmed the keeping, wholly new.
+    for (name, host) in &world.hosts {
+        let on = host.values.values().filter(|v| **v == FactValue::Flag(true)).count();
+        let whole = (on == host.values.len() && host.files.is_empty()) || (on == 0 && !host.files.is_empty());
+        assert!(whole, "{case}: {name} is half done: {host:?}");
+        assert!(keep || on == host.values.len(), "{case}: {name} stayed changed");
+    }
+}
+
+#[test]
+fn a_value_that_does_not_stick_ends_the_trial() {
+    let mut machine = machine(trial(1), false);
+    assert_eq!(machine.action(), Some(&Action::Apply("h0".into())));
+    let wrong: ReadBack = machine.changes("h0").into_iter().map(|c| (c.key, c.from)).collect();
+    machine.on(Event::Values(wrong), 10);
+    assert_eq!(machine.action(), Some(&Action::Undo("h0".into())));
+    assert!(machine.trial().notes[0].contains("reads on where off was written"), "{:?}", machine.trial().notes);
+}
+
+#[test]
+fn an_operator_that_slept_through_the_deadline_does_not_believe_its_arms() {
+    let mut machine = machine(trial(1), false);
+    let values = |m: &Machine, to: bool| -> Event {
+        Event::Values(m.changes("h0").into_iter().map(|c| (c.key, if to { c.to } else { c.from })).collect())
+    };
+    let event = values(&machine, true);
+    machine.on(event, 0);
+    let event = values(&machine, false);
+    machine.on(event, 3_600_000);
+    assert_eq!(machine.action(), Some(&Action::Undo("h0".into())));
+    let event = values(&machine, false);
+    machine.on(event, 3_600_010);
+    assert_eq!(machine.trial().status, TrialStatus::Undone);
+}
+
+#[test]
+fn cancelling_at_any_step_puts_the_old_values_back() {
+    let mut whole = machine(trial(2), false);
+    let mut actions = 0;
+    let mut world = World::new(&whole.trial().remedy.changes.clone(), None, true);
+    while let Some(action) = whole.action().cloned() {
+        let event = world.act(&action, &whole, &mut |_| 1.0);
+        whole.on(event, world.now_ms);
+        actions += 1;
+    }
+    for at in 0..actions {
+        let mut machine = machine(trial(2), false);
+        let mut world = World::new(&machine.trial().remedy.changes.clone(), None, true);
+        let mut count = 0;
+        while let Some(action) = machine.action().cloned() {
+            if count == at {
+                machine.on(Event::Cancel, world.now_ms);
+            } else {
+                let event = world.act(&action, &machine, &mut |_| 1.0);
+                machine.on(event, world.now_ms);
+            }
+            count += 1;
+        }
+        assert!(old(&world), "cancelled at {at}");
+        assert!(matches!(machine.trial().status, TrialStatus::Undone | TrialStatus::Measured));
+    }
+}
+
+#[test]
+fn a_worse_or_useless_remedy_is_not_kept() {
+    let mut machine = machine(trial(1), true);
+    let mut world = World::new(&machine.trial().remedy.changes.clone(), None, true);
+    while let Some(action) = machine.action().cloned() {
+        let event = world.act(&action, &machine, &mut |_| 50.0);
+        machine.on(event, world.now_ms);
+    }
+    assert_eq!(machine.trial().status, TrialStatus::Measured);
+    assert!(old(&world) && machine.trial().persisted.is_empty());
+    assert!(machine.trial().notes.iter().any(|n| n.contains("not kept")));
+}
+
+#[test]
+fn pairs_are_chosen_from_the_finding() {
+    let (snapshot, diagnosis) = sample::sick();
+    let options = Options { remedy: "nic-gro-hw-overlay".into(), on: vec!["vs-4".into()], ..Options::default() };
+    let trial = choose::plan(&snapshot, &diagnosis, &options, "t".into()).expect("can be tried");
+    assert_eq!((trial.layer, trial.response), (Layer::Overlay, Response::Throughput));
+    assert_eq!(trial.pair.0, "arc-6", "nothing gets through from there: the worst pair");
+    let (from, to) = trial.control.expect("two hypervisors are left");
+    for host in [&from, &to] {
+        assert!(["arc-3", "arc-5"].contains(&host.as_str()), "{host} shares a machine with the pair or the change");
+    }
+}
+
+#[test]
+fn what_cannot_be_tried_is_refused_with_the_way_out() {
+    let (snapshot, mut diagnosis) = sample::sick();
+    let plan = |diagnosis: &_, remedy: &str, on: &[&str]| {
+        let on = on.iter().map(|h| (*h).to_owned()).collect();
+        choose::plan(&snapshot, diagnosis, &Options { remedy: remedy.into(), on, ..Options::default() }, "t".into())
+    };
+    let error = plan(&diagnosis, "nonsense", &[]).expect_err("no such remedy");
+    assert!(error.to_string().contains("nic-gro-hw-overlay"), "{error}");
+    let error = plan(&diagnosis, "nic-gro-hw-overlay", &["arc-1"]).expect_err("changes nothing there");
+    assert!(error.to_string().contains("vs-4"), "{error}");
+    let remedy = diagnosis.findings[0].causes[0].remedy.as_mut().expect("has one");
+    remedy.changes.clear();
+    let error = plan(&diagnosis, "nic-gro-hw-overlay", &[]).expect_err("only an instruction");
+    assert!(matches!(error, TrialError::OnlyInstruction { .. }));
+    assert!(error.to_string().contains("ethtool -K up0 rx-gro-hw off"));
+}
+
+#[test]
+fn a_small_cluster_has_no_control() {
+    let (snapshot, mut diagnosis) = sample::sick();
+    diagnosis.cells.retain(|c| [&c.from, &c.to].into_iter().all(|h| ["arc-1", "arc-3", "arc-6"].contains(&h.as_str())));
+    let options = Options { remedy: "nic-gro-hw-overlay".into(), ..Options::default() };
+    let trial = choose::plan(&snapshot, &diagnosis, &options, "t".into()).expect("can be tried");
+    assert_eq!(trial.control, None);
+}
+
+/// Hands that always succeed and remember what they were told.
+#[derive(Default)]
+struct Willing {
+    changed: bool,
+    log: Vec<&'static str>,
+}
+
+fn read_back(changes: &[Change], changed: bool) -> ReadBack {
+    changes.iter().map(|c| (c.key.clone(), if changed { c.to.clone() } else { c.from.clone() })).collect()
+}
+
+impl Hands for Willing {
+    async fn apply(&mut self, _: &str, _: &str, changes: &[Change], _: u32) -> Result<ReadBack, HandError> {
+        self.log.push("apply");
+        self.changed = true;
+        Ok(read_back(changes, true))
+    }
+
+    async fn revert(&mut self, _: &str, _: &str) -> Result<ReadBack, HandError> {
+        self.log.push("revert");
+        self.changed = false;
+        Ok(read_back(&sample::remedy().changes, false))
+    }
+
+    async fn extend(&mut self, _: &str, _: &str, _: u32) -> Result<(), HandError> {
+        Ok(())
+    }
+
+    async fn keep(&mut self, _: &str, _: &str, _: &[Change]) -> Result<Vec<PathBuf>, HandError> {
+        self.log.push("keep");
+        self.changed = true;
+        Ok(vec![PathBuf::from("/etc/systemd/network/10-up0.link")])
+    }
+
+    async fn undo(&mut self, _: &str, _: &str) -> Result<ReadBack, HandError> {
+        self.log.push("undo");
+        self.changed = false;
+        Ok(read_back(&sample::remedy().changes, false))
+    }
+
+    async fn read(&mut self, _: &str, _: &[FactKey]) -> Result<ReadBack, HandError> {
+        Ok(read_back(&sample::remedy().changes, self.changed))
+    }
+
+    async fn measure(&mut self, test: &Test) -> Outcome {
+        let good = self.changed || test.from != "arc-6";
+        let throughput_bps = Some(if good { 180e6 } else { 0.3e6 });
+        Outcome::Measured(Box::new(Measurement { throughput_bps, ..Measurement::default() }))
+    }
+
+    async fn wait(&mut self, _: Duration) {}
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime needs only memory").block_on(future)
+}
+
+#[test]
+fn the_drive_tries_keeps_and_undoes() {
+    let (snapshot, diagnosis) = sample::sick();
+    let scene = Scene { snapshot: &snapshot, diagnosis: &diagnosis };
+    let mut options = Options { remedy: "nic-gro-hw-overlay".into(), ..Options::default() };
+    options.course.keep = true;
+    let mut hands = Willing::default();
+    let mut told = Vec::new();
+    let mut watch = |_: &Trial, words: &str, left: usize| told.push((words.to_owned(), left));
+    let run = drive::run(&mut hands, scene, &options, "t".into(), &mut watch, std::future::pending());
+    let trial = block_on(run).expect("can be tried");
+    assert_eq!(trial.status, TrialStatus::Kept, "{:?}", trial.notes);
+    assert_eq!(trial.persisted, ["/etc/systemd/network/10-up0.link"]);
+    assert_eq!(told.last().map(|(w, l)| (w.as_str(), *l)), Some(("done", 0)));
+    assert_eq!(hands.log.iter().filter(|l| **l == "apply").count(), 3, "written only when it has to change");
+
+    let undone = block_on(drive::undo(&mut hands, scene, trial, &mut |_, _, _| {}));
+    assert_eq!(undone.status, TrialStatus::Undone);
+    assert!(!hands.changed);
+}
+
+#[test]
+fn a_cancelled_drive_undoes() {
+    let (snapshot, diagnosis) = sample::sick();
+    let scene = Scene { snapshot: &snapshot, diagnosis: &diagnosis };
+    let options = Options { remedy: "nic-gro-hw-overlay".into(), ..Options::default() };
+    let mut hands = Willing::default();
+    let mut watch = |_: &Trial, _: &str, _: usize| {};
+    let run = drive::run(&mut hands, scene, &options, "t".into(), &mut watch, std::future::ready(()));
+    let trial = block_on(run).expect("can be tried");
+    assert_eq!(trial.status, TrialStatus::Undone);
+    assert_eq!(hands.log, ["apply", "undo"]);
+}

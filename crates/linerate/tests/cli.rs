@@ -1,0 +1,130 @@
+//! The command line as people and scripts see it: help, errors with their hints, exit codes, the empty store.
+
+use std::process::{Command, Output};
+
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_linerate"))
+            .args(arguments)
+            .current_dir(self.0.path())
+            .env("LINERATE_DATA", self.0.path())
+            .env_remove("LINERATE_NODE")
+            .output()
+            .unwrap()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    let home = Home::new();
+    let overview = text(&home.run(&["--help"]).stdout);
+    for command in [
+        "survey",
+        "diagnose",
+        "diff",
+        "try",
+        "keep",
+        "undo",
+        "runs",
+        "report",
+        "facts",
+        "knowledge",
+        "completions",
+        "man",
+    ] {
+        assert!(overview.contains(&format!("  {command} ")), "{overview}");
+        let help = home.run(&[command, "--help"]);
+        assert_eq!(help.status.code(), Some(0));
+        assert!(text(&help.stdout).contains("Example"), "{}", text(&help.stdout));
+    }
+    assert!(overview.contains("Exit codes") && overview.contains("  lab ") && overview.contains("  demo "));
+}
+
+#[test]
+fn a_wrong_argument_is_code_2() {
+    let home = Home::new();
+    assert_eq!(home.run(&["survay"]).status.code(), Some(2));
+    let wrong = home.run(&["survey", "-i", "x.toml", "--time", "5 parsecs"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("is not a unit of time"), "{}", text(&wrong.stderr));
+}
+
+#[test]
+fn a_bad_inventory_is_code_2_with_file_line_and_hint() {
+    let home = Home::new();
+    std::fs::write(home.0.path().join("c.toml"), "[[host]]\nname = \"a\"\ntransprot = \"local\"\n").unwrap();
+    let refused = home.run(&["survey", "-i", "c.toml"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = text(&refused.stderr);
+    assert!(said.contains("c.toml:3: unknown field `transprot`"), "{said}");
+    assert!(said.contains("hint: did you mean `transport`?"), "{said}");
+    assert_eq!(text(&refused.stdout), "");
+}
+
+#[test]
+fn a_missing_node_program_is_code_2_and_says_what_to_do() {
+    let home = Home::new();
+    let refused = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .args(["facts", "localhost", "cpu"])
+        .env("LINERATE_DATA", home.0.path())
+        .env("LINERATE_NODE", "/nonexistent/linerate-node")
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let said = text(&refused.stderr);
+    assert!(said.contains("/nonexistent/linerate-node") && said.contains("LINERATE_NODE"), "{said}");
+}
+
+#[test]
+fn an_empty_store_is_said_so() {
+    let home = Home::new();
+    let runs = home.run(&["runs"]);
+    assert_eq!(runs.status.code(), Some(0));
+    assert!(text(&runs.stdout).contains("no runs yet"));
+    let json: serde_json::Value = serde_json::from_slice(&home.run(&["runs", "--json"]).stdout).unwrap();
+    assert_eq!(json["schema"], 1);
+    for command in
+        [&["diagnose"][..], &["report"], &["try", "x"], &["keep", "t"], &["undo", "t"], &["diff", "a", "b"]]
+    {
+        let refused = home.run(command);
+        assert_eq!(refused.status.code(), Some(2), "{command:?}");
+        assert!(text(&refused.stderr).contains("linerate runs"), "{}", text(&refused.stderr));
+    }
+}
+
+#[test]
+fn completions_and_man_page_are_made_from_the_same_description() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(text(&home.run(&["completions", shell]).stdout).contains("survey"));
+    }
+    assert!(text(&home.run(&["man"]).stdout).contains(".TH linerate"));
+    assert!(text(&home.run(&["man", "survey"]).stdout).contains("inventory"));
+}
+
+#[test]
+fn a_snapshot_file_is_diagnosed_and_a_foreign_file_refused() {
+    let home = Home::new();
+    std::fs::write(
+        home.0.path().join("s.json"),
+        r#"{"schema":1,"id":"r","inventory":{"name":"x","hosts":[]}}"#,
+    )
+    .unwrap();
+    let done = home.run(&["diagnose", "s.json", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(json["run"], "r");
+    std::fs::write(home.0.path().join("f.json"), "[1,2]").unwrap();
+    let refused = home.run(&["diagnose", "f.json"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("f.json is not a snapshot"));
+}

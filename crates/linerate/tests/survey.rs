@@ -1,0 +1,284 @@
+//! Real surveys with real node programs in network namespaces of our own: the whole line, a node killed in mid-survey, and
+//! Ctrl-C. Needs root or user namespaces, `ip`, `unshare`, `nsenter` and a built `linerate-node`; what is missing is printed as
+//! a skip with its reason.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Set in the process that runs inside the namespaces.
+const INSIDE: &str = "LINERATE_TEST_INSIDE";
+
+fn node_program() -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_BIN_EXE_linerate")).with_file_name("linerate-node");
+    std::env::var_os("LINERATE_NODE").map(PathBuf::from).or(Some(beside)).filter(|p| p.is_file())
+}
+
+/// Runs the test of this name again inside fresh network and mount namespaces, so that nothing outside is ever touched.
+/// Gives `true` in the process inside.
+fn inside(name: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    if node_program().is_none() {
+        println!("SKIPPED {name}: no linerate-node beside linerate and LINERATE_NODE is not set");
+        return false;
+    }
+    let root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n");
+    let flags: &[&str] = if root { &["-n", "-m"] } else { &["-U", "-r", "-n", "-m"] };
+    let possible = Command::new("unshare").args(flags).args(["ip", "link", "set", "lo", "up"]).output();
+    match possible {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => {
+            println!(
+                "SKIPPED {name}: no namespaces here: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            );
+            return false;
+        }
+        Err(error) => {
+            println!("SKIPPED {name}: unshare: {error}");
+            return false;
+        }
+    }
+    let status = Command::new("unshare")
+        .args(flags)
+        .arg(std::env::current_exe().unwrap())
+        .args([name, "--exact", "--nocapture"])
+        .env(INSIDE, "1")
+        .status()
+        .unwrap();
+    assert!(status.success(), "{name} failed inside the namespaces");
+    false
+}
+
+fn ip(arguments: &[&str]) {
+    let output = Command::new("ip").args(arguments).output().unwrap();
+    assert!(
+        output.status.success(),
+        "ip {}: {}",
+        arguments.join(" "),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !done() {
+        assert!(Instant::now() < deadline, "{what}: did not happen within 20 s");
+        std::thread::yield_now();
+    }
+}
+
+/// Three hosts on one bridge, 200 Mbit/s each. A namespace lives as long as its holder, which lives as long as our pipe.
+struct Cluster {
+    folder: tempfile::TempDir,
+    holders: Vec<Child>,
+}
+
+impl Cluster {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        ip(&["link", "set", "lo", "up"]);
+        ip(&["link", "add", "br0", "type", "bridge"]);
+        ip(&["link", "set", "br0", "up"]);
+        let mut toml = "name = \"three\"\n".to_owned();
+        let mut holders = Vec::new();
+        for number in 1..=3 {
+            let holder = holder();
+            let pid = holder.id().to_string();
+            let (port, address) = (format!("p{number}"), format!("10.99.0.{number}"));
+            ip(&["link", "add", &port, "type", "veth", "peer", "name", "eth0", "netns", &pid]);
+            ip(&["link", "set", &port, "master", "br0", "up"]);
+            let shaper = [
+                "qdisc", "add", "dev", &port, "root", "tbf", "rate", "200mbit", "burst", "64k", "latency",
+                "20ms",
+            ];
+            assert!(Command::new("tc").args(shaper).status().unwrap().success());
+            for command in [
+                &["addr", "add", &format!("{address}/24"), "dev", "eth0"][..],
+                &["link", "set", "eth0", "up"],
+            ] {
+                let status =
+                    Command::new("nsenter").args(["-t", &pid, "-n", "ip"]).args(command).status().unwrap();
+                assert!(status.success());
+            }
+            let state = folder.path().join(format!("h{number}"));
+            toml += &format!(
+                "[[host]]\nname = \"h{number}\"\nnetns = \"/proc/{pid}/ns/net\"\nstate_dir = \"{0}/state\"\n\
+                 etc_dir = \"{0}/etc\"\n[[host.endpoint]]\naddress = \"{address}\"\nlink_mbit = 200\n",
+                state.display()
+            );
+            holders.push(holder);
+        }
+        std::fs::write(folder.path().join("cluster.toml"), toml).unwrap();
+        Self { folder, holders }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("LINERATE_DATA", self.folder.path())
+            .env("LINERATE_NODE", node_program().unwrap())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn json(&self, arguments: &[&str]) -> serde_json::Value {
+        let output = self.command(arguments).output().unwrap();
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr)))
+    }
+
+    /// Pids of the node programs that the operator started.
+    fn nodes_of(operator: u32) -> Vec<u32> {
+        let children = |pid: u32| -> Vec<u32> {
+            let tasks =
+                std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+            tasks.split_ascii_whitespace().filter_map(|t| t.parse().ok()).collect()
+        };
+        children(operator)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for holder in &mut self.holders {
+            drop(holder.stdin.take());
+            let _ = holder.wait();
+        }
+    }
+}
+
+fn holder() -> Child {
+    let child = Command::new("unshare")
+        .args(["-n", "cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let link = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+    let ours = link("self");
+    let pid = child.id().to_string();
+    wait_until("a network namespace of its own", || link(&pid).is_some_and(|l| Some(l) != ours));
+    child
+}
+
+/// Starts a survey and waits until it measures.
+fn surveying(cluster: &Cluster, arguments: &[&str]) -> (Child, std::thread::JoinHandle<String>) {
+    let mut child = cluster.command(arguments).spawn().unwrap();
+    let stderr = child.stderr.take().unwrap();
+    let (measures, begun) = std::sync::mpsc::channel();
+    let said = std::thread::spawn(move || {
+        let mut all = String::new();
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            if line.starts_with("measuring:") {
+                let _ = measures.send(());
+            }
+            all += &line;
+            all.push('\n');
+        }
+        all
+    });
+    begun.recv_timeout(Duration::from_secs(30)).expect("the survey begins to measure within 30 s");
+    (child, said)
+}
+
+#[test]
+fn a_survey_measures_every_pair_and_stores_it() {
+    if !inside("a_survey_measures_every_pair_and_stores_it") {
+        return;
+    }
+    let cluster = Cluster::new();
+    let json = cluster.json(&[
+        "survey",
+        "-i",
+        "cluster.toml",
+        "--time",
+        "12s",
+        "--json",
+        "-q",
+        "--snapshot",
+        "s.json",
+    ]);
+    assert_eq!(json["schema"], 1);
+    let snapshot: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(cluster.folder.path().join("s.json")).unwrap()).unwrap();
+    assert_eq!(snapshot["gaps"].as_array().map(Vec::len), Some(0), "{}", snapshot["gaps"]);
+    for (from, to) in [("h1", "h2"), ("h2", "h1"), ("h1", "h3"), ("h3", "h1"), ("h2", "h3"), ("h3", "h2")] {
+        let samples = snapshot["samples"].as_array().unwrap();
+        let of_pair = samples.iter().filter(|s| s["test"]["from"] == from && s["test"]["to"] == to);
+        let rates: Vec<f64> = of_pair
+            .filter(|s| s["test"]["kind"].get("tcp").is_some())
+            .filter_map(|s| s["outcome"]["measured"]["throughput_bps"].as_f64())
+            .collect();
+        assert!(!rates.is_empty(), "{from} to {to} was not measured");
+        assert!(rates.iter().all(|r| (1e6..400e6).contains(r)), "{from} to {to}: {rates:?}");
+    }
+    let runs = cluster.json(&["runs", "--json"]);
+    assert_eq!(runs["runs"][0]["id"], json["run"]);
+    assert_eq!(runs["runs"][0]["finished"], true);
+    assert_eq!(
+        cluster.json(&["diagnose", "--json"])["diagnosis"],
+        json["diagnosis"],
+        "the stored run says the same"
+    );
+}
+
+#[test]
+fn a_node_killed_in_mid_survey_makes_gaps() {
+    if !inside("a_node_killed_in_mid_survey_makes_gaps") {
+        return;
+    }
+    let cluster = Cluster::new();
+    let (mut survey, said) = surveying(
+        &cluster,
+        &["survey", "-i", "cluster.toml", "--time", "12s", "--json", "--snapshot", "s.json"],
+    );
+    let victim = *Cluster::nodes_of(survey.id()).first().expect("the survey has started nodes");
+    assert!(Command::new("kill").args(["-9", &victim.to_string()]).status().unwrap().success());
+    let mut stdout = String::new();
+    std::io::Read::read_to_string(&mut survey.stdout.take().unwrap(), &mut stdout).unwrap();
+    let code = survey.wait().unwrap().code();
+    let said = said.join().unwrap();
+    assert!(matches!(code, Some(1 | 3)), "{code:?}: {said}");
+    assert!(said.contains("is lost") && said.contains("signal: 9"), "{said}");
+    let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let snapshot: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(cluster.folder.path().join("s.json")).unwrap()).unwrap();
+    assert_eq!(snapshot["gaps"].as_array().map(Vec::len), Some(1), "{}", snapshot["gaps"]);
+    let samples = snapshot["samples"].as_array().unwrap();
+    let count = |kind: &str| samples.iter().filter(|s| s["outcome"].get(kind).is_some()).count();
+    assert!(
+        count("gap") > 0 && count("measured") > 0,
+        "{} gaps, {} measured",
+        count("gap"),
+        count("measured")
+    );
+    let runs = cluster.json(&["runs", "--json"]);
+    assert_eq!((&runs["runs"][0]["id"], &runs["runs"][0]["finished"]), (&json["run"], &true.into()));
+}
+
+#[test]
+fn ctrl_c_ends_a_survey_cleanly() {
+    if !inside("ctrl_c_ends_a_survey_cleanly") {
+        return;
+    }
+    let cluster = Cluster::new();
+    let (mut survey, said) = surveying(&cluster, &["survey", "-i", "cluster.toml", "--time", "60s"]);
+    let nodes = Cluster::nodes_of(survey.id());
+    assert_eq!(nodes.len(), 3);
+    assert!(Command::new("kill").args(["-INT", &survey.id().to_string()]).status().unwrap().success());
+    let begun = Instant::now();
+    assert_eq!(survey.wait().unwrap().code(), Some(130));
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(said.join().unwrap().contains("everything was cleaned up"));
+    for node in nodes {
+        wait_until("the node is gone", || !Path::new(&format!("/proc/{node}")).exists());
+    }
+    assert_eq!(cluster.json(&["runs", "--json"])["runs"][0]["finished"], false, "what was measured is kept");
+}

@@ -1,0 +1,208 @@
+//! What every load needs of the outside: its spec, its time limits, its stop flag, and where its threads account their
+//! CPU time; and the list of reasons for which a load ends early.
+//!
+//! What comes in: the spec and the caller's control. What goes out: yes or no, and errors that become a report's `stopped`.
+//! It never touches a socket.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use linerate_model::load::{LoadReport, LoadSpec};
+use linerate_sys::cpu::{self, ThreadTimes};
+use thiserror::Error;
+
+use crate::Control;
+use crate::token::Token;
+
+/// How long any thread of a load waits at most before it looks at its stop flag again.
+pub(crate) const SLICE: Duration = Duration::from_millis(20);
+
+/// How long a receiver waits for the first sign of its sender: the operator passes the port on in milliseconds.
+pub(crate) const FIRST_CONTACT: Duration = Duration::from_secs(3);
+
+/// Why a load ended before it was done. Becomes the `stopped` of its report: a value, not a failure of the program.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// The caller set the stop flag.
+    #[error("stopped by the operator")]
+    Stopped,
+    /// `deadline_ms` is over.
+    #[error("the deadline of {limit_ms} ms passed while {what}")]
+    Deadline {
+        /// What was under way.
+        what: &'static str,
+        /// The deadline.
+        limit_ms: u32,
+    },
+    /// A step failed.
+    #[error("cannot {what}: {source}")]
+    Io {
+        /// The step.
+        what: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The receiver's address does not answer.
+    #[error("cannot connect to {peer} from {bind}: {reason}")]
+    Connect {
+        /// Receiver.
+        peer: SocketAddr,
+        /// Own address.
+        bind: IpAddr,
+        /// The kernel's answer, or after how long none came.
+        reason: String,
+    },
+    /// The addresses do not fit together.
+    #[error(
+        "own address {bind} and receiver {peer} are not of one family (hint: give both ends IPv4 or both IPv6)"
+    )]
+    Family {
+        /// Own address.
+        bind: IpAddr,
+        /// Receiver.
+        peer: SocketAddr,
+    },
+    /// The namespace of the endpoint cannot be entered.
+    #[error("cannot enter the network namespace {path}: {source} (hint: this needs root)")]
+    Namespace {
+        /// Its path.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// A kind that this program does not know.
+    #[error("no load is called {name}")]
+    Unknown {
+        /// Its name.
+        name: &'static str,
+    },
+    /// A number of the spec is outside its limits.
+    #[error("{what} is {value}, allowed is {limit}")]
+    Spec {
+        /// Which number.
+        what: &'static str,
+        /// Its value.
+        value: f64,
+        /// What is allowed.
+        limit: &'static str,
+    },
+    /// Too many streams came that do not belong to the test.
+    #[error("{seen} streams did not show the token of this test")]
+    WrongStreams {
+        /// How many.
+        seen: usize,
+    },
+    /// The other end of a stream did not show that it knows the token.
+    #[error("the receiver at {peer} did not show the token of this test")]
+    NotProven {
+        /// Receiver.
+        peer: SocketAddr,
+    },
+    /// No sender came.
+    #[error("nothing arrived within {waited_ms} ms: {got} of {wanted} streams")]
+    NobodyCame {
+        /// How long was waited.
+        waited_ms: u128,
+        /// Streams that came.
+        got: usize,
+        /// Streams that were announced.
+        wanted: usize,
+    },
+    /// No progress for too long.
+    #[error("nothing got through after {bytes} bytes (no progress for {waited_ms} ms)")]
+    Stalled {
+        /// Bytes that got through before.
+        bytes: u64,
+        /// How long was waited.
+        waited_ms: u128,
+    },
+    /// The ends counted differently.
+    #[error("bytes differ: {sent} sent, {received} received")]
+    BytesDiffer {
+        /// By the sender.
+        sent: u64,
+        /// By the receiver.
+        received: u64,
+    },
+    /// The connection broke.
+    #[error("the connection broke after {bytes} bytes: {source}")]
+    Broken {
+        /// Bytes before.
+        bytes: u64,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// Requests are not answered.
+    #[error("nothing got through: the last {unanswered} requests of {sent} were not answered")]
+    Unanswered {
+        /// At the end, in a row.
+        unanswered: u32,
+        /// In all.
+        sent: u32,
+    },
+}
+
+impl LoadError {
+    /// For `map_err`: a failed step.
+    pub fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Io { what, source }
+    }
+}
+
+/// One end of one test under way.
+pub struct Job<'a> {
+    /// What was asked.
+    pub spec: &'a LoadSpec,
+    /// The caller's control.
+    pub control: &'a Control,
+    /// The secret of the test.
+    pub(crate) token: Token,
+    deadline: Instant,
+    costs: Mutex<ThreadTimes>,
+}
+
+impl<'a> Job<'a> {
+    /// Starts the clock of the deadline.
+    pub fn new(spec: &'a LoadSpec, control: &'a Control) -> Self {
+        Self {
+            spec,
+            control,
+            token: Token::new(spec.token),
+            deadline: Instant::now() + Duration::from_millis(u64::from(spec.deadline_ms)),
+            costs: Mutex::new(ThreadTimes::default()),
+        }
+    }
+
+    /// Whether the load may go on with `what`.
+    pub fn check(&self, what: &'static str) -> Result<(), LoadError> {
+        if self.control.stop.load(Ordering::Relaxed) {
+            return Err(LoadError::Stopped);
+        }
+        if Instant::now() >= self.deadline {
+            return Err(LoadError::Deadline { what, limit_ms: self.spec.deadline_ms });
+        }
+        Ok(())
+    }
+
+    /// Runs `work` on the calling thread and adds the CPU time that it took to the test's.
+    pub fn account<T>(&self, work: impl FnOnce() -> T) -> T {
+        let before = cpu::thread_times();
+        let result = work();
+        let after = cpu::thread_times();
+        let mut costs = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        costs.running += after.running.saturating_sub(before.running);
+        costs.waiting += after.waiting.saturating_sub(before.waiting);
+        result
+    }
+
+    /// Writes what the threads took into the report.
+    pub(crate) fn add_costs(&self, report: &mut LoadReport) {
+        let costs = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        report.cpu_s = costs.running.as_secs_f64();
+        report.wait_s = costs.waiting.as_secs_f64();
+    }
+}

@@ -1,0 +1,135 @@
+//! Round trips of 64 bytes over UDP on an otherwise idle pair.
+//!
+//! What comes in: a number of requests. What goes out: the round trip of each one that was answered, in microseconds.
+//! The first exchange is left out: it pays for the resolution of addresses. It gives up after a few requests in a row
+//! without an answer.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use linerate_model::load::{LoadReport, Role, TestKind};
+use linerate_sys::socket;
+
+use crate::datagram::{self, HEADER_BYTES, Labels};
+use crate::job::{Job, LoadError};
+use crate::token::Stamp;
+use crate::{Load, job::SLICE};
+
+/// The load `rtt`.
+pub(crate) struct Rtt;
+
+const LABELS: Labels = Labels { request: "rtt request", answer: "rtt answer", end: "rtt end" };
+
+/// Payload of a request and of an answer.
+const PAYLOAD_BYTES: usize = 64;
+
+/// How long an answer is waited for before the next request goes out; an answer that comes later still counts.
+const ANSWER_WAIT: Duration = Duration::from_millis(100);
+
+/// The same for the first exchange, which waits for the resolution of addresses.
+const FIRST_ANSWER_WAIT: Duration = Duration::from_millis(200);
+
+/// Requests in a row without an answer after which the rest is not tried.
+const UNANSWERED_MAX: u32 = 5;
+
+impl Load for Rtt {
+    fn name(&self) -> &'static str {
+        "rtt"
+    }
+
+    fn run(&self, job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
+        let TestKind::Rtt { count } = job.spec.kind else { return Err(LoadError::Unknown { name: "rtt" }) };
+        let begun = Instant::now();
+        let result = job.account(|| match job.spec.role {
+            Role::Receiver => datagram::answer(job, &LABELS, PAYLOAD_BYTES).map(|bytes| report.bytes = bytes),
+            Role::Sender { peer } => ask(job, peer, count, report),
+        });
+        report.elapsed_s = begun.elapsed().as_secs_f64();
+        result
+    }
+}
+
+/// Requests under way.
+struct Asker {
+    socket: UdpSocket,
+    request: Stamp,
+    answer: Stamp,
+    /// When each request went out; `None` once it was answered.
+    sent: Vec<Option<Instant>>,
+    unanswered: u32,
+}
+
+fn ask(job: &Job<'_>, peer: SocketAddr, count: u16, report: &mut LoadReport) -> Result<(), LoadError> {
+    let mut asker = Asker {
+        socket: datagram::connect(job, peer)?,
+        request: job.token.stamp(LABELS.request, &[]),
+        answer: job.token.stamp(LABELS.answer, &[]),
+        sent: Vec::new(),
+        unanswered: 0,
+    };
+    let result = asker.ask_all(job, count, report);
+    datagram::farewell(&asker.socket, &job.token.stamp(LABELS.end, &[]), 0);
+    report.bytes = (report.rtt_us.len() * PAYLOAD_BYTES) as u64;
+    result
+}
+
+impl Asker {
+    fn ask_all(&mut self, job: &Job<'_>, count: u16, report: &mut LoadReport) -> Result<(), LoadError> {
+        let mut first = Vec::new();
+        while first.is_empty() {
+            self.ask_once(job, FIRST_ANSWER_WAIT, &mut first)?;
+        }
+        for _ in 0..count {
+            self.ask_once(job, ANSWER_WAIT, &mut report.rtt_us)?;
+        }
+        Ok(())
+    }
+
+    /// Sends one request, waits for its answer, and keeps the round trips of all answers that came meanwhile.
+    fn ask_once(&mut self, job: &Job<'_>, wait: Duration, trips_us: &mut Vec<f64>) -> Result<(), LoadError> {
+        let sequence = self.sent.len();
+        let mut datagram = [0; PAYLOAD_BYTES];
+        datagram[..HEADER_BYTES].copy_from_slice(&datagram::header(&self.request, sequence as u64, 0));
+        let begun = Instant::now();
+        self.sent.push(Some(begun));
+        if let Err(source) = self.socket.send(&datagram)
+            && !datagram::is_passing(&source)
+            && !socket::is_full(&source)
+        {
+            return Err(LoadError::Io { what: "send a request", source });
+        }
+        loop {
+            job.check("waiting for an answer")?;
+            let left = wait.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            if self.receive(left.min(SLICE), trips_us)? == Some(sequence) {
+                return Ok(());
+            }
+        }
+        self.unanswered += 1;
+        if self.unanswered >= UNANSWERED_MAX {
+            return Err(LoadError::Unanswered { unanswered: self.unanswered, sent: self.sent.len() as u32 });
+        }
+        Ok(())
+    }
+
+    /// Waits for one answer; returns the number of the request that it answers.
+    fn receive(&mut self, wait: Duration, trips_us: &mut Vec<f64>) -> Result<Option<usize>, LoadError> {
+        self.socket.set_read_timeout(Some(wait)).map_err(LoadError::io("set a time-out"))?;
+        let mut room = [0; 256];
+        let length = match self.socket.recv(&mut room) {
+            Ok(length) => length,
+            Err(error) if datagram::is_passing(&error) => return Ok(None),
+            Err(source) => return Err(LoadError::Io { what: "receive an answer", source }),
+        };
+        let now = Instant::now();
+        let Some((sequence, _)) = datagram::parse(&self.answer, &room[..length]) else { return Ok(None) };
+        let Ok(sequence) = usize::try_from(sequence) else { return Ok(None) };
+        let Some(sent) = self.sent.get_mut(sequence).and_then(Option::take) else { return Ok(None) };
+        trips_us.push(now.duration_since(sent).as_secs_f64() * 1e6);
+        self.unanswered = 0;
+        Ok(Some(sequence))
+    }
+}

@@ -1,0 +1,160 @@
+//! The receiver's door: accepts exactly the announced number of streams that show the token, then closes.
+//!
+//! What comes in: connections from anyone who finds the port. What goes out: proven streams in the order of their numbers.
+//! Every connection gets a nonce of its own and must answer it with the stamp of the test before anything else is read
+//! from it. Connections that do not are closed; too many of them end the test, and silent ones do not hold up the others.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use linerate_sys::socket::{self, Ready};
+
+use super::{PROOF, PROOF_BYTES, Plan, is_passing, set_time_outs};
+use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE};
+use crate::token::{self, Stamp, same};
+
+/// Connections without a valid proof that are borne.
+const WRONG_MAX: usize = 16;
+
+/// How long a connection may take to show its proof: a lost segment is sent again after a second.
+const PROOF_TIME: Duration = Duration::from_secs(3);
+
+/// A stream that showed the token, with the nonce that it answered.
+pub(super) struct Proven {
+    pub(super) stream: TcpStream,
+    pub(super) nonce: Stamp,
+}
+
+/// A connection that has not shown its proof yet.
+struct Candidate {
+    stream: TcpStream,
+    nonce: Stamp,
+    shown: [u8; PROOF_BYTES],
+    length: usize,
+    since: Instant,
+}
+
+/// What a look at a candidate says.
+enum Look {
+    Waiting,
+    Wrong,
+    Proven(usize),
+}
+
+/// The streams so far.
+struct Door {
+    slots: Vec<Option<Proven>>,
+    candidates: Vec<Candidate>,
+    wrong: usize,
+    since: Instant,
+}
+
+/// Listens, announces the port, and returns the proven streams. Nothing listens any more when it returns.
+pub(super) fn accept(job: &Job<'_>, plan: Plan) -> Result<Vec<Proven>, LoadError> {
+    let listener = TcpListener::bind((job.spec.bind, 0)).map_err(LoadError::io("listen"))?;
+    listener.set_nonblocking(true).map_err(LoadError::io("listen without blocking"))?;
+    let port = listener.local_addr().map_err(LoadError::io("read the address of the listener"))?.port();
+    (job.control.listening)(port);
+    let mut door = Door {
+        slots: (0..plan.streams).map(|_| None).collect(),
+        candidates: Vec::new(),
+        wrong: 0,
+        since: Instant::now(),
+    };
+    while door.slots.iter().any(Option::is_none) {
+        job.check("waiting for the streams of the sender")?;
+        door.check_time()?;
+        let sockets: Vec<BorrowedFd<'_>> = std::iter::once(listener.as_fd())
+            .chain(door.candidates.iter().map(|candidate| candidate.stream.as_fd()))
+            .collect();
+        socket::wait(&sockets, Ready::Readable, SLICE).map_err(LoadError::io("wait for streams"))?;
+        door.let_in(&listener)?;
+        door.look(job);
+        if door.wrong > WRONG_MAX {
+            return Err(LoadError::WrongStreams { seen: door.wrong });
+        }
+    }
+    let proven: Vec<Proven> = door.slots.into_iter().flatten().collect();
+    for stream in proven.iter().map(|proven| &proven.stream) {
+        set_time_outs(stream).map_err(LoadError::io("prepare a stream"))?;
+    }
+    Ok(proven)
+}
+
+impl Door {
+    /// The wait for the next stream is bounded.
+    fn check_time(&self) -> Result<(), LoadError> {
+        let waited = self.since.elapsed();
+        if waited < FIRST_CONTACT {
+            return Ok(());
+        }
+        let got = self.slots.iter().flatten().count();
+        Err(LoadError::NobodyCame { waited_ms: waited.as_millis(), got, wanted: self.slots.len() })
+    }
+
+    fn let_in(&mut self, listener: &TcpListener) -> Result<(), LoadError> {
+        // What does not fit waits in the kernel's queue until a candidate is decided.
+        while self.candidates.len() < self.slots.len() + WRONG_MAX {
+            // A connection that was taken back before it was accepted is no reason to end either.
+            let Ok((stream, _)) = listener.accept() else { return Ok(()) };
+            let nonce = token::nonce().map_err(LoadError::io("read random bytes"))?;
+            let candidate =
+                Candidate { nonce, shown: [0; PROOF_BYTES], length: 0, since: Instant::now(), stream };
+            if candidate.greet().is_err() {
+                self.wrong += 1;
+                continue;
+            }
+            self.candidates.push(candidate);
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, job: &Job<'_>) {
+        for mut candidate in std::mem::take(&mut self.candidates) {
+            match candidate.look(job) {
+                Look::Waiting => self.candidates.push(candidate),
+                Look::Wrong => self.wrong += 1,
+                Look::Proven(index) => match self.slots.get_mut(index) {
+                    Some(slot @ None) => {
+                        *slot = Some(Proven { stream: candidate.stream, nonce: candidate.nonce });
+                        self.since = Instant::now();
+                    }
+                    // A number beyond the test or one that is there already.
+                    _ => self.wrong += 1,
+                },
+            }
+        }
+    }
+}
+
+impl Candidate {
+    fn greet(&self) -> std::io::Result<()> {
+        self.stream.set_nonblocking(true)?;
+        socket::reset_on_close(&self.stream)?;
+        // The send buffer of a new connection always has room for it.
+        (&self.stream).write_all(&self.nonce)
+    }
+
+    fn look(&mut self, job: &Job<'_>) -> Look {
+        while self.length < PROOF_BYTES {
+            match self.stream.read(&mut self.shown[self.length..]) {
+                Ok(0) => return Look::Wrong,
+                Ok(length) => self.length += length,
+                Err(error) if is_passing(&error) && self.since.elapsed() < PROOF_TIME => {
+                    return Look::Waiting;
+                }
+                Err(_) => return Look::Wrong,
+            }
+        }
+        let (number, proof) = self.shown.split_at(2);
+        let mut signed = self.nonce.to_vec();
+        signed.extend_from_slice(number);
+        if same(proof, &job.token.stamp(PROOF, &signed)) {
+            Look::Proven(usize::from(u16::from_be_bytes([number[0], number[1]])))
+        } else {
+            Look::Wrong
+        }
+    }
+}

@@ -1,0 +1,496 @@
+//! Both ends of every load against each other, and against ends that lie, stall or are not there.
+//!
+//! What comes in: loopback, and namespaces made here. What goes out: nothing. Times are asserted only as deadlines.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use linerate_model::load::{LoadReport, LoadSpec, Role, TestKind};
+use linerate_sys::socket;
+
+use crate::token::Token;
+use crate::{Control, LOADS, names, run};
+
+const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+const TOKEN: [u8; 16] = [7; 16];
+
+fn tcp(streams: u16, duration_ms: u32) -> TestKind {
+    TestKind::Tcp { streams, duration_ms }
+}
+
+fn spec(kind: TestKind, role: Role, bind: IpAddr) -> LoadSpec {
+    LoadSpec { kind, role, bind, netns: None, token: TOKEN, deadline_ms: 20_000 }
+}
+
+fn control(listening: impl Fn(u16) + Send + Sync + 'static) -> Control {
+    Control { stop: Arc::new(AtomicBool::new(false)), listening: Box::new(listening) }
+}
+
+/// A receiver on a thread of its own.
+struct Receiver {
+    address: SocketAddr,
+    thread: thread::JoinHandle<LoadReport>,
+}
+
+impl Receiver {
+    fn start(spec: LoadSpec) -> Self {
+        let (port_out, port_in) = mpsc::channel();
+        let bind = spec.bind;
+        let control = control(move |port| port_out.send(port).unwrap());
+        let thread = thread::spawn(move || run(&spec, &control));
+        let port = port_in.recv_timeout(Duration::from_secs(10)).expect("the receiver listens");
+        Self { address: SocketAddr::new(bind, port), thread }
+    }
+
+    fn report(self) -> LoadReport {
+        self.thread.join().unwrap()
+    }
+}
+
+fn send(spec: &LoadSpec) -> LoadReport {
+    run(spec, &control(|_| panic!("a sender does not listen")))
+}
+
+/// Runs both ends; `adapt` changes both specs.
+fn both(kind: &TestKind, bind: IpAddr, adapt: impl Fn(&mut LoadSpec)) -> (LoadReport, LoadReport) {
+    let mut receiving = spec(kind.clone(), Role::Receiver, bind);
+    adapt(&mut receiving);
+    let receiver = Receiver::start(receiving);
+    let mut sending = spec(kind.clone(), Role::Sender { peer: receiver.address }, bind);
+    adapt(&mut sending);
+    let sent = send(&sending);
+    (sent, receiver.report())
+}
+
+fn families() -> Vec<IpAddr> {
+    let mut families = vec![V4];
+    if UdpSocket::bind((V6, 0)).is_ok() {
+        families.push(V6);
+    }
+    families
+}
+
+fn reason(report: &LoadReport) -> &str {
+    report.stopped.as_deref().unwrap_or("")
+}
+
+#[test]
+fn every_kind_has_its_load() {
+    assert_eq!(names(), ["tcp", "udp", "rtt", "mtu"]);
+    assert_eq!(LOADS.len(), 4);
+}
+
+#[test]
+fn tcp_ends_agree_on_bytes() {
+    for bind in families() {
+        for streams in [1, 4, 20] {
+            let (sent, received) = both(&tcp(streams, 150), bind, |_| {});
+            assert_eq!((&sent.stopped, &received.stopped), (&None, &None), "{bind} {streams}");
+            assert!(sent.bytes > 0 && sent.bytes == received.bytes, "{bind} {streams}");
+            assert!(sent.cpu_s > 0.0 && received.cpu_s > 0.0);
+            assert!(received.elapsed_s > 0.0 && sent.elapsed_s >= 0.15);
+            let end = sent.tcp.unwrap();
+            assert!(end.rtt_min_us > 0.0 && end.mss > 500 && !end.congestion.is_empty());
+            assert!(end.busy_us > 0 && end.unacked_bytes_max > 0 && end.sndbuf_bytes > 0, "{end:?}");
+            assert!(received.tcp.unwrap().mss > 500);
+        }
+    }
+}
+
+#[test]
+fn tcp_series_follow_the_transfer() {
+    let (sent, received) = both(&tcp(1, 600), V4, |_| {});
+    for series in [&sent.series, &received.series] {
+        assert!(series.len() >= 6 && series.iter().any(|point| point.throughput_bps > 0.0));
+        let mut gaps: Vec<f64> = series.windows(2).map(|pair| pair[1].at_ms - pair[0].at_ms).collect();
+        gaps.sort_by(f64::total_cmp);
+        assert!(gaps[gaps.len() / 2] <= 50.0, "{gaps:?}");
+    }
+    assert!(sent.series.iter().any(|point| point.rtt_us > 0.0 && point.cwnd > 0));
+    // Both series are of the same bytes: they cannot say more than what went through.
+    let mut at = 0.0;
+    let seen: f64 = received
+        .series
+        .iter()
+        .map(|point| {
+            let bits = point.throughput_bps * (point.at_ms - at) / 1e3;
+            at = point.at_ms;
+            bits
+        })
+        .sum();
+    assert!(seen <= received.bytes as f64 * 8.0 * 1.001 && seen > 0.0);
+}
+
+#[test]
+fn nothing_listens_after_the_streams_came() {
+    let receiver = Receiver::start(spec(tcp(1, 300), Role::Receiver, V4));
+    let address = receiver.address;
+    let sender = thread::spawn(move || send(&spec(tcp(1, 300), Role::Sender { peer: address }, V4)));
+    assert!(sender.join().unwrap().bytes > 0);
+    assert!(receiver.report().stopped.is_none());
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn a_wrong_token_is_refused_and_does_not_hold_up_the_right_one() {
+    let receiver = Receiver::start(spec(tcp(1, 100), Role::Receiver, V4));
+    let role = Role::Sender { peer: receiver.address };
+    let silent = TcpStream::connect(receiver.address).unwrap();
+    let wrong = send(&LoadSpec { token: [8; 16], ..spec(tcp(1, 100), role.clone(), V4) });
+    assert!(wrong.bytes == 0 && reason(&wrong).contains("broke"), "{wrong:?}");
+    let right = send(&spec(tcp(1, 100), role, V4));
+    assert_eq!(right.stopped, None);
+    assert_eq!(receiver.report().bytes, right.bytes);
+    drop(silent);
+}
+
+#[test]
+fn many_wrong_streams_end_the_test() {
+    let receiver = Receiver::start(spec(tcp(1, 100), Role::Receiver, V4));
+    let address = receiver.address;
+    while !receiver.thread.is_finished() {
+        if let Ok(mut stream) = TcpStream::connect(address) {
+            let _ = stream.write_all(&[0; 64]);
+            let _ = stream.read(&mut [0; 64]);
+        }
+    }
+    let report = receiver.report();
+    assert!(reason(&report).contains("did not show the token") && report.bytes == 0, "{report:?}");
+}
+
+/// The receiver's half of the exchange of proofs, then nothing more.
+fn accept_and_hold(listener: &TcpListener, knows: bool) -> TcpStream {
+    let (mut stream, _) = listener.accept().unwrap();
+    let nonce = [9; 16];
+    stream.write_all(&nonce).unwrap();
+    let mut proof = [0; 18];
+    stream.read_exact(&mut proof).unwrap();
+    let token = Token::new(if knows { TOKEN } else { [0; 16] });
+    stream.write_all(&token.stamp("tcp go", &nonce)).unwrap();
+    stream
+}
+
+#[test]
+fn a_receiver_that_stalls_is_a_value() {
+    let listener = TcpListener::bind((V4, 0)).unwrap();
+    let role = Role::Sender { peer: listener.local_addr().unwrap() };
+    let sender = thread::spawn({
+        let role = role.clone();
+        move || send(&spec(tcp(1, 100), role, V4))
+    });
+    let held = accept_and_hold(&listener, true);
+    let report = sender.join().unwrap();
+    assert!(reason(&report).starts_with("nothing got through after"), "{report:?}");
+    assert!(report.bytes > 0 && report.tcp.is_some());
+    drop(held);
+
+    // The deadline comes first when it is shorter.
+    let sender =
+        thread::spawn(move || send(&LoadSpec { deadline_ms: 300, ..spec(tcp(1, 10_000), role, V4) }));
+    let held = accept_and_hold(&listener, true);
+    let report = sender.join().unwrap();
+    assert!(reason(&report).contains("deadline of 300 ms"), "{report:?}");
+    drop(held);
+}
+
+#[test]
+fn a_receiver_that_does_not_know_the_token_gets_nothing() {
+    let listener = TcpListener::bind((V4, 0)).unwrap();
+    let role = Role::Sender { peer: listener.local_addr().unwrap() };
+    let sender = thread::spawn(move || send(&spec(tcp(1, 100), role, V4)));
+    let mut held = accept_and_hold(&listener, false);
+    let report = sender.join().unwrap();
+    assert!(reason(&report).contains("did not show the token") && report.bytes == 0, "{report:?}");
+    assert!(!matches!(held.read(&mut [0; 16]), Ok(1..)));
+}
+
+#[test]
+fn a_sender_that_stalls_is_a_value() {
+    let receiver = Receiver::start(spec(tcp(1, 100), Role::Receiver, V4));
+    let mut stream = TcpStream::connect(receiver.address).unwrap();
+    let mut nonce = [0; 16];
+    stream.read_exact(&mut nonce).unwrap();
+    let mut signed = nonce.to_vec();
+    signed.extend_from_slice(&[0, 0]);
+    stream.write_all(&[0, 0]).unwrap();
+    stream.write_all(&Token::new(TOKEN).stamp("tcp proof", &signed)).unwrap();
+    let mut go = [0; 16];
+    stream.read_exact(&mut go).unwrap();
+    assert_eq!(go, Token::new(TOKEN).stamp("tcp go", &nonce));
+    stream.write_all(&[1; 777]).unwrap();
+    let report = receiver.report();
+    assert!(reason(&report).starts_with("nothing got through after 777 bytes"), "{report:?}");
+    assert_eq!(report.bytes, 777);
+}
+
+#[test]
+fn bytes_lost_between_the_ends_are_noticed() {
+    let receiver = Receiver::start(spec(tcp(1, 100), Role::Receiver, V4));
+    let listener = TcpListener::bind((V4, 0)).unwrap();
+    let peer = listener.local_addr().unwrap();
+    let sender = thread::spawn(move || send(&spec(tcp(1, 100), Role::Sender { peer }, V4)));
+    let (mut near, _) = listener.accept().unwrap();
+    let mut far = TcpStream::connect(receiver.address).unwrap();
+    let (mut back_in, mut back_out) = (far.try_clone().unwrap(), near.try_clone().unwrap());
+    let back = thread::spawn(move || std::io::copy(&mut back_in, &mut back_out));
+    let mut proof = [0; 18];
+    near.read_exact(&mut proof).unwrap();
+    far.write_all(&proof).unwrap();
+    let mut eaten = [0; 1000];
+    near.read_exact(&mut eaten).unwrap();
+    std::io::copy(&mut near, &mut far).unwrap();
+    far.shutdown(std::net::Shutdown::Write).unwrap();
+    let (sent, received) = (sender.join().unwrap(), receiver.report());
+    assert!(reason(&sent).starts_with("bytes differ"), "{sent:?}");
+    assert_eq!(received.bytes, sent.bytes);
+    drop((near, far));
+    let _ = back.join().unwrap();
+}
+
+#[test]
+fn an_end_that_is_not_there_is_a_value() {
+    for bind in families() {
+        let closed = TcpListener::bind((bind, 0)).unwrap().local_addr().unwrap();
+        let report = send(&spec(tcp(3, 100), Role::Sender { peer: closed }, bind));
+        assert!(reason(&report).contains("cannot connect"), "{report:?}");
+        assert!(report.bytes == 0 && report.tcp.is_none());
+        let report = send(&spec(TestKind::Rtt { count: 3 }, Role::Sender { peer: closed }, bind));
+        assert!(report.stopped.is_some() && report.rtt_us.is_empty());
+    }
+    let mixed = send(&spec(tcp(1, 100), Role::Sender { peer: SocketAddr::new(V6, 1) }, V4));
+    assert!(reason(&mixed).contains("family"), "{mixed:?}");
+}
+
+#[test]
+fn senseless_numbers_are_values() {
+    for kind in [
+        tcp(0, 100),
+        tcp(129, 100),
+        TestKind::Udp { rate_bps: f64::NAN, payload_bytes: 1, duration_ms: 1 },
+        TestKind::Mtu { sizes: vec![0; 99], tries: 1 },
+    ] {
+        let report = send(&spec(kind, Role::Sender { peer: SocketAddr::new(V4, 9) }, V4));
+        assert!(reason(&report).contains("allowed"), "{report:?}");
+    }
+    let path = Some(PathBuf::from("/nonexistent/netns"));
+    let report = run(&LoadSpec { netns: path, ..spec(tcp(1, 1), Role::Receiver, V4) }, &control(|_| {}));
+    assert!(reason(&report).contains("namespace"), "{report:?}");
+}
+
+#[test]
+fn receivers_without_a_sender_end_at_their_deadline() {
+    let kinds = [
+        tcp(1, 10),
+        TestKind::Udp { rate_bps: 1e6, payload_bytes: 100, duration_ms: 10 },
+        TestKind::Rtt { count: 1 },
+        TestKind::Mtu { sizes: vec![100], tries: 1 },
+    ];
+    for kind in kinds {
+        let begun = Instant::now();
+        let spec = LoadSpec { deadline_ms: 100, ..spec(kind, Role::Receiver, V4) };
+        let report = Receiver::start(spec).report();
+        assert!(reason(&report).contains("deadline of 100 ms"), "{report:?}");
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn the_stop_flag_ends_every_load() {
+    let kinds = [
+        tcp(2, 15_000),
+        TestKind::Udp { rate_bps: 1e6, payload_bytes: 1000, duration_ms: 15_000 },
+        TestKind::Rtt { count: u16::MAX },
+    ];
+    for kind in kinds {
+        let begun = Instant::now();
+        let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
+        let sending = spec(kind, Role::Sender { peer: receiver.address }, V4);
+        let stopping = control(|_| {});
+        let stop = stopping.stop.clone();
+        let sender = thread::spawn(move || run(&sending, &stopping));
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(sender.join().unwrap().stopped.as_deref(), Some("stopped by the operator"));
+        receiver.report();
+        assert!(begun.elapsed() < Duration::from_secs(12));
+    }
+}
+
+#[test]
+fn udp_ends_count_the_same() {
+    for bind in families() {
+        for (rate_bps, payload_bytes) in [(2e6, 1000), (100e6, 1400)] {
+            let kind = TestKind::Udp { rate_bps, payload_bytes, duration_ms: 200 };
+            let (sent, received) = both(&kind, bind, |_| {});
+            assert_eq!((&sent.stopped, &received.stopped), (&None, &None));
+            let (tx, rx) = (sent.udp.unwrap(), received.udp.unwrap());
+            let drops = rx.kernel_drops.unwrap_or(0);
+            assert_eq!(tx.datagrams, rx.datagrams + drops, "{bind} {rate_bps}");
+            assert_eq!((rx.reordered, rx.duplicates), (0, 0));
+            let planned = (rate_bps * 0.2 / 8.0 / f64::from(payload_bytes)) as u64;
+            assert!((1..=planned + 1).contains(&tx.datagrams), "{} of {planned}", tx.datagrams);
+            assert_eq!(received.bytes, rx.datagrams * u64::from(payload_bytes));
+        }
+    }
+}
+
+/// Sits between the ends of a UDP test and passes on what `passes` likes, counted from 0.
+struct Relay {
+    address: SocketAddr,
+    dropped: Arc<AtomicU64>,
+    over: Arc<AtomicBool>,
+    thread: thread::JoinHandle<u64>,
+}
+
+impl Relay {
+    fn start(far: SocketAddr, passes: impl Fn(u64, &[u8]) -> usize + Send + 'static) -> Self {
+        let socket = UdpSocket::bind((far.ip(), 0)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        let _ = socket::set_receive_buffer(&socket, 4 << 20);
+        let address = socket.local_addr().unwrap();
+        let dropped = Arc::new(AtomicU64::new(0));
+        let over = Arc::new(AtomicBool::new(false));
+        let thread = thread::spawn({
+            let (dropped, over) = (dropped.clone(), over.clone());
+            move || {
+                let (mut room, mut near, mut number) = (vec![0; 65_536], None, 0);
+                while !over.load(Ordering::Relaxed) {
+                    let Ok((length, from)) = socket.recv_from(&mut room) else { continue };
+                    if from == far {
+                        socket.send_to(&room[..length], near.unwrap()).unwrap();
+                        continue;
+                    }
+                    near = Some(from);
+                    let copies = passes(number, &room[..length]);
+                    number += 1;
+                    dropped.fetch_add(u64::from(copies == 0), Ordering::Relaxed);
+                    for _ in 0..copies {
+                        socket.send_to(&room[..length], far).unwrap();
+                    }
+                }
+                socket::dropped(&socket).unwrap()
+            }
+        });
+        Self { address, dropped, over, thread }
+    }
+
+    /// Datagrams dropped on purpose, and by the relay's own socket.
+    fn end(self) -> (u64, u64) {
+        self.over.store(true, Ordering::Relaxed);
+        let own = self.thread.join().unwrap();
+        (self.dropped.load(Ordering::Relaxed), own)
+    }
+}
+
+#[test]
+fn udp_loss_and_duplicates_are_counted_exactly() {
+    let kind = TestKind::Udp { rate_bps: 20e6, payload_bytes: 1000, duration_ms: 300 };
+    let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
+    // Of every ten: one lost, one doubled. The last words of the sender (shorter) pass.
+    let relay = Relay::start(receiver.address, |number, datagram| match (datagram.len(), number % 10) {
+        (1000, 3) => 0,
+        (1000, 7) => 2,
+        _ => 1,
+    });
+    let sent = send(&spec(kind, Role::Sender { peer: relay.address }, V4)).udp.unwrap();
+    let report = receiver.report();
+    let (dropped, own) = relay.end();
+    let received = report.udp.unwrap();
+    assert!(dropped > 0 && report.stopped.is_none());
+    assert_eq!(sent.datagrams, received.datagrams + dropped + own + received.kernel_drops.unwrap_or(0));
+    assert!(received.duplicates > 0 && received.reordered == 0, "{received:?}");
+}
+
+#[test]
+fn datagrams_without_the_token_are_passed_over() {
+    let kind = TestKind::Rtt { count: 5 };
+    let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
+    let role = Role::Sender { peer: receiver.address };
+    let wrong = send(&LoadSpec { token: [1; 16], ..spec(kind.clone(), role.clone(), V4) });
+    assert!(reason(&wrong).starts_with("nothing got through") && wrong.rtt_us.is_empty(), "{wrong:?}");
+    let right = send(&spec(kind, role, V4));
+    assert_eq!(right.rtt_us.len(), 5, "{right:?}");
+    assert!(receiver.report().stopped.is_none());
+}
+
+#[test]
+fn round_trips_are_listed_and_lost_ones_left_out() {
+    for bind in families() {
+        let (sent, received) = both(&TestKind::Rtt { count: 40 }, bind, |_| {});
+        assert_eq!((&sent.stopped, &received.stopped), (&None, &None));
+        assert!(sent.rtt_us.len() == 40 && sent.rtt_us.iter().all(|&us| us > 0.0));
+    }
+    let kind = TestKind::Rtt { count: 10 };
+    let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
+    let relay = Relay::start(receiver.address, |number, _| usize::from(number != 4));
+    let sent = send(&spec(kind.clone(), Role::Sender { peer: relay.address }, V4));
+    assert_eq!((sent.rtt_us.len(), &sent.stopped), (9, &None));
+    receiver.report();
+    relay.end();
+
+    let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
+    let relay = Relay::start(receiver.address, |number, _| usize::from(number < 4));
+    let sent = send(&spec(kind, Role::Sender { peer: relay.address }, V4));
+    assert!(sent.rtt_us.len() == 3 && reason(&sent).contains("not answered"), "{sent:?}");
+    receiver.report();
+    relay.end();
+}
+
+#[test]
+fn a_black_hole_for_large_packets_is_neither_answered_nor_refused() {
+    let kind = TestKind::Mtu { sizes: vec![100, 1400, 1450, 10], tries: 3 };
+    let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
+    let relay = Relay::start(receiver.address, |_, datagram| usize::from(datagram.len() + 28 <= 1400));
+    let sent = send(&spec(kind, Role::Sender { peer: relay.address }, V4));
+    let seen: Vec<_> = sent.mtu.iter().map(|probe| (probe.bytes, probe.sent, probe.answered)).collect();
+    assert_eq!(seen, [(100, 3, 3), (1400, 3, 3), (1450, 3, 0), (10, 0, 0)]);
+    assert!(sent.mtu.iter().all(|probe| probe.refused_mtu.is_none()) && sent.stopped.is_none());
+    receiver.report();
+    relay.end();
+}
+
+/// A namespace whose loopback is up with this MTU; `None`, and said so, where that is not possible.
+fn namespace(mtu: &str) -> Option<(std::fs::File, PathBuf)> {
+    let file = linerate_sys::netns::create()
+        .inspect_err(|error| eprintln!("skipped: cannot make a network namespace: {error}"))
+        .ok()?;
+    let set = linerate_sys::netns::run_in(&file, || {
+        std::process::Command::new("ip").args(["link", "set", "lo", "mtu", mtu, "up"]).status()
+    });
+    if !matches!(&set, Ok(Ok(status)) if status.success()) {
+        eprintln!("skipped: cannot set up a loopback: {set:?}");
+        return None;
+    }
+    let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+    Some((file, path))
+}
+
+#[test]
+fn a_load_enters_its_namespace_and_sees_the_mtu_there() {
+    let Some((_file, path)) = namespace("1400") else { return };
+    let inside = |spec: &mut LoadSpec| spec.netns = Some(path.clone());
+    for bind in [V4, V6] {
+        let kind = TestKind::Mtu { sizes: vec![100, 1400, 1401, 1500], tries: 2 };
+        let (sent, _) = both(&kind, bind, inside);
+        let seen: Vec<_> = sent.mtu.iter().map(|probe| (probe.answered, probe.refused_mtu)).collect();
+        assert_eq!(seen, [(2, None), (2, None), (0, Some(1400)), (0, Some(1400))], "{bind}");
+        let (sent, received) = both(&tcp(2, 100), bind, inside);
+        assert!(sent.stopped.is_none() && sent.bytes == received.bytes && sent.bytes > 0, "{sent:?}");
+        assert!(sent.tcp.unwrap().mss <= 1400);
+    }
+    // The test's own threads stayed outside.
+    let receiver = Receiver::start(spec(tcp(1, 10), Role::Receiver, V4));
+    let there = LoadSpec {
+        netns: Some(path.clone()),
+        ..spec(tcp(1, 10), Role::Sender { peer: receiver.address }, V4)
+    };
+    assert!(reason(&send(&there)).contains("cannot connect"));
+    assert!(send(&spec(tcp(1, 10), Role::Sender { peer: receiver.address }, V4)).stopped.is_none());
+    assert!(receiver.report().stopped.is_none());
+}

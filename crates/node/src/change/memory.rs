@@ -1,0 +1,178 @@
+//! A host in memory for tests: settings that move each other, files, a clock, and a crash after any number of effects.
+//!
+//! In: how many effects may still happen. Out: what a disk and a kernel would hold afterwards. Several "processes" share
+//! one [`World`]; each has its own budget of effects.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use linerate_model::fact::FactValue;
+
+use super::host::{Content, Host, Lock};
+use super::setting::Persist;
+
+/// What outlives a process.
+#[derive(Debug, Clone, Default)]
+pub(super) struct World {
+    pub(super) now_ms: u64,
+    pub(super) boot: u32,
+    pub(super) namespace: u64,
+    pub(super) settings: BTreeMap<String, FactValue>,
+    pub(super) files: BTreeMap<PathBuf, Content>,
+    /// Journals with a living guardian.
+    pub(super) guardians: Vec<PathBuf>,
+    /// A setting that takes every value but this.
+    pub(super) stubborn: Option<(String, FactValue)>,
+}
+
+/// A process on that host.
+pub(super) struct Process {
+    pub(super) world: Rc<RefCell<World>>,
+    /// Effects that may still happen; `None` for no limit.
+    left: Cell<Option<u32>>,
+    /// Effects that happened.
+    pub(super) done: Cell<u32>,
+    dead: Cell<bool>,
+}
+
+impl Process {
+    pub(super) fn new(world: &Rc<RefCell<World>>) -> Self {
+        Self { world: Rc::clone(world), left: Cell::new(None), done: Cell::new(0), dead: Cell::new(false) }
+    }
+
+    /// A process that dies behind its `effects`-th effect.
+    pub(super) fn dying_after(world: &Rc<RefCell<World>>, effects: u32) -> Self {
+        let process = Self::new(world);
+        process.left.set(Some(effects));
+        process
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.dead.get()
+    }
+
+    fn effect(&self) -> io::Result<()> {
+        if self.left.get() == Some(0) {
+            self.dead.set(true);
+        }
+        self.alive()?;
+        self.left.set(self.left.get().map(|n| n - 1));
+        self.done.set(self.done.get() + 1);
+        Ok(())
+    }
+
+    fn alive(&self) -> io::Result<()> {
+        if self.dead.get() { Err(io::Error::other("this process is dead")) } else { Ok(()) }
+    }
+}
+
+impl Host for Process {
+    fn now_ms(&self) -> u64 {
+        self.world.borrow().now_ms
+    }
+
+    fn boot_id(&self) -> String {
+        self.world.borrow().boot.to_string()
+    }
+
+    fn namespace(&self) -> u64 {
+        self.world.borrow().namespace
+    }
+
+    fn is_setting(&self, key: &str) -> bool {
+        self.world.borrow().settings.contains_key(key)
+    }
+
+    fn read(&self, key: &str) -> Result<FactValue, String> {
+        self.alive().map_err(|e| e.to_string())?;
+        self.world.borrow().settings.get(key).cloned().ok_or_else(|| "no such setting".to_owned())
+    }
+
+    fn write(&self, key: &str, value: &FactValue) -> Result<(), String> {
+        self.effect().map_err(|e| e.to_string())?;
+        let mut world = self.world.borrow_mut();
+        if world.stubborn.as_ref() == Some(&(key.to_owned(), value.clone())) {
+            return Err("invalid argument".to_owned());
+        }
+        // As with a real NIC: segmentation needs checksums.
+        if key == "nic.eth0.feature.tso" && value == &FactValue::Flag(true) {
+            let checksums = world.settings.get("nic.eth0.feature.tx");
+            if checksums == Some(&FactValue::Flag(false)) {
+                return Err("operation not supported".to_owned());
+            }
+        }
+        if key == "nic.eth0.feature.tx" && value == &FactValue::Flag(false) {
+            world.settings.insert("nic.eth0.feature.tso".to_owned(), FactValue::Flag(false));
+        }
+        world.settings.insert(key.to_owned(), value.clone());
+        Ok(())
+    }
+
+    fn related(&self, key: &str) -> Vec<String> {
+        match key {
+            "nic.eth0.feature.tx" => vec!["nic.eth0.feature.tso".into(), "nic.eth0.feature.absent".into()],
+            _ => Vec::new(),
+        }
+    }
+
+    fn persist(&self, key: &str, value: &FactValue) -> Persist {
+        if key == "cpu.governor" {
+            return Persist::Impossible { reason: "it belongs to the firmware".into() };
+        }
+        if key.starts_with("nic.") {
+            return Persist::Unit {
+                name: format!("linerate-{}", key.replace('.', "-")),
+                description: key.to_owned(),
+                exec: vec![format!("/bin/set {key} {value}")],
+            };
+        }
+        let name = key.trim_start_matches("sysctl.").to_owned();
+        Persist::File {
+            path: "sysctl.d/90-linerate.conf".into(),
+            preamble: "# linerate\n".into(),
+            section: None,
+            line: format!("{name} = {value}"),
+            name,
+        }
+    }
+
+    fn load(&self, path: &Path) -> io::Result<Option<Content>> {
+        self.alive()?;
+        Ok(self.world.borrow().files.get(path).cloned())
+    }
+
+    fn store(&self, path: &Path, content: &Content) -> io::Result<()> {
+        self.effect()?;
+        self.world.borrow_mut().files.insert(path.to_owned(), content.clone());
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.effect()?;
+        self.world.borrow_mut().files.remove(path);
+        Ok(())
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        self.alive()?;
+        Ok(self.world.borrow().files.keys().filter(|p| p.parent() == Some(folder)).cloned().collect())
+    }
+
+    fn lock(&self, _path: &Path, _patience: Duration) -> io::Result<Option<Lock>> {
+        self.alive()?;
+        Ok(Some(Lock(None)))
+    }
+
+    fn ensure_guardian(&self, journal: &Path) -> io::Result<()> {
+        if self.world.borrow().guardians.iter().any(|g| g == journal) {
+            return self.alive();
+        }
+        self.effect()?;
+        self.world.borrow_mut().guardians.push(journal.to_owned());
+        Ok(())
+    }
+}

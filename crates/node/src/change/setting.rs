@@ -1,0 +1,113 @@
+//! What a setting must offer so that a trial can change it: read, write, name what else moves, say how it survives a
+//! reboot.
+//!
+//! In: a key of the vocabulary and a value. Out: values read back, or a reason in words. A setting never journals,
+//! never decides and never writes below `/etc`: that is the work of `change`.
+
+use std::path::PathBuf;
+
+use linerate_model::fact::FactValue;
+use linerate_sys::root::Root;
+
+/// A fact that can be written and undone. One value of this trait usually serves a family of keys
+/// (`sysctl.*`, `nic.*.ring.*`).
+///
+/// Contract, checked by [`conformance::check`]: after `write(key, v)` a `read(key)` gives `v` in the same form (so that
+/// the value read back can be compared with `==`); writing the value just read changes nothing; a wrong kind of value or
+/// an unknown key is an `Err`, never a panic.
+pub(crate) trait Setting: Sync {
+    /// Value in force now.
+    fn read(&self, root: &Root, key: &str) -> Result<FactValue, String>;
+
+    /// Puts `value` in force. Returns only when the kernel has taken it.
+    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String>;
+
+    /// Other keys whose values the write of `key` may move (TSO when checksum offload is switched, the MTU of an overlay
+    /// when that of its lower device changes). Their old values are journalled and restored too. A key that cannot be
+    /// read on this host is passed over.
+    fn related(&self, _key: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What makes `value` survive a reboot.
+    fn persist(&self, key: &str, value: &FactValue) -> Persist;
+}
+
+/// How a value survives a reboot. All paths are relative to the folder that stands for `/etc`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Persist {
+    /// One line of a configuration file, which several settings may share.
+    File {
+        /// Such as `sysctl.d/90-linerate.conf` or `systemd/network/10-linerate-eth0.link`.
+        path: PathBuf,
+        /// What a new file starts with (a comment, a `[Match]` section); empty for nothing.
+        preamble: String,
+        /// Section that holds the line, with its brackets (`[Link]`); `None` for files without sections.
+        section: Option<String>,
+        /// Text before the `=` of the line: an older line of the section with the same name is replaced.
+        name: String,
+        /// The whole line without its line end: `net.ipv4.tcp_sack = 1`.
+        line: String,
+    },
+    /// A oneshot unit of its own: `systemd/system/<name>.service`, enabled by a link in `multi-user.target.wants`.
+    Unit {
+        /// Name without `.service`; ASCII letters, digits, `-`, `_`, `.`, `@`.
+        name: String,
+        /// Text of `Description=`.
+        description: String,
+        /// One `ExecStart=` line each, absolute program first.
+        exec: Vec<String>,
+    },
+    /// It cannot be made to stay.
+    Impossible {
+        /// Why, for people.
+        reason: String,
+    },
+}
+
+#[cfg(test)]
+pub(crate) mod conformance {
+    //! The check that every setting passes.
+
+    use super::{FactValue, Persist, Root, Setting};
+
+    /// Writes `other` to `key`, reads it back, undoes it with the value read before, reads that back, and looks at what
+    /// the setting says about persistence. Panics with the reason when the contract is broken.
+    pub(crate) fn check(setting: &dyn Setting, root: &Root, key: &str, other: &FactValue) {
+        let old = setting.read(root, key).unwrap_or_else(|e| panic!("{key} cannot be read: {e}"));
+        assert_ne!(&old, other, "{key}: the check needs a value that differs from the one in force");
+        let related: Vec<_> =
+            setting.related(key).into_iter().map(|k| (setting.read(root, &k).ok(), k)).collect();
+        setting.write(root, key, &old).unwrap_or_else(|e| panic!("{key} refuses its own value {old}: {e}"));
+        assert_eq!(setting.read(root, key).as_ref(), Ok(&old), "{key} moved by writing its own value");
+        setting.write(root, key, other).unwrap_or_else(|e| panic!("{key} refuses {other}: {e}"));
+        assert_eq!(setting.read(root, key).as_ref(), Ok(other), "{key} does not read back");
+        setting.write(root, key, &old).unwrap_or_else(|e| panic!("{key} cannot be undone to {old}: {e}"));
+        assert_eq!(setting.read(root, key).as_ref(), Ok(&old), "{key} is not back after undo");
+        for (before, related_key) in related {
+            if let Some(before) = before
+                && setting.read(root, &related_key).as_ref() != Ok(&before)
+            {
+                setting
+                    .write(root, &related_key, &before)
+                    .unwrap_or_else(|e| panic!("{related_key}, moved by {key}, cannot be put back: {e}"));
+            }
+        }
+        match setting.persist(key, other) {
+            Persist::File { path, name, line, .. } => {
+                assert!(path.is_relative(), "{key}: {} must be relative to /etc", path.display());
+                assert!(line.starts_with(&name), "{key}: line '{line}' does not start with '{name}'");
+                assert!(!line.contains('\n'), "{key}: more than one line");
+            }
+            Persist::Unit { name, exec, .. } => {
+                assert!(
+                    name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.@".contains(&b)),
+                    "{key}: unit name '{name}'"
+                );
+                assert!(!exec.is_empty() && exec.iter().all(|e| e.starts_with('/')), "{key}: {exec:?}");
+            }
+            Persist::Impossible { reason } => assert!(!reason.is_empty(), "{key}: no reason"),
+        }
+        assert!(setting.read(root, "no.such.key").is_err(), "{key}: an unknown key was read");
+    }
+}

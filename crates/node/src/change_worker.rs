@@ -1,0 +1,110 @@
+//! The thread that makes the changes of a session, one after the other.
+//!
+//! In: requests about trials. Out: their answers. Once a second it looks for trials whose deadline has passed. It never
+//! makes a change before it was told where the journals are.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
+
+use linerate_sys::root::Root;
+use linerate_wire::message::{Event, Request, RequestId};
+
+use crate::change::ChangeError;
+use crate::change::apply::Changes;
+use crate::change::host::RealHost;
+use crate::serve::News;
+
+/// How often overdue trials are looked for.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What the main thread wants.
+pub(crate) enum Order {
+    /// Of the operator.
+    Request { id: RequestId, request: Request },
+    /// The operator is gone, with the reason: take back and end.
+    Lost(String),
+}
+
+/// Works until the session ends.
+pub(crate) fn run(orders: &Receiver<Order>, to_main: &SyncSender<News>) {
+    let mut changes: Option<Changes<RealHost>> = None;
+    let mut look = Instant::now();
+    loop {
+        let order = match orders.recv_timeout(look.saturating_duration_since(Instant::now())) {
+            Ok(order) => order,
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some(changes) = &changes {
+                    changes.host().reap();
+                    changes.tick();
+                }
+                look = Instant::now() + LOOK;
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        // The main thread may be gone already; what is on the disk counts.
+        let answer = |id, event| drop(to_main.send(News::Answer(id, event)));
+        match order {
+            Order::Lost(why) => {
+                if let Some(changes) = &mut changes {
+                    // Nobody is there to be told; the journal says what failed, and the guardian tries again.
+                    let _ = changes.end(&why, false);
+                }
+                let _ = to_main.send(News::ChangesEnded);
+                return;
+            }
+            Order::Request { id, request: Request::Bye } => {
+                let ended = changes.as_mut().map_or(Ok(()), |c| c.end("the operator said bye", true));
+                answer(id, ended.map_or_else(|e| failed(&e), |()| Event::Done));
+                let _ = to_main.send(News::ChangesEnded);
+                return;
+            }
+            Order::Request { id, request: Request::Setup { state_dir, etc_dir, host } } => {
+                let fresh = Changes::new(RealHost::new(Root::live()), host, &state_dir, etc_dir);
+                fresh.tick();
+                // A second setup must not make the session forget what it has armed.
+                let ended = changes.replace(fresh).map_or(Ok(()), |mut old| old.end("a new setup", false));
+                answer(id, ended.map_or_else(|e| failed(&e), |()| Event::Done));
+            }
+            Order::Request { id, request } => {
+                let result =
+                    changes.as_mut().ok_or(ChangeError::NoSetup).and_then(|c| carry_out(c, &request));
+                match result {
+                    Ok(Some(event)) => {
+                        answer(id, event);
+                        answer(id, Event::Done);
+                    }
+                    Ok(None) => answer(id, Event::Done),
+                    Err(error) => answer(id, failed(&error)),
+                }
+            }
+        }
+    }
+}
+
+fn carry_out(changes: &mut Changes<RealHost>, request: &Request) -> Result<Option<Event>, ChangeError> {
+    let changed = |read_back| Some(Event::Changed { read_back });
+    match request {
+        Request::Apply { trial, changes: wanted, deadline_s } => {
+            changes.apply(trial, wanted, *deadline_s).map(changed)
+        }
+        Request::Revert { trial } => changes.revert(trial).map(changed),
+        Request::Extend { trial, deadline_s } => changes.extend(trial, *deadline_s).map(|()| None),
+        Request::Keep { trial, changes: wanted } => {
+            changes.keep(trial, wanted).map(|files| Some(Event::Kept { files }))
+        }
+        Request::Undo { trial } => changes.undo(trial).map(changed),
+        Request::Journals => changes.journals().map(|entries| Some(Event::Journals(entries))),
+        // The main thread keeps these to itself.
+        Request::Heartbeat
+        | Request::Setup { .. }
+        | Request::Facts { .. }
+        | Request::Load(_)
+        | Request::StopLoad { .. }
+        | Request::Bye => Ok(None),
+    }
+}
+
+fn failed(error: &ChangeError) -> Event {
+    Event::Failed { error: error.line(), hint: error.hint(), undo_failed: error.undo_failed() }
+}

@@ -1,0 +1,136 @@
+//! Facts `cpu.*`, and the setting `cpu.governor`.
+
+use std::collections::BTreeSet;
+
+use linerate_model::fact::{FactDecl, FactValue};
+use linerate_sys::root::Root;
+use linerate_sys::sysfs;
+
+use super::Fact;
+use super::namespace::{is_plain, unit};
+use super::readings::{Readings, fact, setting, text_of};
+use super::view::View;
+use crate::change::setting::{Persist, Setting};
+
+/// The topic.
+pub(super) struct Cpu;
+
+const CPUS: &str = "/sys/devices/system/cpu";
+const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+pub(super) fn is_setting(key: &str) -> bool {
+    key == "cpu.governor"
+}
+
+fn online(root: &Root) -> Option<Vec<u32>> {
+    sysfs::cpu_list(&root.line(&format!("{CPUS}/online")).ok()?)
+}
+
+fn governor_file(cpu: u32) -> String {
+    format!("{CPUS}/cpu{cpu}/cpufreq/scaling_governor")
+}
+
+/// The governor of all CPUs, or all different ones joined by commas.
+fn governor(root: &Root) -> Result<String, String> {
+    let cpus = online(root).unwrap_or_else(|| vec![0]);
+    let mut seen = BTreeSet::new();
+    for cpu in cpus {
+        match root.line(&governor_file(cpu)) {
+            Ok(name) => drop(seen.insert(name)),
+            Err(error) if seen.is_empty() => return Err(error.to_string()),
+            Err(_) => {}
+        }
+    }
+    Ok(seen.into_iter().collect::<Vec<_>>().join(","))
+}
+
+impl Fact for Cpu {
+    fn declarations(&self) -> Vec<FactDecl> {
+        vec![
+            fact("cpu.model", "text", "Model of the processor."),
+            fact("cpu.count", "count", "CPUs that are online."),
+            fact("cpu.max_mhz", "MHz", "Highest frequency of the first CPU."),
+            fact("cpu.smt", "text", "Whether cores are shared by two threads: on, off, notsupported."),
+            setting("cpu.governor", "text", "Frequency governor; several, joined by commas, when CPUs differ."),
+            fact("cpu.clocksource", "text", "Clock of the kernel; a slow one costs time for every packet."),
+            fact("cpu.numa_nodes", "count", "NUMA nodes with CPUs."),
+            fact("cpu.isolated", "text", "CPUs that are kept from ordinary work, as a CPU list."),
+        ]
+    }
+
+    fn of_namespace(&self) -> bool {
+        false
+    }
+
+    fn read(&self, view: &View<'_>, out: &mut Readings) {
+        let root = view.root;
+        let info = root.read("/proc/cpuinfo").unwrap_or_default();
+        let model = ["model name", "Model", "cpu model", "cpu"].iter().find_map(|field| {
+            info.lines().filter_map(|l| l.split_once(':')).find(|(n, _)| n.trim() == *field).map(|(_, v)| v.trim())
+        });
+        match model {
+            Some(model) => out.text("cpu.model", model),
+            None => out.gap("cpu.model", "the kernel tells no model"),
+        }
+        match online(root) {
+            Some(cpus) => out.int("cpu.count", cpus.len() as i64),
+            None => out.gap("cpu.count", "the kernel gives no list of CPUs"),
+        }
+        if let Ok(khz) = root.number(&format!("{CPUS}/cpu0/cpufreq/cpuinfo_max_freq")) {
+            out.int("cpu.max_mhz", khz / 1000);
+        }
+        if let Ok(smt) = root.line(&format!("{CPUS}/smt/control")) {
+            out.text("cpu.smt", smt);
+        }
+        if let Ok(isolated) = root.line(&format!("{CPUS}/isolated")) {
+            out.text("cpu.isolated", isolated);
+        }
+        match governor(root) {
+            Ok(governor) => out.text("cpu.governor", governor),
+            Err(reason) => out.gap("cpu.governor", reason),
+        }
+        match root.line(CLOCK) {
+            Ok(clock) => out.text("cpu.clocksource", clock),
+            Err(error) => out.gap("cpu.clocksource", error),
+        }
+        let nodes = root.line("/sys/devices/system/node/has_cpu").ok().and_then(|t| sysfs::cpu_list(&t));
+        match nodes {
+            Some(nodes) => out.int("cpu.numa_nodes", nodes.len() as i64),
+            // Kernels without NUMA have one node.
+            None => out.int("cpu.numa_nodes", 1),
+        }
+    }
+}
+
+impl Setting for Cpu {
+    fn read(&self, root: &Root, key: &str) -> Result<FactValue, String> {
+        if !is_setting(key) {
+            return Err("not a key of the CPUs".to_string());
+        }
+        governor(root).map(FactValue::Text)
+    }
+
+    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String> {
+        let wanted = text_of(value)?;
+        if !is_setting(key) || !is_plain(&wanted) {
+            return Err(format!("'{wanted}' is not one governor for all CPUs"));
+        }
+        for cpu in online(root).ok_or("the kernel gives no list of CPUs")? {
+            root.write(&governor_file(cpu), &wanted).map_err(|e| format!("CPU {cpu}: {e}"))?;
+        }
+        Ok(())
+    }
+
+    fn persist(&self, _key: &str, value: &FactValue) -> Persist {
+        let governor = value.to_string();
+        if !is_plain(&governor) {
+            return Persist::Impossible { reason: format!("'{governor}' is not one governor for all CPUs") };
+        }
+        let files = format!("{CPUS}/cpu*/cpufreq/scaling_governor");
+        unit(
+            "cpu-governor",
+            "frequency governor of all CPUs",
+            format!("/bin/sh -c 'for f in {files}; do echo {governor} > \"$f\"; done'"),
+        )
+    }
+}

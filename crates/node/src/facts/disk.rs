@@ -1,0 +1,83 @@
+//! Facts `disk.<dev>.*`: block devices and which stands on which.
+
+use linerate_model::fact::{FactDecl, FactValue};
+
+use super::Fact;
+use super::readings::{Readings, fact};
+use super::view::View;
+
+/// The topic.
+pub(super) struct Disks;
+
+const DISKS_MAX: usize = 1024;
+const SECTOR_BYTES: i64 = 512;
+
+/// File below the folder of the device, and name of the fact; whole numbers.
+const NUMBERS: [(&str, &str); 7] = [
+    ("queue/nr_requests", "nr_requests"),
+    ("queue/read_ahead_kb", "read_ahead_kb"),
+    ("queue/max_sectors_kb", "max_sectors_kb"),
+    ("queue/logical_block_size", "logical_block_bytes"),
+    ("queue/rq_affinity", "rq_affinity"),
+    ("queue/nomerges", "nomerges"),
+    ("device/queue_depth", "queue_depth"),
+];
+/// The same for text.
+const TEXTS: [(&str, &str); 4] =
+    [("queue/write_cache", "write_cache"), ("device/model", "model"), ("dm/name", "dm_name"), ("md/level", "md_level")];
+
+impl Fact for Disks {
+    fn declarations(&self) -> Vec<FactDecl> {
+        vec![
+            fact("disk.*.size_bytes", "bytes", "Size of the block device."),
+            fact("disk.*.rotational", "flag", "Whether it has rotating discs."),
+            fact("disk.*.scheduler", "text", "I/O scheduler in use."),
+            fact("disk.*.write_cache", "text", "write back or write through."),
+            fact("disk.*.on", "list", "Block devices that this one stands on."),
+            fact("disk.*.dm_name", "text", "Name of the volume of the device mapper."),
+            fact("disk.*.*", "as the name says", "nr_requests, read_ahead_kb, max_sectors_kb, logical_block_bytes, rq_affinity, nomerges, queue_depth, model, md_level."),
+        ]
+    }
+
+    fn of_namespace(&self) -> bool {
+        false
+    }
+
+    fn read(&self, view: &View<'_>, out: &mut Readings) {
+        let names = match view.root.list("/sys/block") {
+            Ok(names) => names,
+            Err(error) => return out.gap("disk.*", error),
+        };
+        for name in names.iter().take(DISKS_MAX) {
+            let folder = format!("/sys/block/{name}");
+            let sectors = view.root.number(&format!("{folder}/size")).unwrap_or(0);
+            // Loop devices and RAM discs that nobody uses.
+            if sectors <= 0 {
+                continue;
+            }
+            let disk = format!("disk.{}", name.replace('.', "/"));
+            out.int(format!("{disk}.size_bytes"), sectors.saturating_mul(SECTOR_BYTES));
+            if let Ok(rotational) = view.root.number(&format!("{folder}/queue/rotational")) {
+                out.flag(format!("{disk}.rotational"), rotational != 0);
+            }
+            if let Ok(all) = view.root.line(&format!("{folder}/queue/scheduler")) {
+                let chosen = all.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(s, _)| s);
+                out.text(format!("{disk}.scheduler"), chosen.unwrap_or(&all));
+            }
+            for (file, fact) in NUMBERS {
+                if let Ok(number) = view.root.number(&format!("{folder}/{file}")) {
+                    out.int(format!("{disk}.{fact}"), number);
+                }
+            }
+            for (file, fact) in TEXTS {
+                if let Ok(text) = view.root.line(&format!("{folder}/{file}")) {
+                    out.text(format!("{disk}.{fact}"), text);
+                }
+            }
+            let on = view.root.list(&format!("{folder}/slaves")).unwrap_or_default();
+            if !on.is_empty() {
+                out.put(format!("{disk}.on"), FactValue::List(on));
+            }
+        }
+    }
+}

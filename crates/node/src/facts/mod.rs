@@ -1,0 +1,202 @@
+//! What this host says about itself: settings and properties ([`read`]), counters ([`counters`]), and the way to change
+//! the ones that are settings ([`setting_for`]).
+//!
+//! In: a root (the running machine or a recorded tree) and the keys that are wanted. Out: values by key, and a gap with
+//! its reason for everything that this kernel, driver or right does not give. It never judges a value, never starts a
+//! program, and never fails as a whole.
+//!
+//! Adding a fact: one file with a [`Fact`], one line in [`FACTS`]; a setting also one line in [`SETTINGS`].
+
+mod channels;
+mod coalesce;
+mod counters;
+mod cpu;
+mod disk;
+mod eee;
+mod family;
+mod feature;
+mod irq;
+mod kernel;
+mod link;
+mod mount;
+mod mtu;
+mod namespace;
+mod numa;
+mod pause;
+mod pcie;
+mod private;
+mod qdisc;
+mod readings;
+mod ring;
+mod route;
+mod rps_xps;
+mod rss;
+mod sysctl;
+mod topology;
+mod view;
+
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use linerate_model::fact::{FactDecl, FactKey, HostFacts};
+use linerate_sys::root::Root;
+
+use crate::change::setting::Setting;
+use readings::Readings;
+use view::View;
+
+/// One topic of facts.
+trait Fact: Sync {
+    /// What it can read. The first part of a pattern, up to its `*`, also tells whether the topic is wanted.
+    fn declarations(&self) -> Vec<FactDecl>;
+
+    /// Reads all of it. What cannot be read becomes a gap.
+    fn read(&self, view: &View<'_>, out: &mut Readings);
+
+    /// Whether a network namespace inside the host has its own.
+    fn of_namespace(&self) -> bool {
+        true
+    }
+}
+
+/// All topics.
+const FACTS: &[&dyn Fact] = &[
+    &sysctl::Sysctls,
+    &link::Links,
+    &topology::Topology,
+    &feature::Features,
+    &ring::RINGS,
+    &coalesce::COALESCE,
+    &channels::CHANNELS,
+    &pause::PAUSE,
+    &eee::EEE,
+    &private::PrivateFlags,
+    &rss::HashFields,
+    &qdisc::Qdiscs,
+    &pcie::Pcie,
+    &numa::Numa,
+    &irq::Interrupts,
+    &rps_xps::Steering,
+    &cpu::Cpu,
+    &kernel::Kernel,
+    &route::Routes,
+    &mount::Mounts,
+    &disk::Disks,
+];
+
+/// A setting with the keys that it serves.
+type SettingEntry = (fn(&str) -> bool, &'static dyn Setting);
+
+/// All settings.
+const SETTINGS: &[SettingEntry] = &[
+    (sysctl::is_setting, &sysctl::Sysctls),
+    (mtu::is_setting, &mtu::Mtu),
+    (feature::is_setting, &feature::Features),
+    (ring::is_setting, &ring::RINGS),
+    (coalesce::is_setting, &coalesce::COALESCE),
+    (channels::is_setting, &channels::CHANNELS),
+    (qdisc::is_setting, &qdisc::Qdiscs),
+    (irq::is_setting, &irq::Interrupts),
+    (rps_xps::is_setting, &rps_xps::Steering),
+    (cpu::is_setting, &cpu::Cpu),
+    (namespace::is_setting, &namespace::InNamespace),
+];
+
+/// Everything that can be read here, counters included.
+pub(crate) fn declarations() -> Vec<FactDecl> {
+    FACTS.iter().flat_map(|f| f.declarations()).chain(counters::declarations()).collect()
+}
+
+/// The setting that serves a key.
+pub(crate) fn setting_for(key: &str) -> Option<&'static dyn Setting> {
+    SETTINGS.iter().find(|(serves, _)| serves(key)).map(|(_, setting)| *setting)
+}
+
+/// Counters whose change around a test is kept. Cheap: called before and after every test.
+pub(crate) fn counters(root: &Root) -> BTreeMap<FactKey, i64> {
+    counters::read(root).0
+}
+
+/// Facts and counters whose keys start with one of the prefixes (all when there is none), also of network namespaces
+/// inside this host, keyed `netns.<path>|<key>`.
+pub(crate) fn read(root: &Root, prefixes: &[FactKey], netns: &[PathBuf]) -> HostFacts {
+    let mut facts = read_here(root, None, prefixes, false);
+    for path in netns {
+        let label = format!("netns.{}|", path.display());
+        let inner: Option<Vec<FactKey>> = prefixes_inside(prefixes, &label);
+        let Some(inner) = inner else { continue };
+        match root.in_namespace(path, |inner_root, sysfs_gap| read_here(inner_root, sysfs_gap, &inner, true)) {
+            Ok(inside) => {
+                facts.readings.extend(inside.readings.into_iter().map(|(k, v)| (format!("{label}{k}"), v)));
+                facts.counters.extend(inside.counters.into_iter().map(|(k, v)| (format!("{label}{k}"), v)));
+                facts.gaps.extend(inside.gaps.into_iter().map(|mut gap| {
+                    gap.what.insert_str(0, &label);
+                    gap
+                }));
+            }
+            Err(reason) => facts.gaps.push(linerate_model::fact::Gap { what: label, reason }),
+        }
+    }
+    facts
+}
+
+/// Prefixes as they look inside a namespace; `None` when nothing in there is wanted.
+fn prefixes_inside(prefixes: &[FactKey], label: &str) -> Option<Vec<FactKey>> {
+    if prefixes.is_empty() {
+        return Some(Vec::new());
+    }
+    let mut inside = Vec::new();
+    for prefix in prefixes {
+        if let Some(rest) = prefix.strip_prefix(label) {
+            inside.push(rest.to_string());
+        } else if label.starts_with(prefix.as_str()) {
+            return Some(Vec::new());
+        } else if !prefix.starts_with("netns.") {
+            // A key without a namespace is wanted in every namespace.
+            inside.push(prefix.clone());
+        }
+    }
+    if inside.is_empty() { None } else { Some(inside) }
+}
+
+fn read_here(root: &Root, sysfs_gap: Option<String>, prefixes: &[FactKey], inside: bool) -> HostFacts {
+    let wanted = |head: &str| {
+        prefixes.is_empty() || prefixes.iter().any(|p| p.starts_with(head) || head.starts_with(p.as_str()))
+    };
+    let head = |pattern: &str| pattern.split('*').next().unwrap_or_default().to_string();
+    let mut out = Readings::default();
+    let view = View::new(root, sysfs_gap, prefixes);
+    for fact in FACTS.iter().filter(|f| !inside || f.of_namespace()) {
+        if fact.declarations().iter().any(|d| wanted(&head(&d.pattern))) {
+            fact.read(&view, &mut out);
+        }
+    }
+    view.gaps(&mut out);
+    let mut facts = out.finish();
+    if counters::declarations().iter().any(|d| wanted(&head(&d.pattern))) {
+        let (counters, gaps) = counters::read(root);
+        facts.counters = counters;
+        facts.gaps.extend(gaps);
+    }
+    let starts = |key: &str| prefixes.is_empty() || prefixes.iter().any(|p| key.starts_with(p.as_str()));
+    facts.readings.retain(|key, _| starts(key));
+    facts.counters.retain(|key, _| starts(key));
+    facts
+}
+
+/// Writes everything that [`read`] and [`counters`] look at into a folder, from which `Root::recorded` answers the same.
+/// Names of the host are replaced.
+pub(crate) fn record(dir: &Path, netns: &[PathBuf]) -> Result<(), String> {
+    let root = Root::recording(dir);
+    // Only the files that the readers touch on the way are wanted.
+    drop(read(&root, &[], netns));
+    root.finish()?;
+    for name in ["hostname", "domainname"] {
+        let file = dir.join("proc/sys/kernel").join(name);
+        if file.exists() {
+            std::fs::write(&file, "recorded\n").map_err(|e| format!("cannot write {}: {e}", file.display()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Settings `nic.*.mtu` and `nic.*.txqueuelen`.
+
+use linerate_model::fact::FactValue;
+use linerate_sys::root::Root;
+use linerate_sys::rtnetlink::{self, Link};
+
+use super::namespace::link_file;
+use super::readings::number_of;
+use super::view::{View, key_name, split_key};
+use crate::change::setting::{Persist, Setting};
+
+/// The settings.
+pub(super) struct Mtu;
+
+pub(super) fn is_setting(key: &str) -> bool {
+    split_key(key).is_some_and(|(_, field)| field == "mtu" || field == "txqueuelen")
+}
+
+fn find(root: &Root, nic: &str) -> Result<Link, String> {
+    let view = View::new(root, None, &[]);
+    view.links().iter().find(|l| l.name == nic).cloned().ok_or_else(|| format!("there is no device {nic}"))
+}
+
+impl Setting for Mtu {
+    fn read(&self, root: &Root, key: &str) -> Result<FactValue, String> {
+        let (nic, field) = split_key(key).ok_or("not a key of a device")?;
+        let link = find(root, &nic)?;
+        let value = match field {
+            "mtu" => link.mtu,
+            "txqueuelen" => link.txqueuelen,
+            _ => None,
+        };
+        value.map(|v| FactValue::Int(i64::from(v))).ok_or_else(|| format!("{nic} has no {field}"))
+    }
+
+    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String> {
+        let (nic, field) = split_key(key).ok_or("not a key of a device")?;
+        let value = number_of(value)?;
+        if !root.is_live() {
+            return Err("a recorded tree cannot be written".to_string());
+        }
+        let link = find(root, &nic)?;
+        match field {
+            "mtu" => rtnetlink::set_mtu(link.index, value).map_err(|e| e.to_string()),
+            "txqueuelen" => rtnetlink::set_txqueuelen(link.index, value).map_err(|e| e.to_string()),
+            _ => Err(format!("{nic} has no {field}")),
+        }
+    }
+
+    /// Devices above follow an MTU down but not up again (vxlan, vlan, macvlan), and a bridge follows its ports.
+    fn related(&self, key: &str) -> Vec<String> {
+        let Some((nic, "mtu")) = split_key(key) else { return Vec::new() };
+        let root = Root::live();
+        let view = View::new(&root, None, &[]);
+        let Some(link) = view.links().iter().find(|l| l.name == nic) else { return Vec::new() };
+        let above = |l: &&Link| {
+            let vxlan = l.vxlan.as_ref().and_then(|v| v.lower) == Some(link.index);
+            let stacked = l.lower == Some(link.index) && l.kind.as_deref() != Some("veth");
+            l.index != link.index && (vxlan || stacked || link.master == Some(l.index))
+        };
+        view.links().iter().filter(above).map(|l| format!("nic.{}.mtu", key_name(&l.name))).collect()
+    }
+
+    fn persist(&self, key: &str, value: &FactValue) -> Persist {
+        match split_key(key) {
+            Some((nic, "mtu")) => link_file(&nic, "MTUBytes", &value.to_string()),
+            Some((nic, _)) => link_file(&nic, "TransmitQueueLength", &value.to_string()),
+            None => Persist::Impossible { reason: "not a key of a device".to_string() },
+        }
+    }
+}

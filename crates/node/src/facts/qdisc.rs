@@ -1,0 +1,208 @@
+//! Facts and setting `nic.*.qdisc`: the root queueing discipline of a device, by its kind.
+//!
+//! The kind alone does not bring a token bucket back. `nic.*.qdisc_exact` is a setting too: the raw parameters of every
+//! discipline of the device, journalled and restored beside the kind. It is no fact, because it says nothing to people.
+
+use linerate_model::fact::{FactDecl, FactValue};
+use linerate_sys::qdisc::{self, Qdisc, ROOT};
+use linerate_sys::root::Root;
+
+use super::Fact;
+use super::namespace::{is_plain, unit};
+use super::readings::{Readings, fact, setting, text_of};
+use super::view::{View, key_name, split_key};
+use crate::change::setting::{Persist, Setting};
+
+/// The topic.
+pub(super) struct Qdiscs;
+
+/// Value of the exact form when the kernel attached its default.
+const DEFAULT: &str = "default";
+
+pub(super) fn is_setting(key: &str) -> bool {
+    split_key(key).is_some_and(|(_, field)| field == "qdisc" || field == "qdisc_exact")
+}
+
+impl Fact for Qdiscs {
+    fn declarations(&self) -> Vec<FactDecl> {
+        vec![
+            setting("nic.*.qdisc", "text", "Kind of the root queueing discipline."),
+            fact("nic.*.qdisc_rate_bit", "bit/s", "Rate of a token bucket at the root."),
+        ]
+    }
+
+    fn read(&self, view: &View<'_>, out: &mut Readings) {
+        for link in view.links() {
+            let nic = format!("nic.{}", key_name(&link.name));
+            out.text(format!("{nic}.qdisc"), link.qdisc.as_deref().unwrap_or_default());
+            let root = view.qdiscs().iter().find(|q| q.link == link.index && q.is_root());
+            if let Some(rate) = root.and_then(Qdisc::rate_bps) {
+                out.int(format!("{nic}.qdisc_rate_bit"), rate);
+            }
+        }
+    }
+}
+
+/// Index, kind of the root and disciplines of a device.
+fn state(root: &Root, nic: &str) -> Result<(u32, String, Vec<Qdisc>), String> {
+    let view = View::new(root, None, &[]);
+    let link = view.links().iter().find(|l| l.name == nic).ok_or_else(|| format!("there is no device {nic}"))?;
+    let kind = link.qdisc.clone().ok_or_else(|| format!("{nic} has no queueing discipline"))?;
+    Ok((link.index, kind, view.qdiscs().iter().filter(|q| q.link == link.index).cloned().collect()))
+}
+
+/// All disciplines as text: `kind handle parent options`, numbers in hexadecimal, separated by `;`.
+fn exact(all: &[Qdisc]) -> String {
+    let made_by_hand = all.iter().any(|q| q.handle != 0);
+    if !made_by_hand {
+        return DEFAULT.to_string();
+    }
+    let mut ordered: Vec<&Qdisc> = all.iter().filter(|q| q.handle != 0).collect();
+    ordered.sort_by_key(|q| (!q.is_root(), q.parent));
+    let one = |q: &&Qdisc| {
+        let options: String = q.options.iter().map(|b| format!("{b:02x}")).collect();
+        format!("{} {:x} {:x} {}", q.kind, q.handle, q.parent, if options.is_empty() { "-" } else { &options })
+    };
+    ordered.iter().map(one).collect::<Vec<_>>().join(";")
+}
+
+fn parse_exact(link: u32, text: &str) -> Option<Vec<Qdisc>> {
+    if text == DEFAULT {
+        return Some(Vec::new());
+    }
+    text.split(';')
+        .map(|one| {
+            let mut words = one.split(' ');
+            let kind = words.next().filter(|k| !k.is_empty())?.to_string();
+            let handle = u32::from_str_radix(words.next()?, 16).ok()?;
+            let parent = u32::from_str_radix(words.next()?, 16).ok()?;
+            let options = words.next().filter(|_| words.next().is_none())?;
+            let options = if options == "-" { Vec::new() } else { bytes_of(options)? };
+            Some(Qdisc { link, kind, handle, parent, options })
+        })
+        .collect()
+}
+
+fn bytes_of(hex: &str) -> Option<Vec<u8>> {
+    if !hex.is_ascii() || hex.len() % 2 != 0 {
+        return None;
+    }
+    (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).ok()).collect()
+}
+
+/// Refuses to replace what could not be put back.
+fn check_restorable(all: &[Qdisc]) -> Result<(), String> {
+    match all.iter().find(|q| !q.is_restorable()) {
+        None => Ok(()),
+        Some(q) => Err(format!("the discipline {} has classes or filters that could not be put back", q.kind)),
+    }
+}
+
+fn write_kind(root: &Root, nic: &str, kind: &str) -> Result<(), String> {
+    let (link, now, all) = state(root, nic)?;
+    if now == kind {
+        return Ok(());
+    }
+    check_restorable(&all)?;
+    let wanted = Qdisc { link, kind: kind.to_string(), handle: 0, parent: ROOT, options: Vec::new() };
+    check_restorable(std::slice::from_ref(&wanted))?;
+    let before = all;
+    qdisc::delete_root(link).map_err(|e| e.to_string())?;
+    if state(root, nic)?.1 == kind {
+        return Ok(());
+    }
+    qdisc::replace_root(link, kind).map_err(|e| {
+        // A kind that this kernel lacks must not leave the device without its old discipline.
+        let back = before.iter().filter(|q| q.handle != 0).try_for_each(qdisc::restore);
+        let note = if back.is_err() { "; the old one could not be put back" } else { "" };
+        format!("cannot attach {kind}: {e}{note}")
+    })
+}
+
+fn write_exact(root: &Root, nic: &str, text: &str) -> Result<(), String> {
+    let (link, _, all) = state(root, nic)?;
+    let wanted = parse_exact(link, text).ok_or("not a list of disciplines")?;
+    check_restorable(&wanted)?;
+    check_restorable(&all)?;
+    qdisc::delete_root(link).map_err(|e| e.to_string())?;
+    wanted.iter().try_for_each(qdisc::restore).map_err(|e| e.to_string())
+}
+
+impl Setting for Qdiscs {
+    fn read(&self, root: &Root, key: &str) -> Result<FactValue, String> {
+        match split_key(key) {
+            Some((nic, "qdisc")) => Ok(FactValue::Text(state(root, &nic)?.1)),
+            Some((nic, "qdisc_exact")) => Ok(FactValue::Text(exact(&state(root, &nic)?.2))),
+            _ => Err("not a key of a queueing discipline".to_string()),
+        }
+    }
+
+    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String> {
+        let text = text_of(value)?;
+        if !root.is_live() {
+            return Err("a recorded tree cannot be written".to_string());
+        }
+        match split_key(key) {
+            Some((nic, "qdisc")) => write_kind(root, &nic, &text),
+            Some((nic, "qdisc_exact")) => write_exact(root, &nic, &text),
+            _ => Err("not a key of a queueing discipline".to_string()),
+        }
+    }
+
+    fn related(&self, key: &str) -> Vec<String> {
+        match split_key(key) {
+            Some((nic, "qdisc")) => vec![format!("nic.{}.qdisc_exact", key_name(&nic))],
+            _ => Vec::new(),
+        }
+    }
+
+    fn persist(&self, key: &str, value: &FactValue) -> Persist {
+        let Some((nic, "qdisc")) = split_key(key) else {
+            return Persist::Impossible { reason: "only the kind of a discipline can be made to stay".to_string() };
+        };
+        let kind = value.to_string();
+        if !is_plain(&nic) || !is_plain(&kind) || kind == "tbf" {
+            return Persist::Impossible { reason: format!("'{kind}' on '{nic}' is not one command") };
+        }
+        let command = match kind.as_str() {
+            // These are what the kernel attaches when nothing is; the `-` accepts that nothing was there.
+            "noqueue" | "mq" => format!("-/usr/sbin/tc qdisc del dev {nic} root"),
+            _ => format!("/usr/sbin/tc qdisc replace dev {nic} root {kind}"),
+        };
+        if command.starts_with('-') {
+            return Persist::Unit {
+                name: format!("linerate-{}-qdisc", nic.replace('@', "-")),
+                description: format!("no shaper on {nic}"),
+                exec: vec![format!("/bin/sh -c '{} || true'", &command[1..])],
+            };
+        }
+        unit(&format!("{nic}-qdisc"), &format!("queueing discipline of {nic}"), command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_qdisc() -> impl Strategy<Value = Qdisc> {
+        ("[a-z_]{1,8}", 1_u32.., any::<u32>(), proptest::collection::vec(any::<u8>(), 0..40)).prop_map(
+            |(kind, handle, parent, options)| Qdisc { link: 7, kind, handle, parent, options },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn the_exact_form_comes_back(all in proptest::collection::vec(any_qdisc(), 1..5)) {
+            let mut ordered = all.clone();
+            ordered.sort_by_key(|q| (!q.is_root(), q.parent));
+            prop_assert_eq!(parse_exact(7, &exact(&all)), Some(ordered));
+        }
+
+        #[test]
+        fn garbage_is_refused_not_panicked_on(text in "\\PC{0,60}") {
+            let _ = parse_exact(1, &text);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Facts `route.<n>`: unicast routes of the main table, in the words of `ip route`.
+
+use std::fmt::Write as _;
+
+use linerate_model::fact::FactDecl;
+use linerate_sys::rtnetlink::{ROUTES_MAX, Route};
+
+use super::Fact;
+use super::readings::{Readings, fact};
+use super::view::View;
+
+/// The topic.
+pub(super) struct Routes;
+
+impl Fact for Routes {
+    fn declarations(&self) -> Vec<FactDecl> {
+        vec![fact("route.*", "text", "A route of the main table in the words of `ip route`, numbered in their order.")]
+    }
+
+    fn read(&self, view: &View<'_>, out: &mut Readings) {
+        for (number, route) in view.routes().iter().enumerate() {
+            out.text(format!("route.{number}"), words(view, route));
+        }
+        if view.routes().len() >= ROUTES_MAX {
+            out.gap("route.*", format!("only the first {ROUTES_MAX} routes are kept"));
+        }
+    }
+}
+
+/// Writing into a `String` cannot fail, so that the results are dropped.
+fn words(view: &View<'_>, route: &Route) -> String {
+    let mut text = match route.destination {
+        Some(address) => format!("{address}/{}", route.prefix),
+        None if route.ipv6 => "default6".to_string(),
+        None => "default".to_string(),
+    };
+    let device = |index: u32| view.name_of(index).map_or_else(|| format!("#{index}"), String::from);
+    if let Some(gateway) = route.gateway {
+        let _ = write!(text, " via {gateway}");
+    }
+    if let Some(link) = route.link {
+        let _ = write!(text, " dev {}", device(link));
+    }
+    if let Some(source) = route.source {
+        let _ = write!(text, " src {source}");
+    }
+    if let Some(metric) = route.metric {
+        let _ = write!(text, " metric {metric}");
+    }
+    for (name, value) in &route.limits {
+        let _ = write!(text, " {name} {value}");
+    }
+    for (gateway, link) in &route.next_hops {
+        text.push_str(" nexthop");
+        if let Some(gateway) = gateway {
+            let _ = write!(text, " via {gateway}");
+        }
+        let _ = write!(text, " dev {}", device(*link));
+    }
+    text
+}

@@ -1,0 +1,153 @@
+//! Facts and settings `sysctl.*`: everything below `net`, `vm`, `kernel` and `sunrpc`.
+//!
+//! Left out are secrets, values that change by themselves (they would differ on every host), and files whose reading
+//! does something.
+
+use std::path::PathBuf;
+
+use linerate_model::fact::{FactDecl, FactValue};
+use linerate_sys::root::{ReadError, Root};
+use linerate_sys::sysctl;
+
+use super::Fact;
+use super::readings::{Readings, setting, text_of};
+use super::view::View;
+use crate::change::setting::{Persist, Setting};
+
+/// Folders of `/proc/sys` that are read; those that can be written come first.
+const TOPS: [&str; 4] = ["net", "vm", "kernel", "sunrpc"];
+
+/// Secrets: their value must not reach a snapshot.
+const SECRETS: [&str; 2] = ["stable_secret", "tcp_fastopen_key"];
+
+/// Values that move by themselves, and files whose reading does something (`stat_refresh`).
+const RESTLESS: [&str; 12] = [
+    "kernel.random", "kernel.ns_last_pid", "kernel.pty.nr", "kernel.cad_pid", "kernel.usermodehelper",
+    "net.netfilter.nf_conntrack_count", "net.nf_conntrack_count", "vm.stat_refresh", "vm.compact_memory",
+    "vm.drop_caches", "kernel.sched_domain", "net.ipv4.route.flush",
+];
+
+/// The topic.
+pub(super) struct Sysctls;
+
+pub(super) fn is_setting(key: &str) -> bool {
+    name_of(key).is_some()
+}
+
+/// Name of a sysctl that may be written.
+fn name_of(key: &str) -> Option<&str> {
+    let name = key.strip_prefix("sysctl.")?;
+    let top = name.split('.').next()?;
+    (TOPS[..3].contains(&top) && !skip(name)).then_some(name)
+}
+
+fn skip(name: &str) -> bool {
+    SECRETS.iter().any(|s| name.ends_with(s))
+        || RESTLESS.iter().any(|r| name.strip_prefix(r).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+}
+
+fn value_of(text: String) -> FactValue {
+    match text.parse::<i64>() {
+        // Only the usual form: `007` and `+7` stay text, so that what is read can be written back as it is.
+        Ok(number) if number.to_string() == text => FactValue::Int(number),
+        _ => FactValue::Text(text),
+    }
+}
+
+impl Fact for Sysctls {
+    fn declarations(&self) -> Vec<FactDecl> {
+        vec![
+            setting("sysctl.net.*", "as the kernel documents", "Network sysctl; fields separated by one space."),
+            setting("sysctl.vm.*", "as the kernel documents", "Memory sysctl."),
+            setting("sysctl.kernel.*", "as the kernel documents", "Kernel sysctl."),
+            super::readings::fact("sysctl.sunrpc.*", "as the kernel documents", "Sysctl of SUN RPC and NFS."),
+        ]
+    }
+
+    fn read(&self, view: &View<'_>, out: &mut Readings) {
+        for top in TOPS {
+            let head = format!("sysctl.{top}");
+            if !view.prefixes.is_empty() && !view.prefixes.iter().any(|p| related_prefix(p, &head)) {
+                continue;
+            }
+            let walk = sysctl::walk(view.root, top, skip);
+            if walk.values.is_empty() && walk.refused.is_empty() && top != "sunrpc" {
+                out.gap(format!("{head}.*"), "this kernel does not have it");
+            }
+            for (name, value) in walk.values {
+                out.put(format!("sysctl.{name}"), value_of(value));
+            }
+            for (name, error) in walk.refused {
+                match error {
+                    // Files that can only be written have no value, and EIO stands for a value that was never set.
+                    ReadError::Denied => out.gap_of(&format!("{head}.*"), "cannot be read with these rights", &name),
+                    ReadError::Missing => {}
+                    other => out.gap_of(&format!("{head}.*"), other, &name),
+                }
+            }
+        }
+    }
+}
+
+fn related_prefix(prefix: &str, head: &str) -> bool {
+    prefix.starts_with(head) || head.starts_with(prefix)
+}
+
+impl Setting for Sysctls {
+    fn read(&self, root: &Root, key: &str) -> Result<FactValue, String> {
+        let name = name_of(key).ok_or("not a sysctl that can be written")?;
+        sysctl::read(root, name).map(value_of).map_err(|e| e.to_string())
+    }
+
+    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String> {
+        let name = name_of(key).ok_or("not a sysctl that can be written")?;
+        sysctl::write(root, name, &text_of(value)?).map_err(|e| e.to_string())
+    }
+
+    fn related(&self, key: &str) -> Vec<String> {
+        // Forwarding switches a host to the defaults of a router, and back to those of a host.
+        const ROUTER: [&str; 3] = ["accept_redirects", "send_redirects", "secure_redirects"];
+        match name_of(key) {
+            Some("net.ipv4.ip_forward" | "net.ipv4.conf.all.forwarding") => ["all", "default"]
+                .iter()
+                .flat_map(|c| ROUTER.iter().map(move |r| format!("sysctl.net.ipv4.conf.{c}.{r}")))
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn persist(&self, key: &str, value: &FactValue) -> Persist {
+        let Some(name) = name_of(key) else {
+            return Persist::Impossible { reason: "not a sysctl that can be written".to_string() };
+        };
+        Persist::File {
+            path: PathBuf::from("sysctl.d/90-linerate.conf"),
+            preamble: "# Written by linerate; `linerate undo` takes its lines out.\n".to_string(),
+            section: None,
+            name: name.to_string(),
+            line: format!("{name} = {value}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_and_restless_values_are_left_out() {
+        for name in ["net.ipv6.conf.all.stable_secret", "kernel.random.uuid", "vm.stat_refresh", "net.ipv4.tcp_fastopen_key"] {
+            assert!(skip(name), "{name}");
+        }
+        assert!(!skip("kernel.randomize_va_space"));
+        assert!(!is_setting("sysctl.fs.file-max"));
+        assert!(is_setting("sysctl.net.ipv4.tcp_rmem"));
+    }
+
+    #[test]
+    fn only_plain_numbers_become_numbers() {
+        assert_eq!(value_of("1".into()), FactValue::Int(1));
+        assert_eq!(value_of("007".into()), FactValue::Text("007".into()));
+        assert_eq!(value_of("4096 87380 6291456".into()), FactValue::Text("4096 87380 6291456".into()));
+    }
+}

@@ -1,0 +1,333 @@
+//! A session with an operator: stdin and stdout, and the work that is asked for.
+//!
+//! In: frames on stdin. Out: frames on stdout, and changes of this host that are taken back when the operator is gone. The
+//! main thread owns the protocol and never blocks on anything else: one thread reads, one writes, one makes the changes in
+//! their order, and every load and every reading of facts has its own.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::time::{Duration, Instant};
+
+use linerate_model::fact::Gap;
+use linerate_model::load::{LoadReport, LoadSpec};
+use linerate_sys::root::Root;
+use linerate_wire::message::{Event, Hello, PROTOCOL, Request, RequestId};
+use linerate_wire::session::{NodeEvent, NodeSession, is_last};
+
+use crate::change_worker::{self, Order};
+use crate::facts;
+
+/// Loads and readings that run at the same time; a host is in one test at a time, so that this is never reached.
+const JOBS_MAX: usize = 64;
+/// After the operator is gone (4 s of silence) its loads have this long to end.
+const LOADS_END_MS: u64 = 800;
+/// After the operator is gone its changes have this long to be taken back; then the guardians go on alone.
+const CHANGES_END_MS: u64 = 20_000;
+/// Pieces of news that wait; more hold up whoever has them, so that a flood on stdin costs no memory.
+const NEWS_MAX: usize = 64;
+/// The last answers may take this long to be written.
+const FLUSH_MS: u64 = 2_000;
+
+/// What the other threads tell the main thread.
+pub(crate) enum News {
+    /// From stdin.
+    Bytes(Vec<u8>),
+    /// Stdin ended.
+    Closed,
+    /// Of a request.
+    Answer(RequestId, Event),
+    /// Changes are taken back, as far as they could be.
+    ChangesEnded,
+}
+
+struct Node {
+    session: NodeSession,
+    start: Instant,
+    news: Receiver<News>,
+    to_self: SyncSender<News>,
+    output: Sender<Vec<u8>>,
+    changes: Sender<Order>,
+    /// Loads and readings under way, with what stops them.
+    jobs: BTreeMap<RequestId, Arc<AtomicBool>>,
+    /// `Bye` was asked.
+    leaving: bool,
+    /// Goes into every answer with facts.
+    sysfs_gap: Option<String>,
+}
+
+/// Serves until the operator says bye or is gone. `sysfs_gap` says why `/sys` is not that of our namespace, where it is
+/// not.
+pub(crate) fn serve(sysfs_gap: Option<String>) {
+    let (to_self, news) = mpsc::sync_channel(NEWS_MAX);
+    let (output, to_write) = mpsc::channel::<Vec<u8>>();
+    let (changes, orders) = mpsc::channel();
+    let (written, all_written) = mpsc::channel::<()>();
+    let reader = to_self.clone();
+    std::thread::spawn(move || read_stdin(&reader));
+    std::thread::spawn(move || {
+        write_stdout(&to_write);
+        drop(written);
+    });
+    let worker = to_self.clone();
+    std::thread::spawn(move || {
+        let work = std::panic::AssertUnwindSafe(|| change_worker::run(&orders, &worker));
+        if std::panic::catch_unwind(work).is_err() {
+            // Nobody here knows any more what is in force; the guardians do, and act when we are gone.
+            std::process::abort();
+        }
+    });
+    let mut node = Node {
+        session: NodeSession::new(hello()),
+        start: Instant::now(),
+        news,
+        to_self,
+        output,
+        changes,
+        jobs: BTreeMap::new(),
+        leaving: false,
+        sysfs_gap,
+    };
+    node.run();
+    drop(node);
+    // The thread ends by dropping its sender; an operator that does not read must not hold us up.
+    let _ = all_written.recv_timeout(Duration::from_millis(FLUSH_MS));
+}
+
+/// Who we are.
+pub(crate) fn hello() -> Hello {
+    Hello {
+        protocol: PROTOCOL,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        build: linerate_wire::BUILD.to_owned(),
+        facts: facts::declarations(),
+        loads: linerate_load::names(),
+        root: linerate_sys::sandbox::is_root(),
+    }
+}
+
+fn read_stdin(to_main: &SyncSender<News>) {
+    let mut stdin = std::io::stdin();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let news = match stdin.read(&mut buffer) {
+            Ok(n) if n > 0 => News::Bytes(buffer[..n].to_vec()),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            _ => News::Closed,
+        };
+        let end = matches!(news, News::Closed);
+        if to_main.send(news).is_err() || end {
+            return;
+        }
+    }
+}
+
+fn write_stdout(to_write: &Receiver<Vec<u8>>) {
+    let mut stdout = std::io::stdout();
+    for bytes in to_write {
+        // An operator that does not read is noticed by its silence or the end of stdin.
+        if stdout.write_all(&bytes).and_then(|()| stdout.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+impl Node {
+    fn now_ms(&self) -> u64 {
+        self.start.elapsed().as_millis() as u64
+    }
+
+    fn run(&mut self) {
+        loop {
+            // Everything that is there is taken before the time is looked at: a node that was stopped itself must not
+            // take its own sleep for the operator's silence.
+            while let Ok(news) = self.news.try_recv() {
+                if self.take(news) {
+                    return self.end("the operator said bye");
+                }
+            }
+            self.session.tick(self.now_ms());
+            while let Some(event) = self.session.poll_event() {
+                match event {
+                    NodeEvent::Request { id, body } => self.begin(id, body),
+                    NodeEvent::OperatorLost { reason } => {
+                        return self.end(&format!("the operator is lost: {reason}"));
+                    }
+                }
+            }
+            self.flush();
+            let wait_ms = self.session.next_wakeup_ms().unwrap_or(0).saturating_sub(self.now_ms());
+            match self.news.recv_timeout(Duration::from_millis(wait_ms)) {
+                Ok(news) => {
+                    if self.take(news) {
+                        return self.end("the operator said bye");
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // We hold a sender ourselves.
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        let bytes = self.session.take_output();
+        if !bytes.is_empty() {
+            // A writer that ended has met a closed pipe; the reader will meet the end of its own.
+            let _ = self.output.send(bytes);
+        }
+    }
+
+    /// Takes one piece of news; `true` when the last answer of the session is out.
+    fn take(&mut self, news: News) -> bool {
+        let now_ms = self.now_ms();
+        match news {
+            News::Bytes(bytes) => self.session.received(now_ms, &bytes),
+            News::Closed => self.session.closed(now_ms),
+            News::Answer(id, event) => {
+                if is_last(&event) {
+                    self.jobs.remove(&id);
+                }
+                self.session.respond(now_ms, id, event);
+                self.flush();
+            }
+            News::ChangesEnded => return self.leaving,
+        }
+        false
+    }
+
+    fn begin(&mut self, id: RequestId, body: Request) {
+        let order = |request| Order::Request { id, request };
+        match body {
+            Request::Heartbeat => {}
+            Request::Facts { prefixes, netns } => self.read_facts(id, prefixes, netns),
+            Request::Load(spec) => self.load(id, spec),
+            Request::StopLoad { load } => {
+                if let Some(stop) = self.jobs.get(&load) {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                self.session.respond(self.now_ms(), id, Event::Done);
+            }
+            Request::Bye => {
+                self.leaving = true;
+                self.stop_jobs();
+                self.order(order(Request::Bye));
+            }
+            request => self.order(order(request)),
+        }
+    }
+
+    fn order(&self, order: Order) {
+        // The worker ends only after we do.
+        let _ = self.changes.send(order);
+    }
+
+    fn stop_jobs(&self) {
+        self.jobs.values().for_each(|stop| stop.store(true, Ordering::Relaxed));
+    }
+
+    /// Starts a thread of a request, with the flag that stops it. What prevents it is answered.
+    fn job(&mut self, id: RequestId, work: impl FnOnce(&SyncSender<News>, Arc<AtomicBool>) + Send + 'static) {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (to_main, stop_job) = (self.to_self.clone(), Arc::clone(&stop));
+        let job = std::thread::Builder::new();
+        let error = if self.leaving {
+            "the session ends".to_owned()
+        } else if self.jobs.len() >= JOBS_MAX {
+            format!("{JOBS_MAX} loads and readings run already, no more may")
+        } else {
+            match job.spawn(move || work(&to_main, stop_job)) {
+                Ok(_) => {
+                    self.jobs.insert(id, stop);
+                    return;
+                }
+                Err(error) => format!("cannot start a thread: {error}"),
+            }
+        };
+        let hint = "wait for other requests to end, or start a new session".to_owned();
+        self.session.respond(self.now_ms(), id, Event::Failed { error, hint, undo_failed: false });
+    }
+
+    fn read_facts(&mut self, id: RequestId, prefixes: Vec<String>, netns: Vec<PathBuf>) {
+        let gap = self.sysfs_gap.clone().map(|reason| Gap { what: "nic.".to_owned(), reason });
+        self.job(id, move |to_main, _| {
+            let read = std::panic::catch_unwind(|| facts::read(&Root::live(), &prefixes, &netns));
+            let events = match read {
+                Ok(mut facts) => {
+                    facts.gaps.extend(gap);
+                    vec![Event::Facts(Box::new(facts)), Event::Done]
+                }
+                Err(_) => vec![Event::Failed {
+                    error: "reading the facts ended early".to_owned(),
+                    hint: "ask for fewer prefixes to find the one".to_owned(),
+                    undo_failed: false,
+                }],
+            };
+            for event in events {
+                // Nobody listens any more when the session has ended.
+                let _ = to_main.send(News::Answer(id, event));
+            }
+        });
+    }
+
+    fn load(&mut self, id: RequestId, spec: LoadSpec) {
+        self.job(id, move |to_main, stop| {
+            let (report, counters) = std::panic::catch_unwind(|| {
+                let listener = to_main.clone();
+                let listening =
+                    Box::new(move |port| drop(listener.send(News::Answer(id, Event::Listening { port }))));
+                run_load(&spec, &linerate_load::Control { stop, listening })
+            })
+            .unwrap_or_else(|_| {
+                let stopped = Some("the load ended early by an error of the program".to_owned());
+                (LoadReport { stopped, ..LoadReport::default() }, BTreeMap::new())
+            });
+            let _ = to_main.send(News::Answer(id, Event::LoadDone { report: Box::new(report), counters }));
+        });
+    }
+
+    /// Stops all loads, takes back what is not confirmed, and waits for both within bounds.
+    fn end(&mut self, why: &str) {
+        self.flush();
+        self.stop_jobs();
+        let start = Instant::now();
+        let mut changes_end = self.leaving;
+        if !changes_end {
+            self.order(Order::Lost(why.to_owned()));
+        }
+        loop {
+            let waited_ms = start.elapsed().as_millis() as u64;
+            let limit_ms = match (self.jobs.is_empty() || waited_ms >= LOADS_END_MS, changes_end) {
+                (true, true) => return,
+                (_, false) => CHANGES_END_MS,
+                (false, true) => LOADS_END_MS,
+            };
+            if waited_ms >= limit_ms {
+                return;
+            }
+            match self.news.recv_timeout(Duration::from_millis((limit_ms - waited_ms).min(50))) {
+                Ok(News::ChangesEnded) => changes_end = true,
+                Ok(News::Answer(id, event)) if is_last(&event) => drop(self.jobs.remove(&id)),
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+}
+
+/// Runs a load between two readings of the counters; gives those that changed.
+fn run_load(spec: &LoadSpec, control: &linerate_load::Control) -> (LoadReport, BTreeMap<String, i64>) {
+    let root = Root::live();
+    let before = facts::counters(&root);
+    let report = linerate_load::run(spec, control);
+    let mut counters = facts::counters(&root);
+    counters.retain(|key, value| {
+        // A counter that appeared with its device has no change to speak of.
+        *value = before.get(key).map_or(0, |old| value.wrapping_sub(*old));
+        *value != 0
+    });
+    (report, counters)
+}

@@ -1,0 +1,197 @@
+//! The real program when something disappears: the operator, the node, the guardian. Old values are back, nothing listens.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on fails, one that is skipped says so"
+)]
+
+mod operator;
+
+use std::path::Path;
+use std::time::Duration;
+
+use linerate_model::fact::FactValue;
+use linerate_model::load::{LoadSpec, Role, TestKind};
+use linerate_wire::frame::{Kind, MAGIC, encode};
+use linerate_wire::message::{Event, Request};
+use linerate_wire::session::OperatorEvent;
+
+use operator::{Operator, Place, SACK, listens, sack_off, signal, until};
+
+/// What the contract allows for stopping loads, undoing and exiting, plus one second for a busy machine.
+const GONE: Duration = Duration::from_secs(6);
+
+fn receiver() -> Request {
+    Request::Load(LoadSpec {
+        kind: TestKind::Tcp { streams: 1, duration_ms: 60_000 },
+        role: Role::Receiver,
+        bind: "0.0.0.0".parse().unwrap(),
+        netns: None,
+        token: [7; 16],
+        deadline_ms: 60_000,
+    })
+}
+
+fn port(operator: &mut Operator) -> u16 {
+    operator.send(receiver());
+    loop {
+        match operator.event() {
+            OperatorEvent::Event { body: Event::Listening { port }, .. } => return port,
+            OperatorEvent::Event { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn listens_inside(place: &Place, port: u16) -> bool {
+    let look = || listens(Path::new("/proc/thread-self/net/tcp"), port);
+    linerate_sys::netns::run_in(&place.namespace, look).unwrap()
+}
+
+#[test]
+fn an_operator_that_hangs_up_leaves_nothing_changed() {
+    let Some(place) = Place::new() else { return };
+    let mut operator = Operator::set_up(&place);
+    operator.apply("t1", 600);
+    let port = port(&mut operator);
+    assert!(listens_inside(&place, port));
+    assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("0", "armed"));
+    operator.hang_up();
+    let (status, took) = operator.wait();
+    assert!(status.success() && took < GONE, "{status} after {took:?}");
+    assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("1", "closed"));
+    assert!(!listens_inside(&place, port));
+    until("the guardian ends", || place.guardians("t1").is_empty());
+    println!("gone {took:?} after the hang-up");
+}
+
+#[test]
+fn a_stopped_operator_is_given_up_after_its_silence() {
+    let Some(place) = Place::new() else { return };
+    let mut operator = Operator::set_up(&place);
+    operator.apply("t1", 600);
+    let port = port(&mut operator);
+    // From here on nothing is written, and the pipes stay open.
+    let (status, took) = operator.wait();
+    assert!(status.success() && took < GONE, "{status} after {took:?}");
+    assert!(took > Duration::from_secs(2), "given up too early: {took:?}");
+    assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("1", "closed"));
+    assert!(!listens_inside(&place, port));
+    println!("gone after {took:?} of silence");
+}
+
+#[test]
+fn the_guardian_restores_when_the_node_is_killed() {
+    let Some(place) = Place::new() else { return };
+    let mut operator = Operator::set_up(&place);
+    operator.apply("t1", 600);
+    operator.child.kill().unwrap();
+    let took = until("the old value is back", || place.sack() == "1");
+    until("the journal is closed", || place.state("t1") == "closed");
+    until("the guardian ends", || place.guardians("t1").is_empty());
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    println!("restored {took:?} after kill -9 of the node");
+}
+
+#[test]
+fn the_next_node_restores_when_node_and_guardian_are_killed() {
+    let Some(place) = Place::new() else { return };
+    let mut operator = Operator::set_up(&place);
+    operator.apply("t1", 2);
+    for guardian in place.guardians("t1") {
+        signal("KILL", guardian);
+    }
+    operator.child.kill().unwrap();
+    operator.wait();
+    assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("0", "armed"));
+    let mut next = Operator::set_up(&place);
+    until("the old value is back", || {
+        // Keeps the session alive.
+        next.ask(Request::Journals);
+        place.sack() == "1"
+    });
+    until("the journal is closed", || place.state("t1") == "closed");
+}
+
+#[test]
+fn the_guardian_restores_at_the_deadline_when_the_node_is_stopped() {
+    let Some(place) = Place::new() else { return };
+    let mut operator = Operator::set_up(&place);
+    operator.apply("t1", 1);
+    signal("STOP", operator.child.id());
+    until("the old value is back", || place.sack() == "1");
+    until("the journal is closed", || place.state("t1") == "closed");
+    signal("CONT", operator.child.id());
+    let events = operator.ask(Request::Revert { trial: "t1".into() });
+    let [Event::Failed { error, undo_failed: false, .. }] = events.as_slice() else { panic!("{events:?}") };
+    assert!(error.contains("closed (nobody confirmed it in time)"), "{error}");
+    assert_eq!(operator.ask(Request::Bye), [Event::Done]);
+    assert!(operator.wait().0.success());
+}
+
+#[test]
+fn a_trial_lives_through_all_its_states() {
+    let Some(place) = Place::new() else { return };
+    let mut operator = Operator::set_up(&place);
+    let back = |value| Event::Changed { read_back: vec![(SACK.into(), FactValue::Int(value))] };
+    operator.apply("t1", 60);
+    assert_eq!(operator.ask(Request::Revert { trial: "t1".into() }), [back(1), Event::Done]);
+    assert_eq!(place.sack(), "1");
+    operator.apply("t1", 60);
+    assert_eq!(operator.ask(Request::Extend { trial: "t1".into(), deadline_s: 90 }), [Event::Done]);
+    let conf = place.etc_dir().join("sysctl.d/90-linerate.conf");
+    let events = operator.ask(Request::Keep { trial: "t1".into(), changes: sack_off() });
+    assert_eq!(events, [Event::Kept { files: vec![conf.clone()] }, Event::Done]);
+    assert!(std::fs::read_to_string(&conf).unwrap().contains("net.ipv4.tcp_sack = 0"));
+    until("the guardian ends", || place.guardians("t1").is_empty());
+    operator.hang_up();
+    operator.wait();
+    assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("0", "kept"));
+
+    let mut operator = Operator::set_up(&place);
+    let events = operator.ask(Request::Journals);
+    let [Event::Journals(entries), Event::Done] = events.as_slice() else { panic!("{events:?}") };
+    assert_eq!((entries[0].trial.as_str(), entries[0].state.as_str()), ("t1", "kept"));
+    assert_eq!(operator.ask(Request::Undo { trial: "t1".into() }), [back(1), Event::Done]);
+    assert!(!conf.exists());
+    assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("1", "closed"));
+    let wrong = Request::Apply {
+        trial: "t2".into(),
+        changes: vec![linerate_model::change::Change { from: FactValue::Int(0), ..sack_off().remove(0) }],
+        deadline_s: 60,
+    };
+    let events = operator.ask(wrong);
+    let [Event::Failed { error, .. }] = events.as_slice() else { panic!("{events:?}") };
+    assert_eq!(error, "arc-1: sysctl.net.ipv4.tcp_sack is 1 now, where the change starts from 0");
+    assert_eq!(operator.ask(Request::Bye), [Event::Done]);
+    assert!(operator.wait().0.success());
+}
+
+#[test]
+fn a_node_needs_a_setup_before_changes_and_answers_the_rest() {
+    let mut operator = Operator::start(None);
+    let events = operator.ask(Request::Journals);
+    let [Event::Failed { hint, .. }] = events.as_slice() else { panic!("{events:?}") };
+    assert_eq!(hint, "send the setup request first");
+    let events = operator.ask(Request::Facts { prefixes: vec!["kernel.".into()], netns: Vec::new() });
+    assert!(matches!(events.as_slice(), [Event::Facts(_), Event::Done]), "{events:?}");
+    let load = operator.send(receiver());
+    assert_eq!(operator.ask(Request::StopLoad { load }), [Event::Done]);
+    let events = operator.answers(load);
+    assert!(matches!(events.last(), Some(Event::LoadDone { .. })), "{events:?}");
+    assert_eq!(operator.ask(Request::Bye), [Event::Done]);
+    assert!(operator.wait().0.success());
+}
+
+#[test]
+fn garbage_and_a_huge_frame_end_the_node() {
+    let mut huge = Vec::new();
+    encode(Kind::ToNode, b"x", &mut huge).unwrap();
+    huge[4..8].copy_from_slice(&100_000_000_u32.to_le_bytes());
+    for bytes in [b"GET / HTTP/1.1\r\n\r\n".repeat(100), huge, MAGIC.repeat(3)] {
+        let mut operator = Operator::start(None);
+        operator.write_raw(&bytes);
+        let (status, took) = operator.wait();
+        assert!(status.success() && took < GONE, "{status} after {took:?}");
+    }
+}

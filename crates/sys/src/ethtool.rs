@@ -1,0 +1,475 @@
+//! What a network device's driver says and takes: ethtool by generic netlink, with the older ioctls for the rest.
+//!
+//! In: names of devices. Out: one [`Nic`] each, with the reason for every family that is missing; this is also what a
+//! recorded tree keeps (`ethtool.json`). It asks once per family for all devices, and never decides what a value means.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ethtool_ioctl::{self as ioctl, Control};
+pub use crate::ethtool_ioctl::{Driver, Feature};
+use crate::netlink::{Attribute, Message, NetlinkError, Payload, Socket, attribute, attributes};
+
+const GENL_ID_CTRL: u16 = 16;
+const CTRL_CMD_GETFAMILY: u8 = 3;
+const CTRL_ATTR_FAMILY_ID: u16 = 1;
+const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+const GENL_HEADER_BYTES: usize = 4;
+
+const HEADER: u16 = 1;
+const HEADER_DEV_NAME: u16 = 2;
+const FEATURES_GET: u8 = 11;
+const FEATURES_SET: u8 = 12;
+const FEATURES_HW: u16 = 2;
+const FEATURES_WANTED: u16 = 3;
+const FEATURES_ACTIVE: u16 = 4;
+const FEATURES_NOCHANGE: u16 = 5;
+const PRIVFLAGS_GET: u8 = 13;
+const PRIVFLAGS_FLAGS: u16 = 2;
+const BITSET_BITS: u16 = 3;
+const BIT_NAME: u16 = 2;
+const BIT_VALUE: u16 = 3;
+
+/// Families of numbers that a driver may offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// Speed, duplex, autonegotiation.
+    Link,
+    /// Ring sizes.
+    Rings,
+    /// Numbers of queues.
+    Channels,
+    /// Interrupt coalescing.
+    Coalesce,
+    /// Flow control.
+    Pause,
+    /// Energy saving.
+    Eee,
+}
+
+/// All of them.
+pub const FAMILIES: [Family; 6] =
+    [Family::Link, Family::Rings, Family::Channels, Family::Coalesce, Family::Pause, Family::Eee];
+
+struct FamilyInfo {
+    get: u8,
+    set: u8,
+    /// Attribute and name.
+    fields: &'static [(u16, &'static str)],
+    /// The same by ioctl.
+    older: Option<ioctl::Numbers>,
+}
+
+impl Family {
+    fn info(self) -> FamilyInfo {
+        match self {
+            Self::Link => FamilyInfo {
+                get: 4,
+                set: 5,
+                fields: &[(2, "autoneg"), (5, "speed"), (6, "duplex"), (9, "lanes")],
+                older: None,
+            },
+            Self::Rings => FamilyInfo {
+                get: 15,
+                set: 16,
+                fields: &[
+                    (2, "rx_max"), (3, "rx_mini_max"), (4, "rx_jumbo_max"), (5, "tx_max"), (6, "rx"), (7, "rx_mini"),
+                    (8, "rx_jumbo"), (9, "tx"), (10, "rx_buf_len"), (12, "cqe_size"),
+                ],
+                older: Some(ioctl::RINGS),
+            },
+            Self::Channels => FamilyInfo {
+                get: 17,
+                set: 18,
+                fields: &[
+                    (2, "rx_max"), (3, "tx_max"), (4, "other_max"), (5, "combined_max"), (6, "rx"), (7, "tx"),
+                    (8, "other"), (9, "combined"),
+                ],
+                older: Some(ioctl::CHANNELS),
+            },
+            Self::Coalesce => FamilyInfo {
+                get: 19,
+                set: 20,
+                fields: &[
+                    (2, "rx-usecs"), (3, "rx-frames"), (4, "rx-usecs-irq"), (5, "rx-frames-irq"), (6, "tx-usecs"),
+                    (7, "tx-frames"), (8, "tx-usecs-irq"), (9, "tx-frames-irq"), (10, "stats-block-usecs"),
+                    (11, "adaptive-rx"), (12, "adaptive-tx"), (13, "pkt-rate-low"), (14, "rx-usecs-low"),
+                    (15, "rx-frames-low"), (16, "tx-usecs-low"), (17, "tx-frames-low"), (18, "pkt-rate-high"),
+                    (19, "rx-usecs-high"), (20, "rx-frames-high"), (21, "tx-usecs-high"), (22, "tx-frames-high"),
+                    (23, "sample-interval"), (24, "cqe-mode-tx"), (25, "cqe-mode-rx"),
+                ],
+                older: Some(ioctl::COALESCE),
+            },
+            Self::Pause => FamilyInfo {
+                get: 21,
+                set: 22,
+                fields: &[(2, "autoneg"), (3, "rx"), (4, "tx")],
+                older: Some(ioctl::PAUSE),
+            },
+            Self::Eee => FamilyInfo {
+                get: 23,
+                set: 24,
+                fields: &[(4, "active"), (5, "enabled"), (6, "tx_lpi_enabled"), (7, "tx_lpi_timer")],
+                older: None,
+            },
+        }
+    }
+}
+
+/// Whether a number of a family is only on or off.
+pub fn is_flag(family: Family, name: &str) -> bool {
+    match family {
+        Family::Pause => true,
+        Family::Coalesce => name.starts_with("adaptive-") || name.starts_with("cqe-mode-"),
+        Family::Eee => name != "tx_lpi_timer",
+        Family::Link => name == "autoneg",
+        Family::Rings | Family::Channels => false,
+    }
+}
+
+/// Flow types whose hash fields are read, with the name that ethtool(8) gives them.
+pub const FLOWS: [(u32, &str); 6] =
+    [(0x01, "tcp4"), (0x02, "udp4"), (0x03, "sctp4"), (0x05, "tcp6"), (0x06, "udp6"), (0x07, "sctp6")];
+
+/// Everything about one device.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Nic {
+    /// Driver.
+    #[serde(default)]
+    pub driver: Option<Driver>,
+    /// By the kernel's name.
+    #[serde(default)]
+    pub features: BTreeMap<String, Feature>,
+    /// By family and name.
+    #[serde(default)]
+    pub numbers: BTreeMap<Family, BTreeMap<String, u64>>,
+    /// Private flags of the driver.
+    #[serde(default)]
+    pub private: BTreeMap<String, bool>,
+    /// Hash fields by flow type, as letters of ethtool(8): `sdfn`.
+    #[serde(default)]
+    pub rss: BTreeMap<String, String>,
+    /// What could not be read, with the reason.
+    #[serde(default)]
+    pub missing: BTreeMap<String, String>,
+}
+
+/// Reads all devices of these names. Only a machine without any ethtool interface is an error.
+pub fn read(names: &[String]) -> Result<BTreeMap<String, Nic>, String> {
+    let control = Control::open().map_err(|e| format!("no socket for ethtool: {e}"))?;
+    let mut netlink = Ethtool::open().ok();
+    let mut nics: BTreeMap<String, Nic> = names.iter().map(|n| (n.clone(), Nic::default())).collect();
+    if let Some(netlink) = &mut netlink {
+        netlink.read_features(&mut nics);
+        netlink.read_private(&mut nics);
+        for family in FAMILIES {
+            netlink.read_family(family, &mut nics);
+        }
+    }
+    for (name, nic) in &mut nics {
+        read_older(&control, name, nic, netlink.is_none());
+    }
+    Ok(nics)
+}
+
+/// What only the ioctls have, and everything on a kernel without ethtool netlink.
+fn read_older(control: &Control, name: &str, nic: &mut Nic, everything: bool) {
+    let words = |e: std::io::Error| match e.raw_os_error() {
+        Some(libc::EOPNOTSUPP | libc::EINVAL) => "not offered by the driver".to_string(),
+        _ => e.to_string().split(" (os error").next().unwrap_or_default().to_lowercase(),
+    };
+    match control.driver(name) {
+        Ok(driver) => nic.driver = Some(driver),
+        Err(e) => drop(nic.missing.insert("driver".to_string(), words(e))),
+    }
+    for (flow, flow_name) in FLOWS {
+        match control.hash_fields(name, flow) {
+            Ok(fields) => drop(nic.rss.insert(flow_name.to_string(), fields)),
+            Err(e) => {
+                nic.missing.insert("rss".to_string(), words(e));
+                break;
+            }
+        }
+    }
+    if !everything {
+        return;
+    }
+    match control.features(name) {
+        Ok(features) => nic.features = features,
+        Err(e) => drop(nic.missing.insert("features".to_string(), words(e))),
+    }
+    if let Ok(private) = control.private_flags(name) {
+        nic.private = private;
+    }
+    if let Ok(autoneg) = control.autoneg(name) {
+        nic.numbers.insert(Family::Link, BTreeMap::from([("autoneg".to_string(), u64::from(autoneg))]));
+    }
+    for family in FAMILIES {
+        let Some(older) = family.info().older else { continue };
+        match control.numbers(name, older) {
+            Ok(numbers) => drop(nic.numbers.insert(family, numbers)),
+            Err(e) => drop(nic.missing.insert(label(family).to_string(), words(e))),
+        }
+    }
+}
+
+/// Name of a family in [`Nic::missing`].
+pub fn label(family: Family) -> &'static str {
+    match family {
+        Family::Link => "link",
+        Family::Rings => "ring",
+        Family::Channels => "channels",
+        Family::Coalesce => "coalesce",
+        Family::Pause => "pause",
+        Family::Eee => "eee",
+    }
+}
+
+/// Numbers of one family of one device.
+pub fn read_family(name: &str, family: Family) -> Result<BTreeMap<String, u64>, String> {
+    let info = family.info();
+    match Ethtool::open() {
+        Ok(mut netlink) => {
+            let mut numbers = BTreeMap::new();
+            let request = netlink.request_for(info.get, name);
+            netlink
+                .ask(&request, |payload| numbers = parse_numbers(payload, info.fields))
+                .map_err(|e| e.to_string())?;
+            Ok(numbers)
+        }
+        Err(_) => {
+            let older = info.older.ok_or("this kernel has no ethtool netlink")?;
+            let control = Control::open().map_err(|e| e.to_string())?;
+            control.numbers(name, older).map_err(|e| e.to_string())
+        }
+    }
+}
+
+/// Sets one number of a family.
+pub fn set_number(name: &str, family: Family, field: &str, value: u32) -> Result<(), String> {
+    let info = family.info();
+    let Ok(mut netlink) = Ethtool::open() else {
+        let older = info.older.ok_or("this kernel has no ethtool netlink")?;
+        let control = Control::open().map_err(|e| e.to_string())?;
+        return control.set_number(name, older, field, value).map_err(|e| e.to_string());
+    };
+    let (kind, _) = info.fields.iter().find(|(_, n)| *n == field).ok_or("the driver has no such number")?;
+    let request = netlink.request_for(info.set, name);
+    let request = if is_flag(family, field) {
+        request.bytes(*kind, &[u8::from(value != 0)])
+    } else {
+        request.u32(*kind, value)
+    };
+    netlink.ask(&request, |_| {}).map_err(|e| e.to_string())
+}
+
+/// Features of one device by the kernel's names.
+pub fn read_features(name: &str) -> Result<BTreeMap<String, Feature>, String> {
+    let Ok(mut netlink) = Ethtool::open() else {
+        let control = Control::open().map_err(|e| e.to_string())?;
+        return control.features(name).map_err(|e| e.to_string());
+    };
+    let mut features = BTreeMap::new();
+    let request = netlink.request_for(FEATURES_GET, name);
+    netlink.ask(&request, |payload| features = parse_features(payload)).map_err(|e| e.to_string())?;
+    Ok(features)
+}
+
+/// Switches features by the kernel's names.
+pub fn set_features(name: &str, wanted: &[(String, bool)]) -> Result<(), String> {
+    let Ok(mut netlink) = Ethtool::open() else {
+        let control = Control::open().map_err(|e| e.to_string())?;
+        return control.set_features(name, wanted).map_err(|e| e.to_string());
+    };
+    let mut bits = Payload::default();
+    for (feature, on) in wanted {
+        let bit = Payload::default().text(BIT_NAME, feature);
+        bits = bits.nest(1, &if *on { bit.bytes(BIT_VALUE, &[]) } else { bit });
+    }
+    let set = Payload::default().nest(BITSET_BITS, &bits);
+    let request = netlink.request_for(FEATURES_SET, name).nest(FEATURES_WANTED, &set);
+    netlink.ask(&request, |_| {}).map_err(|e| e.to_string())
+}
+
+/// A generic netlink socket that knows the number of the ethtool family.
+struct Ethtool {
+    socket: Socket,
+    family: u16,
+}
+
+impl Ethtool {
+    fn open() -> Result<Self, NetlinkError> {
+        let mut socket = Socket::open(libc::NETLINK_GENERIC)?;
+        let payload =
+            Payload::new(&[CTRL_CMD_GETFAMILY, 1, 0, 0]).text(CTRL_ATTR_FAMILY_NAME, "ethtool");
+        let mut family = None;
+        socket.request(GENL_ID_CTRL, 0, &payload, |message| {
+            let body = message.payload.get(GENL_HEADER_BYTES..).unwrap_or_default();
+            family = attribute(body, CTRL_ATTR_FAMILY_ID).and_then(|a| a.u16());
+        })?;
+        let family =
+            family.ok_or(NetlinkError::Refused { errno: libc::ENOENT, message: String::new() })?;
+        Ok(Self { socket, family })
+    }
+
+    /// `self` is taken so that a request is never built before the kernel is known to have the family.
+    #[expect(clippy::unused_self, reason = "see above")]
+    fn request_for(&self, command: u8, nic: &str) -> Payload {
+        let header = Payload::default().text(HEADER_DEV_NAME, nic);
+        Payload::new(&[command, 1, 0, 0]).nest(HEADER, &header)
+    }
+
+    fn ask(&mut self, request: &Payload, mut each: impl FnMut(&[u8])) -> Result<(), NetlinkError> {
+        self.socket.request(self.family, 0, request, |message| each(body_of(message)))
+    }
+
+    /// One question for all devices. Where a single device spoils the answer, each one is asked.
+    fn ask_all(&mut self, command: u8, names: &[String], label: &str, mut each: impl FnMut(&str, Answer<'_>)) {
+        let mut answered = Vec::new();
+        let request = Payload::new(&[command, 1, 0, 0]).nest(HEADER, &Payload::default());
+        let dump = self.socket.dump(self.family, &request, |message| {
+            let body = body_of(message);
+            if let Some(name) = device_of(body).filter(|n| names.contains(n)) {
+                each(&name, Answer::Body(body));
+                answered.push(name);
+            }
+        });
+        for name in names.iter().filter(|n| !answered.contains(n)) {
+            if dump.is_ok() {
+                each(name, Answer::Missing(label, "not offered by the driver".to_string()));
+                continue;
+            }
+            let mut body = Vec::new();
+            let request = self.request_for(command, name);
+            match self.ask(&request, |b| body = b.to_vec()) {
+                Ok(()) => each(name, Answer::Body(&body)),
+                Err(e) => each(name, Answer::Missing(label, e.to_string())),
+            }
+        }
+    }
+
+    fn read_features(&mut self, nics: &mut BTreeMap<String, Nic>) {
+        let names: Vec<String> = nics.keys().cloned().collect();
+        self.ask_all(FEATURES_GET, &names, "feature", |name, answer| {
+            let Some(nic) = nics.get_mut(name) else { return };
+            if let Some(body) = answer.body(nic) {
+                nic.features = parse_features(body);
+            }
+        });
+    }
+
+    fn read_private(&mut self, nics: &mut BTreeMap<String, Nic>) {
+        let names: Vec<String> = nics.keys().cloned().collect();
+        self.ask_all(PRIVFLAGS_GET, &names, "private", |name, answer| {
+            let Some(nic) = nics.get_mut(name) else { return };
+            if let Some(body) = answer.body(nic) {
+                let bits = attribute(body, PRIVFLAGS_FLAGS).map(|a| bits(&a)).unwrap_or_default();
+                nic.private = bits.into_iter().collect();
+            }
+        });
+    }
+
+    fn read_family(&mut self, family: Family, nics: &mut BTreeMap<String, Nic>) {
+        let names: Vec<String> = nics.keys().cloned().collect();
+        let info = family.info();
+        self.ask_all(info.get, &names, label(family), |name, answer| {
+            let Some(nic) = nics.get_mut(name) else { return };
+            if let Some(body) = answer.body(nic) {
+                nic.numbers.insert(family, parse_numbers(body, info.fields));
+            }
+        });
+    }
+}
+
+/// What is known about one device and one family.
+enum Answer<'a> {
+    Body(&'a [u8]),
+    Missing(&'a str, String),
+}
+
+impl<'a> Answer<'a> {
+    fn body(self, nic: &mut Nic) -> Option<&'a [u8]> {
+        match self {
+            Self::Body(body) => Some(body),
+            Self::Missing(label, reason) => {
+                nic.missing.insert(label.to_string(), reason);
+                None
+            }
+        }
+    }
+}
+
+fn body_of<'a>(message: &Message<'a>) -> &'a [u8] {
+    message.payload.get(GENL_HEADER_BYTES..).unwrap_or_default()
+}
+
+fn device_of(body: &[u8]) -> Option<String> {
+    Some(attribute(attribute(body, HEADER)?.data, HEADER_DEV_NAME)?.text())
+}
+
+fn parse_numbers(body: &[u8], fields: &[(u16, &str)]) -> BTreeMap<String, u64> {
+    attributes(body)
+        .filter_map(|a| {
+            let (_, name) = fields.iter().find(|(kind, _)| *kind == a.kind)?;
+            Some((name.to_string(), a.number()?))
+        })
+        .collect()
+}
+
+/// Names of a bit set with their values. A set without mask lists only the bits that are set.
+fn bits(set: &Attribute<'_>) -> Vec<(String, bool)> {
+    let Some(list) = attribute(set.data, BITSET_BITS) else { return Vec::new() };
+    list.nested()
+        .filter_map(|bit| {
+            let name = attribute(bit.data, BIT_NAME)?.text();
+            Some((name, attribute(bit.data, BIT_VALUE).is_some()))
+        })
+        .filter(|(name, _)| !name.is_empty())
+        .collect()
+}
+
+fn parse_features(body: &[u8]) -> BTreeMap<String, Feature> {
+    let set = |kind| attribute(body, kind).map(|a| bits(&a)).unwrap_or_default();
+    let mut features: BTreeMap<String, Feature> = set(FEATURES_HW)
+        .into_iter()
+        .map(|(name, changeable)| (name, Feature { active: false, changeable }))
+        .collect();
+    for (name, _) in set(FEATURES_ACTIVE) {
+        features.entry(name).or_default().active = true;
+    }
+    for (name, _) in set(FEATURES_NOCHANGE) {
+        features.entry(name).or_default().changeable = false;
+    }
+    features
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = (parse_features(&bytes), parse_numbers(&bytes, Family::Rings.info().fields), device_of(&bytes));
+        }
+    }
+
+    #[test]
+    fn netlink_and_ioctl_agree_on_the_loopback() {
+        let names = ["lo".to_string(), "no-such-nic".to_string()];
+        let nics = read(&names).unwrap();
+        let older = Control::open().unwrap().features("lo").unwrap();
+        assert_eq!(nics["lo"].features.len(), older.len());
+        for (name, feature) in &older {
+            assert_eq!(nics["lo"].features[name].active, feature.active, "{name}");
+        }
+        assert!(nics["lo"].missing.contains_key("ring"), "{:?}", nics["lo"].missing);
+        assert!(nics["no-such-nic"].features.is_empty());
+        assert_eq!(read_features("lo").unwrap(), nics["lo"].features);
+        assert!(read_family("lo", Family::Rings).is_err());
+    }
+}

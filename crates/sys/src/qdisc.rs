@@ -1,0 +1,162 @@
+//! Queueing disciplines of a device: read, replace, and put back exactly as they were.
+//!
+//! In: a device index. Out: the disciplines with the raw bytes of their parameters, so that any of them can be restored
+//! without knowing what its parameters mean. Classes and filters are not kept: a discipline that has some is not
+//! replaceable (see [`Qdisc::is_restorable`]). It never touches ingress disciplines.
+
+use serde::{Deserialize, Serialize};
+
+use crate::netlink::{
+    NLM_F_CREATE, NLM_F_REPLACE, NetlinkError, Payload, Socket, attribute, attributes, u32_at,
+};
+
+const RTM_NEWQDISC: u16 = 36;
+const RTM_DELQDISC: u16 = 37;
+const RTM_GETQDISC: u16 = 38;
+const TCA_KIND: u16 = 1;
+const TCA_OPTIONS: u16 = 2;
+const TCA_TBF_PARMS: u16 = 1;
+const TCA_TBF_RATE64: u16 = 4;
+const TCA_TBF_BURST: u16 = 6;
+/// Parent of a root discipline.
+pub const ROOT: u32 = 0xffff_ffff;
+const INGRESS: u32 = 0xffff_fff1;
+const QDISCS_MAX: usize = 16_384;
+
+/// One discipline.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Qdisc {
+    /// Index of the device.
+    pub link: u32,
+    /// `pfifo_fast`, `tbf`, `fq_codel`, …
+    pub kind: String,
+    /// Own handle; 0 when the kernel attached it by itself.
+    pub handle: u32,
+    /// Handle of the parent; [`ROOT`] for the root.
+    pub parent: u32,
+    /// Parameters as the kernel dumps and takes them.
+    #[serde(default)]
+    pub options: Vec<u8>,
+}
+
+impl Qdisc {
+    /// Whether it is the root of its device.
+    pub fn is_root(&self) -> bool {
+        self.parent == ROOT
+    }
+
+    /// Whether kind, handle and parameters are all there is: no classes and filters that would be lost.
+    pub fn is_restorable(&self) -> bool {
+        const RESTORABLE: [&str; 15] = [
+            "noqueue", "noop", "mq", "pfifo_fast", "pfifo", "bfifo", "pfifo_head_drop", "tbf", "fq", "fq_codel",
+            "codel", "cake", "sfq", "fq_pie", "netem",
+        ];
+        RESTORABLE.contains(&self.kind.as_str())
+    }
+
+    /// Rate of a token bucket, bit/s.
+    pub fn rate_bps(&self) -> Option<u64> {
+        if self.kind != "tbf" {
+            return None;
+        }
+        let wide = attribute(&self.options, TCA_TBF_RATE64).and_then(|a| a.number());
+        // The rate is the last field of the 12 bytes of `tc_ratespec`.
+        let narrow = attribute(&self.options, TCA_TBF_PARMS).and_then(|a| u32_at(a.data, 8)).map(u64::from);
+        wide.or(narrow)?.checked_mul(8)
+    }
+}
+
+/// Disciplines of all devices, without ingress.
+pub fn qdiscs() -> Result<Vec<Qdisc>, NetlinkError> {
+    let mut found = Vec::new();
+    Socket::open(libc::NETLINK_ROUTE)?.dump(RTM_GETQDISC, &Payload::new(&[0; 20]), |message| {
+        if let Some(qdisc) = parse(message.payload)
+            && found.len() < QDISCS_MAX
+            && !found.contains(&qdisc)
+        {
+            found.push(qdisc);
+        }
+    })?;
+    Ok(found)
+}
+
+fn parse(payload: &[u8]) -> Option<Qdisc> {
+    let header = payload.get(..20)?;
+    let body = &payload[20..];
+    let qdisc = Qdisc {
+        link: u32_at(header, 4)?,
+        handle: u32_at(header, 8)?,
+        parent: u32_at(header, 12)?,
+        kind: attribute(body, TCA_KIND)?.text(),
+        options: attributes(body).find(|a| a.kind == TCA_OPTIONS).map(|a| a.data.to_vec()).unwrap_or_default(),
+    };
+    Some(qdisc).filter(|q| q.parent != INGRESS)
+}
+
+fn header(link: u32, handle: u32, parent: u32) -> Payload {
+    let mut bytes = [0; 20];
+    bytes[4..8].copy_from_slice(&link.to_ne_bytes());
+    bytes[8..12].copy_from_slice(&handle.to_ne_bytes());
+    bytes[12..16].copy_from_slice(&parent.to_ne_bytes());
+    Payload::new(&bytes)
+}
+
+/// Removes the root discipline; the kernel attaches its default. Succeeds when only the default was there.
+pub fn delete_root(link: u32) -> Result<(), NetlinkError> {
+    let result = Socket::open(libc::NETLINK_ROUTE)?.request(RTM_DELQDISC, 0, &header(link, 0, ROOT), |_| {});
+    match result {
+        // What the kernel attached by itself has no handle and cannot be deleted.
+        Err(NetlinkError::Refused { errno: libc::ENOENT | libc::EINVAL, .. }) => Ok(()),
+        other => other,
+    }
+}
+
+/// Puts a discipline in force exactly as it was read.
+pub fn restore(qdisc: &Qdisc) -> Result<(), NetlinkError> {
+    let mut payload = header(qdisc.link, qdisc.handle, qdisc.parent).text(TCA_KIND, &qdisc.kind);
+    if !qdisc.options.is_empty() {
+        payload = payload.bytes(TCA_OPTIONS | 0x8000, &qdisc.options);
+    }
+    Socket::open(libc::NETLINK_ROUTE)?.request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, &payload, |_| {})
+}
+
+/// Puts a root discipline in force with the kernel's parameters for its kind. A token bucket has none: it gets a rate
+/// so high that it limits nothing, until [`restore`] gives it its own.
+pub fn replace_root(link: u32, kind: &str) -> Result<(), NetlinkError> {
+    let options = if kind == "tbf" { wide_open_tbf() } else { Vec::new() };
+    restore(&Qdisc { link, kind: kind.to_string(), handle: 0, parent: ROOT, options })
+}
+
+/// Parameters of a token bucket of 4 GB/s with room for 64 aggregated packets.
+fn wide_open_tbf() -> Vec<u8> {
+    const ETHERNET: u8 = 1;
+    const RATE: u32 = 4_000_000_000;
+    const BURST: u32 = 4 << 20;
+    let mut parms = [0; 36];
+    parms[1] = ETHERNET;
+    parms[8..12].copy_from_slice(&RATE.to_ne_bytes());
+    parms[24..28].copy_from_slice(&BURST.to_ne_bytes());
+    let payload = Payload::default().bytes(TCA_TBF_PARMS, &parms).u32(TCA_TBF_BURST, BURST);
+    payload.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse(&bytes);
+            let _ = Qdisc { kind: "tbf".into(), options: bytes, ..Qdisc::default() }.rate_bps();
+        }
+    }
+
+    #[test]
+    fn the_rate_of_a_token_bucket_is_found() {
+        let qdisc = Qdisc { kind: "tbf".into(), options: wide_open_tbf(), ..Qdisc::default() };
+        assert_eq!(qdisc.rate_bps(), Some(32_000_000_000));
+    }
+}

@@ -1,0 +1,428 @@
+//! Links, addresses and routes of the network namespace of the calling thread, by rtnetlink.
+//!
+//! In: nothing, or a device and a value to set. Out: plain types, which are also what a recorded tree keeps
+//! (`links.json`, `addresses.json`, `routes.json`). Bounded in number; it never decides what a value means.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::netlink::{
+    Attribute, Message, NetlinkError, Payload, Socket, attribute, attributes, i32_at, u16_at, u32_at,
+};
+
+const RTM_NEWLINK: u16 = 16;
+const RTM_GETLINK: u16 = 18;
+const RTM_GETADDR: u16 = 22;
+const RTM_GETROUTE: u16 = 26;
+
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_LINK: u16 = 5;
+const IFLA_QDISC: u16 = 6;
+const IFLA_MASTER: u16 = 10;
+const IFLA_TXQLEN: u16 = 13;
+const IFLA_OPERSTATE: u16 = 16;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_STATS64: u16 = 23;
+const IFLA_EXT_MASK: u16 = 29;
+const IFLA_NUM_TX_QUEUES: u16 = 31;
+const IFLA_NUM_RX_QUEUES: u16 = 32;
+const IFLA_CARRIER_CHANGES: u16 = 35;
+const IFLA_LINK_NETNSID: u16 = 37;
+const IFLA_GSO_MAX_SIZE: u16 = 41;
+const IFLA_MAX_MTU: u16 = 51;
+const IFLA_PERM_ADDRESS: u16 = 54;
+const IFLA_GRO_MAX_SIZE: u16 = 58;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_INFO_SLAVE_KIND: u16 = 4;
+const IFLA_VXLAN_ID: u16 = 1;
+const IFLA_VXLAN_LINK: u16 = 3;
+const IFLA_VXLAN_PORT: u16 = 15;
+const IFLA_VLAN_ID: u16 = 1;
+const IFLA_BOND_MODE: u16 = 1;
+/// Leaves virtual functions and statistics of bridges out of the answer.
+const RTEXT_FILTER_SKIP_STATS: u32 = 8;
+
+/// Most links, addresses and routes that are kept.
+pub const LINKS_MAX: usize = 4096;
+/// See [`LINKS_MAX`].
+pub const ROUTES_MAX: usize = 1024;
+
+/// Names of the fields of `rtnl_link_stats64`, in its order.
+const STATS: [&str; 25] = [
+    "rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped",
+    "multicast", "collisions", "rx_length_errors", "rx_over_errors", "rx_crc_errors", "rx_frame_errors",
+    "rx_fifo_errors", "rx_missed_errors", "tx_aborted_errors", "tx_carrier_errors", "tx_fifo_errors",
+    "tx_heartbeat_errors", "tx_window_errors", "rx_compressed", "tx_compressed", "rx_nohandler",
+    "rx_otherhost_dropped",
+];
+
+/// Outer addressing of a vxlan device.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vxlan {
+    /// Network identifier.
+    pub id: u32,
+    /// UDP port.
+    pub port: u16,
+    /// Index of the device that it is bound to; `None` for an unbound one.
+    #[serde(default)]
+    pub lower: Option<u32>,
+}
+
+/// A network device. Absent values are `None`: the kernel did not say.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// Index.
+    pub index: u32,
+    /// Name.
+    pub name: String,
+    /// Kind of a virtual device: `veth`, `vxlan`, `bridge`, `bond`, `vlan`.
+    #[serde(default)]
+    pub kind: Option<String>,
+    /// Kind of its master.
+    #[serde(default)]
+    pub slave_kind: Option<String>,
+    /// Index of the bridge or bond that it belongs to.
+    #[serde(default)]
+    pub master: Option<u32>,
+    /// Index of the device below (vlan, macvlan) or of the other end (veth), in this namespace.
+    #[serde(default)]
+    pub lower: Option<u32>,
+    /// Hardware address.
+    #[serde(default)]
+    pub address: Option<String>,
+    /// Hardware address that the device was made with.
+    #[serde(default)]
+    pub permanent_address: Option<String>,
+    /// MTU in bytes.
+    #[serde(default)]
+    pub mtu: Option<u32>,
+    /// Largest MTU that the driver takes.
+    #[serde(default)]
+    pub max_mtu: Option<u32>,
+    /// Length of the transmit queue in packets.
+    #[serde(default)]
+    pub txqueuelen: Option<u32>,
+    /// Root qdisc.
+    #[serde(default)]
+    pub qdisc: Option<String>,
+    /// Administratively up.
+    #[serde(default)]
+    pub up: bool,
+    /// The loopback device.
+    #[serde(default)]
+    pub loopback: bool,
+    /// Operational state as a number of `IF_OPER_*`.
+    #[serde(default)]
+    pub operstate: Option<u8>,
+    /// How often the carrier came or went since boot.
+    #[serde(default)]
+    pub carrier_changes: Option<u32>,
+    /// Queues.
+    #[serde(default)]
+    pub rx_queues: Option<u32>,
+    /// Queues.
+    #[serde(default)]
+    pub tx_queues: Option<u32>,
+    /// Largest aggregated packet sent.
+    #[serde(default)]
+    pub gso_max_size: Option<u32>,
+    /// Largest aggregated packet received.
+    #[serde(default)]
+    pub gro_max_size: Option<u32>,
+    /// Of a vxlan device.
+    #[serde(default)]
+    pub vxlan: Option<Vxlan>,
+    /// Of a vlan device.
+    #[serde(default)]
+    pub vlan_id: Option<u16>,
+    /// Of a bond, as a number.
+    #[serde(default)]
+    pub bond_mode: Option<u8>,
+    /// Counters.
+    #[serde(default)]
+    pub stats: BTreeMap<String, u64>,
+}
+
+/// An address of a device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Address {
+    /// Index of the device.
+    pub link: u32,
+    /// Address.
+    pub address: IpAddr,
+    /// Length of the prefix.
+    pub prefix: u8,
+}
+
+/// A route of the main table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// Destination; `None` for the default route.
+    #[serde(default)]
+    pub destination: Option<IpAddr>,
+    /// Length of the prefix.
+    #[serde(default)]
+    pub prefix: u8,
+    /// Whether it is an IPv6 route.
+    #[serde(default)]
+    pub ipv6: bool,
+    /// Gateway.
+    #[serde(default)]
+    pub gateway: Option<IpAddr>,
+    /// Index of the device.
+    #[serde(default)]
+    pub link: Option<u32>,
+    /// Preferred own address.
+    #[serde(default)]
+    pub source: Option<IpAddr>,
+    /// Priority.
+    #[serde(default)]
+    pub metric: Option<u32>,
+    /// Limits of this route: `mtu`, `window`, `initcwnd`, `advmss` …
+    #[serde(default)]
+    pub limits: BTreeMap<String, u32>,
+    /// Next hops of a multipath route: gateway and device index.
+    #[serde(default)]
+    pub next_hops: Vec<(Option<IpAddr>, u32)>,
+}
+
+/// All devices.
+pub fn links() -> Result<Vec<Link>, NetlinkError> {
+    let mut found: BTreeMap<u32, Link> = BTreeMap::new();
+    let payload = Payload::new(&[0; 16]).u32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
+    Socket::open(libc::NETLINK_ROUTE)?.dump(RTM_GETLINK, &payload, |message| {
+        if let Some(link) = parse_link(message)
+            && found.len() < LINKS_MAX
+        {
+            found.insert(link.index, link);
+        }
+    })?;
+    Ok(found.into_values().collect())
+}
+
+/// Reads one device out of a message.
+pub fn parse_link(message: &Message<'_>) -> Option<Link> {
+    let header = message.payload.get(..16).filter(|_| message.kind == RTM_NEWLINK)?;
+    let flags = u32_at(header, 8)?;
+    let mut link = Link {
+        index: u32_at(header, 4)?,
+        up: flags & libc::IFF_UP as u32 != 0,
+        loopback: flags & libc::IFF_LOOPBACK as u32 != 0,
+        ..Link::default()
+    };
+    let mut lower_is_elsewhere = false;
+    for a in attributes(&message.payload[16..]) {
+        match a.kind {
+            IFLA_IFNAME => link.name = a.text(),
+            IFLA_ADDRESS => link.address = Some(hardware_address(a.data)),
+            IFLA_PERM_ADDRESS => link.permanent_address = Some(hardware_address(a.data)),
+            IFLA_MTU => link.mtu = a.u32(),
+            IFLA_MAX_MTU => link.max_mtu = a.u32().filter(|m| *m != 0),
+            IFLA_LINK => link.lower = a.u32().filter(|l| *l != 0 && *l != link.index),
+            IFLA_LINK_NETNSID => lower_is_elsewhere = true,
+            IFLA_QDISC => link.qdisc = Some(a.text()),
+            IFLA_MASTER => link.master = a.u32(),
+            IFLA_TXQLEN => link.txqueuelen = a.u32(),
+            IFLA_OPERSTATE => link.operstate = a.u8(),
+            IFLA_CARRIER_CHANGES => link.carrier_changes = a.u32(),
+            IFLA_NUM_RX_QUEUES => link.rx_queues = a.u32(),
+            IFLA_NUM_TX_QUEUES => link.tx_queues = a.u32(),
+            IFLA_GSO_MAX_SIZE => link.gso_max_size = a.u32(),
+            IFLA_GRO_MAX_SIZE => link.gro_max_size = a.u32(),
+            IFLA_STATS64 => link.stats = parse_stats(a.data),
+            IFLA_LINKINFO => parse_kind(&a, &mut link),
+            _ => {}
+        }
+    }
+    if lower_is_elsewhere {
+        link.lower = None;
+    }
+    Some(link).filter(|l| !l.name.is_empty())
+}
+
+fn parse_kind(info: &Attribute<'_>, link: &mut Link) {
+    link.kind = attribute(info.data, IFLA_INFO_KIND).map(|a| a.text());
+    link.slave_kind = attribute(info.data, IFLA_INFO_SLAVE_KIND).map(|a| a.text());
+    let Some(data) = attribute(info.data, IFLA_INFO_DATA) else { return };
+    match link.kind.as_deref() {
+        Some("vxlan") => {
+            let field = |kind| attribute(data.data, kind);
+            link.vxlan = Some(Vxlan {
+                id: field(IFLA_VXLAN_ID).and_then(|a| a.u32()).unwrap_or(0),
+                port: field(IFLA_VXLAN_PORT).and_then(|a| a.u16_network()).unwrap_or(0),
+                lower: field(IFLA_VXLAN_LINK).and_then(|a| a.u32()).filter(|l| *l != 0),
+            });
+        }
+        Some("vlan") => link.vlan_id = attribute(data.data, IFLA_VLAN_ID).and_then(|a| a.u16()),
+        Some("bond") => link.bond_mode = attribute(data.data, IFLA_BOND_MODE).and_then(|a| a.u8()),
+        _ => {}
+    }
+}
+
+fn parse_stats(data: &[u8]) -> BTreeMap<String, u64> {
+    let values = data.chunks_exact(8).filter_map(|c| Some(u64::from_ne_bytes(c.try_into().ok()?)));
+    STATS.iter().map(ToString::to_string).zip(values).collect()
+}
+
+fn hardware_address(bytes: &[u8]) -> String {
+    bytes.iter().take(32).map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":")
+}
+
+/// Addresses of all devices.
+pub fn addresses() -> Result<Vec<Address>, NetlinkError> {
+    let mut found = Vec::new();
+    Socket::open(libc::NETLINK_ROUTE)?.dump(RTM_GETADDR, &Payload::new(&[0; 8]), |message| {
+        if let Some(address) = parse_address(message.payload)
+            && found.len() < LINKS_MAX
+            && !found.contains(&address)
+        {
+            found.push(address);
+        }
+    })?;
+    Ok(found)
+}
+
+fn parse_address(payload: &[u8]) -> Option<Address> {
+    let header = payload.get(..8)?;
+    // IFA_LOCAL is the own address where IFA_ADDRESS is that of the other end.
+    let own = attribute(&payload[8..], 2).or_else(|| attribute(&payload[8..], 1))?;
+    Some(Address { link: u32_at(header, 4)?, address: ip(own.data)?, prefix: header[1] })
+}
+
+fn ip(data: &[u8]) -> Option<IpAddr> {
+    match data.len() {
+        4 => Some(IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(data).ok()?))),
+        16 => Some(IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(data).ok()?))),
+        _ => None,
+    }
+}
+
+/// Unicast routes of the main table, the first [`ROUTES_MAX`].
+pub fn routes() -> Result<Vec<Route>, NetlinkError> {
+    let mut found = Vec::new();
+    let mut socket = Socket::open(libc::NETLINK_ROUTE)?;
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        let mut header = [0; 12];
+        header[0] = family as u8;
+        socket.dump(RTM_GETROUTE, &Payload::new(&header), |message| {
+            if let Some(route) = parse_route(message.payload)
+                && found.len() < ROUTES_MAX
+                && !found.contains(&route)
+            {
+                found.push(route);
+            }
+        })?;
+    }
+    Ok(found)
+}
+
+fn parse_route(payload: &[u8]) -> Option<Route> {
+    const MAIN_TABLE: u32 = 254;
+    const UNICAST: u8 = 1;
+    const CLONED: u32 = 0x200;
+    let header = payload.get(..12)?;
+    let body = &payload[12..];
+    let table = attribute(body, 15).and_then(|a| a.u32()).unwrap_or_else(|| u32::from(header[4]));
+    if table != MAIN_TABLE || header[7] != UNICAST || u32_at(header, 8)? & CLONED != 0 {
+        return None;
+    }
+    let mut route = Route {
+        prefix: header[1],
+        ipv6: header[0] == libc::AF_INET6 as u8,
+        ..Route::default()
+    };
+    for a in attributes(body) {
+        match a.kind {
+            1 => route.destination = ip(a.data),
+            4 => route.link = a.u32(),
+            5 => route.gateway = ip(a.data),
+            6 => route.metric = a.u32(),
+            7 => route.source = ip(a.data),
+            8 => route.limits = a.nested().filter_map(|m| Some((limit_name(m.kind)?, m.u32()?))).collect(),
+            9 => route.next_hops = parse_next_hops(a.data),
+            _ => {}
+        }
+    }
+    Some(route)
+}
+
+fn limit_name(kind: u16) -> Option<String> {
+    let name = match kind {
+        2 => "mtu",
+        3 => "window",
+        4 => "rtt",
+        7 => "cwnd",
+        8 => "advmss",
+        9 => "reordering",
+        11 => "initcwnd",
+        13 => "rto_min",
+        14 => "initrwnd",
+        15 => "quickack",
+        _ => return None,
+    };
+    Some(name.to_string())
+}
+
+fn parse_next_hops(data: &[u8]) -> Vec<(Option<IpAddr>, u32)> {
+    let mut rest = data;
+    let mut hops = Vec::new();
+    while let Some(length) = u16_at(rest, 0).map(usize::from)
+        && (8..=rest.len()).contains(&length)
+        && hops.len() < 64
+    {
+        let gateway = attribute(&rest[8..length], 5).and_then(|a| ip(a.data));
+        hops.push((gateway, i32_at(rest, 4).unwrap_or(0).max(0) as u32));
+        rest = rest.get((length + 3) & !3..).unwrap_or_default();
+    }
+    hops
+}
+
+/// Sets the MTU of a device.
+pub fn set_mtu(link: u32, mtu: u32) -> Result<(), NetlinkError> {
+    set_link(link, IFLA_MTU, mtu)
+}
+
+/// Sets the length of the transmit queue of a device.
+pub fn set_txqueuelen(link: u32, packets: u32) -> Result<(), NetlinkError> {
+    set_link(link, IFLA_TXQLEN, packets)
+}
+
+fn set_link(link: u32, kind: u16, value: u32) -> Result<(), NetlinkError> {
+    let mut header = [0; 16];
+    header[4..8].copy_from_slice(&link.to_ne_bytes());
+    let payload = Payload::new(&header).u32(kind, value);
+    Socket::open(libc::NETLINK_ROUTE)?.request(RTM_NEWLINK, 0, &payload, |_| {})
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400), kind in 0_u16..40) {
+            let _ = parse_link(&Message { kind, flags: 0, sequence: 0, payload: &bytes });
+            let _ = parse_link(&Message { kind: RTM_NEWLINK, flags: 0, sequence: 0, payload: &bytes });
+            let _ = parse_address(&bytes);
+            let _ = parse_route(&bytes);
+            let _ = parse_next_hops(&bytes);
+        }
+    }
+
+    #[test]
+    fn the_loopback_is_there() {
+        let links = links().unwrap();
+        let loopback = links.iter().find(|l| l.loopback).expect("every namespace has one");
+        assert_eq!(loopback.name, "lo");
+        assert!(loopback.stats.contains_key("rx_bytes"), "{loopback:?}");
+        assert!(addresses().unwrap().iter().all(|a| links.iter().any(|l| l.index == a.link)));
+        assert!(routes().unwrap().len() <= ROUTES_MAX);
+    }
+}

@@ -1,0 +1,48 @@
+//! Child processes that start in another network namespace, die with their parent, or take signals as a shell would.
+//!
+//! In: a command. Out: the same command with the preparation attached. It never starts it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Makes the command start inside the network namespace (which must stay open until it was spawned).
+pub fn in_namespace(command: &mut Command, namespace: &File) {
+    let descriptor = namespace.as_raw_fd();
+    // SAFETY: between fork and exec only the async-signal-safe system call setns is made.
+    unsafe {
+        command.pre_exec(move || {
+            if libc::setns(descriptor, libc::CLONE_NEWNET) < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        });
+    }
+}
+
+/// Makes the command start with no signal blocked and be sent `SIGTERM` when the thread that spawns it ends.
+pub fn dies_with_parent(command: &mut Command) {
+    let parent = std::process::id();
+    // SAFETY: between fork and exec only async-signal-safe calls are made (sigemptyset writes to its argument only).
+    unsafe {
+        command.pre_exec(move || {
+            let mut none: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut none);
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong, 0, 0, 0) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // The parent may have died before the line above.
+            if libc::getppid() as u32 != parent {
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Sends `SIGTERM` (or `SIGKILL` when `hard`) to a child that was not waited for yet.
+pub fn terminate(child: &std::process::Child, hard: bool) -> io::Result<()> {
+    let signal = if hard { libc::SIGKILL } else { libc::SIGTERM };
+    // SAFETY: a plain system call; the child was not reaped, so that its number cannot have been given to another.
+    if unsafe { libc::kill(child.id() as libc::pid_t, signal) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

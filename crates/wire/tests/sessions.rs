@@ -1,0 +1,344 @@
+//! Both ends of a session in memory, in virtual time.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use linerate_wire::frame::{Kind, MAGIC, encode};
+use linerate_wire::message::{Event, FromNode, Hello, PROTOCOL, Request, ToNode};
+use linerate_wire::session::{HELLO_MS, NodeEvent, NodeSession, OperatorEvent, OperatorSession, SILENCE_MS};
+use proptest::prelude::*;
+
+fn hello(protocol: u32) -> Hello {
+    Hello {
+        protocol,
+        version: "0.1.0".into(),
+        build: "test".into(),
+        facts: Vec::new(),
+        loads: vec!["tcp".into()],
+        root: false,
+    }
+}
+
+fn failed() -> Event {
+    Event::Failed { error: "no".into(), hint: "yes".into(), undo_failed: false }
+}
+
+fn from_node(messages: &[(u64, Event)]) -> Vec<u8> {
+    let mut out = MAGIC.to_vec();
+    for (id, body) in messages {
+        let body = serde_json::to_vec(&FromNode { id: *id, body: body.clone() }).unwrap();
+        encode(Kind::FromNode, &body, &mut out).unwrap();
+    }
+    out
+}
+
+fn to_node(messages: &[(u64, Request)]) -> Vec<u8> {
+    let mut out = MAGIC.to_vec();
+    for (id, body) in messages {
+        let body = serde_json::to_vec(&ToNode { id: *id, body: body.clone() }).unwrap();
+        encode(Kind::ToNode, &body, &mut out).unwrap();
+    }
+    out
+}
+
+fn greeting() -> (u64, Event) {
+    (0, Event::Hello(Box::new(hello(PROTOCOL))))
+}
+
+fn operator_events(session: &mut OperatorSession) -> Vec<OperatorEvent> {
+    std::iter::from_fn(|| session.poll_event()).collect()
+}
+
+fn node_events(session: &mut NodeSession) -> Vec<NodeEvent> {
+    std::iter::from_fn(|| session.poll_event()).collect()
+}
+
+fn reason(events: &[OperatorEvent]) -> String {
+    match events.last() {
+        Some(OperatorEvent::Lost { reason }) => reason.clone(),
+        other => panic!("not lost but {other:?}"),
+    }
+}
+
+fn node_reason(events: &[NodeEvent]) -> String {
+    match events.last() {
+        Some(NodeEvent::OperatorLost { reason }) => reason.clone(),
+        other => panic!("not lost but {other:?}"),
+    }
+}
+
+/// Carries what both ends wrote to the other, `piece` bytes at a time.
+fn carry(now_ms: u64, operator: &mut OperatorSession, node: &mut NodeSession, piece: usize) {
+    loop {
+        let (down, up) = (operator.take_output(), node.take_output());
+        if down.is_empty() && up.is_empty() {
+            return;
+        }
+        down.chunks(piece).for_each(|bytes| node.received(now_ms, bytes));
+        up.chunks(piece).for_each(|bytes| operator.received(now_ms, bytes));
+    }
+}
+
+#[test]
+fn a_request_is_answered_whatever_the_pipe_cuts() {
+    for piece in [1, 2, 3, 7, 64, 1 << 20] {
+        let (mut operator, mut node) = (OperatorSession::new(), NodeSession::new(hello(PROTOCOL)));
+        let id = operator.request(0, Request::Journals);
+        carry(0, &mut operator, &mut node, piece);
+        assert_eq!(node_events(&mut node), [NodeEvent::Request { id, body: Request::Journals }]);
+        node.respond(1, id, Event::Journals(Vec::new()));
+        node.respond(1, id, Event::Done);
+        carry(1, &mut operator, &mut node, piece);
+        assert_eq!(
+            operator_events(&mut operator),
+            [
+                OperatorEvent::Hello(Box::new(hello(PROTOCOL))),
+                OperatorEvent::Event { id, body: Event::Journals(Vec::new()) },
+                OperatorEvent::Event { id, body: Event::Done },
+            ]
+        );
+        assert_eq!(operator.open().count(), 0);
+    }
+}
+
+#[test]
+fn heartbeats_alone_keep_both_ends_alive_for_an_hour() {
+    let (mut operator, mut node) = (OperatorSession::new(), NodeSession::new(hello(PROTOCOL)));
+    let mut now_ms = 0;
+    let mut turns = 0;
+    while now_ms < 3_600_000 {
+        operator.tick(now_ms);
+        node.tick(now_ms);
+        carry(now_ms, &mut operator, &mut node, 4096);
+        let next =
+            operator.next_wakeup_ms().unwrap().min(node.next_wakeup_ms().expect("the operator is there"));
+        assert!(next > now_ms, "a wake-up in the past spins");
+        now_ms = next;
+        turns += 1;
+    }
+    assert!(turns <= 3_601, "{turns} wake-ups");
+    assert_eq!(operator_events(&mut operator), [OperatorEvent::Hello(Box::new(hello(PROTOCOL)))]);
+    assert_eq!(node_events(&mut node), []);
+}
+
+#[test]
+fn silence_loses_the_other_end_after_exactly_four_seconds() {
+    let (mut operator, mut node) = (OperatorSession::new(), NodeSession::new(hello(PROTOCOL)));
+    carry(100, &mut operator, &mut node, 4096);
+    for now_ms in [1_000, 2_000, 3_000, 100 + SILENCE_MS - 1] {
+        operator.tick(now_ms);
+        node.tick(now_ms);
+        assert!(!matches!(operator.poll_event(), Some(OperatorEvent::Lost { .. })));
+        assert_eq!(node.poll_event(), None);
+    }
+    assert_eq!(node.next_wakeup_ms(), Some(100 + SILENCE_MS));
+    operator.tick(100 + SILENCE_MS);
+    node.tick(100 + SILENCE_MS);
+    assert_eq!(reason(&operator_events(&mut operator)), "it said nothing for 4000 ms");
+    assert_eq!(node_reason(&node_events(&mut node)), "it said nothing for 4000 ms");
+    assert_eq!((operator.next_wakeup_ms(), node.next_wakeup_ms()), (None, None));
+}
+
+#[test]
+fn a_node_that_never_says_anything_is_lost_after_the_hello_time() {
+    let mut operator = OperatorSession::new();
+    operator.tick(5);
+    operator.tick(5 + HELLO_MS - 1);
+    assert_eq!(operator.poll_event(), None);
+    operator.tick(5 + HELLO_MS);
+    assert_eq!(reason(&operator_events(&mut operator)), "it said nothing for 15000 ms");
+    // A shell that babbles for ever is no node either.
+    let mut operator = OperatorSession::new();
+    for second in 0..=HELLO_MS / 1000 {
+        operator.received(second * 1000, b"password: ");
+        operator.tick(second * 1000);
+    }
+    assert!(reason(&operator_events(&mut operator)).contains("password:"));
+}
+
+#[test]
+fn a_banner_before_the_hello_is_passed_over_and_explains_a_failure() {
+    let mut operator = OperatorSession::new();
+    operator.received(0, b"Last login: yesterday\r\n\x1b[0m");
+    operator.received(0, &from_node(&[greeting()]));
+    assert!(matches!(operator.poll_event(), Some(OperatorEvent::Hello(_))));
+
+    let mut operator = OperatorSession::new();
+    operator.received(0, b"bash: linerate-node: command not found\n");
+    operator.closed(1);
+    assert_eq!(
+        reason(&operator_events(&mut operator)),
+        "it ended and said only: bash: linerate-node: command not found"
+    );
+    let mut operator = OperatorSession::new();
+    for _ in 0..20 {
+        operator.received(0, &[b'y'; 4096]);
+    }
+    assert!(reason(&operator_events(&mut operator)).contains("no linerate stream in the first"));
+}
+
+#[test]
+fn another_protocol_is_told_with_both_versions() {
+    let mut operator = OperatorSession::new();
+    operator.request(0, Request::Journals);
+    operator.take_output();
+    operator.received(0, &from_node(&[(0, Event::Hello(Box::new(hello(PROTOCOL + 1))))]));
+    let text = reason(&operator_events(&mut operator));
+    assert!(text.contains("protocol 2 (version 0.1.0)") && text.contains("speaks 1"), "{text}");
+    assert!(operator.take_output().is_empty(), "a request went to a node of another protocol");
+}
+
+#[test]
+fn requests_wait_for_the_hello() {
+    let mut operator = OperatorSession::new();
+    operator.request(0, Request::Bye);
+    operator.tick(0);
+    assert_eq!(operator.take_output(), to_node(&[(0, Request::Heartbeat)]));
+    operator.received(1, &from_node(&[greeting()]));
+    assert!(operator.take_output().ends_with(&to_node(&[(1, Request::Bye)])[MAGIC.len()..]));
+}
+
+#[test]
+fn answers_come_in_any_order_and_late_ones_are_dropped() {
+    let mut operator = OperatorSession::new();
+    operator.received(0, &from_node(&[greeting()]));
+    let ids: Vec<u64> = (0..3).map(|_| operator.request(0, Request::Journals)).collect();
+    let answers = [(ids[2], Event::Done), (ids[0], failed()), (ids[2], Event::Done), (ids[1], Event::Done)];
+    operator.received(1, &from_node(&answers)[MAGIC.len()..]);
+    let got: Vec<u64> = operator_events(&mut operator)
+        .into_iter()
+        .filter_map(|e| if let OperatorEvent::Event { id, .. } = e { Some(id) } else { None })
+        .collect();
+    assert_eq!(got, [3, 1, 2], "the duplicate of the last answer to 3 is dropped");
+}
+
+#[test]
+fn answers_to_what_was_never_asked_lose_the_node() {
+    for (messages, words) in [
+        (vec![greeting(), (9, Event::Done)], "never asked"),
+        (vec![greeting(), (0, Event::Done)], "never asked"),
+        (vec![greeting(), greeting()], "hello twice"),
+        (vec![(1, Event::Done)], "before its hello"),
+    ] {
+        let mut operator = OperatorSession::new();
+        operator.received(0, &from_node(&messages));
+        let text = reason(&operator_events(&mut operator));
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
+fn a_request_number_is_never_carried_out_twice() {
+    for ids in [vec![1, 1], vec![2, 1], vec![0]] {
+        let mut node = NodeSession::new(hello(PROTOCOL));
+        let requests: Vec<_> = ids.iter().map(|id| (*id, Request::Bye)).collect();
+        node.received(0, &to_node(&requests));
+        let text = node_reason(&node_events(&mut node));
+        assert!(text.contains("request number"), "{text}");
+    }
+}
+
+#[test]
+fn a_node_drops_events_behind_the_last_one() {
+    let mut node = NodeSession::new(hello(PROTOCOL));
+    node.received(0, &to_node(&[(1, Request::Journals)]));
+    node.take_output();
+    node.respond(0, 1, Event::Done);
+    assert!(!node.take_output().is_empty());
+    node.respond(0, 1, Event::Done);
+    node.respond(0, 5, Event::Done);
+    assert!(node.take_output().is_empty());
+}
+
+#[test]
+fn an_answer_that_is_too_large_becomes_a_failure() {
+    let mut node = NodeSession::new(hello(PROTOCOL));
+    let mut operator = OperatorSession::new();
+    let id = operator.request(0, Request::Journals);
+    carry(0, &mut operator, &mut node, 4096);
+    node.respond(
+        0,
+        id,
+        Event::Failed { error: "x".repeat(17 << 20), hint: String::new(), undo_failed: false },
+    );
+    carry(0, &mut operator, &mut node, 4096);
+    let events = operator_events(&mut operator);
+    let Some(OperatorEvent::Event { body: Event::Failed { error, .. }, .. }) = events.last() else {
+        panic!("{events:?}")
+    };
+    assert!(error.contains("at most 16777216"), "{error}");
+}
+
+#[test]
+fn an_echo_a_cut_and_a_text_are_told_apart() {
+    let mut operator = OperatorSession::new();
+    operator.tick(0);
+    let echo = operator.take_output();
+    operator.received(0, &echo);
+    assert!(reason(&operator_events(&mut operator)).contains("echo"));
+
+    let mut node = NodeSession::new(hello(PROTOCOL));
+    let bytes = to_node(&[(1, Request::Journals)]);
+    node.received(0, &bytes[..bytes.len() - 3]);
+    node.closed(1);
+    assert!(node_reason(&node_events(&mut node)).contains("the stream ended after"));
+
+    let mut node = NodeSession::new(hello(PROTOCOL));
+    node.received(0, b"GET / HTTP/1.1\r\n\r\n");
+    assert!(node_reason(&node_events(&mut node)).contains("GET / HTTP/1.1"));
+
+    let mut node = NodeSession::new(hello(PROTOCOL));
+    let mut bytes = MAGIC.to_vec();
+    encode(Kind::ToNode, b"{\"id\":1,\"body\":\"format-disk\"}", &mut bytes).unwrap();
+    node.received(0, &bytes);
+    assert!(node_reason(&node_events(&mut node)).contains("not understood"));
+}
+
+#[test]
+fn nothing_is_sent_after_the_end() {
+    let mut node = NodeSession::new(hello(PROTOCOL));
+    node.received(0, &to_node(&[(1, Request::Journals)]));
+    node.closed(0);
+    node.respond(0, 1, Event::Done);
+    node.tick(5_000);
+    node.received(6_000, &[1, 2, 3]);
+    assert!(node.take_output().is_empty());
+    assert_eq!(node_events(&mut node).len(), 1, "only the loss, and only once");
+    let mut operator = OperatorSession::new();
+    operator.closed(0);
+    operator.request(1, Request::Bye);
+    operator.closed(2);
+    assert!(operator.take_output().is_empty());
+    assert_eq!(operator_events(&mut operator).len(), 1);
+}
+
+proptest! {
+    #[test]
+    fn damage_anywhere_is_survived_and_answered_by_loss_or_silence(
+        at in any::<prop::sample::Index>(),
+        replacement in prop::collection::vec(any::<u8>(), 0..30),
+        removed in 0usize..30,
+    ) {
+        let mut bytes = from_node(&[greeting(), (1, Event::Done), (2, Event::Done)]);
+        let start = at.index(bytes.len());
+        let end = (start + removed).min(bytes.len());
+        bytes.splice(start..end, replacement);
+        let mut operator = OperatorSession::new();
+        operator.request(0, Request::Journals);
+        operator.request(0, Request::Journals);
+        for (i, piece) in bytes.chunks(5).enumerate() {
+            operator.received(i as u64, piece);
+        }
+        operator.tick(100_000);
+        let events = operator_events(&mut operator);
+        let is_lost = matches!(events.last(), Some(OperatorEvent::Lost { .. }));
+        prop_assert!(is_lost);
+    }
+
+    #[test]
+    fn random_requests_never_panic_a_node(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let mut node = NodeSession::new(hello(PROTOCOL));
+        node.received(0, &MAGIC);
+        node.received(0, &bytes);
+        node.closed(1);
+        prop_assert!(node.poll_event().is_some());
+    }
+}
