@@ -26,6 +26,8 @@ pub struct Row {
     pub sigma: f64,
     /// A smaller shift is not worth a finding.
     pub effect_min: f64,
+    /// Badness that even the better cells of the kind have: everything is below its ceiling.
+    pub common: f64,
     /// Expected value, in the unit of the response.
     pub expected: f64,
     /// Measured value.
@@ -60,8 +62,12 @@ const DEAD: f64 = 10.0;
 const THROUGHPUT_MIN: f64 = 0.2;
 /// The same where only peers are known: virtual links and busy machines differ by a factor of two by themselves.
 const PEERS_MIN: f64 = 1.3;
-/// Healthy cells may lie this far below the computed ceiling; below it, everything is too slow.
-const CALIBRATION_MIN: f64 = 0.82;
+/// The better cells may lie this far below the computed ceiling; below it, everything is too slow.
+const CALIBRATION_MIN: f64 = 0.75;
+/// Fewer cells of a kind than this do not tell what is common to all.
+const COMMON_MIN: usize = 4;
+/// Share of the ceiling that a healthy transfer reaches when too few others can tell.
+const HEALTHY_SHARE: f64 = 0.97;
 /// Badness of a yes.
 const YES: f64 = 3.0;
 
@@ -94,7 +100,8 @@ fn favourable(values: &[f64], more_is_better: bool) -> Option<f64> {
 
 fn throughput(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
     let mut by_kind: BTreeMap<Kind, Vec<(usize, f64, Option<f64>)>> = BTreeMap::new();
-    for (i, cell) in cells.iter().enumerate() {
+    // A throughput that jumps between two levels has no value of its own; it is a row of its own response.
+    for (i, cell) in cells.iter().enumerate().filter(|(_, c)| c.two.is_none()) {
         if let Some(rate) = favourable(&cell.rates, true) {
             let ceiling = report[i].ceiling.bps.filter(|_| report[i].ceiling.binding != "peers");
             by_kind.entry(cell.kind).or_default().push((i, rate, ceiling));
@@ -103,7 +110,7 @@ fn throughput(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (kind, list) in by_kind {
         let known = list.iter().all(|(_, _, ceiling)| ceiling.is_some());
-        let expected: Vec<f64> = if known { calibrated(&list) } else { peers(&list) };
+        let (expected, common) = if known { calibrated(&list) } else { (peers(&list), 0.0) };
         let ys: Vec<f64> = list
             .iter()
             .zip(&expected)
@@ -111,11 +118,12 @@ fn throughput(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
             .collect();
         // Software links inside one machine share its CPUs with everything else; across machines the spread says it.
         let (floor, effect_min) = match (known, kind.shared_groups) {
-            (true, _) => (0.06, THROUGHPUT_MIN),
-            (false, 0) => (0.2, 0.5),
+            (true, _) if common == 0.0 => (0.06, THROUGHPUT_MIN),
+            (true, _) | (false, 0) => (0.2, 0.5),
             (false, _) => (0.6, PEERS_MIN),
         };
-        let sigma = spread(cells, &list, &ys).clamp(floor, 0.3_f64.max(floor));
+        let above: Vec<f64> = ys.iter().map(|y| (y - common).max(0.0)).collect();
+        let sigma = spread(cells, &list, &above).clamp(floor, 0.3_f64.max(floor));
         rows.extend(list.iter().zip(expected).zip(ys).map(|(((cell, rate, _), expected), y)| Row {
             cell: *cell,
             response: Response::Throughput,
@@ -123,6 +131,7 @@ fn throughput(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
             y,
             sigma,
             effect_min,
+            common,
             expected,
             measured: *rate,
         }));
@@ -130,12 +139,17 @@ fn throughput(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
     rows
 }
 
-/// Ceilings, lowered to what the best cells of the kind really reach, as far as that is still healthy.
-fn calibrated(list: &[(usize, f64, Option<f64>)]) -> Vec<f64> {
+/// Ceilings, lowered to what the better cells of the kind really reach as far as that is still healthy; and what is
+/// missing even there.
+fn calibrated(list: &[(usize, f64, Option<f64>)]) -> (Vec<f64>, f64) {
     let shares: Vec<f64> = list.iter().filter_map(|(_, rate, ceiling)| Some(rate / (*ceiling)?)).collect();
-    let reached = if shares.len() >= 4 { quantile(&shares, 0.8).unwrap_or(1.0) } else { 0.97 };
-    let reached = reached.clamp(CALIBRATION_MIN, 1.0);
-    list.iter().map(|(_, _, ceiling)| ceiling.unwrap_or(0.0) * reached).collect()
+    let reached = quantile(&shares, 0.8).filter(|_| shares.len() >= COMMON_MIN).unwrap_or(HEALTHY_SHARE);
+    let (healthy, common) = if reached < CALIBRATION_MIN {
+        (HEALTHY_SHARE, (HEALTHY_SHARE / reached.max(1e-6)).log2().min(DEAD))
+    } else {
+        (reached.min(1.0), 0.0)
+    };
+    (list.iter().map(|(_, _, ceiling)| ceiling.unwrap_or(0.0) * healthy).collect(), common)
 }
 
 /// What the better peers reach, for all cells of the kind.
@@ -194,6 +208,7 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
             y: ((value + reading.floor) / (healthy + reading.floor)).log2().clamp(0.0, DEAD),
             sigma: reading.sigma,
             effect_min: reading.effect_min,
+            common: 0.0,
             expected: healthy,
             measured: value,
         }));
@@ -244,6 +259,7 @@ fn path_mtu(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
                 y: if limit.is_some() { YES } else { 0.0 },
                 sigma: 0.4,
                 effect_min: 1.5,
+                common: 0.0,
                 expected: if own.is_finite() && limit.is_some_and(|(s, _)| f64::from(s) <= own) { own } else { largest },
                 measured: limit.map_or(largest, |(_, answered)| f64::from(answered)),
             })
@@ -266,6 +282,7 @@ fn two_state(cells: &[CellEvidence<'_>]) -> Vec<Row> {
             y: if cell.two.is_some() { YES } else { 0.0 },
             sigma: 0.4,
             effect_min: 1.5,
+            common: 0.0,
             expected: cell.two.map_or(0.0, |t| t.high),
             measured: cell.two.map_or(0.0, |t| t.low),
         })

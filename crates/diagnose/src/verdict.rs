@@ -147,7 +147,9 @@ fn finding(bench: &Bench<'_>, judged: &Judged<'_, '_>, knowledge: &Knowledge) ->
         affected,
         sentence: String::new(),
     };
-    finding.sentence = sentence(&finding, judged.located.column.cells().len());
+    let passing: BTreeSet<(&str, &str)> =
+        judged.located.column.cells().iter().map(|i| (bench.cells[*i].from, bench.cells[*i].to)).collect();
+    finding.sentence = sentence(&finding, passing.len());
     finding
 }
 
@@ -191,7 +193,7 @@ fn sentence(finding: &Finding, tested: usize) -> String {
     let place = finding.places.first().map_or(String::new(), |p| words::place(&p.element, p.direction));
     let mut text = format!("{place}{}: {}", words::layer(finding.layer), loss(finding, primary));
     if !finding.affected.is_empty() && tested > 0 {
-        text += &format!(" ({} of the pairs that pass there)", finding.affected.len());
+        text += &format!(" (on {} of {tested} pairs)", finding.affected.len());
     }
     if let Some(other) = finding.places.get(1).filter(|p| p.probability >= 0.05) {
         let others: Vec<String> = finding
@@ -225,7 +227,8 @@ fn sentence(finding: &Finding, tested: usize) -> String {
     if !others.is_empty() {
         text += &format!(" It could also be: {}.", others.join("; "));
     }
-    text += &format!(" Sure to {} that something is wrong there.", words::percent(finding.probability.min(0.999)));
+    let sure = if finding.probability > 0.99 { "more than 99 %".to_owned() } else { words::percent(finding.probability) };
+    text += &format!(" Sure to {sure} that something is wrong there.");
     if let Some(remedy) = finding.causes.first().and_then(|c| c.remedy.as_ref()) {
         text += &format!(" To try: {}; risk: {}.", remedy.title, remedy.risk);
     }
@@ -377,7 +380,7 @@ fn headline(bench: &Bench<'_>, report: &[Cell], findings: &[Finding]) -> String 
     let shares: Vec<f64> =
         report.iter().filter(|c| c.ceiling.binding != "peers").filter_map(|c| c.share).collect();
     match crate::stats::median(&shares) {
-        Some(share) if share >= AT_CEILING => format!("at ceiling: {} of it", words::percent(share)),
+        Some(share) if share >= AT_CEILING => format!("at ceiling: {} % of it", (share * 100.0).min(100.0).floor()),
         Some(share) => format!("nothing stands out: {} of the ceiling", words::percent(share)),
         None if bench.cells.is_empty() => "nothing was measured".to_owned(),
         None => "nothing stands out among the peers; no ceiling is known".to_owned(),

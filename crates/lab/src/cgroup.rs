@@ -37,7 +37,9 @@ impl CpuQuota {
         std::fs::create_dir(&group).map_err(LabError::at(step()))?;
         let mut quota = Self { group: group.clone(), stop: None, thread: None };
         hierarchy.limit(&group, quota_us, period_us).map_err(LabError::at(step()))?;
-        let inode = namespace.inode().map_err(LabError::at(format!("looking at the namespace of {}", namespace.name)))?;
+        let inode = namespace
+            .inode()
+            .map_err(LabError::at(format!("looking at the namespace of {}", namespace.name)))?;
         let wanted = format!("net:[{inode}]");
         let (stop, stopped) = mpsc::channel();
         quota.stop = Some(stop);
@@ -70,7 +72,8 @@ fn catch(group: &Path, namespace: &str) {
     for process in processes.flatten() {
         let name = process.file_name();
         let Some(number) = name.to_str().filter(|n| n.bytes().all(|b| b.is_ascii_digit())) else { continue };
-        let inside = std::fs::read_link(process.path().join("ns/net")).is_ok_and(|l| l.as_os_str() == namespace);
+        let inside =
+            std::fs::read_link(process.path().join("ns/net")).is_ok_and(|l| l.as_os_str() == namespace);
         if inside && number != own && !caught.lines().any(|line| line == number) {
             take_real_time_away(&process.path());
             // The process may end meanwhile.
@@ -130,7 +133,9 @@ impl Hierarchy {
     fn find() -> Result<Self> {
         let root = Path::new("/sys/fs/cgroup");
         for first in ["cpu", "cpu,cpuacct"] {
-            if root.join(first).join("cpu.shares").exists() || root.join(first).join("cpu.cfs_quota_us").exists() {
+            if root.join(first).join("cpu.shares").exists()
+                || root.join(first).join("cpu.cfs_quota_us").exists()
+            {
                 return Ok(Self { base: root.join(first), unified: false });
             }
         }

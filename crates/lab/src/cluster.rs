@@ -64,7 +64,8 @@ impl Cluster {
             hosts.push((plan.clone(), make_host(&topology, plan, &plans, &hypervisors[plan.hypervisor])?));
         }
         let watch = NicWatch::start(&hypervisors, &wires)?;
-        let cluster = Self { topology, hosts, hypervisors, wires, folder: folder.into(), core, _watch: watch };
+        let cluster =
+            Self { topology, hosts, hypervisors, wires, folder: folder.into(), core, _watch: watch };
         readiness::wait(&cluster, READY_WITHIN)?;
         cluster.write_inventory()?;
         Ok(cluster)
@@ -73,7 +74,10 @@ impl Cluster {
     /// The host of this name with its namespace.
     pub fn host(&self, name: &str) -> Result<&(HostPlan, Namespace)> {
         self.hosts.iter().find(|(plan, _)| plan.name == name).ok_or_else(|| {
-            LabError::Unknown(format!("no host {name:?} in lab {}\nhint: linerate-lab status lists them", self.topology.name))
+            LabError::Unknown(format!(
+                "no host {name:?} in lab {}\nhint: linerate-lab status lists them",
+                self.topology.name
+            ))
         })
     }
 
@@ -193,7 +197,12 @@ fn plug_wire(
 
 /// A host with its NIC in the hypervisor's bridge and its overlay device. Neighbours are static: a lost ARP request would
 /// cost a second at random.
-fn make_host(topology: &Topology, plan: &HostPlan, all: &[HostPlan], hypervisor: &Namespace) -> Result<Namespace> {
+fn make_host(
+    topology: &Topology,
+    plan: &HostPlan,
+    all: &[HostPlan],
+    hypervisor: &Namespace,
+) -> Result<Namespace> {
     let host = Namespace::create(&plan.name)?;
     for (key, value) in &topology.host_sysctl {
         host.write_sysctl(key, value)?;
@@ -218,9 +227,16 @@ fn make_host(topology: &Topology, plan: &HostPlan, all: &[HostPlan], hypervisor:
     );
     let mut fdb = String::new();
     for peer in all.iter().filter(|p| p.number != plan.number) {
-        let _ = writeln!(ip, "neigh add {} lladdr {} dev eth0 nud permanent", peer.underlay(), peer.underlay_mac());
-        let _ = writeln!(ip, "neigh add {} lladdr {} dev vx0 nud permanent", peer.overlay(), peer.overlay_mac());
-        let _ = writeln!(fdb, "fdb add {} dev vx0 dst {} self permanent", peer.overlay_mac(), peer.underlay());
+        let _ = writeln!(
+            ip,
+            "neigh add {} lladdr {} dev eth0 nud permanent",
+            peer.underlay(),
+            peer.underlay_mac()
+        );
+        let _ =
+            writeln!(ip, "neigh add {} lladdr {} dev vx0 nud permanent", peer.overlay(), peer.overlay_mac());
+        let _ =
+            writeln!(fdb, "fdb add {} dev vx0 dst {} self permanent", peer.overlay_mac(), peer.underlay());
     }
     host.ip(&ip)?;
     host.bridge(&fdb)?;

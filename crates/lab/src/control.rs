@@ -62,7 +62,10 @@ pub fn ask(folder: &Path, request: &Request) -> Result<Answer> {
 
 /// Takes one request from the listener, lets `act` answer it, and returns it. Whoever connects and says nothing sensible
 /// is dropped.
-pub fn serve_one(listener: &UnixListener, act: impl FnOnce(&Request) -> Answer) -> io::Result<Option<Request>> {
+pub fn serve_one(
+    listener: &UnixListener,
+    act: impl FnOnce(&Request) -> Answer,
+) -> io::Result<Option<Request>> {
     let (mut stream, _) = listener.accept()?;
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(Duration::from_secs(2)))?;

@@ -110,14 +110,26 @@ impl<'a> Damage<'a> {
     }
 
     /// Offload switches of one device; the way back restores every feature bit.
-    pub fn offload(&mut self, machine: Machine, device: &'static str, switches: &[(Switch, bool)]) -> Result<()> {
+    pub fn offload(
+        &mut self,
+        machine: Machine,
+        device: &'static str,
+        switches: &[(Switch, bool)],
+    ) -> Result<()> {
         let old = machine.of(self.cluster).features(device)?;
         self.step(|_| Ok(()), move |c| machine.of(c).restore_features(device, &old))?;
-        switches.iter().try_for_each(|(switch, on)| machine.of(self.cluster).set_offload(device, *switch, *on))
+        switches
+            .iter()
+            .try_for_each(|(switch, on)| machine.of(self.cluster).set_offload(device, *switch, *on))
     }
 
     /// Settings of one direction of the wire of a hypervisor.
-    pub fn wire(&mut self, hypervisor: usize, toward: Toward, change: impl FnOnce(&mut Settings)) -> Result<()> {
+    pub fn wire(
+        &mut self,
+        hypervisor: usize,
+        toward: Toward,
+        change: impl FnOnce(&mut Settings),
+    ) -> Result<()> {
         let shared = self.cluster.wires[hypervisor].toward(toward);
         let old = shared.get();
         shared.update(change);

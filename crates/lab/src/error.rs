@@ -40,7 +40,9 @@ pub enum LabError {
         source: io::Error,
     },
     /// The cluster was built and does not carry traffic.
-    #[error("{what} after {seconds} s\nhint: another firewall or policy of this machine may reach into namespaces")]
+    #[error(
+        "{what} after {seconds} s\nhint: another firewall or policy of this machine may reach into namespaces"
+    )]
     NotReady {
         /// What is missing.
         what: String,
@@ -48,12 +50,17 @@ pub enum LabError {
         seconds: u64,
     },
     /// Neither root nor user namespaces.
-    #[error("the lab needs root, or user namespaces, and this system refuses both: {source}\nhint: run it as root")]
+    #[error(
+        "the lab needs root, or user namespaces, and this system refuses both: {source}\nhint: run it as root"
+    )]
     NoRights {
         /// What the kernel said.
         #[source]
         source: io::Error,
     },
+    /// Somebody pressed Ctrl-C, or asked the program to end.
+    #[error("interrupted; everything was cleaned up")]
+    Interrupted,
     /// A fault, place or lab that does not exist, or that cannot be had here.
     #[error("{0}")]
     Unknown(String),

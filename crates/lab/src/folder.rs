@@ -79,8 +79,11 @@ fn sweep() {
 
 /// The folder of the running lab that commands go to.
 pub fn running() -> Result<PathBuf> {
-    let mut running: Vec<PathBuf> =
-        all().into_iter().filter(|(p, alive)| *alive && p.join(crate::control::SOCKET).exists()).map(|(p, _)| p).collect();
+    let mut running: Vec<PathBuf> = all()
+        .into_iter()
+        .filter(|(p, alive)| *alive && p.join(crate::control::SOCKET).exists())
+        .map(|(p, _)| p)
+        .collect();
     match running.len() {
         0 => Err(LabError::Unknown("no lab is running\nhint: linerate-lab up".into())),
         1 => Ok(running.remove(0)),

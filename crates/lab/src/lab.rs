@@ -49,7 +49,10 @@ impl Lab {
     /// Puts a fault somewhere: where `at` says, or at a random place. The same seed does the same.
     pub fn inject(&mut self, fault: &'static dyn Fault, at: Option<&str>, seed: u64) -> Result<&Injected> {
         if self.injected.iter().any(|i| i.fault.name() == fault.name()) {
-            return Err(LabError::Unknown(format!("{} is in already\nhint: linerate-lab heal", fault.name())));
+            return Err(LabError::Unknown(format!(
+                "{} is in already\nhint: linerate-lab heal",
+                fault.name()
+            )));
         }
         if let Some(reason) = fault.unavailable() {
             return Err(LabError::Unknown(format!("{}: {reason}", fault.name())));

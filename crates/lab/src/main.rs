@@ -12,7 +12,7 @@ use linerate_lab::control::{self, Request};
 use linerate_lab::error::{LabError, Result};
 use linerate_lab::lab::Lab;
 use linerate_lab::topology::Topology;
-use linerate_lab::{faults, folder, namespace, supervisor};
+use linerate_lab::{demo, faults, folder, judge, namespace, supervisor};
 use linerate_model::exit::ExitCode;
 use linerate_sys::interrupt::Interrupt;
 use linerate_sys::sandbox;
@@ -57,6 +57,57 @@ enum Do {
     Status(Which),
     /// List the faults.
     Faults,
+    /// Put faults at random places and see how often linerate is right.
+    Judge {
+        /// Runs with a fault.
+        #[arg(long, default_value_t = 100)]
+        runs: usize,
+        /// Runs of healthy clusters.
+        #[arg(long, default_value_t = 50)]
+        healthy: usize,
+        /// Repeats the same faults at the same places.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Labs, in turn.
+        #[arg(long, value_delimiter = ',', default_value = "three,casebook-a,twelve")]
+        labs: Vec<String>,
+        /// Only these faults.
+        #[arg(long, value_delimiter = ',')]
+        faults: Vec<String>,
+        /// Time budget of each survey.
+        #[arg(long, default_value = "15s")]
+        time: String,
+        /// Write one line of JSON per run to this file, as each ends.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+        /// Go on where this file of `--json` ends.
+        #[arg(long, value_name = "FILE", conflicts_with = "json")]
+        resume: Option<PathBuf>,
+        /// Keep snapshot and verdict of every wrong run in this folder.
+        #[arg(long, value_name = "FOLDER")]
+        keep_failures: Option<PathBuf>,
+    },
+    /// Show everything once: a broken cluster, the verdict, the remedy, the proof, the truth.
+    Demo {
+        /// Repeats the same fault at the same place.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// This fault instead of a random one.
+        #[arg(long)]
+        fault: Option<String>,
+        /// Here instead of at a random place.
+        #[arg(long, requires = "fault")]
+        at: Option<String>,
+        /// Where the HTML report goes.
+        #[arg(long, value_name = "FILE", default_value = "linerate-demo.html")]
+        report: PathBuf,
+        /// Time budget of each of the two surveys.
+        #[arg(long, default_value = "20s")]
+        time: String,
+        /// Lab file, or the name of a built-in lab.
+        #[arg(long, default_value = "casebook-a")]
+        lab: String,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -82,6 +133,10 @@ fn main() -> Code {
     let arguments = Arguments::parse();
     match run(arguments.command) {
         Ok(code) => code.into(),
+        Err(LabError::Interrupted) => {
+            eprintln!("linerate-lab: {}", LabError::Interrupted);
+            ExitCode::Interrupted.into()
+        }
         Err(error) => {
             eprintln!("linerate-lab: {error}");
             ExitCode::CouldNotRun.into()
@@ -109,7 +164,41 @@ fn run(command: Do) -> Result<ExitCode> {
             }
             Ok(ExitCode::Ok)
         }
+        Do::Judge { runs, healthy, seed, labs, faults, time, json, resume, keep_failures } => {
+            let fresh = json.as_ref().filter(|path| path.exists());
+            if let Some(path) = fresh {
+                return Err(LabError::Unknown(format!(
+                    "{} exists\nhint: --resume goes on with it",
+                    path.display()
+                )));
+            }
+            judge_runs(&judge::Options {
+                runs,
+                healthy,
+                seed,
+                labs,
+                faults,
+                time,
+                records: json.or(resume),
+                failures: keep_failures,
+                root: sandbox::is_root(),
+            })
+        }
+        Do::Demo { seed, fault, at, report, time, lab } => {
+            let seed = seed.unwrap_or_else(|| random_seed() % 1_000_000);
+            let options = demo::Options { lab, seed, fault, at, report, time, root: sandbox::is_root() };
+            let interrupt = prepare()?;
+            demo::demo(&options, &interrupt)
+        }
     }
+}
+
+fn judge_runs(options: &judge::Options) -> Result<ExitCode> {
+    let interrupt = prepare()?;
+    let records = judge::judge(options, &interrupt, &mut |line| eprintln!("{line}"))?;
+    let (table, met) = judge::table::table(&records);
+    println!("{table}");
+    Ok(if met { ExitCode::Ok } else { ExitCode::Findings })
 }
 
 /// Rights, signals and programs: what every command needs that builds a cluster. Must run before any thread starts.

@@ -26,7 +26,7 @@ impl Random {
 
     /// A number below `limit` (0 when the limit is 0).
     pub fn below(&mut self, limit: u64) -> u64 {
-        if limit == 0 { 0 } else { (u128::from(self.next_u64()) * u128::from(limit) >> 64) as u64 }
+        if limit == 0 { 0 } else { ((u128::from(self.next_u64()) * u128::from(limit)) >> 64) as u64 }
     }
 
     /// A number from 0 up to 1.

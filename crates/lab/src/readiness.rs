@@ -45,14 +45,23 @@ fn all_forwarding(switch: &Namespace) -> Result<bool> {
 }
 
 /// Whether a datagram crosses both ways before the deadline.
-fn probe(from: &Namespace, own: Ipv4Addr, to: &Namespace, other: Ipv4Addr, deadline: Instant) -> Result<bool> {
+fn probe(
+    from: &Namespace,
+    own: Ipv4Addr,
+    to: &Namespace,
+    other: Ipv4Addr,
+    deadline: Instant,
+) -> Result<bool> {
     let open = |namespace: &Namespace, address: Ipv4Addr| {
         namespace
-            .run(|| UdpSocket::bind((address, 0)).and_then(|s| s.set_read_timeout(Some(PROBE_WAIT)).map(|()| s)))?
+            .run(|| {
+                UdpSocket::bind((address, 0)).and_then(|s| s.set_read_timeout(Some(PROBE_WAIT)).map(|()| s))
+            })?
             .map_err(LabError::at(format!("{}: opening a socket on {address}", namespace.name)))
     };
     let (near, far) = (open(from, own)?, open(to, other)?);
-    let address = |socket: &UdpSocket| socket.local_addr().map_err(LabError::at("reading the address of a socket"));
+    let address =
+        |socket: &UdpSocket| socket.local_addr().map_err(LabError::at("reading the address of a socket"));
     let (near_address, far_address) = (address(&near)?, address(&far)?);
     while Instant::now() < deadline {
         if crosses(&near, far_address, &far) && crosses(&far, near_address, &near) {

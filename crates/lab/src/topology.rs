@@ -157,7 +157,9 @@ impl Topology {
             let fits = (1..=NAME_BYTES_MAX).contains(&name.len())
                 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
             if !fits {
-                return Err(format!("name {name:?}: 1 to {NAME_BYTES_MAX} letters, digits and dashes wanted"));
+                return Err(format!(
+                    "name {name:?}: 1 to {NAME_BYTES_MAX} letters, digits and dashes wanted"
+                ));
             }
             if !seen.insert(name) {
                 return Err(format!("name {name:?} is used twice"));
@@ -165,7 +167,9 @@ impl Topology {
         }
         let hosts = self.hypervisors.iter().map(|h| h.hosts.len()).sum::<usize>();
         if !(2..=HOSTS_MAX).contains(&hosts) || self.hypervisors.iter().any(|h| h.hosts.is_empty()) {
-            return Err(format!("{hosts} hosts: 2 to {HOSTS_MAX} wanted, and at least one on every hypervisor"));
+            return Err(format!(
+                "{hosts} hosts: 2 to {HOSTS_MAX} wanted, and at least one on every hypervisor"
+            ));
         }
         if !(1..=10_000).contains(&self.uplink.rate_mbit) {
             return Err(format!("uplink.rate_mbit = {}: 1 to 10000 wanted", self.uplink.rate_mbit));
@@ -186,16 +190,26 @@ impl Topology {
 
     /// All hosts, in the natural order of their names (`arc-2` before `arc-10`).
     pub fn hosts(&self) -> Vec<HostPlan> {
-        let mut hosts: Vec<(usize, &String)> =
-            self.hypervisors.iter().enumerate().flat_map(|(n, h)| h.hosts.iter().map(move |host| (n, host))).collect();
+        let mut hosts: Vec<(usize, &String)> = self
+            .hypervisors
+            .iter()
+            .enumerate()
+            .flat_map(|(n, h)| h.hosts.iter().map(move |host| (n, host)))
+            .collect();
         hosts.sort_by_key(|(_, name)| natural(name));
-        (1..).zip(hosts).map(|(number, (hypervisor, name))| HostPlan { name: name.clone(), hypervisor, number }).collect()
+        (1..)
+            .zip(hosts)
+            .map(|(number, (hypervisor, name))| HostPlan { name: name.clone(), hypervisor, number })
+            .collect()
     }
 
     /// The host of this name.
     pub fn host(&self, name: &str) -> Result<HostPlan> {
         self.hosts().into_iter().find(|h| h.name == name).ok_or_else(|| {
-            LabError::Unknown(format!("no host {name:?} in lab {}\nhint: linerate-lab status lists them", self.name))
+            LabError::Unknown(format!(
+                "no host {name:?} in lab {}\nhint: linerate-lab status lists them",
+                self.name
+            ))
         })
     }
 
@@ -251,7 +265,8 @@ mod tests {
             ("rate_mbit", "rate", "unknown field"),
             ("delay_ms = ", "delay_ms = -", "delay_ms"),
         ] {
-            let error = Topology::parse(&good.replacen(from, to, 1), Path::new("x.toml")).unwrap_err().to_string();
+            let error =
+                Topology::parse(&good.replacen(from, to, 1), Path::new("x.toml")).unwrap_err().to_string();
             assert!(error.contains("x.toml") && error.contains(reason), "{error}");
         }
     }

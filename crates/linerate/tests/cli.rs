@@ -1,4 +1,6 @@
 //! The command line as people and scripts see it: help, errors with their hints, exit codes, the empty store.
+// Helpers of tests may fail the test as loudly as the tests themselves.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::process::{Command, Output};
 

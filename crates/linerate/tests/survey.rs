@@ -1,6 +1,8 @@
 //! Real surveys with real node programs in network namespaces of our own: the whole line, a node killed in mid-survey, and
 //! Ctrl-C. Needs root or user namespaces, `ip`, `unshare`, `nsenter` and a built `linerate-node`; what is missing is printed as
 //! a skip with its reason.
+// Helpers of tests may fail the test as loudly as the tests themselves.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

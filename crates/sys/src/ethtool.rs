@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ethtool_ioctl::{self as ioctl, Control};
+pub use crate::ethtool_family::{FAMILIES, Family, is_flag, label};
+use crate::ethtool_ioctl::Control;
 pub use crate::ethtool_ioctl::{Driver, Feature};
 use crate::netlink::{Attribute, Message, NetlinkError, Payload, Socket, attribute, attributes};
 
@@ -30,104 +31,6 @@ const PRIVFLAGS_FLAGS: u16 = 2;
 const BITSET_BITS: u16 = 3;
 const BIT_NAME: u16 = 2;
 const BIT_VALUE: u16 = 3;
-
-/// Families of numbers that a driver may offer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Family {
-    /// Speed, duplex, autonegotiation.
-    Link,
-    /// Ring sizes.
-    Rings,
-    /// Numbers of queues.
-    Channels,
-    /// Interrupt coalescing.
-    Coalesce,
-    /// Flow control.
-    Pause,
-    /// Energy saving.
-    Eee,
-}
-
-/// All of them.
-pub const FAMILIES: [Family; 6] =
-    [Family::Link, Family::Rings, Family::Channels, Family::Coalesce, Family::Pause, Family::Eee];
-
-struct FamilyInfo {
-    get: u8,
-    set: u8,
-    /// Attribute and name.
-    fields: &'static [(u16, &'static str)],
-    /// The same by ioctl.
-    older: Option<ioctl::Numbers>,
-}
-
-impl Family {
-    fn info(self) -> FamilyInfo {
-        match self {
-            Self::Link => FamilyInfo {
-                get: 4,
-                set: 5,
-                fields: &[(2, "autoneg"), (5, "speed"), (6, "duplex"), (9, "lanes")],
-                older: None,
-            },
-            Self::Rings => FamilyInfo {
-                get: 15,
-                set: 16,
-                fields: &[
-                    (2, "rx_max"), (3, "rx_mini_max"), (4, "rx_jumbo_max"), (5, "tx_max"), (6, "rx"), (7, "rx_mini"),
-                    (8, "rx_jumbo"), (9, "tx"), (10, "rx_buf_len"), (12, "cqe_size"),
-                ],
-                older: Some(ioctl::RINGS),
-            },
-            Self::Channels => FamilyInfo {
-                get: 17,
-                set: 18,
-                fields: &[
-                    (2, "rx_max"), (3, "tx_max"), (4, "other_max"), (5, "combined_max"), (6, "rx"), (7, "tx"),
-                    (8, "other"), (9, "combined"),
-                ],
-                older: Some(ioctl::CHANNELS),
-            },
-            Self::Coalesce => FamilyInfo {
-                get: 19,
-                set: 20,
-                fields: &[
-                    (2, "rx-usecs"), (3, "rx-frames"), (4, "rx-usecs-irq"), (5, "rx-frames-irq"), (6, "tx-usecs"),
-                    (7, "tx-frames"), (8, "tx-usecs-irq"), (9, "tx-frames-irq"), (10, "stats-block-usecs"),
-                    (11, "adaptive-rx"), (12, "adaptive-tx"), (13, "pkt-rate-low"), (14, "rx-usecs-low"),
-                    (15, "rx-frames-low"), (16, "tx-usecs-low"), (17, "tx-frames-low"), (18, "pkt-rate-high"),
-                    (19, "rx-usecs-high"), (20, "rx-frames-high"), (21, "tx-usecs-high"), (22, "tx-frames-high"),
-                    (23, "sample-interval"), (24, "cqe-mode-tx"), (25, "cqe-mode-rx"),
-                ],
-                older: Some(ioctl::COALESCE),
-            },
-            Self::Pause => FamilyInfo {
-                get: 21,
-                set: 22,
-                fields: &[(2, "autoneg"), (3, "rx"), (4, "tx")],
-                older: Some(ioctl::PAUSE),
-            },
-            Self::Eee => FamilyInfo {
-                get: 23,
-                set: 24,
-                fields: &[(4, "active"), (5, "enabled"), (6, "tx_lpi_enabled"), (7, "tx_lpi_timer")],
-                older: None,
-            },
-        }
-    }
-}
-
-/// Whether a number of a family is only on or off.
-pub fn is_flag(family: Family, name: &str) -> bool {
-    match family {
-        Family::Pause => true,
-        Family::Coalesce => name.starts_with("adaptive-") || name.starts_with("cqe-mode-"),
-        Family::Eee => name != "tx_lpi_timer",
-        Family::Link => name == "autoneg",
-        Family::Rings | Family::Channels => false,
-    }
-}
 
 /// Flow types whose hash fields are read, with the name that ethtool(8) gives them.
 pub const FLOWS: [(u32, &str); 6] =
@@ -215,36 +118,20 @@ fn read_older(control: &Control, name: &str, nic: &mut Nic, everything: bool) {
     }
 }
 
-/// Name of a family in [`Nic::missing`].
-pub fn label(family: Family) -> &'static str {
-    match family {
-        Family::Link => "link",
-        Family::Rings => "ring",
-        Family::Channels => "channels",
-        Family::Coalesce => "coalesce",
-        Family::Pause => "pause",
-        Family::Eee => "eee",
-    }
-}
-
 /// Numbers of one family of one device.
 pub fn read_family(name: &str, family: Family) -> Result<BTreeMap<String, u64>, String> {
     let info = family.info();
-    match Ethtool::open() {
-        Ok(mut netlink) => {
-            let mut numbers = BTreeMap::new();
-            let request = netlink.request_for(info.get, name);
-            netlink
-                .ask(&request, |payload| numbers = parse_numbers(payload, info.fields))
-                .map_err(|e| e.to_string())?;
-            Ok(numbers)
-        }
-        Err(_) => {
-            let older = info.older.ok_or("this kernel has no ethtool netlink")?;
-            let control = Control::open().map_err(|e| e.to_string())?;
-            control.numbers(name, older).map_err(|e| e.to_string())
-        }
-    }
+    let Ok(mut netlink) = Ethtool::open() else {
+        let older = info.older.ok_or("this kernel has no ethtool netlink")?;
+        let control = Control::open().map_err(|e| e.to_string())?;
+        return control.numbers(name, older).map_err(|e| e.to_string());
+    };
+    let mut numbers = BTreeMap::new();
+    let request = netlink.request_for(info.get, name);
+    netlink
+        .ask(&request, |payload| numbers = parse_numbers(payload, info.fields))
+        .map_err(|e| e.to_string())?;
+    Ok(numbers)
 }
 
 /// Sets one number of a family.
@@ -302,15 +189,13 @@ struct Ethtool {
 impl Ethtool {
     fn open() -> Result<Self, NetlinkError> {
         let mut socket = Socket::open(libc::NETLINK_GENERIC)?;
-        let payload =
-            Payload::new(&[CTRL_CMD_GETFAMILY, 1, 0, 0]).text(CTRL_ATTR_FAMILY_NAME, "ethtool");
+        let payload = Payload::new(&[CTRL_CMD_GETFAMILY, 1, 0, 0]).text(CTRL_ATTR_FAMILY_NAME, "ethtool");
         let mut family = None;
         socket.request(GENL_ID_CTRL, 0, &payload, |message| {
             let body = message.payload.get(GENL_HEADER_BYTES..).unwrap_or_default();
             family = attribute(body, CTRL_ATTR_FAMILY_ID).and_then(|a| a.u16());
         })?;
-        let family =
-            family.ok_or(NetlinkError::Refused { errno: libc::ENOENT, message: String::new() })?;
+        let family = family.ok_or(NetlinkError::Refused { errno: libc::ENOENT, message: String::new() })?;
         Ok(Self { socket, family })
     }
 
@@ -326,7 +211,13 @@ impl Ethtool {
     }
 
     /// One question for all devices. Where a single device spoils the answer, each one is asked.
-    fn ask_all(&mut self, command: u8, names: &[String], label: &str, mut each: impl FnMut(&str, Answer<'_>)) {
+    fn ask_all(
+        &mut self,
+        command: u8,
+        names: &[String],
+        label: &str,
+        mut each: impl FnMut(&str, Answer<'_>),
+    ) {
         let mut answered = Vec::new();
         let request = Payload::new(&[command, 1, 0, 0]).nest(HEADER, &Payload::default());
         let dump = self.socket.dump(self.family, &request, |message| {

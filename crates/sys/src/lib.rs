@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 pub mod cpu;
 pub mod ethtool;
+pub mod ethtool_family;
 pub mod ethtool_ioctl;
 pub mod interrupt;
 pub mod netlink;

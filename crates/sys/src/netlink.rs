@@ -286,8 +286,9 @@ impl Socket {
     fn option<T>(&self, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
         let size = size_of::<T>() as libc::socklen_t;
         // SAFETY: pointer and size describe `value`, which outlives the call.
-        let result =
-            unsafe { libc::setsockopt(self.fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), size) };
+        let result = unsafe {
+            libc::setsockopt(self.fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), size)
+        };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 

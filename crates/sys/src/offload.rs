@@ -158,7 +158,10 @@ impl Ethtool {
 
     fn request<T>(&self, device: &str, data: &mut T) -> io::Result<()> {
         if device.is_empty() || device.len() >= libc::IFNAMSIZ {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("device name {device:?}: 1 to 15 bytes wanted")));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("device name {device:?}: 1 to 15 bytes wanted"),
+            ));
         }
         // SAFETY: an all-zero ifreq is a valid value of that plain C struct.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

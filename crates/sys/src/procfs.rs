@@ -201,9 +201,11 @@ mod tests {
         let stat = stat("cpu 9\ncpu1 1 2 3 4 5 6 7 8 0 0\nintr 30 0 10 20\n");
         assert_eq!(stat.cpus[&1], CpuTicks { busy: 27, softirq: 7, steal: 8 });
         assert_eq!(stat.interrupts, BTreeMap::from([(1, 10), (2, 20)]));
-        let names = interrupt_names("   CPU0 CPU1\n 38: 0 55 PCI-MSIX-0000:00:03.0 1-edge eth0-rx-0\nNMI: 1 2 x\n");
+        let names =
+            interrupt_names("   CPU0 CPU1\n 38: 0 55 PCI-MSIX-0000:00:03.0 1-edge eth0-rx-0\nNMI: 1 2 x\n");
         assert_eq!(names, BTreeMap::from([(38, "PCI-MSIX-0000:00:03.0 1-edge eth0-rx-0".to_string())]));
-        let mount = &mounts("36 35 98:0 /m /a\\040b rw,noatime master:1 - ext3 /dev/root rw,errors=continue")[0];
+        let mount =
+            &mounts("36 35 98:0 /m /a\\040b rw,noatime master:1 - ext3 /dev/root rw,errors=continue")[0];
         assert_eq!((mount.point.as_str(), mount.kind.as_str()), ("/a b", "ext3"));
         let groups = control_groups("1:cpu,cpuacct:/a\n0::/b:c\n");
         assert_eq!(groups[0].controllers, ["cpu", "cpuacct"]);

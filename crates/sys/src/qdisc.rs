@@ -48,8 +48,21 @@ impl Qdisc {
     /// Whether kind, handle and parameters are all there is: no classes and filters that would be lost.
     pub fn is_restorable(&self) -> bool {
         const RESTORABLE: [&str; 15] = [
-            "noqueue", "noop", "mq", "pfifo_fast", "pfifo", "bfifo", "pfifo_head_drop", "tbf", "fq", "fq_codel",
-            "codel", "cake", "sfq", "fq_pie", "netem",
+            "noqueue",
+            "noop",
+            "mq",
+            "pfifo_fast",
+            "pfifo",
+            "bfifo",
+            "pfifo_head_drop",
+            "tbf",
+            "fq",
+            "fq_codel",
+            "codel",
+            "cake",
+            "sfq",
+            "fq_pie",
+            "netem",
         ];
         RESTORABLE.contains(&self.kind.as_str())
     }
@@ -88,7 +101,10 @@ fn parse(payload: &[u8]) -> Option<Qdisc> {
         handle: u32_at(header, 8)?,
         parent: u32_at(header, 12)?,
         kind: attribute(body, TCA_KIND)?.text(),
-        options: attributes(body).find(|a| a.kind == TCA_OPTIONS).map(|a| a.data.to_vec()).unwrap_or_default(),
+        options: attributes(body)
+            .find(|a| a.kind == TCA_OPTIONS)
+            .map(|a| a.data.to_vec())
+            .unwrap_or_default(),
     };
     Some(qdisc).filter(|q| q.parent != INGRESS)
 }

@@ -24,8 +24,10 @@ pub const NAMES_MAX: usize = 65_536;
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 /// Folder of a tree that keeps what is no file.
 const ANSWERS: &str = "linerate";
-/// Name (below [`ANSWERS`]) of what the tree knows about links and refusals.
+/// Name (below [`ANSWERS`]) of what the tree keeps in one file.
 const NOTES: &str = "files";
+/// Files up to this size are kept there.
+const SMALL_BYTES: usize = 1024;
 
 /// Why something could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -70,9 +72,16 @@ fn strip_number(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }
 
-/// Links and refusals of a tree: a recorded tree has no symbolic links and every file in it can be read.
+/// What a tree keeps in one file: a thousand small files would be a burden, links may not lead out of the tree, and
+/// every file in a tree can be read. A tree of plain files needs none of it.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Notes {
+    /// Path to content of small files.
+    #[serde(default)]
+    texts: BTreeMap<String, String>,
+    /// Path to names in a folder.
+    #[serde(default)]
+    lists: BTreeMap<String, Vec<String>>,
     /// Path to link target.
     #[serde(default)]
     links: BTreeMap<String, String>,
@@ -121,9 +130,12 @@ impl Root {
         check_path(path)?;
         match &self.kind {
             Kind::Live => read_bounded(Path::new(&live_path(path)), FILE_BYTES_MAX),
-            Kind::Recording { tree, .. } => {
+            Kind::Recording { tree, notes } => {
                 let result = read_bounded(Path::new(&live_path(path)), FILE_BYTES_MAX);
                 match &result {
+                    Ok(text) if text.len() <= SMALL_BYTES => {
+                        lock(notes).texts.insert(path.to_string(), text.clone());
+                    }
                     Ok(text) => self.keep(&tree_path(tree, path), text.as_bytes()),
                     Err(error) => self.refuse(path, error),
                 }
@@ -131,6 +143,9 @@ impl Root {
             }
             Kind::Recorded { tree, notes } => {
                 refused(notes, path)?;
+                if let Some(text) = notes.texts.get(path) {
+                    return Ok(text.clone());
+                }
                 let file = tree_path(tree, path);
                 // A pipe or a device in a foreign tree would block the reader.
                 if !fs::metadata(&file)?.is_file() {
@@ -156,19 +171,18 @@ impl Root {
     pub fn list(&self, path: &str) -> Result<Vec<String>, ReadError> {
         check_path(path)?;
         match &self.kind {
-            Kind::Live => Ok(list_bounded(Path::new(&live_path(path)))?.into_iter().map(|n| n.0).collect()),
-            Kind::Recording { tree, .. } => {
+            Kind::Live => list_bounded(Path::new(&live_path(path))),
+            Kind::Recording { notes, .. } => {
                 let result = list_bounded(Path::new(&live_path(path)));
-                match &result {
-                    Ok(names) => self.keep_names(&tree_path(tree, path), names),
-                    Err(error) => self.refuse(path, error),
+                if let Ok(names) = &result {
+                    lock(notes).lists.insert(path.to_string(), names.clone());
                 }
-                Ok(result?.into_iter().map(|n| n.0).collect())
+                result
             }
-            Kind::Recorded { tree, notes } => {
-                refused(notes, path)?;
-                Ok(list_bounded(&tree_path(tree, path))?.into_iter().map(|n| n.0).collect())
-            }
+            Kind::Recorded { tree, notes } => match notes.lists.get(path) {
+                Some(names) => Ok(names.clone()),
+                None => list_bounded(&tree_path(tree, path)),
+            },
         }
     }
 
@@ -252,11 +266,23 @@ impl Root {
             Ok(result)
         };
         std::thread::scope(|scope| {
-            scope.spawn(run).join().map_err(|_| "the reader inside the namespace stopped early".to_string())?
+            scope
+                .spawn(run)
+                .join()
+                .map_err(|_| "the reader inside the namespace stopped early".to_string())?
         })
     }
 
-    /// Ends a recording: writes what the tree knows about links and refusals. Does nothing on other roots.
+    /// Puts other text in the place of what a recording read from a file: names that must not leave the host.
+    pub fn replace(&self, path: &str, text: &str) {
+        if let Kind::Recording { notes, .. } = &self.kind
+            && let Some(kept) = lock(notes).texts.get_mut(path)
+        {
+            text.clone_into(kept);
+        }
+    }
+
+    /// Ends a recording: writes what the tree keeps in one file. Does nothing on other roots.
     pub fn finish(&self) -> Result<(), String> {
         let Kind::Recording { tree, notes } = &self.kind else { return Ok(()) };
         let text = serde_json::to_string_pretty(&*lock(notes)).map_err(|e| e.to_string())?;
@@ -279,24 +305,11 @@ impl Root {
         }
     }
 
-    fn keep_names(&self, folder: &Path, names: &[(String, bool)]) {
-        if let Err(error) = fs::create_dir_all(folder) {
-            self.refuse(&folder.to_string_lossy(), &error.into());
-        }
-        for (name, is_folder) in names {
-            let path = folder.join(name);
-            if *is_folder {
-                // A failure shows as a missing name when the tree is read.
-                let _ = fs::create_dir(&path);
-            } else if !path.exists() {
-                self.keep(&path, b"");
-            }
-        }
-    }
-
     fn refuse(&self, path: &str, error: &ReadError) {
         if let Kind::Recording { notes, .. } = &self.kind
             && *error != ReadError::Missing
+            // A folder is told by its list.
+            && *error != ReadError::Other("is a directory".to_string())
         {
             lock(notes).refused.insert(path.to_string(), error.to_string());
         }
@@ -359,13 +372,11 @@ fn read_bounded(path: &Path, limit: u64) -> Result<String, ReadError> {
     Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
 
-fn list_bounded(path: &Path) -> Result<Vec<(String, bool)>, ReadError> {
+fn list_bounded(path: &Path) -> Result<Vec<String>, ReadError> {
     let mut names = Vec::new();
     for entry in fs::read_dir(path)?.take(NAMES_MAX) {
-        let entry = entry?;
-        let is_folder = entry.file_type().is_ok_and(|t| t.is_dir() || (t.is_symlink() && entry.path().is_dir()));
-        if let Ok(name) = entry.file_name().into_string() {
-            names.push((name, is_folder));
+        if let Ok(name) = entry?.file_name().into_string() {
+            names.push(name);
         }
     }
     names.sort();
@@ -424,6 +435,9 @@ mod tests {
 
     #[test]
     fn words_of_the_kernel_lose_their_number() {
-        assert_eq!(ReadError::from(io::Error::from_raw_os_error(libc::EINVAL)).to_string(), "invalid argument");
+        assert_eq!(
+            ReadError::from(io::Error::from_raw_os_error(libc::EINVAL)).to_string(),
+            "invalid argument"
+        );
     }
 }

@@ -54,10 +54,30 @@ pub const ROUTES_MAX: usize = 1024;
 
 /// Names of the fields of `rtnl_link_stats64`, in its order.
 const STATS: [&str; 25] = [
-    "rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped",
-    "multicast", "collisions", "rx_length_errors", "rx_over_errors", "rx_crc_errors", "rx_frame_errors",
-    "rx_fifo_errors", "rx_missed_errors", "tx_aborted_errors", "tx_carrier_errors", "tx_fifo_errors",
-    "tx_heartbeat_errors", "tx_window_errors", "rx_compressed", "tx_compressed", "rx_nohandler",
+    "rx_packets",
+    "tx_packets",
+    "rx_bytes",
+    "tx_bytes",
+    "rx_errors",
+    "tx_errors",
+    "rx_dropped",
+    "tx_dropped",
+    "multicast",
+    "collisions",
+    "rx_length_errors",
+    "rx_over_errors",
+    "rx_crc_errors",
+    "rx_frame_errors",
+    "rx_fifo_errors",
+    "rx_missed_errors",
+    "tx_aborted_errors",
+    "tx_carrier_errors",
+    "tx_fifo_errors",
+    "tx_heartbeat_errors",
+    "tx_window_errors",
+    "rx_compressed",
+    "tx_compressed",
+    "rx_nohandler",
     "rx_otherhost_dropped",
 ];
 
@@ -331,11 +351,7 @@ fn parse_route(payload: &[u8]) -> Option<Route> {
     if table != MAIN_TABLE || header[7] != UNICAST || u32_at(header, 8)? & CLONED != 0 {
         return None;
     }
-    let mut route = Route {
-        prefix: header[1],
-        ipv6: header[0] == libc::AF_INET6 as u8,
-        ..Route::default()
-    };
+    let mut route = Route { prefix: header[1], ipv6: header[0] == libc::AF_INET6 as u8, ..Route::default() };
     for a in attributes(body) {
         match a.kind {
             1 => route.destination = ip(a.data),

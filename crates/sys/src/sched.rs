@@ -50,17 +50,20 @@ pub fn monotonic_ns() -> u64 {
 ///
 /// The kernel turns the relative time of `ppoll` into a high-resolution timer at once, so that one call replaces the
 /// pair of arming an absolute timer and polling it.
-pub fn wait_readable<const N: usize>(descriptors: [BorrowedFd<'_>; N], until_ns: u64) -> io::Result<[bool; N]> {
+pub fn wait_readable<const N: usize>(
+    descriptors: [BorrowedFd<'_>; N],
+    until_ns: u64,
+) -> io::Result<[bool; N]> {
     let left = until_ns.saturating_sub(monotonic_ns());
     let timeout = libc::timespec {
         tv_sec: (left / 1_000_000_000) as libc::time_t,
         tv_nsec: (left % 1_000_000_000) as libc::c_long,
     };
-    let mut polled = descriptors.map(|d| libc::pollfd { fd: d.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+    let mut polled =
+        descriptors.map(|d| libc::pollfd { fd: d.as_raw_fd(), events: libc::POLLIN, revents: 0 });
     // SAFETY: the array and the timespec outlive the call; the length is that of the array; no signal mask is given.
-    let ready = unsafe {
-        libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, &raw const timeout, std::ptr::null())
-    };
+    let ready =
+        unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, &raw const timeout, std::ptr::null()) };
     if ready < 0 {
         let error = io::Error::last_os_error();
         return if error.kind() == io::ErrorKind::Interrupted { Ok([false; N]) } else { Err(error) };

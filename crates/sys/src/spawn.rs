@@ -14,7 +14,11 @@ pub fn in_namespace(command: &mut Command, namespace: &File) {
     // SAFETY: between fork and exec only the async-signal-safe system call setns is made.
     unsafe {
         command.pre_exec(move || {
-            if libc::setns(descriptor, libc::CLONE_NEWNET) < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+            if libc::setns(descriptor, libc::CLONE_NEWNET) < 0 {
+                Err(io::Error::last_os_error())
+            } else {
+                Ok(())
+            }
         });
     }
 }
@@ -44,5 +48,9 @@ pub fn dies_with_parent(command: &mut Command) {
 pub fn terminate(child: &std::process::Child, hard: bool) -> io::Result<()> {
     let signal = if hard { libc::SIGKILL } else { libc::SIGTERM };
     // SAFETY: a plain system call; the child was not reaped, so that its number cannot have been given to another.
-    if unsafe { libc::kill(child.id() as libc::pid_t, signal) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if unsafe { libc::kill(child.id() as libc::pid_t, signal) } < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }

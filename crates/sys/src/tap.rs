@@ -37,7 +37,10 @@ impl Tap {
     /// A name of 0 or more than 15 bytes, no `/dev/net/tun`, or no right to create devices in this namespace.
     pub fn create(name: &str) -> io::Result<Self> {
         if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains('\0') {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("device name {name:?}: 1 to 15 bytes wanted")));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("device name {name:?}: 1 to 15 bytes wanted"),
+            ));
         }
         let file = OpenOptions::new()
             .read(true)

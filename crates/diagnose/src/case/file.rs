@@ -215,17 +215,16 @@ fn tables(matrices: &[Matrix], inventory: &Inventory) -> Result<Vec<Sample>, (St
     let mut samples = Vec::new();
     for matrix in matrices {
         let mut lines = matrix.table.lines().map(str::trim).filter(|l| !l.is_empty());
-        let columns: Vec<&str> = lines.next().unwrap_or("").split_whitespace().skip(1).collect();
-        for name in &columns {
-            if inventory.host(name).is_none() {
-                return Err(((*name).to_owned(), format!("`{name}` is no host")));
-            }
+        let first = lines.next().unwrap_or("");
+        let columns: Vec<&str> = first.split_whitespace().skip(1).collect();
+        if let Some(name) = columns.iter().find(|name| inventory.host(name).is_none()) {
+            return Err((first.to_owned(), format!("`{name}` is no host")));
         }
         for line in lines {
             let mut fields = line.split_whitespace();
             let from = fields.next().unwrap_or("");
             if inventory.host(from).is_none() {
-                return Err((from.to_owned(), format!("`{from}` is no host")));
+                return Err((line.to_owned(), format!("`{from}` is no host")));
             }
             let values: Vec<&str> = fields.collect();
             if values.len() != columns.len() {

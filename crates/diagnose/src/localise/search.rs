@@ -40,8 +40,13 @@ struct Fit {
 /// Log odds that the first finding needs, and further ones: after the first, remains of it look like others.
 const ACCEPT: f64 = 3.0;
 const ACCEPT_MORE: f64 = 7.0;
+/// With two hosts there is one cell a direction, and nothing more to gain.
+const ACCEPT_TWO_HOSTS: f64 = 1.5;
 /// Alternatives within this of the best are shown: odds of 20 to 1.
 const AMBIGUOUS: f64 = 3.0;
+/// Price of each further path when several paths together stand in for one element, and the fewest cells for that.
+const SEVERAL: f64 = 2.5;
+const SEVERAL_CELLS_MIN: usize = 4;
 /// More findings than this are noise.
 const FINDINGS_MAX: usize = 6;
 /// Share of the rows of a part that have to be bad.
@@ -67,10 +72,12 @@ pub fn locate(inventory: &Inventory, cells: &[CellEvidence<'_>], columns: &[Colu
     let mut alive = vec![true; rows.len()];
     let mut found: Vec<Located> = Vec::new();
     let mut doubted: Vec<Located> = Vec::new();
+    let accept_first = if two_hosts(cells) { ACCEPT_TWO_HOSTS } else { ACCEPT };
+    let common = common(columns, rows, cells, &mut residual, &mut alive);
     while found.len() < FINDINGS_MAX && doubted.len() < FINDINGS_MAX {
         let fits: Vec<Fit> = columns.iter().map(|c| fit(c, rows, &residual, &alive)).collect();
         let Some(best) = (0..columns.len()).max_by(|a, b| fits[*a].score.total_cmp(&fits[*b].score)) else { break };
-        let needed = if found.is_empty() { ACCEPT } else { ACCEPT_MORE };
+        let needed = if found.is_empty() && common.is_none() { accept_first } else { ACCEPT_MORE };
         if fits[best].score < needed {
             break;
         }
@@ -90,8 +97,38 @@ pub fn locate(inventory: &Inventory, cells: &[CellEvidence<'_>], columns: &[Colu
         }
         if located.unconfirmed { doubted.push(located) } else { found.push(located) }
     }
+    found.extend(common);
     found.extend(doubted);
     found
+}
+
+/// What is missing in all cells of a kind, before the differences between them are looked at: mostly `all`, unless an
+/// element passes through all of them.
+fn common(
+    columns: &[Column],
+    rows: &[Row],
+    cells: &[CellEvidence<'_>],
+    residual: &mut [f64],
+    alive: &mut [bool],
+) -> Option<Located> {
+    if rows.iter().all(|r| r.common == 0.0) {
+        return None;
+    }
+    let fits: Vec<Fit> = columns.iter().map(|c| fit(c, rows, residual, alive)).collect();
+    let kinds: BTreeSet<Kind> = rows.iter().filter(|r| r.common > 0.0).map(|r| r.kind).collect();
+    let whole: BTreeSet<usize> = (0..cells.len()).filter(|i| kinds.contains(&cells[*i].kind)).collect();
+    let best = (0..columns.len())
+        .filter(|i| columns[*i].cells().is_superset(&whole) && fits[*i].score >= ACCEPT)
+        .max_by(|a, b| fits[*a].score.total_cmp(&fits[*b].score))?;
+    let mut located = accept(best, columns, &fits, rows, cells, residual, alive);
+    located.alternatives.retain(|(column, _)| column.cells().is_superset(&whole));
+    for (i, row) in rows.iter().enumerate() {
+        residual[i] = (residual[i] - row.common).max(0.0);
+    }
+    for (row, _) in fits[best].shifts.iter().filter(|(row, _)| rows[*row].common == 0.0) {
+        alive[*row] = false;
+    }
+    Some(located)
 }
 
 /// Gain of one part of a column in one response and kind.
@@ -197,6 +234,9 @@ fn several(
     limit: f64,
 ) -> Vec<(Column, f64)> {
     let mine = columns[best].cells();
+    if mine.len() < SEVERAL_CELLS_MIN {
+        return Vec::new();
+    }
     let mut candidates: Vec<usize> = (0..columns.len())
         .filter(|i| *i != best && fits[*i].score > 0.0)
         .filter(|i| {
@@ -213,7 +253,7 @@ fn several(
             .map(|i| (*i, fit(&columns[*i], rows, &residual, &alive)))
             .max_by(|a, b| a.1.score.total_cmp(&b.1.score));
         let Some((i, fit)) = next.filter(|(_, f)| f.score > 0.0) else { break };
-        total += fit.score;
+        total += fit.score + columns[i].penalty - SEVERAL;
         set.push(columns[i].clone());
         for (row, shift) in fit.shifts {
             residual[row] = (residual[row] - shift).max(0.0);
@@ -223,13 +263,17 @@ fn several(
     if set.len() > 1 && total >= limit { set.into_iter().map(|c| (c, total - 0.5)).collect() } else { Vec::new() }
 }
 
+fn two_hosts(cells: &[CellEvidence<'_>]) -> bool {
+    let hosts: BTreeSet<&str> = cells.iter().flat_map(|c| [c.from, c.to]).collect();
+    hosts.len() <= 2
+}
+
 /// One or two cells could be chance: they count when repeats agree, or when there is nothing else to measure.
 fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, rows: &[Row], cells: &[CellEvidence<'_>]) -> bool {
     let affected: BTreeSet<(&str, &str)> = mine.iter().map(|r| (cells[rows[*r].cell].from, cells[rows[*r].cell].to)).collect();
-    let hosts: BTreeSet<&str> = cells.iter().flat_map(|c| [c.from, c.to]).collect();
     let directed = affected.len() == 1;
     let is_pair = matches!(column.element, linerate_model::finding::Element::Pair(..));
-    if hosts.len() <= 2 || !(directed || is_pair) {
+    if two_hosts(cells) || !(directed || is_pair) {
         return false;
     }
     let confirmed = mine.iter().any(|r| cells[rows[*r].cell].confirmed_by() >= 2);

@@ -36,12 +36,16 @@ impl Fault for Bufferbloat {
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
         let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
-        damage.wire(hypervisor, Toward::Hypervisor, |s| {
-            s.queue_bytes = QUEUE_BYTES;
-            // The queue builds up before the slowest wire of a path. All wires are equal, so that without this it would
-            // be the first one, that of the sender.
-            s.rate_bps = s.rate_bps * 9 / 10;
-        })?;
+        damage.wire(hypervisor, Toward::Hypervisor, |s| s.queue_bytes = QUEUE_BYTES)?;
+        // A queue builds up before the slowest wire of a path. All wires are equal, so that without this it would be the
+        // first one, that of the sender.
+        for sender in 0..damage.cluster.hypervisors.len() {
+            damage.wire(sender, Toward::Core, |s| {
+                s.rate_bps = s.rate_bps * 5 / 2;
+                // Bursts pass; at this rate nothing of them stays.
+                s.queue_bytes *= 8;
+            })?;
+        }
         // bbr leaves long queues empty. Where it is the default, all hosts get the common behaviour of filling them: the
         // same on every host, so that it is no difference between them.
         for index in 0..damage.cluster.hosts.len() {

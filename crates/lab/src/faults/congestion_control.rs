@@ -27,9 +27,13 @@ impl Fault for WrongCongestionControl {
     }
 
     fn unavailable(&self) -> Option<String> {
-        let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
+        let default =
+            std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
         (default.trim() != "bbr").then(|| {
-            format!("only bbr tells itself from reno in this lab, and the default of this machine is {}", default.trim())
+            format!(
+                "only bbr tells itself from reno in this lab, and the default of this machine is {}",
+                default.trim()
+            )
         })
     }
 

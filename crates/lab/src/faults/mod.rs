@@ -149,7 +149,11 @@ pub fn place(fault: &dyn Fault, topology: &Topology, name: &str) -> Result<Place
     let named = |p: &&Place| p.to_string() == name || Some(p.to_string()) == swapped;
     places.iter().find(named).cloned().ok_or_else(|| {
         let names: Vec<_> = places.iter().map(Place::to_string).collect();
-        LabError::Unknown(format!("{} cannot be put at {name:?}\nhint: it goes to {}", fault.name(), names.join(", ")))
+        LabError::Unknown(format!(
+            "{} cannot be put at {name:?}\nhint: it goes to {}",
+            fault.name(),
+            names.join(", ")
+        ))
     })
 }
 
@@ -236,7 +240,11 @@ mod tests {
         let many = uplink::HYPERVISOR_RX_CAP.truth(&topology, &Place::Hypervisor("vs-4".into()));
         assert!(!many.accepts(&Element::Host("arc-1".into()), Direction::Rx));
         let mtu = mtu_mismatch::MtuMismatch.truth(&topology, &Place::Host("arc-2".into()));
-        assert!(mtu.accepts(&Element::Mismatch("nic.eth0.mtu".into(), vec!["arc-2".into()]), Direction::Both));
-        assert!(!mtu.accepts(&Element::Mismatch("nic.eth0.mtu".into(), vec!["arc-1".into()]), Direction::Both));
+        assert!(
+            mtu.accepts(&Element::Mismatch("nic.eth0.mtu".into(), vec!["arc-2".into()]), Direction::Both)
+        );
+        assert!(
+            !mtu.accepts(&Element::Mismatch("nic.eth0.mtu".into(), vec!["arc-1".into()]), Direction::Both)
+        );
     }
 }

@@ -156,7 +156,9 @@ impl Carrier {
         for _ in 0..BATCH_FRAMES {
             let bytes = match self.from.read(buffer) {
                 Ok(bytes) => bytes,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock || e.kind() == io::ErrorKind::Interrupted => break,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock || e.kind() == io::ErrorKind::Interrupted => {
+                    break;
+                }
                 // The device is down for a moment while the lab is built, or gone for good when it is taken down.
                 Err(e) if e.raw_os_error() == Some(libc::EIO) => break,
                 Err(e) => return Err(e),

@@ -133,7 +133,15 @@ impl Queue {
         if self.flap_slow { self.settings.flapping_rate_bps } else { self.settings.rate_bps }
     }
 
-    fn enqueue(&mut self, now: u64, rate: u64, frame: &[u8], shape: &Shape, wanted: Range<usize>, fate: Fate) {
+    fn enqueue(
+        &mut self,
+        now: u64,
+        rate: u64,
+        frame: &[u8],
+        shape: &Shape,
+        wanted: Range<usize>,
+        fate: Fate,
+    ) {
         if fate == Fate::Lost {
             return;
         }
@@ -142,11 +150,10 @@ impl Queue {
         if segments.is_empty() {
             return;
         }
-        if rate > 0 {
-            let bits = shape.wire_bytes(&segments) as u64 * 8;
-            self.free_ns = self.free_ns.max(now) + bits * 1_000_000_000 / rate;
-        }
-        let sent_ns = if rate > 0 { self.free_ns } else { now };
+        let bits = shape.wire_bytes(&segments) as u64 * 8;
+        // A wire without a limit takes no time.
+        let sent_ns = (bits * 1_000_000_000).checked_div(rate).map_or(now, |ns| self.free_ns.max(now) + ns);
+        self.free_ns = self.free_ns.max(sent_ns);
         let due_ns = sent_ns + self.settings.delay_ns;
         let data = segment::part(frame, shape, &segments);
         if fate == Fate::Overtaken {

@@ -88,7 +88,12 @@ fn offloaded(frame: &[u8]) -> Option<Shape> {
     if segment_bytes == 0 || header_bytes < tcp + 20 || payload_bytes <= segment_bytes {
         return None;
     }
-    Some(Shape { header_bytes, payload_bytes, segment_bytes, segments: payload_bytes.div_ceil(segment_bytes) })
+    Some(Shape {
+        header_bytes,
+        payload_bytes,
+        segment_bytes,
+        segments: payload_bytes.div_ceil(segment_bytes),
+    })
 }
 
 /// The frame that holds only these segments of an offloaded frame. `segments` must lie within the shape.

@@ -271,9 +271,11 @@ impl Driver {
                     Ok(0) | Err(_) => { let now = self.now_ms(); self.session.closed(now); }
                     Ok(count) => { let now = self.now_ms(); self.session.received(now, &buffer[..count]); }
                 },
-                wrote = write_some(&mut self.stdin, &self.unsent), if unsent => match wrote {
-                    Ok(count @ 1..) => { self.unsent.drain(..count); }
-                    _ => { self.stdin = None; self.unsent.clear(); }
+                wrote = write_some(&mut self.stdin, &self.unsent), if unsent => if let Ok(count @ 1..) = wrote {
+                    self.unsent.drain(..count);
+                } else {
+                    self.stdin = None;
+                    self.unsent.clear();
                 },
                 order = orders.recv(), if leave_by.is_none() => match order {
                     Some(Order::Request { body, events, number }) => self.begin(body, events, number),

@@ -4,7 +4,7 @@
 //! "invalid" with the reason. Never an average over the start-up of a transfer.
 
 use linerate_model::load::{Interval, LoadReport, TestKind};
-use linerate_model::sample::{Measurement, Outcome};
+use linerate_model::sample::{Measurement, Outcome, Sample};
 
 /// A TCP receiver may lack this much of what the sender wrote before both ends count as disagreeing: what was still in
 /// buffers and in flight when the time was over.
@@ -129,6 +129,30 @@ fn steady(series: &[Interval], skipped: usize) -> Option<f64> {
     (seconds > 0.0).then(|| bits / seconds)
 }
 
+/// Share of a test that an end may wait for a CPU before the test says more about the machine's other work than about the path.
+const WAIT_SHARE_MAX: f64 = 0.5;
+
+/// Whether a single stream mostly waited for a CPU because of what else its machine does. A host whose quota holds it back
+/// (its cgroup was throttled) is no disturbance but a finding.
+pub fn starved(sample: &Sample) -> Option<String> {
+    let Outcome::Measured(m) = &sample.outcome else { return None };
+    if !matches!(sample.test.kind, TestKind::Tcp { streams: 1, .. } | TestKind::Udp { .. }) {
+        return None;
+    }
+    [(&sample.test.from, &m.tx, &sample.tx_counters), (&sample.test.to, &m.rx, &sample.rx_counters)]
+        .into_iter()
+        .find_map(|(host, report, counters)| {
+            let report = report.as_ref()?;
+            let throttled = counters.keys().any(|key| key.starts_with("cgroup."));
+            (!throttled && report.wait_s > WAIT_SHARE_MAX * report.elapsed_s.max(0.1)).then(|| {
+                format!(
+                    "the load on {host} waited {:.2} s of {:.2} s for a CPU",
+                    report.wait_s, report.elapsed_s
+                )
+            })
+        })
+}
+
 /// Median of the finite values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
@@ -218,5 +242,30 @@ mod tests {
         assert!((m.loss.unwrap() - 0.02).abs() < 1e-9);
         assert!(matches!(outcome(&kind, end(300), end(300)), Outcome::Invalid { .. }));
         assert!(matches!(outcome(&kind, end(1000), end(0)), Outcome::NothingThrough { .. }));
+    }
+
+    #[test]
+    fn a_load_that_waited_for_a_cpu_is_worthless_unless_its_quota_held_it_back() {
+        let test = linerate_model::plan::Test {
+            id: 1,
+            from: "a".into(),
+            to: "b".into(),
+            layer: linerate_model::inventory::Layer::Underlay,
+            kind: TCP,
+            repeat: 0,
+            serial: false,
+            second_stage: false,
+        };
+        let waited = LoadReport { wait_s: 0.3, ..report(8_000_000, &[2e8; 8]) };
+        let mut sample = Sample {
+            test,
+            start_ms: 0,
+            outcome: outcome(&TCP, report(8_000_000, &[2e8; 8]), waited),
+            tx_counters: std::collections::BTreeMap::new(),
+            rx_counters: std::collections::BTreeMap::new(),
+        };
+        assert!(starved(&sample).unwrap().contains("on b waited 0.30 s"));
+        sample.rx_counters.insert("cgroup.throttled_us".into(), 90_000);
+        assert_eq!(starved(&sample), None);
     }
 }

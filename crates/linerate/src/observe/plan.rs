@@ -23,10 +23,21 @@ const MATCHINGS: [usize; 5] = [8, 7, 6, 5, 4];
 const TCP_MS: [u32; 10] = [3000, 2000, 1500, 1000, 800, 600, 500, 400, 350, 300];
 /// Time of one TCP transfer without a budget.
 const TCP_MS_DEFAULT: u32 = 1000;
-/// Setting up and ending a round: four messages, counters twice.
-const ROUND_OVERHEAD_S: f64 = 0.06;
+/// What a test takes beyond its transfer: four messages, counters before and after (measured on two busy cores).
+const TCP_OVERHEAD_S: f64 = 0.065;
+const UDP_OVERHEAD_S: f64 = 0.03;
+/// One request of an idle RTT test, with its pause.
+const RTT_REQUEST_S: f64 = 0.007;
+/// Path MTU probes when all are answered.
+const MTU_S: f64 = 0.055;
+/// Pairs inside one machine are bound by its CPU: their transfers run alone, are this much shorter, and their probes slower,
+/// so that they take no time from what passes a NIC.
+const INNER_SHARE: f64 = 0.5;
+const INNER_UDP_BPS_MAX: f64 = 50e6;
+/// With more such pairs than this, those of different machines run together after all.
+const INNER_ALONE_MAX: usize = 24;
 /// Share of the budget that is kept for the second stage and for what has to be repeated.
-const RESERVE: f64 = 0.08;
+const RESERVE: f64 = 0.06;
 /// Streams of the many-stream tests.
 const STREAMS: u16 = 8;
 /// Payload of a UDP loss probe: fits every tunnel, so that loss is not mistaken for an MTU fault.
@@ -34,7 +45,7 @@ const UDP_PAYLOAD_BYTES: u16 = 1200;
 /// Share of the path's rate that a UDP loss probe takes, and its limits in bit/s.
 const UDP_SHARE: f64 = 0.2;
 const UDP_BPS: (f64, f64) = (2e6, 200e6);
-const RTT_COUNT: u16 = 20;
+const RTT_COUNT: u16 = 8;
 const MTU_TRIES: u8 = 3;
 /// The smallest packet that every IPv4 host must take.
 const MTU_SMALL: u32 = 576;
@@ -54,9 +65,26 @@ pub struct Wish<'a> {
     pub seed: u64,
 }
 
-/// The rate of a UDP loss probe on a path that carries `path_bps`.
-pub fn udp_rate(path_bps: Option<f64>) -> f64 {
-    (path_bps.unwrap_or(1e9) * UDP_SHARE).clamp(UDP_BPS.0, UDP_BPS.1)
+/// The rate of a UDP loss probe on a path that carries `path_bps`; `inner` for a pair inside one machine.
+pub fn udp_rate(path_bps: Option<f64>, inner: bool) -> f64 {
+    let most = if inner { INNER_UDP_BPS_MAX } else { UDP_BPS.1 };
+    (path_bps.unwrap_or(1e9) * UDP_SHARE).clamp(UDP_BPS.0, most)
+}
+
+/// Whether both hosts are on the same machine: their traffic passes no NIC.
+pub fn inner(inventory: &Inventory, from: &str, to: &str) -> bool {
+    let theirs = inventory.groups_of(to);
+    inventory.groups_of(from).iter().any(|g| g.machine.is_some() && theirs.iter().any(|t| t.name == g.name))
+}
+
+/// About how long a test takes when all is well, seconds.
+pub fn expected_s(kind: &TestKind) -> f64 {
+    match kind {
+        TestKind::Tcp { duration_ms, .. } => f64::from(*duration_ms) / 1e3 + TCP_OVERHEAD_S,
+        TestKind::Udp { duration_ms, .. } => f64::from(*duration_ms) / 1e3 + UDP_OVERHEAD_S,
+        TestKind::Rtt { count } => 0.02 + f64::from(*count) * RTT_REQUEST_S,
+        TestKind::Mtu { .. } => MTU_S,
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -73,7 +101,7 @@ struct Block {
     what: What,
     layer: Layer,
     title: String,
-    rounds: Vec<Vec<(HostName, HostName)>>,
+    rounds: Rounds,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -84,16 +112,21 @@ struct Times {
 
 impl Times {
     fn with_tcp(tcp_ms: u32) -> Self {
-        Self { tcp_ms, udp_ms: if tcp_ms < 500 { 300 } else { 500 } }
+        Self { tcp_ms, udp_ms: if tcp_ms < 500 { 250 } else { 500 } }
+    }
+
+    fn tcp_ms(self, inner: bool) -> u32 {
+        if inner { (f64::from(self.tcp_ms) * INNER_SHARE) as u32 } else { self.tcp_ms }
     }
 
     fn cost_s(self, block: &Block) -> f64 {
-        let transfer_s = match block.what {
-            What::Rtt | What::Mtu => 0.03,
-            What::Tcp { .. } | What::Streams => f64::from(self.tcp_ms) / 1e3,
-            What::Udp => f64::from(self.udp_ms) / 1e3,
+        let round_s = |inner: bool| match block.what {
+            What::Rtt => expected_s(&TestKind::Rtt { count: RTT_COUNT }),
+            What::Mtu => MTU_S,
+            What::Tcp { .. } | What::Streams => f64::from(self.tcp_ms(inner)) / 1e3 + TCP_OVERHEAD_S,
+            What::Udp => f64::from(self.udp_ms) / 1e3 + UDP_OVERHEAD_S,
         };
-        block.rounds.len() as f64 * (transfer_s + ROUND_OVERHEAD_S)
+        block.rounds.iter().map(|round| round_s(round.inner)).sum()
     }
 
     fn total_s(self, blocks: &[Block]) -> f64 {
@@ -193,7 +226,15 @@ fn blocks(wish: &Wish<'_>, matchings: usize) -> Vec<Block> {
     blocks
 }
 
-type Rounds = Vec<Vec<(HostName, HostName)>>;
+/// Pairs that run together.
+#[derive(Debug, Clone)]
+struct Together {
+    pairs: Vec<(HostName, HostName)>,
+    /// All of them inside one machine.
+    inner: bool,
+}
+
+type Rounds = Vec<Together>;
 
 struct Packed {
     layer: Layer,
@@ -220,10 +261,24 @@ impl Packed {
             pairs::matchings(hosts.len(), matchings, wish.seed)
         };
         let subset = pairs::matchings(hosts.len(), 1, wish.seed ^ 1);
+        let is_inner = |(from, to): &(usize, usize)| inner(inventory, &hosts[*from], &hosts[*to]);
         let named = |pairs: &[(usize, usize)], sharing: Sharing| -> Rounds {
-            let rounds = pack(pairs, &uplinks, sharing, wish.seed);
+            let (inside, outside): (Vec<_>, Vec<_>) =
+                pairs.iter().partition(|p| sharing == Sharing::Bulk && is_inner(p));
             let name = |(from, to): (usize, usize)| (hosts[from].clone(), hosts[to].clone());
-            rounds.into_iter().map(|round| round.into_iter().map(name).collect()).collect()
+            let together = |inner: bool| {
+                move |round: Vec<(usize, usize)>| Together {
+                    pairs: round.into_iter().map(name).collect(),
+                    inner,
+                }
+            };
+            let inside = if inside.len() > INNER_ALONE_MAX {
+                pack(&inside, &uplinks, sharing, wish.seed)
+            } else {
+                inside.into_iter().map(|pair| vec![pair]).collect()
+            };
+            let outside = pack(&outside, &uplinks, sharing, wish.seed);
+            outside.into_iter().map(together(false)).chain(inside.into_iter().map(together(true))).collect()
         };
         Self {
             layer,
@@ -240,8 +295,9 @@ fn written(wish: &Wish<'_>, blocks: &[Block], times: Times, left_out: Vec<String
     let mut id = 0;
     for block in blocks {
         for round in &block.rounds {
-            let serial = round.len() == 1;
+            let serial = round.pairs.len() == 1;
             let tests = round
+                .pairs
                 .iter()
                 .map(|(from, to)| {
                     id += 1;
@@ -264,13 +320,14 @@ fn written(wish: &Wish<'_>, blocks: &[Block], times: Times, left_out: Vec<String
 }
 
 fn kind(wish: &Wish<'_>, block: &Block, times: Times, from: &str, to: &str) -> TestKind {
+    let inner = inner(wish.inventory, from, to);
     match block.what {
         What::Rtt => TestKind::Rtt { count: RTT_COUNT },
         What::Mtu => TestKind::Mtu { sizes: mtu_sizes(wish, block.layer, from, to), tries: MTU_TRIES },
-        What::Tcp { .. } => TestKind::Tcp { streams: 1, duration_ms: times.tcp_ms },
-        What::Streams => TestKind::Tcp { streams: STREAMS, duration_ms: times.tcp_ms },
+        What::Tcp { .. } => TestKind::Tcp { streams: 1, duration_ms: times.tcp_ms(inner) },
+        What::Streams => TestKind::Tcp { streams: STREAMS, duration_ms: times.tcp_ms(inner) },
         What::Udp => TestKind::Udp {
-            rate_bps: udp_rate(nic::path_bps(wish.facts, wish.inventory, from, to, block.layer)),
+            rate_bps: udp_rate(nic::path_bps(wish.facts, wish.inventory, from, to, block.layer), inner),
             payload_bytes: UDP_PAYLOAD_BYTES,
             duration_ms: times.udp_ms,
         },

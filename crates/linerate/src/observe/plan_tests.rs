@@ -23,7 +23,7 @@ fn cluster(groups: &[usize]) -> Inventory {
                 kind: "hypervisor".into(),
                 parent: None,
                 uplink_bps: Some(200e6),
-                machine: None,
+                machine: Some(format!("vs-{g}-host")),
             })
             .collect(),
         hosts: groups
@@ -56,7 +56,8 @@ fn count(plan: &Plan, layer: Layer, name: &str, repeat: u16) -> usize {
 #[test]
 fn the_lab_in_25_seconds_keeps_what_matters() {
     let lab = cluster(&[4, 4, 3, 4, 5, 2]);
-    let plan = planned(&lab, &Facts::new(), Some(25));
+    // Facts have taken about a second of the 25.
+    let plan = planned(&lab, &Facts::new(), Some(24));
     for layer in [Layer::Underlay, Layer::Overlay] {
         assert_eq!(count(&plan, layer, "tcp", 0), 30);
         assert_eq!(count(&plan, layer, "mtu", 0), 30);
@@ -66,7 +67,12 @@ fn the_lab_in_25_seconds_keeps_what_matters() {
     assert!(plan.left_out.iter().any(|l| l.contains("second time")), "{:?}", plan.left_out);
     for test in plan.rounds.iter().flat_map(|r| &r.tests) {
         if let TestKind::Tcp { duration_ms, .. } = test.kind {
-            assert!((300..=400).contains(&duration_ms));
+            let inside = inner(&lab, &test.from, &test.to);
+            assert!(if inside {
+                (150..=200).contains(&duration_ms)
+            } else {
+                (300..=400).contains(&duration_ms)
+            });
         }
     }
 }
@@ -149,4 +155,14 @@ fn probes_have_the_sizes_of_both_ends() {
     };
     assert_eq!(sizes("arc-1", "arc-2").unwrap(), [576, 1500, 9000]);
     assert_eq!(sizes("arc-3", "arc-1").unwrap(), [576, 1500, 9000]);
+}
+
+#[test]
+fn transfers_inside_a_machine_run_alone() {
+    let lab = cluster(&[4, 4, 3, 4, 5, 2]);
+    let plan = planned(&lab, &Facts::new(), Some(60));
+    for round in plan.rounds.iter().filter(|r| matches!(r.tests[0].kind, TestKind::Tcp { .. })) {
+        let inside = round.tests.iter().any(|t| inner(&lab, &t.from, &t.to));
+        assert!(!inside || round.tests.len() == 1, "{round:?}");
+    }
 }

@@ -105,7 +105,10 @@ fn pairs(affected: &[(HostName, HostName)]) -> Vec<String> {
             None => by_receivers.push((to, vec![sender.clone()])),
         }
     }
-    by_receivers.iter().map(|(to, from)| format!("{} to {}", names::list(from, 8), names::list(to, 8))).collect()
+    by_receivers
+        .iter()
+        .map(|(to, from)| format!("{} to {}", names::list(from, 8), names::list(to, 8)))
+        .collect()
 }
 
 fn why(card: &mut Card, finding: &Finding) {
@@ -231,7 +234,8 @@ pub fn trial(trial: &Trial) -> Card {
     card.push("Measured", Shape::Prose, vec![format!("{what} from {from} to {to}, {}.", trial.layer)]);
     let control = match &trial.control {
         Some((from, to)) => format!("{from} to {to}, which shares nothing with the change."),
-        None => "none: no pair shares nothing with the change, so a drift of everything would not show.".to_owned(),
+        None => "none: no pair shares nothing with the change, so a drift of everything would not show."
+            .to_owned(),
     };
     card.push("Control", Shape::Prose, vec![control]);
     card.push("Effect", Shape::Prose, effect(trial));
@@ -257,6 +261,9 @@ fn effect(trial: &Trial) -> Vec<String> {
     let Some(e) = &trial.effect else { return Vec::new() };
     let unit = units::unit_of(trial.response);
     let ratio = |r: f64, i: (f64, f64)| {
+        if i.1 >= f64::MAX {
+            return format!("{} (too few values for an interval)", units::short(r));
+        }
         let bounds = format!("{} to {}", units::short(i.0), units::short(i.1));
         format!("{} (95 % interval {bounds})", units::short(r))
     };
@@ -295,7 +302,9 @@ fn meaning(trial: &Trial) -> String {
         }
         (TrialStatus::Kept, _) => "The command above takes it back, also from the files.".to_owned(),
         (TrialStatus::Undone, _) => "Nothing was left changed.".to_owned(),
-        (TrialStatus::Running, _) => "If this process dies, the node puts the old values back by itself.".to_owned(),
+        (TrialStatus::Running, _) => {
+            "If this process dies, the node puts the old values back by itself.".to_owned()
+        }
         (TrialStatus::Measured, Some(Effect::Better)) => {
             "The old values are back. The command above applies the change for good.".to_owned()
         }

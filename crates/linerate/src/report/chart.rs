@@ -42,10 +42,11 @@ impl Axis {
     }
 }
 
-/// The next value of 1, 2, 2.5, 4, 5, 8 times a power of ten.
+/// The next round value whose quarters are round too.
 fn nice(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
-    let step = [1.0, 2.0, 2.4, 3.2, 4.0, 5.0, 6.0, 8.0, 10.0].into_iter().find(|s| s * power >= value);
+    let step =
+        [1.0, 1.2, 1.6, 2.0, 2.4, 3.2, 4.0, 5.0, 6.0, 8.0, 10.0].into_iter().find(|s| s * power >= value);
     step.unwrap_or(10.0) * power
 }
 
@@ -109,7 +110,11 @@ pub fn effect(trial: &Trial) -> Markup {
     if trial.control.is_some() {
         bars.push(("control pair", e.control_ratio, e.control_interval, "control"));
     }
-    let logs = bars.iter().flat_map(|b| [b.1, b.2.0, b.2.1]).filter(|v| *v > 0.0 && v.is_finite()).map(|v| v.log2().abs());
+    let logs = bars
+        .iter()
+        .flat_map(|b| [b.1, b.2.0, b.2.1])
+        .filter(|v| *v > 0.0 && v.is_finite())
+        .map(|v| v.log2().abs());
     let reach = logs.fold(0.2_f64, f64::max).min(20.0) * 1.1;
     let (middle, half) = (378.0, 230.0);
     let x = |ratio: f64| {
@@ -155,7 +160,8 @@ pub fn series(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Option<Markup> {
         }
     };
     let affected: &[(HostName, HostName)] = diagnosis.findings.first().map_or(&[], |f| &f.affected);
-    let sick = |l: &Line<'_>| affected.iter().any(|(f, t)| *f == l.sample.test.from && *t == l.sample.test.to);
+    let sick =
+        |l: &Line<'_>| affected.iter().any(|(f, t)| *f == l.sample.test.from && *t == l.sample.test.to);
     let worst = lines
         .iter()
         .filter(|l| affected.is_empty() || sick(l))
@@ -166,9 +172,8 @@ pub fn series(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Option<Markup> {
         .filter(|l| l.sample.test.layer == layer && !sick(l) && l.sample.test.id != worst.sample.test.id)
         .max_by(|a, b| {
             // A pair with the same kind of ceiling compares best.
-            let like = |l: &Line<'_>| {
-                l.cell.map(|c| &c.ceiling.binding) == worst.cell.map(|c| &c.ceiling.binding)
-            };
+            let like =
+                |l: &Line<'_>| l.cell.map(|c| &c.ceiling.binding) == worst.cell.map(|c| &c.ceiling.binding);
             like(a).cmp(&like(b)).then(share(a).unwrap_or(0.0).total_cmp(&share(b).unwrap_or(0.0)))
         });
     Some(draw_series(worst, healthy, layer))
@@ -188,7 +193,8 @@ fn line<'a>(sample: &'a Sample, diagnosis: &'a Diagnosis) -> Option<Line<'a>> {
 }
 
 fn draw_series(worst: &Line<'_>, healthy: Option<&Line<'_>>, layer: Layer) -> Markup {
-    let both: Vec<(&str, &Line<'_>)> = std::iter::once(("worst", worst)).chain(healthy.map(|l| ("healthy", l))).collect();
+    let both: Vec<(&str, &Line<'_>)> =
+        std::iter::once(("worst", worst)).chain(healthy.map(|l| ("healthy", l))).collect();
     let values = both.iter().flat_map(|(_, l)| l.series.iter().map(|i| i.throughput_bps));
     let axis = Axis::new(values, 14.0, 180.0);
     let end_ms = both.iter().filter_map(|(_, l)| l.series.last()).map(|i| i.at_ms).fold(1.0, f64::max);

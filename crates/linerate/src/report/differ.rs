@@ -24,8 +24,17 @@ pub struct Difference {
 }
 
 /// Keys that differ by nature and say nothing.
-const BY_NATURE: &[&str] =
-    &[".addresses", ".carrier_changes", "route.", ".name", ".mac", "kernel.random", "kernel.hostname", "fs.", "boot_id"];
+const BY_NATURE: &[&str] = &[
+    ".addresses",
+    ".carrier_changes",
+    "route.",
+    ".name",
+    ".mac",
+    "kernel.random",
+    "kernel.hostname",
+    "fs.",
+    "boot_id",
+];
 
 /// Facts that differ, suspects first; at most `max` rows, and how many there were.
 pub fn differences(snapshot: &Snapshot, diagnosis: &Diagnosis, max: usize) -> (Vec<Difference>, usize) {
@@ -72,8 +81,11 @@ fn compare(snapshot: &Snapshot, hosts: &[&HostName], said: &str) -> Vec<Differen
     by_key
         .into_iter()
         .filter_map(|(key, mut values)| {
-            let lacking: Vec<HostName> =
-                hosts.iter().filter(|h| !values.values().flatten().any(|v| v == **h)).map(|h| (*h).clone()).collect();
+            let lacking: Vec<HostName> = hosts
+                .iter()
+                .filter(|h| !values.values().flatten().any(|v| v == **h))
+                .map(|h| (*h).clone())
+                .collect();
             if !lacking.is_empty() {
                 values.insert(String::new(), lacking);
             }

@@ -186,7 +186,8 @@ fn number(cell: &Cell, metric: Metric) -> Option<f64> {
 
 /// What the good half of the cells reaches: the quartile on the good side, as measure for heat without a ceiling.
 fn typical(cells: &[&Cell], metric: Metric) -> f64 {
-    let mut seen: Vec<f64> = cells.iter().filter_map(|c| number(c, metric)).filter(|v| v.is_finite()).collect();
+    let mut seen: Vec<f64> =
+        cells.iter().filter_map(|c| number(c, metric)).filter(|v| v.is_finite()).collect();
     seen.sort_by(f64::total_cmp);
     let good = if metric == Metric::Rate { 3 } else { 1 };
     seen.get(seen.len() * good / 4).copied().unwrap_or(0.0)
@@ -208,7 +209,9 @@ fn square(cell: &Cell, metric: Metric, typical: f64) -> Square {
     let Some(value) = number(cell, metric) else {
         // Seen, but its ceiling is not known: the rate itself is still worth showing.
         return match cell.throughput_bps.filter(|_| throughput) {
-            Some(bps) => Square { kind: Kind::One, text: units::rate_cell(bps), heat: 0, title, badness: 0.0 },
+            Some(bps) => {
+                Square { kind: Kind::One, text: units::rate_cell(bps), heat: 0, title, badness: 0.0 }
+            }
             None => blank(Kind::Unseen, "?", title),
         };
     };
@@ -255,7 +258,7 @@ pub const HEAT_WORDS: [&str; 6] =
 /// Everything that is known about a pair, one line.
 fn title(cell: &Cell) -> String {
     let mut text = format!("{} to {}, {}: ", cell.from, cell.to, cell.layer);
-    text += &match (cell.two_state_bps, cell.throughput_bps) {
+    let throughput = match (cell.two_state_bps, cell.throughput_bps) {
         (Some((a, b)), _) => {
             format!("jumps between {} and {}", units::rate(a.max(b)), units::rate(a.min(b)))
         }
@@ -263,6 +266,7 @@ fn title(cell: &Cell) -> String {
         (None, Some(v)) if v <= 0.0 => "nothing got through".to_owned(),
         (None, Some(v)) => units::rate(v),
     };
+    text += &throughput;
     if let Some(bps) = cell.ceiling.bps {
         let _ = write!(text, "; ceiling {} set by {}", units::rate(bps), names::binding(&cell.ceiling));
     }
@@ -347,8 +351,10 @@ mod tests {
 
     #[test]
     fn heat_follows_the_share() {
-        let heats: Vec<u8> =
-            [0.99, 0.8, 0.6, 0.3, 0.1, 0.001].iter().map(|s| square(&cell(Some(*s)), Metric::Share, 0.0).heat).collect();
+        let heats: Vec<u8> = [0.99, 0.8, 0.6, 0.3, 0.1, 0.001]
+            .iter()
+            .map(|s| square(&cell(Some(*s)), Metric::Share, 0.0).heat)
+            .collect();
         assert_eq!(heats, [0, 1, 2, 3, 4, 5]);
     }
 

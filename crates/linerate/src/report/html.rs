@@ -36,7 +36,8 @@ impl Format for Html {
 
 /// The whole page. `reveal` is what the lab had broken.
 pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, trials: &[Trial], reveal: Option<&str>) -> String {
-    let cluster = if snapshot.inventory.name.is_empty() { "cluster" } else { snapshot.inventory.name.as_str() };
+    let cluster =
+        if snapshot.inventory.name.is_empty() { "cluster" } else { snapshot.inventory.name.as_str() };
     let healthy = diagnosis.findings.is_empty();
     html! {
         (DOCTYPE)
@@ -54,7 +55,7 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, trials: &[Trial], reveal
                 main {
                     header class=(if healthy { "verdict good" } else { "verdict" }) {
                         p.over { "linerate, cluster " (cluster) @if snapshot.start_ms > 0 { ", " (units::date(snapshot.start_ms)) } }
-                        h1 { (diagnosis.headline) }
+                        h1 { (unbroken(&diagnosis.headline)) }
                         p.meta { (at_a_glance(snapshot, diagnosis, trials)) }
                     }
                     @if let Some(reveal) = reveal {
@@ -80,7 +81,8 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, trials: &[Trial], reveal
 fn at_a_glance(snapshot: &Snapshot, diagnosis: &Diagnosis, trials: &[Trial]) -> String {
     let hosts = snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count();
     let pairs = diagnosis.cells.iter().filter(|c| c.throughput_bps.is_some()).count();
-    let count = |n: usize, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
+    let count =
+        |n: usize, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
     let mut parts = vec![
         count(hosts, "host", "hosts"),
         count(pairs, "directed pair measured", "directed pairs measured"),
@@ -99,6 +101,7 @@ fn at_a_glance(snapshot: &Snapshot, diagnosis: &Diagnosis, trials: &[Trial]) -> 
 fn heat_map(grid: &Grid) -> Markup {
     let many = grid.hosts.len() >= MANY;
     html! {
+        section.map {
         h2 { (grid.title()) }
         @for line in &grid.ceilings { p.small { "Ceiling " (line) "." } }
         div.scroll {
@@ -124,6 +127,7 @@ fn heat_map(grid: &Grid) -> Markup {
             }
         }
         (legend(grid))
+        }
     }
 }
 
@@ -169,19 +173,24 @@ fn findings(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Markup {
 
 fn card_body(card: &Card) -> Markup {
     html! {
-        h3 { (card.heading) }
+        h3 { (unbroken(&card.heading)) }
         dl.rows {
             @for row in &card.rows { dt { (row.label) } dd { (row_body(row)) } }
         }
     }
 }
 
+/// Numbers stay with their percent sign at the end of a line.
+fn unbroken(text: &str) -> String {
+    text.replace(" %", "\u{a0}%")
+}
+
 fn row_body(row: &Row) -> Markup {
     html! {
         @match row.shape {
-            Shape::Prose => { @for line in &row.lines { p { (line) } } }
-            Shape::List if row.lines.len() == 1 => { p { (row.lines[0]) } }
-            Shape::List => { ul { @for line in &row.lines { li { (line) } } } }
+            Shape::Prose => { @for line in &row.lines { p { (unbroken(line)) } } }
+            Shape::List if row.lines.len() == 1 => { p { (unbroken(&row.lines[0])) } }
+            Shape::List => { ul { @for line in &row.lines { li { (unbroken(line)) } } } }
             Shape::Commands => { pre { (row.lines.join("\n")) } }
         }
     }
@@ -232,7 +241,7 @@ fn differences(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Markup {
                                 td {
                                     @for (i, (value, hosts)) in row.others.iter().enumerate() {
                                         @if i > 0 { br; }
-                                        (shown(value)) " on " (names::list(hosts, 5))
+                                        (shown(value)) " (" (names::list(hosts, 5)) ")"
                                     }
                                 }
                             }

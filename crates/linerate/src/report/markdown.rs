@@ -23,9 +23,9 @@ impl Format for Markdown {
         let mut out = format!("# {}\n\n", escape(&m.diagnosis.headline));
         let date = units::date(m.snapshot.start_ms);
         let cluster = &m.snapshot.inventory.name;
-        let _ = write!(out, "Cluster {}, run {} {date}\n", escape(cluster), escape(&m.snapshot.id));
+        let _ = writeln!(out, "Cluster {}, run {} {date}", escape(cluster), escape(&m.snapshot.id));
         if let Some(reveal) = m.reveal {
-            let _ = write!(out, "\n**What was broken:** {}\n", escape(reveal));
+            let _ = writeln!(out, "\n**What was broken:** {}", escape(reveal));
         }
         for grid in grid::grids(m.diagnosis, &m.snapshot.inventory) {
             matrix(&mut out, &grid);
@@ -49,7 +49,7 @@ fn section(out: &mut String, title: &str, lines: &[String]) {
     if !lines.is_empty() {
         let _ = write!(out, "\n## {title}\n\n");
         for line in lines {
-            let _ = write!(out, "- {}\n", escape(line));
+            let _ = writeln!(out, "- {}", escape(line));
         }
     }
 }
@@ -57,19 +57,20 @@ fn section(out: &mut String, title: &str, lines: &[String]) {
 fn matrix(out: &mut String, grid: &Grid) {
     let _ = write!(out, "\n## {}\n\n", escape(&grid.title()));
     for line in &grid.ceilings {
-        let _ = write!(out, "- ceiling {}\n", escape(line));
+        let _ = writeln!(out, "- ceiling {}", escape(line));
     }
     *out += "\n| from \\ to |";
     for host in &grid.hosts {
         let _ = write!(out, " {} |", escape(host));
     }
-    let _ = write!(out, "\n| --- |{}\n", " ---: |".repeat(grid.hosts.len()));
+    let _ = writeln!(out, "\n| --- |{}", " ---: |".repeat(grid.hosts.len()));
     for (host, row) in grid.hosts.iter().zip(&grid.squares) {
         let _ = write!(out, "| {} |", escape(host));
         for square in row {
             // What is bad is bold: Markdown has no colours.
             let text = escape(&square.text);
-            *out += &if square.heat >= 2 { format!(" **{text}** |") } else { format!(" {text} |") };
+            let strong = if square.heat >= 2 { "**" } else { "" };
+            let _ = write!(out, " {strong}{text}{strong} |");
         }
         out.push('\n');
     }
@@ -80,18 +81,18 @@ fn render_card(out: &mut String, card: &Card) {
     for row in &card.rows {
         match row.shape {
             Shape::Prose => {
-                let _ = write!(out, "- **{}:** {}\n", row.label, escape(&row.lines.join(" ")));
+                let _ = writeln!(out, "- **{}:** {}", row.label, escape(&row.lines.join(" ")));
             }
             Shape::List => {
-                let _ = write!(out, "- **{}:**\n", row.label);
+                let _ = writeln!(out, "- **{}:**", row.label);
                 for line in &row.lines {
-                    let _ = write!(out, "  - {}\n", escape(line));
+                    let _ = writeln!(out, "  - {}", escape(line));
                 }
             }
             Shape::Commands => {
                 let _ = write!(out, "- **{}:**\n\n", row.label);
                 for line in &row.lines {
-                    let _ = write!(out, "      {line}\n");
+                    let _ = writeln!(out, "      {line}");
                 }
                 out.push('\n');
             }
@@ -109,7 +110,7 @@ fn arms(out: &mut String, trial: &linerate_model::trial::Trial) {
     for (i, arm) in trial.arms.iter().enumerate() {
         let setting = if arm.changed { "B changed" } else { "A as it was" };
         let control = if trial.control.is_some() { shown(arm.control) } else { "none".to_owned() };
-        let _ = write!(out, "| {} | {setting} | {} | {control} |\n", i + 1, shown(arm.value));
+        let _ = writeln!(out, "| {} | {setting} | {} | {control} |", i + 1, shown(arm.value));
     }
 }
 

@@ -18,7 +18,8 @@ pub fn list(names: &[String], max: usize) -> String {
 /// A group with its members: `vs-4 (hypervisor of arc-1, arc-2 and arc-4)`.
 pub fn group(name: &str, inventory: &Inventory) -> String {
     let members: Vec<String> = inventory.members(name).iter().map(|h| h.name.clone()).collect();
-    let kind = inventory.group(name).map_or("group", |g| if g.kind.is_empty() { "group" } else { g.kind.as_str() });
+    let kind =
+        inventory.group(name).map_or("group", |g| if g.kind.is_empty() { "group" } else { g.kind.as_str() });
     if members.is_empty() { name.to_owned() } else { format!("{name} ({kind} of {})", list(&members, 6)) }
 }
 
@@ -30,7 +31,9 @@ pub fn place(element: &Element, direction: Direction, inventory: &Inventory) -> 
         Direction::Both => both.to_owned(),
     };
     match element {
-        Element::Host(host) => format!("{host}, {}", verb("what it sends", "what it receives", "both directions")),
+        Element::Host(host) => {
+            format!("{host}, {}", verb("what it sends", "what it receives", "both directions"))
+        }
         Element::Group(name) => format!(
             "{}, {}",
             group(name, inventory),
@@ -166,15 +169,17 @@ pub fn binding(ceiling: &Ceiling) -> String {
 pub fn loss(finding: &Finding) -> String {
     use super::units::{percent_lost, short, value};
     let (expected, measured) = (finding.expected, finding.measured);
-    let both = format!("{} measured, {} expected", value(measured, &finding.unit), value(expected, &finding.unit));
+    let both =
+        format!("{} measured, {} expected", value(measured, &finding.unit), value(expected, &finding.unit));
     match finding.unit.as_str() {
         _ if !expected.is_finite() || !measured.is_finite() => "not measured".to_owned(),
-        "share" => both,
-        "us" | "s/GB" | "1/s" if expected > 0.0 => format!("{} times as much: {both}", short(measured / expected)),
-        "us" | "s/GB" | "1/s" => both,
-        _ if measured <= 0.0 && expected > 0.0 => format!("everything: nothing gets through, {} expected", {
-            value(expected, &finding.unit)
-        }),
+        "us" | "s/GB" | "1/s" if expected > 0.0 => {
+            format!("{} times as much: {both}", short(measured / expected))
+        }
+        "share" | "us" | "s/GB" | "1/s" => both,
+        _ if measured <= 0.0 && expected > 0.0 => {
+            format!("everything: nothing gets through, {} expected", { value(expected, &finding.unit) })
+        }
         _ if expected > 0.0 && measured < expected => {
             format!("{} lost: {both}", percent_lost(1.0 - measured / expected))
         }

@@ -33,7 +33,11 @@ pub(super) fn host(name: &str, groups: &[&str], endpoints: bool) -> Host {
         name: name.to_owned(),
         transport: TransportSpec::Local,
         groups: groups.iter().map(|g| (*g).to_owned()).collect(),
-        endpoints: if endpoints { vec![address(Layer::Underlay), address(Layer::Overlay)] } else { Vec::new() },
+        endpoints: if endpoints {
+            vec![address(Layer::Underlay), address(Layer::Overlay)]
+        } else {
+            Vec::new()
+        },
         state_dir: None,
         etc_dir: None,
     }
@@ -56,7 +60,8 @@ pub(crate) fn inventory() -> Inventory {
 }
 
 pub(crate) fn cell(from: &str, to: &str, layer: Layer, bps: Option<f64>, ceiling: f64, term: &str) -> Cell {
-    let why = if term == "uplink" { "200 Mbit/s of frames of 1500 bytes" } else { "2.1 s of CPU per gigabyte" };
+    let why =
+        if term == "uplink" { "200 Mbit/s of frames of 1500 bytes" } else { "2.1 s of CPU per gigabyte" };
     Cell {
         from: from.to_owned(),
         to: to.to_owned(),
@@ -254,7 +259,10 @@ pub(crate) fn sick() -> (Snapshot, Diagnosis) {
         inventory: inventory(),
         facts: facts(),
         samples: samples(&cells),
-        gaps: vec![Gap { what: "cpu.governor of vs-2".to_owned(), reason: "the kernel has no cpufreq".to_owned() }],
+        gaps: vec![Gap {
+            what: "cpu.governor of vs-2".to_owned(),
+            reason: "the kernel has no cpufreq".to_owned(),
+        }],
         left_out: vec!["the second repetition of 12 pairs".to_owned()],
         ..Snapshot::default()
     };
@@ -282,7 +290,8 @@ pub(crate) fn healthy() -> (Snapshot, Diagnosis) {
         ..Snapshot::default()
     };
     let headline = "All 60 directed pairs are at their ceiling.".to_owned();
-    let diagnosis = Diagnosis { schema: 1, run: snapshot.id.clone(), headline, cells, ..Diagnosis::default() };
+    let diagnosis =
+        Diagnosis { schema: 1, run: snapshot.id.clone(), headline, cells, ..Diagnosis::default() };
     (snapshot, diagnosis)
 }
 

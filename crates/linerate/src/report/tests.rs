@@ -49,13 +49,16 @@ fn text_is_as_recorded() {
 fn markdown_is_as_recorded() {
     let (snapshot, diagnosis) = sample::sick();
     let trials = [sample::trial()];
-    let material = Material { snapshot: &snapshot, diagnosis: &diagnosis, trials: &trials, reveal: Some("gro on vs-4") };
+    let material =
+        Material { snapshot: &snapshot, diagnosis: &diagnosis, trials: &trials, reveal: Some("gro on vs-4") };
     check("sick.md", &super::format("md").expect("in the list").render(&material));
 }
 
 #[test]
 fn text_fits_the_terminal_and_is_plain_without_colour() {
-    for (snapshot, diagnosis) in [sample::sick(), sample::healthy(), sample::big(12), sample::big(13), sample::big(100)] {
+    for (snapshot, diagnosis) in
+        [sample::sick(), sample::healthy(), sample::big(12), sample::big(13), sample::big(100)]
+    {
         let page = text::page(&snapshot, &diagnosis, Style::default());
         assert!(!page.contains('\x1b'));
         for line in page.lines() {
@@ -84,7 +87,9 @@ fn the_page_loads_nothing() {
     let (snapshot, diagnosis) = sample::sick();
     let page = html::page(&snapshot, &diagnosis, &[sample::trial()], Some("gro on vs-4"));
     let lower = page.to_lowercase();
-    for bad in ["http://", "https://", "src=", "href=", "@import", "url(", "<script", "<link", "<img", "<iframe"] {
+    for bad in
+        ["http://", "https://", "src=", "href=", "@import", "url(", "<script", "<link", "<img", "<iframe"]
+    {
         assert!(!lower.contains(bad), "{bad} in the page");
     }
     assert!(page.contains("prefers-color-scheme:dark") && page.contains("@media print"));
@@ -117,7 +122,8 @@ fn names_from_hosts_cannot_break_out() {
     trial.pair.0 = evil.to_owned();
     trial.notes.push(evil.to_owned());
     let trials = [trial];
-    let material = Material { snapshot: &snapshot, diagnosis: &diagnosis, trials: &trials, reveal: Some(evil) };
+    let material =
+        Material { snapshot: &snapshot, diagnosis: &diagnosis, trials: &trials, reveal: Some(evil) };
     for format in FORMATS.iter().filter(|f| ["html", "md"].contains(&f.name())) {
         let page = format.render(&material);
         assert!(!page.contains("<script"), "{} lets a name through", format.name());
@@ -144,7 +150,8 @@ fn json_is_read_back_equal() {
     assert_eq!(value["schema"], 1);
     assert_eq!(value["run"], diagnosis.run.as_str());
     assert_eq!(value["snapshot_path"], "run.json");
-    let back: linerate_model::finding::Diagnosis = serde_json::from_value(value["diagnosis"].clone()).expect("shape");
+    let back: linerate_model::finding::Diagnosis =
+        serde_json::from_value(value["diagnosis"].clone()).expect("shape");
     assert_eq!(back, diagnosis);
 }
 
@@ -173,7 +180,8 @@ fn pages_to_look_at() {
     let sick = html::page(&snapshot, &diagnosis, &[sample::trial()], Some("gro-overlay on vs-4"));
     std::fs::write(folder.join("sick.html"), sick).expect("folder is writable");
     let (snapshot, diagnosis) = sample::healthy();
-    std::fs::write(folder.join("healthy.html"), html::page(&snapshot, &diagnosis, &[], None)).expect("writable");
+    std::fs::write(folder.join("healthy.html"), html::page(&snapshot, &diagnosis, &[], None))
+        .expect("writable");
     let (snapshot, diagnosis) = sample::big(40);
     std::fs::write(folder.join("big.html"), html::page(&snapshot, &diagnosis, &[], None)).expect("writable");
 }

@@ -42,7 +42,7 @@ impl Format for Text {
             text += &trial(one, Style::default());
         }
         if let Some(reveal) = m.reveal {
-            let _ = write!(text, "\nWhat was broken: {reveal}\n");
+            let _ = writeln!(text, "\nWhat was broken: {reveal}");
         }
         text
     }
@@ -115,12 +115,19 @@ fn arms(out: &mut String, trial: &Trial, style: Style) {
     let shown = |v: Option<f64>| v.map_or("invalid".to_owned(), |v| units::value(v, unit));
     let (from, to) = &trial.pair;
     let affected = names::clean(&names::cut(&format!("{from} to {to}"), 34));
-    let control = trial.control.as_ref().map_or("no control".to_owned(), |(a, b)| format!("{a} to {b}, control"));
-    *out += &style.dim(&format!("  {:<3} {:<11} {affected:>34}  {:>34}", "arm", "setting", names::clean(&names::cut(&control, 34))));
+    let control =
+        trial.control.as_ref().map_or("no control".to_owned(), |(a, b)| format!("{a} to {b}, control"));
+    *out += &style.dim(&format!(
+        "  {:<3} {:<11} {affected:>34}  {:>34}",
+        "arm",
+        "setting",
+        names::clean(&names::cut(&control, 34))
+    ));
     out.push('\n');
     for (i, arm) in trial.arms.iter().enumerate() {
         let setting = if arm.changed { "B changed" } else { "A as it was" };
-        let line = format!("  {:<3} {setting:<11} {:>34}  {:>34}", i + 1, shown(arm.value), shown(arm.control));
+        let line =
+            format!("  {:<3} {setting:<11} {:>34}  {:>34}", i + 1, shown(arm.value), shown(arm.control));
         *out += if trial.control.is_none() { line.trim_end_matches("invalid").trim_end() } else { &line };
         out.push('\n');
     }
@@ -135,7 +142,8 @@ pub fn blind_spots(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Vec<String> {
         if lines.iter().any(|l| l.ends_with(&gap.reason) && !l.is_empty()) && gaps.len() > 12 {
             continue;
         }
-        let same: Vec<String> = gaps.iter().filter(|g| g.reason == gap.reason).map(|g| g.what.clone()).collect();
+        let same: Vec<String> =
+            gaps.iter().filter(|g| g.reason == gap.reason).map(|g| g.what.clone()).collect();
         let what = if gaps.len() > 12 { names::list(&same, 4) } else { gap.what.clone() };
         lines.push(format!("{what}: {}", gap.reason));
     }
@@ -173,7 +181,11 @@ fn matrix(out: &mut String, grid: &Grid, style: Style) {
             out.push('\n');
         }
     }
-    if grid.hosts.len() > MATRIX_HOSTS_MAX { summary(out, grid, style) } else { squares(out, grid, style) }
+    if grid.hosts.len() > MATRIX_HOSTS_MAX {
+        summary(out, grid, style);
+    } else {
+        squares(out, grid, style);
+    }
     *out += &style.dim(&format!("  {}", legend(grid)));
     out.push('\n');
 }
@@ -237,15 +249,15 @@ fn squares(out: &mut String, grid: &Grid, style: Style) {
 fn summary(out: &mut String, grid: &Grid, style: Style) {
     let worst = grid.worst();
     let bad: Vec<_> = worst.iter().filter(|(_, _, s)| s.heat > 0).collect();
-    let _ = write!(out, "  {} pairs seen, {} of them below what they should reach\n", worst.len(), bad.len());
+    let _ = writeln!(out, "  {} pairs seen, {} of them below what they should reach", worst.len(), bad.len());
     for (r, c, square) in bad.iter().take(WORST_MAX) {
         let pair = format!("{} to {}", names::host(&grid.short[*r], 20), names::host(&grid.short[*c], 20));
         let sign = if grid.metric == Metric::Share { " %" } else { "" };
         let text = format!("{:>9}", square.text);
-        let _ = write!(out, "  {pair:<44} {}{sign}\n", style.square(&text, square.heat));
+        let _ = writeln!(out, "  {pair:<44} {}{sign}", style.square(&text, square.heat));
     }
     if bad.len() > WORST_MAX {
-        let _ = write!(out, "  and {} more\n", bad.len() - WORST_MAX);
+        let _ = writeln!(out, "  and {} more", bad.len() - WORST_MAX);
     }
     host_lines(out, grid, style);
 }
@@ -254,9 +266,13 @@ fn summary(out: &mut String, grid: &Grid, style: Style) {
 fn host_lines(out: &mut String, grid: &Grid, style: Style) {
     let n = grid.hosts.len();
     let median = |squares: Vec<&grid::Square>| {
-        let mut seen: Vec<_> = squares.into_iter().filter(|s| !matches!(s.kind, Kind::Itself | Kind::Unseen)).collect();
+        let mut seen: Vec<_> =
+            squares.into_iter().filter(|s| !matches!(s.kind, Kind::Itself | Kind::Unseen)).collect();
         seen.sort_by(|a, b| a.badness.total_cmp(&b.badness));
-        (seen.get(seen.len() / 2).map(|s| (s.text.clone(), s.heat)), seen.iter().filter(|s| s.heat > 0).count())
+        (
+            seen.get(seen.len() / 2).map(|s| (s.text.clone(), s.heat)),
+            seen.iter().filter(|s| s.heat > 0).count(),
+        )
     };
     let mut lines: Vec<(usize, usize, String)> = (0..n)
         .map(|i| {
@@ -280,7 +296,7 @@ fn host_lines(out: &mut String, grid: &Grid, style: Style) {
         out.push('\n');
     }
     if let Some((most, ..)) = lines.get(shown) {
-        let _ = write!(out, "  and {} more hosts with at most {most} bad cells each\n", n - shown);
+        let _ = writeln!(out, "  and {} more hosts with at most {most} bad cells each", n - shown);
     }
 }
 
@@ -289,15 +305,23 @@ fn rows(out: &mut String, card: &Card, style: Style) {
         match row.shape {
             Shape::Prose => paragraph(out, row.label, &row.lines.join("\n"), style),
             Shape::List => {
-                let lines: Vec<String> =
-                    row.lines.iter().map(|l| if row.lines.len() > 1 { format!("- {l}") } else { l.clone() }).collect();
+                let lines: Vec<String> = row
+                    .lines
+                    .iter()
+                    .map(|l| if row.lines.len() > 1 { format!("- {l}") } else { l.clone() })
+                    .collect();
                 paragraph(out, row.label, &lines.join("\n"), style);
             }
             Shape::Commands => {
                 // Never wrapped: they are copied.
                 for (i, line) in row.lines.iter().enumerate() {
                     let label = if i == 0 { row.label } else { "" };
-                    let _ = write!(out, "  {}{}\n", style.dim(&format!("{label:<LABEL$}")), style.command(&names::clean(line)));
+                    let _ = writeln!(
+                        out,
+                        "  {}{}",
+                        style.dim(&format!("{label:<LABEL$}")),
+                        style.command(&names::clean(line))
+                    );
                 }
             }
         }
@@ -311,7 +335,7 @@ fn paragraph(out: &mut String, label: &str, text: &str, style: Style) {
         let hang = if line.starts_with("- ") { 2 } else { 0 };
         for (i, part) in wrap(line, style.width - LABEL - 2 - hang).into_iter().enumerate() {
             let indent = if i > 0 { hang } else { 0 };
-            let _ = write!(out, "  {}{:indent$}{part}\n", style.dim(&label), "");
+            let _ = writeln!(out, "  {}{:indent$}{part}", style.dim(&label), "");
             label = " ".repeat(LABEL);
         }
     }

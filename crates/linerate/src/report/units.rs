@@ -85,16 +85,6 @@ pub fn duration_us(us: f64) -> String {
     }
 }
 
-/// A duration given in seconds, for people who wait: `48 s`, `3 min 20 s`.
-pub fn seconds(s: f64) -> String {
-    let whole = s.max(0.0).round() as u64;
-    match (whole / 60, whole % 60) {
-        (0, s) => format!("{s} s"),
-        (m, 0) => format!("{m} min"),
-        (m, s) => format!("{m} min {s} s"),
-    }
-}
-
 /// A value in the unit that a finding names.
 pub fn value(value: f64, unit: &str) -> String {
     match unit {
@@ -189,7 +179,6 @@ mod tests {
     fn durations_and_dates() {
         assert_eq!(duration_us(1310.0), "1.31 ms");
         assert_eq!(duration_us(45.0), "45 us");
-        assert_eq!(seconds(200.0), "3 min 20 s");
         assert_eq!(date(951_782_400_000), "2000-02-29 00:00:00 UTC");
         assert_eq!(date(1_795_249_815_000), "2026-11-21 08:30:15 UTC");
         assert_eq!(date(0), "");

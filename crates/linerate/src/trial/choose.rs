@@ -40,8 +40,10 @@ pub enum TrialError {
         hint: String,
     },
     /// People have to do it.
-    #[error("remedy '{id}' ({title}) cannot be applied by the program; do this by hand:\n{instruction}\nhint: then run \
-             `linerate survey` again and compare with `linerate diff`")]
+    #[error(
+        "remedy '{id}' ({title}) cannot be applied by the program; do this by hand:\n{instruction}\nhint: then run \
+             `linerate survey` again and compare with `linerate diff`"
+    )]
     OnlyInstruction {
         /// Remedy.
         id: String,
@@ -61,7 +63,9 @@ pub enum TrialError {
         hosts: Vec<HostName>,
     },
     /// No pair shows the response.
-    #[error("remedy '{id}': no measured pair shows {what}, so that an effect could not be seen\nhint: {hint}")]
+    #[error(
+        "remedy '{id}': no measured pair shows {what}, so that an effect could not be seen\nhint: {hint}"
+    )]
     NoPair {
         /// Remedy.
         id: String,
@@ -103,7 +107,10 @@ pub fn plan(
 fn remedy<'a>(diagnosis: &'a Diagnosis, options: &Options) -> Result<(&'a Finding, Remedy), TrialError> {
     let offered = || {
         diagnosis.findings.iter().flat_map(|f| {
-            f.causes.iter().filter_map(move |c| Some((f, c, c.remedy.as_ref()?))).map(|(f, c, r)| (f, c.probability, r))
+            f.causes
+                .iter()
+                .filter_map(move |c| Some((f, c, c.remedy.as_ref()?)))
+                .map(|(f, c, r)| (f, c.probability, r))
         })
     };
     let wanted = |r: &Remedy| r.id == options.remedy;
@@ -116,8 +123,16 @@ fn remedy<'a>(diagnosis: &'a Diagnosis, options: &Options) -> Result<(&'a Findin
         let mut ids: Vec<String> = offered().map(|(_, _, r)| r.id.clone()).collect();
         ids.sort();
         ids.dedup();
-        let hint = if ids.is_empty() { "it has no remedies at all".to_owned() } else { format!("it has {}", ids.join(", ")) };
-        return Err(TrialError::UnknownRemedy { run: diagnosis.run.clone(), id: options.remedy.clone(), hint });
+        let hint = if ids.is_empty() {
+            "it has no remedies at all".to_owned()
+        } else {
+            format!("it has {}", ids.join(", "))
+        };
+        return Err(TrialError::UnknownRemedy {
+            run: diagnosis.run.clone(),
+            id: options.remedy.clone(),
+            hint,
+        });
     };
     if remedy.changes.is_empty() {
         return Err(TrialError::OnlyInstruction {
@@ -149,7 +164,8 @@ fn affected<'a>(
     };
     let response = finding.responses.first().copied().unwrap_or_default();
     let reached = |c: &Cell| touches(c, remedy, inventory);
-    let mut cells: Vec<&Cell> = diagnosis.cells.iter().filter(|c| in_layer(c) && hit(c) && reached(c)).collect();
+    let mut cells: Vec<&Cell> =
+        diagnosis.cells.iter().filter(|c| in_layer(c) && hit(c) && reached(c)).collect();
     if cells.is_empty() {
         // The change sits on a host that no affected pair names: measure the affected pairs all the same.
         cells = diagnosis.cells.iter().filter(|c| in_layer(c) && hit(c)).collect();
@@ -162,8 +178,12 @@ fn affected<'a>(
     let no_pair = |hint: &str| TrialError::NoPair { id: remedy.id.clone(), what, hint: hint.to_owned() };
     let Some(cell) = worst else { return Err(no_pair("survey again with both ends reachable")) };
     match response {
-        Response::Storage => Err(no_pair("storage is not measured by a trial yet; change it by hand and compare")),
-        Response::PathMtu if cell.share.is_none_or(|s| s < THROUGHPUT_SUFFERS) => Ok((cell, Response::Throughput)),
+        Response::Storage => {
+            Err(no_pair("storage is not measured by a trial yet; change it by hand and compare"))
+        }
+        Response::PathMtu if cell.share.is_none_or(|s| s < THROUGHPUT_SUFFERS) => {
+            Ok((cell, Response::Throughput))
+        }
         Response::Setting => Ok((cell, Response::Throughput)),
         other => Ok((cell, other)),
     }
@@ -204,7 +224,8 @@ fn control(
     remedy: &Remedy,
     inventory: &Inventory,
 ) -> Option<(HostName, HostName)> {
-    let across = |c: &Cell| uplinks(&c.from, inventory).iter().all(|g| !uplinks(&c.to, inventory).contains(g));
+    let across =
+        |c: &Cell| uplinks(&c.from, inventory).iter().all(|g| !uplinks(&c.to, inventory).contains(g));
     let mut taken_hosts: Vec<HostName> = vec![affected.from.clone(), affected.to.clone()];
     taken_hosts.extend(crate::report::card::remedy_hosts(remedy));
     let mut taken: Vec<GroupName> = taken_hosts.iter().flat_map(|h| uplinks(h, inventory)).collect();
@@ -215,7 +236,8 @@ fn control(
             .filter(|g| g.machine.as_ref().is_some_and(|m| taken_hosts.contains(m)))
             .map(|g| g.name.clone()),
     );
-    let free = |h: &HostName| !taken_hosts.contains(h) && uplinks(h, inventory).iter().all(|g| !taken.contains(g));
+    let free =
+        |h: &HostName| !taken_hosts.contains(h) && uplinks(h, inventory).iter().all(|g| !taken.contains(g));
     let hit = |c: &Cell| finding.affected.iter().any(|(f, t)| *f == c.from && *t == c.to);
     let got_through = |c: &Cell| c.throughput_bps.is_some_and(|t| t > 0.0);
     diagnosis

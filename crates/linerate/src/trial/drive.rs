@@ -37,8 +37,13 @@ pub struct HandError {
 #[allow(async_fn_in_trait)] // one task drives a trial: nothing here is sent between threads
 pub trait Hands {
     /// Journal, arm the dead-man timer, write, read back.
-    async fn apply(&mut self, host: &str, trial: &str, changes: &[Change], deadline_s: u32)
-    -> Result<ReadBack, HandError>;
+    async fn apply(
+        &mut self,
+        host: &str,
+        trial: &str,
+        changes: &[Change],
+        deadline_s: u32,
+    ) -> Result<ReadBack, HandError>;
     /// Old values back, stay armed.
     async fn revert(&mut self, host: &str, trial: &str) -> Result<ReadBack, HandError>;
     /// Move the deadline.
@@ -183,7 +188,8 @@ impl<H: Hands> Drive<'_, H> {
         };
         let ceiling = choose::ceiling(self.scene.diagnosis, &trial.pair, trial.layer);
         let transfer_ms = if self.transfer_ms == 0 { TRANSFER_MS } else { self.transfer_ms };
-        let test = response::test(trial.response, pair, trial.layer, self.scene.snapshot, ceiling, transfer_ms);
+        let test =
+            response::test(trial.response, pair, trial.layer, self.scene.snapshot, ceiling, transfer_ms);
         response::value(trial.response, &self.hands.measure(&test).await)
     }
 }

@@ -73,7 +73,9 @@ fn error(error: &LinkError) -> HandError {
         LinkError::Lost { .. } | LinkError::Deadline { .. } => {
             HandError { error: words, lost: true, undo_failed: false }
         }
-        LinkError::Refused { undo_failed, .. } => HandError { error: words, lost: false, undo_failed: *undo_failed },
+        LinkError::Refused { undo_failed, .. } => {
+            HandError { error: words, lost: false, undo_failed: *undo_failed }
+        }
     }
 }
 

@@ -267,7 +267,9 @@ impl Machine {
         // A machine that slept, or a network that hung: the node has undone by itself, the state is not what we think.
         if let Some((host, late_ms)) = self.overdue(now_ms) {
             let late = late_ms / 1000;
-            self.fail(format!("{host} was not heard of until {late} s after its deadline and has undone by itself"));
+            self.fail(format!(
+                "{host} was not heard of until {late} s after its deadline and has undone by itself"
+            ));
             return;
         }
         let armed = now_ms + u64::from(self.course.deadline_s) * 1000;
@@ -295,7 +297,8 @@ impl Machine {
     }
 
     fn overdue(&self, now_ms: u64) -> Option<(HostName, u64)> {
-        let late = |(host, until): (&HostName, &u64)| (now_ms > *until).then(|| (host.clone(), now_ms - until));
+        let late =
+            |(host, until): (&HostName, &u64)| (now_ms > *until).then(|| (host.clone(), now_ms - until));
         self.armed_until_ms.iter().find_map(late)
     }
 
@@ -363,7 +366,8 @@ impl Machine {
 
     fn way_out(&mut self, action: Action, event: Event) {
         match (action, event) {
-            (Action::Undo(host), Event::Values(values)) if self.mismatch(&host, &values, false).is_none() => {}
+            (Action::Undo(host), Event::Values(values)) if self.mismatch(&host, &values, false).is_none() => {
+            }
             (Action::Undo(host), Event::Failed { error, undo_failed: true }) => {
                 self.trial.notes.push(error);
                 self.unproven.push(host);
@@ -421,9 +425,12 @@ impl Machine {
         let note = match self.after_keep {
             Some(now) => {
                 let middle = f64::midpoint(effect.before, effect.after);
-                let bad = if units::more_is_better(self.trial.response) { now < middle } else { now > middle };
+                let bad =
+                    if units::more_is_better(self.trial.response) { now < middle } else { now > middle };
                 let (now, after) = (units::value(now, unit), units::value(effect.after, unit));
-                if bad { format!("the check after keeping measured {now}, the trial had {after}: measure again") } else {
+                if bad {
+                    format!("the check after keeping measured {now}, the trial had {after}: measure again")
+                } else {
                     format!("checked after keeping: {now}")
                 }
             }

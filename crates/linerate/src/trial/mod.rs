@@ -16,5 +16,5 @@ mod simulated;
 mod tests;
 
 pub use choose::Options;
-pub use drive::{Scene, keep, run, undo};
+pub use drive::{keep, run, undo};
 pub use fleet::FleetHands;

@@ -89,8 +89,10 @@ fn measured(response: Response, m: &Measurement) -> Option<f64> {
         Response::RttLoaded => m.rtt_loaded_us,
         Response::CpuCost => m.cpu_s_per_gb,
         Response::PathMtu => {
-            let (sent, answered) =
-                m.mtu.iter().fold((0, 0), |sum, p| (sum.0 + u32::from(p.sent), sum.1 + u32::from(p.answered)));
+            let (sent, answered) = m
+                .mtu
+                .iter()
+                .fold((0, 0), |sum, p| (sum.0 + u32::from(p.sent), sum.1 + u32::from(p.answered)));
             (sent > 0).then(|| f64::from(answered) / f64::from(sent))
         }
         Response::Storage => None,
@@ -151,6 +153,8 @@ mod tests {
         let kind = |r| test(r, &pair, Layer::Overlay, &snapshot, Some(190e6), 800).kind;
         assert_eq!(kind(Response::CpuCost).name(), "tcp");
         assert_eq!(kind(Response::PathMtu).name(), "mtu");
-        assert!(matches!(kind(Response::Loss), TestKind::Udp { rate_bps, .. } if (rate_bps - 38e6).abs() < 1.0));
+        assert!(
+            matches!(kind(Response::Loss), TestKind::Udp { rate_bps, .. } if (rate_bps - 38e6).abs() < 1.0)
+        );
     }
 }

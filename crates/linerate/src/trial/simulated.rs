@@ -119,7 +119,12 @@ impl World {
     }
 
     /// Carries an action out as a node would.
-    pub(super) fn act(&mut self, action: &Action, machine: &Machine, measured: &mut dyn FnMut(&Self) -> f64) -> Event {
+    pub(super) fn act(
+        &mut self,
+        action: &Action,
+        machine: &Machine,
+        measured: &mut dyn FnMut(&Self) -> f64,
+    ) -> Event {
         self.pass(if matches!(action, Action::Measure { .. }) { 1200 } else { 5 });
         let host = match action {
             Action::Apply(h) | Action::Revert(h) | Action::Extend(h) | Action::Keep(h) | Action::Undo(h) => h,

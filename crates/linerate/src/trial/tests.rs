@@ -55,7 +55,10 @@ fn old(world: &World) -> bool {
 
 /// All settings new and persistent.
 fn new(world: &World) -> bool {
-    world.hosts.values().all(|h| !h.files.is_empty() && h.values.values().all(|v| *v == FactValue::Flag(false)))
+    world
+        .hosts
+        .values()
+        .all(|h| !h.files.is_empty() && h.values.values().all(|v| *v == FactValue::Flag(false)))
 }
 
 /// Plays a machine in a world until it ends or its operator dies.
@@ -67,7 +70,13 @@ fn play(machine: &mut Machine, world: &mut World) {
         let event = world.act(&action, machine, &mut |w| {
             *count.borrow_mut() += 1;
             let noise = f64::from(*count.borrow() % 3);
-            if control { 100.0 + noise } else if old(w) { 10.0 + noise * 0.1 } else { 99.0 + noise }
+            if control {
+                100.0 + noise
+            } else if old(w) {
+                10.0 + noise * 0.1
+            } else {
+                99.0 + noise
+            }
         });
         if world.operator_dead_ms.is_some() {
             return;
@@ -101,7 +110,8 @@ fn with_keep_the_new_values_stay_and_undo_takes_them_back() {
     world.pass(60_000);
     assert!(new(&world), "a kept change outlives the deadline");
 
-    let mut machine = Machine::undo(machine.trial().clone(), Course::default(), linerate_diagnose::trial::effect);
+    let mut machine =
+        Machine::undo(machine.trial().clone(), Course::default(), linerate_diagnose::trial::effect);
     play(&mut machine, &mut world);
     assert_eq!(machine.trial().status, TrialStatus::Undone);
     assert!(old(&world) && machine.trial().persisted.is_empty());
@@ -116,7 +126,11 @@ fn a_measured_trial_can_be_kept_later() {
     play(&mut later, &mut world);
     assert_eq!(later.trial().status, TrialStatus::Kept);
     assert!(new(&world));
-    assert!(later.trial().notes.iter().any(|n| n.starts_with("checked after keeping")), "{:?}", later.trial().notes);
+    assert!(
+        later.trial().notes.iter().any(|n| n.starts_with("checked after keeping")),
+        "{:?}",
+        later.trial().notes
+    );
 }
 
 /// A kill at every step: whatever the operator says in the end is true, and within the deadline nothing is half done.
@@ -142,7 +156,8 @@ fn a_kill_at_any_step_leaves_the_old_values_or_what_was_confirmed() {
 }
 
 fn killed_at(hosts: usize, keep: bool, at: usize, kill: Kill, comes_back: bool) {
-    let case = format!("{hosts} hosts, keep {keep}, {kill:?} killed before step {at}, comes back {comes_back}");
+    let case =
+        format!("{hosts} hosts, keep {keep}, {kill:?} killed before step {at}, comes back {comes_back}");
     let mut machine = machine(trial(hosts), keep);
     let mut world = World::new(&machine.trial().remedy.changes.clone(), Some((at, kill)), comes_back);
     play(&mut machine, &mut world);
@@ -151,7 +166,9 @@ fn killed_at(hosts: usize, keep: bool, at: usize, kill: Kill, comes_back: bool) 
     if world.operator_dead_ms.is_none() {
         let trial = machine.trial();
         match trial.status {
-            TrialStatus::Measured | TrialStatus::Undone => assert!(old(&world), "{case}: said {:?}", trial.status),
+            TrialStatus::Measured | TrialStatus::Undone => {
+                assert!(old(&world), "{case}: said {:?}", trial.status);
+            }
             TrialStatus::Kept => assert!(new(&world), "{case}"),
             TrialStatus::UndoFailed => assert!(!trial.notes.is_empty(), "{case}: must say why"),
             TrialStatus::Running => panic!("{case}: not ended"),
@@ -174,7 +191,11 @@ fn a_value_that_does_not_stick_ends_the_trial() {
     let wrong: ReadBack = machine.changes("h0").into_iter().map(|c| (c.key, c.from)).collect();
     machine.on(Event::Values(wrong), 10);
     assert_eq!(machine.action(), Some(&Action::Undo("h0".into())));
-    assert!(machine.trial().notes[0].contains("reads on where off was written"), "{:?}", machine.trial().notes);
+    assert!(
+        machine.trial().notes[0].contains("reads on where off was written"),
+        "{:?}",
+        machine.trial().notes
+    );
 }
 
 #[test]
@@ -237,13 +258,17 @@ fn a_worse_or_useless_remedy_is_not_kept() {
 #[test]
 fn pairs_are_chosen_from_the_finding() {
     let (snapshot, diagnosis) = sample::sick();
-    let options = Options { remedy: "nic-gro-hw-overlay".into(), on: vec!["vs-4".into()], ..Options::default() };
+    let options =
+        Options { remedy: "nic-gro-hw-overlay".into(), on: vec!["vs-4".into()], ..Options::default() };
     let trial = choose::plan(&snapshot, &diagnosis, &options, "t".into()).expect("can be tried");
     assert_eq!((trial.layer, trial.response), (Layer::Overlay, Response::Throughput));
     assert_eq!(trial.pair.0, "arc-6", "nothing gets through from there: the worst pair");
     let (from, to) = trial.control.expect("two hypervisors are left");
     for host in [&from, &to] {
-        assert!(["arc-3", "arc-5"].contains(&host.as_str()), "{host} shares a machine with the pair or the change");
+        assert!(
+            ["arc-3", "arc-5"].contains(&host.as_str()),
+            "{host} shares a machine with the pair or the change"
+        );
     }
 }
 
@@ -252,7 +277,12 @@ fn what_cannot_be_tried_is_refused_with_the_way_out() {
     let (snapshot, mut diagnosis) = sample::sick();
     let plan = |diagnosis: &_, remedy: &str, on: &[&str]| {
         let on = on.iter().map(|h| (*h).to_owned()).collect();
-        choose::plan(&snapshot, diagnosis, &Options { remedy: remedy.into(), on, ..Options::default() }, "t".into())
+        choose::plan(
+            &snapshot,
+            diagnosis,
+            &Options { remedy: remedy.into(), on, ..Options::default() },
+            "t".into(),
+        )
     };
     let error = plan(&diagnosis, "nonsense", &[]).expect_err("no such remedy");
     assert!(error.to_string().contains("nic-gro-hw-overlay"), "{error}");
@@ -268,7 +298,9 @@ fn what_cannot_be_tried_is_refused_with_the_way_out() {
 #[test]
 fn a_small_cluster_has_no_control() {
     let (snapshot, mut diagnosis) = sample::sick();
-    diagnosis.cells.retain(|c| [&c.from, &c.to].into_iter().all(|h| ["arc-1", "arc-3", "arc-6"].contains(&h.as_str())));
+    diagnosis
+        .cells
+        .retain(|c| [&c.from, &c.to].into_iter().all(|h| ["arc-1", "arc-3", "arc-6"].contains(&h.as_str())));
     let options = Options { remedy: "nic-gro-hw-overlay".into(), ..Options::default() };
     let trial = choose::plan(&snapshot, &diagnosis, &options, "t".into()).expect("can be tried");
     assert_eq!(trial.control, None);

@@ -10,8 +10,16 @@ pub(super) static CHANNELS: Numbers = Numbers {
     family: Family::Channels,
     declare: || {
         vec![
-            setting("nic.*.channels.combined", "count", "Queue pairs that send and receive; also rx, tx and other."),
-            fact("nic.*.channels.combined_max", "count", "Most queue pairs; also rx_max, tx_max and other_max."),
+            setting(
+                "nic.*.channels.combined",
+                "count",
+                "Queue pairs that send and receive; also rx, tx and other.",
+            ),
+            fact(
+                "nic.*.channels.combined_max",
+                "count",
+                "Most queue pairs; also rx_max, tx_max and other_max.",
+            ),
             setting("nic.*.channels.*", "count", "Other number of queues."),
         ]
     },

@@ -10,9 +10,21 @@ pub(super) static COALESCE: Numbers = Numbers {
     family: Family::Coalesce,
     declare: || {
         vec![
-            setting("nic.*.coalesce.rx-usecs", "us", "Longest wait before an interrupt for received packets."),
-            setting("nic.*.coalesce.adaptive-rx", "flag", "Whether the driver chooses the wait by itself; also adaptive-tx."),
-            setting("nic.*.coalesce.*", "us or packets", "Other number of interrupt coalescing, named as by `ethtool -c`."),
+            setting(
+                "nic.*.coalesce.rx-usecs",
+                "us",
+                "Longest wait before an interrupt for received packets.",
+            ),
+            setting(
+                "nic.*.coalesce.adaptive-rx",
+                "flag",
+                "Whether the driver chooses the wait by itself; also adaptive-tx.",
+            ),
+            setting(
+                "nic.*.coalesce.*",
+                "us or packets",
+                "Other number of interrupt coalescing, named as by `ethtool -c`.",
+            ),
         ]
     },
     writable: |name| !name.is_empty(),

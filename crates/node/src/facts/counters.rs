@@ -18,7 +18,8 @@ type Counters = BTreeMap<FactKey, i64>;
 const TICK_US: i64 = 10_000;
 /// What a counter of a driver must be about, by a part of its name, to be kept: drivers have thousands.
 const TELLING: [&str; 12] = [
-    "drop", "discard", "err", "miss", "pause", "no_buf", "nobuf", "out_of", "timeout", "overrun", "fifo", "congest",
+    "drop", "discard", "err", "miss", "pause", "no_buf", "nobuf", "out_of", "timeout", "overrun", "fifo",
+    "congest",
 ];
 /// Most counters of one driver that are kept.
 const DRIVER_COUNTERS_MAX: usize = 256;
@@ -31,9 +32,17 @@ pub(super) fn declarations() -> Vec<FactDecl> {
         counter("softnet.processed", "frames", "Frames processed by all CPUs."),
         counter("softnet.dropped", "frames", "Frames dropped because the backlog of a CPU was full."),
         counter("softnet.time_squeeze", "count", "Times that a CPU ended its work on frames early."),
-        counter("softnet.received_rps", "count", "Times that a CPU was asked by another one to process frames."),
+        counter(
+            "softnet.received_rps",
+            "count",
+            "Times that a CPU was asked by another one to process frames.",
+        ),
         counter("nic.*.stat.*", "count", "Counter of a device; of its driver only what tells about losses."),
-        counter("cgroup.nr_throttled", "count", "Times that the control groups of the node were stopped by a CPU quota."),
+        counter(
+            "cgroup.nr_throttled",
+            "count",
+            "Times that the control groups of the node were stopped by a CPU quota.",
+        ),
         counter("cgroup.throttled_us", "us", "Time for which they were stopped."),
         counter("cpu.*.busy_us", "us", "Time for which a CPU was busy."),
         counter("cpu.*.softirq_us", "us", "Time for which a CPU worked on software interrupts."),
@@ -90,7 +99,9 @@ fn read_stat(root: &Root, counters: &mut Counters) -> Result<(), String> {
     let text = root.read("/proc/stat").map_err(|e| e.to_string())?;
     let stat = procfs::stat(&text);
     for (cpu, ticks) in stat.cpus {
-        for (name, value) in [("busy_us", ticks.busy), ("softirq_us", ticks.softirq), ("steal_us", ticks.steal)] {
+        for (name, value) in
+            [("busy_us", ticks.busy), ("softirq_us", ticks.softirq), ("steal_us", ticks.steal)]
+        {
             counters.insert(format!("cpu.{cpu}.{name}"), value.saturating_mul(TICK_US));
         }
     }
@@ -103,10 +114,13 @@ fn read_nics(root: &Root, counters: &mut Counters) -> Result<(), String> {
     for link in &links {
         let head = format!("nic.{}.stat", key_name(&link.name));
         counters.extend(
-            link.stats.iter().map(|(name, value)| (format!("{head}.{name}"), i64::try_from(*value).unwrap_or(i64::MAX))),
+            link.stats
+                .iter()
+                .map(|(name, value)| (format!("{head}.{name}"), i64::try_from(*value).unwrap_or(i64::MAX))),
         );
     }
-    let asked: BTreeMap<String, BTreeMap<String, u64>> = root.answer("driver_stats", || Ok(driver_stats(&links)))?;
+    let asked: BTreeMap<String, BTreeMap<String, u64>> =
+        root.answer("driver_stats", || Ok(driver_stats(&links)))?;
     for (nic, stats) in asked {
         let head = format!("nic.{}.stat", key_name(&nic));
         for (name, value) in stats {

@@ -51,7 +51,11 @@ impl Fact for Cpu {
             fact("cpu.count", "count", "CPUs that are online."),
             fact("cpu.max_mhz", "MHz", "Highest frequency of the first CPU."),
             fact("cpu.smt", "text", "Whether cores are shared by two threads: on, off, notsupported."),
-            setting("cpu.governor", "text", "Frequency governor; several, joined by commas, when CPUs differ."),
+            setting(
+                "cpu.governor",
+                "text",
+                "Frequency governor; several, joined by commas, when CPUs differ.",
+            ),
             fact("cpu.clocksource", "text", "Clock of the kernel; a slow one costs time for every packet."),
             fact("cpu.numa_nodes", "count", "NUMA nodes with CPUs."),
             fact("cpu.isolated", "text", "CPUs that are kept from ordinary work, as a CPU list."),
@@ -66,7 +70,10 @@ impl Fact for Cpu {
         let root = view.root;
         let info = root.read("/proc/cpuinfo").unwrap_or_default();
         let model = ["model name", "Model", "cpu model", "cpu"].iter().find_map(|field| {
-            info.lines().filter_map(|l| l.split_once(':')).find(|(n, _)| n.trim() == *field).map(|(_, v)| v.trim())
+            info.lines()
+                .filter_map(|l| l.split_once(':'))
+                .find(|(n, _)| n.trim() == *field)
+                .map(|(_, v)| v.trim())
         });
         match model {
             Some(model) => out.text("cpu.model", model),
@@ -87,11 +94,11 @@ impl Fact for Cpu {
         }
         match governor(root) {
             Ok(governor) => out.text("cpu.governor", governor),
-            Err(reason) => out.gap("cpu.governor", reason),
+            Err(reason) => out.gap("cpu.governor", &reason),
         }
         match root.line(CLOCK) {
             Ok(clock) => out.text("cpu.clocksource", clock),
-            Err(error) => out.gap("cpu.clocksource", error),
+            Err(error) => out.gap("cpu.clocksource", &error),
         }
         let nodes = root.line("/sys/devices/system/node/has_cpu").ok().and_then(|t| sysfs::cpu_list(&t));
         match nodes {
@@ -130,7 +137,7 @@ impl Setting for Cpu {
         unit(
             "cpu-governor",
             "frequency governor of all CPUs",
-            format!("/bin/sh -c 'for f in {files}; do echo {governor} > \"$f\"; done'"),
+            format!("/bin/sh -c 'for f in {files}; do echo {governor} > \"$$f\"; done'"),
         )
     }
 }

@@ -23,8 +23,12 @@ const NUMBERS: [(&str, &str); 7] = [
     ("device/queue_depth", "queue_depth"),
 ];
 /// The same for text.
-const TEXTS: [(&str, &str); 4] =
-    [("queue/write_cache", "write_cache"), ("device/model", "model"), ("dm/name", "dm_name"), ("md/level", "md_level")];
+const TEXTS: [(&str, &str); 4] = [
+    ("queue/write_cache", "write_cache"),
+    ("device/model", "model"),
+    ("dm/name", "dm_name"),
+    ("md/level", "md_level"),
+];
 
 impl Fact for Disks {
     fn declarations(&self) -> Vec<FactDecl> {
@@ -35,7 +39,11 @@ impl Fact for Disks {
             fact("disk.*.write_cache", "text", "write back or write through."),
             fact("disk.*.on", "list", "Block devices that this one stands on."),
             fact("disk.*.dm_name", "text", "Name of the volume of the device mapper."),
-            fact("disk.*.*", "as the name says", "nr_requests, read_ahead_kb, max_sectors_kb, logical_block_bytes, rq_affinity, nomerges, queue_depth, model, md_level."),
+            fact(
+                "disk.*.*",
+                "as the name says",
+                "nr_requests, read_ahead_kb, max_sectors_kb, logical_block_bytes, rq_affinity, nomerges, queue_depth, model, md_level.",
+            ),
         ]
     }
 
@@ -46,7 +54,7 @@ impl Fact for Disks {
     fn read(&self, view: &View<'_>, out: &mut Readings) {
         let names = match view.root.list("/sys/block") {
             Ok(names) => names,
-            Err(error) => return out.gap("disk.*", error),
+            Err(error) => return out.gap("disk.*", &error),
         };
         for name in names.iter().take(DISKS_MAX) {
             let folder = format!("/sys/block/{name}");

@@ -34,27 +34,54 @@ const RENAMED: [(&str, &str); 8] = [
 const GROUPS: [(&str, &[&str]); 3] = [
     (
         "tx-checksumming",
-        &["tx-checksum-ipv4", "tx-checksum-ip-generic", "tx-checksum-ipv6", "tx-checksum-fcoe-crc", "tx-checksum-sctp"],
+        &[
+            "tx-checksum-ipv4",
+            "tx-checksum-ip-generic",
+            "tx-checksum-ipv6",
+            "tx-checksum-fcoe-crc",
+            "tx-checksum-sctp",
+        ],
     ),
     ("scatter-gather", &["tx-scatter-gather", "tx-scatter-gather-fraglist"]),
     (
         "tcp-segmentation-offload",
-        &["tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation"],
+        &[
+            "tx-tcp-segmentation",
+            "tx-tcp-ecn-segmentation",
+            "tx-tcp-mangleid-segmentation",
+            "tx-tcp6-segmentation",
+        ],
     ),
 ];
 
 /// Send features that take each other along (`tx-checksumming off` switches TSO off, and `on` does not switch it on),
 /// in the order in which they can be switched on again.
 const SEND: [&str; 17] = [
-    "tx-checksum-ipv4", "tx-checksum-ip-generic", "tx-checksum-ipv6", "tx-scatter-gather",
-    "tx-scatter-gather-fraglist", "generic-segmentation-offload", "tx-tcp-segmentation", "tx-tcp-ecn-segmentation",
-    "tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation", "tx-gso-robust", "tx-gre-segmentation",
-    "tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation", "tx-gso-partial", "tx-gso-list",
+    "tx-checksum-ipv4",
+    "tx-checksum-ip-generic",
+    "tx-checksum-ipv6",
+    "tx-scatter-gather",
+    "tx-scatter-gather-fraglist",
+    "generic-segmentation-offload",
+    "tx-tcp-segmentation",
+    "tx-tcp-ecn-segmentation",
+    "tx-tcp-mangleid-segmentation",
+    "tx-tcp6-segmentation",
+    "tx-gso-robust",
+    "tx-gre-segmentation",
+    "tx-udp_tnl-segmentation",
+    "tx-udp_tnl-csum-segmentation",
+    "tx-gso-partial",
+    "tx-gso-list",
     "tx-udp-segmentation",
 ];
 /// The same for receiving.
 const RECEIVE: [&str; 6] = [
-    "rx-checksumming", "generic-receive-offload", "rx-gro-hw", "large-receive-offload", "rx-gro-list",
+    "rx-checksumming",
+    "generic-receive-offload",
+    "rx-gro-hw",
+    "large-receive-offload",
+    "rx-gro-list",
     "rx-udp-gro-forwarding",
 ];
 
@@ -104,7 +131,11 @@ fn features_of(root: &Root, nic: &str) -> Result<BTreeMap<String, Feature>, Stri
 
 impl Fact for Features {
     fn declarations(&self) -> Vec<FactDecl> {
-        vec![setting("nic.*.feature.*", "flag", "Offload by the name that `ethtool -k` prints, for groups too.")]
+        vec![setting(
+            "nic.*.feature.*",
+            "flag",
+            "Offload by the name that `ethtool -k` prints, for groups too.",
+        )]
     }
 
     fn read(&self, view: &View<'_>, out: &mut Readings) {
@@ -161,7 +192,10 @@ impl Setting for Features {
         if Setting::read(self, root, key)? == FactValue::Flag(wanted) {
             return Ok(());
         }
-        Err(format!("{nic} keeps {name} {}; another feature may require it", if wanted { "off" } else { "on" }))
+        Err(format!(
+            "{nic} keeps {name} {}; another feature may require it",
+            if wanted { "off" } else { "on" }
+        ))
     }
 
     fn related(&self, key: &str) -> Vec<String> {

@@ -38,7 +38,7 @@ fn interrupts_of(view: &View<'_>, link: &Link, names: &BTreeMap<u32, String>) ->
     };
     let mut found = device.map(|d| numbers(format!("{d}/msi_irqs"))).unwrap_or_default();
     if found.is_empty() {
-        let named = |text: &str| text.split([' ', '-', '@', ':']).any(|part| part == link.name);
+        let named = |text: &str| text.split([' ', ',', '-', '@', ':']).any(|part| part == link.name);
         found = names.iter().filter(|(_, text)| named(text)).map(|(n, _)| *n).collect();
     }
     found.sort_unstable();
@@ -50,7 +50,11 @@ impl Fact for Interrupts {
         vec![
             setting("nic.*.irq.*.affinity", "text", "CPUs that may take the interrupt, as a CPU list."),
             fact("nic.*.irq.*.name", "text", "What the driver calls the interrupt."),
-            fact("nic.*.irq_cpus", "text", "CPUs that take the interrupts of the device, all together, as a CPU list."),
+            fact(
+                "nic.*.irq_cpus",
+                "text",
+                "CPUs that take the interrupts of the device, all together, as a CPU list.",
+            ),
         ]
     }
 
@@ -62,7 +66,7 @@ impl Fact for Interrupts {
     fn read(&self, view: &View<'_>, out: &mut Readings) {
         let text = match view.root.read("/proc/interrupts") {
             Ok(text) => text,
-            Err(error) => return out.gap("nic.*.irq.*", error),
+            Err(error) => return out.gap("nic.*.irq.*", &error),
         };
         let names = procfs::interrupt_names(&text);
         for link in view.links().iter().filter(|l| !l.loopback && l.kind.is_none()) {
@@ -73,7 +77,7 @@ impl Fact for Interrupts {
                 out.text(format!("{nic}.irq.{number}.name"), name);
                 match view.root.line(&affinity_file(number)) {
                     Ok(list) => out.text(format!("{nic}.irq.{number}.affinity"), list),
-                    Err(error) => out.gap_of("nic.*.irq.*.affinity", error, &link.name),
+                    Err(error) => out.gap_of("nic.*.irq.*.affinity", &error, &link.name),
                 }
                 // Where it really goes, when the kernel tells.
                 let taken = view.root.line(&format!("/proc/irq/{number}/effective_affinity_list"));

@@ -21,7 +21,11 @@ impl Fact for Kernel {
             fact("kernel.release", "text", "Release of the kernel."),
             fact("kernel.version", "text", "Build of the kernel."),
             fact("kernel.cmdline", "text", "Command line of the kernel."),
-            fact("module.*.path", "text", "From where a driver of a network device, or any module that does not belong to the kernel, was loaded; builtin when it is part of the kernel."),
+            fact(
+                "module.*.path",
+                "text",
+                "From where a driver of a network device, or any module that does not belong to the kernel, was loaded; builtin when it is part of the kernel.",
+            ),
             fact("module.*.version", "text", "Version that the module tells."),
         ]
     }
@@ -35,12 +39,12 @@ impl Fact for Kernel {
         for (key, file) in [("release", "osrelease"), ("version", "version")] {
             match view.root.line(&format!("/proc/sys/kernel/{file}")) {
                 Ok(text) => out.text(format!("kernel.{key}"), text),
-                Err(error) => out.gap(format!("kernel.{key}"), error),
+                Err(error) => out.gap(format!("kernel.{key}"), &error),
             }
         }
         match view.root.line("/proc/cmdline") {
             Ok(text) => out.text("kernel.cmdline", text),
-            Err(error) => out.gap("kernel.cmdline", error),
+            Err(error) => out.gap("kernel.cmdline", &error),
         }
         read_modules(view, release.ok().as_deref(), out);
     }

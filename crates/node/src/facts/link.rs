@@ -29,7 +29,11 @@ impl Fact for Links {
             setting("nic.*.txqueuelen", "packets", "Length of the transmit queue."),
             fact("nic.*.state", "text", "Operational state of the link."),
             fact("nic.*.carrier_changes", "count", "How often the carrier came or went since boot."),
-            fact("nic.*.addresses", "list", "Own addresses with the length of their prefix, without link-local IPv6."),
+            fact(
+                "nic.*.addresses",
+                "list",
+                "Own addresses with the length of their prefix, without link-local IPv6.",
+            ),
             fact("nic.*.gso_max_size", "bytes", "Largest aggregated packet that is sent."),
             fact("nic.*.gro_max_size", "bytes", "Largest aggregated packet that is received."),
         ]

@@ -35,6 +35,12 @@ mod sysctl;
 mod topology;
 mod view;
 
+#[cfg(test)]
+mod conformance_tests;
+#[cfg(test)]
+mod garbage_tests;
+#[cfg(test)]
+mod tree_tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -126,7 +132,8 @@ pub(crate) fn read(root: &Root, prefixes: &[FactKey], netns: &[PathBuf]) -> Host
         let label = format!("netns.{}|", path.display());
         let inner: Option<Vec<FactKey>> = prefixes_inside(prefixes, &label);
         let Some(inner) = inner else { continue };
-        match root.in_namespace(path, |inner_root, sysfs_gap| read_here(inner_root, sysfs_gap, &inner, true)) {
+        match root.in_namespace(path, |inner_root, sysfs_gap| read_here(inner_root, sysfs_gap, &inner, true))
+        {
             Ok(inside) => {
                 facts.readings.extend(inside.readings.into_iter().map(|(k, v)| (format!("{label}{k}"), v)));
                 facts.counters.extend(inside.counters.into_iter().map(|(k, v)| (format!("{label}{k}"), v)));
@@ -191,12 +198,8 @@ pub(crate) fn record(dir: &Path, netns: &[PathBuf]) -> Result<(), String> {
     let root = Root::recording(dir);
     // Only the files that the readers touch on the way are wanted.
     drop(read(&root, &[], netns));
-    root.finish()?;
     for name in ["hostname", "domainname"] {
-        let file = dir.join("proc/sys/kernel").join(name);
-        if file.exists() {
-            std::fs::write(&file, "recorded\n").map_err(|e| format!("cannot write {}: {e}", file.display()))?;
-        }
+        root.replace(&format!("/proc/sys/kernel/{name}"), "recorded\n");
     }
-    Ok(())
+    root.finish()
 }

@@ -12,9 +12,30 @@ pub(super) struct Mounts;
 
 /// File systems without data of people.
 const PSEUDO: [&str; 24] = [
-    "proc", "sysfs", "cgroup", "cgroup2", "devpts", "devtmpfs", "tmpfs", "mqueue", "debugfs", "tracefs", "securityfs",
-    "pstore", "bpf", "configfs", "fusectl", "hugetlbfs", "autofs", "binfmt_misc", "efivarfs", "nsfs", "ramfs",
-    "rpc_pipefs", "selinuxfs", "squashfs",
+    "proc",
+    "sysfs",
+    "cgroup",
+    "cgroup2",
+    "devpts",
+    "devtmpfs",
+    "tmpfs",
+    "mqueue",
+    "debugfs",
+    "tracefs",
+    "securityfs",
+    "pstore",
+    "bpf",
+    "configfs",
+    "fusectl",
+    "hugetlbfs",
+    "autofs",
+    "binfmt_misc",
+    "efivarfs",
+    "nsfs",
+    "ramfs",
+    "rpc_pipefs",
+    "selinuxfs",
+    "squashfs",
 ];
 const MOUNTS_MAX: usize = 256;
 
@@ -30,7 +51,7 @@ impl Fact for Mounts {
     fn read(&self, view: &View<'_>, out: &mut Readings) {
         let text = match view.root.read("/proc/self/mountinfo") {
             Ok(text) => text,
-            Err(error) => return out.gap("mount.*", error),
+            Err(error) => return out.gap("mount.*", &error),
         };
         let all = procfs::mounts(&text);
         let real: Vec<_> = all
@@ -41,10 +62,11 @@ impl Fact for Mounts {
             let folder: String =
                 mount.point.chars().map(|c| if c.is_ascii_graphic() { c } else { '_' }).collect();
             let options = format!("{},{}", mount.options, mount.super_options);
+            let options = options.trim_end_matches(',');
             out.text(format!("mount.{folder}"), format!("{} {} {options}", mount.kind, mount.source));
         }
         if real.len() > MOUNTS_MAX {
-            out.gap("mount.*", format!("{} of {} file systems are kept", MOUNTS_MAX, real.len()));
+            out.gap("mount.*", &format!("{} of {} file systems are kept", MOUNTS_MAX, real.len()));
         }
     }
 }

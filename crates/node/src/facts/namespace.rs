@@ -98,7 +98,9 @@ pub(super) fn unit(name: &str, description: &str, command: String) -> Persist {
 
 /// Whether a name of a device can stand in a file name or a command without quoting.
 pub(super) fn is_plain(nic: &str) -> bool {
-    !nic.is_empty() && nic.chars().all(|c| c.is_ascii_alphanumeric() || "-_.@".contains(c)) && !nic.starts_with(['-', '.'])
+    !nic.is_empty()
+        && nic.chars().all(|c| c.is_ascii_alphanumeric() || "-_.@".contains(c))
+        && !nic.starts_with(['-', '.'])
 }
 
 #[cfg(test)]

@@ -12,7 +12,11 @@ pub(super) struct Numa;
 impl Fact for Numa {
     fn declarations(&self) -> Vec<FactDecl> {
         vec![
-            fact("nic.*.numa_node", "number", "NUMA node of the device; -1 where there is only one or it is unknown."),
+            fact(
+                "nic.*.numa_node",
+                "number",
+                "NUMA node of the device; -1 where there is only one or it is unknown.",
+            ),
             fact("nic.*.local_cpus", "text", "CPUs near the device, as a CPU list."),
         ]
     }

@@ -11,7 +11,11 @@ pub(super) struct PrivateFlags;
 
 impl Fact for PrivateFlags {
     fn declarations(&self) -> Vec<FactDecl> {
-        vec![fact("nic.*.private.*", "flag", "Private flag of the driver, as by `ethtool --show-priv-flags`.")]
+        vec![fact(
+            "nic.*.private.*",
+            "flag",
+            "Private flag of the driver, as by `ethtool --show-priv-flags`.",
+        )]
     }
 
     fn read(&self, view: &View<'_>, out: &mut Readings) {

@@ -3,6 +3,8 @@
 //! The kind alone does not bring a token bucket back. `nic.*.qdisc_exact` is a setting too: the raw parameters of every
 //! discipline of the device, journalled and restored beside the kind. It is no fact, because it says nothing to people.
 
+use std::fmt::Write as _;
+
 use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::qdisc::{self, Qdisc, ROOT};
 use linerate_sys::root::Root;
@@ -46,7 +48,8 @@ impl Fact for Qdiscs {
 /// Index, kind of the root and disciplines of a device.
 fn state(root: &Root, nic: &str) -> Result<(u32, String, Vec<Qdisc>), String> {
     let view = View::new(root, None, &[]);
-    let link = view.links().iter().find(|l| l.name == nic).ok_or_else(|| format!("there is no device {nic}"))?;
+    let link =
+        view.links().iter().find(|l| l.name == nic).ok_or_else(|| format!("there is no device {nic}"))?;
     let kind = link.qdisc.clone().ok_or_else(|| format!("{nic} has no queueing discipline"))?;
     Ok((link.index, kind, view.qdiscs().iter().filter(|q| q.link == link.index).cloned().collect()))
 }
@@ -60,8 +63,14 @@ fn exact(all: &[Qdisc]) -> String {
     let mut ordered: Vec<&Qdisc> = all.iter().filter(|q| q.handle != 0).collect();
     ordered.sort_by_key(|q| (!q.is_root(), q.parent));
     let one = |q: &&Qdisc| {
-        let options: String = q.options.iter().map(|b| format!("{b:02x}")).collect();
-        format!("{} {:x} {:x} {}", q.kind, q.handle, q.parent, if options.is_empty() { "-" } else { &options })
+        let options = hex_of(&q.options);
+        format!(
+            "{} {:x} {:x} {}",
+            q.kind,
+            q.handle,
+            q.parent,
+            if options.is_empty() { "-" } else { &options }
+        )
     };
     ordered.iter().map(one).collect::<Vec<_>>().join(";")
 }
@@ -83,8 +92,16 @@ fn parse_exact(link: u32, text: &str) -> Option<Vec<Qdisc>> {
         .collect()
 }
 
+fn hex_of(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing into a `String` cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 fn bytes_of(hex: &str) -> Option<Vec<u8>> {
-    if !hex.is_ascii() || hex.len() % 2 != 0 {
+    if !hex.is_ascii() || !hex.len().is_multiple_of(2) {
         return None;
     }
     (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).ok()).collect()
@@ -94,7 +111,9 @@ fn bytes_of(hex: &str) -> Option<Vec<u8>> {
 fn check_restorable(all: &[Qdisc]) -> Result<(), String> {
     match all.iter().find(|q| !q.is_restorable()) {
         None => Ok(()),
-        Some(q) => Err(format!("the discipline {} has classes or filters that could not be put back", q.kind)),
+        Some(q) => {
+            Err(format!("the discipline {} has classes or filters that could not be put back", q.kind))
+        }
     }
 }
 
@@ -158,24 +177,19 @@ impl Setting for Qdiscs {
 
     fn persist(&self, key: &str, value: &FactValue) -> Persist {
         let Some((nic, "qdisc")) = split_key(key) else {
-            return Persist::Impossible { reason: "only the kind of a discipline can be made to stay".to_string() };
+            return Persist::Impossible {
+                reason: "only the kind of a discipline can be made to stay".to_string(),
+            };
         };
         let kind = value.to_string();
         if !is_plain(&nic) || !is_plain(&kind) || kind == "tbf" {
             return Persist::Impossible { reason: format!("'{kind}' on '{nic}' is not one command") };
         }
         let command = match kind.as_str() {
-            // These are what the kernel attaches when nothing is; the `-` accepts that nothing was there.
-            "noqueue" | "mq" => format!("-/usr/sbin/tc qdisc del dev {nic} root"),
+            // What the kernel attaches when nothing else is; that nothing was there is no failure.
+            "noqueue" | "mq" => format!("/bin/sh -c '/usr/sbin/tc qdisc del dev {nic} root || true'"),
             _ => format!("/usr/sbin/tc qdisc replace dev {nic} root {kind}"),
         };
-        if command.starts_with('-') {
-            return Persist::Unit {
-                name: format!("linerate-{}-qdisc", nic.replace('@', "-")),
-                description: format!("no shaper on {nic}"),
-                exec: vec![format!("/bin/sh -c '{} || true'", &command[1..])],
-            };
-        }
         unit(&format!("{nic}-qdisc"), &format!("queueing discipline of {nic}"), command)
     }
 }
@@ -187,9 +201,8 @@ mod tests {
     use super::*;
 
     fn any_qdisc() -> impl Strategy<Value = Qdisc> {
-        ("[a-z_]{1,8}", 1_u32.., any::<u32>(), proptest::collection::vec(any::<u8>(), 0..40)).prop_map(
-            |(kind, handle, parent, options)| Qdisc { link: 7, kind, handle, parent, options },
-        )
+        ("[a-z_]{1,8}", 1_u32.., any::<u32>(), proptest::collection::vec(any::<u8>(), 0..40))
+            .prop_map(|(kind, handle, parent, options)| Qdisc { link: 7, kind, handle, parent, options })
     }
 
     proptest! {

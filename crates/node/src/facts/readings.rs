@@ -51,12 +51,12 @@ impl Readings {
     }
 
     /// Something that could not be seen.
-    pub(super) fn gap(&mut self, what: impl Into<String>, reason: impl ToString) {
+    pub(super) fn gap(&mut self, what: impl Into<String>, reason: &(impl ToString + ?Sized)) {
         self.facts.gaps.push(Gap { what: what.into(), reason: reason.to_string() });
     }
 
     /// Something that could not be seen on one of many devices.
-    pub(super) fn gap_of(&mut self, what: &str, reason: impl ToString, device: &str) {
+    pub(super) fn gap_of(&mut self, what: &str, reason: &(impl ToString + ?Sized), device: &str) {
         let devices = self.grouped.entry((what.to_string(), reason.to_string())).or_default();
         if !devices.iter().any(|d| d == device) {
             devices.push(device.to_string());
@@ -73,7 +73,8 @@ impl Readings {
             self.facts.gaps.push(Gap { what, reason: format!("{reason}: {names}") });
         }
         if self.dropped > 0 {
-            let reason = format!("{} values with names that are no keys, or beyond {READINGS_MAX}", self.dropped);
+            let reason =
+                format!("{} values with names that are no keys, or beyond {READINGS_MAX}", self.dropped);
             self.facts.gaps.push(Gap { what: "keys".to_string(), reason });
         }
         self.facts
@@ -117,5 +118,9 @@ pub(super) fn text_of(value: &FactValue) -> Result<String, String> {
         FactValue::Int(number) => number.to_string(),
         other => return Err(format!("'{other}' is not text")),
     };
-    if text.chars().any(char::is_control) { Err("the text has control characters".to_string()) } else { Ok(text) }
+    if text.chars().any(char::is_control) {
+        Err("the text has control characters".to_string())
+    } else {
+        Ok(text)
+    }
 }

@@ -14,7 +14,11 @@ pub(super) struct Routes;
 
 impl Fact for Routes {
     fn declarations(&self) -> Vec<FactDecl> {
-        vec![fact("route.*", "text", "A route of the main table in the words of `ip route`, numbered in their order.")]
+        vec![fact(
+            "route.*",
+            "text",
+            "A route of the main table in the words of `ip route`, numbered in their order.",
+        )]
     }
 
     fn read(&self, view: &View<'_>, out: &mut Readings) {
@@ -22,7 +26,7 @@ impl Fact for Routes {
             out.text(format!("route.{number}"), words(view, route));
         }
         if view.routes().len() >= ROUTES_MAX {
-            out.gap("route.*", format!("only the first {ROUTES_MAX} routes are kept"));
+            out.gap("route.*", &format!("only the first {ROUTES_MAX} routes are kept"));
         }
     }
 }

@@ -30,9 +30,21 @@ fn file_of(key: &str) -> Option<String> {
 impl Fact for Steering {
     fn declarations(&self) -> Vec<FactDecl> {
         vec![
-            setting("nic.*.queue.rx-*.rps_cpus", "text", "CPUs that process what the queue receives, as a hexadecimal mask; 0 is off."),
-            fact("nic.*.queue.rx-*.rps_flow_cnt", "flows", "Flows of the queue that follow their application (RFS)."),
-            setting("nic.*.queue.tx-*.xps_cpus", "text", "CPUs that send through the queue, as a hexadecimal mask."),
+            setting(
+                "nic.*.queue.rx-*.rps_cpus",
+                "text",
+                "CPUs that process what the queue receives, as a hexadecimal mask; 0 is off.",
+            ),
+            fact(
+                "nic.*.queue.rx-*.rps_flow_cnt",
+                "flows",
+                "Flows of the queue that follow their application (RFS).",
+            ),
+            setting(
+                "nic.*.queue.tx-*.xps_cpus",
+                "text",
+                "CPUs that send through the queue, as a hexadecimal mask.",
+            ),
         ]
     }
 
@@ -82,6 +94,10 @@ impl Setting for Steering {
         if sysfs::normal_mask(&mask).is_none() || !is_plain(&nic) {
             return Persist::Impossible { reason: format!("'{mask}' on '{nic}' cannot stand in a command") };
         }
-        unit(&format!("{nic}-{field}"), &format!("{field} of {nic}"), format!("/bin/sh -c 'echo {mask} > {file}'"))
+        unit(
+            &format!("{nic}-{field}"),
+            &format!("{field} of {nic}"),
+            format!("/bin/sh -c 'echo {mask} > {file}'"),
+        )
     }
 }

@@ -22,9 +22,18 @@ const SECRETS: [&str; 2] = ["stable_secret", "tcp_fastopen_key"];
 
 /// Values that move by themselves, and files whose reading does something (`stat_refresh`).
 const RESTLESS: [&str; 12] = [
-    "kernel.random", "kernel.ns_last_pid", "kernel.pty.nr", "kernel.cad_pid", "kernel.usermodehelper",
-    "net.netfilter.nf_conntrack_count", "net.nf_conntrack_count", "vm.stat_refresh", "vm.compact_memory",
-    "vm.drop_caches", "kernel.sched_domain", "net.ipv4.route.flush",
+    "kernel.random",
+    "kernel.ns_last_pid",
+    "kernel.pty.nr",
+    "kernel.cad_pid",
+    "kernel.usermodehelper",
+    "net.netfilter.nf_conntrack_count",
+    "net.nf_conntrack_count",
+    "vm.stat_refresh",
+    "vm.compact_memory",
+    "vm.drop_caches",
+    "kernel.sched_domain",
+    "net.ipv4.route.flush",
 ];
 
 /// The topic.
@@ -43,7 +52,9 @@ fn name_of(key: &str) -> Option<&str> {
 
 fn skip(name: &str) -> bool {
     SECRETS.iter().any(|s| name.ends_with(s))
-        || RESTLESS.iter().any(|r| name.strip_prefix(r).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+        || RESTLESS
+            .iter()
+            .any(|r| name.strip_prefix(r).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }
 
 fn value_of(text: String) -> FactValue {
@@ -57,7 +68,11 @@ fn value_of(text: String) -> FactValue {
 impl Fact for Sysctls {
     fn declarations(&self) -> Vec<FactDecl> {
         vec![
-            setting("sysctl.net.*", "as the kernel documents", "Network sysctl; fields separated by one space."),
+            setting(
+                "sysctl.net.*",
+                "as the kernel documents",
+                "Network sysctl; fields separated by one space.",
+            ),
             setting("sysctl.vm.*", "as the kernel documents", "Memory sysctl."),
             setting("sysctl.kernel.*", "as the kernel documents", "Kernel sysctl."),
             super::readings::fact("sysctl.sunrpc.*", "as the kernel documents", "Sysctl of SUN RPC and NFS."),
@@ -80,9 +95,11 @@ impl Fact for Sysctls {
             for (name, error) in walk.refused {
                 match error {
                     // Files that can only be written have no value, and EIO stands for a value that was never set.
-                    ReadError::Denied => out.gap_of(&format!("{head}.*"), "cannot be read with these rights", &name),
+                    ReadError::Denied => {
+                        out.gap_of(&format!("{head}.*"), "cannot be read with these rights", &name);
+                    }
                     ReadError::Missing => {}
-                    other => out.gap_of(&format!("{head}.*"), other, &name),
+                    other => out.gap_of(&format!("{head}.*"), &other, &name),
                 }
             }
         }
@@ -136,7 +153,12 @@ mod tests {
 
     #[test]
     fn secrets_and_restless_values_are_left_out() {
-        for name in ["net.ipv6.conf.all.stable_secret", "kernel.random.uuid", "vm.stat_refresh", "net.ipv4.tcp_fastopen_key"] {
+        for name in [
+            "net.ipv6.conf.all.stable_secret",
+            "kernel.random.uuid",
+            "vm.stat_refresh",
+            "net.ipv4.tcp_fastopen_key",
+        ] {
             assert!(skip(name), "{name}");
         }
         assert!(!skip("kernel.randomize_va_space"));

@@ -18,7 +18,11 @@ impl Fact for Topology {
         vec![
             fact("nic.*.kind", "text", "Kind of a virtual device: veth, vxlan, bridge, bond, vlan, tun."),
             fact("nic.*.master", "text", "Bridge or bond that the device belongs to."),
-            fact("nic.*.lower", "text", "Device below a vlan or macvlan, or the other end of a veth in this namespace."),
+            fact(
+                "nic.*.lower",
+                "text",
+                "Device below a vlan or macvlan, or the other end of a veth in this namespace.",
+            ),
             fact("nic.*.ports", "list", "Devices that belong to this bridge or bond."),
             fact("nic.*.vxlan.id", "number", "Network identifier of a vxlan device."),
             fact("nic.*.vxlan.port", "number", "UDP port of a vxlan device."),
@@ -35,8 +39,12 @@ impl Fact for Topology {
             out.text(format!("{nic}.kind"), link.kind.as_deref().unwrap_or_default());
             out.text(format!("{nic}.master"), name(link.master));
             out.text(format!("{nic}.lower"), name(link.lower));
-            let ports: Vec<String> =
-                view.links().iter().filter(|l| l.master == Some(link.index)).map(|l| l.name.clone()).collect();
+            let ports: Vec<String> = view
+                .links()
+                .iter()
+                .filter(|l| l.master == Some(link.index))
+                .map(|l| l.name.clone())
+                .collect();
             if !ports.is_empty() {
                 out.put(format!("{nic}.ports"), FactValue::List(ports));
             }
@@ -49,7 +57,10 @@ impl Fact for Topology {
                 out.int(format!("{nic}.vlan.id"), id);
             }
             if let Some(mode) = link.bond_mode {
-                out.text(format!("{nic}.bond.mode"), *BOND_MODES.get(usize::from(mode)).unwrap_or(&"unknown"));
+                out.text(
+                    format!("{nic}.bond.mode"),
+                    *BOND_MODES.get(usize::from(mode)).unwrap_or(&"unknown"),
+                );
             }
         }
     }

@@ -49,7 +49,9 @@ impl<'a> View<'a> {
 
     /// Addresses.
     pub(super) fn addresses(&self) -> &[Address] {
-        ask(&self.addresses, || self.root.answer("addresses", || rtnetlink::addresses().map_err(|e| e.to_string())))
+        ask(&self.addresses, || {
+            self.root.answer("addresses", || rtnetlink::addresses().map_err(|e| e.to_string()))
+        })
     }
 
     /// Routes.
@@ -95,7 +97,8 @@ impl<'a> View<'a> {
     pub(super) fn pci_folder(&self, link: &Link) -> Option<String> {
         let bus = &self.nics().get(&link.name)?.driver.as_ref()?.bus;
         let plain = !bus.is_empty() && bus.chars().all(|c| c.is_ascii_hexdigit() || c == ':' || c == '.');
-        (plain && bus.matches(':').count() == 2 && !bus.contains("..")).then(|| format!("/sys/bus/pci/devices/{bus}"))
+        (plain && bus.matches(':').count() == 2 && !bus.contains(".."))
+            .then(|| format!("/sys/bus/pci/devices/{bus}"))
     }
 
     /// Reasons why the kernel did not answer.
@@ -114,7 +117,7 @@ impl<'a> View<'a> {
     }
 }
 
-fn ask<'c, T>(cell: &'c Asked<Vec<T>>, question: impl FnOnce() -> Result<Vec<T>, String>) -> &'c [T] {
+fn ask<T>(cell: &Asked<Vec<T>>, question: impl FnOnce() -> Result<Vec<T>, String>) -> &[T] {
     cell.get_or_init(question).as_deref().unwrap_or_default()
 }
 

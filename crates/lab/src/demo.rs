@@ -1,0 +1,248 @@
+//! `linerate-lab demo`: a stranger sees a broken cluster, the verdict, the remedy and its proof, and then the truth.
+//!
+//! In: a seed, optionally a fault and a place. Out: the whole story on the terminal and an HTML report. It knows what is
+//! broken and says nothing about it until the end; `linerate` gets only the inventory.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use linerate_model::exit::ExitCode;
+use linerate_model::finding::{Diagnosis, Finding, RankedCause};
+use linerate_sys::interrupt::Interrupt;
+use serde::Deserialize;
+
+use crate::error::{LabError, Result};
+use crate::faults::{self, Fault};
+use crate::lab::Lab;
+use crate::operator::{Operator, Output};
+use crate::random::Random;
+use crate::topology::Topology;
+
+/// Far above what any step takes.
+const STEP_WITHIN: Duration = Duration::from_secs(120);
+
+/// What to show.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Lab file or name.
+    pub lab: String,
+    /// Repeats the choice.
+    pub seed: u64,
+    /// Fault; at random when absent.
+    pub fault: Option<String>,
+    /// Place; at random when absent.
+    pub at: Option<String>,
+    /// Where the report goes.
+    pub report: PathBuf,
+    /// Time budget of each survey.
+    pub time: String,
+    /// Whether faults that need root can be used.
+    pub root: bool,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    run: String,
+    diagnosis: Diagnosis,
+}
+
+#[derive(Deserialize)]
+struct Runs {
+    #[serde(default)]
+    trials: Vec<TrialRow>,
+}
+
+#[derive(Deserialize)]
+struct TrialRow {
+    id: String,
+}
+
+/// Shows everything.
+pub fn demo(options: &Options, interrupt: &Interrupt) -> Result<ExitCode> {
+    let start = Instant::now();
+    let fault = choose(options)?;
+    let mut lab = Lab::up(Topology::load(&options.lab)?)?;
+    lab.inject(fault, options.at.as_deref(), options.seed)?;
+    let operator = Operator::find(&lab.folder.path().join("data"))?;
+    let stage = Stage { operator, interrupt, start, inventory: lab.cluster.inventory_path(), options };
+    stage.title(&format!(
+        "1. A virtual cluster: {} hosts on {} hypervisors, uplinks of {} Mbit/s, a vxlan overlay",
+        lab.cluster.hosts.len(),
+        lab.cluster.hypervisors.len(),
+        lab.cluster.topology.uplink.rate_mbit
+    ));
+    say(&format!("Something in it is broken. (The same again: linerate demo --seed {})", options.seed));
+    stage.title("2. Survey: every pair against its ceiling, every setting of every host");
+    stage.survey(None)?;
+    let before = stage.verdict()?;
+    stage.title("3. The remedy");
+    let treated = stage.treat(&before.diagnosis, &mut lab)?;
+    stage.title("4. Survey again");
+    stage.survey(Some(&before.run))?;
+    let after = stage.verdict()?;
+    stage.title("5. The truth");
+    let right = reveal(&before.diagnosis, &after.diagnosis, fault, &treated);
+    stage.report(&before.run, &treated.truth)?;
+    // The lab goes first: what the last line promises must be true when it is printed.
+    drop(lab);
+    say(&format!("Done in {:.0} s; nothing of the cluster is left.", start.elapsed().as_secs_f64()));
+    Ok(if right { ExitCode::Ok } else { ExitCode::Findings })
+}
+
+fn choose(options: &Options) -> Result<&'static dyn Fault> {
+    if let Some(name) = &options.fault {
+        return faults::find(name);
+    }
+    let can = |f: &&&'static dyn Fault| (options.root || !f.needs_root()) && f.unavailable().is_none();
+    let usable: Vec<&'static dyn Fault> = faults::ALL.iter().filter(can).copied().collect();
+    let pick = Random::new(options.seed ^ 0xd3e0).pick(&usable).copied();
+    pick.ok_or_else(|| LabError::Unknown("no fault can be shown on this machine".into()))
+}
+
+/// What was done about it, and what it was.
+struct Treated {
+    truth: String,
+    place: faults::Truth,
+    proven: bool,
+}
+
+/// What all scenes need.
+struct Stage<'a> {
+    operator: Operator,
+    interrupt: &'a Interrupt,
+    start: Instant,
+    inventory: PathBuf,
+    options: &'a Options,
+}
+
+impl Stage<'_> {
+    fn title(&self, text: &str) {
+        say(&format!("\n=== {text}   [{:.0} s]", self.start.elapsed().as_secs_f64()));
+    }
+
+    fn linerate(&self, arguments: &[OsString], output: Output) -> Result<crate::operator::Ended> {
+        self.operator.run(arguments, output, STEP_WITHIN, self.interrupt)
+    }
+
+    /// A step that the stranger watches; a program that could not run ends the demo.
+    fn show(&self, arguments: &[OsString]) -> Result<Option<i32>> {
+        let shown: Vec<_> = arguments.iter().map(|a| a.to_string_lossy()).collect();
+        say(&format!("$ linerate {}\n", shown.join(" ")));
+        let code = self.linerate(arguments, Output::Terminal)?.code;
+        let could_not_run = Some(ExitCode::CouldNotRun as i32);
+        if code.is_none() || code == could_not_run {
+            return Err(LabError::Unknown(format!("linerate {} did not work; see above", shown.join(" "))));
+        }
+        Ok(code)
+    }
+
+    fn survey(&self, parent: Option<&str>) -> Result<()> {
+        let mut arguments = words(&["survey", "--time", &self.options.time, "-i"]);
+        arguments.push(self.inventory.clone().into());
+        if let Some(parent) = parent {
+            arguments.extend(words(&["--parent", parent]));
+        }
+        self.show(&arguments).map(drop)
+    }
+
+    /// The verdict of the last run, for the demo itself.
+    fn verdict(&self) -> Result<Page> {
+        let ended = self.linerate(&words(&["report", "--json"]), Output::Captured)?;
+        serde_json::from_str(&ended.stdout)
+            .map_err(|e| LabError::Unknown(format!("linerate report --json: {e}; {}", ended.stderr.trim())))
+    }
+
+    /// Tries and keeps the remedy, or lets the network team do its part.
+    fn treat(&self, diagnosis: &Diagnosis, lab: &mut Lab) -> Result<Treated> {
+        let injected = lab.injected().first().map(|i| {
+            let truth = format!("{} at {}: {}", i.fault.name(), i.place, i.fault.summary());
+            (truth, i.truth.clone())
+        });
+        let (truth, place) = injected.ok_or_else(|| LabError::Unknown("the fault is gone".into()))?;
+        let mut treated = Treated { truth, place, proven: false };
+        let Some(cause) = first_cause(diagnosis) else {
+            say("The verdict names no cause, so there is nothing to try.");
+            return Ok(treated);
+        };
+        let remedy = cause.remedy.as_ref();
+        let hosts: Vec<&str> = remedy.iter().flat_map(|r| &r.changes).map(|c| c.host.as_str()).collect();
+        if hosts.is_empty() {
+            let instruction = remedy.map_or("", |r| r.instruction.as_str());
+            say(&format!("The remedy lies outside the hosts: {instruction}"));
+            say("The lab plays the people of the network and heals its own fault.");
+            lab.heal()?;
+            treated.proven = true;
+            return Ok(treated);
+        }
+        let mut arguments = words(&["try", &cause.id]);
+        let mut named = Vec::new();
+        for host in hosts {
+            if !named.contains(&host) {
+                named.push(host);
+                arguments.extend(words(&["--on", host]));
+            }
+        }
+        if self.show(&arguments)? == Some(ExitCode::Ok as i32) {
+            let trial = self.last_trial()?;
+            self.show(&words(&["keep", &trial]))?;
+            treated.proven = true;
+        } else {
+            say("The effect was not shown, so the change is not kept.");
+        }
+        Ok(treated)
+    }
+
+    fn last_trial(&self) -> Result<String> {
+        let ended = self.linerate(&words(&["runs", "--json"]), Output::Captured)?;
+        let runs: Runs = serde_json::from_str(&ended.stdout)
+            .map_err(|e| LabError::Unknown(format!("linerate runs --json: {e}; {}", ended.stderr.trim())))?;
+        let newest = runs.trials.into_iter().map(|t| t.id).max();
+        newest.ok_or_else(|| LabError::Unknown("linerate keeps no record of the trial".into()))
+    }
+
+    fn report(&self, run: &str, truth: &str) -> Result<()> {
+        let path = std::path::absolute(&self.options.report).unwrap_or_else(|_| self.options.report.clone());
+        let mut arguments = words(&["report", run, "--html", "--reveal", truth, "-o"]);
+        arguments.push(path.clone().into());
+        let ended = self.linerate(&arguments, Output::Captured)?;
+        if !Path::new(&path).is_file() {
+            return Err(LabError::Unknown(format!("no report was written: {}", ended.stderr.trim())));
+        }
+        say(&format!("report:   {}", path.display()));
+        Ok(())
+    }
+}
+
+fn say(text: &str) {
+    let mut out = std::io::stdout();
+    // Nobody may be reading any more; the demo cleans up all the same.
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+fn first_cause(diagnosis: &Diagnosis) -> Option<&RankedCause> {
+    diagnosis.findings.first().and_then(|f: &Finding| f.causes.first())
+}
+
+/// Fault beside verdict. Returns whether they agree and the cluster is well again.
+fn reveal(before: &Diagnosis, after: &Diagnosis, fault: &dyn Fault, treated: &Treated) -> bool {
+    let first = before.findings.first();
+    let element =
+        first.and_then(|f| f.places.first()).is_some_and(|p| treated.place.accepts(&p.element, p.direction));
+    let named = first_cause(before).map(|c| c.id.as_str());
+    let cause = named == Some(fault.cause());
+    let mark = |right: bool| if right { "right" } else { "wrong" };
+    say(&format!("broken:   {}", treated.truth));
+    say(&format!("verdict:  {}", first.map_or("nothing found", |f| f.sentence.as_str())));
+    say(&format!("place:    {}", mark(element)));
+    say(&format!("cause:    {} ({})", mark(cause), named.unwrap_or("none named")));
+    let well = after.findings.is_empty();
+    let still = after.findings.first().map_or("", |f| f.sentence.as_str());
+    say(&format!("after:    {}", if well { "the cluster is at its ceiling" } else { still }));
+    element && cause && treated.proven && well
+}
+
+fn words(arguments: &[&str]) -> Vec<OsString> {
+    arguments.iter().map(OsString::from).collect()
+}

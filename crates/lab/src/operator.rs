@@ -1,0 +1,131 @@
+//! The program `linerate`, used as anybody would use it: arguments in, text and an exit code out.
+//!
+//! In: arguments. Out: what it printed and how it ended. It never looks inside; the judge and the demo know no more than a
+//! user does.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use linerate_sys::interrupt::Interrupt;
+use linerate_sys::{sched, spawn};
+
+use crate::error::{LabError, Result};
+
+const LOOK_AGAIN_NS: u64 = 20_000_000;
+/// How long `linerate` may take to clean up after it was asked to end.
+const CLEAN_UP_WITHIN: Duration = Duration::from_secs(10);
+
+/// Where its output goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// To whoever started the lab.
+    Terminal,
+    /// To us.
+    Captured,
+}
+
+/// How a call ended.
+#[derive(Debug, Default)]
+pub struct Ended {
+    /// Exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// What it printed, when captured.
+    pub stdout: String,
+    /// Progress and errors, when captured.
+    pub stderr: String,
+}
+
+/// The program with a data folder of its own.
+#[derive(Debug)]
+pub struct Operator {
+    program: PathBuf,
+    data: PathBuf,
+}
+
+impl Operator {
+    /// Finds the program: named by `LINERATE`, or beside this one.
+    pub fn find(data: &Path) -> Result<Self> {
+        let beside = || std::env::current_exe().map(|own| own.with_file_name("linerate")).unwrap_or_default();
+        let program = std::env::var_os("LINERATE").map_or_else(beside, PathBuf::from);
+        if !program.is_file() {
+            return Err(LabError::Unknown(format!(
+                "program {} is missing\nhint: build it (cargo build --workspace), or name it in LINERATE",
+                program.display()
+            )));
+        }
+        Ok(Self { program, data: data.into() })
+    }
+
+    /// Runs it to its end, at most for `within`.
+    ///
+    /// # Errors
+    /// It could not be started, took too long, or we were interrupted; then it was ended first.
+    pub fn run<A: AsRef<OsStr>>(
+        &self,
+        arguments: &[A],
+        output: Output,
+        within: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<Ended> {
+        let mut command = Command::new(&self.program);
+        command.args(arguments).env("LINERATE_DATA", &self.data).stdin(Stdio::null());
+        if output == Output::Captured {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        }
+        spawn::dies_with_parent(&mut command);
+        let step = || format!("running {}", self.program.display());
+        let mut child = command.spawn().map_err(LabError::at(step()))?;
+        let (stdout, stderr) = (collect(child.stdout.take()), collect(child.stderr.take()));
+        let deadline = Instant::now() + within;
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(LabError::at(step()))? {
+                break status;
+            }
+            let until = sched::monotonic_ns() + LOOK_AGAIN_NS;
+            sched::wait_readable([interrupt.as_fd()], until).map_err(LabError::at(step()))?;
+            let interrupted = interrupt.taken();
+            if interrupted || Instant::now() > deadline {
+                end(&mut child);
+                let late =
+                    || LabError::Unknown(format!("linerate did not end within {} s", within.as_secs()));
+                return Err(if interrupted { LabError::Interrupted } else { late() });
+            }
+        };
+        Ok(Ended { code: status.code(), stdout: text(stdout), stderr: text(stderr) })
+    }
+}
+
+fn collect(stream: Option<impl Read + Send + 'static>) -> Option<JoinHandle<Vec<u8>>> {
+    let mut stream = stream?;
+    Some(std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read before an error is still worth showing.
+        let _ = stream.read_to_end(&mut bytes);
+        bytes
+    }))
+}
+
+fn text(collected: Option<JoinHandle<Vec<u8>>>) -> String {
+    let bytes = collected.and_then(|thread| thread.join().ok()).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Asks a child to end, waits for its cleaning up, and ends it for good when that takes too long.
+fn end(child: &mut Child) {
+    // Both fail only when it is gone already.
+    let _ = spawn::terminate(child, false);
+    let deadline = Instant::now() + CLEAN_UP_WITHIN;
+    while matches!(child.try_wait(), Ok(None)) {
+        if Instant::now() > deadline {
+            let _ = spawn::terminate(child, true);
+            let _ = child.wait();
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,277 @@
+//! The lab for real, in network namespaces: it carries traffic, breaks, heals to the last bit, and leaves nothing.
+//!
+//! Where neither root nor user namespaces are to be had, the tests say so and count as skipped.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use linerate_lab::cluster::UPLINK;
+use linerate_lab::faults;
+use linerate_lab::lab::Lab;
+use linerate_lab::namespace::Namespace;
+use linerate_lab::topology::Topology;
+use linerate_lab::wire::Toward;
+use linerate_sys::sandbox;
+
+/// Two cores carry one cluster at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Runs the body with a lab, or says why not.
+fn with_lab(test: &str, lab: &str, body: impl FnOnce(&mut Lab)) {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if !sandbox::is_root() {
+        println!(
+            "SKIPPED {test}: needs root (the test runner has threads, so that it cannot enter a user namespace)"
+        );
+        return;
+    }
+    let mut lab = Lab::up(Topology::load(lab).unwrap()).unwrap();
+    body(&mut lab);
+}
+
+/// Mbit/s of TCP payload from one namespace to an address in another, after a short start-up.
+fn throughput(from: &Namespace, to: &Namespace, address: std::net::Ipv4Addr) -> f64 {
+    let listener = to.run(|| TcpListener::bind((address, 0)).unwrap()).unwrap();
+    let target = listener.local_addr().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut stream = from.run(|| TcpStream::connect(target).unwrap()).unwrap();
+            let block = vec![0; 128 * 1024];
+            let end = Instant::now() + Duration::from_millis(1500);
+            while Instant::now() < end && stream.write_all(&block).is_ok() {}
+        });
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut buffer = vec![0; 256 * 1024];
+        let begin = Instant::now();
+        let (mut bytes, mut from_s, mut last_s) = (0, 0.0, 0.0);
+        while let Ok(count @ 1..) = stream.read(&mut buffer) {
+            last_s = begin.elapsed().as_secs_f64();
+            if last_s < 0.5 {
+                from_s = last_s;
+            } else {
+                bytes += count;
+            }
+        }
+        bytes as f64 * 8.0 / 1e6 / (last_s - from_s)
+    })
+}
+
+/// Everything that a fault may change and healing has to bring back.
+fn facts(lab: &Lab) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    let hosts = lab.cluster.hosts.iter().map(|(_, namespace)| namespace);
+    for namespace in hosts.chain(&lab.cluster.hypervisors) {
+        let mut put = |what: &str, value: String| facts.insert(format!("{} {what}", namespace.name), value);
+        for (program, arguments) in [
+            ("ip", &["-o", "-d", "link", "show"][..]),
+            ("ip", &["route", "show"]),
+            ("ip", &["neigh", "show"]),
+            ("bridge", &["fdb", "show"]),
+            ("tc", &["qdisc", "show"]),
+            ("tc", &["filter", "show"]),
+            ("nft", &["list", "ruleset"]),
+        ] {
+            let shown = namespace.output(program, arguments).unwrap();
+            put(&format!("{program} {}", arguments.join(" ")), settled(&shown));
+        }
+        for key in
+            ["rmem", "wmem", "window_scaling", "moderate_rcvbuf", "congestion_control", "sack", "timestamps"]
+        {
+            let key = format!("net.ipv4.tcp_{key}");
+            put(&key, namespace.read_sysctl(&key).unwrap());
+        }
+        for device in ["eth0", "vx0", UPLINK, "br0"] {
+            if let Ok(features) = namespace.features(device) {
+                put(&format!("features of {device}"), format!("{features:?}"));
+            }
+        }
+    }
+    for (number, wire) in lab.cluster.wires.iter().enumerate() {
+        for toward in [Toward::Hypervisor, Toward::Core] {
+            facts.insert(format!("wire {number} {toward:?}"), format!("{:?}", wire.toward(toward).get()));
+        }
+    }
+    facts
+}
+
+/// The text without what changes by itself: timers of bridges, and addresses that they learned.
+fn settled(shown: &str) -> String {
+    let learned =
+        |line: &&str| line.contains(" dev ") && line.contains("master br0") && !line.contains("permanent");
+    let lines = shown.lines().filter(|line| !learned(line));
+    let words: Vec<&str> = lines.flat_map(|line| line.split_ascii_whitespace().chain(["\n"])).collect();
+    let pairs = words.windows(2).filter(|pair| !pair[0].ends_with("_timer"));
+    pairs.map(|pair| pair[1]).collect::<Vec<_>>().join(" ")
+}
+
+/// Waits until the facts are as they were: the watcher of the NICs takes a moment.
+fn wait_for_facts(lab: &Lab, wanted: &BTreeMap<String, String>, fault: &str) {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        let now = facts(lab);
+        let differing = wanted.iter().find(|(key, value)| now.get(*key) != Some(value));
+        let Some((key, value)) = differing else { return };
+        assert!(Instant::now() < deadline, "{fault}: {key} was\n{value}\nand is\n{:?}", now.get(key));
+    }
+}
+
+#[test]
+fn a_healthy_cluster_reaches_the_rate_of_its_uplinks() {
+    with_lab("a_healthy_cluster_reaches_the_rate_of_its_uplinks", "three", |lab| {
+        let [(_, a), (to, b), _] = &lab.cluster.hosts[..] else { panic!("three hosts") };
+        let rate = f64::from(lab.cluster.topology.uplink.rate_mbit);
+        for address in [to.underlay(), to.overlay()] {
+            // A machine that is busy with something else may disturb one measurement, not five.
+            let best =
+                (0..5).map(|_| throughput(a, b, address)).find(|mbit| (0.8 * rate..rate).contains(mbit));
+            assert!(best.is_some(), "{address} never came near {rate} Mbit/s");
+        }
+    });
+}
+
+#[test]
+fn every_fault_heals_to_the_last_bit() {
+    with_lab("every_fault_heals_to_the_last_bit", "casebook-a", |lab| {
+        let healthy = facts(lab);
+        for fault in faults::ALL {
+            if let Some(reason) = fault.unavailable() {
+                println!("SKIPPED fault {}: {reason}", fault.name());
+                continue;
+            }
+            let place = lab.inject(*fault, None, 7).unwrap().place.to_string();
+            if fault.name() != "cpu-starved" {
+                assert_ne!(facts(lab), healthy, "{} at {place} changed nothing", fault.name());
+            }
+            lab.heal().unwrap();
+            wait_for_facts(lab, &healthy, fault.name());
+        }
+    });
+}
+
+#[test]
+fn a_limit_is_felt_in_its_direction_only() {
+    with_lab("a_limit_is_felt_in_its_direction_only", "three", |lab| {
+        lab.inject(faults::find("rx-rate-cap").unwrap(), Some("node-2"), 1).unwrap();
+        let [(one, a), (two, b), _] = &lab.cluster.hosts[..] else { panic!("three hosts") };
+        let rate = f64::from(lab.cluster.topology.uplink.rate_mbit);
+        let into =
+            (0..5).map(|_| throughput(a, b, two.underlay())).find(|m| (0.2 * rate..0.52 * rate).contains(m));
+        assert!(into.is_some(), "what node-2 receives is not limited");
+        let out = (0..5).map(|_| throughput(b, a, one.underlay())).find(|m| *m > 0.8 * rate);
+        assert!(out.is_some(), "what node-2 sends is limited too");
+    });
+}
+
+/// A lab of its own process, with its folder.
+fn start() -> (Child, PathBuf) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_linerate-lab"))
+        .args(["up", "--lab", "three"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let folder = std::env::temp_dir().join(format!("linerate-lab-{}", child.id()));
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    let ready = stdout.lines().map_while(Result::ok).any(|line| line == "ready");
+    assert!(ready, "the lab did not start");
+    (child, folder)
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + DEADLINE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "{what}: not within {DEADLINE:?}");
+        std::thread::yield_now();
+    }
+}
+
+/// The network namespaces that a process holds open, as the kernel names them.
+fn namespaces_of(process: &Path) -> Vec<PathBuf> {
+    let open = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+    let links = open.filter_map(|fd| std::fs::read_link(fd.path()).ok());
+    links.filter(|link| link.to_string_lossy().starts_with("net:[")).collect()
+}
+
+/// Whether any process is in one of the namespaces or holds one open.
+fn in_use(namespaces: &[PathBuf]) -> bool {
+    std::fs::read_dir("/proc").unwrap().flatten().any(|process| {
+        let inside = std::fs::read_link(process.path().join("ns/net")).ok();
+        inside.into_iter().chain(namespaces_of(&process.path())).any(|n| namespaces.contains(&n))
+    })
+}
+
+fn skip_without_rights(test: &str) -> bool {
+    if sandbox::is_root() {
+        return false;
+    }
+    // The program itself enters a user namespace; whether it may is up to the system.
+    let allowed = Command::new("unshare").args(["-Urn", "true"]).status().is_ok_and(|s| s.success());
+    if !allowed {
+        println!("SKIPPED {test}: neither root nor user namespaces");
+    }
+    !allowed
+}
+
+#[test]
+fn a_killed_lab_leaves_nothing_and_the_next_one_sweeps_up() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if skip_without_rights("a_killed_lab_leaves_nothing_and_the_next_one_sweeps_up") {
+        return;
+    }
+    let (mut child, folder) = start();
+    let namespaces = namespaces_of(Path::new(&format!("/proc/{}", child.id())));
+    assert!(namespaces.len() >= 7 && in_use(&namespaces), "3 hosts, 3 hypervisors, a core");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until("namespaces and devices of a killed lab go with it", || !in_use(&namespaces));
+    assert!(folder.is_dir(), "only the folder is left");
+    // Make it look older than the grace for labs that are just starting.
+    let old = std::time::SystemTime::now() - Duration::from_secs(60);
+    std::fs::File::open(&folder).unwrap().set_modified(old).unwrap();
+    let (mut next, next_folder) = start();
+    assert!(!folder.exists(), "the next lab removes the folder of the killed one");
+    let down = Command::new(env!("CARGO_BIN_EXE_linerate-lab"))
+        .args(["down", "--folder"])
+        .arg(&next_folder)
+        .status()
+        .unwrap();
+    assert!(down.success());
+    assert!(next.wait().unwrap().success());
+    assert!(!next_folder.exists(), "a lab that ends removes its own folder");
+}
+
+#[test]
+fn a_running_lab_breaks_heals_and_ends_on_a_signal() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if skip_without_rights("a_running_lab_breaks_heals_and_ends_on_a_signal") {
+        return;
+    }
+    let (mut child, folder) = start();
+    let ask = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_linerate-lab"))
+            .args(arguments)
+            .arg("--folder")
+            .arg(&folder)
+            .output()
+            .unwrap();
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    assert_eq!(ask(&["break", "loss-rx", "--at", "node-2"]).0, Some(0));
+    assert!(ask(&["status"]).1.contains("broken: loss-rx at node-2"));
+    let (code, said) = ask(&["break", "loss-rx", "--at", "node-9"]);
+    assert_eq!(code, Some(2), "{said}");
+    let (code, said) = ask(&["break", "nonsense"]);
+    assert!(code == Some(2) && said.contains("rx-rate-cap"), "the hint lists the faults: {said}");
+    assert_eq!(ask(&["heal"]).0, Some(0));
+    assert!(ask(&["status"]).1.contains("nothing is broken"));
+    linerate_sys::spawn::terminate(&child, false).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!folder.exists());
+}

@@ -1,0 +1,272 @@
+//! Every setting is written, read, undone and read again in a network namespace of its own, on devices made for it.
+//! Where this machine lacks the right or the device, the reason is printed and counted.
+
+use std::process::Command;
+
+use linerate_model::fact::FactValue;
+use linerate_sys::netns;
+use linerate_sys::root::Root;
+
+use super::{qdisc, setting_for};
+use crate::change::setting::conformance::check;
+use crate::change::setting::{Persist, Setting as _};
+
+fn ip(arguments: &str) -> Result<(), String> {
+    run("ip", arguments)
+}
+
+fn run(program: &str, arguments: &str) -> Result<(), String> {
+    let output =
+        Command::new(program).args(arguments.split(' ')).output().map_err(|e| format!("{program}: {e}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{program} {arguments}: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+/// Runs a test on a thread in a fresh namespace with the veth pair `left`, `right`; otherwise prints why not.
+fn in_fresh_namespace(test: &str, work: impl FnOnce(&Root) + Send) {
+    let namespace = match netns::create() {
+        Ok(namespace) => namespace,
+        Err(error) => return println!("SKIPPED {test}: no network namespace can be made: {error}"),
+    };
+    let result = std::thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                let gap = netns::enter_file_with_sysfs(&namespace).map_err(|e| e.to_string())?;
+                if let Some(gap) = gap {
+                    return Err(gap);
+                }
+                ip("link add left type veth peer name right")?;
+                ip("link set left up")?;
+                ip("link set right up")?;
+                work(&Root::live());
+                Ok(())
+            })
+            .join()
+    });
+    match result {
+        Ok(Ok(())) => {}
+        Ok(Err(reason)) => println!("SKIPPED {test}: {reason}"),
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+fn conforms(root: &Root, key: &str, other: &FactValue) {
+    check(setting_for(key).unwrap_or_else(|| panic!("{key} is no setting")), root, key, other);
+}
+
+#[test]
+fn every_setting_is_written_and_undone() {
+    in_fresh_namespace("every_setting_is_written_and_undone", |root| {
+        let text = |t: &str| FactValue::Text(t.to_string());
+        if let Err(reason) = ip("tuntap add dev tap0 mode tap") {
+            println!("SKIPPED a device with coalescing: {reason}");
+        }
+        let mut checked = 0;
+        let mut skipped = 0;
+        let cases = [
+            ("sysctl.net.ipv4.tcp_rmem", text("4096 65536 123456")),
+            ("sysctl.net.ipv4.tcp_window_scaling", FactValue::Int(0)),
+            ("sysctl.net.ipv4.ip_forward", FactValue::Int(1)),
+            ("nic.left.mtu", FactValue::Int(1400)),
+            ("nic.left.txqueuelen", FactValue::Int(500)),
+            ("nic.left.feature.tx-checksumming", FactValue::Flag(false)),
+            ("nic.left.feature.scatter-gather", FactValue::Flag(false)),
+            ("nic.left.feature.tcp-segmentation-offload", FactValue::Flag(false)),
+            ("nic.left.feature.generic-segmentation-offload", FactValue::Flag(false)),
+            ("nic.left.feature.generic-receive-offload", FactValue::Flag(true)),
+            ("nic.left.channels.rx", FactValue::Int(2)),
+            ("nic.left.qdisc", text("pfifo_fast")),
+            ("nic.left.qdisc", text("tbf")),
+            ("nic.left.queue.rx-0.rps_cpus", text("1")),
+            ("nic.left.ring.rx", FactValue::Int(128)),
+            ("nic.tap0.coalesce.rx-frames", FactValue::Int(7)),
+            ("cpu.governor", text("performance")),
+        ];
+        for (key, mut other) in cases {
+            let setting = setting_for(key).unwrap_or_else(|| panic!("{key} is no setting"));
+            match setting.read(root, key) {
+                Err(reason) => {
+                    println!("SKIPPED {key}: {reason}");
+                    skipped += 1;
+                }
+                // In a user namespace some files of `/sys` want the rights of the real root.
+                Ok(now) if setting.write(root, key, &now).is_err_and(|e| e.contains("permission denied")) => {
+                    println!("SKIPPED {key}: permission denied, needs the real root");
+                    skipped += 1;
+                }
+                Ok(now) => {
+                    if let (FactValue::Flag(on), true) = (&now, now == other) {
+                        other = FactValue::Flag(!on);
+                    }
+                    if let (FactValue::Int(n), true) = (&now, now == other) {
+                        other = FactValue::Int(i64::from(*n == 0));
+                    }
+                    conforms(root, key, &other);
+                    checked += 1;
+                }
+            }
+        }
+        println!("{checked} settings checked, {skipped} skipped");
+        assert!(checked >= 10, "only {checked}");
+    });
+}
+
+#[test]
+fn an_interrupt_goes_to_another_cpu_and_back() {
+    let root = Root::live();
+    let test = "an_interrupt_goes_to_another_cpu_and_back";
+    let facts = super::read(&root, &["nic.".to_string()], &[]);
+    // A timer or configuration interrupt that never comes would also do; the first of a device is enough.
+    let found = facts.readings.iter().find(|(k, _)| k.ends_with(".affinity"));
+    let Some((key, old)) = found else { return println!("SKIPPED {test}: no device with interrupts") };
+    let other = FactValue::Text(if old.to_string() == "0" { "1" } else { "0" }.to_string());
+    let setting = setting_for(key).unwrap();
+    // Managed interrupts and missing rights refuse even their own value.
+    if let Err(reason) = setting.write(&root, key, old) {
+        return println!("SKIPPED {test}: {key}: {reason}");
+    }
+    if let Err(reason) = setting.write(&root, key, &other) {
+        return println!("SKIPPED {test}: {key}: {reason}");
+    }
+    setting.write(&root, key, old).unwrap();
+    conforms(&root, key, &other);
+}
+
+#[test]
+fn a_token_bucket_comes_back_with_its_rate() {
+    in_fresh_namespace("a_token_bucket_comes_back_with_its_rate", |root| {
+        let shaper = "qdisc add dev left root handle 7: tbf rate 123mbit burst 128kb latency 20ms";
+        if let Err(reason) = run("tc", shaper) {
+            return println!("SKIPPED a_token_bucket_comes_back_with_its_rate: {reason}");
+        }
+        let prefixes = ["nic.left.".to_string()];
+        let rate =
+            |root: &Root| super::read(root, &prefixes, &[]).readings.get("nic.left.qdisc_rate_bit").cloned();
+        assert_eq!(rate(root), Some(FactValue::Int(123_000_000)));
+        let exact = qdisc::Qdiscs.read(root, "nic.left.qdisc_exact").unwrap();
+        conforms(root, "nic.left.qdisc", &FactValue::Text("noqueue".into()));
+        assert_eq!(qdisc::Qdiscs.read(root, "nic.left.qdisc_exact").unwrap(), exact);
+        assert_eq!(rate(root), Some(FactValue::Int(123_000_000)));
+    });
+}
+
+#[test]
+fn a_discipline_with_classes_is_left_alone() {
+    in_fresh_namespace("a_discipline_with_classes_is_left_alone", |root| {
+        if let Err(reason) = run("tc", "qdisc add dev left root handle 1: htb default 10") {
+            return println!("SKIPPED a_discipline_with_classes_is_left_alone: {reason}");
+        }
+        let refused = qdisc::Qdiscs.write(root, "nic.left.qdisc", &FactValue::Text("noqueue".into()));
+        assert!(refused.unwrap_err().contains("could not be put back"));
+        assert_eq!(qdisc::Qdiscs.read(root, "nic.left.qdisc"), Ok(FactValue::Text("htb".into())));
+        let unknown = qdisc::Qdiscs.write(root, "nic.right.qdisc", &FactValue::Text("fq_pie".into()));
+        if unknown.is_err() {
+            assert_eq!(qdisc::Qdiscs.read(root, "nic.right.qdisc"), Ok(FactValue::Text("noqueue".into())));
+        }
+    });
+}
+
+#[test]
+fn known_traps_are_related() {
+    in_fresh_namespace("known_traps_are_related", |root| {
+        let related = setting_for("nic.left.feature.tx-checksumming")
+            .unwrap()
+            .related("nic.left.feature.tx-checksumming");
+        assert!(related.iter().any(|k| k == "nic.left.feature.tx-tcp-segmentation"), "{related:?}");
+        let vxlan = "link add vx0 type vxlan id 42 dstport 4789 dev left local 10.9.0.1";
+        if let Err(reason) = ip(vxlan) {
+            return println!("SKIPPED known_traps_are_related: {reason}");
+        }
+        let mtu = setting_for("nic.left.mtu").unwrap();
+        assert_eq!(mtu.related("nic.left.mtu"), ["nic.vx0.mtu"]);
+        assert_eq!(mtu.read(root, "nic.vx0.mtu"), Ok(FactValue::Int(1450)));
+        conforms(root, "nic.left.mtu", &FactValue::Int(1300));
+        assert_eq!(mtu.read(root, "nic.vx0.mtu"), Ok(FactValue::Int(1450)), "it was put back");
+        let facts = super::read(root, &["nic.vx0.".to_string()], &[]);
+        assert_eq!(facts.readings["nic.vx0.vxlan.lower"], FactValue::Text("left".into()));
+        assert_eq!(facts.readings["nic.vx0.vxlan.port"], FactValue::Int(4789));
+    });
+}
+
+#[test]
+fn a_namespace_inside_the_host_is_seen_and_changed() {
+    let test = "a_namespace_inside_the_host_is_seen_and_changed";
+    in_fresh_namespace(test, |root| {
+        let inner = match netns::create() {
+            Ok(inner) => inner,
+            Err(error) => return println!("SKIPPED {test}: {error}"),
+        };
+        let number = std::os::fd::AsRawFd::as_raw_fd(&inner);
+        let path = std::path::PathBuf::from(format!("/proc/{}/fd/{number}", std::process::id()));
+        let made = netns::run_in(&inner, || ip("link add inside type veth peer name other")).unwrap();
+        if let Err(reason) = made {
+            return println!("SKIPPED {test}: {reason}");
+        }
+        let facts = super::read(root, &[], std::slice::from_ref(&path));
+        let key = format!("netns.{}|nic.inside.mtu", path.display());
+        assert_eq!(facts.readings[&key], FactValue::Int(1500));
+        assert!(facts.readings.contains_key("nic.left.mtu"));
+        assert!(!facts.readings.contains_key("nic.inside.mtu"));
+        let queue = format!("netns.{}|nic.inside.queue.rx-0.rps_cpus", path.display());
+        assert_eq!(facts.readings.get(&queue), Some(&FactValue::Text("0".into())), "{:?}", facts.gaps);
+        conforms(root, &key, &FactValue::Int(1234));
+    });
+}
+
+#[test]
+fn wrong_values_are_refused() {
+    let root = Root::live();
+    for (key, value) in [
+        ("nic.lo.mtu", FactValue::Text("large".into())),
+        ("nic.lo.feature.tx-checksumming", FactValue::Int(3)),
+        ("nic.no-such-nic.mtu", FactValue::Int(1500)),
+        ("nic.lo.ring.rx", FactValue::Int(10)),
+        ("nic.lo.qdisc", FactValue::Flag(true)),
+        ("sysctl.net.ipv4.no_such_name", FactValue::Int(1)),
+        ("sysctl.net.ipv4.tcp_rmem", FactValue::Text("1\n2".into())),
+    ] {
+        assert!(setting_for(key).unwrap().write(&root, key, &value).is_err(), "{key} {value}");
+    }
+    assert!(
+        setting_for("sysctl.net.../../etc/passwd")
+            .is_none_or(|s| s.read(&root, "sysctl.net.../../etc/passwd").is_err())
+    );
+    assert!(setting_for("nic.eth0.ring.rx_max").is_none());
+    assert!(setting_for("nic.eth0.pause.rx").is_none());
+}
+
+#[test]
+fn what_stays_is_written_in_the_usual_places() {
+    let persist = |key: &str, value: FactValue| setting_for(key).unwrap().persist(key, &value);
+    let line = |p: Persist| match p {
+        Persist::File { path, line, .. } => format!("{}: {line}", path.display()),
+        Persist::Unit { name, exec, .. } => format!("{name}: {}", exec.join("; ")),
+        Persist::Impossible { reason } => reason,
+    };
+    assert_eq!(
+        line(persist("sysctl.net.ipv4.tcp_rmem", FactValue::Text("1 2 3".into()))),
+        "sysctl.d/90-linerate.conf: net.ipv4.tcp_rmem = 1 2 3"
+    );
+    assert_eq!(
+        line(persist("nic.em1.feature.rx-gro-hw", FactValue::Flag(false))),
+        "systemd/network/10-linerate-em1.link: GenericReceiveOffloadHardware=no"
+    );
+    assert_eq!(
+        line(persist("nic.em1.coalesce.rx-usecs", FactValue::Int(8))),
+        "systemd/network/10-linerate-em1.link: RxCoalesceSec=8us"
+    );
+    assert_eq!(
+        line(persist("nic.em1.feature.tx-udp_tnl-segmentation", FactValue::Flag(false))),
+        "linerate-em1-tx-udp_tnl-segmentation: /usr/sbin/ethtool -K em1 tx-udp_tnl-segmentation off"
+    );
+    assert_eq!(
+        line(persist("nic.em1.qdisc", FactValue::Text("fq".into()))),
+        "linerate-em1-qdisc: /usr/sbin/tc qdisc replace dev em1 root fq"
+    );
+    assert_eq!(
+        line(persist("nic.em1.queue.rx-0.rps_cpus", FactValue::Text("ff".into()))),
+        "linerate-em1-queue.rx-0.rps_cpus: /bin/sh -c 'echo ff > /sys/class/net/em1/queues/rx-0/rps_cpus'"
+    );
+}
