@@ -39,7 +39,7 @@ fn licences() -> Result<()> {
     if !there {
         sh("cargo", &["install", "cargo-deny", "--locked", "--quiet"])?;
     }
-    sh("cargo", &["deny", "--offline", "--locked", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"])
+    sh("cargo", &["deny", "--locked", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"])
 }
 
 /// The node program goes to every host: how many crates it links is printed where everybody sees it.

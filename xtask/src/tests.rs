@@ -1,7 +1,7 @@
 //! Runs all tests and counts them: passed, failed, skipped with the reason.
 //!
 //! A test that cannot run here prints `SKIPPED <name>: <reason>` and returns. In CI, as root, a skip is a failure, because
-//! CI can run everything.
+//! CI can run everything, except what needs hardware that a virtual machine lacks: such a reason starts with `hardware`.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
@@ -39,8 +39,9 @@ pub(crate) fn run(filter: Option<&str>) -> Result<()> {
     println!("{} passed, {} failed, {} skipped", sum.passed, sum.failed, sum.skipped.len());
     ensure!(status.success() && sum.failed == 0, "tests failed");
     ensure!(filter.is_some() || sum.passed > 0, "no test ran");
-    if !sum.skipped.is_empty() && std::env::var_os("CI").is_some() && am_root() {
-        bail!("CI can run everything, yet {} tests were skipped", sum.skipped.len());
+    let avoidable = sum.skipped.iter().filter(|s| !s.contains(": hardware")).count();
+    if avoidable > 0 && std::env::var_os("CI").is_some() && am_root() {
+        bail!("CI can run all but hardware tests, yet {avoidable} others were skipped");
     }
     Ok(())
 }

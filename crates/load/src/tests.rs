@@ -458,13 +458,13 @@ fn a_black_hole_for_large_packets_is_neither_answered_nor_refused() {
 /// A namespace whose loopback is up with this MTU; `None`, and said so, where that is not possible.
 fn namespace(mtu: &str) -> Option<(std::fs::File, PathBuf)> {
     let file = linerate_sys::netns::create()
-        .inspect_err(|error| eprintln!("skipped: cannot make a network namespace: {error}"))
+        .inspect_err(|error| println!("SKIPPED a load in a namespace: cannot make one: {error}"))
         .ok()?;
     let set = linerate_sys::netns::run_in(&file, || {
         std::process::Command::new("ip").args(["link", "set", "lo", "mtu", mtu, "up"]).status()
     });
     if !matches!(&set, Ok(Ok(status)) if status.success()) {
-        eprintln!("skipped: cannot set up a loopback: {set:?}");
+        println!("SKIPPED a load in a namespace: cannot set up its loopback: {set:?}");
         return None;
     }
     let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));

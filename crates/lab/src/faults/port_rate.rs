@@ -21,9 +21,10 @@ pub(super) fn capped_kbit(topology: &Topology, strength: f64) -> u64 {
     (f64::from(topology.uplink.rate_mbit) * 1000.0 * (0.25 + 0.25 * strength)) as u64
 }
 
-/// A shaper that holds its rate with whole offloaded frames: the burst is larger than the largest of them.
+/// A steady shaper. The burst holds the offloaded frames that TCP sends at such rates; the shaper cuts larger ones, which
+/// would pass in lumps.
 pub(super) fn shaper(kbit: u64) -> String {
-    format!("tbf rate {kbit}kbit burst 128kb latency 20ms")
+    format!("tbf rate {kbit}kbit burst 32kb latency 30ms")
 }
 
 impl Fault for PortRate {

@@ -32,7 +32,7 @@ impl Place {
         match linerate_sys::netns::create() {
             Ok(namespace) => Some(Self { namespace, folder: tempfile::tempdir().unwrap() }),
             Err(error) => {
-                println!("skipped: cannot make a network namespace: {error}");
+                println!("SKIPPED a test of lost operators: cannot make a network namespace: {error}");
                 None
             }
         }
