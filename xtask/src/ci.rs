@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{docs, sh, target_debug, tests, tidy};
+use crate::{docs, knowledge, sh, tests, tidy};
 
 /// Runs all steps; stops at the first that fails.
 pub(crate) fn run(skip_tests: bool) -> Result<()> {
@@ -17,8 +17,7 @@ pub(crate) fn run(skip_tests: bool) -> Result<()> {
     docs_build()?;
     licences()?;
     sh("cargo", &["build", "--workspace", "--locked"])?;
-    let linerate = target_debug().join("linerate");
-    sh(&linerate.to_string_lossy(), &["knowledge", "--check"])?;
+    knowledge::check()?;
     docs::run(true)?;
     node_dependencies()
 }

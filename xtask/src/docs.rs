@@ -45,7 +45,12 @@ fn program(name: &str, args: &[&str]) -> Result<String> {
         .env("NO_COLOR", "1")
         .output()
         .with_context(|| format!("cannot run {name}; `cargo build --workspace` first"))?;
-    ensure!(out.status.success(), "{name} {} failed:\n{}", args.join(" "), String::from_utf8_lossy(&out.stderr));
+    ensure!(
+        out.status.success(),
+        "{name} {} failed:\n{}",
+        args.join(" "),
+        String::from_utf8_lossy(&out.stderr)
+    );
     Ok(String::from_utf8(out.stdout)?)
 }
 
@@ -90,11 +95,14 @@ fn subcommands(help: &str) -> Vec<String> {
 
 fn facts() -> Result<String> {
     let declared: Vec<Value> = serde_json::from_str(&program("linerate-node", &["declarations"])?)?;
-    let mut page = format!("{NOTE}# Facts and settings\n\n| key | unit | setting | meaning |\n| --- | --- | --- | --- |\n");
+    let mut page = format!(
+        "{NOTE}# Facts and settings\n\n| key | unit | setting | meaning |\n| --- | --- | --- | --- |\n"
+    );
     for fact in &declared {
         let text = |key: &str| fact[key].as_str().unwrap_or_default().replace('|', "\\|");
         let setting = if fact["setting"].as_bool() == Some(true) { "yes" } else { "" };
-        let _ = writeln!(page, "| `{}` | {} | {setting} | {} |", text("pattern"), text("unit"), text("meaning"));
+        let _ =
+            writeln!(page, "| `{}` | {} | {setting} | {} |", text("pattern"), text("unit"), text("meaning"));
     }
     Ok(page)
 }
@@ -106,15 +114,18 @@ fn causes() -> Result<String> {
         let text = |key: &str| cause[key].as_str().unwrap_or_default().trim().to_string();
         let _ = write!(page, "\n## {}\n\n{}\n\n{}\n\n", text("id"), text("title"), text("mechanism"));
         for (label, key) in [
-            ("Remedy", "remedy"),
+            ("Remedy", "title"),
+            ("By hand", "instruction"),
             ("Survives a reboot by", "persistence"),
             ("Risk", "risk_text"),
-            ("Proven by", "proof"),
         ] {
-            if !text(key).is_empty() {
-                let _ = writeln!(page, "- {label}: {}", text(key));
+            if let Some(line) = cause["remedy"][key].as_str().filter(|l| !l.trim().is_empty()) {
+                let _ = writeln!(page, "- {label}: {}", line.trim().replace('\n', " "));
             }
         }
+        let proofs: Vec<&str> =
+            cause["proof"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let _ = writeln!(page, "- Proven by: {}", proofs.join(", "));
         for source in cause["sources"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             let _ = writeln!(page, "- Source: {source}");
         }

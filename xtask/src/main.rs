@@ -5,6 +5,7 @@
 
 mod ci;
 mod docs;
+mod knowledge;
 mod tests;
 mod tidy;
 
@@ -55,13 +56,16 @@ fn workspace() -> PathBuf {
 
 /// Where cargo puts debug programs.
 fn target_debug() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from).join("debug")
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| workspace().join("target"), PathBuf::from)
+        .join("debug")
 }
 
 /// Runs a program to its end; fails with its command line when it fails.
 fn sh(program: &str, args: &[&str]) -> Result<()> {
     println!("$ {program} {}", args.join(" "));
-    let status = Command::new(program).args(args).status().with_context(|| format!("cannot run {program}"))?;
+    let status =
+        Command::new(program).args(args).status().with_context(|| format!("cannot run {program}"))?;
     ensure!(status.success(), "`{program} {}` failed: {status}", args.join(" "));
     Ok(())
 }

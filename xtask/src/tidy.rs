@@ -39,7 +39,9 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn rust_files() -> Result<Vec<String>> {
-    let out = Command::new("git").args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"]).output()?;
+    let out = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"])
+        .output()?;
     let files: Vec<String> = String::from_utf8_lossy(&out.stdout).lines().map(String::from).collect();
     ensure!(!files.is_empty(), "git lists no Rust files: tidy needs a git checkout");
     Ok(files.into_iter().filter(|f| fs::metadata(f).is_ok()).collect())
@@ -48,9 +50,12 @@ fn rust_files() -> Result<Vec<String>> {
 /// Compares the manifests with the table "Who may use whom" of ARCHITECTURE.md.
 fn dependency_breaches() -> Result<Vec<String>> {
     let page = fs::read_to_string("ARCHITECTURE.md")?;
-    let section = page.split("## Who may use whom").nth(1).context("ARCHITECTURE.md lacks 'Who may use whom'")?;
+    let section =
+        page.split("## Who may use whom").nth(1).context("ARCHITECTURE.md lacks 'Who may use whom'")?;
     let mut allowed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for row in section.lines().skip_while(|l| !l.starts_with("| ---")).skip(1).take_while(|l| l.starts_with('|')) {
+    for row in
+        section.lines().skip_while(|l| !l.starts_with("| ---")).skip(1).take_while(|l| l.starts_with('|'))
+    {
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
         let [names, uses] = cells[..] else { continue };
         let uses: BTreeSet<String> = uses
@@ -74,10 +79,11 @@ fn dependency_breaches() -> Result<Vec<String>> {
             .map(|d| d.keys().filter(|k| k.starts_with("linerate")).cloned().collect())
             .unwrap_or_default();
         match allowed.get(&name) {
-            None => breaches.push(format!("{}: {name} is not in the table of ARCHITECTURE.md", path.display())),
-            Some(may) => breaches.extend(
-                used.difference(may).map(|u| format!("{}: {name} may not use {u}", path.display())),
-            ),
+            None => {
+                breaches.push(format!("{}: {name} is not in the table of ARCHITECTURE.md", path.display()))
+            }
+            Some(may) => breaches
+                .extend(used.difference(may).map(|u| format!("{}: {name} may not use {u}", path.display()))),
         }
     }
     Ok(breaches)

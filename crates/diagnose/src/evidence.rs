@@ -15,8 +15,10 @@ use crate::stats::{TwoLevels, median, quantile, two_levels};
 
 /// Share of cells that may be bad before the expectation from peers suffers.
 const PEER_QUANTILE: f64 = 0.8;
-/// A ramp at the start of a series is slow start, not a state.
-const RAMP_MS: f64 = 150.0;
+/// Slow start and the drain after it are no states.
+const RAMP_MS: f64 = 140.0;
+/// Shorter intervals are averaged over this time.
+const WINDOW_MS: f64 = 60.0;
 
 /// What is known of one ordered pair in one layer.
 #[derive(Debug, Clone)]
@@ -185,13 +187,17 @@ fn rates(samples: &[&Sample]) -> Vec<f64> {
     if single.is_empty() { of(false) } else { single }
 }
 
-/// The receiver's series where it has one, else the sender's, without the ramp of the start.
+/// The receiver's series where it has one, else the sender's, without the start of the transfer, smoothed over
+/// [`WINDOW_MS`]: what is read in bunches shows as an empty interval beside a double one.
 pub fn series(measurement: &Measurement) -> Vec<f64> {
     let long = |report: &Option<LoadReport>| -> Option<Vec<f64>> {
         let series = &report.as_ref()?.series;
         let end = series.last()?.at_ms;
-        let ramp = if end >= 2.0 * RAMP_MS && end < 60_000.0 && series.len() > 12 { RAMP_MS.max(0.15 * end) } else { 0.0 };
-        Some(series.iter().filter(|i| i.at_ms > ramp).map(|i| i.throughput_bps).collect())
+        let step = end / series.len() as f64;
+        let start = if step < WINDOW_MS { RAMP_MS } else { 0.0 };
+        let raw: Vec<f64> = series.iter().filter(|i| i.at_ms > start).map(|i| i.throughput_bps).collect();
+        let width = ((WINDOW_MS / step.max(1.0)).round() as usize).clamp(1, raw.len().max(1));
+        Some(raw.windows(width).map(|w| w.iter().sum::<f64>() / w.len() as f64).collect())
     };
     long(&measurement.rx).filter(|s| !s.is_empty()).or_else(|| long(&measurement.tx)).unwrap_or_default()
 }

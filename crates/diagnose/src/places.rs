@@ -49,7 +49,9 @@ pub struct Bench<'a> {
 pub fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k Knowledge) -> Judged<'a, 'k> {
     let inventory = &bench.facts.snapshot.inventory;
     let layer = layer_scope(bench, &located);
-    let responses: Vec<Response> = located.gains.iter().map(|(r, _)| *r).collect();
+    let mut responses: Vec<Response> = located.gains.iter().map(|(r, _)| *r).collect();
+    // Two levels say more than the lower of them as a throughput.
+    responses.sort_by_key(|r| *r != Response::TwoState);
     let mut columns = vec![(located.column.clone(), located.score)];
     for (column, score) in &located.alternatives {
         if !columns.iter().any(|(c, _)| is_twin(inventory, c, column)) {

@@ -100,9 +100,10 @@ fn favourable(values: &[f64], more_is_better: bool) -> Option<f64> {
 
 fn throughput(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
     let mut by_kind: BTreeMap<Kind, Vec<(usize, f64, Option<f64>)>> = BTreeMap::new();
-    // A throughput that jumps between two levels has no value of its own; it is a row of its own response.
-    for (i, cell) in cells.iter().enumerate().filter(|(_, c)| c.two.is_none()) {
-        if let Some(rate) = favourable(&cell.rates, true) {
+    for (i, cell) in cells.iter().enumerate() {
+        // A throughput that jumps between two levels has no mean; the lower level is what is lost.
+        let rate = cell.two.map(|t| t.low).or_else(|| favourable(&cell.rates, true));
+        if let Some(rate) = rate {
             let ceiling = report[i].ceiling.bps.filter(|_| report[i].ceiling.binding != "peers");
             by_kind.entry(cell.kind).or_default().push((i, rate, ceiling));
         }

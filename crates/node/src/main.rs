@@ -23,6 +23,7 @@ usage: linerate-node [--netns PATH] [COMMAND]
 
   (no command)       serve an operator on stdin and stdout
   facts [PREFIX...]  print facts and counters as JSON, all or those whose keys start so
+  declarations       print what can be read and set, as JSON
   record DIR         write a copy of what the facts are read from into an empty folder
 
   --netns PATH       enter this network namespace first
@@ -35,6 +36,7 @@ usage: linerate-node [--netns PATH] [COMMAND]
 enum Command {
     Serve,
     Facts(Vec<String>),
+    Declarations,
     Record(PathBuf),
     Guard(PathBuf),
     Version,
@@ -59,6 +61,7 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<(Option<PathBuf>, Co
             "--version" | "-V" => Command::Version,
             "--help" | "-h" => Command::Help,
             "facts" => Command::Facts(arguments.by_ref().collect()),
+            "declarations" => Command::Declarations,
             "record" => Command::Record(path("folder")?),
             "guard" => Command::Guard(path("journal")?),
             _ => return Err(format!("'{argument}' is not known here")),
@@ -86,6 +89,10 @@ fn run() -> Result<(), String> {
                 .gaps
                 .extend(gap.map(|reason| linerate_model::fact::Gap { what: "nic.".to_owned(), reason }));
             let text = serde_json::to_string_pretty(&facts).map_err(|e| e.to_string())?;
+            print(&format!("{text}\n"))?;
+        }
+        Command::Declarations => {
+            let text = serde_json::to_string_pretty(&facts::declarations()).map_err(|e| e.to_string())?;
             print(&format!("{text}\n"))?;
         }
         Command::Record(folder) => facts::record(&folder, &[])?,

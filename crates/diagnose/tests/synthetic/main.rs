@@ -1,0 +1,138 @@
+//! Synthetic clusters of 3, 6 and 12 hosts: every fault of the lab at every place is found, named and attributed;
+//! healthy clusters stay silent; names and order do not matter.
+
+mod cluster;
+mod faults;
+
+use cluster::{Cluster, Layout, SIX, THREE, TWELVE};
+use faults::{Fault, Spot};
+use linerate_diagnose::stats::Rng;
+use linerate_diagnose::{Knowledge, diagnose};
+use linerate_model::finding::{Direction, Element};
+use linerate_model::snapshot::Snapshot;
+
+const LAYOUTS: [Layout; 3] = [THREE, SIX, TWELVE];
+
+#[derive(Default)]
+struct Tally {
+    runs: usize,
+    element: usize,
+    top1: usize,
+    top3: usize,
+    wrong: Vec<String>,
+}
+
+fn judge(tally: &mut Tally, snapshot: &Snapshot, knowledge: &Knowledge, fault: &Fault, spot: &Spot, cluster: &Cluster) {
+    let diagnosis = diagnose(snapshot, knowledge);
+    tally.runs += 1;
+    let Some(first) = diagnosis.findings.first() else {
+        tally.wrong.push(format!("{} at {spot:?}: nothing found", fault.name));
+        return;
+    };
+    let place = &first.places[0];
+    let element = fault.accepts(spot, &place.element, place.direction, cluster);
+    let at = first.causes.iter().position(|c| c.id == fault.cause);
+    tally.element += usize::from(element);
+    tally.top1 += usize::from(at == Some(0));
+    tally.top3 += usize::from(at.is_some_and(|a| a < 3));
+    if !element || at != Some(0) {
+        let causes: Vec<String> = first.causes.iter().take(3).map(|c| format!("{} {:.2}", c.id, c.probability)).collect();
+        tally.wrong.push(format!("{} at {spot:?}: {:?} {:?}, {causes:?}", fault.name, place.element, place.direction));
+    }
+}
+
+#[test]
+fn every_fault_is_located_and_attributed() {
+    let knowledge = Knowledge::builtin().unwrap();
+    let mut total = Tally::default();
+    for layout in LAYOUTS {
+        for fault in faults::ALL {
+            for (number, spot) in fault.spots(layout).into_iter().enumerate() {
+                let mut cluster = Cluster::new(layout);
+                let damage = fault.inject(&mut cluster, &spot);
+                let snapshot = cluster.measure(1000 + number as u64, &*damage);
+                judge(&mut total, &snapshot, &knowledge, fault, &spot, &cluster);
+            }
+        }
+    }
+    let share = |n: usize| n as f64 / total.runs as f64;
+    println!(
+        "{} runs: element {:.1} %, top-1 {:.1} %, top-3 {:.1} %",
+        total.runs,
+        100.0 * share(total.element),
+        100.0 * share(total.top1),
+        100.0 * share(total.top3)
+    );
+    for line in &total.wrong {
+        println!("{line}");
+    }
+    assert!(share(total.element) >= 0.97 && share(total.top1) >= 0.92 && share(total.top3) >= 0.98, "too many wrong");
+}
+
+#[test]
+fn healthy_clusters_stay_silent() {
+    let knowledge = Knowledge::builtin().unwrap();
+    let mut alarms = Vec::new();
+    for seed in 0..200 {
+        let cluster = Cluster::new(LAYOUTS[seed as usize % 3]);
+        let diagnosis = diagnose(&cluster.measure(seed, &|_, _, _, _| {}), &knowledge);
+        alarms.extend(diagnosis.findings.into_iter().map(|f| format!("seed {seed}: {}", f.sentence)));
+    }
+    assert!(alarms.is_empty(), "{} alarms:\n{}", alarms.len(), alarms.join("\n"));
+}
+
+#[test]
+fn order_does_not_matter() {
+    let knowledge = Knowledge::builtin().unwrap();
+    for (number, fault) in faults::ALL.iter().enumerate() {
+        let mut cluster = Cluster::new(SIX);
+        let spot = fault.spots(SIX).remove(0);
+        let damage = fault.inject(&mut cluster, &spot);
+        let snapshot = cluster.measure(number as u64, &*damage);
+        let mut shuffled = snapshot.clone();
+        let mut rng = Rng::new(number as u64);
+        for i in (1..shuffled.samples.len()).rev() {
+            shuffled.samples.swap(i, rng.below(i + 1));
+        }
+        shuffled.inventory.hosts.reverse();
+        shuffled.inventory.groups.reverse();
+        let say = |s: &Snapshot| {
+            diagnose(s, &knowledge)
+                .findings
+                .iter()
+                .map(|f| (f.places[0].element.clone(), f.places[0].direction, f.causes.first().map(|c| c.id.clone())))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(say(&snapshot), say(&shuffled), "{}", fault.name);
+    }
+}
+
+#[test]
+fn names_do_not_matter() {
+    let knowledge = Knowledge::builtin().unwrap();
+    let mut cluster = Cluster::new(SIX);
+    let fault = faults::ALL.iter().find(|f| f.name == "hypervisor-rx-cap").unwrap();
+    let damage = fault.inject(&mut cluster, &Spot::Group("vs-4"));
+    let snapshot = cluster.measure(3, &*damage);
+    // The first letters turned round reverse every alphabetical order.
+    let text = serde_json::to_string(&snapshot).unwrap();
+    let renamed = text.replace("arc-", "zz-").replace("zz-1", "zz-9").replace("vs-4", "aa-4");
+    let renamed: Snapshot = serde_json::from_str(&renamed).unwrap();
+    let found = diagnose(&renamed, &knowledge);
+    let place = &found.findings[0].places[0];
+    assert_eq!((&place.element, place.direction), (&Element::Group("aa-4".to_owned()), Direction::Rx));
+    assert_eq!(diagnose(&snapshot, &knowledge).findings[0].causes[0].id, found.findings[0].causes[0].id);
+}
+
+#[test]
+fn the_snapshot_decides_everything() {
+    let knowledge = Knowledge::builtin().unwrap();
+    let cluster = Cluster::new(SIX);
+    let snapshot = cluster.measure(5, &|_, to, _, path| {
+        if to == "arc-3" {
+            path.rate_bps *= 0.4;
+        }
+    });
+    assert_eq!(diagnose(&snapshot, &knowledge), diagnose(&snapshot.clone(), &knowledge));
+    assert!(diagnose(&Snapshot::default(), &knowledge).findings.is_empty());
+}
