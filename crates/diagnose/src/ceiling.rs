@@ -20,13 +20,13 @@ const PCIE_SHARE: f64 = 0.88;
 const WINDOW_SHARE: f64 = 0.5;
 
 /// Payload share of a link for TCP at the MTU of the machines' network.
-pub fn framing(mtu: f64, layer: Layer) -> f64 {
+pub(crate) fn framing(mtu: f64, layer: Layer) -> f64 {
     let tunnel = if layer == Layer::Overlay { VXLAN_BYTES } else { 0.0 };
     (mtu - TCP_BYTES - tunnel) / (mtu + ETHERNET_BYTES)
 }
 
 /// Ceiling of a cell. `peers` is what cells of the same kind reach.
-pub fn of(facts: &Facts<'_>, cell: &CellEvidence<'_>, peers: Option<f64>) -> Ceiling {
+pub(crate) fn of(facts: &Facts<'_>, cell: &CellEvidence<'_>, peers: Option<f64>) -> Ceiling {
     let mut hardware = links(facts, cell);
     hardware.extend(uplinks(facts, cell));
     hardware.extend(pcie(facts, cell));
@@ -70,7 +70,11 @@ fn links(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
             (bps > 0.0 && !facts.is_virtual(host, nic)).then(|| (format!("{host} {nic}"), bps))
         };
         if let Some((place, bps)) = declared.or_else(read) {
-            terms.push(term("link", bps * share, &format!("{place}: {} x {share:.3} framing", crate::words::bps(bps))));
+            terms.push(term(
+                "link",
+                bps * share,
+                &format!("{place}: {} x {share:.3} framing", crate::words::bps(bps)),
+            ));
         }
     }
     terms
@@ -111,7 +115,8 @@ fn pcie(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
 
 /// Window over RTT: what the buffers allow. Uses the loaded RTT, for that is the one the window has to span.
 fn window(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
-    let Some(rtt_s) = cell.rtt_loaded_us.or(cell.rtt_idle_us).filter(|us| *us > 0.0).map(|us| us / 1e6) else {
+    let Some(rtt_s) = cell.rtt_loaded_us.or(cell.rtt_idle_us).filter(|us| *us > 0.0).map(|us| us / 1e6)
+    else {
         return Vec::new();
     };
     let limit = |host: &str, key: &str, share: f64| {
@@ -135,7 +140,11 @@ fn core(cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
         .filter_map(|(end, busy)| Some((end, busy.filter(|b| *b > 0.05)?)))
         .max_by(|a, b| a.1.total_cmp(&b.1))?;
     let bps = cell.throughput_bps?;
-    let why = format!("busiest CPU of the {end} at {} carried {}", crate::words::percent(busy), crate::words::bps(bps));
+    let why = format!(
+        "busiest CPU of the {end} at {} carried {}",
+        crate::words::percent(busy),
+        crate::words::bps(bps)
+    );
     Some(term("core", bps / busy.min(1.0), &why))
 }
 

@@ -26,7 +26,7 @@ const TESTS_MAX: usize = 30;
 const DURATION_MS: u32 = 1000;
 
 /// Tests that would tell the alternatives apart or confirm weak evidence, without numbers; empty when nothing is open.
-pub fn tests(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
+pub(crate) fn tests(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     if bench.facts.snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count() < 3 {
         return Vec::new();
     }
@@ -43,7 +43,7 @@ pub fn tests(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
 }
 
 /// Whether places with different cells remain.
-pub fn is_open(judged: &Judged<'_, '_>) -> bool {
+pub(crate) fn is_open(judged: &Judged<'_, '_>) -> bool {
     let mine = judged.located.column.cells();
     judged.places.len() > 1
         && judged.places[0].2 < 0.95
@@ -71,12 +71,10 @@ fn again(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     for cell in cells {
         let cell = &bench.cells[cell];
         for name in &wanted {
-            let kind = bench
-                .cells
-                .iter()
-                .flat_map(|c| &c.samples)
-                .map(|s| &s.test.kind)
-                .find(|k| k.name() == *name && !matches!(k, TestKind::Tcp { streams, .. } if *streams > 1));
+            let kind =
+                bench.cells.iter().flat_map(|c| &c.samples).map(|s| &s.test.kind).find(|k| {
+                    k.name() == *name && !matches!(k, TestKind::Tcp { streams, .. } if *streams > 1)
+                });
             if let Some(kind) = kind {
                 tests.extend(repeats(cell.from, cell.to, cell.layer, kind, REPEATS - 1));
             }
@@ -97,12 +95,15 @@ fn partners(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
             && !blamed.contains(&h.name)
             && !inventory.groups_of(&h.name).iter().any(|g| own.contains(&g.name.as_str()))
     });
-    let layer = judged.located.rows.first().map_or(Layer::Underlay, |r| bench.cells[bench.rows[*r].cell].layer);
+    let layer =
+        judged.located.rows.first().map_or(Layer::Underlay, |r| bench.cells[bench.rows[*r].cell].layer);
     let duration_ms = bench
         .cells
         .iter()
         .flat_map(|c| &c.samples)
-        .find_map(|s| if let TestKind::Tcp { duration_ms, .. } = s.test.kind { Some(duration_ms) } else { None })
+        .find_map(
+            |s| if let TestKind::Tcp { duration_ms, .. } = s.test.kind { Some(duration_ms) } else { None },
+        )
         .unwrap_or(DURATION_MS);
     let mut tests = Vec::new();
     for partner in good.take(PARTNERS) {
@@ -120,7 +121,9 @@ fn representative(bench: &Bench<'_>, element: &Element) -> Option<String> {
     let inventory = &bench.facts.snapshot.inventory;
     match element {
         Element::Host(h) | Element::Pair(h, _) => Some(h.clone()),
-        Element::Group(g) | Element::GroupToGroup(g, _) => inventory.members(g).first().map(|h| h.name.clone()),
+        Element::Group(g) | Element::GroupToGroup(g, _) => {
+            inventory.members(g).first().map(|h| h.name.clone())
+        }
         Element::Mismatch(_, hosts) => hosts.first().cloned(),
         Element::All => None,
     }
@@ -145,7 +148,11 @@ fn repeats(from: &str, to: &str, layer: Layer, kind: &TestKind, count: u16) -> V
 fn already(bench: &Bench<'_>, test: &Test) -> bool {
     bench.facts.snapshot.samples.iter().any(|s| {
         let t = &s.test;
-        t.second_stage && t.from == test.from && t.to == test.to && t.layer == test.layer && same(&t.kind, &test.kind)
+        t.second_stage
+            && t.from == test.from
+            && t.to == test.to
+            && t.layer == test.layer
+            && same(&t.kind, &test.kind)
     })
 }
 
@@ -157,7 +164,7 @@ fn same(a: &TestKind, b: &TestKind) -> bool {
 }
 
 /// The measurement that would settle what is open, in words; `None` when nothing is.
-pub fn words(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Option<String> {
+pub(crate) fn words(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Option<String> {
     let inventory = &bench.facts.snapshot.inventory;
     let (element, direction, _) = judged.places.first()?;
     if judged.located.unconfirmed {

@@ -140,7 +140,8 @@ fn effects(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
     let collected = collect(before);
     let peers = peer_rates(&collected);
     let new = rates(after);
-    let (mut slow, mut fine): (Vec<(f64, f64)>, Vec<(f64, f64)>) = (Vec::new(), Vec::new());
+    let mut slow: Vec<(f64, f64)> = Vec::new();
+    let mut fine: Vec<(f64, f64)> = Vec::new();
     for cell in &collected {
         let key = (cell.layer, cell.from.to_owned(), cell.to.to_owned());
         if let (Some(a), Some(b), Some(peer)) = (cell.throughput_bps, new.get(&key), peers.get(&cell.kind)) {
@@ -154,7 +155,8 @@ fn effects(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
     let (ratio, interval) = paired(&slow, 1);
     let control = (fine.len() >= CELLS_MIN).then(|| paired(&fine, 2).0);
     let still = control.is_none_or(|c| c.ln().abs() < 0.5 * ratio.ln().abs());
-    let middle = |pick: fn(&(f64, f64)) -> f64| median(&slow.iter().map(pick).collect::<Vec<_>>()).unwrap_or(0.0);
+    let middle =
+        |pick: fn(&(f64, f64)) -> f64| median(&slow.iter().map(pick).collect::<Vec<_>>()).unwrap_or(0.0);
     let (a, b) = (words::bps(middle(|p| p.0)), words::bps(middle(|p| p.1)));
     let proven = still && (interval.0 > 1.1 || interval.1 < 0.9);
     let verdict = match (proven, ratio > 1.0) {
@@ -208,8 +210,11 @@ mod tests {
             ..HostFacts::default()
         };
         let snapshot = Snapshot {
-            facts: [("a".to_owned(), facts(&[("x", 1), ("y", 2)])), ("b".to_owned(), facts(&[("x", 1), ("y", 3), ("z", 4)]))]
-                .into(),
+            facts: [
+                ("a".to_owned(), facts(&[("x", 1), ("y", 2)])),
+                ("b".to_owned(), facts(&[("x", 1), ("y", 3), ("z", 4)])),
+            ]
+            .into(),
             ..Snapshot::default()
         };
         let found = hosts(&snapshot, "a", "b");

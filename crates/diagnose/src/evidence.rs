@@ -22,7 +22,7 @@ const WINDOW_MS: f64 = 60.0;
 
 /// What is known of one ordered pair in one layer.
 #[derive(Debug, Clone)]
-pub struct CellEvidence<'a> {
+pub(crate) struct CellEvidence<'a> {
     /// Sender.
     pub from: &'a str,
     /// Receiver.
@@ -33,6 +33,8 @@ pub struct CellEvidence<'a> {
     pub kind: Kind,
     /// Tests that say something: measured, or nothing got through.
     pub samples: Vec<&'a Sample>,
+    /// Tests that were worthless; their counters still say why.
+    pub worthless: Vec<&'a Sample>,
     /// Throughput of each single-stream test; 0 when nothing got through.
     pub rates: Vec<f64>,
     /// Median throughput, bit/s.
@@ -57,7 +59,7 @@ pub struct CellEvidence<'a> {
 
 /// What makes cells comparable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Kind {
+pub(crate) struct Kind {
     /// Layer.
     pub layer: Layer,
     /// How many groups the two ends have in common: 0 across everything, more inside.
@@ -66,7 +68,7 @@ pub struct Kind {
 
 impl<'a> CellEvidence<'a> {
     /// The measurements among the samples.
-    pub fn measured(&self) -> impl Iterator<Item = (&'a Sample, &'a Measurement)> + '_ {
+    pub(crate) fn measured(&self) -> impl Iterator<Item = (&'a Sample, &'a Measurement)> + '_ {
         self.samples.iter().filter_map(|s| match &s.outcome {
             Outcome::Measured(m) => Some((*s, m.as_ref())),
             _ => None,
@@ -74,12 +76,12 @@ impl<'a> CellEvidence<'a> {
     }
 
     /// Values of one field of all measurements.
-    pub fn values(&self, field: impl Fn(&Measurement) -> Option<f64>) -> Vec<f64> {
+    pub(crate) fn values(&self, field: impl Fn(&Measurement) -> Option<f64>) -> Vec<f64> {
         self.measured().filter_map(|(_, m)| field(m)).filter(|v| v.is_finite()).collect()
     }
 
     /// UDP loss of each test; 1 where no datagram came through.
-    pub fn losses(&self) -> Vec<f64> {
+    pub(crate) fn losses(&self) -> Vec<f64> {
         self.samples
             .iter()
             .filter(|s| matches!(s.test.kind, TestKind::Udp { .. }))
@@ -92,25 +94,30 @@ impl<'a> CellEvidence<'a> {
     }
 
     /// All path MTU probes.
-    pub fn probes(&self) -> Vec<&'a MtuProbe> {
+    pub(crate) fn probes(&self) -> Vec<&'a MtuProbe> {
         self.measured().flat_map(|(_, m)| &m.mtu).collect()
     }
 
     /// Tests of the second stage in this cell.
-    pub fn confirmed_by(&self) -> usize {
+    pub(crate) fn confirmed_by(&self) -> usize {
         self.samples.iter().filter(|s| s.test.second_stage).count()
     }
 }
 
+/// Samples that say something, and worthless ones.
+type Sorted<'a> = (Vec<&'a Sample>, Vec<&'a Sample>);
+
 /// All cells of a snapshot, by layer, sender, receiver in the order of the inventory.
-pub fn collect(snapshot: &Snapshot) -> Vec<CellEvidence<'_>> {
+pub(crate) fn collect(snapshot: &Snapshot) -> Vec<CellEvidence<'_>> {
     let dead: BTreeSet<&str> = snapshot.gaps.iter().map(|g| g.what.as_str()).collect();
-    let mut by_cell: BTreeMap<(Layer, usize, usize), Vec<&Sample>> = BTreeMap::new();
+    let mut by_cell: BTreeMap<(Layer, usize, usize), Sorted<'_>> = BTreeMap::new();
     let index: BTreeMap<&str, usize> =
         snapshot.inventory.hosts.iter().enumerate().map(|(i, h)| (h.name.as_str(), i)).collect();
     for sample in &snapshot.samples {
         let test = &sample.test;
-        let (Some(from), Some(to)) = (index.get(test.from.as_str()), index.get(test.to.as_str())) else { continue };
+        let (Some(from), Some(to)) = (index.get(test.from.as_str()), index.get(test.to.as_str())) else {
+            continue;
+        };
         let says = match &sample.outcome {
             Outcome::Measured(_) => true,
             // A host that was lost explains why nothing came through to it; that is a gap, not a slow path.
@@ -119,18 +126,26 @@ pub fn collect(snapshot: &Snapshot) -> Vec<CellEvidence<'_>> {
             }
             Outcome::Invalid { .. } | Outcome::Gap { .. } => false,
         };
-        if says {
-            by_cell.entry((test.layer, *from, *to)).or_default().push(sample);
+        let lists = by_cell.entry((test.layer, *from, *to)).or_default();
+        match sample.outcome {
+            Outcome::Invalid { .. } => lists.1.push(sample),
+            _ if says => lists.0.push(sample),
+            _ => {}
         }
     }
-    by_cell.into_values().filter_map(|samples| cell(snapshot, samples)).collect()
+    by_cell.into_values().filter_map(|(samples, worthless)| cell(snapshot, samples, worthless)).collect()
 }
 
-fn cell<'a>(snapshot: &'a Snapshot, samples: Vec<&'a Sample>) -> Option<CellEvidence<'a>> {
-    let test = &samples.first()?.test;
+fn cell<'a>(
+    snapshot: &'a Snapshot,
+    samples: Vec<&'a Sample>,
+    worthless: Vec<&'a Sample>,
+) -> Option<CellEvidence<'a>> {
+    let test = &samples.iter().chain(&worthless).next()?.test;
     let inventory = &snapshot.inventory;
     let to_groups = inventory.groups_of(&test.to);
-    let shared = inventory.groups_of(&test.from).iter().filter(|g| to_groups.iter().any(|o| o.name == g.name)).count();
+    let shared =
+        inventory.groups_of(&test.from).iter().filter(|g| to_groups.iter().any(|o| o.name == g.name)).count();
     let mut cell = CellEvidence {
         from: &test.from,
         to: &test.to,
@@ -138,6 +153,7 @@ fn cell<'a>(snapshot: &'a Snapshot, samples: Vec<&'a Sample>) -> Option<CellEvid
         kind: Kind { layer: test.layer, shared_groups: shared },
         rates: rates(&samples),
         samples,
+        worthless,
         throughput_bps: None,
         loss: None,
         rtt_idle_us: None,
@@ -161,7 +177,7 @@ fn cell<'a>(snapshot: &'a Snapshot, samples: Vec<&'a Sample>) -> Option<CellEvid
 }
 
 /// Values of TCP tests only: UDP tests have their own price.
-pub fn tcp_values(cell: &CellEvidence<'_>, field: impl Fn(&Measurement) -> Option<f64>) -> Vec<f64> {
+pub(crate) fn tcp_values(cell: &CellEvidence<'_>, field: impl Fn(&Measurement) -> Option<f64>) -> Vec<f64> {
     cell.measured()
         .filter(|(s, _)| matches!(s.test.kind, TestKind::Tcp { .. }))
         .filter_map(|(_, m)| field(m))
@@ -189,7 +205,7 @@ fn rates(samples: &[&Sample]) -> Vec<f64> {
 
 /// The receiver's series where it has one, else the sender's, without the start of the transfer, smoothed over
 /// [`WINDOW_MS`]: what is read in bunches shows as an empty interval beside a double one.
-pub fn series(measurement: &Measurement) -> Vec<f64> {
+pub(crate) fn series(measurement: &Measurement) -> Vec<f64> {
     let long = |report: &Option<LoadReport>| -> Option<Vec<f64>> {
         let series = &report.as_ref()?.series;
         let end = series.last()?.at_ms;
@@ -217,8 +233,22 @@ fn two_state(cell: &CellEvidence<'_>) -> Option<TwoLevels> {
     jumping.into_iter().max_by_key(|t| t.switches)
 }
 
+/// Whether the throughput of several cells jumps between two levels when their tests are strung together: one test may
+/// be too short to show both.
+pub(crate) fn jump_together(cells: &[&CellEvidence<'_>]) -> bool {
+    let Some(least) = cells.iter().map(|c| c.kind.shared_groups).min() else { return false };
+    let strung: Vec<f64> = cells
+        .iter()
+        .filter(|c| c.kind.shared_groups == least)
+        .flat_map(|c| c.measured())
+        .filter(|(s, _)| matches!(s.test.kind, TestKind::Tcp { .. }))
+        .flat_map(|(_, m)| series(m))
+        .collect();
+    two_levels(&strung).is_some()
+}
+
 /// What the good cells of each kind reach, for kinds without a known ceiling and to calibrate those with one.
-pub fn peer_rates(cells: &[CellEvidence<'_>]) -> BTreeMap<Kind, f64> {
+pub(crate) fn peer_rates(cells: &[CellEvidence<'_>]) -> BTreeMap<Kind, f64> {
     let mut by_kind: BTreeMap<Kind, Vec<f64>> = BTreeMap::new();
     for cell in cells {
         by_kind.entry(cell.kind).or_default().extend(cell.throughput_bps);
@@ -227,7 +257,7 @@ pub fn peer_rates(cells: &[CellEvidence<'_>]) -> BTreeMap<Kind, f64> {
 }
 
 /// The matrix as it is reported.
-pub fn report_cells(snapshot: &Snapshot, cells: &[CellEvidence<'_>]) -> Vec<Cell> {
+pub(crate) fn report_cells(snapshot: &Snapshot, cells: &[CellEvidence<'_>]) -> Vec<Cell> {
     let facts = Facts::new(snapshot);
     let peers = peer_rates(cells);
     cells

@@ -6,34 +6,45 @@ use linerate_model::inventory::{HostName, Layer};
 use linerate_model::snapshot::Snapshot;
 
 /// Drivers and kinds of devices that only pretend to have a link speed.
-const VIRTUAL: [&str; 12] =
-    ["veth", "tun", "tap", "virtio", "vxlan", "bridge", "dummy", "vmxnet", "xen", "openvswitch", "geneve", "loopback"];
+const VIRTUAL: [&str; 12] = [
+    "veth",
+    "tun",
+    "tap",
+    "virtio",
+    "vxlan",
+    "bridge",
+    "dummy",
+    "vmxnet",
+    "xen",
+    "openvswitch",
+    "geneve",
+    "loopback",
+];
 
 /// Facts of a snapshot with the questions that the reasoning asks of them.
-#[derive(Clone, Copy)]
-pub struct Facts<'a> {
+pub(crate) struct Facts<'a> {
     /// Where they come from.
     pub snapshot: &'a Snapshot,
 }
 
 impl<'a> Facts<'a> {
     /// View on a snapshot.
-    pub fn new(snapshot: &'a Snapshot) -> Self {
+    pub(crate) fn new(snapshot: &'a Snapshot) -> Self {
         Self { snapshot }
     }
 
     /// One value.
-    pub fn get(&self, host: &str, key: &str) -> Option<&'a FactValue> {
+    pub(crate) fn get(&self, host: &str, key: &str) -> Option<&'a FactValue> {
         self.snapshot.facts.get(host)?.readings.get(key)
     }
 
     /// A number.
-    pub fn number(&self, host: &str, key: &str) -> Option<f64> {
+    pub(crate) fn number(&self, host: &str, key: &str) -> Option<f64> {
         self.get(host, key)?.number(0)
     }
 
     /// All readings of a host whose key matches the pattern, in order of the key. The loopback is left out.
-    pub fn matching(&self, host: &str, pattern: &str) -> Vec<(&'a str, &'a FactValue)> {
+    pub(crate) fn matching(&self, host: &str, pattern: &str) -> Vec<(&'a str, &'a FactValue)> {
         self.snapshot.facts.get(host).map_or(Vec::new(), |facts| {
             facts
                 .readings
@@ -45,18 +56,21 @@ impl<'a> Facts<'a> {
     }
 
     /// Name of the NIC that carries the endpoint of a host in a layer.
-    pub fn nic(&self, host: &str, layer: Layer) -> Option<&'a str> {
+    pub(crate) fn nic(&self, host: &str, layer: Layer) -> Option<&'a str> {
         let address = self.snapshot.inventory.endpoint(host, layer)?.address.to_string();
         let carries = |value: &FactValue| {
             let text = value.to_string();
             text.split([' ', ',']).any(|part| part.split('/').next() == Some(address.as_str()))
         };
         let readings = &self.snapshot.facts.get(host)?.readings;
-        readings.iter().find(|(key, value)| key.ends_with(".addresses") && carries(value)).and_then(|(key, _)| nic_of(key))
+        readings
+            .iter()
+            .find(|(key, value)| key.ends_with(".addresses") && carries(value))
+            .and_then(|(key, _)| nic_of(key))
     }
 
     /// The NICs that traffic of a host in a layer passes: the one with the address, and under an overlay the one below.
-    pub fn path_nics(&self, host: &str, layer: Layer) -> Vec<&'a str> {
+    pub(crate) fn path_nics(&self, host: &str, layer: Layer) -> Vec<&'a str> {
         let mut nics: Vec<&str> = self.nic(host, layer).into_iter().collect();
         if layer == Layer::Overlay {
             nics.extend(self.nic(host, Layer::Underlay));
@@ -66,12 +80,12 @@ impl<'a> Facts<'a> {
     }
 
     /// The machines (hypervisors and the like) that a host stands on, innermost first.
-    pub fn machines_of(&self, host: &str) -> Vec<&'a HostName> {
+    pub(crate) fn machines_of(&self, host: &str) -> Vec<&'a HostName> {
         self.snapshot.inventory.groups_of(host).into_iter().filter_map(|g| g.machine.as_ref()).collect()
     }
 
     /// Whether a NIC is made of software, so that the speed it reports means nothing.
-    pub fn is_virtual(&self, host: &str, nic: &str) -> bool {
+    pub(crate) fn is_virtual(&self, host: &str, nic: &str) -> bool {
         ["driver", "kind"].iter().any(|what| {
             self.get(host, &format!("nic.{nic}.{what}")).is_some_and(|value| {
                 let text = value.to_string().to_lowercase();
@@ -81,7 +95,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Largest speed among the real NICs of a host that have a link, in bit/s, with the NIC's name.
-    pub fn fastest_nic(&self, host: &str) -> Option<(&'a str, f64)> {
+    pub(crate) fn fastest_nic(&self, host: &str) -> Option<(&'a str, f64)> {
         self.matching(host, "nic.*.speed_mbit")
             .into_iter()
             .filter_map(|(key, value)| Some((nic_of(key)?, value.number(0)? * 1e6)))
@@ -91,17 +105,17 @@ impl<'a> Facts<'a> {
 }
 
 /// The part of a key after `netns.<path>|`.
-pub fn bare(key: &str) -> &str {
+pub(crate) fn bare(key: &str) -> &str {
     if key.starts_with("netns.") { key.split_once('|').map_or(key, |(_, rest)| rest) } else { key }
 }
 
 /// The NIC that a key speaks of.
-pub fn nic_of(key: &str) -> Option<&str> {
+pub(crate) fn nic_of(key: &str) -> Option<&str> {
     bare(key).strip_prefix("nic.")?.split('.').next()
 }
 
 /// Whether a key (without its namespace) fits a pattern, in which `*` stands for any run of characters.
-pub fn pattern_fits(pattern: &str, key: &str) -> bool {
+pub(crate) fn pattern_fits(pattern: &str, key: &str) -> bool {
     fn fits(pattern: &[&str], text: &str) -> bool {
         match pattern {
             [] => text.is_empty(),

@@ -24,8 +24,8 @@ mod verdict;
 pub mod words;
 
 pub use knowledge::{
-    Cause, ElementKind, FactTest, Knowledge, KnowledgeError, LayerFit, NicRole, Op, Prior, RemedyPlan, SettingPlan, ShapeTest,
-    Side, Symptom, Target,
+    Cause, ElementKind, FactTest, Knowledge, KnowledgeError, LayerFit, NicRole, Op, Prior, RemedyPlan,
+    SettingPlan, ShapeTest, Side, Symptom, Target,
 };
 
 use linerate_model::finding::{Cell, Diagnosis};

@@ -15,10 +15,10 @@ use crate::localise::{Column, Located};
 use crate::responses::Row;
 
 /// A place with its probability.
-pub type Weighed = (Element, Direction, f64);
+pub(crate) type Weighed = (Element, Direction, f64);
 
 /// A located loss with places and causes.
-pub struct Judged<'a, 'k> {
+pub(crate) struct Judged<'a, 'k> {
     /// What the localisation said.
     pub located: Located,
     /// Places, most probable first.
@@ -36,7 +36,7 @@ pub struct Judged<'a, 'k> {
 }
 
 /// All that places are judged from.
-pub struct Bench<'a> {
+pub(crate) struct Bench<'a> {
     /// Facts.
     pub facts: Facts<'a>,
     /// Cells.
@@ -46,7 +46,7 @@ pub struct Bench<'a> {
 }
 
 /// Weighs the places and causes of a located loss.
-pub fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k Knowledge) -> Judged<'a, 'k> {
+pub(crate) fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k Knowledge) -> Judged<'a, 'k> {
     let inventory = &bench.facts.snapshot.inventory;
     let layer = layer_scope(bench, &located);
     let mut responses: Vec<Response> = located.gains.iter().map(|(r, _)| *r).collect();
@@ -88,12 +88,15 @@ pub fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k Knowled
         .collect();
     let causes = merge_causes(&columns, &weighed);
     let (shape, subjects) = contexts.swap_remove(*best);
-    settle(inventory, &mut places, &causes, &subjects);
+    settle(inventory, &mut places, &causes);
     Judged { located, places, layer, responses, shape, subjects, causes }
 }
 
 /// Causes over all places: a cause has the weight of all places at which it is possible.
-fn merge_causes<'k>(columns: &[(Column, f64)], weighed: &[(usize, f64, Vec<Scored<'k>>)]) -> Vec<(Scored<'k>, f64)> {
+fn merge_causes<'k>(
+    columns: &[(Column, f64)],
+    weighed: &[(usize, f64, Vec<Scored<'k>>)],
+) -> Vec<(Scored<'k>, f64)> {
     let best_column = weighed.iter().map(|(i, _, _)| columns[*i].1).fold(f64::NEG_INFINITY, f64::max);
     let mut by_id: BTreeMap<&str, (Scored<'k>, f64)> = BTreeMap::new();
     for (i, _, ranked) in weighed {
@@ -123,33 +126,38 @@ fn merge_causes<'k>(columns: &[(Column, f64)], weighed: &[(usize, f64, Vec<Score
 
 /// The leading cause says what kind of element it sits in: a host and its group of one are the same place, and a cause
 /// that harms both directions is not a cause of one only because the other was too weak to see.
-fn settle(inventory: &Inventory, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f64)], subjects: &Subjects<'_>) {
+fn settle(inventory: &Inventory, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f64)]) {
     let Some((cause, probability)) = causes.first() else { return };
     let (element, direction, _) = &mut places[0];
     let kind = ElementKind::of(element, *direction);
-    if cause.native == kind.twin() || cause.native == kind.twin().widened() {
-        if let Some(other) = twin(inventory, element).filter(|_| cause.native.is_group() != kind.is_group()) {
-            *element = other;
-        }
+    let other_name = cause.native == kind.twin() || cause.native == kind.twin().widened();
+    if let Some(other) =
+        twin(inventory, element).filter(|_| other_name && cause.native.is_group() != kind.is_group())
+    {
+        *element = other;
     }
     let kind = ElementKind::of(element, *direction);
-    if cause.native != kind && cause.native == kind.widened() && (*probability > 0.5 || !cause.hits.is_empty()) {
+    if cause.native != kind
+        && cause.native == kind.widened()
+        && (*probability > 0.5 || !cause.hits.is_empty())
+    {
         *direction = Direction::Both;
     }
     if let Some(pattern) = &cause.cause.mismatch
         && *probability > 0.3
-        && let Some(key) = cause.hits.iter().map(|h| &h.key).find(|k| crate::host_facts::pattern_fits(pattern, k))
+        && let Some(key) =
+            cause.hits.iter().map(|h| &h.key).find(|k| crate::host_facts::pattern_fits(pattern, k))
     {
         let hosts: BTreeSet<String> = cause.hits.iter().map(|h: &FactHit| h.host.clone()).collect();
         let before = (element.clone(), *direction, places[0].2 * 0.1);
-        places[0] = (Element::Mismatch(key.clone(), hosts.into_iter().collect()), Direction::Both, places[0].2 * 0.9);
+        places[0] =
+            (Element::Mismatch(key.clone(), hosts.into_iter().collect()), Direction::Both, places[0].2 * 0.9);
         places.insert(1, before);
     }
-    let _ = subjects;
 }
 
 /// The group of which a host is the only member, or the only member of a group.
-pub fn twin(inventory: &Inventory, element: &Element) -> Option<Element> {
+pub(crate) fn twin(inventory: &Inventory, element: &Element) -> Option<Element> {
     match element {
         Element::Host(host) => inventory
             .groups_of(host)
@@ -174,7 +182,13 @@ fn is_twin(inventory: &Inventory, a: &Column, b: &Column) -> bool {
 fn layer_scope(bench: &Bench<'_>, located: &Located) -> LayerScope {
     let covered = located.column.cells();
     let strongest = located.gains.first().map(|(r, _)| *r);
-    let rows = || bench.rows.iter().enumerate().filter(|(_, r)| covered.contains(&r.cell) && Some(r.response) == strongest);
+    let rows = || {
+        bench
+            .rows
+            .iter()
+            .enumerate()
+            .filter(|(_, r)| covered.contains(&r.cell) && Some(r.response) == strongest)
+    };
     let bad: BTreeSet<_> =
         rows().filter(|(i, _)| located.rows.contains(i)).map(|(_, r)| bench.cells[r.cell].layer).collect();
     let seen: BTreeSet<_> = rows().map(|(_, r)| bench.cells[r.cell].layer).collect();
@@ -203,7 +217,7 @@ fn member_suspects<'a>(bench: &Bench<'a>, element: &Element) -> Vec<&'a str> {
 }
 
 /// Whose facts are looked at for an element.
-pub fn subjects<'a>(bench: &Bench<'a>, element: &Element, bad_rows: &[usize]) -> Subjects<'a> {
+pub(crate) fn subjects<'a>(bench: &Bench<'a>, element: &Element, bad_rows: &[usize]) -> Subjects<'a> {
     let inventory = &bench.facts.snapshot.inventory;
     let measured: BTreeSet<&'a str> = bench.cells.iter().flat_map(|c| [c.from, c.to]).collect();
     let machines: BTreeSet<&'a str> = inventory.groups.iter().filter_map(|g| g.machine.as_deref()).collect();

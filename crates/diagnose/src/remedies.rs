@@ -8,7 +8,7 @@ use crate::host_facts::{Facts, nic_of, pattern_fits};
 use crate::knowledge::{SettingPlan, Target};
 
 /// The remedy of a cause at a place.
-pub fn remedy(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>) -> Option<Remedy> {
+pub(crate) fn remedy(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>) -> Option<Remedy> {
     let plan = scored.cause.remedy.as_ref()?;
     let mut changes: Vec<Change> = Vec::new();
     for set in &plan.set {
@@ -65,7 +65,12 @@ fn planned(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, set: &Sett
                 Target::Value(value) => like(from, value),
                 Target::PeersOr(value) => usual().filter(|u| u != from).unwrap_or_else(|| like(from, value)),
             };
-            (to != *from).then(|| Change { host: host.to_owned(), key: key.to_owned(), from: from.clone(), to })
+            (to != *from).then(|| Change {
+                host: host.to_owned(),
+                key: key.to_owned(),
+                from: from.clone(),
+                to,
+            })
         })
         .collect()
 }
@@ -73,9 +78,15 @@ fn planned(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, set: &Sett
 /// The wanted value in the form of the old one: `on` for a flag is a flag.
 fn like(old: &FactValue, wanted: &FactValue) -> FactValue {
     match (old, wanted) {
-        (FactValue::Flag(_), FactValue::Text(text)) if text == "on" || text == "off" => FactValue::Flag(text == "on"),
-        (FactValue::Int(_), FactValue::Text(text)) => text.parse().map_or_else(|_| wanted.clone(), FactValue::Int),
-        (FactValue::Text(_), FactValue::Flag(flag)) => FactValue::Text(if *flag { "on" } else { "off" }.to_owned()),
+        (FactValue::Flag(_), FactValue::Text(text)) if text == "on" || text == "off" => {
+            FactValue::Flag(text == "on")
+        }
+        (FactValue::Int(_), FactValue::Text(text)) => {
+            text.parse().map_or_else(|_| wanted.clone(), FactValue::Int)
+        }
+        (FactValue::Text(_), FactValue::Flag(flag)) => {
+            FactValue::Text(if *flag { "on" } else { "off" }.to_owned())
+        }
         (FactValue::Text(_), FactValue::Int(number)) => FactValue::Text(number.to_string()),
         _ => wanted.clone(),
     }
@@ -88,7 +99,10 @@ mod tests {
     #[test]
     fn values_keep_the_form_that_was_read() {
         assert_eq!(like(&FactValue::Flag(true), &FactValue::Text("off".into())), FactValue::Flag(false));
-        assert_eq!(like(&FactValue::Text("on".into()), &FactValue::Flag(false)), FactValue::Text("off".into()));
+        assert_eq!(
+            like(&FactValue::Text("on".into()), &FactValue::Flag(false)),
+            FactValue::Text("off".into())
+        );
         assert_eq!(like(&FactValue::Int(0), &FactValue::Int(1)), FactValue::Int(1));
     }
 }

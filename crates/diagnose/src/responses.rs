@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use linerate_model::finding::{Cell, Response};
-use linerate_model::load::MtuProbe;
+use linerate_model::load::{MtuProbe, TestKind};
+use linerate_model::sample::{Measurement, Outcome};
 
 use crate::evidence::{CellEvidence, Kind, tcp_values};
 use crate::host_facts::Facts;
@@ -13,7 +14,7 @@ use crate::stats::{mad, median, quantile};
 
 /// One cell in one response.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub(crate) struct Row {
     /// Index of the cell.
     pub cell: usize,
     /// Which value.
@@ -50,9 +51,9 @@ struct Reading {
 const READINGS: [Reading; 6] = [
     Reading { response: Response::Loss, floor: 0.002, sigma: 0.35, effect_min: 1.3, healthy: 0.3 },
     Reading { response: Response::Reordering, floor: 0.003, sigma: 0.4, effect_min: 1.3, healthy: 0.3 },
-    Reading { response: Response::Retransmits, floor: 40.0, sigma: 0.8, effect_min: 2.3, healthy: 0.3 },
+    Reading { response: Response::Retransmits, floor: 40.0, sigma: 0.8, effect_min: 2.3, healthy: 0.6 },
     Reading { response: Response::RttIdle, floor: 400.0, sigma: 0.5, effect_min: 1.3, healthy: 0.3 },
-    Reading { response: Response::RttLoaded, floor: 1500.0, sigma: 0.5, effect_min: 1.2, healthy: 0.3 },
+    Reading { response: Response::RttLoaded, floor: 500.0, sigma: 0.25, effect_min: 0.8, healthy: 0.3 },
     Reading { response: Response::CpuCost, floor: 0.02, sigma: 0.5, effect_min: 1.3, healthy: 0.3 },
 ];
 
@@ -68,11 +69,16 @@ const CALIBRATION_MIN: f64 = 0.75;
 const COMMON_MIN: usize = 4;
 /// Share of the ceiling that a healthy transfer reaches when too few others can tell.
 const HEALTHY_SHARE: f64 = 0.97;
+/// Noise of a value that was not really measured.
+const BARELY_KNOWN: f64 = 2.5;
+/// Counter of the times a CPU quota held processes back, and how many in a test mean something.
+const THROTTLED: &str = "cgroup.nr_throttled";
+const THROTTLED_MIN: i64 = 2;
 /// Badness of a yes.
 const YES: f64 = 3.0;
 
 /// All rows of all responses.
-pub fn rows(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
+pub(crate) fn rows(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
     let mut rows = throughput(cells, report);
     let dead: Vec<bool> = {
         let mut dead = vec![false; cells.len()];
@@ -85,7 +91,8 @@ pub fn rows(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell]) -> V
         rows.extend(read(reading, cells, &dead));
     }
     rows.extend(path_mtu(facts, cells));
-    rows.extend(two_state(cells));
+    rows.extend(two_state(cells, report));
+    rows.extend(throttled(cells));
     rows
 }
 
@@ -102,7 +109,8 @@ fn throughput(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
     let mut by_kind: BTreeMap<Kind, Vec<(usize, f64, Option<f64>)>> = BTreeMap::new();
     for (i, cell) in cells.iter().enumerate() {
         // A throughput that jumps between two levels has no mean; the lower level is what is lost.
-        let rate = cell.two.map(|t| t.low).or_else(|| favourable(&cell.rates, true));
+        let nothing = || (cell.measured().next().is_none() && cell.samples.len() > 1).then_some(0.0);
+        let rate = cell.two.map(|t| t.low).or_else(|| favourable(&cell.rates, true)).or_else(nothing);
         if let Some(rate) = rate {
             let ceiling = report[i].ceiling.bps.filter(|_| report[i].ceiling.binding != "peers");
             by_kind.entry(cell.kind).or_default().push((i, rate, ceiling));
@@ -179,15 +187,16 @@ fn spread(cells: &[CellEvidence<'_>], list: &[(usize, f64, Option<f64>)], ys: &[
 
 fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row> {
     let mut by_kind: BTreeMap<Kind, Vec<(usize, f64)>> = BTreeMap::new();
-    for (i, cell) in cells.iter().enumerate().filter(|(i, _)| !dead[*i] || reading.response == Response::Loss) {
+    for (i, cell) in cells.iter().enumerate().filter(|(i, _)| !dead[*i] || reading.response == Response::Loss)
+    {
         let values = match reading.response {
-            Response::Loss => cell.losses(),
-            Response::Reordering => {
-                cell.values(|m| Some(m.reordered.unwrap_or(0.0).max(m.duplicated.unwrap_or(0.0))).filter(|_| m.loss.is_some()))
-            }
+            Response::Loss => losses(cell),
+            Response::Reordering => cell.values(|m| {
+                Some(m.reordered.unwrap_or(0.0).max(m.duplicated.unwrap_or(0.0))).filter(|_| m.loss.is_some())
+            }),
             Response::Retransmits => cell.values(|m| m.retransmits_per_s),
             Response::RttIdle => cell.values(|m| m.rtt_idle_us),
-            Response::RttLoaded => cell.values(|m| m.rtt_loaded_us),
+            Response::RttLoaded => cell.values(late_rtt),
             _ => tcp_values(cell, |m| m.cpu_s_per_gb),
         };
         if let Some(value) = favourable(&values, false) {
@@ -207,7 +216,12 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
             response: reading.response,
             kind,
             y: ((value + reading.floor) / (healthy + reading.floor)).log2().clamp(0.0, DEAD),
-            sigma: reading.sigma,
+            // A few answered requests tell that the path is open, not that it is clean.
+            sigma: if reading.response == Response::Loss && value == 0.0 && cells[cell].losses().is_empty() {
+                BARELY_KNOWN
+            } else {
+                reading.sigma
+            },
             effect_min: reading.effect_min,
             common: 0.0,
             expected: healthy,
@@ -217,18 +231,37 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
     rows
 }
 
+/// Smoothed RTT in the second half of a transfer: the first still shows the start.
+fn late_rtt(m: &Measurement) -> Option<f64> {
+    let series = m.tx.as_ref().map(|t| t.series.as_slice()).unwrap_or_default();
+    let late: Vec<f64> = series[series.len() / 2..].iter().map(|i| i.rtt_us).filter(|r| *r > 0.0).collect();
+    if series.len() >= 6 { median(&late).or(m.rtt_loaded_us) } else { m.rtt_loaded_us }
+}
+
+/// Shares of lost datagrams. Where no probe of loss ran, the RTT requests still say whether anything gets through.
+fn losses(cell: &CellEvidence<'_>) -> Vec<f64> {
+    let probed = cell.losses();
+    if !probed.is_empty() {
+        return probed;
+    }
+    let reached = |s: &&linerate_model::sample::Sample| match s.outcome {
+        Outcome::NothingThrough { .. } => 1.0,
+        _ => 0.0,
+    };
+    cell.samples.iter().filter(|s| matches!(s.test.kind, TestKind::Rtt { .. })).map(reached).collect()
+}
+
 /// Bytes of the smallest unanswered size and of the largest answered one, when a size does not arrive although a smaller
 /// one does and the sender's own interface lets it out.
-pub fn size_limit(probes: &[&MtuProbe]) -> Option<(u32, u32)> {
+pub(crate) fn size_limit(probes: &[&MtuProbe]) -> Option<(u32, u32)> {
     let mut answered = 0;
     let mut silent = u32::MAX;
     let sizes: std::collections::BTreeSet<u32> = probes.iter().map(|p| p.bytes).collect();
     for size in sizes {
         let of_size = probes.iter().filter(|p| p.bytes == size);
-        let (sent, got, refused) =
-            of_size.fold((0u32, 0u32, false), |(s, g, r), p| {
-                (s + u32::from(p.sent), g + u32::from(p.answered), r || p.refused_mtu.is_some())
-            });
+        let (sent, got, refused) = of_size.fold((0u32, 0u32, false), |(s, g, r), p| {
+            (s + u32::from(p.sent), g + u32::from(p.answered), r || p.refused_mtu.is_some())
+        });
         if got > 0 {
             answered = answered.max(size);
         } else if sent >= 2 && !refused {
@@ -261,21 +294,27 @@ fn path_mtu(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
                 sigma: 0.4,
                 effect_min: 1.5,
                 common: 0.0,
-                expected: if own.is_finite() && limit.is_some_and(|(s, _)| f64::from(s) <= own) { own } else { largest },
+                expected: if own.is_finite() && limit.is_some_and(|(s, _)| f64::from(s) <= own) {
+                    own
+                } else {
+                    largest
+                },
                 measured: limit.map_or(largest, |(_, answered)| f64::from(answered)),
             })
         })
         .collect()
 }
 
-fn two_state(cells: &[CellEvidence<'_>]) -> Vec<Row> {
-    let has_series = |cell: &CellEvidence<'_>| {
-        cell.measured().any(|(_, m)| crate::evidence::series(m).len() >= 8)
-    };
+/// Software links inside one machine share its CPUs and jump for that reason alone: only cells with a ceiling count.
+fn two_state(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
+    let has_series =
+        |cell: &CellEvidence<'_>| cell.measured().any(|(_, m)| crate::evidence::series(m).len() >= 8);
     cells
         .iter()
         .enumerate()
-        .filter(|(_, cell)| has_series(cell))
+        .filter(|(i, cell)| {
+            has_series(cell) && (report[*i].ceiling.binding != "peers" || cell.kind.shared_groups == 0)
+        })
         .map(|(i, cell)| Row {
             cell: i,
             response: Response::TwoState,
@@ -286,6 +325,44 @@ fn two_state(cells: &[CellEvidence<'_>]) -> Vec<Row> {
             common: 0.0,
             expected: cell.two.map_or(0.0, |t| t.high),
             measured: cell.two.map_or(0.0, |t| t.low),
+        })
+        .collect()
+}
+
+/// Tests during which an end was held back by a CPU quota, also those that were worthless because of it. The value is the
+/// share of the tests; it is a row of `setting`, for it explains measurements rather than being one.
+fn throttled(cells: &[CellEvidence<'_>]) -> Vec<Row> {
+    let held_back = |s: &&&linerate_model::sample::Sample| {
+        let often =
+            |counters: &BTreeMap<String, i64>| counters.get(THROTTLED).is_some_and(|n| *n >= THROTTLED_MIN);
+        often(&s.tx_counters) || often(&s.rx_counters)
+    };
+    let share = |cell: &CellEvidence<'_>| {
+        let bulk: Vec<_> = cell
+            .samples
+            .iter()
+            .chain(&cell.worthless)
+            .filter(|s| matches!(s.test.kind, TestKind::Tcp { .. } | TestKind::Udp { .. }))
+            .collect();
+        (!bulk.is_empty()).then(|| bulk.iter().filter(|s| held_back(s)).count() as f64 / bulk.len() as f64)
+    };
+    let shares: Vec<(usize, f64)> =
+        cells.iter().enumerate().filter_map(|(i, c)| Some((i, share(c)?))).collect();
+    if shares.iter().all(|(_, s)| *s == 0.0) {
+        return Vec::new();
+    }
+    shares
+        .into_iter()
+        .map(|(cell, share)| Row {
+            cell,
+            response: Response::Setting,
+            kind: cells[cell].kind,
+            y: if share >= 0.5 { YES } else { 0.0 },
+            sigma: 0.4,
+            effect_min: 1.5,
+            common: 0.0,
+            expected: 0.0,
+            measured: share,
         })
         .collect()
 }

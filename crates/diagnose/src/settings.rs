@@ -8,7 +8,7 @@ use crate::knowledge::{Cause, ElementKind, Knowledge, LayerFit};
 use crate::places::{Bench, subjects};
 
 /// A setting that is wrong at a place.
-pub struct Wrong<'k> {
+pub(crate) struct Wrong<'k> {
     /// Where.
     pub element: Element,
     /// Direction of its harm.
@@ -20,7 +20,11 @@ pub struct Wrong<'k> {
 }
 
 /// All wrong settings of hosts and machines that `covered` does not name.
-pub fn wrong<'k>(bench: &Bench<'_>, knowledge: &'k Knowledge, covered: &dyn Fn(&str) -> bool) -> Vec<Wrong<'k>> {
+pub(crate) fn wrong<'k>(
+    bench: &Bench<'_>,
+    knowledge: &'k Knowledge,
+    covered: &dyn Fn(&str) -> bool,
+) -> Vec<Wrong<'k>> {
     let inventory = &bench.facts.snapshot.inventory;
     let mut found = Vec::new();
     for cause in knowledge.causes().filter(|c| c.is_static) {
@@ -31,12 +35,15 @@ pub fn wrong<'k>(bench: &Bench<'_>, knowledge: &'k Knowledge, covered: &dyn Fn(&
         let group_only = cause.symptom.elements.iter().all(|e| e.is_group());
         let direction = direction_of(cause);
         if group_only {
-            for group in inventory.groups.iter().filter(|g| g.machine.as_deref().is_some_and(|m| !covered(m))) {
+            for group in inventory.groups.iter().filter(|g| g.machine.as_deref().is_some_and(|m| !covered(m)))
+            {
                 found.extend(at(bench, cause, Element::Group(group.name.clone()), direction, &|_| true));
             }
         } else {
             for host in inventory.hosts.iter().filter(|h| !h.endpoints.is_empty() && !covered(&h.name)) {
-                found.extend(at(bench, cause, Element::Host(host.name.clone()), direction, &|h| h == host.name));
+                found.extend(at(bench, cause, Element::Host(host.name.clone()), direction, &|h| {
+                    h == host.name
+                }));
             }
         }
     }
@@ -68,7 +75,9 @@ fn at<'k>(
         .filter(|(_, r)| match (&element, direction) {
             (Element::Host(h), Direction::Tx) => bench.cells[r.cell].from == h,
             (Element::Host(h), Direction::Rx) => bench.cells[r.cell].to == h,
-            (Element::Host(h), Direction::Both) => bench.cells[r.cell].from == h || bench.cells[r.cell].to == h,
+            (Element::Host(h), Direction::Both) => {
+                bench.cells[r.cell].from == h || bench.cells[r.cell].to == h
+            }
             _ => true,
         })
         .map(|(i, _)| i)
@@ -93,6 +102,17 @@ fn at<'k>(
         has_twin: false,
     };
     let scored = attribute::score(&bench.facts, &place, cause)?;
+    // What stands for every host has to be found on most of them.
+    let everywhere = element != Element::All || {
+        let hosts: std::collections::BTreeSet<&str> = scored.hits.iter().map(|h| h.host.as_str()).collect();
+        hosts.len() * 2
+            > bench.facts.snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count()
+    };
     // Without a fact there is no wrong setting.
-    (!scored.hits.is_empty() && scored.score > 0.5).then_some(Wrong { element, direction, layer, scored })
+    (everywhere && !scored.hits.is_empty() && scored.score > 0.5).then_some(Wrong {
+        element,
+        direction,
+        layer,
+        scored,
+    })
 }

@@ -13,7 +13,7 @@ const CACHE_FACTOR: f64 = 10.0;
 const SHARE_MIN: f64 = 0.7;
 
 /// A replicated figure below its ceiling.
-pub struct StorageLoss {
+pub(crate) struct StorageLoss {
     /// Variant of the transport.
     pub variant: String,
     /// Bytes per second reached.
@@ -27,11 +27,11 @@ pub struct StorageLoss {
 }
 
 /// The place of all storage findings.
-pub const PLACE: (Element, Direction, LayerScope, Response) =
+pub(crate) const PLACE: (Element, Direction, LayerScope, Response) =
     (Element::All, Direction::Both, LayerScope::Any, Response::Storage);
 
 /// Figures that must not be used, with the reason.
-pub fn refused(snapshot: &Snapshot) -> Vec<String> {
+pub(crate) fn refused(snapshot: &Snapshot) -> Vec<String> {
     let written = |figure: &StorageFigure| {
         snapshot
             .storage
@@ -62,7 +62,7 @@ fn is_cached(figure: &StorageFigure, written: f64) -> bool {
 }
 
 /// Replicated figures far below disk and transport, worst first; one per transport.
-pub fn losses(snapshot: &Snapshot) -> Vec<StorageLoss> {
+pub(crate) fn losses(snapshot: &Snapshot) -> Vec<StorageLoss> {
     let find = |what: &str, pattern: &str, variant: Option<&str>| {
         snapshot
             .storage
@@ -95,7 +95,13 @@ pub fn losses(snapshot: &Snapshot) -> Vec<StorageLoss> {
                     percent(f.bytes_per_s / transport)
                 ),
             ];
-            Some(StorageLoss { variant: f.variant.clone(), measured: f.bytes_per_s, expected, evidence, shape })
+            Some(StorageLoss {
+                variant: f.variant.clone(),
+                measured: f.bytes_per_s,
+                expected,
+                evidence,
+                shape,
+            })
         })
         .collect();
     losses.sort_by(|a, b| (a.measured / a.expected).total_cmp(&(b.measured / b.expected)));

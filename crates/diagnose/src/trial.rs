@@ -32,8 +32,7 @@ fn less_is_better(response: Response) -> bool {
 fn floor(response: Response) -> f64 {
     match response {
         Response::Loss | Response::Reordering => FLOOR_SHARE,
-        Response::Retransmits => 1.0,
-        Response::Throughput | Response::TwoState | Response::PathMtu => 1.0,
+        Response::Retransmits | Response::Throughput | Response::TwoState | Response::PathMtu => 1.0,
         _ => 1e-6,
     }
 }
@@ -53,13 +52,22 @@ pub fn effect(arms: &[Arm], response: Response, seed: u64) -> EffectSize {
     let (before, after) = (pick(false, false), pick(true, false));
     let (ratio, interval) = ratio_with_interval(&before, &after, less, seed);
     let (control_before, control_after) = (pick(false, true), pick(true, true));
-    let (control_ratio, control_interval) = ratio_with_interval(&control_before, &control_after, less, seed ^ 1);
+    let (control_ratio, control_interval) =
+        ratio_with_interval(&control_before, &control_after, less, seed ^ 1);
     let enough = before.len() >= ARM_MIN && after.len() >= ARM_MIN;
     let effect = judge(enough, ratio, interval, control_ratio, control_interval);
     let before = median(&before).unwrap_or(add) - add;
     let after = median(&after).unwrap_or(add) - add;
-    let mut size =
-        EffectSize { effect, ratio, interval, control_ratio, control_interval, before, after, sentence: String::new() };
+    let mut size = EffectSize {
+        effect,
+        ratio,
+        interval,
+        control_ratio,
+        control_interval,
+        before,
+        after,
+        sentence: String::new(),
+    };
     size.sentence = sentence(&size, enough, response);
     size
 }
@@ -74,11 +82,20 @@ fn ratio_with_interval(before: &[f64], after: &[f64], less: bool, seed: u64) -> 
     (ratio, median_ratio_interval(from, to, seed).unwrap_or((0.0, f64::MAX)))
 }
 
-fn judge(enough: bool, ratio: f64, interval: (f64, f64), control: f64, control_interval: (f64, f64)) -> Effect {
+fn judge(
+    enough: bool,
+    ratio: f64,
+    interval: (f64, f64),
+    control: f64,
+    control_interval: (f64, f64),
+) -> Effect {
     let control_known = control_interval.1 < f64::MAX;
     // The control must not have moved in the same direction by as much as half of the claimed effect.
     let same_way = (control.ln() * ratio.ln()) > 0.0;
-    let control_moved = control_known && same_way && control.ln().abs() > 0.5 * ratio.ln().abs() && (control - 1.0).abs() > 0.03;
+    let control_moved = control_known
+        && same_way
+        && control.ln().abs() > 0.5 * ratio.ln().abs()
+        && (control - 1.0).abs() > 0.03;
     if !enough {
         Effect::NotShown
     } else if interval.0 > 1.0 && ratio > MATTERS {
@@ -130,12 +147,14 @@ mod tests {
     #[test]
     fn better_worse_none_and_moved_control() {
         let still = |_| Some(100.0);
-        let better = effect(&arms(&[50., 51., 49., 50.], &[98., 99., 97., 99.], still), Response::Throughput, 1);
+        let better =
+            effect(&arms(&[50., 51., 49., 50.], &[98., 99., 97., 99.], still), Response::Throughput, 1);
         assert_eq!(better.effect, Effect::Better);
         assert!(better.interval.0 > 1.8 && better.ratio < 2.1, "{better:?}");
         let worse = effect(&arms(&[98., 99., 97.], &[50., 51., 49.], still), Response::Throughput, 1);
         assert_eq!(worse.effect, Effect::Worse);
-        let none = effect(&arms(&[98., 99., 97., 98.], &[98., 98., 99., 97.], still), Response::Throughput, 1);
+        let none =
+            effect(&arms(&[98., 99., 97., 98.], &[98., 98., 99., 97.], still), Response::Throughput, 1);
         assert_eq!(none.effect, Effect::NoEffect);
         let moved = |changed| Some(if changed { 200.0 } else { 100.0 });
         let moved = effect(&arms(&[50., 51., 49.], &[98., 99., 97.], moved), Response::Throughput, 1);

@@ -2,8 +2,11 @@
 //! A snapshot and the knowledge come in, the diagnosis goes out.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
-use linerate_model::finding::{Cell, Diagnosis, Direction, Element, Finding, Place as PlaceFound, RankedCause, Response};
+use linerate_model::finding::{
+    Cell, Diagnosis, Direction, Element, Finding, Place as PlaceFound, RankedCause, Response,
+};
 use linerate_model::inventory::HostName;
 use linerate_model::plan::Test;
 use linerate_model::sample::Outcome;
@@ -29,7 +32,7 @@ const RETRANSMITS_WORTH_A_NOTE: f64 = 20.0;
 const AT_CEILING: f64 = 0.9;
 
 /// The whole diagnosis.
-pub fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge) -> Diagnosis {
+pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge) -> Diagnosis {
     let (bench, report) = bench(snapshot);
     let judged = located(&bench, knowledge);
     let mut findings: Vec<Finding> =
@@ -39,7 +42,9 @@ pub fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge) -> Diagnosis {
     let mut refused = storage::refused(snapshot);
     refused.extend(two_state_notes(&report));
     refused.extend(snapshot.samples.iter().filter_map(|s| match &s.outcome {
-        Outcome::Invalid { reason } => Some(format!("{} {} to {}: {reason}", s.test.kind.name(), s.test.from, s.test.to)),
+        Outcome::Invalid { reason } => {
+            Some(format!("{} {} to {}: {reason}", s.test.kind.name(), s.test.from, s.test.to))
+        }
         _ => None,
     }));
     Diagnosis {
@@ -55,13 +60,14 @@ pub fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge) -> Diagnosis {
 }
 
 /// Tests of the second stage, numbered.
-pub fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id: u32) -> Vec<Test> {
+pub(crate) fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id: u32) -> Vec<Test> {
     let (bench, _) = bench(snapshot);
     let mut tests: Vec<Test> = Vec::new();
     for judged in located(&bench, knowledge) {
         for test in decide::tests(&bench, &judged) {
             let twice = |t: &Test| {
-                (&t.from, &t.to, t.layer, &t.kind, t.repeat) == (&test.from, &test.to, test.layer, &test.kind, test.repeat)
+                (&t.from, &t.to, t.layer, &t.kind, t.repeat)
+                    == (&test.from, &test.to, test.layer, &test.kind, test.repeat)
             };
             if !tests.iter().any(twice) {
                 tests.push(test);
@@ -85,7 +91,10 @@ fn bench(snapshot: &Snapshot) -> (Bench<'_>, Vec<Cell>) {
 fn located<'a, 'k>(bench: &Bench<'a>, knowledge: &'k Knowledge) -> Vec<Judged<'a, 'k>> {
     let inventory = &bench.facts.snapshot.inventory;
     let hypotheses = columns(inventory, &bench.cells);
-    locate(inventory, &bench.cells, &hypotheses, &bench.rows).into_iter().map(|l| judge(bench, l, knowledge)).collect()
+    locate(inventory, &bench.cells, &hypotheses, &bench.rows)
+        .into_iter()
+        .map(|l| judge(bench, l, knowledge))
+        .collect()
 }
 
 fn finding(bench: &Bench<'_>, judged: &Judged<'_, '_>, knowledge: &Knowledge) -> Finding {
@@ -107,11 +116,13 @@ fn finding(bench: &Bench<'_>, judged: &Judged<'_, '_>, knowledge: &Knowledge) ->
         .take(CAUSES_MAX)
         .map(|(scored, p)| ranked(&bench.facts, &place, scored, *p))
         .collect();
-    let explained: Vec<_> = judged.causes.iter().filter(|(_, p)| *p >= 0.05).flat_map(|(s, _)| s.hits.clone()).collect();
+    let explained: Vec<_> =
+        judged.causes.iter().filter(|(_, p)| *p >= 0.05).flat_map(|(s, _)| s.hits.clone()).collect();
     let innocent = unexplained(&bench.facts, &place, knowledge, &explained);
     let left = (1.0 - causes.iter().map(|c| c.probability).sum::<f64>()).max(0.0);
     causes.extend(unknown_causes(&innocent, left * 0.8));
-    let rows: Vec<_> = judged.located.rows.iter().map(|r| &bench.rows[*r]).filter(|r| r.response == primary).collect();
+    let rows: Vec<_> =
+        judged.located.rows.iter().map(|r| &bench.rows[*r]).filter(|r| r.response == primary).collect();
     let median = |pick: fn(&responses::Row) -> f64| {
         crate::stats::median(&rows.iter().map(|r| pick(r)).collect::<Vec<_>>()).unwrap_or(0.0)
     };
@@ -168,14 +179,16 @@ fn ranked(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, probability
 
 /// Differences that no file knows, as candidates with what little probability is left.
 fn unknown_causes(innocent: &[linerate_model::finding::Innocent], left: f64) -> Vec<RankedCause> {
-    let unknown: Vec<_> = innocent.iter().filter(|i| i.why.starts_with("differs")).take(UNKNOWN_MAX).collect();
+    let unknown: Vec<_> =
+        innocent.iter().filter(|i| i.why.starts_with("differs")).take(UNKNOWN_MAX).collect();
     unknown
         .iter()
         .map(|i| RankedCause {
             id: format!("unknown-setting:{}", i.key),
             title: format!("{} differs on {}", i.key, i.host),
             probability: left / unknown.len() as f64,
-            mechanism: "No cause is known for this setting. It is listed because it differs from the peers.".to_owned(),
+            mechanism: "No cause is known for this setting. It is listed because it differs from the peers."
+                .to_owned(),
             evidence: vec![match &i.peers {
                 Some(peers) => format!("{}: {} is {}, the others have {peers}", i.host, i.key, i.value),
                 None => format!("{}: {} is {}, the others lack it", i.host, i.key, i.value),
@@ -193,7 +206,7 @@ fn sentence(finding: &Finding, tested: usize) -> String {
     let place = finding.places.first().map_or(String::new(), |p| words::place(&p.element, p.direction));
     let mut text = format!("{place}{}: {}", words::layer(finding.layer), loss(finding, primary));
     if !finding.affected.is_empty() && tested > 0 {
-        text += &format!(" (on {} of {tested} pairs)", finding.affected.len());
+        let _ = write!(text, " (on {} of {tested} pairs)", finding.affected.len());
     }
     if let Some(other) = finding.places.get(1).filter(|p| p.probability >= 0.05) {
         let others: Vec<String> = finding
@@ -204,14 +217,18 @@ fn sentence(finding: &Finding, tested: usize) -> String {
             .map(|p| words::place(&p.element, p.direction))
             .collect();
         let _ = other;
-        text += &format!(". The same evidence would fit {}", others.join("; or "));
+        let _ = write!(text, ". The same evidence would fit {}", others.join("; or "));
     }
     text += ". ";
     match finding.causes.first() {
         Some(cause) => {
-            text += &format!("Most likely ({}): {}", words::percent(cause.probability), cause.title);
+            let _ = write!(text, "Most likely ({}): {}", words::percent(cause.probability), cause.title);
             if !cause.evidence.is_empty() {
-                text += &format!(" [{}]", cause.evidence.iter().take(3).cloned().collect::<Vec<_>>().join("; "));
+                let _ = write!(
+                    text,
+                    " [{}]",
+                    cause.evidence.iter().take(3).cloned().collect::<Vec<_>>().join("; ")
+                );
             }
             text += ".";
         }
@@ -225,15 +242,19 @@ fn sentence(finding: &Finding, tested: usize) -> String {
         .map(|c| format!("{} ({})", c.title, words::percent(c.probability)))
         .collect();
     if !others.is_empty() {
-        text += &format!(" It could also be: {}.", others.join("; "));
+        let _ = write!(text, " It could also be: {}.", others.join("; "));
     }
-    let sure = if finding.probability > 0.99 { "more than 99 %".to_owned() } else { words::percent(finding.probability) };
-    text += &format!(" Sure to {sure} that something is wrong there.");
+    let sure = if finding.probability > 0.99 {
+        "more than 99 %".to_owned()
+    } else {
+        words::percent(finding.probability)
+    };
+    let _ = write!(text, " Sure to {sure} that something is wrong there.");
     if let Some(remedy) = finding.causes.first().and_then(|c| c.remedy.as_ref()) {
-        text += &format!(" To try: {}; risk: {}.", remedy.title, remedy.risk);
+        let _ = write!(text, " To try: {}; risk: {}.", remedy.title, remedy.risk);
     }
     if let Some(decide) = &finding.decide {
-        text += &format!(" To settle it: {decide}.");
+        let _ = write!(text, " To settle it: {decide}.");
     }
     text
 }
@@ -241,15 +262,27 @@ fn sentence(finding: &Finding, tested: usize) -> String {
 /// How much is lost, in words.
 fn loss(finding: &Finding, primary: Response) -> String {
     let name = words::response_name(primary);
-    let (measured, expected) = (words::value(finding.measured, primary), words::value(finding.expected, primary));
+    let (measured, expected) =
+        (words::value(finding.measured, primary), words::value(finding.expected, primary));
     match primary {
-        Response::Throughput if finding.measured < 1.0 => format!("nothing gets through, {expected} expected"),
+        Response::Throughput if finding.measured < 1.0 => {
+            format!("nothing gets through, {expected} expected")
+        }
         Response::Throughput | Response::Storage if finding.expected > 0.0 => {
             let lost = 1.0 - finding.measured / finding.expected;
             format!("{name} {measured} instead of {expected}, {} lost", words::percent(lost.clamp(0.0, 1.0)))
         }
-        Response::TwoState => format!("throughput jumps between {expected} and {measured} (never a mean of the two)"),
-        Response::PathMtu => format!("packets above {measured} do not arrive, although {expected} should fit"),
+        Response::TwoState => {
+            format!("throughput jumps between {expected} and {measured} (never a mean of the two)")
+        }
+        Response::PathMtu => {
+            format!("packets above {measured} do not arrive, although {expected} should fit")
+        }
+        Response::Setting if !finding.affected.is_empty() => {
+            format!(
+                "the host was held back during {measured} of the tests there, which made many of them worthless"
+            )
+        }
         Response::Setting => "a setting differs or is wrong; no loss was measured of it".to_owned(),
         _ => format!("{name} {measured} instead of {expected}"),
     }
@@ -374,13 +407,16 @@ fn headline(bench: &Bench<'_>, report: &[Cell], findings: &[Finding]) -> String 
     if let Some(first) = findings.first() {
         let what = first.causes.first().map_or("no known cause fits", |c| c.title.as_str());
         let place = first.places.first().map_or(String::new(), |p| words::place(&p.element, p.direction));
-        let more = if findings.len() > 1 { format!(" (and {} more)", findings.len() - 1) } else { String::new() };
+        let more =
+            if findings.len() > 1 { format!(" (and {} more)", findings.len() - 1) } else { String::new() };
         return format!("{place}{}: {what}{more}", words::layer(first.layer));
     }
     let shares: Vec<f64> =
         report.iter().filter(|c| c.ceiling.binding != "peers").filter_map(|c| c.share).collect();
     match crate::stats::median(&shares) {
-        Some(share) if share >= AT_CEILING => format!("at ceiling: {} % of it", (share * 100.0).min(100.0).floor()),
+        Some(share) if share >= AT_CEILING => {
+            format!("at ceiling: {} % of it", (share * 100.0).min(100.0).floor())
+        }
         Some(share) => format!("nothing stands out: {} of the ceiling", words::percent(share)),
         None if bench.cells.is_empty() => "nothing was measured".to_owned(),
         None => "nothing stands out among the peers; no ceiling is known".to_owned(),
@@ -389,7 +425,9 @@ fn headline(bench: &Bench<'_>, report: &[Cell], findings: &[Finding]) -> String 
 
 fn notes(report: &[Cell], judged: &[Judged<'_, '_>]) -> Vec<String> {
     let mut notes = Vec::new();
-    for cell in report.iter().filter(|c| c.share.is_some_and(|s| s >= AT_CEILING) && c.ceiling.binding != "peers") {
+    for cell in
+        report.iter().filter(|c| c.share.is_some_and(|s| s >= AT_CEILING) && c.ceiling.binding != "peers")
+    {
         let rate = cell.retransmits_per_s.filter(|r| *r >= RETRANSMITS_WORTH_A_NOTE);
         if let Some((rate, share)) = rate.zip(cell.share).filter(|_| report.len() <= 4) {
             notes.push(format!(
@@ -403,7 +441,10 @@ fn notes(report: &[Cell], judged: &[Judged<'_, '_>]) -> Vec<String> {
     }
     for j in judged.iter().filter(|j| j.located.unconfirmed) {
         let (element, direction, _) = &j.places[0];
-        notes.push(format!("{}: suspected once, not confirmed by a repetition", words::place(element, *direction)));
+        notes.push(format!(
+            "{}: suspected once, not confirmed by a repetition",
+            words::place(element, *direction)
+        ));
     }
     notes
 }
@@ -430,7 +471,13 @@ fn blind(snapshot: &Snapshot) -> Vec<linerate_model::fact::Gap> {
     let mut blind = snapshot.gaps.clone();
     for sample in &snapshot.samples {
         if let Outcome::Gap { reason } = &sample.outcome {
-            let what = format!("{} {} to {} ({})", sample.test.kind.name(), sample.test.from, sample.test.to, sample.test.layer);
+            let what = format!(
+                "{} {} to {} ({})",
+                sample.test.kind.name(),
+                sample.test.from,
+                sample.test.to,
+                sample.test.layer
+            );
             blind.push(linerate_model::fact::Gap { what, reason: reason.clone() });
         }
     }

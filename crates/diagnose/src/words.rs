@@ -101,7 +101,9 @@ pub fn place(element: &Element, direction: Direction) -> String {
             Direction::Both => format!("group {g}, both directions to other groups"),
         },
         Element::GroupToGroup(a, b) => format!("traffic from group {a} to group {b}"),
-        Element::Pair(a, b) if direction == Direction::Both => format!("between {a} and {b}, both directions"),
+        Element::Pair(a, b) if direction == Direction::Both => {
+            format!("between {a} and {b}, both directions")
+        }
         Element::Pair(a, b) => format!("traffic from {a} to {b}"),
         Element::Mismatch(key, hosts) => format!("{key} of {} differs from the others", hosts.join(", ")),
         Element::All => "every pair".to_owned(),

@@ -2,8 +2,8 @@
 //!
 //! In: arguments. Out: a running lab, a judgement, a demonstration; exit codes of `linerate_model::exit`. It never does
 //! the work itself.
-#![allow(clippy::print_stdout, clippy::print_stderr)]
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode as Code;
 
@@ -122,11 +122,25 @@ impl Which {
         let folder = self.folder.clone().map_or_else(folder::running, Ok)?;
         let answer = control::ask(&folder, request)?;
         if answer.done {
-            println!("{}", answer.text.trim_end());
+            say(answer.text.trim_end());
             return Ok(ExitCode::Ok);
         }
         Err(LabError::Unknown(answer.text))
     }
+}
+
+/// Prints a line. Whoever started this may have stopped reading; the work goes on all the same.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// Tells how far a long command is.
+fn progress(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn warn(error: &LabError) {
+    progress(&format!("linerate-lab: {error}"));
 }
 
 fn main() -> Code {
@@ -134,11 +148,11 @@ fn main() -> Code {
     match run(arguments.command) {
         Ok(code) => code.into(),
         Err(LabError::Interrupted) => {
-            eprintln!("linerate-lab: {}", LabError::Interrupted);
+            warn(&LabError::Interrupted);
             ExitCode::Interrupted.into()
         }
         Err(error) => {
-            eprintln!("linerate-lab: {error}");
+            warn(&error);
             ExitCode::CouldNotRun.into()
         }
     }
@@ -147,7 +161,7 @@ fn main() -> Code {
 fn run(command: Do) -> Result<ExitCode> {
     match command {
         Do::Up { lab, background: true } => {
-            println!("{}", supervisor::start_in_background(&lab)?.trim_end());
+            say(supervisor::start_in_background(&lab)?.trim_end());
             Ok(ExitCode::Ok)
         }
         Do::Up { lab, background: false } => up(&lab),
@@ -160,7 +174,7 @@ fn run(command: Do) -> Result<ExitCode> {
         Do::Faults => {
             for fault in faults::ALL {
                 let root = if fault.needs_root() { " (root only)" } else { "" };
-                println!("{:25} {}{root}", fault.name(), fault.summary());
+                say(&format!("{:25} {}{root}", fault.name(), fault.summary()));
             }
             Ok(ExitCode::Ok)
         }
@@ -195,9 +209,9 @@ fn run(command: Do) -> Result<ExitCode> {
 
 fn judge_runs(options: &judge::Options) -> Result<ExitCode> {
     let interrupt = prepare()?;
-    let records = judge::judge(options, &interrupt, &mut |line| eprintln!("{line}"))?;
+    let records = judge::judge(options, &interrupt, &mut progress)?;
     let (table, met) = judge::table::table(&records);
-    println!("{table}");
+    say(&table);
     Ok(if met { ExitCode::Ok } else { ExitCode::Findings })
 }
 
@@ -217,10 +231,10 @@ fn up(lab: &str) -> Result<ExitCode> {
     let interrupt = prepare()?;
     let mut lab = Lab::up(topology)?;
     if user_namespace {
-        println!(
+        say(&format!(
             "this lab belongs to you alone; enter it with: nsenter --preserve-credentials -U -n -m -t {}",
             std::process::id()
-        );
+        ));
     }
     let by_signal = supervisor::serve(&mut lab, &interrupt)?;
     Ok(if by_signal { ExitCode::Interrupted } else { ExitCode::Ok })

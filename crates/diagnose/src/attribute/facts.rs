@@ -12,7 +12,7 @@ use crate::knowledge::{Cause, FactTest, NicRole, Op, Side};
 
 /// A fact that betrayed a cause.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FactHit {
+pub(crate) struct FactHit {
     /// Host.
     pub host: String,
     /// Key.
@@ -25,7 +25,7 @@ pub struct FactHit {
 
 /// Hosts whose facts count, by side.
 #[derive(Debug, Clone, Default)]
-pub struct Subjects<'a> {
+pub(crate) struct Subjects<'a> {
     /// The suspected hosts, or the machines of the suspected group.
     pub suspects: Vec<&'a str>,
     /// The machines under them.
@@ -42,7 +42,7 @@ pub struct Subjects<'a> {
 
 impl<'a> Subjects<'a> {
     /// The hosts of a side.
-    pub fn side(&self, side: Side) -> Vec<&'a str> {
+    pub(crate) fn side(&self, side: Side) -> Vec<&'a str> {
         match side {
             Side::Suspect => self.suspects.clone(),
             Side::Machine => self.machines.clone(),
@@ -57,14 +57,19 @@ impl<'a> Subjects<'a> {
     }
 
     /// The peers of a host: machines for a machine, else hosts.
-    pub fn peers_of(&self, host: &str) -> &[&'a str] {
+    pub(crate) fn peers_of(&self, host: &str) -> &[&'a str] {
         let machine = self.machines.contains(&host) || self.machine_peers.contains(&host);
         if machine { &self.machine_peers } else { &self.host_peers }
     }
 }
 
 /// Adds the fact tests of a cause to its score; `None` when a required one fails or an exclusion holds.
-pub(super) fn judge(facts: &Facts<'_>, place: &Place<'_>, cause: &Cause, scored: &mut Scored<'_>) -> Option<()> {
+pub(super) fn judge(
+    facts: &Facts<'_>,
+    place: &Place<'_>,
+    cause: &Cause,
+    scored: &mut Scored<'_>,
+) -> Option<()> {
     for test in &cause.excludes {
         if matches!(run(facts, place, test), Outcome::Holds(_)) {
             return None;
@@ -78,7 +83,10 @@ pub(super) fn judge(facts: &Facts<'_>, place: &Place<'_>, cause: &Cause, scored:
                     0.0
                 } else {
                     hits.iter()
-                        .map(|h| Population::of(facts, &h.host, &h.key, place.subjects.peers_of(&h.host)).contrast(&h.value))
+                        .map(|h| {
+                            Population::of(facts, &h.host, &h.key, place.subjects.peers_of(&h.host))
+                                .contrast(&h.value)
+                        })
                         .fold(f64::NEG_INFINITY, f64::max)
                 };
                 scored.score += test.weight + contrast.clamp(-1.5, 1.0);
@@ -120,7 +128,12 @@ fn run(facts: &Facts<'_>, place: &Place<'_>, test: &FactTest) -> Outcome {
             let unlike = !test.unlike_peers || population.values.is_empty() || population.differs(value);
             if unlike && holds(facts, host, key, value, &population, test, place.shape) {
                 let peers = usual.filter(|u| *u != value).cloned();
-                hits.push(FactHit { host: host.to_owned(), key: key.to_owned(), value: value.clone(), peers });
+                hits.push(FactHit {
+                    host: host.to_owned(),
+                    key: key.to_owned(),
+                    value: value.clone(),
+                    peers,
+                });
             } else if seen.is_empty() {
                 seen = format!("{host}: {key} is {value}");
             }
@@ -134,7 +147,7 @@ fn run(facts: &Facts<'_>, place: &Place<'_>, test: &FactTest) -> Outcome {
 }
 
 /// Readings that a test speaks of, on the NICs that it speaks of.
-pub fn candidates<'a>(
+pub(crate) fn candidates<'a>(
     facts: &Facts<'a>,
     host: &str,
     keys: &[String],
@@ -185,7 +198,9 @@ fn holds(
         Op::LessThanPeers => number.zip(usual()).is_some_and(|(n, u)| n < 0.9 * u),
         Op::GreaterThanPeers => number.zip(usual()).is_some_and(|(n, u)| n > 1.1 * u),
         Op::WindowBinds => number.is_some_and(|bytes| window_binds(bytes, shape)),
-        Op::ExceedsLowerMtu => number.zip(limit()).is_some_and(|(mtu, room)| exceeds(facts, host, key, mtu, room)),
+        Op::ExceedsLowerMtu => {
+            number.zip(limit()).is_some_and(|(mtu, room)| exceeds(facts, host, key, mtu, room))
+        }
         Op::Present => true,
     }
 }

@@ -42,7 +42,12 @@ const IDENTITY: [&str; 27] = [
 const LISTED_MAX: usize = 12;
 
 /// Differences of the suspects that no betraying fact explains.
-pub fn unexplained(facts: &Facts<'_>, place: &Place<'_>, knowledge: &Knowledge, explained: &[FactHit]) -> Vec<Innocent> {
+pub(crate) fn unexplained(
+    facts: &Facts<'_>,
+    place: &Place<'_>,
+    knowledge: &Knowledge,
+    explained: &[FactHit],
+) -> Vec<Innocent> {
     let mut found = Vec::new();
     let mut hosts = place.subjects.suspects.clone();
     hosts.extend(place.subjects.machines.iter().filter(|m| !place.subjects.suspects.contains(m)));
@@ -63,7 +68,8 @@ pub fn unexplained(facts: &Facts<'_>, place: &Place<'_>, knowledge: &Knowledge, 
             let absent_elsewhere = population.values.is_empty() && crate::host_facts::nic_of(key).is_none();
             if population.differs(value) || absent_elsewhere {
                 let known = knowledge.causes().any(|c| {
-                    c.betrays.iter().any(|t| population::any_fits(&t.keys, key)) || population::any_fits(&c.accompanies, key)
+                    c.betrays.iter().any(|t| population::any_fits(&t.keys, key))
+                        || population::any_fits(&c.accompanies, key)
                 });
                 found.push(Innocent {
                     host: host.to_owned(),
@@ -71,7 +77,8 @@ pub fn unexplained(facts: &Facts<'_>, place: &Place<'_>, knowledge: &Knowledge, 
                     value: value.clone(),
                     peers: population.usual().cloned(),
                     why: if known {
-                        "known to matter elsewhere, but it does not explain this place, direction and shape".to_owned()
+                        "known to matter elsewhere, but it does not explain this place, direction and shape"
+                            .to_owned()
                     } else {
                         "differs, but no known way from it to this loss".to_owned()
                     },

@@ -7,11 +7,11 @@
 mod facts;
 mod innocent;
 mod population;
-pub mod shape;
+pub(crate) mod shape;
 
-pub use facts::{FactHit, Subjects, candidates};
-pub use innocent::unexplained;
-pub use population::Population;
+pub(crate) use facts::{FactHit, Subjects, candidates};
+pub(crate) use innocent::unexplained;
+pub(crate) use population::Population;
 
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
 
@@ -21,7 +21,7 @@ use shape::Shape;
 
 /// A place to explain.
 #[derive(Clone)]
-pub struct Place<'a> {
+pub(crate) struct Place<'a> {
     /// Where.
     pub element: &'a Element,
     /// Which direction.
@@ -40,7 +40,7 @@ pub struct Place<'a> {
 
 /// A cause with its score.
 #[derive(Debug, Clone)]
-pub struct Scored<'k> {
+pub(crate) struct Scored<'k> {
     /// Which.
     pub cause: &'k Cause,
     /// Log odds.
@@ -65,14 +65,15 @@ fn prior(prior: Prior) -> f64 {
 }
 
 /// All causes that are possible at a place, best first.
-pub fn rank<'k>(facts: &Facts<'_>, place: &Place<'_>, knowledge: &'k Knowledge) -> Vec<Scored<'k>> {
-    let mut scored: Vec<Scored<'k>> = knowledge.causes().filter_map(|cause| score(facts, place, cause)).collect();
+pub(crate) fn rank<'k>(facts: &Facts<'_>, place: &Place<'_>, knowledge: &'k Knowledge) -> Vec<Scored<'k>> {
+    let mut scored: Vec<Scored<'k>> =
+        knowledge.causes().filter_map(|cause| score(facts, place, cause)).collect();
     scored.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.cause.id.cmp(&b.cause.id)));
     scored
 }
 
 /// Score of one cause at a place; `None` when it is impossible there.
-pub fn score<'k>(facts: &Facts<'_>, place: &Place<'_>, cause: &'k Cause) -> Option<Scored<'k>> {
+pub(crate) fn score<'k>(facts: &Facts<'_>, place: &Place<'_>, cause: &'k Cause) -> Option<Scored<'k>> {
     let (element_score, native) = element_fit(place, cause)?;
     let mut scored = Scored {
         cause,
@@ -118,7 +119,11 @@ fn element_fit(place: &Place<'_>, cause: &Cause) -> Option<(f64, ElementKind)> {
     }
     // With two hosts nothing tells the sender, the receiver and the path apart.
     (kind == ElementKind::Pair && place.shape.two_hosts)
-        .then(|| kinds.iter().find(|k| matches!(k, ElementKind::HostRx | ElementKind::HostTx | ElementKind::HostBoth)))
+        .then(|| {
+            kinds
+                .iter()
+                .find(|k| matches!(k, ElementKind::HostRx | ElementKind::HostTx | ElementKind::HostBoth))
+        })
         .flatten()
         .map(|k| (-0.5, *k))
 }
@@ -132,10 +137,10 @@ fn layer_fit(place: &Place<'_>, cause: &Cause) -> Option<f64> {
     use linerate_model::inventory::Layer::{Overlay, Underlay};
     match (cause.symptom.layers, place.layer) {
         (LayerFit::Either, _) | (LayerFit::Any, LayerScope::Any) => Some(0.0),
-        (LayerFit::OverlayOnly, LayerScope::Only(Overlay)) | (LayerFit::UnderlayOnly, LayerScope::Only(Underlay)) => {
-            Some(1.0)
-        }
-        (LayerFit::OverlayOnly, LayerScope::Only(Underlay)) | (LayerFit::UnderlayOnly, LayerScope::Only(Overlay)) => None,
+        (LayerFit::OverlayOnly, LayerScope::Only(Overlay))
+        | (LayerFit::UnderlayOnly, LayerScope::Only(Underlay)) => Some(1.0),
+        (LayerFit::OverlayOnly, LayerScope::Only(Underlay))
+        | (LayerFit::UnderlayOnly, LayerScope::Only(Overlay)) => None,
         (LayerFit::Any, LayerScope::Only(_)) => Some(-2.5),
         // Where only the overlay was measured, nothing speaks against "only the overlay".
         (LayerFit::OverlayOnly, LayerScope::Any) => place.shape.only_layer_is(Overlay).then_some(0.3),
@@ -144,7 +149,7 @@ fn layer_fit(place: &Place<'_>, cause: &Cause) -> Option<f64> {
 }
 
 /// Probabilities of scores: a softmax in which nothing known also has a share.
-pub fn probabilities(scores: &[f64]) -> Vec<f64> {
+pub(crate) fn probabilities(scores: &[f64]) -> Vec<f64> {
     /// Score of "something that no file knows".
     const UNKNOWN: f64 = -1.5;
     let top = scores.iter().copied().fold(UNKNOWN, f64::max);

@@ -7,7 +7,7 @@ use crate::host_facts::{Facts, nic_of, pattern_fits};
 
 /// Peers of a suspect for one key.
 #[derive(Debug, Clone, Default)]
-pub struct Population {
+pub(crate) struct Population {
     /// Value on each peer that has one.
     pub values: Vec<FactValue>,
     /// Peers that were asked.
@@ -17,12 +17,13 @@ pub struct Population {
 impl Population {
     /// Values of the key on the peers. A NIC is compared with the NIC of the same role there, then with the one of the
     /// same name, then with all NICs of the peers.
-    pub fn of(facts: &Facts<'_>, host: &str, key: &str, peers: &[&str]) -> Self {
+    pub(crate) fn of(facts: &Facts<'_>, host: &str, key: &str, peers: &[&str]) -> Self {
         let values = peers.iter().filter_map(|peer| same_role(facts, host, key, peer)).collect::<Vec<_>>();
         if !values.is_empty() || nic_of(key).is_none() {
             return Self { values, asked: peers.len() };
         }
-        let pattern = nic_of(key).map_or_else(|| key.to_owned(), |nic| key.replacen(&format!("nic.{nic}."), "nic.*.", 1));
+        let pattern = nic_of(key)
+            .map_or_else(|| key.to_owned(), |nic| key.replacen(&format!("nic.{nic}."), "nic.*.", 1));
         let all = peers
             .iter()
             .flat_map(|peer| facts.matching(peer, &pattern))
@@ -32,14 +33,14 @@ impl Population {
     }
 
     /// What most peers have, when at least 60 % of those that have the key agree.
-    pub fn usual(&self) -> Option<&FactValue> {
+    pub(crate) fn usual(&self) -> Option<&FactValue> {
         let best = self.values.iter().max_by_key(|v| self.values.iter().filter(|o| o == v).count())?;
         let same = self.values.iter().filter(|v| *v == best).count();
         (same * 5 >= self.values.len() * 3).then_some(best)
     }
 
     /// Whether the value is not what peers have. Without peers nothing differs.
-    pub fn differs(&self, value: &FactValue) -> bool {
+    pub(crate) fn differs(&self, value: &FactValue) -> bool {
         match self.usual() {
             Some(usual) => usual != value && !close(usual, value),
             None => false,
@@ -47,12 +48,12 @@ impl Population {
     }
 
     /// How many peers have the value.
-    pub fn same(&self, value: &FactValue) -> usize {
+    pub(crate) fn same(&self, value: &FactValue) -> usize {
         self.values.iter().filter(|v| *v == value).count()
     }
 
     /// Log odds from the contrast: a peer that is fine with the same value speaks against, peers without it speak for.
-    pub fn contrast(&self, value: &FactValue) -> f64 {
+    pub(crate) fn contrast(&self, value: &FactValue) -> f64 {
         let same = self.same(value) as f64;
         let others = self.asked.max(self.values.len()) as f64 - same;
         ((others + 1.0) / (1.0 + 3.0 * same)).ln().clamp(-2.5, 2.0)
@@ -89,6 +90,6 @@ fn same_role(facts: &Facts<'_>, host: &str, key: &str, peer: &str) -> Option<Fac
 }
 
 /// Whether a key fits one of the patterns.
-pub fn any_fits(patterns: &[String], key: &str) -> bool {
+pub(crate) fn any_fits(patterns: &[String], key: &str) -> bool {
     patterns.iter().any(|p| pattern_fits(p, key))
 }

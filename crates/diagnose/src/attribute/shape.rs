@@ -8,7 +8,7 @@ use linerate_model::load::{LoadReport, TestKind};
 use linerate_model::sample::{Measurement, Sample};
 
 use super::Scored;
-use crate::evidence::{CellEvidence, series};
+use crate::evidence::{CellEvidence, jump_together, series};
 use crate::host_facts::pattern_fits;
 use crate::knowledge::Cause;
 use crate::responses::Row;
@@ -16,7 +16,7 @@ use crate::stats::{mad, median};
 use crate::words;
 
 /// Names of the values that a knowledge file may test.
-pub const NAMES: [&str; 27] = [
+pub(crate) const NAMES: [&str; 28] = [
     "throughput_share",
     "loss",
     "reordered",
@@ -39,6 +39,7 @@ pub const NAMES: [&str; 27] = [
     "wait_share",
     "core_busy_tx",
     "core_busy_rx",
+    "core_busy_rx_excess",
     "streams_gain",
     "blocked",
     "udp_clean",
@@ -47,13 +48,13 @@ pub const NAMES: [&str; 27] = [
 ];
 
 /// Whether a knowledge file may test this value.
-pub fn is_known(name: &str) -> bool {
+pub(crate) fn is_known(name: &str) -> bool {
     NAMES.contains(&name) || name.strip_prefix("counter:").is_some_and(|key| !key.is_empty())
 }
 
 /// Values of a shape, by name.
 #[derive(Debug, Clone, Default)]
-pub struct Shape {
+pub(crate) struct Shape {
     /// Medians over the bad cells.
     values: BTreeMap<&'static str, f64>,
     /// Change of counters at the suspects in bad cells, less the same in cells that are fine; by key.
@@ -70,30 +71,28 @@ pub struct Shape {
 
 impl Shape {
     /// Whether no other layer was measured.
-    pub fn only_layer_is(&self, layer: Layer) -> bool {
+    pub(crate) fn only_layer_is(&self, layer: Layer) -> bool {
         self.layers.len() == 1 && self.layers.contains(&layer)
     }
 
     /// A value by the name that a knowledge file uses.
-    pub fn get(&self, name: &str) -> Option<f64> {
+    pub(crate) fn get(&self, name: &str) -> Option<f64> {
         match name.strip_prefix("counter:") {
-            Some(pattern) => {
-                (!self.counters.is_empty()).then(|| {
-                    self.counters.iter().filter(|(k, _)| pattern_fits(pattern, k)).map(|(_, v)| *v).sum()
-                })
-            }
+            Some(pattern) => (!self.counters.is_empty()).then(|| {
+                self.counters.iter().filter(|(k, _)| pattern_fits(pattern, k)).map(|(_, v)| *v).sum()
+            }),
             None => self.values.get(name).copied(),
         }
     }
 
     /// Sets a value that comes from elsewhere (storage).
-    pub fn set(&mut self, name: &'static str, value: f64) {
+    pub(crate) fn set(&mut self, name: &'static str, value: f64) {
         self.values.insert(name, value);
     }
 }
 
 /// The shape of the bad cells, seen beside the good ones; `suspects` are the hosts whose counters count.
-pub fn of(cells: &[CellEvidence<'_>], rows: &[Row], bad_rows: &[usize], suspects: &[&str]) -> Shape {
+pub(crate) fn of(cells: &[CellEvidence<'_>], rows: &[Row], bad_rows: &[usize], suspects: &[&str]) -> Shape {
     let bad_cells: BTreeSet<usize> = bad_rows.iter().map(|r| rows[*r].cell).collect();
     let bad: Vec<&CellEvidence<'_>> = bad_cells.iter().map(|i| &cells[*i]).collect();
     let kinds: BTreeSet<_> = bad.iter().map(|c| c.kind).collect();
@@ -111,7 +110,7 @@ pub fn of(cells: &[CellEvidence<'_>], rows: &[Row], bad_rows: &[usize], suspects
         ..Shape::default()
     };
     path_values(&mut shape, &bad, &good);
-    row_values(&mut shape, rows, &bad_cells);
+    row_values(&mut shape, cells, rows, &bad_cells);
     tcp_values(&mut shape, &bad, &good);
     end_values(&mut shape, &bad, suspects);
     shape
@@ -141,20 +140,28 @@ fn path_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEviden
     put(shape, "retransmits_per_s", over(bad, |c| c.retransmits_per_s));
     put(shape, "core_busy_tx", over(bad, |c| c.core_busy_tx));
     put(shape, "core_busy_rx", over(bad, |c| c.core_busy_rx));
+    let busy = |cells: &[&CellEvidence<'_>]| over(cells, |c| c.core_busy_rx);
+    put(shape, "core_busy_rx_excess", busy(bad).map(|b| b - busy(good).unwrap_or(0.0)));
     put(shape, "udp_clean", over(bad, |c| c.loss.map(|l| f64::from(u8::from(l < 0.003)))));
-    put(shape, "two_state", over(bad, |c| c.rates.first().map(|_| f64::from(u8::from(c.two.is_some())))));
-    let limited = |c: &CellEvidence<'_>| Some(f64::from(u8::from(crate::responses::size_limit(&c.probes()).is_some())));
+    let jumps = over(bad, |c| c.rates.first().map(|_| f64::from(u8::from(c.two.is_some()))));
+    put(shape, "two_state", if jump_together(bad) { Some(1.0) } else { jumps });
+    let limited =
+        |c: &CellEvidence<'_>| Some(f64::from(u8::from(crate::responses::size_limit(&c.probes()).is_some())));
     put(shape, "mtu_limit", over(bad, |c| if c.probes().is_empty() { None } else { limited(c) }));
     let blocked = |c: &CellEvidence<'_>| Some(f64::from(u8::from(c.measured().next().is_none())));
     put(shape, "blocked", over(bad, blocked));
     put(shape, "streams_gain", over(bad, streams_gain));
-    put(shape, "loss_from_rate", over(bad, |c| {
-        let offered = c.measured().find_map(|(s, _)| match s.test.kind {
-            TestKind::Udp { rate_bps, .. } => Some(rate_bps),
-            _ => None,
-        })?;
-        Some(f64::from(u8::from(c.throughput_bps? < 1.1 * offered)))
-    }));
+    put(
+        shape,
+        "loss_from_rate",
+        over(bad, |c| {
+            let offered = c.measured().find_map(|(s, _)| match s.test.kind {
+                TestKind::Udp { rate_bps, .. } => Some(rate_bps),
+                _ => None,
+            })?;
+            Some(f64::from(u8::from(c.throughput_bps? < 1.1 * offered)))
+        }),
+    );
 }
 
 /// Throughput with many streams over that with one.
@@ -168,22 +175,44 @@ fn streams_gain(cell: &CellEvidence<'_>) -> Option<f64> {
     (many.len() < cell.samples.len()).then_some(median(&many)? / single)
 }
 
-fn row_values(shape: &mut Shape, rows: &[Row], bad_cells: &BTreeSet<usize>) {
+fn row_values(shape: &mut Shape, cells: &[CellEvidence<'_>], rows: &[Row], bad_cells: &BTreeSet<usize>) {
     let shares: Vec<f64> = rows
         .iter()
         .filter(|r| r.response == Response::Throughput && bad_cells.contains(&r.cell) && r.expected > 0.0)
         .map(|r| r.measured / r.expected)
         .collect();
     put(shape, "throughput_share", median(&shares));
+    if full_at_times(cells, rows, bad_cells) {
+        put(shape, "two_state", Some(1.0));
+    }
+}
+
+/// Whether bad cells run near their full rate for a part of the time and far below it for another part. Tests that are as
+/// short as the states do not show two clean levels, but a limit that always holds never lets the full rate through.
+fn full_at_times(cells: &[CellEvidence<'_>], rows: &[Row], bad_cells: &BTreeSet<usize>) -> bool {
+    const FULL: f64 = 0.75;
+    const LOW: f64 = 0.5;
+    let mut shares: Vec<f64> = Vec::new();
+    for row in rows.iter().filter(|r| r.response == Response::Throughput && bad_cells.contains(&r.cell)) {
+        let cell = &cells[row.cell];
+        if row.expected > 0.0 && (cell.kind.shared_groups == 0 || row.effect_min < 1.0) {
+            let series = tests(&[cell]).flat_map(|(_, _, m)| series(m)).collect::<Vec<_>>();
+            shares.extend(series.iter().map(|v| v / row.expected));
+        }
+    }
+    let part =
+        |test: &dyn Fn(f64) -> bool| shares.iter().filter(|s| test(**s)).count() as f64 / shares.len() as f64;
+    shares.len() >= 12 && part(&|s| s >= FULL) >= 0.12 && part(&|s| s <= LOW) >= 0.25
 }
 
 /// Single-stream TCP measurements of cells.
 fn tests<'c, 'a: 'c>(
     cells: &'c [&'c CellEvidence<'a>],
 ) -> impl Iterator<Item = (&'c CellEvidence<'a>, &'a Sample, &'a Measurement)> + 'c {
-    cells.iter().flat_map(|c| c.measured().map(move |(s, m)| (*c, s, m))).filter(|(_, s, _)| {
-        matches!(s.test.kind, TestKind::Tcp { streams: 1, .. })
-    })
+    cells
+        .iter()
+        .flat_map(|c| c.measured().map(move |(s, m)| (*c, s, m)))
+        .filter(|(_, s, _)| matches!(s.test.kind, TestKind::Tcp { streams: 1, .. }))
 }
 
 fn tcp_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEvidence<'_>]) {
@@ -196,35 +225,59 @@ fn tcp_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEvidenc
     };
     put(shape, "rwnd_limited_share", of(bad, &|m| limited(m, |t| t.rwnd_limited_us)));
     put(shape, "sndbuf_limited_share", of(bad, &|m| limited(m, |t| t.sndbuf_limited_us)));
-    let window = |m: &Measurement| {
-        Some(m.tx.as_ref()?.tcp.as_ref()?.unacked_bytes_max as f64).filter(|b| *b > 0.0)
-    };
+    let window =
+        |m: &Measurement| Some(m.tx.as_ref()?.tcp.as_ref()?.unacked_bytes_max as f64).filter(|b| *b > 0.0);
     put(shape, "window_bytes", of(bad, &window));
     put(shape, "window_bytes_ratio", of(bad, &window).zip(of(good, &window)).map(|(b, g)| b / g));
     // What a window of the bytes in flight allows, over what was measured: 1 when the window is the limit.
-    put(shape, "window_over_rtt", of(bad, &|m| {
-        let allowed = window(m)? * 8.0 / (m.rtt_loaded_us.filter(|r| *r > 0.0)? / 1e6);
-        Some(allowed / m.throughput_bps.filter(|t| *t > 0.0)?)
-    }));
-    put(shape, "sndbuf_bytes", of(bad, &|m| Some(m.tx.as_ref()?.tcp.as_ref()?.sndbuf_bytes as f64).filter(|b| *b > 0.0)));
-    put(shape, "sndbuf_full", of(bad, &|m| {
-        let buffer = m.tx.as_ref()?.tcp.as_ref()?.sndbuf_bytes as f64;
-        (buffer > 0.0).then_some(window(m)? / buffer)
-    }));
-    put(shape, "wscale_off", of(bad, &|m| {
-        let tcp = m.tx.as_ref()?.tcp.as_ref()?;
-        Some(f64::from(u8::from(tcp.wscale == (0, 0))))
-    }));
-    put(shape, "steadiness", of(bad, &|m| {
-        let values = series(m);
-        let middle = median(&values).filter(|v| *v > 0.0 && values.len() >= 5)?;
-        Some(1.0 - (mad(&values)? / middle).min(1.0))
-    }));
-    put(shape, "rtt_growth", of(bad, &|m| {
-        let rtts: Vec<f64> = m.tx.as_ref()?.series.iter().map(|i| i.rtt_us).filter(|r| *r > 0.0).collect();
-        let top = rtts.iter().copied().fold(0.0, f64::max);
-        Some(top / m.tx.as_ref()?.tcp.as_ref()?.rtt_min_us).filter(|r| r.is_finite())
-    }));
+    put(
+        shape,
+        "window_over_rtt",
+        of(bad, &|m| {
+            let allowed = window(m)? * 8.0 / (m.rtt_loaded_us.filter(|r| *r > 0.0)? / 1e6);
+            Some(allowed / m.throughput_bps.filter(|t| *t > 0.0)?)
+        }),
+    );
+    put(
+        shape,
+        "sndbuf_bytes",
+        of(bad, &|m| Some(m.tx.as_ref()?.tcp.as_ref()?.sndbuf_bytes as f64).filter(|b| *b > 0.0)),
+    );
+    put(
+        shape,
+        "sndbuf_full",
+        of(bad, &|m| {
+            let buffer = m.tx.as_ref()?.tcp.as_ref()?.sndbuf_bytes as f64;
+            (buffer > 0.0).then_some(window(m)? / buffer)
+        }),
+    );
+    put(
+        shape,
+        "wscale_off",
+        of(bad, &|m| {
+            let tcp = m.tx.as_ref()?.tcp.as_ref()?;
+            Some(f64::from(u8::from(tcp.wscale == (0, 0))))
+        }),
+    );
+    put(
+        shape,
+        "steadiness",
+        of(bad, &|m| {
+            let values = series(m);
+            let middle = median(&values).filter(|v| *v > 0.0 && values.len() >= 5)?;
+            Some(1.0 - (mad(&values)? / middle).min(1.0))
+        }),
+    );
+    put(
+        shape,
+        "rtt_growth",
+        of(bad, &|m| {
+            let rtts: Vec<f64> =
+                m.tx.as_ref()?.series.iter().map(|i| i.rtt_us).filter(|r| *r > 0.0).collect();
+            let top = rtts.iter().copied().fold(0.0, f64::max);
+            Some(top / m.tx.as_ref()?.tcp.as_ref()?.rtt_min_us).filter(|r| r.is_finite())
+        }),
+    );
 }
 
 /// Waiting for a CPU, at the end of the test that is suspected (at both when neither or both are).
@@ -247,12 +300,16 @@ fn end_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], suspects: &[&str]) {
 }
 
 /// Growth per test of each counter at the suspects, less what it grows by in cells that are fine.
-fn counters(bad: &[&CellEvidence<'_>], good: &[&CellEvidence<'_>], suspects: &[&str]) -> BTreeMap<String, f64> {
+fn counters(
+    bad: &[&CellEvidence<'_>],
+    good: &[&CellEvidence<'_>],
+    suspects: &[&str],
+) -> BTreeMap<String, f64> {
     let collect = |cells: &[&CellEvidence<'_>], only: Option<&[&str]>| -> (BTreeMap<String, f64>, usize) {
         let mut sums: BTreeMap<String, f64> = BTreeMap::new();
         let mut ends = 0;
         for cell in cells {
-            for sample in &cell.samples {
+            for sample in cell.samples.iter().chain(&cell.worthless) {
                 for (host, deltas) in [(cell.from, &sample.tx_counters), (cell.to, &sample.rx_counters)] {
                     if only.is_none_or(|o| o.is_empty() || o.contains(&host)) {
                         ends += 1;
@@ -284,7 +341,13 @@ pub(super) fn judge(shape: &Shape, cause: &Cause, scored: &mut Scored<'_>) -> Op
             continue;
         };
         let holds = test.at_least.is_none_or(|l| value >= l) && test.at_most.is_none_or(|l| value <= l);
-        let says = || if test.says.is_empty() { format!("{} {}", test.value.replace('_', " "), "{}") } else { test.says.clone() };
+        let says = || {
+            if test.says.is_empty() {
+                format!("{} {}", test.value.replace('_', " "), "{}")
+            } else {
+                test.says.clone()
+            }
+        };
         let text = || says().replace("{%}", &words::percent(value)).replace("{}", &words::digits(value));
         if holds {
             scored.score += test.weight;
@@ -296,7 +359,11 @@ pub(super) fn judge(shape: &Shape, cause: &Cause, scored: &mut Scored<'_>) -> Op
         } else {
             scored.score += test.against;
             if test.against < 0.0 {
-                scored.against.push(format!("not as expected: {} is {}", test.value.replace('_', " "), words::digits(value)));
+                scored.against.push(format!(
+                    "not as expected: {} is {}",
+                    test.value.replace('_', " "),
+                    words::digits(value)
+                ));
             }
         }
     }

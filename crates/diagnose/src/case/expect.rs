@@ -82,7 +82,10 @@ pub(super) fn check(case: &Case, diagnosis: &Diagnosis) -> Vec<String> {
     }
     if let Some((low, high)) = expect.shares {
         for cell in diagnosis.cells.iter().filter(|c| c.share.is_some_and(|s| s < low || s > high)) {
-            wrong.push(format!("{} to {}: share {:?} outside {low} to {high}", cell.from, cell.to, cell.share));
+            wrong.push(format!(
+                "{} to {}: share {:?} outside {low} to {high}",
+                cell.from, cell.to, cell.share
+            ));
         }
     }
     for (number, wanted) in expect.finding.iter().enumerate() {
@@ -134,7 +137,11 @@ fn check_finding(wrong: &mut Vec<String>, number: usize, wanted: &ExpectFinding,
             say(format!("values {} and {}", finding.expected, finding.measured));
         }
     }
-    let remedy = finding.causes.first().and_then(|c| c.remedy.as_ref()).map_or(String::new(), |r| r.instruction.clone());
+    let remedy = finding
+        .causes
+        .first()
+        .and_then(|c| c.remedy.as_ref())
+        .map_or(String::new(), |r| r.instruction.clone());
     let mut texts = Vec::new();
     missing(&mut texts, "decide", &wanted.decide, &[finding.decide.clone().unwrap_or_default()]);
     missing(&mut texts, "remedy", &wanted.remedy, &[remedy]);

@@ -136,7 +136,9 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Case, CaseError> {
         facts: read
             .facts
             .iter()
-            .map(|(host, readings)| (host.clone(), HostFacts { readings: readings.clone(), ..HostFacts::default() }))
+            .map(|(host, readings)| {
+                (host.clone(), HostFacts { readings: readings.clone(), ..HostFacts::default() })
+            })
             .collect(),
         storage: read
             .storage
@@ -151,15 +153,21 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Case, CaseError> {
             .collect(),
         ..Snapshot::default()
     };
-    for host in read.facts.keys().filter(|h| snapshot.inventory.host(h).is_none()) {
-        return Err(wrong(host, format!("facts of `{host}`, which is no host"), "add a [[host]] with that name"));
+    if let Some(host) = read.facts.keys().find(|h| snapshot.inventory.host(h).is_none()) {
+        return Err(wrong(
+            host,
+            format!("facts of `{host}`, which is no host"),
+            "add a [[host]] with that name",
+        ));
     }
     let mut before = None;
     if let Some(earlier) = &read.before {
-        let samples = tables(&earlier.matrix, &snapshot.inventory).map_err(|(near, p)| wrong(&near, p, TABLE_HINT))?;
+        let samples =
+            tables(&earlier.matrix, &snapshot.inventory).map_err(|(near, p)| wrong(&near, p, TABLE_HINT))?;
         before = Some(Snapshot { id: format!("{name}-before"), samples, ..snapshot.clone() });
     }
-    snapshot.samples = tables(&read.matrix, &snapshot.inventory).map_err(|(near, p)| wrong(&near, p, TABLE_HINT))?;
+    snapshot.samples =
+        tables(&read.matrix, &snapshot.inventory).map_err(|(near, p)| wrong(&near, p, TABLE_HINT))?;
     for entry in &read.sample {
         for host in [&entry.from, &entry.to] {
             if snapshot.inventory.host(host).is_none() {
@@ -174,14 +182,16 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Case, CaseError> {
     Ok(Case { title: read.title, snapshot, before, expect: read.expect })
 }
 
-const TABLE_HINT: &str = "first line: corner and receivers; then one line per sender with Mbit/s or `-` in each column";
+const TABLE_HINT: &str =
+    "first line: corner and receivers; then one line per sender with Mbit/s or `-` in each column";
 
 fn line_of(text: &str, byte: usize) -> usize {
     text.bytes().take(byte).filter(|b| *b == b'\n').count() + 1
 }
 
 fn inventory(read: &File, name: &str) -> Inventory {
-    let mut layers: Vec<Layer> = read.matrix.iter().map(|m| m.layer).chain(read.sample.iter().map(|s| s.layer)).collect();
+    let mut layers: Vec<Layer> =
+        read.matrix.iter().map(|m| m.layer).chain(read.sample.iter().map(|s| s.layer)).collect();
     layers.sort();
     layers.dedup();
     let host = |(number, entry): (usize, &HostEntry)| Host {
@@ -228,7 +238,10 @@ fn tables(matrices: &[Matrix], inventory: &Inventory) -> Result<Vec<Sample>, (St
             }
             let values: Vec<&str> = fields.collect();
             if values.len() != columns.len() {
-                return Err((line.to_owned(), format!("{} values for {} columns", values.len(), columns.len())));
+                return Err((
+                    line.to_owned(),
+                    format!("{} values for {} columns", values.len(), columns.len()),
+                ));
             }
             for (to, value) in columns.iter().zip(values).filter(|(_, v)| *v != "-") {
                 let Some(mbit) = value.parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0) else {
@@ -276,7 +289,11 @@ fn samples(entry: &Entry) -> Vec<Sample> {
     let step = entry.interval_ms.unwrap_or(1000.0);
     let series: Vec<Interval> = (1..)
         .zip(&entry.series_mbit)
-        .map(|(i, mbit)| Interval { at_ms: step * f64::from(i), throughput_bps: mbit * 1e6, ..Interval::default() })
+        .map(|(i, mbit)| Interval {
+            at_ms: step * f64::from(i),
+            throughput_bps: mbit * 1e6,
+            ..Interval::default()
+        })
         .collect();
     let mean = (!series.is_empty())
         .then(|| series.iter().map(|i| i.throughput_bps).sum::<f64>() / series.len() as f64);

@@ -20,16 +20,28 @@ pub(super) fn cause(file: &str, text: &str, cause: &Cause, others: &[Cause]) -> 
     };
     let id = &cause.id;
     if id.is_empty() || !id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
-        return Err(wrong("id", format!("`{id}` is no id"), "lower-case letters, digits and dashes, such as `packet-loss`"));
+        return Err(wrong(
+            "id",
+            format!("`{id}` is no id"),
+            "lower-case letters, digits and dashes, such as `packet-loss`",
+        ));
     }
     if others.iter().any(|o| o.id == *id) {
         return Err(wrong(id, format!("the id `{id}` is taken"), "every cause has an id of its own"));
     }
     if cause.symptom.responses.is_empty() || cause.symptom.elements.is_empty() {
-        return Err(wrong("[symptom]", "no responses or no elements".to_owned(), "name at least one of each"));
+        return Err(wrong(
+            "[symptom]",
+            "no responses or no elements".to_owned(),
+            "name at least one of each",
+        ));
     }
     if cause.proof.is_empty() {
-        return Err(wrong("proof", "no proof".to_owned(), "name a lab fault, or `case:<file>` of a recorded case"));
+        return Err(wrong(
+            "proof",
+            "no proof".to_owned(),
+            "name a lab fault, or `case:<file>` of a recorded case",
+        ));
     }
     let keys = cause
         .betrays
@@ -40,27 +52,48 @@ pub(super) fn cause(file: &str, text: &str, cause: &Cause, others: &[Cause]) -> 
         .chain(&cause.accompanies)
         .chain(&cause.mismatch);
     for key in keys {
-        let known = ["sysctl.", "nic.", "cpu.", "kernel.", "module.", "route.", "mount.", "disk.", "storage."];
+        let known =
+            ["sysctl.", "nic.", "cpu.", "kernel.", "module.", "route.", "mount.", "disk.", "storage."];
         if !check_key(key) || !known.iter().any(|k| key.starts_with(k)) {
-            return Err(wrong(key, format!("`{key}` is no key of a fact"), "ARCHITECTURE.md has the vocabulary of keys"));
+            return Err(wrong(
+                key,
+                format!("`{key}` is no key of a fact"),
+                "ARCHITECTURE.md has the vocabulary of keys",
+            ));
         }
     }
+    tests(cause).map_err(|(near, problem, hint)| wrong(&near, problem, &hint))
+}
+
+/// The first test of a cause that cannot be run: text near it, problem, hint.
+fn tests(cause: &Cause) -> Result<(), (String, String, String)> {
     for test in &cause.shape {
         if !shape::is_known(&test.value) {
             let hint = format!("known values: {}, counter:<key>", shape::NAMES.join(", "));
-            return Err(wrong(&test.value, format!("`{}` is no measured value", test.value), &hint));
+            return Err((test.value.clone(), format!("`{}` is no measured value", test.value), hint));
         }
         if test.at_least.is_none() && test.at_most.is_none() {
-            return Err(wrong(&test.value, "a shape without a limit".to_owned(), "give at_least or at_most"));
+            return Err((
+                test.value.clone(),
+                "a shape without a limit".to_owned(),
+                "give at_least or at_most".to_owned(),
+            ));
         }
     }
     for test in cause.betrays.iter().chain(&cause.excludes) {
-        let needs = matches!(test.op, Op::Equals | Op::Contains | Op::LessThan | Op::GreaterThan | Op::ExceedsLowerMtu);
+        let needs = matches!(
+            test.op,
+            Op::Equals | Op::Contains | Op::LessThan | Op::GreaterThan | Op::ExceedsLowerMtu
+        );
         let number = matches!(test.op, Op::LessThan | Op::GreaterThan | Op::ExceedsLowerMtu);
         let unread = number && test.values.first().is_some_and(|v| v.parse::<f64>().is_err());
         if test.keys.is_empty() || (needs && test.values.is_empty()) || unread {
-            let near = test.keys.first().map_or("betrays", String::as_str);
-            return Err(wrong(near, format!("a test {:?} without keys or usable values", test.op), "give keys and values"));
+            let near = test.keys.first().cloned().unwrap_or_else(|| "betrays".to_owned());
+            return Err((
+                near,
+                format!("a test {:?} without keys or usable values", test.op),
+                "give keys and values".to_owned(),
+            ));
         }
     }
     Ok(())

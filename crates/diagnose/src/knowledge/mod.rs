@@ -9,7 +9,8 @@ use include_dir::{Dir, include_dir};
 use thiserror::Error;
 
 pub use schema::{
-    Cause, ElementKind, FactTest, LayerFit, NicRole, Op, Prior, RemedyPlan, SettingPlan, ShapeTest, Side, Symptom, Target,
+    Cause, ElementKind, FactTest, LayerFit, NicRole, Op, Prior, RemedyPlan, SettingPlan, ShapeTest, Side,
+    Symptom, Target,
 };
 
 static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../knowledge");
@@ -86,7 +87,9 @@ impl Knowledge {
         };
         self.causes
             .iter()
-            .flat_map(|c| c.proof.iter().filter(|p| !known(p)).map(move |p| format!("{}: no such proof `{p}`", c.id)))
+            .flat_map(|c| {
+                c.proof.iter().filter(|p| !known(p)).map(move |p| format!("{}: no such proof `{p}`", c.id))
+            })
             .collect()
     }
 }

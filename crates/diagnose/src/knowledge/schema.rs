@@ -112,6 +112,7 @@ impl ElementKind {
     }
 
     /// The same direction of the other of host and group.
+    #[must_use]
     pub fn twin(self) -> Self {
         match self {
             Self::HostTx => Self::GroupTx,
@@ -125,6 +126,7 @@ impl ElementKind {
     }
 
     /// The kind with both directions, for kinds with one.
+    #[must_use]
     pub fn widened(self) -> Self {
         match self {
             Self::HostTx | Self::HostRx => Self::HostBoth,

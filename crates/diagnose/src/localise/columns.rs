@@ -9,7 +9,7 @@ use crate::evidence::CellEvidence;
 
 /// One hypothesis.
 #[derive(Debug, Clone)]
-pub struct Column {
+pub(crate) struct Column {
     /// Where.
     pub element: Element,
     /// Which direction.
@@ -30,12 +30,12 @@ const PAIR: f64 = 4.6;
 
 impl Column {
     /// All cells of all parts.
-    pub fn cells(&self) -> BTreeSet<usize> {
+    pub(crate) fn cells(&self) -> BTreeSet<usize> {
         self.parts.iter().flatten().copied().collect()
     }
 
     /// Whether a cell touches the element in any direction.
-    pub fn touches(&self, inventory: &Inventory, cell: &CellEvidence<'_>) -> bool {
+    pub(crate) fn touches(&self, inventory: &Inventory, cell: &CellEvidence<'_>) -> bool {
         let inside = |host: &str, group: &str| inventory.groups_of(host).iter().any(|g| g.name == group);
         match &self.element {
             Element::Host(h) => cell.from == h || cell.to == h,
@@ -51,7 +51,7 @@ impl Column {
 }
 
 /// All hypotheses that the cells can tell something about.
-pub fn columns(inventory: &Inventory, cells: &[CellEvidence<'_>]) -> Vec<Column> {
+pub(crate) fn columns(inventory: &Inventory, cells: &[CellEvidence<'_>]) -> Vec<Column> {
     let mut all = Vec::new();
     let pick = |test: &dyn Fn(&CellEvidence<'_>) -> bool| -> Vec<usize> {
         (0..cells.len()).filter(|i| test(&cells[*i])).collect()
@@ -80,17 +80,29 @@ pub fn columns(inventory: &Inventory, cells: &[CellEvidence<'_>]) -> Vec<Column>
         add(element(), Direction::Both, vec![rx, tx], BOTH + 0.1);
         for other in inventory.groups.iter().filter(|o| o.name != group.name) {
             let o = other.name.as_str();
-            let path = pick(&|c| inside(c.from, g) && !inside(c.to, g) && inside(c.to, o) && !inside(c.from, o));
-            add(Element::GroupToGroup(g.to_owned(), o.to_owned()), Direction::Both, vec![path], GROUP_TO_GROUP);
+            let path =
+                pick(&|c| inside(c.from, g) && !inside(c.to, g) && inside(c.to, o) && !inside(c.from, o));
+            add(
+                Element::GroupToGroup(g.to_owned(), o.to_owned()),
+                Direction::Both,
+                vec![path],
+                GROUP_TO_GROUP,
+            );
         }
     }
     add(Element::All, Direction::Both, vec![(0..cells.len()).collect()], ALL);
     for a in &hosts {
         for b in hosts.iter().filter(|b| *b != a) {
-            let (there, back) = (pick(&|c| c.from == *a && c.to == *b), pick(&|c| c.from == *b && c.to == *a));
+            let (there, back) =
+                (pick(&|c| c.from == *a && c.to == *b), pick(&|c| c.from == *b && c.to == *a));
             add(Element::Pair((*a).to_owned(), (*b).to_owned()), Direction::Tx, vec![there.clone()], PAIR);
             if a < b {
-                add(Element::Pair((*a).to_owned(), (*b).to_owned()), Direction::Both, vec![there, back], PAIR);
+                add(
+                    Element::Pair((*a).to_owned(), (*b).to_owned()),
+                    Direction::Both,
+                    vec![there, back],
+                    PAIR,
+                );
             }
         }
     }

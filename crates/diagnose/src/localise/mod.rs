@@ -5,5 +5,5 @@
 mod columns;
 mod search;
 
-pub use columns::{Column, columns};
-pub use search::{Located, locate};
+pub(crate) use columns::{Column, columns};
+pub(crate) use search::{Located, locate};

@@ -13,7 +13,7 @@ use crate::stats::{median, student_t_log_density};
 
 /// A column that explains rows.
 #[derive(Debug, Clone)]
-pub struct Located {
+pub(crate) struct Located {
     /// The hypothesis.
     pub column: Column,
     /// Log odds for it.
@@ -26,6 +26,23 @@ pub struct Located {
     pub alternatives: Vec<(Column, f64)>,
     /// One cell alone, or two, which nothing confirmed yet: a suspicion for the second stage, not a finding.
     pub unconfirmed: bool,
+}
+
+/// The rows with an index by cell, so that a narrow column does not look at all of them.
+struct Table<'t, 'a> {
+    rows: &'t [Row],
+    cells: &'t [CellEvidence<'a>],
+    by_cell: Vec<Vec<usize>>,
+}
+
+impl<'t, 'a> Table<'t, 'a> {
+    fn new(rows: &'t [Row], cells: &'t [CellEvidence<'a>]) -> Self {
+        let mut by_cell = vec![Vec::new(); cells.len()];
+        for (i, row) in rows.iter().enumerate() {
+            by_cell[row.cell].push(i);
+        }
+        Self { rows, cells, by_cell }
+    }
 }
 
 /// What a column would explain.
@@ -44,9 +61,9 @@ const ACCEPT_MORE: f64 = 7.0;
 const ACCEPT_TWO_HOSTS: f64 = 1.5;
 /// Alternatives within this of the best are shown: odds of 20 to 1.
 const AMBIGUOUS: f64 = 3.0;
-/// Price of each further path when several paths together stand in for one element, and the fewest cells for that.
+/// Price of each further path when several paths together stand in for one element, and the fewest ordered pairs for that.
 const SEVERAL: f64 = 2.5;
-const SEVERAL_CELLS_MIN: usize = 4;
+const SEVERAL_PAIRS_MIN: usize = 4;
 /// More findings than this are noise.
 const FINDINGS_MAX: usize = 6;
 /// Share of the rows of a part that have to be bad.
@@ -55,7 +72,7 @@ const BAD_SHARE: f64 = 0.6;
 fn weight(response: Response) -> f64 {
     match response {
         Response::Retransmits => 0.35,
-        Response::RttIdle | Response::RttLoaded => 0.6,
+        Response::RttIdle => 0.6,
         Response::CpuCost => 0.7,
         _ => 1.0,
     }
@@ -67,23 +84,32 @@ fn secondary(response: Response) -> bool {
 }
 
 /// The elements that explain the rows, strongest first.
-pub fn locate(inventory: &Inventory, cells: &[CellEvidence<'_>], columns: &[Column], rows: &[Row]) -> Vec<Located> {
+pub(crate) fn locate(
+    inventory: &Inventory,
+    cells: &[CellEvidence<'_>],
+    columns: &[Column],
+    rows: &[Row],
+) -> Vec<Located> {
     let mut residual: Vec<f64> = rows.iter().map(|r| r.y).collect();
     let mut alive = vec![true; rows.len()];
     let mut found: Vec<Located> = Vec::new();
     let mut doubted: Vec<Located> = Vec::new();
+    let table = Table::new(rows, cells);
     let accept_first = if two_hosts(cells) { ACCEPT_TWO_HOSTS } else { ACCEPT };
-    let common = common(columns, rows, cells, &mut residual, &mut alive);
+    let common = common(columns, &table, &mut residual, &mut alive);
     while found.len() < FINDINGS_MAX && doubted.len() < FINDINGS_MAX {
-        let fits: Vec<Fit> = columns.iter().map(|c| fit(c, rows, &residual, &alive)).collect();
-        let Some(best) = (0..columns.len()).max_by(|a, b| fits[*a].score.total_cmp(&fits[*b].score)) else { break };
+        let fits: Vec<Fit> = columns.iter().map(|c| fit(c, &table, &residual, &alive)).collect();
+        let Some(best) = (0..columns.len()).max_by(|a, b| fits[*a].score.total_cmp(&fits[*b].score)) else {
+            break;
+        };
         let needed = if found.is_empty() && common.is_none() { accept_first } else { ACCEPT_MORE };
         if fits[best].score < needed {
             break;
         }
-        let located = accept(best, columns, &fits, rows, cells, &residual, &alive);
+        let located = accept(best, columns, &fits, &table, &residual, &alive);
         for (row, shift) in &fits[best].shifts {
-            residual[*row] = (residual[*row] - shift).max(0.0);
+            // Bad cells scatter with the size of their loss: what is left of it is no loss of its own.
+            residual[*row] = (residual[*row] - 1.6 * shift).max(0.0);
             // What is dead tells nothing more.
             if rows[*row].y > 6.0 || rows[*row].response != Response::Throughput {
                 alive[*row] = false;
@@ -106,21 +132,21 @@ pub fn locate(inventory: &Inventory, cells: &[CellEvidence<'_>], columns: &[Colu
 /// element passes through all of them.
 fn common(
     columns: &[Column],
-    rows: &[Row],
-    cells: &[CellEvidence<'_>],
+    table: &Table<'_, '_>,
     residual: &mut [f64],
     alive: &mut [bool],
 ) -> Option<Located> {
+    let (rows, cells) = (table.rows, table.cells);
     if rows.iter().all(|r| r.common == 0.0) {
         return None;
     }
-    let fits: Vec<Fit> = columns.iter().map(|c| fit(c, rows, residual, alive)).collect();
+    let fits: Vec<Fit> = columns.iter().map(|c| fit(c, table, residual, alive)).collect();
     let kinds: BTreeSet<Kind> = rows.iter().filter(|r| r.common > 0.0).map(|r| r.kind).collect();
     let whole: BTreeSet<usize> = (0..cells.len()).filter(|i| kinds.contains(&cells[*i].kind)).collect();
     let best = (0..columns.len())
         .filter(|i| columns[*i].cells().is_superset(&whole) && fits[*i].score >= ACCEPT)
         .max_by(|a, b| fits[*a].score.total_cmp(&fits[*b].score))?;
-    let mut located = accept(best, columns, &fits, rows, cells, residual, alive);
+    let mut located = accept(best, columns, &fits, table, residual, alive);
     located.alternatives.retain(|(column, _)| column.cells().is_superset(&whole));
     for (i, row) in rows.iter().enumerate() {
         residual[i] = (residual[i] - row.common).max(0.0);
@@ -143,8 +169,9 @@ fn part_gain(indices: &[usize], rows: &[Row], residual: &[f64]) -> Option<(f64, 
     let mut shifts = Vec::new();
     for i in indices {
         let (y, sigma) = (residual[*i], rows[*i].sigma);
-        // Bad cells scatter with the size of their loss.
-        let wide = sigma.max(0.3 * shift);
+        // Bad cells scatter with the size of their loss; of few cells the size is hardly known, so that cutting an element
+        // into its paths does not look like a better explanation.
+        let wide = sigma.max(shift * (0.25 + 0.6 / indices.len() as f64));
         let step = student_t_log_density(y - shift, wide) - student_t_log_density(y, sigma);
         gain += weight(rows[*i].response) * step;
         if y >= 0.5 * effect_min {
@@ -155,36 +182,53 @@ fn part_gain(indices: &[usize], rows: &[Row], residual: &[f64]) -> Option<(f64, 
     (gain > 0.0).then_some((gain, shifts))
 }
 
-fn fit(column: &Column, rows: &[Row], residual: &[f64], alive: &[bool]) -> Fit {
-    let mut total = Fit::default();
-    for (number, part) in column.parts.iter().enumerate() {
-        let inside: BTreeSet<usize> = part.iter().copied().collect();
-        let mut slots: BTreeMap<(Response, Kind), Vec<usize>> = BTreeMap::new();
-        for (i, row) in rows.iter().enumerate().filter(|(i, r)| alive[*i] && inside.contains(&r.cell)) {
-            slots.entry((row.response, row.kind)).or_default().push(i);
-        }
-        let mut part_total = 0.0;
-        let clean: Vec<bool> = slots
-            .iter()
-            .map(|((response, _), indices)| {
-                let Some((gain, shifts)) = part_gain(indices, rows, residual) else {
-                    return !secondary(*response);
-                };
-                part_total += gain;
-                *total.gains.entry(*response).or_insert(0.0) += gain;
-                total.shifts.extend(shifts);
-                false
-            })
-            .collect();
-        // A kind of traffic that should suffer too and does not speaks mildly against the column.
-        part_total -= 0.6 * clean.iter().filter(|c| **c).count() as f64;
-        if part_total <= 0.8 {
-            // Every part has to gain, or it is not this column.
-            return Fit { score: f64::NEG_INFINITY, ..Fit::default() };
-        }
-        total.score += part_total - if number > 0 { 0.3 } else { 0.0 };
+/// What one part of a column explains.
+#[derive(Default)]
+struct PartFit {
+    total: f64,
+    gains: BTreeMap<Response, f64>,
+    shifts: Vec<(usize, f64)>,
+}
+
+fn fit_part(part: &[usize], table: &Table<'_, '_>, residual: &[f64], alive: &[bool]) -> PartFit {
+    let mut slots: BTreeMap<(Response, Kind), Vec<usize>> = BTreeMap::new();
+    for i in part.iter().flat_map(|cell| &table.by_cell[*cell]).filter(|i| alive[**i]) {
+        slots.entry((table.rows[*i].response, table.rows[*i].kind)).or_default().push(*i);
     }
-    total.score -= column.penalty;
+    let mut fit = PartFit::default();
+    let mut clean = 0;
+    for ((response, _), indices) in &slots {
+        match part_gain(indices, table.rows, residual) {
+            Some((gain, shifts)) => {
+                fit.total += gain;
+                *fit.gains.entry(*response).or_insert(0.0) += gain;
+                fit.shifts.extend(shifts);
+            }
+            None => clean += i32::from(!secondary(*response)),
+        }
+    }
+    // A kind of traffic that should suffer too and does not speaks mildly against the column.
+    fit.total -= 0.6 * f64::from(clean);
+    fit
+}
+
+fn fit(column: &Column, table: &Table<'_, '_>, residual: &[f64], alive: &[bool]) -> Fit {
+    let nothing = Fit { score: f64::NEG_INFINITY, ..Fit::default() };
+    let parts: Vec<PartFit> = column.parts.iter().map(|p| fit_part(p, table, residual, alive)).collect();
+    // Every part has to gain, and in the same value, or it is not this column: what follows from a loss in one direction
+    // is no loss in the other.
+    let shared = |r: &Response| *r != Response::Retransmits && parts.iter().all(|p| p.gains.contains_key(r));
+    if parts.iter().any(|p| p.total <= 0.8) || !parts.iter().flat_map(|p| p.gains.keys()).any(shared) {
+        return nothing;
+    }
+    let mut total = Fit { score: -column.penalty - 0.3 * (parts.len() - 1) as f64, ..Fit::default() };
+    for part in parts {
+        total.score += part.total;
+        for (response, gain) in part.gains {
+            *total.gains.entry(response).or_insert(0.0) += gain;
+        }
+        total.shifts.extend(part.shifts);
+    }
     total
 }
 
@@ -193,8 +237,7 @@ fn accept(
     best: usize,
     columns: &[Column],
     fits: &[Fit],
-    rows: &[Row],
-    cells: &[CellEvidence<'_>],
+    table: &Table<'_, '_>,
     residual: &[f64],
     alive: &[bool],
 ) -> Located {
@@ -208,7 +251,7 @@ fn accept(
         .filter(|i| *i != best && fits[*i].score >= limit && overlap(*i))
         .map(|i| (columns[i].clone(), fits[i].score))
         .collect();
-    alternatives.extend(several(best, columns, fits, rows, residual, alive, limit));
+    alternatives.extend(several(best, columns, fits, table, residual, alive));
     alternatives.sort_by(|a, b| b.1.total_cmp(&a.1));
     alternatives.truncate(8);
     let mut gains: Vec<(Response, f64)> = fits[best].gains.iter().map(|(r, g)| (*r, *g)).collect();
@@ -217,7 +260,7 @@ fn accept(
         column: columns[best].clone(),
         score: fits[best].score,
         gains,
-        unconfirmed: is_unconfirmed(&columns[best], &mine, rows, cells),
+        unconfirmed: is_unconfirmed(&columns[best], &mine, table.rows, table.cells),
         rows: mine.into_iter().collect(),
         alternatives,
     }
@@ -228,20 +271,25 @@ fn several(
     best: usize,
     columns: &[Column],
     fits: &[Fit],
-    rows: &[Row],
+    table: &Table<'_, '_>,
     residual: &[f64],
     alive: &[bool],
-    limit: f64,
 ) -> Vec<(Column, f64)> {
     let mine = columns[best].cells();
-    if mine.len() < SEVERAL_CELLS_MIN {
+    let pairs: BTreeSet<(&str, &str)> =
+        mine.iter().map(|i| (table.cells[*i].from, table.cells[*i].to)).collect();
+    if pairs.len() < SEVERAL_PAIRS_MIN {
         return Vec::new();
     }
     let mut candidates: Vec<usize> = (0..columns.len())
-        .filter(|i| *i != best && fits[*i].score > 0.0)
+        .filter(|i| *i != best && fits[*i].score > 0.0 && columns[*i].element != columns[best].element)
         .filter(|i| {
             let cells = columns[*i].cells();
-            cells.is_subset(&mine) && cells.len() < mine.len()
+            let half = columns[best]
+                .parts
+                .iter()
+                .any(|p| p.len() == cells.len() && p.iter().all(|c| cells.contains(c)));
+            cells.is_subset(&mine) && cells.len() < mine.len() && !half
         })
         .collect();
     candidates.sort_by(|a, b| fits[*b].score.total_cmp(&fits[*a].score));
@@ -250,7 +298,7 @@ fn several(
     for _ in 0..2 {
         let next = candidates
             .iter()
-            .map(|i| (*i, fit(&columns[*i], rows, &residual, &alive)))
+            .map(|i| (*i, fit(&columns[*i], table, &residual, &alive)))
             .max_by(|a, b| a.1.score.total_cmp(&b.1.score));
         let Some((i, fit)) = next.filter(|(_, f)| f.score > 0.0) else { break };
         total += fit.score + columns[i].penalty - SEVERAL;
@@ -260,7 +308,13 @@ fn several(
             alive[row] = false;
         }
     }
-    if set.len() > 1 && total >= limit { set.into_iter().map(|c| (c, total - 0.5)).collect() } else { Vec::new() }
+    // One element is preferred to several that do the same.
+    let total = total.min(fits[best].score - 0.5);
+    if set.len() > 1 && total >= fits[best].score - AMBIGUOUS {
+        set.into_iter().map(|c| (c, total)).collect()
+    } else {
+        Vec::new()
+    }
 }
 
 fn two_hosts(cells: &[CellEvidence<'_>]) -> bool {
@@ -270,16 +324,23 @@ fn two_hosts(cells: &[CellEvidence<'_>]) -> bool {
 
 /// One or two cells could be chance: they count when repeats agree, or when there is nothing else to measure.
 fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, rows: &[Row], cells: &[CellEvidence<'_>]) -> bool {
-    let affected: BTreeSet<(&str, &str)> = mine.iter().map(|r| (cells[rows[*r].cell].from, cells[rows[*r].cell].to)).collect();
+    let affected: BTreeSet<(&str, &str)> =
+        mine.iter().map(|r| (cells[rows[*r].cell].from, cells[rows[*r].cell].to)).collect();
     let directed = affected.len() == 1;
     let is_pair = matches!(column.element, linerate_model::finding::Element::Pair(..));
     if two_hosts(cells) || !(directed || is_pair) {
         return false;
     }
-    let confirmed = mine.iter().any(|r| cells[rows[*r].cell].confirmed_by() >= 2);
-    let dead_again = mine.iter().any(|r| {
-        let cell = &cells[rows[*r].cell];
-        rows[*r].y > 6.0 && cell.samples.len() >= 3
-    });
+    let mut evidence: Vec<&CellEvidence<'_>> = Vec::new();
+    for row in mine {
+        let cell = &cells[rows[*row].cell];
+        if !evidence.iter().any(|c| std::ptr::eq(*c, cell)) {
+            evidence.push(cell);
+        }
+    }
+    let confirmed = evidence.iter().any(|c| c.confirmed_by() >= 2);
+    // Several kinds of tests in which nothing at all got through are repetitions of each other.
+    let dead = evidence.iter().all(|c| c.measured().next().is_none());
+    let dead_again = dead && evidence.iter().map(|c| c.samples.len()).sum::<usize>() >= 3;
     !(confirmed || dead_again)
 }

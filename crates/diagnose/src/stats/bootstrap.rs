@@ -50,8 +50,10 @@ pub fn median_ratio_interval(before: &[f64], after: &[f64], seed: u64) -> Option
         let again: Vec<f64> = from.iter().map(|_| from[rng.below(from.len())]).collect();
         median(&again).unwrap_or(f64::NAN)
     };
-    let mut ratios: Vec<f64> =
-        (0..RESAMPLES).map(|_| draw(after) / draw(before).max(f64::MIN_POSITIVE)).filter(|r| r.is_finite()).collect();
+    let mut ratios: Vec<f64> = (0..RESAMPLES)
+        .map(|_| draw(after) / draw(before).max(f64::MIN_POSITIVE))
+        .filter(|r| r.is_finite())
+        .collect();
     ratios.sort_by(f64::total_cmp);
     let last = ratios.len().checked_sub(1)?;
     Some((ratios[(last as f64 * 0.025) as usize], ratios[(last as f64 * 0.975) as usize]))

@@ -11,15 +11,19 @@ use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
-pub const UPLINK_BPS: f64 = 200e6;
+pub(crate) const UPLINK_BPS: f64 = 200e6;
 
 /// Groups with their hosts.
-pub type Layout = &'static [(&'static str, &'static [&'static str])];
+pub(crate) type Layout = &'static [(&'static str, &'static [&'static str])];
 
-pub const THREE: Layout = &[("rack-1", &["node-1"]), ("rack-2", &["node-2"]), ("rack-3", &["node-3"])];
-pub const SIX: Layout =
-    &[("vs-4", &["arc-1", "arc-2", "arc-4"]), ("vs-3", &["arc-3"]), ("vs-5", &["arc-5"]), ("vs-2", &["arc-6"])];
-pub const TWELVE: Layout = &[
+pub(crate) const THREE: Layout = &[("rack-1", &["node-1"]), ("rack-2", &["node-2"]), ("rack-3", &["node-3"])];
+pub(crate) const SIX: Layout = &[
+    ("vs-4", &["arc-1", "arc-2", "arc-4"]),
+    ("vs-3", &["arc-3"]),
+    ("vs-5", &["arc-5"]),
+    ("vs-2", &["arc-6"]),
+];
+pub(crate) const TWELVE: Layout = &[
     ("hv-1", &["n-1", "n-2", "n-3"]),
     ("hv-2", &["n-4", "n-5", "n-6"]),
     ("hv-3", &["n-7", "n-8"]),
@@ -30,7 +34,7 @@ pub const TWELVE: Layout = &[
 
 /// What one path does to traffic.
 #[derive(Debug, Clone)]
-pub struct Path {
+pub(crate) struct Path {
     pub rate_bps: f64,
     pub loss: f64,
     pub reordered: f64,
@@ -53,14 +57,14 @@ pub struct Path {
 }
 
 /// A snapshot under construction.
-pub struct Cluster {
+pub(crate) struct Cluster {
     pub inventory: Inventory,
     pub facts: BTreeMap<String, HostFacts>,
     pub layout: Layout,
 }
 
 impl Cluster {
-    pub fn new(layout: Layout) -> Self {
+    pub(crate) fn new(layout: Layout) -> Self {
         let mut hosts = Vec::new();
         let mut facts = BTreeMap::new();
         let mut number = 0u8;
@@ -85,23 +89,27 @@ impl Cluster {
                 machine: Some((*name).to_owned()),
             })
             .collect();
-        Self { inventory: Inventory { name: "synthetic".to_owned(), groups, hosts, disturbances: None }, facts, layout }
+        Self {
+            inventory: Inventory { name: "synthetic".to_owned(), groups, hosts, disturbances: None },
+            facts,
+            layout,
+        }
     }
 
-    pub fn group_of(&self, host: &str) -> &'static str {
+    pub(crate) fn group_of(&self, host: &str) -> &'static str {
         self.layout.iter().find(|(_, members)| members.contains(&host)).map_or("", |(g, _)| *g)
     }
 
-    pub fn hosts(&self) -> Vec<&'static str> {
+    pub(crate) fn hosts(&self) -> Vec<&'static str> {
         self.layout.iter().flat_map(|(_, members)| members.iter().copied()).collect()
     }
 
-    pub fn set(&mut self, host: &str, key: &str, value: FactValue) {
+    pub(crate) fn set(&mut self, host: &str, key: &str, value: FactValue) {
         self.facts.get_mut(host).expect("a host of the layout").readings.insert(key.to_owned(), value);
     }
 
     /// A healthy path.
-    pub fn path(&self, from: &str, to: &str, layer: Layer, rng: &mut Rng) -> Path {
+    pub(crate) fn path(&self, from: &str, to: &str, layer: Layer, rng: &mut Rng) -> Path {
         let inside = self.group_of(from) == self.group_of(to);
         let overlay = layer == Layer::Overlay;
         let framing = if overlay { 1398.0 / 1538.0 } else { 1448.0 / 1538.0 };
@@ -117,7 +125,9 @@ impl Cluster {
             rtt_us: rtt * (0.1 * rng.normal()).exp(),
             loaded_us: loaded * (0.15 * rng.normal()).exp(),
             retransmits_per_s: 400.0 * (0.3 * rng.normal()).exp(),
-            cpu: if inside { 0.3 } else { 0.75 } * if overlay { 1.4 } else { 1.0 } * (0.25 * rng.normal()).exp(),
+            cpu: if inside { 0.3 } else { 0.75 }
+                * if overlay { 1.4 } else { 1.0 }
+                * (0.25 * rng.normal()).exp(),
             window: None,
             size_max: if overlay { 1450 } else { 1500 },
             clamps: false,
@@ -132,7 +142,7 @@ impl Cluster {
     }
 
     /// All samples: TCP twice, a UDP probe, RTT and path MTU for every ordered pair and layer.
-    pub fn measure(&self, seed: u64, damage: &dyn Fn(&str, &str, Layer, &mut Path)) -> Snapshot {
+    pub(crate) fn measure(&self, seed: u64, damage: &dyn Fn(&str, &str, Layer, &mut Path)) -> Snapshot {
         let mut rng = Rng::new(seed);
         let mut samples = Vec::new();
         let hosts = self.hosts();
@@ -149,7 +159,11 @@ impl Cluster {
                         damage(from, to, layer, &mut path);
                         samples.push(tcp(from, to, layer, repeat, &path, &mut rng));
                         if repeat == 0 {
-                            samples.extend([udp(from, to, layer, &path), rtt(from, to, layer, &path), mtu(from, to, layer, &path)]);
+                            samples.extend([
+                                udp(from, to, layer, &path),
+                                rtt(from, to, layer, &path),
+                                mtu(from, to, layer, &path),
+                            ]);
                         }
                     }
                 }
@@ -233,15 +247,47 @@ fn machine_facts(members: &[&str]) -> HostFacts {
     ]);
     for member in members {
         facts.readings.insert(format!("nic.p-{member}.qdisc"), text("noqueue"));
-        facts.readings.insert(format!("nic.p-{member}.feature.generic-receive-offload"), FactValue::Flag(false));
+        facts
+            .readings
+            .insert(format!("nic.p-{member}.feature.generic-receive-offload"), FactValue::Flag(false));
     }
     facts
 }
 
 fn sample(from: &str, to: &str, layer: Layer, kind: TestKind, repeat: u16, outcome: Outcome) -> Sample {
-    let test =
-        Test { id: 0, from: from.to_owned(), to: to.to_owned(), layer, kind, repeat, serial: true, second_stage: false };
+    let test = Test {
+        id: 0,
+        from: from.to_owned(),
+        to: to.to_owned(),
+        layer,
+        kind,
+        repeat,
+        serial: true,
+        second_stage: false,
+    };
     Sample { test, start_ms: 0, outcome, tx_counters: BTreeMap::new(), rx_counters: BTreeMap::new() }
+}
+
+/// 25 intervals of 20 ms: a ramp, then the rate, or two rates in turn.
+fn series(path: &Path, rate: f64, loaded: f64, rng: &mut Rng) -> Vec<Interval> {
+    (1..=25)
+        .map(|i| {
+            let level = match path.low_bps {
+                Some(low) if (i / 6) % 2 == 0 => low,
+                _ => rate,
+            };
+            Interval {
+                at_ms: 20.0 * f64::from(i),
+                throughput_bps: if i <= 5 {
+                    rate * f64::from(i) / 5.0
+                } else {
+                    level * (1.0 + 0.06 * rng.normal())
+                },
+                rtt_us: loaded,
+                ..Interval::default()
+            }
+        })
+        .collect()
 }
 
 fn tcp(from: &str, to: &str, layer: Layer, repeat: u16, path: &Path, rng: &mut Rng) -> Sample {
@@ -263,20 +309,7 @@ fn tcp(from: &str, to: &str, layer: Layer, repeat: u16, path: &Path, rng: &mut R
             limited = if receiver { 0.9 } else { 0.0 };
         }
     }
-    let series: Vec<Interval> = (1..=25)
-        .map(|i| {
-            let level = match path.low_bps {
-                Some(low) if (i / 6) % 2 == 0 => low,
-                _ => rate,
-            };
-            Interval {
-                at_ms: 20.0 * f64::from(i),
-                throughput_bps: if i <= 5 { rate * f64::from(i) / 5.0 } else { level * (1.0 + 0.06 * rng.normal()) },
-                rtt_us: loaded,
-                ..Interval::default()
-            }
-        })
-        .collect();
+    let series = series(path, rate, loaded, rng);
     let mean = series[5..].iter().map(|i| i.throughput_bps).sum::<f64>() / 20.0;
     let end = TcpEnd {
         rtt_min_us: path.rtt_us,
@@ -316,16 +349,27 @@ fn tcp(from: &str, to: &str, layer: Layer, repeat: u16, path: &Path, rng: &mut R
 }
 
 fn udp(from: &str, to: &str, layer: Layer, path: &Path) -> Sample {
-    let kind = TestKind::Udp { rate_bps: 0.2 * path.rate_bps.min(200e6), payload_bytes: 1200, duration_ms: 500 };
+    let kind =
+        TestKind::Udp { rate_bps: 0.2 * path.rate_bps.min(200e6), payload_bytes: 1200, duration_ms: 500 };
     if path.blocked {
-        return sample(from, to, layer, kind, 0, Outcome::NothingThrough { reason: "no byte arrived".to_owned() });
+        return sample(
+            from,
+            to,
+            layer,
+            kind,
+            0,
+            Outcome::NothingThrough { reason: "no byte arrived".to_owned() },
+        );
     }
     let measurement = Measurement {
         throughput_bps: Some(0.2 * path.rate_bps.min(200e6)),
         loss: Some(path.loss),
         reordered: Some(path.reordered),
         duplicated: Some(0.0),
-        rx: Some(LoadReport { udp: Some(UdpEnd { datagrams: 2000, ..UdpEnd::default() }), ..LoadReport::default() }),
+        rx: Some(LoadReport {
+            udp: Some(UdpEnd { datagrams: 2000, ..UdpEnd::default() }),
+            ..LoadReport::default()
+        }),
         ..Measurement::default()
     };
     sample(from, to, layer, kind, 0, Outcome::Measured(Box::new(measurement)))
@@ -344,9 +388,21 @@ fn mtu(from: &str, to: &str, layer: Layer, path: &Path) -> Sample {
     let full = if layer == Layer::Overlay { 1450 } else { 1500 };
     let kind = TestKind::Mtu { sizes: vec![576, full], tries: 3 };
     if path.blocked {
-        return sample(from, to, layer, kind, 0, Outcome::NothingThrough { reason: "no probe was answered".to_owned() });
+        return sample(
+            from,
+            to,
+            layer,
+            kind,
+            0,
+            Outcome::NothingThrough { reason: "no probe was answered".to_owned() },
+        );
     }
-    let probe = |bytes| MtuProbe { bytes, sent: 3, answered: if bytes <= path.size_max { 3 } else { 0 }, refused_mtu: None };
+    let probe = |bytes| MtuProbe {
+        bytes,
+        sent: 3,
+        answered: if bytes <= path.size_max { 3 } else { 0 },
+        refused_mtu: None,
+    };
     let measurement = Measurement { mtu: vec![probe(576), probe(full)], ..Measurement::default() };
     sample(from, to, layer, kind, 0, Outcome::Measured(Box::new(measurement)))
 }

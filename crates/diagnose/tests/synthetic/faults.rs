@@ -8,7 +8,7 @@ use super::cluster::{Cluster, Layout, Path};
 
 /// Where a fault is.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Spot {
+pub(crate) enum Spot {
     Host(&'static str),
     Group(&'static str),
     Pair(&'static str, &'static str),
@@ -16,10 +16,10 @@ pub enum Spot {
 }
 
 /// What a fault does to one path.
-pub type Damage = Box<dyn Fn(&str, &str, Layer, &mut Path)>;
+pub(crate) type Damage = Box<dyn Fn(&str, &str, Layer, &mut Path)>;
 
 /// A fault of the lab.
-pub struct Fault {
+pub(crate) struct Fault {
     pub name: &'static str,
     pub cause: &'static str,
     place: fn() -> Spot,
@@ -30,7 +30,7 @@ pub struct Fault {
 
 /// Which end of a path is the bad one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum End {
+pub(crate) enum End {
     Sends,
     Receives,
     Neither,
@@ -68,70 +68,214 @@ macro_rules! fault {
     };
 }
 
-pub static ALL: &[Fault] = &[
-    fault!("rx-rate-cap", "port-rate-limited", at_host, Some(Rx), |c, h| {
-        let group = c.group_of(h);
-        c.set(group, &format!("nic.p-{h}.qdisc"), text("tbf"));
-    }, |p, _, e| if e == Receives { cap(p, 70e6) }),
-    fault!("tx-rate-cap", "port-rate-limited", at_host, Some(Tx), |c, h| {
-        let group = c.group_of(h);
-        c.set(group, "nic.ifb0.qdisc", text("tbf"));
-    }, |p, _, e| if e == Sends { cap(p, 90e6) }),
-    fault!("forgotten-shaper", "forgotten-shaper", at_host, Some(Tx), |c, h| c.set(h, "nic.eth0.qdisc", text("tbf")),
-        |p, _, e| if e == Sends { cap(p, 60e6) }),
-    fault!("loss-rx", "packet-loss", at_host, Some(Rx), none, |p, _, e| if e == Receives { p.loss = 0.011; p.retransmits_per_s += 300.0 }),
-    fault!("loss-tx", "packet-loss", at_host, Some(Tx), none, |p, _, e| if e == Sends { p.loss = 0.015; p.retransmits_per_s += 300.0 }),
-    fault!("mtu-mismatch", "mtu-mismatch", at_host, None, |c, h| {
-        c.set(h, "nic.eth0.mtu", FactValue::Int(1400));
-        c.set(h, "nic.vx0.mtu", FactValue::Int(1350));
-    }, |_, _, _| {}),
-    fault!("pmtu-black-hole", "pmtu-black-hole", at_group, Some(Rx), none, |p, _, e| if e == Receives { p.size_max = 1350 }),
-    fault!("small-rmem", "tcp-rmem-small", at_host, Some(Rx), |c, h| c.set(h, "sysctl.net.ipv4.tcp_rmem", text("4096 16384 24576")),
-        |p, _, e| if e == Receives { p.window = Some((24576.0, true)) }),
-    fault!("small-wmem", "tcp-wmem-small", at_host, Some(Tx), |c, h| c.set(h, "sysctl.net.ipv4.tcp_wmem", text("4096 16384 16384")),
-        |p, _, e| if e == Sends { p.window = Some((32768.0, false)) }),
-    fault!("window-scaling-off", "tcp-window-scaling-off", at_host, Some(Both),
-        |c, h| c.set(h, "sysctl.net.ipv4.tcp_window_scaling", FactValue::Int(0)),
-        |p, _, e| if e != End::Neither { p.window = Some((65535.0, true)); p.scaled = false }),
-    fault!("rcvbuf-autotuning-off", "tcp-rcvbuf-autotuning-off", at_host, Some(Rx),
-        |c, h| c.set(h, "sysctl.net.ipv4.tcp_moderate_rcvbuf", FactValue::Int(0)),
-        |p, _, e| if e == Receives { p.window = Some((65536.0, true)) }),
-    fault!("wrong-congestion-control", "congestion-control-differs", at_host, Some(Tx),
-        |c, h| c.set(h, "sysctl.net.ipv4.tcp_congestion_control", text("reno")),
-        |p, _, e| { p.loss += 0.001; if e == Sends && p.rtt_us > 1000.0 { p.rate_bps *= 0.35; p.congestion = "reno" } }),
-    fault!("gro-overlay", "nic-gro-overlay", at_group, Some(Rx), |c, g| c.set(g, "nic.up0.feature.generic-receive-offload", flag(true)),
-        |p, layer, e| if e == Receives && layer == Layer::Overlay { p.rate_bps = 5e6 }),
-    fault!("overlay-offload-off", "overlay-offload-off", at_host, Some(Tx), |c, h| {
-        for feature in ["tx-checksumming", "tcp-segmentation-offload", "tx-tcp-segmentation"] {
-            c.set(h, &format!("nic.vx0.feature.{feature}"), flag(false));
-        }
-    }, |p, layer, e| if e == Sends && layer == Layer::Overlay { p.cpu *= 3.0; p.rate_bps = p.rate_bps.min(2e9) }),
-    fault!("tso-off", "tso-off", at_host, Some(Tx), |c, h| {
-        c.set(h, "nic.eth0.feature.tcp-segmentation-offload", flag(false));
-        c.set(h, "nic.eth0.feature.tx-tcp-segmentation", flag(false));
-    }, |p, _, e| if e == Sends { p.cpu *= 3.5; p.rate_bps = p.rate_bps.min(2.5e9) }),
-    fault!("hypervisor-rx-cap", "uplink-rate-limited", at_group, Some(Rx), none, |p, _, e| if e == Receives { cap(p, 70e6) }),
-    fault!("slow-uplink", "uplink-slow", at_group, Some(Both), none, |p, _, e| if e != End::Neither { cap(p, 80e6) }),
-    fault!("capacity-flapping", "capacity-flapping", at_group, Some(Rx), none, |p, _, e| if e == Receives { p.low_bps = Some(50e6) }),
-    fault!("cpu-starved", "cpu-starved", at_host, Some(Both), none, |p, _, e| if e != End::Neither {
-        p.rate_bps *= 0.2;
-        p.wait_share = 0.5;
-        p.rtt_us *= 3.0;
-        if e == Sends { p.throttled_tx = 4 } else { p.throttled_rx = 4 }
-    }),
-    fault!("bufferbloat", "bufferbloat", at_group, Some(Rx), none, |p, _, e| if e == Receives { p.loaded_us *= 9.0 }),
-    fault!("reordering", "packet-reordering", at_group, Some(Rx), none, |p, _, e| if e == Receives { p.reordered = 0.025 }),
-    fault!("path-blocked", "path-blocked", || Spot::Pair("", ""), None, none, |p, _, e| if e != End::Neither { p.blocked = true }),
-    fault!("overlay-mtu-too-large", "overlay-mtu-too-large", || Spot::All, None, |c, _| {
-        for host in c.hosts() {
-            c.set(host, "nic.vx0.mtu", FactValue::Int(1500));
-        }
-    }, |p, layer, _| if layer == Layer::Overlay { p.size_max = 1400 }),
-];
+pub(crate) static ALL: &[Fault] =
+    &[
+        fault!(
+            "rx-rate-cap",
+            "port-rate-limited",
+            at_host,
+            Some(Rx),
+            |c, h| {
+                let group = c.group_of(h);
+                c.set(group, &format!("nic.p-{h}.qdisc"), text("tbf"));
+            },
+            |p, _, e| if e == Receives {
+                cap(p, 70e6);
+            }
+        ),
+        fault!(
+            "tx-rate-cap",
+            "port-rate-limited",
+            at_host,
+            Some(Tx),
+            |c, h| {
+                let group = c.group_of(h);
+                c.set(group, "nic.ifb0.qdisc", text("tbf"));
+            },
+            |p, _, e| if e == Sends {
+                cap(p, 90e6);
+            }
+        ),
+        fault!(
+            "forgotten-shaper",
+            "forgotten-shaper",
+            at_host,
+            Some(Tx),
+            |c, h| c.set(h, "nic.eth0.qdisc", text("tbf")),
+            |p, _, e| if e == Sends {
+                cap(p, 60e6);
+            }
+        ),
+        fault!("loss-rx", "packet-loss", at_host, Some(Rx), none, |p, _, e| if e == Receives {
+            p.loss = 0.011;
+            p.retransmits_per_s += 300.0;
+        }),
+        fault!("loss-tx", "packet-loss", at_host, Some(Tx), none, |p, _, e| if e == Sends {
+            p.loss = 0.015;
+            p.retransmits_per_s += 300.0;
+        }),
+        fault!(
+            "mtu-mismatch",
+            "mtu-mismatch",
+            at_host,
+            None,
+            |c, h| {
+                c.set(h, "nic.eth0.mtu", FactValue::Int(1400));
+                c.set(h, "nic.vx0.mtu", FactValue::Int(1350));
+            },
+            |_, _, _| {}
+        ),
+        fault!("pmtu-black-hole", "pmtu-black-hole", at_group, Some(Rx), none, |p, _, e| if e == Receives {
+            p.size_max = 1350;
+        }),
+        fault!(
+            "small-rmem",
+            "tcp-rmem-small",
+            at_host,
+            Some(Rx),
+            |c, h| c.set(h, "sysctl.net.ipv4.tcp_rmem", text("4096 16384 24576")),
+            |p, _, e| if e == Receives {
+                p.window = Some((24576.0, true));
+            }
+        ),
+        fault!(
+            "small-wmem",
+            "tcp-wmem-small",
+            at_host,
+            Some(Tx),
+            |c, h| c.set(h, "sysctl.net.ipv4.tcp_wmem", text("4096 16384 16384")),
+            |p, _, e| if e == Sends {
+                p.window = Some((32768.0, false));
+            }
+        ),
+        fault!(
+            "window-scaling-off",
+            "tcp-window-scaling-off",
+            at_host,
+            Some(Both),
+            |c, h| c.set(h, "sysctl.net.ipv4.tcp_window_scaling", FactValue::Int(0)),
+            |p, _, e| if e != End::Neither {
+                p.window = Some((65535.0, true));
+                p.scaled = false;
+            }
+        ),
+        fault!(
+            "rcvbuf-autotuning-off",
+            "tcp-rcvbuf-autotuning-off",
+            at_host,
+            Some(Rx),
+            |c, h| c.set(h, "sysctl.net.ipv4.tcp_moderate_rcvbuf", FactValue::Int(0)),
+            |p, _, e| if e == Receives {
+                p.window = Some((65536.0, true));
+            }
+        ),
+        fault!(
+            "wrong-congestion-control",
+            "congestion-control-differs",
+            at_host,
+            Some(Tx),
+            |c, h| c.set(h, "sysctl.net.ipv4.tcp_congestion_control", text("reno")),
+            |p, _, e| {
+                p.loss += 0.001;
+                if e == Sends && p.rtt_us > 1000.0 {
+                    p.rate_bps *= 0.35;
+                    p.congestion = "reno";
+                }
+            }
+        ),
+        fault!(
+            "gro-overlay",
+            "nic-gro-overlay",
+            at_group,
+            Some(Rx),
+            |c, g| c.set(g, "nic.up0.feature.generic-receive-offload", flag(true)),
+            |p, layer, e| if e == Receives && layer == Layer::Overlay {
+                p.rate_bps = 5e6;
+            }
+        ),
+        fault!(
+            "overlay-offload-off",
+            "overlay-offload-off",
+            at_host,
+            Some(Tx),
+            |c, h| {
+                for feature in ["tx-checksumming", "tcp-segmentation-offload", "tx-tcp-segmentation"] {
+                    c.set(h, &format!("nic.vx0.feature.{feature}"), flag(false));
+                }
+            },
+            |p, layer, e| if e == Sends && layer == Layer::Overlay {
+                p.cpu *= 3.0;
+                p.rate_bps = p.rate_bps.min(2e9);
+            }
+        ),
+        fault!(
+            "tso-off",
+            "tso-off",
+            at_host,
+            Some(Tx),
+            |c, h| {
+                c.set(h, "nic.eth0.feature.tcp-segmentation-offload", flag(false));
+                c.set(h, "nic.eth0.feature.tx-tcp-segmentation", flag(false));
+            },
+            |p, _, e| if e == Sends {
+                p.cpu *= 3.5;
+                p.rate_bps = p.rate_bps.min(2.5e9);
+            }
+        ),
+        fault!("hypervisor-rx-cap", "uplink-rate-limited", at_group, Some(Rx), none, |p, _, e| if e
+            == Receives
+        {
+            cap(p, 70e6);
+        }),
+        fault!("slow-uplink", "uplink-slow", at_group, Some(Both), none, |p, _, e| if e != End::Neither {
+            cap(p, 80e6);
+        }),
+        fault!(
+            "capacity-flapping",
+            "capacity-flapping",
+            at_group,
+            Some(Rx),
+            none,
+            |p, _, e| if e == Receives {
+                p.low_bps = Some(50e6);
+            }
+        ),
+        fault!("cpu-starved", "cpu-starved", at_host, Some(Both), none, |p, _, e| if e != End::Neither {
+            p.rate_bps *= 0.2;
+            p.wait_share = 0.5;
+            p.rtt_us *= 3.0;
+            if e == Sends { p.throttled_tx = 4 } else { p.throttled_rx = 4 }
+        }),
+        fault!("bufferbloat", "bufferbloat", at_group, Some(Rx), none, |p, _, e| if e == Receives {
+            p.loaded_us *= 9.0;
+        }),
+        fault!("reordering", "packet-reordering", at_group, Some(Rx), none, |p, _, e| if e == Receives {
+            p.reordered = 0.025;
+        }),
+        fault!("path-blocked", "path-blocked", || Spot::Pair("", ""), None, none, |p, _, e| if e
+            != End::Neither
+        {
+            p.blocked = true;
+        }),
+        fault!(
+            "overlay-mtu-too-large",
+            "overlay-mtu-too-large",
+            || Spot::All,
+            None,
+            |c, _| {
+                for host in c.hosts() {
+                    c.set(host, "nic.vx0.mtu", FactValue::Int(1500));
+                }
+            },
+            |p, layer, _| if layer == Layer::Overlay {
+                p.size_max = 1400;
+            }
+        ),
+    ];
 
 impl Fault {
     /// All places of a layout where it can be.
-    pub fn spots(&self, layout: Layout) -> Vec<Spot> {
+    pub(crate) fn spots(&self, layout: Layout) -> Vec<Spot> {
         let hosts: Vec<&str> = layout.iter().flat_map(|(_, m)| m.iter().copied()).collect();
         match (self.place)() {
             Spot::Host(_) => hosts.into_iter().map(Spot::Host).collect(),
@@ -142,7 +286,7 @@ impl Fault {
     }
 
     /// Changes the facts and gives the harm to paths.
-    pub fn inject(&self, cluster: &mut Cluster, spot: &Spot) -> Damage {
+    pub(crate) fn inject(&self, cluster: &mut Cluster, spot: &Spot) -> Damage {
         let name = match spot {
             Spot::Host(n) | Spot::Group(n) => *n,
             _ => "",
@@ -170,9 +314,17 @@ impl Fault {
     }
 
     /// Whether a verdict names the right place.
-    pub fn accepts(&self, spot: &Spot, element: &Element, direction: Direction, cluster: &Cluster) -> bool {
+    pub(crate) fn accepts(
+        &self,
+        spot: &Spot,
+        element: &Element,
+        direction: Direction,
+        cluster: &Cluster,
+    ) -> bool {
         let same_direction = self.direction.is_none_or(|d| d == direction);
-        let alone = |g: &str| cluster.layout.iter().find(|(n, _)| *n == g).filter(|(_, m)| m.len() == 1).map(|(_, m)| m[0]);
+        let alone = |g: &str| {
+            cluster.layout.iter().find(|(n, _)| *n == g).filter(|(_, m)| m.len() == 1).map(|(_, m)| m[0])
+        };
         match (spot, element) {
             (Spot::Host(h), Element::Mismatch(_, hosts)) => hosts == &[(*h).to_owned()],
             (Spot::Host(h), Element::Host(e)) => h == e && same_direction,

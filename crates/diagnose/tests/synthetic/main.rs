@@ -22,7 +22,14 @@ struct Tally {
     wrong: Vec<String>,
 }
 
-fn judge(tally: &mut Tally, snapshot: &Snapshot, knowledge: &Knowledge, fault: &Fault, spot: &Spot, cluster: &Cluster) {
+fn judge(
+    tally: &mut Tally,
+    snapshot: &Snapshot,
+    knowledge: &Knowledge,
+    fault: &Fault,
+    spot: &Spot,
+    cluster: &Cluster,
+) {
     let diagnosis = diagnose(snapshot, knowledge);
     tally.runs += 1;
     let Some(first) = diagnosis.findings.first() else {
@@ -36,8 +43,12 @@ fn judge(tally: &mut Tally, snapshot: &Snapshot, knowledge: &Knowledge, fault: &
     tally.top1 += usize::from(at == Some(0));
     tally.top3 += usize::from(at.is_some_and(|a| a < 3));
     if !element || at != Some(0) {
-        let causes: Vec<String> = first.causes.iter().take(3).map(|c| format!("{} {:.2}", c.id, c.probability)).collect();
-        tally.wrong.push(format!("{} at {spot:?}: {:?} {:?}, {causes:?}", fault.name, place.element, place.direction));
+        let causes: Vec<String> =
+            first.causes.iter().take(3).map(|c| format!("{} {:.2}", c.id, c.probability)).collect();
+        tally.wrong.push(format!(
+            "{} at {spot:?}: {:?} {:?}, {causes:?}",
+            fault.name, place.element, place.direction
+        ));
     }
 }
 
@@ -66,7 +77,10 @@ fn every_fault_is_located_and_attributed() {
     for line in &total.wrong {
         println!("{line}");
     }
-    assert!(share(total.element) >= 0.97 && share(total.top1) >= 0.92 && share(total.top3) >= 0.98, "too many wrong");
+    assert!(
+        share(total.element) >= 0.97 && share(total.top1) >= 0.92 && share(total.top3) >= 0.98,
+        "too many wrong"
+    );
 }
 
 #[test]
@@ -100,7 +114,13 @@ fn order_does_not_matter() {
             diagnose(s, &knowledge)
                 .findings
                 .iter()
-                .map(|f| (f.places[0].element.clone(), f.places[0].direction, f.causes.first().map(|c| c.id.clone())))
+                .map(|f| {
+                    (
+                        f.places[0].element.clone(),
+                        f.places[0].direction,
+                        f.causes.first().map(|c| c.id.clone()),
+                    )
+                })
                 .collect::<Vec<_>>()
         };
         assert_eq!(say(&snapshot), say(&shuffled), "{}", fault.name);

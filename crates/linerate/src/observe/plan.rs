@@ -20,7 +20,7 @@ pub const FULL_MATRIX_HOSTS_MAX: usize = 8;
 /// Random matchings beyond; 8 find a host that is 20 % slow (see the study of schedules), 4 one that is 50 % slow.
 const MATCHINGS: [usize; 5] = [8, 7, 6, 5, 4];
 /// Times of one TCP transfer that a budget chooses from, milliseconds.
-const TCP_MS: [u32; 10] = [3000, 2000, 1500, 1000, 800, 600, 500, 400, 350, 300];
+const TCP_MS: [u32; 11] = [3000, 2000, 1500, 1000, 800, 600, 500, 400, 350, 300, 250];
 /// Time of one TCP transfer without a budget.
 const TCP_MS_DEFAULT: u32 = 1000;
 /// What a test takes beyond its transfer: four messages, counters before and after (measured on two busy cores).
@@ -45,7 +45,7 @@ const UDP_PAYLOAD_BYTES: u16 = 1200;
 /// Share of the path's rate that a UDP loss probe takes, and its limits in bit/s.
 const UDP_SHARE: f64 = 0.2;
 const UDP_BPS: (f64, f64) = (2e6, 200e6);
-const RTT_COUNT: u16 = 8;
+const RTT_COUNT: u16 = 6;
 const MTU_TRIES: u8 = 3;
 /// The smallest packet that every IPv4 host must take.
 const MTU_SMALL: u32 = 576;

@@ -63,15 +63,16 @@ fn the_lab_in_25_seconds_keeps_what_matters() {
         assert_eq!(count(&plan, layer, "mtu", 0), 30);
     }
     assert_eq!(count(&plan, Layer::Underlay, "udp", 0), 30);
+    assert_eq!(count(&plan, Layer::Overlay, "udp", 0), 30);
     assert!(plan.expected_s <= 25.0, "{}", plan.expected_s);
     assert!(plan.left_out.iter().any(|l| l.contains("second time")), "{:?}", plan.left_out);
     for test in plan.rounds.iter().flat_map(|r| &r.tests) {
         if let TestKind::Tcp { duration_ms, .. } = test.kind {
             let inside = inner(&lab, &test.from, &test.to);
             assert!(if inside {
-                (150..=200).contains(&duration_ms)
+                (125..=200).contains(&duration_ms)
             } else {
-                (300..=400).contains(&duration_ms)
+                (250..=400).contains(&duration_ms)
             });
         }
     }
