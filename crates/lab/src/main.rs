@@ -75,8 +75,11 @@ enum Do {
         #[arg(long, value_delimiter = ',')]
         faults: Vec<String>,
         /// Time budget of each survey.
-        #[arg(long, default_value = "15s")]
+        #[arg(long, default_value = "22s")]
         time: String,
+        /// Only a part of the runs, such as 1/2 and 2/2 for two judges at once; join their files and `--resume` the whole.
+        #[arg(long, value_name = "K/N", default_value = "1/1", value_parser = part)]
+        part: (usize, usize),
         /// Write one line of JSON per run to this file, as each ends.
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
@@ -178,7 +181,7 @@ fn run(command: Do) -> Result<ExitCode> {
             }
             Ok(ExitCode::Ok)
         }
-        Do::Judge { runs, healthy, seed, labs, faults, time, json, resume, keep_failures } => {
+        Do::Judge { runs, healthy, seed, labs, faults, time, part, json, resume, keep_failures } => {
             let fresh = json.as_ref().filter(|path| path.exists());
             if let Some(path) = fresh {
                 return Err(LabError::Unknown(format!(
@@ -193,6 +196,7 @@ fn run(command: Do) -> Result<ExitCode> {
                 labs,
                 faults,
                 time,
+                part,
                 records: json.or(resume),
                 failures: keep_failures,
                 root: sandbox::is_root(),
@@ -204,6 +208,15 @@ fn run(command: Do) -> Result<ExitCode> {
             let interrupt = prepare()?;
             demo::demo(&options, &interrupt)
         }
+    }
+}
+
+/// Reads `K/N`; gives the rest and the divisor.
+fn part(text: &str) -> std::result::Result<(usize, usize), String> {
+    let numbers = text.split_once('/').and_then(|(k, n)| Some((k.parse::<usize>().ok()?, n.parse::<usize>().ok()?)));
+    match numbers {
+        Some((k, n)) if (1..=n).contains(&k) => Ok((k - 1, n)),
+        _ => Err("expected K/N with 1 <= K <= N, such as 1/2".into()),
     }
 }
 
