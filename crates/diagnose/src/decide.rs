@@ -22,6 +22,9 @@ const WEAK: f64 = 15.0;
 const CELLS_MAX: usize = 6;
 /// Tests of one finding at most.
 const TESTS_MAX: usize = 30;
+/// A place that is less probable than this is worth tests of its own; one less probable than the second, a word.
+const SURE_ENOUGH: f64 = 0.95;
+const SURE: f64 = 0.99;
 /// Time of a transfer when the survey had none to copy.
 const DURATION_MS: u32 = 1000;
 
@@ -34,7 +37,7 @@ pub(crate) fn tests(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     if judged.located.unconfirmed || judged.located.score < WEAK {
         wanted.extend(again(bench, judged));
     }
-    if is_open(judged) {
+    if is_open(judged, SURE_ENOUGH) {
         wanted.extend(partners(bench, judged));
     }
     wanted.retain(|t| !already(bench, t));
@@ -42,11 +45,11 @@ pub(crate) fn tests(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     wanted
 }
 
-/// Whether places with different cells remain.
-pub(crate) fn is_open(judged: &Judged<'_, '_>) -> bool {
+/// Whether places with different cells remain, and the first is less probable than `sure`.
+pub(crate) fn is_open(judged: &Judged<'_, '_>, sure: f64) -> bool {
     let mine = judged.located.column.cells();
     judged.places.len() > 1
-        && judged.places[0].2 < 0.95
+        && judged.places[0].2 < sure
         && judged.located.alternatives.iter().any(|(c, _)| c.cells() != mine)
 }
 
@@ -173,7 +176,7 @@ pub(crate) fn words(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Option<String
     if judged.shape.two_hosts {
         return Some("measure both hosts against a third one: the slow end stays slow".to_owned());
     }
-    if !is_open(judged) {
+    if !is_open(judged, SURE) {
         return None;
     }
     let suspect = crate::words::place(element, *direction);

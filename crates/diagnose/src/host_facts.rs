@@ -1,9 +1,14 @@
 //! Looking up facts: the NIC that carries an endpoint, the machine under a host, keys by pattern.
 //! A snapshot comes in, values go out; nothing is judged here.
 
+use std::collections::BTreeMap;
+
 use linerate_model::fact::FactValue;
 use linerate_model::inventory::{HostName, Layer};
 use linerate_model::snapshot::Snapshot;
+
+/// Facts of a namespace inside a host begin with this.
+const NAMESPACE: &str = "netns.";
 
 /// Drivers and kinds of devices that only pretend to have a link speed.
 const VIRTUAL: [&str; 12] = [
@@ -25,12 +30,28 @@ const VIRTUAL: [&str; 12] = [
 pub(crate) struct Facts<'a> {
     /// Where they come from.
     pub snapshot: &'a Snapshot,
+    /// NIC of each endpoint.
+    nics: BTreeMap<(&'a str, Layer), &'a str>,
 }
 
 impl<'a> Facts<'a> {
     /// View on a snapshot.
     pub(crate) fn new(snapshot: &'a Snapshot) -> Self {
-        Self { snapshot }
+        let endpoints = snapshot.inventory.hosts.iter().flat_map(|h| h.endpoints.iter().map(move |e| (h, e)));
+        let nics = endpoints
+            .filter_map(|(host, endpoint)| {
+                let address = endpoint.address.to_string();
+                let carries = |value: &FactValue| {
+                    let text = value.to_string();
+                    text.split([' ', ',']).any(|part| part.split('/').next() == Some(address.as_str()))
+                };
+                let readings = &snapshot.facts.get(&host.name)?.readings;
+                let found =
+                    readings.iter().find(|(key, value)| key.ends_with(".addresses") && carries(value))?;
+                Some(((host.name.as_str(), endpoint.layer), nic_of(found.0)?))
+            })
+            .collect();
+        Self { snapshot, nics }
     }
 
     /// One value.
@@ -45,28 +66,22 @@ impl<'a> Facts<'a> {
 
     /// All readings of a host whose key matches the pattern, in order of the key. The loopback is left out.
     pub(crate) fn matching(&self, host: &str, pattern: &str) -> Vec<(&'a str, &'a FactValue)> {
-        self.snapshot.facts.get(host).map_or(Vec::new(), |facts| {
-            facts
-                .readings
-                .iter()
-                .filter(|(key, _)| pattern_fits(pattern, key) && nic_of(key) != Some("lo"))
-                .map(|(key, value)| (key.as_str(), value))
-                .collect()
-        })
+        let Some(facts) = self.snapshot.facts.get(host) else { return Vec::new() };
+        let start = pattern.split('*').next().unwrap_or("");
+        let range = |prefix: &str| {
+            let prefix = prefix.to_owned();
+            facts.readings.range(prefix.clone()..).take_while(move |(key, _)| key.starts_with(&prefix))
+        };
+        range(NAMESPACE)
+            .chain(range(start))
+            .filter(|(key, _)| pattern_fits(pattern, key) && nic_of(key) != Some("lo"))
+            .map(|(key, value)| (key.as_str(), value))
+            .collect()
     }
 
     /// Name of the NIC that carries the endpoint of a host in a layer.
     pub(crate) fn nic(&self, host: &str, layer: Layer) -> Option<&'a str> {
-        let address = self.snapshot.inventory.endpoint(host, layer)?.address.to_string();
-        let carries = |value: &FactValue| {
-            let text = value.to_string();
-            text.split([' ', ',']).any(|part| part.split('/').next() == Some(address.as_str()))
-        };
-        let readings = &self.snapshot.facts.get(host)?.readings;
-        readings
-            .iter()
-            .find(|(key, value)| key.ends_with(".addresses") && carries(value))
-            .and_then(|(key, _)| nic_of(key))
+        self.nics.get(&(host, layer)).copied()
     }
 
     /// The NICs that traffic of a host in a layer passes: the one with the address, and under an overlay the one below.

@@ -213,7 +213,8 @@ fn run(command: Do) -> Result<ExitCode> {
 
 /// Reads `K/N`; gives the rest and the divisor.
 fn part(text: &str) -> std::result::Result<(usize, usize), String> {
-    let numbers = text.split_once('/').and_then(|(k, n)| Some((k.parse::<usize>().ok()?, n.parse::<usize>().ok()?)));
+    let numbers =
+        text.split_once('/').and_then(|(k, n)| Some((k.parse::<usize>().ok()?, n.parse::<usize>().ok()?)));
     match numbers {
         Some((k, n)) if (1..=n).contains(&k) => Ok((k - 1, n)),
         _ => Err("expected K/N with 1 <= K <= N, such as 1/2".into()),

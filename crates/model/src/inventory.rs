@@ -130,7 +130,8 @@ impl Inventory {
     /// All groups of a host, direct ones first, then their parents; each once. Stops at a cycle.
     pub fn groups_of(&self, host: &str) -> Vec<&Group> {
         let mut found: Vec<&Group> = Vec::new();
-        let mut todo: Vec<&str> = self.host(host).map_or(Vec::new(), |h| h.groups.iter().map(String::as_str).collect());
+        let mut todo: Vec<&str> =
+            self.host(host).map_or(Vec::new(), |h| h.groups.iter().map(String::as_str).collect());
         while let Some(name) = (!todo.is_empty()).then(|| todo.remove(0)) {
             if let Some(group) = self.group(name).filter(|g| !found.iter().any(|f| f.name == g.name)) {
                 found.push(group);

@@ -12,6 +12,8 @@ pub(crate) struct Population {
     pub values: Vec<FactValue>,
     /// Peers that were asked.
     pub asked: usize,
+    /// The values are those of all NICs of the peers: different things, of which none need be usual.
+    pub mixed: bool,
 }
 
 impl Population {
@@ -20,7 +22,7 @@ impl Population {
     pub(crate) fn of(facts: &Facts<'_>, host: &str, key: &str, peers: &[&str]) -> Self {
         let values = peers.iter().filter_map(|peer| same_role(facts, host, key, peer)).collect::<Vec<_>>();
         if !values.is_empty() || nic_of(key).is_none() {
-            return Self { values, asked: peers.len() };
+            return Self { values, asked: peers.len(), mixed: false };
         }
         let pattern = nic_of(key)
             .map_or_else(|| key.to_owned(), |nic| key.replacen(&format!("nic.{nic}."), "nic.*.", 1));
@@ -29,7 +31,7 @@ impl Population {
             .flat_map(|peer| facts.matching(peer, &pattern))
             .map(|(_, value)| value.clone())
             .collect::<Vec<_>>();
-        Self { asked: peers.len().max(all.len()), values: all }
+        Self { asked: peers.len().max(all.len()), values: all, mixed: true }
     }
 
     /// What most peers have, when at least 60 % of those that have the key agree.
@@ -43,7 +45,7 @@ impl Population {
     pub(crate) fn differs(&self, value: &FactValue) -> bool {
         match self.usual() {
             Some(usual) => usual != value && !close(usual, value),
-            None => false,
+            None => self.mixed && !self.values.is_empty() && self.same(value) == 0,
         }
     }
 

@@ -63,6 +63,8 @@ const ACCEPT_TWO_HOSTS: f64 = 1.5;
 const AMBIGUOUS: f64 = 3.0;
 /// Price of each further path when several paths together stand in for one element, and the fewest ordered pairs for that.
 const SEVERAL: f64 = 2.5;
+/// Two senders are told apart from one receiver only by a third: shown up to odds of 100 to 1.
+const SEVERAL_AMBIGUOUS: f64 = 4.6;
 const SEVERAL_PAIRS_MIN: usize = 4;
 /// More findings than this are noise.
 const FINDINGS_MAX: usize = 6;
@@ -310,7 +312,7 @@ fn several(
     }
     // One element is preferred to several that do the same.
     let total = total.min(fits[best].score - 0.5);
-    if set.len() > 1 && total >= fits[best].score - AMBIGUOUS {
+    if set.len() > 1 && total >= fits[best].score - SEVERAL_AMBIGUOUS {
         set.into_iter().map(|c| (c, total)).collect()
     } else {
         Vec::new()

@@ -121,7 +121,9 @@ fn an_interrupt_goes_to_another_cpu_and_back() {
     let facts = super::read(&root, &["nic.".to_string()], &[]);
     // A timer or configuration interrupt that never comes would also do; the first of a device is enough.
     let found = facts.readings.iter().find(|(k, _)| k.ends_with(".affinity"));
-    let Some((key, old)) = found else { return println!("SKIPPED {test}: hardware: no device with interrupts") };
+    let Some((key, old)) = found else {
+        return println!("SKIPPED {test}: hardware: no device with interrupts");
+    };
     let other = FactValue::Text(if old.to_string() == "0" { "1" } else { "0" }.to_string());
     let setting = setting_for(key).unwrap();
     // Managed interrupts and missing rights refuse even their own value.
