@@ -4,6 +4,7 @@
 // Helpers of tests may fail the test as loudly as the tests themselves.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -107,7 +108,8 @@ impl Cluster {
                 assert!(status.success());
             }
             let state = folder.path().join(format!("h{number}"));
-            toml += &format!(
+            let _ = write!(
+                toml,
                 "[[host]]\nname = \"h{number}\"\nnetns = \"/proc/{pid}/ns/net\"\nstate_dir = \"{0}/state\"\n\
                  etc_dir = \"{0}/etc\"\n[[host.endpoint]]\naddress = \"{address}\"\nlink_mbit = 200\n",
                 state.display()

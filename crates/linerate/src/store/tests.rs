@@ -23,7 +23,7 @@ fn sample(id: u32) -> Sample {
         start_ms: 5,
         outcome: Outcome::Measured(Box::new(measurement)),
         tx_counters: [("softnet.dropped".to_owned(), 3)].into(),
-        rx_counters: Default::default(),
+        rx_counters: std::collections::BTreeMap::new(),
     }
 }
 
