@@ -10,7 +10,7 @@ mod tests;
 mod tidy;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
@@ -39,7 +39,17 @@ enum Task {
     },
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     std::env::set_current_dir(workspace())?;
     match Task::parse() {
         Task::Ci { skip_tests } => ci::run(skip_tests),
