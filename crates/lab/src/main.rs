@@ -74,9 +74,9 @@ enum Do {
         /// Only these faults.
         #[arg(long, value_delimiter = ',')]
         faults: Vec<String>,
-        /// Time budget of each survey.
-        #[arg(long, default_value = "22s")]
-        time: String,
+        /// Time budget of each survey: one for each lab in its order, the last for all further ones.
+        #[arg(long, value_delimiter = ',', default_value = "22s,22s,36s")]
+        time: Vec<String>,
         /// Only a part of the runs, such as 1/2 and 2/2 for two judges at once; join their files and `--resume` the whole.
         #[arg(long, value_name = "K/N", default_value = "1/1", value_parser = part)]
         part: (usize, usize),

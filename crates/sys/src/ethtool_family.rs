@@ -140,7 +140,7 @@ impl Family {
     }
 }
 
-/// Name of a family in [`Nic::missing`].
+/// Name of a family in `Nic::missing`.
 pub fn label(family: Family) -> &'static str {
     match family {
         Family::Link => "link",

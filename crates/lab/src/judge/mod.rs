@@ -36,8 +36,8 @@ pub struct Options {
     pub labs: Vec<String>,
     /// Names of faults; all that this machine can show when empty.
     pub faults: Vec<String>,
-    /// Time budget of a survey, as `linerate survey --time` takes it.
-    pub time: String,
+    /// Time budget of a survey, as `linerate survey --time` takes it: one for each lab in its order, the last for all further ones.
+    pub time: Vec<String>,
     /// Only the runs whose number leaves this rest (first) when divided by the second: several judges share the work, and one
     /// that resumes their joined records prints the whole.
     pub part: (usize, usize),
@@ -54,6 +54,7 @@ pub struct Options {
 struct Job {
     index: usize,
     lab: String,
+    time: String,
     fault: Option<&'static dyn Fault>,
     seed: u64,
 }
@@ -96,7 +97,7 @@ fn plan(options: &Options) -> Result<Vec<Job>> {
     } else {
         options.faults.iter().map(|name| faults::find(name)).collect::<Result<_>>()?
     };
-    if options.labs.is_empty() || (wanted.is_empty() && options.runs > 0) {
+    if options.labs.is_empty() || options.time.is_empty() || (wanted.is_empty() && options.runs > 0) {
         return Err(LabError::Unknown("nothing to judge: no lab or no fault".into()));
     }
     let mut random = Random::new(options.seed);
@@ -111,6 +112,7 @@ fn plan(options: &Options) -> Result<Vec<Job>> {
     let job = |(index, fault): (usize, Option<&'static dyn Fault>)| Job {
         index,
         lab: options.labs[index % options.labs.len()].clone(),
+        time: options.time[(index % options.labs.len()).min(options.time.len() - 1)].clone(),
         fault,
         seed: options.seed.wrapping_mul(1_000_003).wrapping_add(index as u64),
     };
@@ -136,7 +138,7 @@ fn run(options: &Options, job: &Job, interrupt: &Interrupt) -> Result<Record> {
         "-i".as_ref(),
         inventory.as_os_str(),
         "--time".as_ref(),
-        options.time.as_ref(),
+        job.time.as_ref(),
         "--json".as_ref(),
         "--quiet".as_ref(),
         "--snapshot".as_ref(),
@@ -201,7 +203,7 @@ mod tests {
             seed: 3,
             labs: vec!["three".into(), "twelve".into()],
             faults: Vec::new(),
-            time: "15s".into(),
+            time: vec!["15s".into()],
             part: (0, 1),
             records: None,
             failures: None,

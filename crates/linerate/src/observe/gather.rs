@@ -131,12 +131,22 @@ fn steady(series: &[Interval], skipped: usize) -> Option<f64> {
 
 /// Share of a test that an end may wait for a CPU before the test says more about the machine's other work than about the path.
 const WAIT_SHARE_MAX: f64 = 0.5;
+/// Share of the path's rate from which a transfer counts as having filled it: framing and tunnel headers take up to a tenth.
+const PATH_FILLED: f64 = 0.8;
 
 /// Whether a single stream mostly waited for a CPU because of what else its machine does. A host whose quota holds it back
-/// (its cgroup was throttled) is no disturbance but a finding.
-pub fn starved(sample: &Sample) -> Option<String> {
+/// (its cgroup was throttled) is no disturbance but a finding; and a test that filled its path of `path_bps`, or whose
+/// datagrams all arrived in order, was not harmed by waiting.
+pub fn starved(sample: &Sample, path_bps: Option<f64>) -> Option<String> {
     let Outcome::Measured(m) = &sample.outcome else { return None };
-    if !matches!(sample.test.kind, TestKind::Tcp { streams: 1, .. } | TestKind::Udp { .. }) {
+    let harmed = match sample.test.kind {
+        TestKind::Tcp { streams: 1, .. } => {
+            !path_bps.zip(m.throughput_bps).is_some_and(|(path, reached)| reached >= PATH_FILLED * path)
+        }
+        TestKind::Udp { .. } => m.loss.is_none_or(|l| l > 0.0) || m.reordered.is_none_or(|r| r > 0.0),
+        _ => false,
+    };
+    if !harmed {
         return None;
     }
     [(&sample.test.from, &m.tx, &sample.tx_counters), (&sample.test.to, &m.rx, &sample.rx_counters)]
@@ -264,8 +274,10 @@ mod tests {
             tx_counters: std::collections::BTreeMap::new(),
             rx_counters: std::collections::BTreeMap::new(),
         };
-        assert!(starved(&sample).unwrap().contains("on b waited 0.30 s"));
+        assert!(starved(&sample, None).unwrap().contains("on b waited 0.30 s"));
+        assert!(starved(&sample, Some(1e9)).is_some());
+        assert_eq!(starved(&sample, Some(2e8)), None, "it filled its path");
         sample.rx_counters.insert("cgroup.throttled_us".into(), 90_000);
-        assert_eq!(starved(&sample), None);
+        assert_eq!(starved(&sample, None), None);
     }
 }

@@ -199,7 +199,9 @@ impl Survey<'_> {
         let spans = disturb::read(inventory.disturbances.as_deref());
         for (mut sample, ended_ms) in results {
             mark(&mut sample, ended_ms, &spans);
-            if let Some(reason) = gather::starved(&sample).filter(|_| self.strict) {
+            let test = &sample.test;
+            let path_bps = nic::path_bps(&self.snapshot.facts, inventory, &test.from, &test.to, test.layer);
+            if let Some(reason) = gather::starved(&sample, path_bps).filter(|_| self.strict) {
                 sample.outcome = Outcome::Invalid { reason };
             }
             self.store.add_sample(&self.snapshot.id, &sample)?;

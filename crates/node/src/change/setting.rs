@@ -12,7 +12,7 @@ use linerate_sys::root::Root;
 /// A fact that can be written and undone. One value of this trait usually serves a family of keys
 /// (`sysctl.*`, `nic.*.ring.*`).
 ///
-/// Contract, checked by [`conformance::check`]: after `write(key, v)` a `read(key)` gives `v` in the same form (so that
+/// Contract, checked by the conformance test: after `write(key, v)` a `read(key)` gives `v` in the same form (so that
 /// the value read back can be compared with `==`); writing the value just read changes nothing; a wrong kind of value or
 /// an unknown key is an `Err`, never a panic.
 pub(crate) trait Setting: Sync {

@@ -1,4 +1,4 @@
-//! What this host says about itself: settings and properties ([`read`]), counters ([`counters`]), and the way to change
+//! What this host says about itself: settings and properties ([`read`]), counters ([`counters()`]), and the way to change
 //! the ones that are settings ([`setting_for`]).
 //!
 //! In: a root (the running machine or a recorded tree) and the keys that are wanted. Out: values by key, and a gap with
@@ -192,7 +192,7 @@ fn read_here(root: &Root, sysfs_gap: Option<String>, prefixes: &[FactKey], insid
     facts
 }
 
-/// Writes everything that [`read`] and [`counters`] look at into a folder, from which `Root::recorded` answers the same.
+/// Writes everything that [`read`] and [`counters()`] look at into a folder, from which `Root::recorded` answers the same.
 /// Names of the host are replaced.
 pub(crate) fn record(dir: &Path, netns: &[PathBuf]) -> Result<(), String> {
     let root = Root::recording(dir);
