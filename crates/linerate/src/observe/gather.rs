@@ -135,15 +135,14 @@ const WAIT_SHARE_MAX: f64 = 0.5;
 const PATH_FILLED: f64 = 0.8;
 
 /// Whether a single stream mostly waited for a CPU because of what else its machine does. A host whose quota holds it back
-/// (its cgroup was throttled) is no disturbance but a finding; and a test that filled its path of `path_bps`, or whose
-/// datagrams all arrived in order, was not harmed by waiting.
+/// (its cgroup was throttled) is no disturbance but a finding; and a test that filled its path of `path_bps` was not harmed by
+/// waiting. Datagrams are counted at both ends and by the receiver's socket: waiting loses none of them on the path.
 pub fn starved(sample: &Sample, path_bps: Option<f64>) -> Option<String> {
     let Outcome::Measured(m) = &sample.outcome else { return None };
     let harmed = match sample.test.kind {
         TestKind::Tcp { streams: 1, .. } => {
             !path_bps.zip(m.throughput_bps).is_some_and(|(path, reached)| reached >= PATH_FILLED * path)
         }
-        TestKind::Udp { .. } => m.loss.is_none_or(|l| l > 0.0) || m.reordered.is_none_or(|r| r > 0.0),
         _ => false,
     };
     if !harmed {

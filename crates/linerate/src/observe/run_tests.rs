@@ -105,8 +105,8 @@ fn what_was_disturbed_is_marked_and_repeated_twice_at_most() {
             .iter()
             .all(|s| matches!(&s.outcome, Outcome::Invalid { reason } if reason.contains("late wire")))
     );
-    let tcp = |s: &&Sample| s.test.from == "h1" && s.test.kind == TestKind::Rtt { count: 8 };
-    assert_eq!(snapshot.samples.iter().filter(tcp).count(), 1 + REPEATS_MAX);
+    let rtt = |s: &&Sample| s.test.from == "h1" && matches!(s.test.kind, TestKind::Rtt { .. });
+    assert_eq!(snapshot.samples.iter().filter(rtt).count(), 1 + REPEATS_MAX);
     let mut ids: Vec<u32> = snapshot.samples.iter().map(|s| s.test.id).collect();
     ids.sort_unstable();
     ids.dedup();
