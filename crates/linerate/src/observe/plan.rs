@@ -17,7 +17,7 @@ use super::pairs;
 
 /// Up to this many hosts every ordered pair is measured, twice.
 pub const FULL_MATRIX_HOSTS_MAX: usize = 8;
-/// Random matchings beyond; 8 find a host that is 20 % slow (see the study of schedules), 4 one that is 50 % slow.
+/// Random matchings beyond; 8 find a host that is 20 % slow, 4 one that is 50 % slow.
 const MATCHINGS: [usize; 5] = [8, 7, 6, 5, 4];
 /// Times of one TCP transfer that a budget chooses from, milliseconds.
 const TCP_MS: [u32; 11] = [3000, 2000, 1500, 1000, 800, 600, 500, 400, 350, 300, 250];
