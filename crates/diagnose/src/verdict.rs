@@ -259,6 +259,9 @@ fn sentence(finding: &Finding, tested: usize) -> String {
     text
 }
 
+/// A loss above this share is all of it.
+const NOTHING: f64 = 0.999;
+
 /// How much is lost, in words.
 fn loss(finding: &Finding, primary: Response) -> String {
     let name = words::response_name(primary);
@@ -268,6 +271,7 @@ fn loss(finding: &Finding, primary: Response) -> String {
         Response::Throughput if finding.measured < 1.0 => {
             format!("nothing gets through, {expected} expected")
         }
+        Response::Loss if finding.measured > NOTHING => "nothing gets through".to_owned(),
         Response::Throughput | Response::Storage if finding.expected > 0.0 => {
             let lost = 1.0 - finding.measured / finding.expected;
             format!("{name} {measured} instead of {expected}, {} lost", words::percent(lost.clamp(0.0, 1.0)))

@@ -38,9 +38,19 @@ pub fn us(value: f64) -> String {
     if value >= 1000.0 { format!("{} ms", digits(value / 1000.0)) } else { format!("{} us", digits(value)) }
 }
 
+/// A ratio above this is not written out.
+const RATIO_MOST: f64 = 10_000.0;
+
 /// A ratio: `2.41x`; huge ones are rounded.
 pub fn ratio(value: f64) -> String {
-    if value >= f64::MAX / 2.0 { "unknown".to_owned() } else { format!("{}x", digits(value)) }
+    if value >= f64::MAX / 2.0 {
+        "unknown".to_owned()
+    } else if value > RATIO_MOST {
+        // Something against nothing: the figure itself says nothing more.
+        format!("over {RATIO_MOST}x")
+    } else {
+        format!("{}x", digits(value))
+    }
 }
 
 /// Name of what is measured.

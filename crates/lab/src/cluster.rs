@@ -11,9 +11,9 @@ use std::time::Duration;
 use linerate_sys::offload::Switch;
 use linerate_sys::tap::Tap;
 
+use crate::device_watch::DeviceWatch;
 use crate::error::{LabError, Result};
 use crate::namespace::Namespace;
-use crate::nic_watch::NicWatch;
 use crate::readiness;
 use crate::topology::{HostPlan, Topology};
 use crate::wire::Wire;
@@ -22,6 +22,8 @@ use crate::wire::settings::Settings;
 
 /// The uplink of a hypervisor: the end of its wire.
 pub const UPLINK: &str = "up0";
+/// Name of the overlay device of every host.
+pub const OVERLAY: &str = "vx0";
 /// How long a fresh cluster may take until traffic flows. Bridges forward within a second on a machine that is not overloaded.
 const READY_WITHIN: Duration = Duration::from_secs(15);
 
@@ -39,7 +41,7 @@ pub struct Cluster {
     /// Folder of the lab: inventory, disturbances, state of the nodes.
     pub folder: PathBuf,
     core: Namespace,
-    _watch: NicWatch,
+    _watch: DeviceWatch,
 }
 
 impl Cluster {
@@ -63,7 +65,7 @@ impl Cluster {
         for plan in &plans {
             hosts.push((plan.clone(), make_host(&topology, plan, &plans, &hypervisors[plan.hypervisor])?));
         }
-        let watch = NicWatch::start(&hypervisors, &wires)?;
+        let watch = DeviceWatch::start(&hypervisors, &wires, &hosts, topology.overlay.mtu)?;
         let cluster =
             Self { topology, hosts, hypervisors, wires, folder: folder.into(), core, _watch: watch };
         readiness::wait(&cluster, READY_WITHIN)?;

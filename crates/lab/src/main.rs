@@ -105,7 +105,7 @@ enum Do {
         #[arg(long, value_name = "FILE", default_value = "linerate-demo.html")]
         report: PathBuf,
         /// Time budget of each of the two surveys.
-        #[arg(long, default_value = "25s")]
+        #[arg(long, default_value = "30s")]
         time: String,
         /// Lab file, or the name of a built-in lab.
         #[arg(long, default_value = "casebook-a")]

@@ -38,6 +38,13 @@ impl Namespace {
         Ok(namespace)
     }
 
+    /// Another handle on the same namespace.
+    pub fn again(&self) -> Result<Self> {
+        let file = self.file.try_clone().map_err(LabError::at(format!("opening {} again", self.name)))?;
+        let ethtool = self.run(Ethtool::open)?.map_err(self.device_error("its sockets"))?;
+        Ok(Self { name: self.name.clone(), file, ethtool })
+    }
+
     /// A path for other processes; good as long as this process lives.
     pub fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
@@ -138,6 +145,11 @@ impl Namespace {
     /// Brings feature bits back.
     pub fn restore_features(&self, device: &str, features: &Features) -> Result<()> {
         self.ethtool.restore(device, features).map_err(self.device_error(device))
+    }
+
+    /// MTU of a device, bytes.
+    pub fn mtu(&self, device: &str) -> Result<u32> {
+        self.ethtool.mtu(device).map_err(self.device_error(device))
     }
 
     /// Sets the speed that a TAP reports.

@@ -112,6 +112,12 @@ impl HostPlan {
         Ipv4Addr::new(10, 78, 0, self.number)
     }
 
+    /// Line for `ip` that sets the route into the overlay, with an MTU that nothing learned can lower, or without.
+    pub fn overlay_route(&self, locked_mtu: Option<u32>) -> String {
+        let lock = locked_mtu.map(|mtu| format!(" mtu lock {mtu}")).unwrap_or_default();
+        format!("route replace 10.78.0.0/24 dev vx0 proto kernel scope link src {}{lock}\n", self.overlay())
+    }
+
     /// MAC address of `eth0`: locally administered.
     pub fn underlay_mac(&self) -> String {
         format!("02:4c:77:00:00:{:02x}", self.number)

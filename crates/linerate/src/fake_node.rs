@@ -52,11 +52,20 @@ fn not_a_test() {
             say(&session.take_output());
             wait_for_end()
         }
-        "slow" => serve(1, None),
-        "dies-early" => serve(usize::MAX, Some(4)),
-        _ => serve(usize::MAX, None),
+        "slow" => serve(1, None, Way::Open),
+        "dies-early" => serve(usize::MAX, Some(4), Way::Open),
+        "no-way-to-2" => serve(usize::MAX, None, Way::NoneToTwo),
+        _ => serve(usize::MAX, None, Way::Open),
     };
     std::process::exit(code);
+}
+
+/// What gets through.
+#[derive(Clone, Copy)]
+enum Way {
+    Open,
+    /// Nothing to the address that ends in 2.
+    NoneToTwo,
 }
 
 fn say(bytes: &[u8]) -> i32 {
@@ -100,7 +109,7 @@ fn hello() -> Hello {
 }
 
 /// A node that answers everything; `chunk` bytes at a time; dead at the load number `dies_at`.
-fn serve(chunk: usize, dies_at: Option<u32>) -> i32 {
+fn serve(chunk: usize, dies_at: Option<u32>, way: Way) -> i32 {
     let (bytes, incoming) = mpsc::channel();
     std::thread::spawn(move || {
         let mut buffer = [0; 4096];
@@ -135,7 +144,7 @@ fn serve(chunk: usize, dies_at: Option<u32>) -> i32 {
                     return 9;
                 }
             }
-            answer(&mut session, now, id, &body);
+            answer(&mut session, now, id, &body, way);
             if leaves {
                 say(&session.take_output());
                 return 0;
@@ -144,7 +153,7 @@ fn serve(chunk: usize, dies_at: Option<u32>) -> i32 {
     }
 }
 
-fn answer(session: &mut NodeSession, now: u64, id: u64, body: &Request) {
+fn answer(session: &mut NodeSession, now: u64, id: u64, body: &Request, way: Way) {
     match body {
         Request::Facts { .. } => {
             let readings = [("cpu.count".to_owned(), FactValue::Int(2))].into();
@@ -155,7 +164,14 @@ fn answer(session: &mut NodeSession, now: u64, id: u64, body: &Request) {
             if spec.role == Role::Receiver {
                 session.respond(now, id, Event::Listening { port: 9 });
             }
-            let report = Box::new(report(spec));
+            let to = if let Role::Sender { peer } = spec.role { peer.ip() } else { spec.bind };
+            let cut_off = matches!(way, Way::NoneToTwo) && to.to_string().ends_with(".2");
+            let report = if cut_off {
+                LoadReport { stopped: Some("no answer".into()), ..LoadReport::default() }
+            } else {
+                report(spec)
+            };
+            let report = Box::new(report);
             session.respond(now, id, Event::LoadDone { report, counters: BTreeMap::new() });
             return;
         }

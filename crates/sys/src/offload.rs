@@ -1,5 +1,5 @@
 //! Device switches by the ethtool ioctl: the classic offload switches, all feature bits for an exact way back, and the
-//! speed of devices that let it be set (TAP).
+//! speed of devices that let it be set (TAP), and the MTU.
 //!
 //! In: a device name in the namespace of the handle. Out: switches. It never decides which way they should be.
 
@@ -156,18 +156,21 @@ impl Ethtool {
         self.request(device, &mut link)
     }
 
+    /// MTU of a device, bytes.
+    pub fn mtu(&self, device: &str) -> io::Result<u32> {
+        let mut request = named(device)?;
+        // SAFETY: the request outlives the call, which fills the MTU in.
+        if unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCGIFMTU as libc::Ioctl, &raw mut request) }
+            < 0
+        {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a successful SIOCGIFMTU has filled this member of the union.
+        Ok(u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).unwrap_or(0))
+    }
+
     fn request<T>(&self, device: &str, data: &mut T) -> io::Result<()> {
-        if device.is_empty() || device.len() >= libc::IFNAMSIZ {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("device name {device:?}: 1 to 15 bytes wanted"),
-            ));
-        }
-        // SAFETY: an all-zero ifreq is a valid value of that plain C struct.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        for (to, from) in request.ifr_name.iter_mut().zip(device.bytes()) {
-            *to = from as libc::c_char;
-        }
+        let mut request = named(device)?;
         request.ifr_ifru.ifru_data = std::ptr::from_mut(data).cast();
         // SAFETY: request and data outlive the call; every T here begins with the command and is as large as the
         // kernel's struct for that command (variable-size ones say their number of blocks).
@@ -176,4 +179,20 @@ impl Ethtool {
         }
         Ok(())
     }
+}
+
+/// A request for a device.
+fn named(device: &str) -> io::Result<libc::ifreq> {
+    if device.is_empty() || device.len() >= libc::IFNAMSIZ {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("device name {device:?}: 1 to 15 bytes wanted"),
+        ));
+    }
+    // SAFETY: an all-zero ifreq is a valid value of that plain C struct.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(device.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
 }

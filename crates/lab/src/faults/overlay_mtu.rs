@@ -7,6 +7,8 @@ use crate::damage::{Damage, Machine};
 use crate::error::Result;
 use crate::topology::Topology;
 
+const TOO_LARGE: u32 = 1500;
+
 pub(super) struct OverlayMtuTooLarge;
 
 impl Fault for OverlayMtuTooLarge {
@@ -29,16 +31,14 @@ impl Fault for OverlayMtuTooLarge {
     fn inject(&self, damage: &mut Damage<'_>, _place: &Place, _strength: f64) -> Result<()> {
         let normal = damage.cluster.topology.overlay.mtu;
         for index in 0..damage.cluster.hosts.len() {
-            let route = format!(
-                "route replace 10.78.0.0/24 dev vx0 proto kernel scope link src {}",
-                damage.cluster.hosts[index].0.overlay()
-            );
+            let plan = &damage.cluster.hosts[index].0;
+            let (locked, plain) = (plan.overlay_route(Some(TOO_LARGE)), plan.overlay_route(None));
             // For senders on the same machine the kernel feeds the smaller MTU of the path back into the overlay. Real
             // overlays end in containers, which it does not reach: the locked route stands for them.
             damage.ip(
                 Machine::Host(index),
-                &format!("link set vx0 mtu 1500\n{route} mtu lock 1500\n"),
-                format!("{route}\nlink set vx0 mtu {normal}\n"),
+                &format!("link set vx0 mtu {TOO_LARGE}\n{locked}"),
+                format!("{plain}link set vx0 mtu {normal}\n"),
             )?;
         }
         for hypervisor in 0..damage.cluster.hypervisors.len() {

@@ -21,10 +21,30 @@ use crate::fleet::{Exchange, Fleet, Link, LinkError};
 const LISTEN_WAIT: Duration = Duration::from_secs(3);
 /// Time that a load may take beyond its transfer: connecting, draining, reading counters.
 const SLACK: Duration = Duration::from_millis(1500);
+/// Longest time of a test that only confirms that nothing gets through.
+const SHORT: Duration = Duration::from_millis(700);
 /// What the operator waits beyond the node's own deadline before it gives up on the answer.
 const ANSWER_SLACK: Duration = Duration::from_secs(3);
 /// What a receiver may take to end after its sender has.
 const RECEIVER_SLACK: Duration = Duration::from_millis(700);
+
+/// How long the ends of a test wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// Long enough for a lost first packet.
+    Usual,
+    /// For a pair of which it is known that nothing gets through: this confirms it.
+    Short,
+}
+
+impl Patience {
+    fn deadline(self, kind: &TestKind) -> Duration {
+        match self {
+            Self::Usual => transfer_time(kind) + SLACK,
+            Self::Short => transfer_time(kind).min(SHORT),
+        }
+    }
+}
 
 /// Longest time of the transfer itself.
 pub fn transfer_time(kind: &TestKind) -> Duration {
@@ -42,7 +62,7 @@ pub fn transfer_time(kind: &TestKind) -> Duration {
 type End = (LoadReport, BTreeMap<String, i64>);
 
 /// Runs a test. The two hosts must not be in another one at the same time.
-pub async fn measure(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Sample {
+pub async fn measure(fleet: &Fleet, inventory: &Inventory, test: &Test, patience: Patience) -> Sample {
     let start_ms = clock::now_ms();
     let mut sample = Sample {
         test: test.clone(),
@@ -51,7 +71,7 @@ pub async fn measure(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Sampl
         tx_counters: BTreeMap::new(),
         rx_counters: BTreeMap::new(),
     };
-    sample.outcome = match both_ends(fleet, inventory, test).await {
+    sample.outcome = match both_ends(fleet, inventory, test, patience).await {
         Ok((tx, rx)) => {
             sample.tx_counters = tx.1;
             sample.rx_counters = rx.1;
@@ -62,7 +82,12 @@ pub async fn measure(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Sampl
     sample
 }
 
-async fn both_ends(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Result<(End, End), String> {
+async fn both_ends(
+    fleet: &Fleet,
+    inventory: &Inventory,
+    test: &Test,
+    patience: Patience,
+) -> Result<(End, End), String> {
     let end = |host: &str| {
         inventory
             .endpoint(host, test.layer)
@@ -82,7 +107,7 @@ async fn both_ends(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Result<
         }
     }
     let token = clock::random::<16>().map_err(|e| format!("no random token: {e}"))?;
-    let deadline = transfer_time(&test.kind) + SLACK;
+    let deadline = patience.deadline(&test.kind);
     let spec = |role: Role, endpoint: &Endpoint| {
         Request::Load(LoadSpec {
             kind: test.kind.clone(),
@@ -116,19 +141,30 @@ async fn both_ends(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Result<
     };
     match tx {
         Ok(tx) => {
-            let rx = drain(rx_link, &mut receiver, until).await.map_err(words)?;
+            let slack = if never_began(&tx.0) { Duration::ZERO } else { RECEIVER_SLACK };
+            let rx = drain(rx_link, &mut receiver, slack, until).await.map_err(words)?;
             Ok((tx, rx))
         }
         Err(error) => {
-            let _ = drain(rx_link, &mut receiver, until).await;
+            let _ = drain(rx_link, &mut receiver, RECEIVER_SLACK, until).await;
             Err(words(error))
         }
     }
 }
 
-/// The receiver's report after the sender's end; a receiver that still waits for a stream is stopped.
-async fn drain(link: &Link, receiver: &mut Exchange, until: Instant) -> Result<End, LinkError> {
-    let soon = (Instant::now() + RECEIVER_SLACK).min(until);
+/// Whether the sender gave up before anything was answered: its receiver has nothing to wait for.
+fn never_began(tx: &LoadReport) -> bool {
+    tx.stopped.is_some() && tx.bytes == 0 && tx.rtt_us.is_empty() && tx.mtu.iter().all(|p| p.answered == 0)
+}
+
+/// The receiver's report after the sender's end; a receiver that still waits for a stream after `slack` is stopped.
+async fn drain(
+    link: &Link,
+    receiver: &mut Exchange,
+    slack: Duration,
+    until: Instant,
+) -> Result<End, LinkError> {
+    let soon = (Instant::now() + slack).min(until);
     match done(receiver, soon).await {
         Err(LinkError::Deadline { .. }) => {
             stop(link, receiver).await;

@@ -23,11 +23,17 @@ const MATCHINGS: [usize; 5] = [8, 7, 6, 5, 4];
 const TCP_MS: [u32; 11] = [3000, 2000, 1500, 1000, 800, 600, 500, 400, 350, 300, 250];
 /// Time of one TCP transfer without a budget.
 const TCP_MS_DEFAULT: u32 = 1000;
+/// Time of a UDP loss probe, and where it would have to be left out otherwise.
+const UDP_MS: u32 = 500;
+const UDP_SHORT_MS: u32 = 250;
 /// What a test takes beyond its transfer: four messages, counters before and after (measured on two busy cores).
 const TCP_OVERHEAD_S: f64 = 0.065;
 const UDP_OVERHEAD_S: f64 = 0.03;
 /// One request of an idle RTT test, with its pause.
 const RTT_REQUEST_S: f64 = 0.007;
+/// The idle RTT of every pair is measured where that takes at most this share of the budget, and at most so long.
+const RTT_ALL_SHARE: f64 = 0.06;
+const RTT_ALL_S_MAX: f64 = 6.0;
 /// Path MTU probes when all are answered.
 const MTU_S: f64 = 0.055;
 /// Pairs inside one machine are bound by its CPU: their transfers run alone, are this much shorter, and their probes slower,
@@ -112,7 +118,7 @@ struct Times {
 
 impl Times {
     fn with_tcp(tcp_ms: u32) -> Self {
-        Self { tcp_ms, udp_ms: if tcp_ms < 500 { 250 } else { 500 } }
+        Self { tcp_ms, udp_ms: UDP_MS }
     }
 
     fn tcp_ms(self, inner: bool) -> u32 {
@@ -165,7 +171,7 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
 /// A budget in which not everything fits: the least important blocks go, then the transfers get the rest.
 fn squeezed(wish: &Wish<'_>, room_s: f64, full: bool) -> Plan {
     let mut blocks = blocks(wish, MATCHINGS[if full { 0 } else { MATCHINGS.len() - 1 }]);
-    let shortest = Times::with_tcp(*TCP_MS.last().expect("the list is not empty"));
+    let mut shortest = Times::with_tcp(*TCP_MS.last().expect("the list is not empty"));
     let mut left_out = Vec::new();
     if !full {
         left_out.push(format!("{} of {} matchings of pairs", MATCHINGS[0] - MATCHINGS[4], MATCHINGS[0]));
@@ -174,12 +180,17 @@ fn squeezed(wish: &Wish<'_>, room_s: f64, full: bool) -> Plan {
     let keeps = |b: &Block| b.what == What::Tcp { repeat: 0 } && b.layer == Layer::Underlay;
     while shortest.total_s(&blocks) > room_s {
         let Some(last) = blocks.iter().rposition(|b| !keeps(b)) else { break };
+        if blocks[last].what == What::Udp && shortest.udp_ms > UDP_SHORT_MS {
+            shortest.udp_ms = UDP_SHORT_MS;
+            left_out.push("half of the time of each UDP loss probe".to_owned());
+            continue;
+        }
         left_out.push(blocks.remove(last).title);
     }
     // What was dropped first may be small enough to fit into what the last drop made free.
     let times = TCP_MS
         .iter()
-        .map(|ms| Times::with_tcp(*ms))
+        .map(|ms| Times { tcp_ms: *ms, ..shortest })
         .find(|t| t.tcp_ms <= 400 && t.total_s(&blocks) <= room_s);
     let times = times.unwrap_or(shortest);
     if times.total_s(&blocks) > room_s {
@@ -204,7 +215,8 @@ fn blocks(wish: &Wish<'_>, matchings: usize) -> Vec<Block> {
     let mut add = |what: What, words: &str| {
         for p in &packed {
             let rounds = match what {
-                What::Rtt | What::Mtu => &p.small,
+                What::Rtt => &p.every,
+                What::Mtu => &p.small,
                 What::Tcp { .. } => &p.bulk,
                 What::Udp => &p.fifth,
                 What::Streams => &p.subset,
@@ -241,6 +253,8 @@ struct Packed {
     bulk: Rounds,
     fifth: Rounds,
     small: Rounds,
+    /// Every pair, as far as that takes little time: a single pair that is cut off shows in nothing else.
+    every: Rounds,
     subset: Rounds,
 }
 
@@ -255,8 +269,12 @@ impl Packed {
             .collect();
         let uplinks =
             Uplinks::new(inventory, &hosts, |h, l| nic::link_bps(wish.facts, inventory, h, l), layer);
+        let all = pairs::all(hosts.len());
+        let all_rounds_s = 2.0 * hosts.len() as f64 * expected_s(&TestKind::Rtt { count: RTT_COUNT });
+        let room_s = wish.budget.map_or(RTT_ALL_S_MAX, |b| b.as_secs_f64() * RTT_ALL_SHARE);
+        let all_pairs = all_rounds_s <= room_s.min(RTT_ALL_S_MAX);
         let wanted = if hosts.len() <= FULL_MATRIX_HOSTS_MAX {
-            pairs::all(hosts.len())
+            all.clone()
         } else {
             pairs::matchings(hosts.len(), matchings, wish.seed)
         };
@@ -285,6 +303,7 @@ impl Packed {
             bulk: named(&wanted, Sharing::Bulk),
             fifth: named(&wanted, Sharing::Fifth),
             small: named(&wanted, Sharing::Nothing),
+            every: named(if all_pairs { &all } else { &wanted }, Sharing::Nothing),
             subset: named(&subset, Sharing::Bulk),
         }
     }

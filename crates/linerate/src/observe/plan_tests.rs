@@ -167,3 +167,31 @@ fn transfers_inside_a_machine_run_alone() {
         assert!(!inside || round.tests.len() == 1, "{round:?}");
     }
 }
+
+#[test]
+fn beyond_the_full_matrix_every_pair_is_still_asked_for_its_rtt() {
+    let groups: Vec<usize> = (0..12).map(|i| i / 3).collect();
+    let plan = planned(&cluster(&groups), &Facts::new(), Some(60));
+    for layer in [Layer::Underlay, Layer::Overlay] {
+        assert_eq!(count(&plan, layer, "rtt", 0), 12 * 11);
+        assert!(count(&plan, layer, "tcp", 0) < 12 * 11);
+    }
+    let hurried = planned(&cluster(&groups), &Facts::new(), Some(20));
+    assert!(count(&hurried, Layer::Underlay, "rtt", 0) < 12 * 11, "where it costs too much it is left out");
+}
+
+#[test]
+fn a_probe_of_loss_takes_half_a_second_where_there_is_time() {
+    let lab = cluster(&[4, 4, 3, 4, 5, 2]);
+    let times = |budget_s: u64| {
+        let plan = planned(&lab, &Facts::new(), Some(budget_s));
+        let of =
+            |t: &Test| if let TestKind::Udp { duration_ms, .. } = t.kind { Some(duration_ms) } else { None };
+        let times: BTreeSet<u32> = plan.rounds.iter().flat_map(|r| &r.tests).filter_map(of).collect();
+        (times, plan.left_out)
+    };
+    assert_eq!(times(30).0, BTreeSet::from([500]));
+    let (short, left_out) = times(22);
+    assert_eq!(short, BTreeSet::from([250]));
+    assert!(left_out.iter().any(|l| l.contains("half of the time of each UDP")), "{left_out:?}");
+}

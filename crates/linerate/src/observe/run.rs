@@ -3,7 +3,9 @@
 //! What comes in: an inventory, its open sessions, the store. What goes out: the snapshot and its diagnosis; every sample is in
 //! the store as soon as it is there. A host that dies makes gaps and nothing else. It changes no setting.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod repeat;
+
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -17,15 +19,14 @@ use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::{RunId, Snapshot};
 use linerate_wire::message::{Event, Request};
 
+use super::measure::Patience;
 use super::progress::Progress;
-use super::{clock, disturb, gather, join, measure, nic, pack, plan};
+use super::{clock, disturb, gather, join, measure, nic, plan};
 use crate::fleet::Fleet;
 use crate::store::{Store, StoreError};
 
 /// Longest wait for the facts of a host.
 const FACTS_WAIT: Duration = Duration::from_secs(20);
-/// How often a test that was worthless is repeated.
-const REPEATS_MAX: usize = 2;
 /// Longest second stage of a survey without a budget.
 const SECOND_STAGE_MAX: Duration = Duration::from_secs(30);
 /// Diagnose and test again at most so often.
@@ -72,6 +73,8 @@ pub async fn survey(
         store,
         started: Instant::now(),
         known_lost: BTreeSet::new(),
+        dead: BTreeSet::new(),
+        postponed: Vec::new(),
         strict: true,
     };
     for gap in &fleet.gaps {
@@ -79,6 +82,7 @@ pub async fn survey(
     }
     survey.facts().await?;
     survey.first_stage().await?;
+    survey.confirm_dead().await?;
     survey.again().await?;
     survey.second_stage(knowledge).await?;
     survey.lost_hosts()?;
@@ -98,6 +102,10 @@ struct Survey<'a> {
     store: &'a mut Store,
     started: Instant,
     known_lost: BTreeSet<String>,
+    /// Pairs between which not even a small request was answered. What else is planned for them comes after all others,
+    /// and waits less: each such test takes its whole time to end.
+    dead: BTreeSet<(HostName, HostName, Layer)>,
+    postponed: Vec<Test>,
     /// A load that waited for a CPU makes its test worthless. Not in the last repetition: a host that is always so busy is
     /// what there is to see.
     strict: bool,
@@ -181,28 +189,71 @@ impl Survey<'_> {
                     .push(format!("{missing} tests of the part `{part}`: the time was used up"));
                 break;
             }
+            let round = self.without_dead(round);
+            if round.tests.is_empty() {
+                done_s += planned[number];
+                continue;
+            }
             // Scaled by what the rounds so far took, once there is something to go by.
             let pace = if done_s > 1.0 { begun.elapsed().as_secs_f64() / done_s } else { expected_s / all_s };
-            self.progress.round(number, &describe(round), (all_s - done_s) * pace);
-            self.one_round(round).await?;
+            self.progress.round(number, &describe(&round), (all_s - done_s) * pace);
+            self.one_round(&round, Patience::Usual).await?;
             done_s += planned[number];
         }
         self.progress.end();
         Ok(())
     }
 
-    async fn one_round(&mut self, round: &Round) -> Result<(), StoreError> {
+    /// The round without the tests of dead pairs, which are put off.
+    fn without_dead(&mut self, round: &Round) -> Round {
+        let is_dead =
+            |t: &&Test| !t.second_stage && self.dead.contains(&(t.from.clone(), t.to.clone(), t.layer));
+        let (dead, tests): (Vec<&Test>, Vec<&Test>) = round.tests.iter().partition(is_dead);
+        self.postponed.extend(dead.into_iter().cloned());
+        Round { tests: tests.into_iter().cloned().collect() }
+    }
+
+    /// Tests of the pairs between which nothing gets through: one of each kind, repeats tell nothing.
+    async fn confirm_dead(&mut self) -> Result<(), StoreError> {
+        let mut tests = std::mem::take(&mut self.postponed);
+        tests.retain(|t| t.repeat == 0 && !matches!(t.kind, TestKind::Tcp { streams: 2.., .. }));
+        if tests.is_empty() {
+            return Ok(());
+        }
+        let rounds = self.packed(tests);
+        let part = "confirming where nothing gets through";
+        self.progress.begin(part, rounds.len(), rounds.len() as f64);
+        for (number, round) in rounds.iter().enumerate() {
+            if self.left().is_some_and(|left| left.is_zero()) {
+                let missing: usize = rounds[number..].iter().map(|r| r.tests.len()).sum();
+                self.snapshot
+                    .left_out
+                    .push(format!("{missing} tests of the part `{part}`: the time was used up"));
+                break;
+            }
+            self.progress.round(number, &describe(round), (rounds.len() - number) as f64);
+            self.one_round(round, Patience::Short).await?;
+        }
+        self.progress.end();
+        Ok(())
+    }
+
+    async fn one_round(&mut self, round: &Round, patience: Patience) -> Result<(), StoreError> {
         let tests: Vec<Test> = round.tests.iter().map(|t| self.with_rate(t)).collect();
         let (fleet, inventory) = (self.fleet, self.order.inventory);
-        let running = tests.iter().map(|t| boxed(ended(fleet, inventory, t))).collect();
+        let running = tests.iter().map(|t| boxed(ended(fleet, inventory, t, patience))).collect();
         let results = join::all(running).await;
         let spans = disturb::read(inventory.disturbances.as_deref());
         for (mut sample, ended_ms) in results {
-            mark(&mut sample, ended_ms, &spans);
+            repeat::mark(&mut sample, ended_ms, &spans);
             let test = &sample.test;
             let path_bps = nic::path_bps(&self.snapshot.facts, inventory, &test.from, &test.to, test.layer);
             if let Some(reason) = gather::starved(&sample, path_bps).filter(|_| self.strict) {
                 sample.outcome = Outcome::Invalid { reason };
+            }
+            let unanswered = matches!(sample.outcome, Outcome::NothingThrough { .. });
+            if unanswered && matches!(sample.test.kind, TestKind::Rtt { .. }) {
+                self.dead.insert((sample.test.from.clone(), sample.test.to.clone(), sample.test.layer));
             }
             self.store.add_sample(&self.snapshot.id, &sample)?;
             self.snapshot.samples.push(sample);
@@ -225,84 +276,6 @@ impl Survey<'_> {
             }
         }
         test
-    }
-
-    /// Repeats what was worthless: disturbed, or the two ends disagreed.
-    async fn again(&mut self) -> Result<(), StoreError> {
-        let mut from = 0;
-        for repetition in 1..=REPEATS_MAX {
-            self.mark_late()?;
-            let until = self.snapshot.samples.len();
-            let worthless: Vec<Test> = self.snapshot.samples[from..until]
-                .iter()
-                .filter(|s| matches!(s.outcome, Outcome::Invalid { .. }))
-                .map(|s| s.test.clone())
-                .collect();
-            from = until;
-            if worthless.is_empty() {
-                return Ok(());
-            }
-            let rounds = self.packed(worthless);
-            let expected_s = rounds.iter().map(round_s).sum();
-            self.strict = repetition < REPEATS_MAX;
-            self.rounds("repeating what was disturbed", &rounds, expected_s).await?;
-            self.strict = true;
-        }
-        self.mark_late()
-    }
-
-    /// A disturbance may be written after the round that it spoiled.
-    fn mark_late(&mut self) -> Result<(), StoreError> {
-        let spans = disturb::read(self.order.inventory.disturbances.as_deref());
-        for (sample, ended_ms) in self.snapshot.samples.iter_mut().zip(&self.ended_ms) {
-            if mark(sample, *ended_ms, &spans) {
-                self.store.replace_sample(&self.snapshot.id, sample)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Rounds for tests of any kind: only tests of the same layer and kind run together.
-    fn packed(&self, tests: Vec<Test>) -> Vec<Round> {
-        let mut kinds: BTreeMap<(Layer, &'static str, u16, bool), Vec<Test>> = BTreeMap::new();
-        let mut id = self.snapshot.samples.iter().map(|s| s.test.id).max().unwrap_or(0);
-        for mut test in tests {
-            id += 1;
-            test.id = id;
-            let inner = plan::inner(self.order.inventory, &test.from, &test.to);
-            kinds.entry((test.layer, test.kind.name(), test.repeat, inner)).or_default().push(test);
-        }
-        let inventory = self.order.inventory;
-        let hosts: Vec<HostName> = inventory.hosts.iter().map(|h| h.name.clone()).collect();
-        let index = |name: &str| hosts.iter().position(|h| h == name).unwrap_or(0);
-        let mut rounds = Vec::new();
-        for ((layer, kind, ..), tests) in kinds {
-            let facts = &self.snapshot.facts;
-            let uplinks =
-                pack::Uplinks::new(inventory, &hosts, |h, l| nic::link_bps(facts, inventory, h, l), layer);
-            let sharing = match kind {
-                "tcp" => pack::Sharing::Bulk,
-                "udp" => pack::Sharing::Fifth,
-                _ => pack::Sharing::Nothing,
-            };
-            let mut by_pair: BTreeMap<(usize, usize), Vec<Test>> = BTreeMap::new();
-            for test in tests {
-                by_pair.entry((index(&test.from), index(&test.to))).or_default().push(test);
-            }
-            let pairs: Vec<(usize, usize)> = by_pair.keys().copied().collect();
-            for round in pack::pack(&pairs, &uplinks, sharing, self.order.seed) {
-                let mut tests: Vec<Test> = round.iter().filter_map(|p| by_pair.get_mut(p)?.pop()).collect();
-                let serial = tests.len() == 1;
-                for test in &mut tests {
-                    test.serial = serial;
-                }
-                rounds.push(Round { tests });
-            }
-            // Several tests of one pair and kind (repeats of many-stream tests): one by one.
-            let rest = by_pair.into_values().flatten();
-            rounds.extend(rest.map(|test| Round { tests: vec![Test { serial: true, ..test }] }));
-        }
-        rounds
     }
 
     /// While time is left: what the evidence cannot tell apart is tested serially, then judged again.
@@ -332,40 +305,6 @@ impl Survey<'_> {
         Ok(())
     }
 
-    async fn again_of_second_stage(&mut self) -> Result<(), StoreError> {
-        self.mark_late()?;
-        let samples = &self.snapshot.samples;
-        let valid = |t: &Test| {
-            samples.iter().any(|s| {
-                s.test.second_stage
-                    && (&s.test.from, &s.test.to, s.test.layer, &s.test.kind)
-                        == (&t.from, &t.to, t.layer, &t.kind)
-                    && !matches!(s.outcome, Outcome::Invalid { .. })
-            })
-        };
-        let worthless: Vec<Test> = samples
-            .iter()
-            .filter(|s| {
-                s.test.second_stage && matches!(s.outcome, Outcome::Invalid { .. }) && !valid(&s.test)
-            })
-            .map(|s| s.test.clone())
-            .collect();
-        let next_id = samples.iter().map(|s| s.test.id).max().unwrap_or(0) + 1;
-        let rounds: Vec<Round> = worthless
-            .into_iter()
-            .zip(next_id..)
-            .map(|(test, id)| Round { tests: vec![Test { id, ..test }] })
-            .collect();
-        if rounds.is_empty() {
-            return Ok(());
-        }
-        let expected_s = rounds.iter().map(round_s).sum();
-        self.strict = false;
-        let repeated = self.rounds("repeating what was disturbed", &rounds, expected_s).await;
-        self.strict = true;
-        repeated
-    }
-
     fn alive(&self, test: &Test) -> bool {
         self.fleet.link(&test.from).is_ok() && self.fleet.link(&test.to).is_ok()
     }
@@ -375,19 +314,9 @@ fn boxed<'a, T>(future: impl Future<Output = T> + 'a) -> std::pin::Pin<Box<dyn F
     Box::pin(future)
 }
 
-async fn ended(fleet: &Fleet, inventory: &Inventory, test: &Test) -> (Sample, u64) {
-    let sample = measure::measure(fleet, inventory, test).await;
+async fn ended(fleet: &Fleet, inventory: &Inventory, test: &Test, patience: Patience) -> (Sample, u64) {
+    let sample = measure::measure(fleet, inventory, test, patience).await;
     (sample, clock::now_ms())
-}
-
-/// Marks a sample that a disturbance spoiled; says whether it did.
-fn mark(sample: &mut Sample, ended_ms: u64, spans: &[disturb::Span]) -> bool {
-    let spoils = matches!(sample.outcome, Outcome::Measured(_) | Outcome::NothingThrough { .. });
-    let Some(span) = disturb::overlap(spans, sample.start_ms, ended_ms).filter(|_| spoils) else {
-        return false;
-    };
-    sample.outcome = Outcome::Invalid { reason: format!("disturbed: {}", span.reason) };
-    true
 }
 
 /// Median of the valid TCP tests of a pair so far, one stream.

@@ -106,9 +106,27 @@ fn what_was_disturbed_is_marked_and_repeated_twice_at_most() {
             .all(|s| matches!(&s.outcome, Outcome::Invalid { reason } if reason.contains("late wire")))
     );
     let rtt = |s: &&Sample| s.test.from == "h1" && matches!(s.test.kind, TestKind::Rtt { .. });
-    assert_eq!(snapshot.samples.iter().filter(rtt).count(), 1 + REPEATS_MAX);
+    assert_eq!(snapshot.samples.iter().filter(rtt).count(), 1 + repeat::REPEATS_MAX);
     let mut ids: Vec<u32> = snapshot.samples.iter().map(|s| s.test.id).collect();
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), snapshot.samples.len(), "numbers are unique");
+}
+
+#[test]
+fn what_is_planned_for_a_pair_without_a_way_comes_after_all_others_and_once() {
+    let (snapshot, _) = surveyed(&cluster(3), |_| "no-way-to-2");
+    let first = snapshot.samples.iter().filter(|s| !s.test.second_stage);
+    let cut_off = |s: &&Sample| s.test.to == "h2" && !matches!(s.test.kind, TestKind::Rtt { .. });
+    let order: Vec<bool> = first.clone().map(|s| cut_off(&s)).collect();
+    let begin = order.iter().position(|c| *c).unwrap();
+    assert!(order[begin..].iter().all(|c| *c), "{order:?}");
+    for from in ["h1", "h3"] {
+        for kind in ["tcp", "udp", "mtu"] {
+            let of = |s: &&Sample| cut_off(s) && s.test.from == from && s.test.kind.name() == kind;
+            let samples: Vec<&Sample> = first.clone().filter(of).collect();
+            assert_eq!(samples.len(), 1, "{kind} from {from}");
+            assert!(matches!(samples[0].outcome, Outcome::NothingThrough { .. }), "{samples:?}");
+        }
+    }
 }

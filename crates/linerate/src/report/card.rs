@@ -152,8 +152,7 @@ fn otherwise(finding: &Finding, inventory: &Inventory) -> Vec<String> {
 }
 
 fn other_cause(cause: &RankedCause) -> String {
-    let hosts = cause.remedy.as_ref().map(remedy_hosts).unwrap_or_default();
-    let command = hosts.first().map_or(String::new(), |h| format!("; linerate try {} --on {h}", cause.id));
+    let command = cause.remedy.as_ref().and_then(try_command).map(|c| format!("; {c}")).unwrap_or_default();
     let title = cause.title.trim_end_matches('.');
     format!("another cause: {title} ({}{command})", units::sure(cause.probability))
 }
@@ -169,6 +168,16 @@ pub fn remedy_hosts(remedy: &Remedy) -> Vec<HostName> {
     hosts
 }
 
+/// The command that tries a remedy wherever it changes something; none for an instruction.
+fn try_command(remedy: &Remedy) -> Option<String> {
+    let command = format!("linerate try {}", remedy.id);
+    match remedy_hosts(remedy).as_slice() {
+        [] => None,
+        [host] => Some(format!("{command} --on {host}")),
+        _ => Some(command),
+    }
+}
+
 /// A change in words.
 pub fn change(change: &Change) -> String {
     format!(
@@ -181,10 +190,15 @@ pub fn change(change: &Change) -> String {
 }
 
 fn remedy_rows(card: &mut Card, remedy: &Remedy) {
-    let hosts = remedy_hosts(remedy);
-    let commands: Vec<String> =
-        hosts.iter().take(4).map(|h| format!("linerate try {} --on {h}", remedy.id)).collect();
-    card.push("Try", Shape::Commands, commands);
+    let count = remedy_hosts(remedy).len();
+    let command = try_command(remedy).map(|command| {
+        if count > 1 {
+            format!("{command}   # on all {count} hosts; --on HOST for one of them")
+        } else {
+            command
+        }
+    });
+    card.push("Try", Shape::Commands, command.into_iter().collect());
     card.push("It does", Shape::Prose, vec![sentence(&remedy.title)]);
     card.push("Changes", Shape::List, remedy.changes.iter().take(8).map(change).collect());
     card.push("By hand", Shape::Commands, remedy.instruction.lines().map(str::to_owned).collect());
@@ -262,10 +276,10 @@ fn effect(trial: &Trial) -> Vec<String> {
     let unit = units::unit_of(trial.response);
     let ratio = |r: f64, i: (f64, f64)| {
         if i.1 >= f64::MAX {
-            return format!("{} (too few values for an interval)", units::short(r));
+            return format!("{} (too few values for an interval)", units::factor(r));
         }
-        let bounds = format!("{} to {}", units::short(i.0), units::short(i.1));
-        format!("{} (95 % interval {bounds})", units::short(r))
+        let bounds = format!("{} to {}", units::factor(i.0), units::factor(i.1));
+        format!("{} (95 % interval {bounds})", units::factor(r))
     };
     let mut lines = vec![format!(
         "{} before, {} after; better by a factor of {}.",

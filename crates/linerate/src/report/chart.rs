@@ -133,9 +133,9 @@ pub fn effect(trial: &Trial) -> Markup {
                 text class="tick" x=(px(LEFT + 12.0)) y=(px(y + 4.0)) text-anchor="end" { (name) }
                 line class=(format!("bar {class}")) x1=(px(x(interval.0))) x2=(px(x(interval.1))) y1=(px(y)) y2=(px(y)) {}
                 circle class=(format!("mark {class}")) cx=(px(x(ratio))) cy=(px(y)) r="6" {
-                    title { "× " (units::short(ratio)) ", 95 % between " (units::short(interval.0)) " and " (units::short(interval.1)) }
+                    title { "× " (units::factor(ratio)) ", 95 % between " (units::factor(interval.0)) " and " (units::factor(interval.1)) }
                 }
-                text class="value" x="672" y=(px(y + 4.0)) text-anchor="end" { "× " (units::short(ratio)) }
+                text class="value" x="672" y=(px(y + 4.0)) text-anchor="end" { "× " (units::factor(ratio)) }
             }
         }
     }

@@ -176,6 +176,9 @@ pub fn loss(finding: &Finding) -> String {
         "us" | "s/GB" | "1/s" if expected > 0.0 => {
             format!("{} times as much: {both}", short(measured / expected))
         }
+        "share" if measured > 0.999 && finding.responses.first() == Some(&Response::Loss) => {
+            "everything: nothing gets through".to_owned()
+        }
         "share" | "us" | "s/GB" | "1/s" => both,
         _ if measured <= 0.0 && expected > 0.0 => {
             format!("everything: nothing gets through, {} expected", { value(expected, &finding.unit) })

@@ -3,6 +3,12 @@
 
 use linerate_model::finding::Response;
 
+/// A factor; one against (almost) nothing is not written out.
+pub fn factor(value: f64) -> String {
+    const MOST: f64 = 10_000.0;
+    if value > MOST { format!("over {MOST}") } else { short(value) }
+}
+
 /// A number with three significant digits: `0.3`, `9.41`, `187`, `2330`.
 pub fn short(value: f64) -> String {
     let size = value.abs();

@@ -146,7 +146,7 @@ impl Hands for FleetHands<'_> {
         let begun = Instant::now();
         loop {
             let start_ms = clock::now_ms();
-            let sample = measure::measure(self.fleet, self.inventory, test).await;
+            let sample = measure::measure(self.fleet, self.inventory, test, measure::Patience::Usual).await;
             let spans = disturb::read(self.inventory.disturbances.as_deref());
             let reason = match disturb::overlap(&spans, start_ms, clock::now_ms()) {
                 Some(span) => span.reason.clone(),

@@ -1,0 +1,107 @@
+//! Looks at devices and lets the world around them follow. The receive offload of an uplink: switched on, the wire behind it
+//! starts to behave like the NIC of the casebook; switched off, by whomever, it stops. The MTU of an overlay: what uses it
+//! (containers) sends packets of that size whatever the network below may say.
+//!
+//! In: namespaces and wires. Out: a setting of the wires, a route of the hosts. It never switches anything on a device.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use linerate_sys::offload::{Ethtool, Switch};
+
+use crate::cluster::{OVERLAY, UPLINK};
+use crate::error::{LabError, Result};
+use crate::namespace::Namespace;
+use crate::topology::HostPlan;
+use crate::wire::settings::Shared;
+use crate::wire::{Toward, Wire};
+
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// The watching thread; ends when dropped.
+#[derive(Debug)]
+pub struct DeviceWatch {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl DeviceWatch {
+    /// Watches the uplink of each hypervisor for the wire at the same index, and the overlay of each host.
+    pub fn start(
+        hypervisors: &[Namespace],
+        wires: &[Wire],
+        hosts: &[(HostPlan, Namespace)],
+        overlay_mtu: u32,
+    ) -> Result<Self> {
+        let mut uplinks: Vec<(Ethtool, Arc<Shared>)> = Vec::new();
+        for (hypervisor, wire) in hypervisors.iter().zip(wires) {
+            let ethtool = hypervisor
+                .run(Ethtool::open)?
+                .map_err(LabError::at(format!("opening a socket in {}", hypervisor.name)))?;
+            uplinks.push((ethtool, Arc::clone(wire.toward(Toward::Hypervisor))));
+        }
+        let mut overlays = Vec::new();
+        for (plan, namespace) in hosts {
+            let namespace = namespace.again()?;
+            overlays.push(Overlay { plan: plan.clone(), namespace, mtu: overlay_mtu, fits: overlay_mtu });
+        }
+        let (stop, stopped) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("device-watch".into())
+            .spawn(move || {
+                while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
+                    look(&uplinks);
+                    overlays.iter_mut().for_each(Overlay::follow);
+                }
+            })
+            .map_err(LabError::at("starting the watch of devices"))?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+/// The overlay of one host.
+struct Overlay {
+    plan: HostPlan,
+    namespace: Namespace,
+    /// As last seen.
+    mtu: u32,
+    /// The largest for which the network below has room.
+    fits: u32,
+}
+
+impl Overlay {
+    fn follow(&mut self) {
+        // A device that is going away has no MTU to follow.
+        let Ok(mtu) = self.namespace.mtu(OVERLAY) else { return };
+        if mtu == self.mtu {
+            return;
+        }
+        let route = self.plan.overlay_route((mtu > self.fits).then_some(mtu));
+        // Seen again in the next look when it failed.
+        if self.namespace.ip(&route).is_ok() {
+            self.mtu = mtu;
+        }
+    }
+}
+
+fn look(watched: &[(Ethtool, Arc<Shared>)]) {
+    for (ethtool, wire) in watched {
+        // A device that is going away has no switch to follow.
+        let Ok(on) = ethtool.get(UPLINK, Switch::Gro) else { continue };
+        if wire.get().destroys_joined_overlay != on {
+            wire.update(|s| s.destroys_joined_overlay = on);
+        }
+    }
+}
+
+impl Drop for DeviceWatch {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panicked watcher has nothing left to do.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What has to be run again: tests that something disturbed, and that at once for those of the second stage.
+//!
+//! What comes in: the samples so far. What goes out: rounds of the same tests. Never more than a few repetitions.
+
+use std::collections::BTreeMap;
+
+use linerate_model::inventory::{HostName, Layer};
+use linerate_model::plan::{Round, Test};
+use linerate_model::sample::{Outcome, Sample};
+
+use super::{Survey, round_s};
+use crate::observe::{disturb, nic, pack, plan};
+use crate::store::StoreError;
+
+/// How often a test that was worthless is repeated.
+pub(super) const REPEATS_MAX: usize = 2;
+
+impl Survey<'_> {
+    /// Repeats what was worthless: disturbed, or the two ends disagreed.
+    pub(super) async fn again(&mut self) -> Result<(), StoreError> {
+        let mut from = 0;
+        for repetition in 1..=REPEATS_MAX {
+            self.mark_late()?;
+            let until = self.snapshot.samples.len();
+            let worthless: Vec<Test> = self.snapshot.samples[from..until]
+                .iter()
+                .filter(|s| matches!(s.outcome, Outcome::Invalid { .. }))
+                .map(|s| s.test.clone())
+                .collect();
+            from = until;
+            if worthless.is_empty() {
+                return Ok(());
+            }
+            let rounds = self.packed(worthless);
+            let expected_s = rounds.iter().map(round_s).sum();
+            self.strict = repetition < REPEATS_MAX;
+            self.rounds("repeating what was disturbed", &rounds, expected_s).await?;
+            self.strict = true;
+        }
+        self.mark_late()
+    }
+
+    /// A disturbance may be written after the round that it spoiled.
+    fn mark_late(&mut self) -> Result<(), StoreError> {
+        let spans = disturb::read(self.order.inventory.disturbances.as_deref());
+        for (sample, ended_ms) in self.snapshot.samples.iter_mut().zip(&self.ended_ms) {
+            if mark(sample, *ended_ms, &spans) {
+                self.store.replace_sample(&self.snapshot.id, sample)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rounds for tests of any kind: only tests of the same layer and kind run together.
+    pub(super) fn packed(&self, tests: Vec<Test>) -> Vec<Round> {
+        let mut kinds: BTreeMap<(Layer, &'static str, u16, bool), Vec<Test>> = BTreeMap::new();
+        let mut id = self.snapshot.samples.iter().map(|s| s.test.id).max().unwrap_or(0);
+        for mut test in tests {
+            id += 1;
+            test.id = id;
+            let inner = plan::inner(self.order.inventory, &test.from, &test.to);
+            kinds.entry((test.layer, test.kind.name(), test.repeat, inner)).or_default().push(test);
+        }
+        let inventory = self.order.inventory;
+        let hosts: Vec<HostName> = inventory.hosts.iter().map(|h| h.name.clone()).collect();
+        let index = |name: &str| hosts.iter().position(|h| h == name).unwrap_or(0);
+        let mut rounds = Vec::new();
+        for ((layer, kind, ..), tests) in kinds {
+            let facts = &self.snapshot.facts;
+            let uplinks =
+                pack::Uplinks::new(inventory, &hosts, |h, l| nic::link_bps(facts, inventory, h, l), layer);
+            let sharing = match kind {
+                "tcp" => pack::Sharing::Bulk,
+                "udp" => pack::Sharing::Fifth,
+                _ => pack::Sharing::Nothing,
+            };
+            let mut by_pair: BTreeMap<(usize, usize), Vec<Test>> = BTreeMap::new();
+            for test in tests {
+                by_pair.entry((index(&test.from), index(&test.to))).or_default().push(test);
+            }
+            let pairs: Vec<(usize, usize)> = by_pair.keys().copied().collect();
+            for round in pack::pack(&pairs, &uplinks, sharing, self.order.seed) {
+                let mut tests: Vec<Test> = round.iter().filter_map(|p| by_pair.get_mut(p)?.pop()).collect();
+                let serial = tests.len() == 1;
+                for test in &mut tests {
+                    test.serial = serial;
+                }
+                rounds.push(Round { tests });
+            }
+            // Several tests of one pair and kind (repeats of many-stream tests): one by one.
+            let rest = by_pair.into_values().flatten();
+            rounds.extend(rest.map(|test| Round { tests: vec![Test { serial: true, ..test }] }));
+        }
+        rounds
+    }
+
+    pub(super) async fn again_of_second_stage(&mut self) -> Result<(), StoreError> {
+        self.mark_late()?;
+        let samples = &self.snapshot.samples;
+        let valid = |t: &Test| {
+            samples.iter().any(|s| {
+                s.test.second_stage
+                    && (&s.test.from, &s.test.to, s.test.layer, &s.test.kind)
+                        == (&t.from, &t.to, t.layer, &t.kind)
+                    && !matches!(s.outcome, Outcome::Invalid { .. })
+            })
+        };
+        let worthless: Vec<Test> = samples
+            .iter()
+            .filter(|s| {
+                s.test.second_stage && matches!(s.outcome, Outcome::Invalid { .. }) && !valid(&s.test)
+            })
+            .map(|s| s.test.clone())
+            .collect();
+        let next_id = samples.iter().map(|s| s.test.id).max().unwrap_or(0) + 1;
+        let rounds: Vec<Round> = worthless
+            .into_iter()
+            .zip(next_id..)
+            .map(|(test, id)| Round { tests: vec![Test { id, ..test }] })
+            .collect();
+        if rounds.is_empty() {
+            return Ok(());
+        }
+        let expected_s = rounds.iter().map(round_s).sum();
+        self.strict = false;
+        let repeated = self.rounds("repeating what was disturbed", &rounds, expected_s).await;
+        self.strict = true;
+        repeated
+    }
+}
+
+/// Marks a sample that a disturbance spoiled; says whether it did.
+pub(super) fn mark(sample: &mut Sample, ended_ms: u64, spans: &[disturb::Span]) -> bool {
+    let spoils = matches!(sample.outcome, Outcome::Measured(_) | Outcome::NothingThrough { .. });
+    let Some(span) = disturb::overlap(spans, sample.start_ms, ended_ms).filter(|_| spoils) else {
+        return false;
+    };
+    sample.outcome = Outcome::Invalid { reason: format!("disturbed: {}", span.reason) };
+    true
+}
