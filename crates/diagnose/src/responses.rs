@@ -337,14 +337,19 @@ fn throttled(cells: &[CellEvidence<'_>]) -> Vec<Row> {
             |counters: &BTreeMap<String, i64>| counters.get(THROTTLED).is_some_and(|n| *n >= THROTTLED_MIN);
         often(&s.tx_counters) || often(&s.rx_counters)
     };
+    // Transfers and small tests apart: a generous quota holds back only what moves much, a mean one everything, and then
+    // there may be few transfers.
     let share = |cell: &CellEvidence<'_>| {
-        let bulk: Vec<_> = cell
-            .samples
-            .iter()
-            .chain(&cell.worthless)
-            .filter(|s| matches!(s.test.kind, TestKind::Tcp { .. } | TestKind::Udp { .. }))
-            .collect();
-        (!bulk.is_empty()).then(|| bulk.iter().filter(|s| held_back(s)).count() as f64 / bulk.len() as f64)
+        let all = || cell.samples.iter().chain(&cell.worthless);
+        let bulk = |s: &&&linerate_model::sample::Sample| {
+            matches!(s.test.kind, TestKind::Tcp { .. } | TestKind::Udp { .. })
+        };
+        let of = |wanted: bool| {
+            let tests: Vec<_> = all().filter(|s| bulk(s) == wanted).collect();
+            let held = tests.iter().filter(|s| held_back(s)).count();
+            (!tests.is_empty()).then(|| held as f64 / tests.len() as f64)
+        };
+        [of(true), of(false)].into_iter().flatten().reduce(f64::max)
     };
     let shares: Vec<(usize, f64)> =
         cells.iter().enumerate().filter_map(|(i, c)| Some((i, share(c)?))).collect();

@@ -21,6 +21,7 @@ use linerate_wire::message::{Event, Request};
 
 use super::measure::Patience;
 use super::progress::Progress;
+use super::slow::Slow;
 use super::{clock, disturb, gather, join, measure, nic, plan};
 use crate::fleet::Fleet;
 use crate::store::{Store, StoreError};
@@ -75,6 +76,7 @@ pub async fn survey(
         known_lost: BTreeSet::new(),
         dead: BTreeSet::new(),
         postponed: Vec::new(),
+        slow: Slow::default(),
         strict: true,
     };
     for gap in &fleet.gaps {
@@ -86,6 +88,7 @@ pub async fn survey(
     survey.again().await?;
     survey.second_stage(knowledge).await?;
     survey.lost_hosts()?;
+    survey.snapshot.left_out.extend(survey.slow.left_out());
     let diagnosis = linerate_diagnose::diagnose(&survey.snapshot, knowledge);
     let snapshot = survey.snapshot;
     store.finish(&snapshot, &diagnosis)?;
@@ -106,6 +109,7 @@ struct Survey<'a> {
     /// and waits less: each such test takes its whole time to end.
     dead: BTreeSet<(HostName, HostName, Layer)>,
     postponed: Vec<Test>,
+    slow: Slow,
     /// A load that waited for a CPU makes its test worthless. Not in the last repetition: a host that is always so busy is
     /// what there is to see.
     strict: bool,
@@ -189,7 +193,7 @@ impl Survey<'_> {
                     .push(format!("{missing} tests of the part `{part}`: the time was used up"));
                 break;
             }
-            let round = self.without_dead(round);
+            let round = self.lightened(round);
             if round.tests.is_empty() {
                 done_s += planned[number];
                 continue;
@@ -204,13 +208,14 @@ impl Survey<'_> {
         Ok(())
     }
 
-    /// The round without the tests of dead pairs, which are put off.
-    fn without_dead(&mut self, round: &Round) -> Round {
+    /// The round without the tests of dead pairs, which are put off, and without what is not worth waiting for.
+    fn lightened(&mut self, round: &Round) -> Round {
         let is_dead =
             |t: &&Test| !t.second_stage && self.dead.contains(&(t.from.clone(), t.to.clone(), t.layer));
         let (dead, tests): (Vec<&Test>, Vec<&Test>) = round.tests.iter().partition(is_dead);
         self.postponed.extend(dead.into_iter().cloned());
-        Round { tests: tests.into_iter().cloned().collect() }
+        let slow = &mut self.slow;
+        Round { tests: tests.into_iter().filter(|t| t.second_stage || !slow.drops(t)).cloned().collect() }
     }
 
     /// Tests of the pairs between which nothing gets through: one of each kind, repeats tell nothing.
@@ -255,6 +260,7 @@ impl Survey<'_> {
             if unanswered && matches!(sample.test.kind, TestKind::Rtt { .. }) {
                 self.dead.insert((sample.test.from.clone(), sample.test.to.clone(), sample.test.layer));
             }
+            self.slow.saw(&sample.test, ended_ms.saturating_sub(sample.start_ms));
             self.store.add_sample(&self.snapshot.id, &sample)?;
             self.snapshot.samples.push(sample);
             self.ended_ms.push(ended_ms);
