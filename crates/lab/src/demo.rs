@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use linerate_model::exit::ExitCode;
-use linerate_model::finding::{Diagnosis, Finding, RankedCause};
+use linerate_model::finding::{Diagnosis, Finding, RankedCause, Response};
 use linerate_sys::interrupt::Interrupt;
 use serde::Deserialize;
 
@@ -237,10 +237,17 @@ fn reveal(before: &Diagnosis, after: &Diagnosis, fault: &dyn Fault, treated: &Tr
     say(&format!("verdict:  {}", first.map_or("nothing found", |f| f.sentence.as_str())));
     say(&format!("place:    {}", mark(element)));
     say(&format!("cause:    {} ({})", mark(cause), named.unwrap_or("none named")));
-    let well = after.findings.is_empty();
     let still = after.findings.first().map_or("", |f| f.sentence.as_str());
-    say(&format!("after:    {}", if well { "the cluster is at its ceiling" } else { still }));
-    element && cause && treated.proven && well
+    // A hole for large packets lies outside the hosts; their remedy is a way round it.
+    let round = after.findings.iter().all(|f| f.responses.iter().all(|r| *r == Response::PathMtu));
+    say(&match (still, round) {
+        ("", _) => "after:    the cluster is at its ceiling".to_owned(),
+        (_, true) => {
+            format!("after:    throughput is at its ceiling; to be mended outside the hosts: {still}")
+        }
+        (_, false) => format!("after:    {still}"),
+    });
+    element && cause && treated.proven && round
 }
 
 fn words(arguments: &[&str]) -> Vec<OsString> {

@@ -109,7 +109,8 @@ pub fn value(value: f64, unit: &str) -> String {
 pub fn unit_of(response: Response) -> &'static str {
     match response {
         Response::Throughput | Response::TwoState | Response::Setting => "bit/s",
-        Response::Loss | Response::Reordering | Response::PathMtu => "share",
+        Response::Loss | Response::Reordering => "share",
+        Response::PathMtu => "bytes",
         Response::Retransmits => "1/s",
         Response::RttIdle | Response::RttLoaded => "us",
         Response::CpuCost => "s/GB",

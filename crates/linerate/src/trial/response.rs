@@ -3,7 +3,7 @@
 
 use linerate_model::finding::Response;
 use linerate_model::inventory::{HostName, Layer};
-use linerate_model::load::{Interval, TestKind};
+use linerate_model::load::{Interval, MtuProbe, TestKind};
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
@@ -88,12 +88,11 @@ fn measured(response: Response, m: &Measurement) -> Option<f64> {
         Response::RttIdle => m.rtt_idle_us,
         Response::RttLoaded => m.rtt_loaded_us,
         Response::CpuCost => m.cpu_s_per_gb,
+        // The largest size of which most probes arrive.
         Response::PathMtu => {
-            let (sent, answered) = m
-                .mtu
-                .iter()
-                .fold((0, 0), |sum, p| (sum.0 + u32::from(p.sent), sum.1 + u32::from(p.answered)));
-            (sent > 0).then(|| f64::from(answered) / f64::from(sent))
+            let arrives = |p: &&MtuProbe| u32::from(p.answered) * 2 > u32::from(p.sent);
+            let largest = m.mtu.iter().filter(arrives).map(|p| p.bytes).max();
+            (!m.mtu.is_empty()).then(|| f64::from(largest.unwrap_or(0)))
         }
         Response::Storage => None,
     }
@@ -111,7 +110,7 @@ fn low_level(m: &Measurement) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::load::{LoadReport, MtuProbe};
+    use linerate_model::load::LoadReport;
 
     #[test]
     fn two_states_are_judged_by_their_low_level() {
@@ -140,10 +139,10 @@ mod tests {
     }
 
     #[test]
-    fn path_mtu_is_the_share_of_answered_probes() {
+    fn path_mtu_is_the_largest_size_that_arrives() {
         let probe = |bytes, answered| MtuProbe { bytes, sent: 3, answered, refused_mtu: None };
         let m = Measurement { mtu: vec![probe(576, 3), probe(1500, 0)], ..Measurement::default() };
-        assert_eq!(value(Response::PathMtu, &Outcome::Measured(Box::new(m))), Some(0.5));
+        assert_eq!(value(Response::PathMtu, &Outcome::Measured(Box::new(m))), Some(576.0));
     }
 
     #[test]
