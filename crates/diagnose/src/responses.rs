@@ -2,7 +2,7 @@
 //! Cells come in, rows for the localisation go out. Cells of one kind are compared with each other only: traffic inside
 //! a hypervisor is a hundred times as fast as traffic through its uplink.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Cell, Response};
 use linerate_model::load::{MtuProbe, TestKind};
@@ -186,11 +186,12 @@ fn spread(cells: &[CellEvidence<'_>], list: &[(usize, f64, Option<f64>)], ys: &[
 }
 
 fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row> {
+    let probed: BTreeSet<Kind> = cells.iter().filter(|c| !c.losses().is_empty()).map(|c| c.kind).collect();
     let mut by_kind: BTreeMap<Kind, Vec<(usize, f64)>> = BTreeMap::new();
     for (i, cell) in cells.iter().enumerate().filter(|(i, _)| !dead[*i] || reading.response == Response::Loss)
     {
         let values = match reading.response {
-            Response::Loss => losses(cell),
+            Response::Loss => losses(cell, probed.contains(&cell.kind)),
             Response::Reordering => cell.values(|m| {
                 Some(m.reordered.unwrap_or(0.0).max(m.duplicated.unwrap_or(0.0))).filter(|_| m.loss.is_some())
             }),
@@ -238,8 +239,9 @@ fn late_rtt(m: &Measurement) -> Option<f64> {
     if series.len() >= 6 { median(&late).or(m.rtt_loaded_us) } else { m.rtt_loaded_us }
 }
 
-/// Shares of lost datagrams. Where no probe of loss ran, the RTT requests still say whether anything gets through.
-fn losses(cell: &CellEvidence<'_>) -> Vec<f64> {
+/// Shares of lost datagrams. Where no probe of loss ran, the RTT requests still say whether anything gets through; that
+/// something does is worth saying only where no pair of the kind was probed: a few answers would outvote real probes.
+fn losses(cell: &CellEvidence<'_>, kind_is_probed: bool) -> Vec<f64> {
     let probed = cell.losses();
     if !probed.is_empty() {
         return probed;
@@ -248,7 +250,8 @@ fn losses(cell: &CellEvidence<'_>) -> Vec<f64> {
         Outcome::NothingThrough { .. } => 1.0,
         _ => 0.0,
     };
-    cell.samples.iter().filter(|s| matches!(s.test.kind, TestKind::Rtt { .. })).map(reached).collect()
+    let requests = cell.samples.iter().filter(|s| matches!(s.test.kind, TestKind::Rtt { .. })).map(reached);
+    requests.filter(|loss| !kind_is_probed || *loss > 0.0).collect()
 }
 
 /// Bytes of the smallest unanswered size and of the largest answered one, when a size does not arrive although a smaller
