@@ -10,12 +10,14 @@ pub mod change;
 pub mod exit;
 pub mod fact;
 pub mod finding;
+pub mod inside;
 pub mod inventory;
 pub mod load;
 pub mod plan;
 pub mod sample;
 pub mod snapshot;
 pub mod trial;
+pub mod tuning;
 
 /// Version of every stored or sent shape of this crate. Raised when a field changes its meaning or goes away;
 /// a new optional field does not raise it.

@@ -1,5 +1,6 @@
 //! One file per kernel interface. The only `unsafe` of the product lives here; it decides nothing.
 #![allow(unsafe_code)]
+pub mod affinity;
 pub mod cpu;
 pub mod ethtool;
 pub mod ethtool_family;
@@ -8,6 +9,7 @@ pub mod interrupt;
 pub mod netlink;
 pub mod netns;
 pub mod offload;
+pub mod pages;
 pub mod process;
 pub mod procfs;
 pub mod qdisc;
@@ -17,7 +19,9 @@ pub mod sandbox;
 pub mod sched;
 pub mod socket;
 pub mod spawn;
+pub mod stream;
 pub mod sysctl;
 pub mod sysfs;
 pub mod tap;
 pub mod tcp_info;
+pub mod zerocopy;

@@ -25,7 +25,7 @@ fn count(result: isize) -> io::Result<usize> {
 }
 
 /// An address as the kernel wants it, with its length.
-fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+pub(crate) fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     // SAFETY: all zero bytes are a valid sockaddr_storage.
     let mut storage: libc::sockaddr_storage = unsafe { zeroed() };
     let length = match address {
