@@ -2,8 +2,8 @@
 //!
 //! What comes in: one [`LoadSpec`] per end of a test. What goes out: a [`LoadReport`], always: whatever goes wrong is
 //! written into `stopped`. Threads only. It never listens longer than its test, accepts nothing from a stream or a
-//! datagram that does not show the token of the test, and never sets a buffer size of TCP, because the host's own limits
-//! are what is measured.
+//! datagram that does not show the token of the test, and never sets a buffer size of TCP unasked, because the
+//! host's own limits are what is measured.
 //!
 //! To add a load: one file with a type that implements [`Load`], and one line in [`LOADS`].
 #![deny(missing_docs)]
@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use linerate_model::load::{LoadReport, LoadSpec, Role};
+use linerate_model::load::{CoreUse, LoadReport, LoadSpec, Role};
 use linerate_sys::cpu;
 
 pub use job::{Job, LoadError};
@@ -55,7 +55,6 @@ pub fn names() -> Vec<String> {
 /// at its end, at `deadline_ms`, or soon after `stop` was set.
 pub fn run(spec: &LoadSpec, control: &Control) -> LoadReport {
     let job = Job::new(spec, control);
-    let before = cpu::cpu_ticks(Path::new("/"));
     let mut report = std::thread::scope(|scope| {
         let main = std::thread::Builder::new().name("load".into()).spawn_scoped(scope, || one_end(&job));
         match main.map(std::thread::ScopedJoinHandle::join) {
@@ -65,7 +64,7 @@ pub fn run(spec: &LoadSpec, control: &Control) -> LoadReport {
         }
     });
     job.add_costs(&mut report);
-    add_host_load(&before, &cpu::cpu_ticks(Path::new("/")), &mut report);
+    add_host_load(&job.ticks_before(), &cpu::cpu_ticks(Path::new("/")), &mut report);
     report
 }
 
@@ -100,17 +99,16 @@ fn enter_and_run(job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError
 const TICKS_MIN: u64 = 10;
 
 fn add_host_load(before: &[cpu::CpuTicks], after: &[cpu::CpuTicks], report: &mut LoadReport) {
-    let deltas = after.iter().filter_map(|now| {
-        let then = before.iter().find(|then| then.cpu == now.cpu)?;
-        let since = |now: u64, then: u64| now.saturating_sub(then);
-        Some((since(now.busy, then.busy), since(now.total, then.total), since(now.softirq, then.softirq)))
-    });
     let mut softirq = 0;
-    for (busy, total, soft) in deltas {
+    for now in after {
+        let Some(then) = before.iter().find(|then| then.cpu == now.cpu) else { continue };
+        let since = |now: u64, then: u64| now.saturating_sub(then);
+        let (total, soft) = (since(now.total, then.total), since(now.softirq, then.softirq));
         softirq += soft;
         if total >= TICKS_MIN {
-            let share = busy as f64 / total as f64;
+            let share = since(now.busy, then.busy) as f64 / total as f64;
             report.core_busy_max = Some(report.core_busy_max.map_or(share, |most| most.max(share)));
+            report.cores.push(CoreUse { cpu: now.cpu, busy: share, softirq: soft as f64 / total as f64 });
         }
     }
     if !before.is_empty() && !after.is_empty() {

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_model::load::{LoadReport, LoadSpec, Role, TestKind};
+use linerate_model::tuning::Tuning;
 use linerate_sys::socket;
 
 use crate::token::Token;
@@ -26,7 +27,7 @@ fn tcp(streams: u16, duration_ms: u32) -> TestKind {
 }
 
 fn spec(kind: TestKind, role: Role, bind: IpAddr) -> LoadSpec {
-    LoadSpec { kind, role, bind, netns: None, token: TOKEN, deadline_ms: 20_000 }
+    LoadSpec { kind, role, bind, netns: None, token: TOKEN, deadline_ms: 20_000, tuning: Tuning::default() }
 }
 
 fn control(listening: impl Fn(u16) + Send + Sync + 'static) -> Control {
@@ -272,7 +273,7 @@ fn an_end_that_is_not_there_is_a_value() {
 fn senseless_numbers_are_values() {
     for kind in [
         tcp(0, 100),
-        tcp(129, 100),
+        tcp(513, 100),
         TestKind::Udp { rate_bps: f64::NAN, payload_bytes: 1, duration_ms: 1 },
         TestKind::Mtu { sizes: vec![0; 99], tries: 1 },
     ] {

@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 pub const STREAMS_MAX: u16 = 512;
 /// Most readings of the state of a connection per second.
 pub const SAMPLE_HZ_MAX: u16 = 100;
+/// Length of a turn of the calibration.
+pub const TURN_MS: u32 = 150;
+/// Longest time of a whole calibration.
+pub const CALIBRATION_MS_MAX: u32 = 8000;
 
 /// Options of a bulk transfer; both ends get the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
