@@ -6,6 +6,7 @@
 mod change;
 mod change_worker;
 mod facts;
+mod load_once;
 mod serve;
 
 use std::fs::File;
@@ -39,6 +40,7 @@ enum Command {
     Declarations,
     Record(PathBuf),
     Guard(PathBuf),
+    Load,
     Version,
     Help,
 }
@@ -62,6 +64,7 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<(Option<PathBuf>, Co
             "--help" | "-h" => Command::Help,
             "facts" => Command::Facts(arguments.by_ref().collect()),
             "declarations" => Command::Declarations,
+            "load" => Command::Load,
             "record" => Command::Record(path("folder")?),
             "guard" => Command::Guard(path("journal")?),
             _ => return Err(format!("'{argument}' is not known here")),
@@ -96,6 +99,7 @@ fn run() -> Result<(), String> {
             print(&format!("{text}\n"))?;
         }
         Command::Record(folder) => facts::record(&folder, &[])?,
+        Command::Load => load_once::run()?,
         Command::Guard(journal) => change::guardian::run(&journal),
         Command::Version => print(&format!("linerate-node {}\n", env!("CARGO_PKG_VERSION")))?,
         Command::Help => print(HELP)?,
@@ -148,8 +152,9 @@ mod tests {
             Ok((Some("/n".into()), Command::Facts(vec!["nic.".into(), "cpu.".into()])))
         );
         assert_eq!(parsed("record d"), Ok((None, Command::Record("d".into()))));
+        assert_eq!(parsed("load"), Ok((None, Command::Load)));
         assert_eq!(parsed("guard j"), Ok((None, Command::Guard("j".into()))));
-        for wrong in ["--netns", "record", "guard", "record a b", "serve", "--version x"] {
+        for wrong in ["--netns", "record", "guard", "record a b", "load x", "serve", "--version x"] {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
     }
