@@ -10,6 +10,7 @@ mod keep;
 mod knowledge;
 mod lab;
 mod man;
+mod measure;
 mod open;
 mod out;
 mod progress;
@@ -51,6 +52,7 @@ Data (runs, trials) is kept in LINERATE_DATA, or ~/.local/share/linerate.";
 #[derive(Debug, Subcommand)]
 enum Command {
     Survey(survey::Args),
+    Measure(measure::Args),
     Diagnose(diagnose::Args),
     Diff(diff::Args),
     Try(trial::Args),
@@ -79,6 +81,7 @@ pub fn main() -> ExitCode {
     };
     let done = match cli.command {
         Command::Survey(args) => survey::run(&args),
+        Command::Measure(args) => measure::run(&args),
         Command::Diagnose(args) => diagnose::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Try(args) => trial::run(&args),

@@ -54,6 +54,12 @@ fn disagreement(kind: &TestKind, tx: &LoadReport, rx: &LoadReport) -> Option<Str
         ));
     }
     let ended_well = tx.stopped.is_none() && rx.stopped.is_none();
+    if ended_well && tx.drained && rx.drained && tx.bytes != rx.bytes && matches!(kind, TestKind::Tcp { .. }) {
+        return Some(format!(
+            "{} bytes sent but {} received, although every stream was read to its end",
+            tx.bytes, rx.bytes
+        ));
+    }
     let missing = tx.bytes - rx.bytes;
     let streams =
         if let TestKind::Tcp { streams, .. } = kind { u64::from(*streams).max(1) } else { return None };
@@ -62,7 +68,7 @@ fn disagreement(kind: &TestKind, tx: &LoadReport, rx: &LoadReport) -> Option<Str
 }
 
 fn tcp(m: &mut Measurement, tx: &LoadReport, rx: &LoadReport) {
-    let skipped = start_up(&rx.series);
+    let skipped = start_up(&rx.series, tx.started_ms);
     let begin_ms = skipped.checked_sub(1).and_then(|i| rx.series.get(i)).map_or(0.0, |i| i.at_ms);
     m.throughput_bps = steady(&rx.series, skipped).or_else(|| rate(rx.bytes, rx.elapsed_s));
     m.cpu_s_per_gb = cpu_cost(tx, rx);
@@ -98,20 +104,27 @@ fn rate(bytes: u64, seconds: f64) -> Option<f64> {
     (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds)
 }
 
+/// Of both ends together, over the bytes of both directions.
 fn cpu_cost(tx: &LoadReport, rx: &LoadReport) -> Option<f64> {
-    (rx.bytes > 0).then(|| (tx.cpu_s + rx.cpu_s) / (rx.bytes as f64 / 1e9))
+    let bytes = rx.bytes + tx.back.as_ref().map_or(0, |back| back.bytes);
+    (rx.bytes > 0).then(|| (tx.cpu_s + rx.cpu_s) / (bytes as f64 / 1e9))
 }
 
-/// How many intervals belong to the start-up: until one reaches 80 % of the median of the second half, at least one, at
-/// most half of them. Series of fewer than four intervals are kept whole.
-fn start_up(series: &[Interval]) -> usize {
+/// How many intervals belong to the start-up: until the sender's connections had left slow start (`started_ms`, by their own
+/// state) and until one interval reaches 80 % of the median of the second half; at least one, at most half of them. Both are
+/// needed: after slow start ended early a window may still grow, and a series alone cannot tell a start from a rate that
+/// jumps. Series of fewer than four intervals are kept whole.
+fn start_up(series: &[Interval], started_ms: Option<f64>) -> usize {
     if series.len() < 4 {
         return 0;
     }
     let half = series.len() / 2;
     let later: Vec<f64> = series[half..].iter().map(|i| i.throughput_bps).collect();
     let level = 0.8 * median(&later).unwrap_or(0.0);
-    series.iter().position(|i| i.throughput_bps >= level).unwrap_or(half).clamp(1, half)
+    let by_rate = series.iter().position(|i| i.throughput_bps >= level).unwrap_or(half);
+    let by_state = started_ms
+        .map_or(0, |started| series.iter().position(|i| i.at_ms > started).unwrap_or(series.len()));
+    by_rate.max(by_state).clamp(1, half)
 }
 
 /// Mean rate of the intervals after the first `skipped`, weighted by their length.
@@ -221,6 +234,26 @@ mod tests {
         };
         assert!(m.throughput_bps.unwrap() < 1.3e8);
         assert_eq!(m.rx.unwrap().series.len(), 8);
+    }
+
+    #[test]
+    fn the_state_of_the_connections_tells_when_the_start_up_ended() {
+        let points = series(&[1.7e8, 1.8e8, 1.9e8, 2e8, 2e8, 2e8, 2e8, 2e8]);
+        assert_eq!((start_up(&points, None), start_up(&points, Some(10.0))), (1, 1));
+        assert_eq!(start_up(&points, Some(120.0)), 2);
+        // Never more than half: something has to be left.
+        assert_eq!(start_up(&points, Some(1e6)), 4);
+        // Slow start ended at once, the window grew for long.
+        let slow = series(&[2e7, 6e7, 1e8, 1.7e8, 2e8, 2e8, 2e8, 2e8]);
+        assert_eq!(start_up(&slow, Some(0.0)), 3);
+    }
+
+    #[test]
+    fn where_everything_was_read_a_single_byte_counts() {
+        let drained = |bytes| LoadReport { drained: true, ..report(bytes, &[2e8; 8]) };
+        let less = outcome(&TCP, drained(8_000_000), drained(7_999_999));
+        assert!(matches!(&less, Outcome::Invalid { reason } if reason.contains("7999999")), "{less:?}");
+        assert!(matches!(outcome(&TCP, drained(8_000_000), drained(8_000_000)), Outcome::Measured(_)));
     }
 
     #[test]

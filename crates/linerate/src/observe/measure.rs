@@ -11,6 +11,7 @@ use linerate_model::inventory::{Endpoint, Inventory};
 use linerate_model::load::{LoadReport, LoadSpec, Role, TestKind};
 use linerate_model::plan::Test;
 use linerate_model::sample::{Outcome, Sample};
+use linerate_model::tuning::{CALIBRATION_MS_MAX, Tuning};
 use linerate_wire::message::{Event, Request};
 use tokio::time::Instant;
 
@@ -41,8 +42,15 @@ pub fn transfer_time(kind: &TestKind) -> Duration {
 
 type End = (LoadReport, BTreeMap<String, i64>);
 
-/// Runs a test. The two hosts must not be in another one at the same time.
+/// Runs a test as a survey does: no calibration, nothing of the hosts' own configuration overruled. A survey compares pairs, so
+/// that all of them are measured in the same way, and its short tests do not get longer. The two hosts must not be in another
+/// test at the same time.
 pub async fn measure(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Sample {
+    measure_tuned(fleet, inventory, test, &Tuning::default()).await
+}
+
+/// The same with options of the transfer.
+pub async fn measure_tuned(fleet: &Fleet, inventory: &Inventory, test: &Test, tuning: &Tuning) -> Sample {
     let start_ms = clock::now_ms();
     let mut sample = Sample {
         test: test.clone(),
@@ -51,7 +59,7 @@ pub async fn measure(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Sampl
         tx_counters: BTreeMap::new(),
         rx_counters: BTreeMap::new(),
     };
-    sample.outcome = match both_ends(fleet, inventory, test).await {
+    sample.outcome = match both_ends(fleet, inventory, test, tuning).await {
         Ok((tx, rx)) => {
             sample.tx_counters = tx.1;
             sample.rx_counters = rx.1;
@@ -62,7 +70,12 @@ pub async fn measure(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Sampl
     sample
 }
 
-async fn both_ends(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Result<(End, End), String> {
+async fn both_ends(
+    fleet: &Fleet,
+    inventory: &Inventory,
+    test: &Test,
+    tuning: &Tuning,
+) -> Result<(End, End), String> {
     let end = |host: &str| {
         inventory
             .endpoint(host, test.layer)
@@ -82,7 +95,8 @@ async fn both_ends(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Result<
         }
     }
     let token = clock::random::<16>().map_err(|e| format!("no random token: {e}"))?;
-    let deadline = transfer_time(&test.kind) + SLACK;
+    let calibration = if tuning.calibrate { CALIBRATION_MS_MAX } else { 0 };
+    let deadline = transfer_time(&test.kind) + SLACK + Duration::from_millis(u64::from(calibration));
     let spec = |role: Role, endpoint: &Endpoint| {
         Request::Load(LoadSpec {
             kind: test.kind.clone(),
@@ -91,6 +105,7 @@ async fn both_ends(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Result<
             netns: endpoint.netns.clone(),
             token,
             deadline_ms: deadline.as_millis() as u32,
+            tuning: tuning.clone(),
         })
     };
     let mut receiver = rx_link.start(spec(Role::Receiver, to)).await.map_err(words)?;

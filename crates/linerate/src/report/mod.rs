@@ -16,6 +16,7 @@ pub mod json;
 pub mod markdown;
 pub mod names;
 pub mod text;
+pub mod transfer;
 pub mod units;
 
 #[cfg(test)]
