@@ -270,3 +270,6 @@ fn verdict(ends: &mut [StreamEnd]) -> Result<(), LoadError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

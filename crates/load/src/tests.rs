@@ -18,15 +18,15 @@ use linerate_sys::socket;
 use crate::token::Token;
 use crate::{Control, LOADS, names, run};
 
-const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
-const TOKEN: [u8; 16] = [7; 16];
+pub(crate) const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+pub(crate) const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+pub(crate) const TOKEN: [u8; 16] = [7; 16];
 
-fn tcp(streams: u16, duration_ms: u32) -> TestKind {
+pub(crate) fn tcp(streams: u16, duration_ms: u32) -> TestKind {
     TestKind::Tcp { streams, duration_ms }
 }
 
-fn spec(kind: TestKind, role: Role, bind: IpAddr) -> LoadSpec {
+pub(crate) fn spec(kind: TestKind, role: Role, bind: IpAddr) -> LoadSpec {
     LoadSpec { kind, role, bind, netns: None, token: TOKEN, deadline_ms: 20_000, tuning: Tuning::default() }
 }
 
@@ -35,13 +35,13 @@ fn control(listening: impl Fn(u16) + Send + Sync + 'static) -> Control {
 }
 
 /// A receiver on a thread of its own.
-struct Receiver {
-    address: SocketAddr,
+pub(crate) struct Receiver {
+    pub(crate) address: SocketAddr,
     thread: thread::JoinHandle<LoadReport>,
 }
 
 impl Receiver {
-    fn start(spec: LoadSpec) -> Self {
+    pub(crate) fn start(spec: LoadSpec) -> Self {
         let (port_out, port_in) = mpsc::channel();
         let bind = spec.bind;
         let control = control(move |port| port_out.send(port).unwrap());
@@ -50,17 +50,17 @@ impl Receiver {
         Self { address: SocketAddr::new(bind, port), thread }
     }
 
-    fn report(self) -> LoadReport {
+    pub(crate) fn report(self) -> LoadReport {
         self.thread.join().unwrap()
     }
 }
 
-fn send(spec: &LoadSpec) -> LoadReport {
+pub(crate) fn send(spec: &LoadSpec) -> LoadReport {
     run(spec, &control(|_| panic!("a sender does not listen")))
 }
 
 /// Runs both ends; `adapt` changes both specs.
-fn both(kind: &TestKind, bind: IpAddr, adapt: impl Fn(&mut LoadSpec)) -> (LoadReport, LoadReport) {
+pub(crate) fn both(kind: &TestKind, bind: IpAddr, adapt: impl Fn(&mut LoadSpec)) -> (LoadReport, LoadReport) {
     let mut receiving = spec(kind.clone(), Role::Receiver, bind);
     adapt(&mut receiving);
     let receiver = Receiver::start(receiving);
@@ -70,7 +70,7 @@ fn both(kind: &TestKind, bind: IpAddr, adapt: impl Fn(&mut LoadSpec)) -> (LoadRe
     (sent, receiver.report())
 }
 
-fn families() -> Vec<IpAddr> {
+pub(crate) fn families() -> Vec<IpAddr> {
     let mut families = vec![V4];
     if UdpSocket::bind((V6, 0)).is_ok() {
         families.push(V6);
@@ -78,7 +78,7 @@ fn families() -> Vec<IpAddr> {
     families
 }
 
-fn reason(report: &LoadReport) -> &str {
+pub(crate) fn reason(report: &LoadReport) -> &str {
     report.stopped.as_deref().unwrap_or("")
 }
 

@@ -54,7 +54,8 @@ fn disagreement(kind: &TestKind, tx: &LoadReport, rx: &LoadReport) -> Option<Str
         ));
     }
     let ended_well = tx.stopped.is_none() && rx.stopped.is_none();
-    if ended_well && tx.drained && rx.drained && tx.bytes != rx.bytes && matches!(kind, TestKind::Tcp { .. }) {
+    if ended_well && tx.drained && rx.drained && tx.bytes != rx.bytes && matches!(kind, TestKind::Tcp { .. })
+    {
         return Some(format!(
             "{} bytes sent but {} received, although every stream was read to its end",
             tx.bytes, rx.bytes
@@ -122,8 +123,8 @@ fn start_up(series: &[Interval], started_ms: Option<f64>) -> usize {
     let later: Vec<f64> = series[half..].iter().map(|i| i.throughput_bps).collect();
     let level = 0.8 * median(&later).unwrap_or(0.0);
     let by_rate = series.iter().position(|i| i.throughput_bps >= level).unwrap_or(half);
-    let by_state = started_ms
-        .map_or(0, |started| series.iter().position(|i| i.at_ms > started).unwrap_or(series.len()));
+    let by_state =
+        started_ms.map_or(0, |started| series.iter().position(|i| i.at_ms > started).unwrap_or(series.len()));
     by_rate.max(by_state).clamp(1, half)
 }
 

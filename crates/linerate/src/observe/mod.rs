@@ -6,6 +6,7 @@ mod gather;
 pub mod join;
 pub mod measure;
 pub mod nic;
+mod own_limit;
 pub mod pack;
 pub mod pairs;
 pub mod plan;

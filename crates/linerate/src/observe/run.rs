@@ -18,7 +18,7 @@ use linerate_model::snapshot::{RunId, Snapshot};
 use linerate_wire::message::{Event, Request};
 
 use super::progress::Progress;
-use super::{clock, disturb, gather, join, measure, nic, pack, plan};
+use super::{clock, disturb, gather, join, measure, nic, own_limit, pack, plan};
 use crate::fleet::Fleet;
 use crate::store::{Store, StoreError};
 
@@ -80,6 +80,7 @@ pub async fn survey(
     survey.facts().await?;
     survey.first_stage().await?;
     survey.again().await?;
+    survey.own_limits().await?;
     survey.second_stage(knowledge).await?;
     survey.lost_hosts()?;
     let diagnosis = linerate_diagnose::diagnose(&survey.snapshot, knowledge);
@@ -330,6 +331,33 @@ impl Survey<'_> {
             self.again_of_second_stage().await?;
         }
         Ok(())
+    }
+
+    /// What the tool reaches on the hosts where it may be what binds, one host after the other.
+    async fn own_limits(&mut self) -> Result<(), StoreError> {
+        let inventory = self.order.inventory;
+        for host in own_limit::hosts_in_question(inventory, &self.snapshot.facts, &self.snapshot.samples) {
+            let (own, test) = own_limit::test_of(inventory, &host);
+            if self.left().is_some_and(|left| left < measure::transfer_time(&test.kind)) || !self.alive(&test)
+            {
+                continue;
+            }
+            let sample = measure::measure(self.fleet, &own, &test).await;
+            let reason = match sample.outcome {
+                Outcome::Measured(m) => {
+                    if let (Some(facts), Some(bps)) = (self.snapshot.facts.get_mut(&host), m.throughput_bps) {
+                        facts.tool_bps = Some(bps);
+                        self.store.add_facts(&self.snapshot.id, &host, facts)?;
+                    }
+                    continue;
+                }
+                Outcome::NothingThrough { reason }
+                | Outcome::Invalid { reason }
+                | Outcome::Gap { reason } => reason,
+            };
+            self.gap(Gap { what: format!("the tool's own limit on {host}"), reason })?;
+        }
+        self.lost_hosts()
     }
 
     async fn again_of_second_stage(&mut self) -> Result<(), StoreError> {

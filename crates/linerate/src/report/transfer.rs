@@ -82,7 +82,8 @@ fn cost(tx: &LoadReport, rx: &LoadReport) -> String {
     );
     let waited = tx.wait_s + rx.wait_s;
     if waited > 0.05 * tx.elapsed_s.max(0.1) {
-        let _ = write!(text, "; waited for a CPU: {} s + {} s", units::short(tx.wait_s), units::short(rx.wait_s));
+        let _ =
+            write!(text, "; waited for a CPU: {} s + {} s", units::short(tx.wait_s), units::short(rx.wait_s));
     }
     text
 }
@@ -137,8 +138,11 @@ fn connection(measured: &Measurement, tx: &LoadReport, rx: &LoadReport) -> Strin
         parts.push(format!("segments of {} bytes", end.mss));
     }
     parts.push(format!("{} retransmitted", end.retransmits));
-    let counts =
-        [("reordered", end.reord_seen), ("sent twice", end.dsack_dups), ("dropped by the receiver's sockets", rx.socket_drops.unwrap_or(0))];
+    let counts = [
+        ("reordered", end.reord_seen),
+        ("sent twice", end.dsack_dups),
+        ("dropped by the receiver's sockets", rx.socket_drops.unwrap_or(0)),
+    ];
     parts.extend(counts.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{n} {name}")));
     parts.join(", ")
 }
@@ -187,20 +191,51 @@ mod tests {
     use linerate_model::plan::Test;
 
     fn report() -> LoadReport {
-        let point = |i: u32| Interval { at_ms: f64::from(i) * 20.0, throughput_bps: f64::from(i) * 1e9, ..Interval::default() };
+        let point = |i: u32| Interval {
+            at_ms: f64::from(i) * 20.0,
+            throughput_bps: f64::from(i) * 1e9,
+            ..Interval::default()
+        };
         LoadReport {
             bytes: 2_000_000_000,
             elapsed_s: 1.0,
             cpu_s: 0.2,
             wait_s: 0.3,
             series: (1..=8).map(point).collect(),
-            way: Some(Way { name: "zerocopy".into(), pages: "huge".into(), cpus: vec![0, 2], remark: "the kernel copied after all".into(), ..Way::default() }),
-            tcp: Some(TcpEnd { busy_us: 900_000, rwnd_limited_us: 100_000, sndbuf_limited_us: 300_000, retransmits: 7, mss: 1448, congestion: "cubic".into(), ..TcpEnd::default() }),
+            way: Some(Way {
+                name: "zerocopy".into(),
+                pages: "huge".into(),
+                cpus: vec![0, 2],
+                remark: "the kernel copied after all".into(),
+                ..Way::default()
+            }),
+            tcp: Some(TcpEnd {
+                busy_us: 900_000,
+                rwnd_limited_us: 100_000,
+                sndbuf_limited_us: 300_000,
+                retransmits: 7,
+                mss: 1448,
+                congestion: "cubic".into(),
+                ..TcpEnd::default()
+            }),
             started_ms: Some(40.0),
             verified_streams: Some(1),
             calibration: vec![
-                Turn { send: "write".into(), receive: "truncate".into(), bps: 9e9, tx_s_per_gb: 0.1, rx_s_per_gb: 0.05, chosen: true, ..Turn::default() },
-                Turn { send: "zerocopy".into(), receive: "truncate".into(), failed: Some("not here".into()), ..Turn::default() },
+                Turn {
+                    send: "write".into(),
+                    receive: "truncate".into(),
+                    bps: 9e9,
+                    tx_s_per_gb: 0.1,
+                    rx_s_per_gb: 0.05,
+                    chosen: true,
+                    ..Turn::default()
+                },
+                Turn {
+                    send: "zerocopy".into(),
+                    receive: "truncate".into(),
+                    failed: Some("not here".into()),
+                    ..Turn::default()
+                },
             ],
             ..LoadReport::default()
         }
@@ -217,7 +252,12 @@ mod tests {
             serial: true,
             second_stage: false,
         };
-        let measured = Measurement { throughput_bps: Some(16e9), tx: Some(report()), rx: Some(report()), ..Measurement::default() };
+        let measured = Measurement {
+            throughput_bps: Some(16e9),
+            tx: Some(report()),
+            rx: Some(report()),
+            ..Measurement::default()
+        };
         Sample {
             test,
             start_ms: 0,

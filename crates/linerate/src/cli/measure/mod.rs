@@ -80,7 +80,9 @@ impl Between {
         let (from, to) = match self.hosts.as_slice() {
             [only] if only == "local" => return Ok(local()),
             [from, to] => (from.clone(), to.clone()),
-            _ => anyhow::bail!("two hosts are needed, or `local`\nhint: linerate measure -i cluster.toml arc-1 arc-2"),
+            _ => anyhow::bail!(
+                "two hosts are needed, or `local`\nhint: linerate measure -i cluster.toml arc-1 arc-2"
+            ),
         };
         let path = self
             .inventory
@@ -135,10 +137,8 @@ fn sample(ends: &Ends, kind: TestKind, tuning: &Tuning) -> anyhow::Result<Option
     };
     open::runtime()?.block_on(async {
         let fleet = Fleet::open(&ends.inventory, |h| h.name == ends.from || h.name == ends.to).await;
-        open::with_fleet(fleet, async |fleet| {
-            Ok(measure_tuned(fleet, &ends.inventory, &test, tuning).await)
-        })
-        .await
+        open::with_fleet(fleet, async |fleet| Ok(measure_tuned(fleet, &ends.inventory, &test, tuning).await))
+            .await
     })
 }
 
@@ -155,7 +155,10 @@ fn tell(json: bool, sample: &Sample, words: impl Fn(&Sample) -> String) -> anyho
             Ok(ExitCode::Ok)
         }
         Outcome::NothingThrough { reason } => {
-            out::note(&format!("nothing got through from {} to {}: {reason}", sample.test.from, sample.test.to));
+            out::note(&format!(
+                "nothing got through from {} to {}: {reason}",
+                sample.test.from, sample.test.to
+            ));
             Ok(ExitCode::Findings)
         }
         Outcome::Invalid { reason } => anyhow::bail!("the test is worthless: {reason}"),
