@@ -17,6 +17,8 @@ pub const CALIBRATION_MS_MAX: u32 = 8000;
 /// Options of a bulk transfer; both ends get the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+// Four independent yes-or-no questions are four fields.
+#[allow(clippy::struct_excessive_bools)]
 pub struct Tuning {
     /// What carries the bytes.
     pub protocol: Protocol,

@@ -210,7 +210,9 @@ fn options_reach_the_connections() {
         let readings = sent.inside[0].unpack().unwrap();
         assert!(readings.iter().all(|reading| reading.pacing_bytes_per_s <= 10_000_000), "{readings:?}");
     }
-    let (sent, _) = tuned(1, &Tuning { congestion: Some("nosuch".into()), ..Tuning::default() });
+    let tuning = Tuning { congestion: Some("nosuch".into()), ..Tuning::default() };
+    let role = Role::Sender { peer: (V4, 9).into() };
+    let sent = run_sender(&LoadSpec { tuning, ..spec(tcp(1, 100), role, V4) });
     assert!(reason(&sent).contains("cannot use the congestion control `nosuch`"), "{sent:?}");
 }
 

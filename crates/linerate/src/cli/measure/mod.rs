@@ -33,13 +33,13 @@ pub(super) struct Args {
     #[command(subcommand)]
     kind: Option<Kind>,
     #[command(flatten)]
-    tcp: tcp::Args,
+    tcp: tcp::Transfer,
 }
 
 /// What can be measured.
 #[derive(Debug, clap::Subcommand)]
 enum Kind {
-    Tcp(tcp::Args),
+    Tcp(tcp::Transfer),
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {

@@ -13,7 +13,9 @@ use crate::report;
 
 /// Bulk transfer over TCP, or over its relatives
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+// Flags of a command line.
+#[allow(clippy::struct_excessive_bools)]
+pub(super) struct Transfer {
     #[command(flatten)]
     pub(super) between: Between,
     /// Parallel streams, 1 to 512
@@ -83,7 +85,7 @@ fn pin(text: &str) -> Result<Pin, String> {
     cpus.map(Pin::Cpus).map_err(|_| format!("`{text}` is no list of CPUs\nhint: such as 0,2,4 or none"))
 }
 
-impl Args {
+impl Transfer {
     fn tuning(&self) -> Tuning {
         let protocol = match (self.mptcp, self.unix, self.vsock) {
             (true, _, _) => Protocol::Mptcp,
@@ -138,7 +140,7 @@ mod tests {
     #[derive(Debug, clap::Parser)]
     struct Whole {
         #[command(flatten)]
-        args: Args,
+        args: Transfer,
     }
 
     #[test]
