@@ -98,6 +98,14 @@ fn enter_and_run(job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError
 /// Fewer ticks than this in a test say nothing about how busy a CPU was.
 const TICKS_MIN: u64 = 10;
 
+/// A host may have hundreds of CPUs, and a survey thousands of tests.
+const CORES_MAX: usize = 16;
+
+/// Ticks give no more digits.
+fn thousandths(share: f64) -> f64 {
+    (share * 1000.0).round() / 1000.0
+}
+
 fn add_host_load(before: &[cpu::CpuTicks], after: &[cpu::CpuTicks], report: &mut LoadReport) {
     let mut softirq = 0;
     for now in after {
@@ -108,9 +116,12 @@ fn add_host_load(before: &[cpu::CpuTicks], after: &[cpu::CpuTicks], report: &mut
         if total >= TICKS_MIN {
             let share = since(now.busy, then.busy) as f64 / total as f64;
             report.core_busy_max = Some(report.core_busy_max.map_or(share, |most| most.max(share)));
-            report.cores.push(CoreUse { cpu: now.cpu, busy: share, softirq: soft as f64 / total as f64 });
+            let softirq = thousandths(soft as f64 / total as f64);
+            report.cores.push(CoreUse { cpu: now.cpu, busy: thousandths(share), softirq });
         }
     }
+    report.cores.sort_by(|a, b| b.busy.total_cmp(&a.busy));
+    report.cores.truncate(CORES_MAX);
     if !before.is_empty() && !after.is_empty() {
         report.softirq_s = Some(softirq as f64 / cpu::ticks_per_second() as f64);
     }

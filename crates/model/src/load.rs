@@ -136,7 +136,7 @@ pub struct LoadReport {
     /// CPU seconds that reading the state of the connections took; part of `cpu_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling_s: Option<f64>,
-    /// Use of every CPU of the host during the test.
+    /// Use of the CPUs of the host during the test, the busiest first, at most 16 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cores: Vec<CoreUse>,
     /// Bulk transfer: how the bytes were moved.

@@ -57,10 +57,10 @@ fn map(bytes: usize, flags: libc::c_int) -> io::Result<NonNull<u8>> {
 }
 
 impl Buffer {
-    /// At least one byte; huge pages are asked for when the size is worth one.
+    /// At least one byte; huge pages are asked for when the size fills half of one.
     pub fn new(length: usize) -> io::Result<Self> {
         let length = length.max(1);
-        if length < HUGE_BYTES {
+        if length < HUGE_BYTES / 2 {
             return Ok(Self { start: map(length, 0)?, length, mapped: length, pages: Pages::Plain });
         }
         let mapped = length.next_multiple_of(HUGE_BYTES);

@@ -35,6 +35,7 @@ const AFTER_HELP: &str = "\
 Examples:
   linerate demo                             a broken virtual cluster, found and repaired
   linerate survey -i cluster.toml           measure all pairs, read all settings, name the culprit
+  linerate measure -i cluster.toml a b      one transfer in full detail
   linerate try nic-gro-overlay --on vs-2    change it, prove the effect, put it back
   linerate keep 20261121-083015-4f2a        make it stay
 

@@ -20,12 +20,15 @@ use super::{Plan, StreamEnd, Tail, end_state, is_passing, verdict};
 use crate::job::{Job, LoadError, SLICE};
 use crate::sampler::{Series, Totals, read_at};
 
-/// A reader is woken at most once in so long: each wake-up costs microseconds.
-const WAKE_EVERY_S: f64 = 100e-6;
+/// A reader may always wait for a 32nd of the receive buffer: what is unread then narrows the window that the sender sees by 3 %.
+const WAKE_SHARE: u64 = 32;
+const WAKE_BYTES: u64 = 128 << 10;
 
-/// And for an eighth of the receive buffer at most, so that what waits unread does not narrow the window that the sender sees.
-const WAKE_SHARE: u64 = 8;
-const WAKE_BYTES_MAX: u64 = 1 << 20;
+/// On a fast path that would wake it too often, and each wake-up costs microseconds: there it waits for what comes in so
+/// long, up to an eighth of the buffer.
+const WAKE_EVERY_S: f64 = 100e-6;
+const WAKE_SHARE_FAST: u64 = 8;
+const WAKE_BYTES_FAST: u64 = 1 << 20;
 
 /// Room of one read; many streams share the cache.
 const CALL_BYTES: usize = 4 << 20;
@@ -62,7 +65,8 @@ impl<'a> Wakes<'a> {
         let due = (rate * WAKE_EVERY_S) as u64;
         for (stream, set) in self.streams.iter().zip(&mut self.set) {
             let Ok(buffer) = socket::receive_buffer(stream) else { continue };
-            let wanted = due.min(buffer / WAKE_SHARE).clamp(1, WAKE_BYTES_MAX) as u32;
+            let fast = due.min(buffer / WAKE_SHARE_FAST).min(WAKE_BYTES_FAST);
+            let wanted = fast.max((buffer / WAKE_SHARE).min(WAKE_BYTES)).max(1) as u32;
             // Small differences are not worth a call; a stream that slowed down must not wait long.
             if (wanted > *set + *set / 4 || wanted < *set / 2)
                 && socket::set_wake_bytes(stream, wanted).is_ok()
