@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use linerate_load::{Control, run};
 use linerate_model::load::{LoadSpec, Role, TestKind};
-use linerate_model::tuning::Tuning;
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -25,7 +24,7 @@ fn main() {
         netns: None,
         token: [42; 16],
         deadline_ms: 3 * duration_ms + 5000,
-        tuning: Tuning::default(),
+        tuning: Box::default(),
     };
     let (port_out, port_in) = mpsc::channel();
     let listening = Box::new(move |port| port_out.send(port).unwrap_or_default());

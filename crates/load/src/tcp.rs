@@ -211,10 +211,9 @@ impl Tail {
     }
 
     fn of(bytes: [u8; Self::BYTES]) -> Self {
-        let [a, b, c, d, e, f, g, h, i, j, k, l] = bytes;
         Self {
-            bytes: u64::from_be_bytes([a, b, c, d, e, f, g, h]),
-            checksum: u32::from_be_bytes([i, j, k, l]),
+            bytes: bytes.first_chunk().map_or(0, |count| u64::from_be_bytes(*count)),
+            checksum: bytes.last_chunk().map_or(0, |sum| u32::from_be_bytes(*sum)),
         }
     }
 }

@@ -12,7 +12,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_model::load::{LoadReport, LoadSpec, Role, TestKind};
-use linerate_model::tuning::Tuning;
 use linerate_sys::socket;
 
 use crate::token::Token;
@@ -27,7 +26,7 @@ pub(crate) fn tcp(streams: u16, duration_ms: u32) -> TestKind {
 }
 
 pub(crate) fn spec(kind: TestKind, role: Role, bind: IpAddr) -> LoadSpec {
-    LoadSpec { kind, role, bind, netns: None, token: TOKEN, deadline_ms: 20_000, tuning: Tuning::default() }
+    LoadSpec { kind, role, bind, netns: None, token: TOKEN, deadline_ms: 20_000, tuning: Box::default() }
 }
 
 fn control(listening: impl Fn(u16) + Send + Sync + 'static) -> Control {

@@ -85,7 +85,7 @@ pub struct LoadSpec {
     pub deadline_ms: u32,
     /// How a bulk transfer is made.
     #[serde(default, skip_serializing_if = "Tuning::is_default")]
-    pub tuning: Tuning,
+    pub tuning: Box<Tuning>,
 }
 
 /// State of a TCP connection over one interval, from the sender's TCP_INFO.

@@ -47,7 +47,7 @@ fn spec(role: Role) -> String {
         netns: None,
         token: [3; 16],
         deadline_ms: 10_000,
-        tuning: Tuning { verify: true, ..Tuning::default() },
+        tuning: Box::new(Tuning { verify: true, ..Tuning::default() }),
     };
     serde_json::to_string(&spec).unwrap()
 }

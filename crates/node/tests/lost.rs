@@ -29,7 +29,7 @@ fn receiver() -> Request {
         netns: None,
         token: [7; 16],
         deadline_ms: 60_000,
-        tuning: linerate_model::tuning::Tuning::default(),
+        tuning: Box::default(),
     })
 }
 

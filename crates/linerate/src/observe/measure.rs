@@ -105,7 +105,7 @@ async fn both_ends(
             netns: endpoint.netns.clone(),
             token,
             deadline_ms: deadline.as_millis() as u32,
-            tuning: tuning.clone(),
+            tuning: Box::new(tuning.clone()),
         })
     };
     let mut receiver = rx_link.start(spec(Role::Receiver, to)).await.map_err(words)?;

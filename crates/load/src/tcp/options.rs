@@ -37,7 +37,7 @@ pub(super) fn check(tuning: &Tuning) -> Result<(), LoadError> {
     number(
         "the window",
         tuning.window_bytes.map(f64::from),
-        4096.0..=1073741824.0,
+        4096.0..=1_073_741_824.0,
         "4096 to 1073741824 bytes",
     )?;
     number("the pacing rate", tuning.pacing_bps, 8000.0..=1e13, "8 kbit/s to 10 Tbit/s")?;

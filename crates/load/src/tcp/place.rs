@@ -22,6 +22,8 @@ pub(super) struct Place {
     cpus: Vec<u32>,
     /// Stream by stream on one CPU each.
     fixed: bool,
+    /// Streams that stay on one CPU begin with the one on which this was made: the scheduler chose it for being free.
+    begin: Option<u32>,
 }
 
 impl Place {
@@ -29,8 +31,12 @@ impl Place {
     pub(super) fn of(pin: &Pin, bind: IpAddr) -> Self {
         match pin {
             Pin::None => Self::default(),
-            Pin::Cpus(cpus) => Self { cpus: cpus.clone(), fixed: true },
-            Pin::Auto => Self { cpus: beside_nic(Path::new("/sys"), bind).unwrap_or_default(), fixed: false },
+            Pin::Cpus(cpus) => Self { cpus: cpus.clone(), fixed: true, begin: None },
+            Pin::Auto => Self {
+                cpus: beside_nic(Path::new("/sys"), bind).unwrap_or_default(),
+                fixed: false,
+                begin: affinity::current_cpu(),
+            },
         }
     }
 
@@ -46,7 +52,8 @@ impl Place {
         } else {
             self.cpus.clone()
         };
-        let Some(&own) = list.get(stream % list.len().max(1)) else { return };
+        let first = self.begin.and_then(|cpu| list.iter().position(|known| *known == cpu)).unwrap_or(0);
+        let Some(&own) = list.get((first + stream) % list.len().max(1)) else { return };
         // A CPU that is not there, or not ours, leaves the thread where it is; the report says what was asked for.
         let _ =
             if alone || self.fixed { affinity::restrict(0, &[own]) } else { affinity::restrict(0, &list) };

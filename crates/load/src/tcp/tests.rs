@@ -12,7 +12,7 @@ use super::{receive, send};
 use crate::tests::{Receiver, V4, both, families, reason, send as run_sender, spec, tcp};
 
 fn tuned(streams: u16, tuning: &Tuning) -> (LoadReport, LoadReport) {
-    both(&tcp(streams, 100), V4, |spec| spec.tuning = tuning.clone())
+    both(&tcp(streams, 100), V4, |spec| *spec.tuning = tuning.clone())
 }
 
 fn assert_agree(sent: &LoadReport, received: &LoadReport, what: &str) {
@@ -81,7 +81,7 @@ fn corrupt_one_byte(listener: &TcpListener, far: std::net::SocketAddr) {
 fn one_changed_bit_is_noticed_when_it_is_looked_for() {
     for verify in [true, false] {
         let tuning = Tuning { verify, ..Tuning::default() };
-        let tuned = |role| LoadSpec { tuning: tuning.clone(), ..spec(tcp(1, 100), role, V4) };
+        let tuned = |role| LoadSpec { tuning: Box::new(tuning.clone()), ..spec(tcp(1, 100), role, V4) };
         let receiver = Receiver::start(tuned(Role::Receiver));
         let listener = TcpListener::bind((V4, 0)).unwrap();
         let peer = listener.local_addr().unwrap();
@@ -164,10 +164,12 @@ fn other_families_carry_the_same_test() {
             let (sent, received) = tuned(3, &Tuning { verify, ..tuning.clone() });
             assert_agree(&sent, &received, protocol.name());
         }
-        let receiver =
-            Receiver::start(LoadSpec { tuning: tuning.clone(), ..spec(tcp(1, 100), Role::Receiver, V4) });
+        let receiver = Receiver::start(LoadSpec {
+            tuning: Box::new(tuning.clone()),
+            ..spec(tcp(1, 100), Role::Receiver, V4)
+        });
         let role = Role::Sender { peer: receiver.address };
-        let own = LoadSpec { tuning, ..spec(tcp(1, 100), role, V4) };
+        let own = LoadSpec { tuning: Box::new(tuning), ..spec(tcp(1, 100), role, V4) };
         let wrong = run_sender(&LoadSpec { token: [8; 16], ..own.clone() });
         assert!(wrong.bytes == 0 && wrong.stopped.is_some(), "{wrong:?}");
         let right = run_sender(&own);
@@ -200,7 +202,7 @@ fn options_reach_the_connections() {
         ..Tuning::default()
     };
     for bind in families() {
-        let (sent, received) = both(&tcp(1, 200), bind, |spec| spec.tuning = tuning.clone());
+        let (sent, received) = both(&tcp(1, 200), bind, |spec| *spec.tuning = tuning.clone());
         assert_agree(&sent, &received, &format!("{bind}"));
         let end = sent.tcp.unwrap();
         assert_eq!(end.congestion, "reno");
@@ -212,7 +214,7 @@ fn options_reach_the_connections() {
     }
     let tuning = Tuning { congestion: Some("nosuch".into()), ..Tuning::default() };
     let role = Role::Sender { peer: (V4, 9).into() };
-    let sent = run_sender(&LoadSpec { tuning, ..spec(tcp(1, 100), role, V4) });
+    let sent = run_sender(&LoadSpec { tuning: Box::new(tuning), ..spec(tcp(1, 100), role, V4) });
     assert!(reason(&sent).contains("cannot use the congestion control `nosuch`"), "{sent:?}");
 }
 
