@@ -53,7 +53,8 @@ Data (runs, trials) is kept in LINERATE_DATA, or ~/.local/share/linerate.";
 #[derive(Debug, Subcommand)]
 enum Command {
     Survey(survey::Args),
-    Measure(measure::Args),
+    // Much larger than the others.
+    Measure(Box<measure::Args>),
     Diagnose(diagnose::Args),
     Diff(diff::Args),
     Try(trial::Args),
