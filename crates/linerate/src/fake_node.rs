@@ -180,7 +180,7 @@ fn report(spec: &LoadSpec) -> LoadReport {
                 .collect();
             report.tcp = Some(TcpEnd::default());
         }
-        TestKind::Udp { rate_bps, payload_bytes, duration_ms } => {
+        TestKind::Udp { rate_bps, payload_bytes, duration_ms, .. } => {
             let datagrams = (rate_bps * f64::from(*duration_ms) / 8e3 / f64::from(*payload_bytes)) as u64;
             report.bytes = datagrams * u64::from(*payload_bytes);
             report.udp = Some(UdpEnd { datagrams, ..UdpEnd::default() });

@@ -8,9 +8,14 @@
 //! To add a load: one file with a type that implements [`Load`], and one line in [`LOADS`].
 #![deny(missing_docs)]
 
+mod connects;
 mod datagram;
+mod door;
+mod http;
 mod job;
+mod latency;
 mod mtu;
+mod path_mtu;
 mod rtt;
 mod sampler;
 mod tcp;
@@ -44,7 +49,16 @@ pub trait Load: Sync {
 }
 
 /// All loads.
-pub static LOADS: &[&dyn Load] = &[&tcp::Tcp, &udp::Udp, &rtt::Rtt, &mtu::Mtu];
+pub static LOADS: &[&dyn Load] = &[
+    &tcp::Tcp,
+    &udp::Udp,
+    &rtt::Rtt,
+    &mtu::Mtu,
+    &latency::Latency,
+    &path_mtu::Search,
+    &connects::Connects,
+    &http::Http,
+];
 
 /// Names of all loads.
 pub fn names() -> Vec<String> {

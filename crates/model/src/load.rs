@@ -5,6 +5,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::connects::{ConnectsEnd, ConnectsPlan};
+use crate::datagram::{UdpFlow, UdpOptions};
+use crate::http::{HttpFetch, HttpPlan};
+use crate::latency::{LatencyPlan, LatencyResult};
+use crate::path_mtu::{PathMtu, PathMtuPlan};
+
 /// What is measured between two endpoints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -24,6 +30,9 @@ pub enum TestKind {
         payload_bytes: u16,
         /// Time of the transfer.
         duration_ms: u32,
+        /// Flat out, segmentation offload.
+        #[serde(default, skip_serializing_if = "UdpOptions::is_plain")]
+        options: UdpOptions,
     },
     /// Request and response of 64 bytes over UDP on an otherwise idle pair.
     Rtt {
@@ -37,16 +46,33 @@ pub enum TestKind {
         /// Probes per size.
         tries: u8,
     },
+    /// Requests and answers over TCP and UDP, idle and loaded, as histograms.
+    Latency(LatencyPlan),
+    /// The largest packet that arrives, searched in both directions.
+    PathMtu(PathMtuPlan),
+    /// Connections set up per second.
+    Connects(ConnectsPlan),
+    /// Downloads of a URL. It has one end only: a sender whose peer is not looked at.
+    Http(HttpPlan),
 }
 
 impl TestKind {
-    /// Short stable name: `tcp`, `udp`, `rtt`, `mtu`.
+    /// UDP paced to a rate, nothing else wanted.
+    pub fn udp(rate_bps: f64, payload_bytes: u16, duration_ms: u32) -> Self {
+        Self::Udp { rate_bps, payload_bytes, duration_ms, options: UdpOptions::default() }
+    }
+
+    /// Short stable name: `tcp`, `udp`, `rtt`, `mtu`, `latency`, `path-mtu`, `connects`, `http`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Tcp { .. } => "tcp",
             Self::Udp { .. } => "udp",
             Self::Rtt { .. } => "rtt",
             Self::Mtu { .. } => "mtu",
+            Self::Latency(_) => "latency",
+            Self::PathMtu(_) => "path-mtu",
+            Self::Connects(_) => "connects",
+            Self::Http(_) => "http",
         }
     }
 }
@@ -136,6 +162,21 @@ pub struct LoadReport {
     /// Path MTU probes at the sender.
     #[serde(default)]
     pub mtu: Vec<MtuProbe>,
+    /// UDP: delay, jitter, and how the datagrams were carried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp_flow: Option<UdpFlow>,
+    /// Phases of a latency test, at the sender.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency: Vec<LatencyResult>,
+    /// Limits of both directions, at the sender of the search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_mtu: Option<PathMtu>,
+    /// Connections set up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connects: Option<ConnectsEnd>,
+    /// Downloads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub http: Vec<HttpFetch>,
     /// Why nothing or not everything got through (cannot connect, stalled, deadline). A value, not an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,

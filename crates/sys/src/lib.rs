@@ -1,6 +1,7 @@
 //! One file per kernel interface. The only `unsafe` of the product lives here; it decides nothing.
 #![allow(unsafe_code)]
 pub mod cpu;
+pub mod datagram;
 pub mod ethtool;
 pub mod ethtool_family;
 pub mod ethtool_ioctl;

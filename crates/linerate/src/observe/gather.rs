@@ -29,7 +29,8 @@ pub fn outcome(kind: &TestKind, tx: LoadReport, rx: LoadReport) -> Outcome {
     let mut m = Measurement::default();
     match kind {
         TestKind::Tcp { .. } => tcp(&mut m, &tx, &rx),
-        TestKind::Udp { rate_bps, payload_bytes, duration_ms } => {
+        TestKind::Udp { rate_bps, payload_bytes, duration_ms, options } => {
+            let rate_bps = if options.flat_out { 0.0 } else { *rate_bps };
             let planned = rate_bps * f64::from(*duration_ms) / 8000.0 / f64::from(*payload_bytes).max(1.0);
             if let Some(reason) = udp(&mut m, &tx, &rx, planned) {
                 return Outcome::Invalid { reason };
@@ -240,7 +241,7 @@ mod tests {
 
     #[test]
     fn udp_counts_loss_and_refuses_a_sender_that_could_not_keep_up() {
-        let kind = TestKind::Udp { rate_bps: 9.6e6, payload_bytes: 1200, duration_ms: 1000 };
+        let kind = TestKind::udp(9.6e6, 1200, 1000);
         let end = |n: u64| LoadReport {
             bytes: n * 1200,
             elapsed_s: 1.0,

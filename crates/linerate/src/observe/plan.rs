@@ -326,11 +326,11 @@ fn kind(wish: &Wish<'_>, block: &Block, times: Times, from: &str, to: &str) -> T
         What::Mtu => TestKind::Mtu { sizes: mtu_sizes(wish, block.layer, from, to), tries: MTU_TRIES },
         What::Tcp { .. } => TestKind::Tcp { streams: 1, duration_ms: times.tcp_ms(inner) },
         What::Streams => TestKind::Tcp { streams: STREAMS, duration_ms: times.tcp_ms(inner) },
-        What::Udp => TestKind::Udp {
-            rate_bps: udp_rate(nic::path_bps(wish.facts, wish.inventory, from, to, block.layer), inner),
-            payload_bytes: UDP_PAYLOAD_BYTES,
-            duration_ms: times.udp_ms,
-        },
+        What::Udp => TestKind::udp(
+            udp_rate(nic::path_bps(wish.facts, wish.inventory, from, to, block.layer), inner),
+            UDP_PAYLOAD_BYTES,
+            times.udp_ms,
+        ),
     }
 }
 
