@@ -224,7 +224,8 @@ pub struct UdpEnd {
     pub reordered: u64,
     /// Received more than once.
     pub duplicates: u64,
-    /// Thrown away by the receiver's own socket for want of buffer: lost by the measurement, not by the path.
+    /// Thrown away by the receiver's own socket for want of buffer: lost by the measurement, not by the path. Exact for
+    /// datagrams that are read alone; where trains are read (`UdpFlow::offload`), trains times their length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_drops: Option<u64>,
 }

@@ -68,7 +68,8 @@ pub(super) fn receive(job: &Job<'_>, plan: Plan, report: &mut LoadReport) -> Res
         if glues { Trains::new(GLUED_UNITS, 65_536) } else { Trains::new(BATCH_MAX, HEADER_BYTES) };
     let mut series = None;
     let result = collector.run(job, trains, &mut series);
-    collector.tally.end.kernel_drops = socket::dropped(&collector.socket).ok();
+    collector.tally.end.kernel_drops =
+        socket::dropped(&collector.socket).ok().map(|drops| collector.dropped(drops, glues));
     report.udp = Some(collector.tally.end);
     report.bytes = collector.tally.bytes;
     report.elapsed_s =
@@ -121,6 +122,16 @@ impl Collector {
             return Err(LoadError::NobodyCame { waited_ms: FIRST_CONTACT.as_millis(), got: 0, wanted: 1 });
         }
         Ok(())
+    }
+
+    /// Datagrams that the socket dropped. The kernel counts what it drops at once: a whole train where trains are glued, all
+    /// of one size unless something on the way cut them.
+    fn dropped(&self, drops: u64, glues: bool) -> u64 {
+        if !glues {
+            return drops;
+        }
+        let missing = self.announced.map_or(u64::MAX, |sent| sent.saturating_sub(self.tally.end.datagrams));
+        drops.saturating_mul(self.plan.burst()).min(missing)
     }
 
     /// One read: a datagram, or several glued together.
