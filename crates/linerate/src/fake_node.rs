@@ -191,6 +191,7 @@ fn report(spec: &LoadSpec) -> LoadReport {
                 |bytes: &u32| MtuProbe { bytes: *bytes, sent: *tries, answered: *tries, refused_mtu: None };
             report.mtu = sizes.iter().map(probe).collect();
         }
+        other => report.stopped = Some(format!("a fake node makes no `{}`", other.name())),
     }
     report
 }

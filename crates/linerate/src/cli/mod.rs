@@ -2,21 +2,27 @@
 //! [`linerate_model::exit`]. Commands are thin: they load, call a room, print.
 
 mod completions;
+mod connects;
 mod demo;
 mod diagnose;
 mod diff;
 mod facts;
+mod http;
 mod keep;
 mod knowledge;
 mod lab;
+mod latency;
 mod man;
+mod mtu;
 mod open;
 mod out;
+mod pair;
 mod progress;
 mod report;
 mod runs;
 mod survey;
 mod trial;
+mod udp;
 mod undo;
 
 use clap::{Parser, Subcommand};
@@ -59,6 +65,11 @@ enum Command {
     Runs(runs::Args),
     Report(report::Args),
     Facts(facts::Args),
+    Latency(latency::Args),
+    Udp(udp::Args),
+    Mtu(mtu::Args),
+    Connects(connects::Args),
+    Http(http::Args),
     Knowledge(knowledge::Args),
     Lab(lab::Args),
     Demo(demo::Args),
@@ -87,6 +98,11 @@ pub fn main() -> ExitCode {
         Command::Runs(args) => runs::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Facts(args) => facts::run(&args),
+        Command::Latency(args) => latency::run(&args),
+        Command::Udp(args) => udp::run(&args),
+        Command::Mtu(args) => mtu::run(&args),
+        Command::Connects(args) => connects::run(&args),
+        Command::Http(args) => http::run(&args),
         Command::Knowledge(args) => knowledge::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Demo(args) => demo::run(&args),

@@ -21,6 +21,14 @@ pub fn outcome(kind: &TestKind, tx: LoadReport, rx: LoadReport) -> Outcome {
         TestKind::Mtu { .. } if tx.mtu.iter().all(|p| p.answered == 0) => {
             return nothing("no probe was answered");
         }
+        TestKind::Latency(_) if tx.latency.iter().all(|r| r.round_trip_ns.count() == 0) => {
+            return nothing("no request was answered");
+        }
+        TestKind::PathMtu(_) if tx.path_mtu.is_none() => return nothing("no probe was answered"),
+        TestKind::Connects(_) if tx.connects.as_ref().is_none_or(|c| c.done == 0) => {
+            return nothing("no connection was made");
+        }
+        TestKind::Http(_) if tx.http.is_empty() => return nothing("nothing was downloaded"),
         _ => {}
     }
     if let Some(reason) = disagreement(kind, &tx, &rx) {
@@ -38,6 +46,14 @@ pub fn outcome(kind: &TestKind, tx: LoadReport, rx: LoadReport) -> Outcome {
         }
         TestKind::Rtt { .. } => m.rtt_idle_us = median(&tx.rtt_us),
         TestKind::Mtu { .. } => m.mtu.clone_from(&tx.mtu),
+        TestKind::Latency(_) => {
+            let median_us = |loaded: bool| {
+                let phase = tx.latency.iter().find(|r| r.phase.loaded == loaded)?;
+                phase.round_trip_ns.quantile(0.5).map(|ns| ns as f64 / 1e3)
+            };
+            (m.rtt_idle_us, m.rtt_loaded_us) = (median_us(false), median_us(true));
+        }
+        TestKind::PathMtu(_) | TestKind::Connects(_) | TestKind::Http(_) => {}
     }
     m.tx = Some(tx);
     m.rx = Some(rx);

@@ -4,7 +4,7 @@
 //! dies makes a gap. Bounded in time: each step has its deadline, and the nodes have theirs.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_model::inventory::{Endpoint, Inventory};
@@ -36,7 +36,57 @@ pub fn transfer_time(kind: &TestKind) -> Duration {
         TestKind::Mtu { sizes, tries } => {
             Duration::from_millis(500 + sizes.len() as u64 * u64::from(*tries) * 250)
         }
+        TestKind::Latency(plan) => plan.phases.iter().fold(Duration::from_secs(4), |sum, phase| {
+            let load_ms = if phase.loaded { u64::from(plan.settle_ms) + 4_000 } else { 0 };
+            sum + Duration::from_millis(u64::from(plan.phase_ms) + load_ms)
+        }),
+        // Both directions, at most 20 sizes each, with the longest wait.
+        TestKind::PathMtu(_) => Duration::from_secs(22),
+        TestKind::Connects(plan) => Duration::from_millis(u64::from(plan.duration_ms) + 4_000),
+        TestKind::Http(plan) => {
+            let fetches = plan.via.len().max(8) as u64 * u64::from(plan.repeat);
+            Duration::from_millis(fetches.saturating_mul(plan.timeout_ms.into())).min(HTTP_MAX)
+        }
     }
+}
+
+/// Longest time of all downloads of a test.
+const HTTP_MAX: Duration = Duration::from_secs(900);
+
+/// Runs a test that has one end only, on a host or in the namespace of its endpoint.
+pub async fn alone(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Sample {
+    let start_ms = clock::now_ms();
+    let run = async {
+        let link = fleet.link(&test.from).map_err(words)?;
+        offers(link, &test.kind)?;
+        let endpoint = inventory.endpoint(&test.from, test.layer);
+        let any = IpAddr::from([0, 0, 0, 0]);
+        let deadline = transfer_time(&test.kind) + SLACK;
+        let spec = LoadSpec {
+            kind: test.kind.clone(),
+            role: Role::Sender { peer: SocketAddr::new(any, 0) },
+            bind: any,
+            netns: endpoint.and_then(|e| e.netns.clone()),
+            token: clock::random::<16>().map_err(|e| format!("no random token: {e}"))?,
+            deadline_ms: deadline.as_millis() as u32,
+        };
+        let mut exchange = link.start(Request::Load(spec)).await.map_err(words)?;
+        done(&mut exchange, Instant::now() + deadline + ANSWER_SLACK).await.map_err(words)
+    };
+    let (outcome, tx_counters) = match run.await {
+        Ok((report, counters)) => (gather::outcome(&test.kind, report, LoadReport::default()), counters),
+        Err(reason) => (Outcome::Gap { reason }, BTreeMap::new()),
+    };
+    Sample { test: test.clone(), start_ms, outcome, tx_counters, rx_counters: BTreeMap::new() }
+}
+
+/// Whether a node knows this kind of load.
+fn offers(link: &Link, kind: &TestKind) -> Result<(), String> {
+    let (hello, name) = (link.hello(), kind.name());
+    if hello.loads.iter().any(|l| l == name) {
+        return Ok(());
+    }
+    Err(format!("host {} (linerate-node {}) does not offer the load `{name}`", link.host(), hello.version))
 }
 
 type End = (LoadReport, BTreeMap<String, i64>);
@@ -71,16 +121,8 @@ async fn both_ends(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Result<
     let (from, to) = (end(&test.from)?, end(&test.to)?);
     let tx_link = fleet.link(&test.from).map_err(words)?;
     let rx_link = fleet.link(&test.to).map_err(words)?;
-    for link in [tx_link, rx_link] {
-        let (hello, name) = (link.hello(), test.kind.name());
-        if !hello.loads.iter().any(|l| l == name) {
-            return Err(format!(
-                "host {} (linerate-node {}) does not offer the load `{name}`",
-                link.host(),
-                hello.version
-            ));
-        }
-    }
+    offers(tx_link, &test.kind)?;
+    offers(rx_link, &test.kind)?;
     let token = clock::random::<16>().map_err(|e| format!("no random token: {e}"))?;
     let deadline = transfer_time(&test.kind) + SLACK;
     let spec = |role: Role, endpoint: &Endpoint| {

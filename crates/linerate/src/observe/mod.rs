@@ -11,3 +11,4 @@ pub mod pairs;
 pub mod plan;
 pub mod progress;
 pub mod run;
+pub mod single;

@@ -419,6 +419,7 @@ fn describe(round: &Round) -> String {
         TestKind::Udp { .. } => "UDP loss".to_owned(),
         TestKind::Rtt { .. } => "RTT".to_owned(),
         TestKind::Mtu { .. } => "path MTU".to_owned(),
+        ref other => other.name().to_owned(),
     };
     format!("{kind} {}: {}{more}", first.layer, pairs.join(", "))
 }
