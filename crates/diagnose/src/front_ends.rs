@@ -106,7 +106,12 @@ pub fn compare(fetches: &[HttpFetch]) -> Vec<FrontEnd> {
         }
     }
     let of = |name: &str, step: Step| -> Vec<f64> {
-        fetches.iter().filter(|f| f.via == name).filter_map(|f| step.of(f)).filter(|v| v.is_finite()).collect()
+        fetches
+            .iter()
+            .filter(|f| f.via == name)
+            .filter_map(|f| step.of(f))
+            .filter(|v| v.is_finite())
+            .collect()
     };
     let all: Vec<Vec<Vec<f64>>> =
         Step::ALL.iter().map(|step| names.iter().map(|name| of(name, *step)).collect()).collect();
@@ -204,8 +209,16 @@ fn chance(high: &[f64], low: &[f64]) -> f64 {
 fn complementary_error(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.5 * x.abs());
     let c = [
-        -1.265_512_23, 1.000_023_68, 0.374_091_96, 0.096_784_18, -0.186_288_06, 0.278_868_07, -1.135_203_98,
-        1.488_515_87, -0.822_152_23, 0.170_872_77,
+        -1.265_512_23,
+        1.000_023_68,
+        0.374_091_96,
+        0.096_784_18,
+        -0.186_288_06,
+        0.278_868_07,
+        -1.135_203_98,
+        1.488_515_87,
+        -0.822_152_23,
+        0.170_872_77,
     ];
     let sum = c.iter().rev().fold(0.0, |sum, c| sum * t + c);
     let y = t * (-x * x + sum).exp();
@@ -238,11 +251,15 @@ mod tests {
         };
         assert_eq!(names(&once), ["arc-1", "arc-2", "arc-4"]);
         assert!(compare(&once).iter().flat_map(|f| f.slow).all(|s| s.sure.is_none() && s.step == Step::Rate));
-        let often: Vec<HttpFetch> =
-            (0..5).flat_map(|n| rates.map(|(via, rate)| fetch(via, 1.0, rate * (1.0 + f64::from(n) / 50.0)))).collect();
+        let often: Vec<HttpFetch> = (0..5)
+            .flat_map(|n| rates.map(|(via, rate)| fetch(via, 1.0, rate * (1.0 + f64::from(n) / 50.0))))
+            .collect();
         assert_eq!(names(&often), ["arc-1", "arc-2", "arc-4"]);
         for slow in compare(&often).iter().flat_map(|f| f.slow) {
-            assert!(slow.sure.is_some_and(|p| p > 0.99) && (3000.0..3300.0).contains(&slow.times), "{slow:?}");
+            assert!(
+                slow.sure.is_some_and(|p| p > 0.99) && (3000.0..3300.0).contains(&slow.times),
+                "{slow:?}"
+            );
         }
     }
 
@@ -254,7 +271,9 @@ mod tests {
         assert!(compare(&calm).iter().all(|f| f.slow.is_none()));
         let late: Vec<HttpFetch> = noise
             .iter()
-            .flat_map(|n| ["a", "b", "c"].map(|via| fetch(via, if via == "b" { 60.0 * n } else { 5.0 * n }, 1e6)))
+            .flat_map(|n| {
+                ["a", "b", "c"].map(|via| fetch(via, if via == "b" { 60.0 * n } else { 5.0 * n }, 1e6))
+            })
             .collect();
         let slow = compare(&late).remove(1).slow.expect("b is slow");
         assert_eq!(slow.step, Step::FirstByte);
@@ -281,7 +300,8 @@ mod tests {
         // U of 8 of 9: two of 20 orders.
         assert!((chance(&[3.0, 5.0, 6.0], &[1.0, 2.0, 4.0]) - 0.1).abs() < 1e-12);
         assert!((chance(&[1.0], &[1.0]) - 1.0).abs() < 1e-12);
-        let (high, low): (Vec<f64>, Vec<f64>) = ((0..40).map(f64::from).collect(), (0..40).map(f64::from).collect());
+        let (high, low): (Vec<f64>, Vec<f64>) =
+            ((0..40).map(f64::from).collect(), (0..40).map(f64::from).collect());
         assert!((0.4..0.6).contains(&chance(&high, &low)));
     }
 }

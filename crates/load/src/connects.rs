@@ -84,7 +84,8 @@ fn crew<T: Send>(
                     .map_err(LoadError::io("start a thread"))
             })
             .collect();
-        let broken = || Err(LoadError::Io { what: "run a thread", source: std::io::Error::other("it panicked") });
+        let broken =
+            || Err(LoadError::Io { what: "run a thread", source: std::io::Error::other("it panicked") });
         workers?.into_iter().map(|worker| worker.join().unwrap_or_else(|_| broken())).collect()
     })
 }

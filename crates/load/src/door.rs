@@ -171,7 +171,9 @@ pub(crate) fn read_exactly(
             return Err(LoadError::Stalled { bytes: got as u64, waited_ms: waited.as_millis() });
         }
         match stream.read(&mut room[got..]) {
-            Ok(0) => return Err(LoadError::Broken { bytes: got as u64, source: ErrorKind::UnexpectedEof.into() }),
+            Ok(0) => {
+                return Err(LoadError::Broken { bytes: got as u64, source: ErrorKind::UnexpectedEof.into() });
+            }
             Ok(length) => got += length,
             Err(error) if is_passing(&error) => {}
             Err(source) => return Err(LoadError::Broken { bytes: got as u64, source }),

@@ -204,7 +204,10 @@ fn one(
         env!("CARGO_PKG_VERSION")
     );
     let begun = Instant::now();
-    stream.write_all(request.as_bytes()).and_then(|()| stream.flush()).map_err(|e| until.words("send the request", &e))?;
+    stream
+        .write_all(request.as_bytes())
+        .and_then(|()| stream.flush())
+        .map_err(|e| until.words("send the request", &e))?;
     let mut incoming = Incoming::new(stream);
     incoming.first().map_err(|e| until.words("wait for the answer", &e))?;
     fetch.first_byte_ms = Some(ms(begun));

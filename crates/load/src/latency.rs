@@ -34,6 +34,8 @@ const END: u8 = b'E';
 const QUIT: u8 = b'Q';
 
 const PHASES_MAX: usize = 16;
+/// Longest phase: ten minutes.
+const TIME_MAX_MS: u32 = 600_000;
 /// A request and its answer fit into one packet, so that a round trip is one.
 const PAYLOAD_MAX: u16 = 1200;
 /// The load goes on for so long after a phase, so that the last requests are loaded too.
@@ -68,6 +70,9 @@ fn check(plan: &LatencyPlan) -> Result<(), LoadError> {
     }
     if !(1..=PAYLOAD_MAX).contains(&plan.payload_bytes) {
         return wrong("payload_bytes", plan.payload_bytes.into(), "1 to 1200");
+    }
+    if plan.phase_ms > TIME_MAX_MS || plan.settle_ms > TIME_MAX_MS {
+        return wrong("phase_ms or settle_ms", plan.phase_ms.max(plan.settle_ms) as usize, "at most 600,000");
     }
     if plan.phases.iter().any(|phase| phase.loaded) && !(1..=64).contains(&plan.load_streams) {
         return wrong("load_streams", plan.load_streams.into(), "1 to 64");
@@ -121,8 +126,10 @@ impl<'scope> Background<'scope> {
         let stop = Arc::new(AtomicBool::new(false));
         let control = Control { stop: stop.clone(), listening: Box::new(listening) };
         let work = move || crate::run(&spec, &control);
-        let thread =
-            Builder::new().name("load beside".into()).spawn_scoped(scope, work).map_err(LoadError::io("start a thread"))?;
+        let thread = Builder::new()
+            .name("load beside".into())
+            .spawn_scoped(scope, work)
+            .map_err(LoadError::io("start a thread"))?;
         Ok(Self { stop, thread })
     }
 

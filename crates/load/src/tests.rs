@@ -309,11 +309,7 @@ fn receivers_without_a_sender_end_at_their_deadline() {
 
 #[test]
 fn the_stop_flag_ends_every_load() {
-    let kinds = [
-        tcp(2, 15_000),
-        TestKind::udp(1e6, 1000, 15_000),
-        TestKind::Rtt { count: u16::MAX },
-    ];
+    let kinds = [tcp(2, 15_000), TestKind::udp(1e6, 1000, 15_000), TestKind::Rtt { count: u16::MAX }];
     for kind in kinds {
         let begun = Instant::now();
         let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));

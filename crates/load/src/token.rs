@@ -40,9 +40,9 @@ impl Token {
 /// Compares without telling by its duration where the first difference is.
 pub(crate) fn same(shown: &[u8], expected: &Stamp) -> bool {
     // One step for all bytes: a receiver of datagrams does this millions of times per second.
-    shown.try_into().is_ok_and(|shown| {
-        black_box(u128::from_ne_bytes(shown) ^ u128::from_ne_bytes(*expected)) == 0
-    })
+    shown
+        .try_into()
+        .is_ok_and(|shown| black_box(u128::from_ne_bytes(shown) ^ u128::from_ne_bytes(*expected)) == 0)
 }
 
 /// Sixteen bytes that nobody can foresee.

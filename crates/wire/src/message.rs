@@ -176,7 +176,7 @@ pub struct Hello {
     pub build: String,
     /// Facts that this node can read.
     pub facts: Vec<FactDecl>,
-    /// Loads that it can run: `tcp`, `udp`, `rtt`, `mtu`.
+    /// Loads that it can run: `tcp`, `udp`, `rtt`, `mtu`, `latency`, …
     pub loads: Vec<String>,
     /// Whether it runs with the rights of root in its user namespace.
     pub root: bool,

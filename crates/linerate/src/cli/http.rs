@@ -53,11 +53,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "{} front ends are more than {FRONT_ENDS_MAX}\nhint: measure them in two runs",
         args.via.len()
     );
-    let names: Vec<&str> = if args.from.is_empty() {
-        vec!["local"]
-    } else {
-        args.from.iter().map(String::as_str).collect()
-    };
+    let names: Vec<&str> =
+        if args.from.is_empty() { vec!["local"] } else { args.from.iter().map(String::as_str).collect() };
     let file = args.inventory.as_deref().filter(|_| !args.from.is_empty());
     let inventory = pair::inventory_for(file, &names)?;
     let trusted_pem = match &args.ca {

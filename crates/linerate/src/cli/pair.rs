@@ -88,7 +88,8 @@ pub(super) fn run(inventory: &Inventory, tests: &[Test], output: &Output) -> any
     let needed = |name: &String| tests.iter().any(|t| t.from == *name || t.to == *name);
     let measured = open::runtime()?.block_on(async {
         let fleet = Fleet::open(inventory, |h| needed(&h.name)).await;
-        open::with_fleet(fleet, async |fleet| Ok(single::run(fleet, inventory, &mut store, tests).await?)).await
+        open::with_fleet(fleet, async |fleet| Ok(single::run(fleet, inventory, &mut store, tests).await?))
+            .await
     })?;
     let Some((snapshot, diagnosis)) = measured else { return Ok(open::after_interrupt()) };
     print(&snapshot, &diagnosis, output)?;

@@ -42,7 +42,8 @@ impl View for Connects {
         );
         let seen = rx.connects.as_ref().map_or(0, |c| c.done);
         let _ = writeln!(out, "{:<24}  {seen}", "answered by the receiver");
-        let reason = sent.first_failure.as_deref().map(|r| format!(": {}", names::clean(r))).unwrap_or_default();
+        let reason =
+            sent.first_failure.as_deref().map(|r| format!(": {}", names::clean(r))).unwrap_or_default();
         let _ = writeln!(out, "{:<24}  {}{reason}", "failed", sent.failed);
         for (name, times) in [("until connected", &sent.connect_ns), ("until answered", &sent.whole_ns)] {
             let at = |share: f64| units::duration_us(times.quantile(share).unwrap_or(0) as f64 / 1e3);

@@ -192,7 +192,9 @@ mod tests {
         let polygon = page.split("points=\"").nth(1).unwrap().split('"').next().unwrap();
         for point in polygon.split(' ').filter(|p| !p.is_empty()) {
             let (x, y) = point.split_once(',').unwrap();
-            assert!((LEFT..=RIGHT).contains(&x.parse().unwrap()) && (TOP..=BOTTOM).contains(&y.parse().unwrap()));
+            assert!(
+                (LEFT..=RIGHT).contains(&x.parse().unwrap()) && (TOP..=BOTTOM).contains(&y.parse().unwrap())
+            );
         }
         // Nothing to draw is no reason to fall over.
         let empty = Histogram::default();

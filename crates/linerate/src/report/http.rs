@@ -18,7 +18,9 @@ pub struct Http;
 const WIDTH: usize = 15;
 
 fn cell(front: &FrontEnd, step: Step) -> (String, String) {
-    let Some(spread) = front.steps.iter().find(|s| s.step == step) else { return ("-".into(), String::new()) };
+    let Some(spread) = front.steps.iter().find(|s| s.step == step) else {
+        return ("-".into(), String::new());
+    };
     let words = |value: f64| match step {
         Step::Rate => units::rate_cell(value),
         _ => units::duration_us(value * 1e3),
@@ -46,7 +48,8 @@ fn verdicts(fronts: &[FrontEnd]) -> Vec<String> {
                 Step::Rate => "slower in the rate of the body".to_owned(),
                 step => format!("slower in {}", step.words()),
             };
-            lines.push(format!("{name} is {} times {what} than the best ({sure}).", units::short(slow.times)));
+            lines
+                .push(format!("{name} is {} times {what} than the best ({sure}).", units::short(slow.times)));
         }
     }
     if lines.is_empty() && fronts.len() > 1 {
@@ -152,7 +155,9 @@ fn remarks(sample: &Sample, tx: &LoadReport) -> Vec<String> {
     let mut lines = Vec::new();
     if let TestKind::Http(plan) = &sample.test.kind {
         if plan.insecure {
-            lines.push("Certificates were not verified (--insecure): the answers may come from anybody.".to_owned());
+            lines.push(
+                "Certificates were not verified (--insecure): the answers may come from anybody.".to_owned(),
+            );
         }
         if tx.http.iter().any(|f| f.cut) {
             lines.push(format!("Bodies were left after {} bytes.", plan.max_bytes));

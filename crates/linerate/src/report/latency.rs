@@ -77,7 +77,13 @@ fn sentences(results: &[LatencyResult]) -> Vec<String> {
             ));
         }
     }
-    for (idle, loaded) in twins(results) {
+    let blocking = |t: &(&LatencyResult, &LatencyResult)| t.0.phase.waiting == Waiting::Blocking;
+    let mut compared = twins(results);
+    // A spinning end shares its CPUs with the load: what that costs says little about the path.
+    if compared.iter().any(blocking) {
+        compared.retain(blocking);
+    }
+    for (idle, loaded) in compared {
         let (half, tail) = added(idle, loaded);
         let phase = loaded.phase.to_string();
         lines.push(format!(

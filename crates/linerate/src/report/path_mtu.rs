@@ -53,7 +53,10 @@ impl View for PathMtu {
     fn text(&self, sample: &Sample, tx: &LoadReport, _: &LoadReport) -> String {
         let mut out = String::new();
         let Some(found) = &tx.path_mtu else { return out };
-        let ways = [(&sample.test.from, &sample.test.to, &found.forward), (&sample.test.to, &sample.test.from, &found.backward)];
+        let ways = [
+            (&sample.test.from, &sample.test.to, &found.forward),
+            (&sample.test.to, &sample.test.from, &found.backward),
+        ];
         for (from, to, limit) in ways {
             let pair = super::names::clean(&format!("{from} to {to}"));
             let _ = writeln!(out, "{pair:<24}  {}", words(limit));
@@ -61,7 +64,13 @@ impl View for PathMtu {
                 .probes
                 .iter()
                 .map(|p| {
-                    let mark = if p.answered > 0 { "" } else if p.refused_mtu.is_some() { " refused" } else { " lost" };
+                    let mark = if p.answered > 0 {
+                        ""
+                    } else if p.refused_mtu.is_some() {
+                        " refused"
+                    } else {
+                        " lost"
+                    };
                     format!("{}{mark}", p.bytes)
                 })
                 .collect();

@@ -37,13 +37,18 @@ fn view(sample: &Sample) -> Option<&'static dyn View> {
 fn ends(sample: &Sample) -> Result<(LoadReport, LoadReport), &str> {
     match &sample.outcome {
         Outcome::Measured(m) => Ok((m.tx.clone().unwrap_or_default(), m.rx.clone().unwrap_or_default())),
-        Outcome::NothingThrough { reason } | Outcome::Invalid { reason } | Outcome::Gap { reason } => Err(reason),
+        Outcome::NothingThrough { reason } | Outcome::Invalid { reason } | Outcome::Gap { reason } => {
+            Err(reason)
+        }
     }
 }
 
 /// The samples of a run of single tests; none of a survey.
 fn samples(snapshot: &Snapshot) -> &[Sample] {
-    let single = snapshot.facts.is_empty() && snapshot.samples.iter().all(|s| s.test.serial && view(s).is_some());
+    // Foreign evidence has values only, no reports of the ends.
+    let told = |s: &Sample| !matches!(&s.outcome, Outcome::Measured(m) if m.tx.is_none());
+    let shown = |s: &Sample| s.test.serial && view(s).is_some() && told(s);
+    let single = snapshot.facts.is_empty() && snapshot.samples.iter().all(shown);
     if single { &snapshot.samples } else { &[] }
 }
 
@@ -99,7 +104,8 @@ pub fn tables(snapshot: &Snapshot, style: Style) -> String {
                 }
             }
         }
-        let stopped = tx.stopped.iter().map(|r| ("sender", r)).chain(rx.stopped.iter().map(|r| ("receiver", r)));
+        let stopped =
+            tx.stopped.iter().map(|r| ("sender", r)).chain(rx.stopped.iter().map(|r| ("receiver", r)));
         for (end, reason) in stopped {
             out += &format!("The {end} ended early: {}\n", names::clean(reason));
         }

@@ -61,7 +61,8 @@ impl View for Udp {
     fn text(&self, sample: &Sample, tx: &LoadReport, rx: &LoadReport) -> String {
         let c = counts(tx, rx);
         let mut out = String::new();
-        let payload = if let TestKind::Udp { payload_bytes, .. } = sample.test.kind { payload_bytes } else { 0 };
+        let payload =
+            if let TestKind::Udp { payload_bytes, .. } = sample.test.kind { payload_bytes } else { 0 };
         let mut row = |name: &str, value: String| {
             let _ = writeln!(out, "{name:<24}  {value}");
         };
@@ -85,13 +86,13 @@ impl View for Udp {
         row("twice", format!("{} ({})", got.duplicates, share(got.duplicates, got.datagrams)));
         let flow = rx.udp_flow.clone().unwrap_or_default();
         if let Some((most, end)) = flow.jitter_us {
-            row(
-                "jitter (RFC 3550)",
-                format!("{}, at most {}", units::duration_us(end), units::duration_us(most)),
-            );
+            // Below the resolution of the clocks.
+            let words = |us: f64| if us < 0.01 { "0 us".to_owned() } else { units::duration_us(us) };
+            row("jitter (RFC 3550)", format!("{}, at most {}", words(end), words(most)));
         }
         if let Some(delay) = &flow.delay_change_ns
-            && let [Some(half), Some(tail), Some(most)] = [delay.quantile(0.5), delay.quantile(0.99), delay.max()]
+            && let [Some(half), Some(tail), Some(most)] =
+                [delay.quantile(0.5), delay.quantile(0.99), delay.max()]
         {
             let words = |ns: u64| units::duration_us(ns as f64 / 1e3);
             row(
@@ -144,10 +145,7 @@ impl View for Udp {
 }
 
 /// In which units the datagrams went through the kernels: a rate of datagrams that were never cut is no rate of packets.
-fn carried(
-    tx: &linerate_model::datagram::UdpFlow,
-    rx: &linerate_model::datagram::UdpFlow,
-) -> String {
+fn carried(tx: &linerate_model::datagram::UdpFlow, rx: &linerate_model::datagram::UdpFlow) -> String {
     match (&tx.offload, &rx.offload) {
         (Some(_), Some(_)) => format!(
             "trains of up to {} (GSO), read in {} pieces (GRO): not a rate of packets",

@@ -100,7 +100,8 @@ impl<S: Read> Incoming<S> {
     fn one_head(&mut self) -> io::Result<Head> {
         let mut left = HEAD_MAX;
         let first = self.line(left)?;
-        let status = first.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)).and_then(|s| s.parse().ok());
+        let status =
+            first.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)).and_then(|s| s.parse().ok());
         let status: u16 = status.ok_or_else(|| bad("the answer is not HTTP/1"))?;
         let (mut length, mut chunked, mut location) = (None, false, None);
         left = left.saturating_sub(first.len() + 2);
@@ -127,7 +128,8 @@ impl<S: Read> Incoming<S> {
                     length = Some(bytes);
                 }
                 "transfer-encoding" => {
-                    chunked = value.to_ascii_lowercase().split(',').next_back().map(str::trim) == Some("chunked");
+                    chunked =
+                        value.to_ascii_lowercase().split(',').next_back().map(str::trim) == Some("chunked");
                 }
                 "location" => location = Some(value.to_owned()),
                 _ => {}
@@ -263,7 +265,10 @@ mod tests {
             (b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", "not a number"),
             (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", "two different"),
             (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", "4 bytes too early"),
-            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1ffffffffffffffff\r\n", "size of a chunk"),
+            (
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1ffffffffffffffff\r\n",
+                "size of a chunk",
+            ),
             (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n", "size of a chunk"),
             (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n", "longer than it said"),
             (b"HTTP/1.1 200 OK\r\nContent-Le", "closed in the middle"),

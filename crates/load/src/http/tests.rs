@@ -31,10 +31,7 @@ trait Both: Read + Write {}
 impl<T: Read + Write> Both for T {}
 
 impl Server {
-    fn start(
-        tls: Option<Arc<ServerConfig>>,
-        answer: impl Fn(&str, &mut dyn Both) + Send + 'static,
-    ) -> Self {
+    fn start(tls: Option<Arc<ServerConfig>>, answer: impl Fn(&str, &mut dyn Both) + Send + 'static) -> Self {
         let listener = TcpListener::bind((LOCAL, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let (over, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
@@ -95,7 +92,10 @@ fn talk(mut stream: impl Read + Write, answer: &impl Fn(&str, &mut dyn Both)) {
         }
     }
     let request = String::from_utf8(request).unwrap();
-    assert!(request.contains("\r\nHost: ") && request.contains("\r\nAccept-Encoding: identity\r\n"), "{request}");
+    assert!(
+        request.contains("\r\nHost: ") && request.contains("\r\nAccept-Encoding: identity\r\n"),
+        "{request}"
+    );
     answer(request.lines().next().unwrap(), &mut stream);
     let _ = stream.flush();
 }
@@ -121,8 +121,10 @@ fn fetch_all(plan: HttpPlan) -> LoadReport {
         token: [1; 16],
         deadline_ms: 30_000,
     };
-    let control =
-        Control { stop: Arc::new(AtomicBool::new(false)), listening: Box::new(|_| panic!("it does not listen")) };
+    let control = Control {
+        stop: Arc::new(AtomicBool::new(false)),
+        listening: Box::new(|_| panic!("it does not listen")),
+    };
     run(&spec, &control)
 }
 
@@ -244,7 +246,8 @@ fn hostile_servers_are_left() {
         while stream.write_all(&b"X: yyyyyyyyyyyyyyyyyyyyyyyy\r\n".repeat(100)).is_ok() {}
     });
     let flood = Server::start(None, |_, stream| {
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n");
+        let _ =
+            stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n");
         while stream.write_all(&[0; 8192]).is_ok() {}
     });
     let early = Server::start(None, |_, stream| {

@@ -11,7 +11,9 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme, StreamOwned};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme, StreamOwned,
+};
 
 use super::Failure;
 use super::dial::Timed;
@@ -73,7 +75,8 @@ fn host_bundle() -> Result<(Vec<u8>, String), Failure> {
             return Ok((pem, path.display().to_string()));
         }
     }
-    Err("this host has no list of certificates to trust (package ca-certificates); give one with --ca FILE".to_owned())
+    Err("this host has no list of certificates to trust (package ca-certificates); give one with --ca FILE"
+        .to_owned())
 }
 
 /// The handshake; returns the version of TLS too.
@@ -82,7 +85,8 @@ pub(super) fn shake_hands<'a>(
     host: &str,
     mut stream: Timed<'a>,
 ) -> Result<(StreamOwned<ClientConnection, Timed<'a>>, String), Failure> {
-    let name = ServerName::try_from(host.to_owned()).map_err(|_| format!("`{host}` cannot be in a certificate"))?;
+    let name =
+        ServerName::try_from(host.to_owned()).map_err(|_| format!("`{host}` cannot be in a certificate"))?;
     let mut connection =
         ClientConnection::new(config.clone(), name).map_err(|e| format!("TLS cannot begin: {e}"))?;
     while connection.is_handshaking() {

@@ -136,7 +136,9 @@ mod tests {
         assert_eq!(words("HTTPS://x:8443"), "https://x:8443/");
         assert_eq!(words("http://x?q"), "http://x/?q");
         assert_eq!(words("http://[2001:db8::1]:81/a"), "http://[2001:db8::1]:81/a");
-        for wrong in ["x", "ftp://x", "http://", "http://a b/", "http://a/\r\nX: y", "http://u:p@x/", "http://x:0/"] {
+        for wrong in
+            ["x", "ftp://x", "http://", "http://a b/", "http://a/\r\nX: y", "http://u:p@x/", "http://x:0/"]
+        {
             assert!(Url::parse(wrong).is_err(), "{wrong}");
         }
     }

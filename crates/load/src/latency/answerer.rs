@@ -85,7 +85,9 @@ fn serve(
         .transpose()
         .map_err(LoadError::io("bind a UDP socket"))?;
     let port = match &socket {
-        Some(socket) => socket.local_addr().map_err(LoadError::io("read the address of a UDP socket"))?.port(),
+        Some(socket) => {
+            socket.local_addr().map_err(LoadError::io("read the address of a UDP socket"))?.port()
+        }
         None => 0,
     };
     let [[a, b], [c, d]] = [port, load_port].map(u16::to_be_bytes);
@@ -95,14 +97,19 @@ fn serve(
         None => {
             debug_assert_eq!(phase.carrier, Carrier::Tcp);
             set_waiting(control, phase.waiting)?;
-            let served = answer_stream(job, plan, control);
+            let served = answer_stream(job, plan, phase.waiting, control);
             set_waiting(control, Waiting::Blocking)?;
             served
         }
     }
 }
 
-fn answer_stream(job: &Job<'_>, plan: &LatencyPlan, control: &mut TcpStream) -> Result<u64, LoadError> {
+fn answer_stream(
+    job: &Job<'_>,
+    plan: &LatencyPlan,
+    waiting: Waiting,
+    control: &mut TcpStream,
+) -> Result<u64, LoadError> {
     let size = usize::from(plan.payload_bytes);
     let mut room = vec![0; size];
     let (mut bytes, mut got, mut looks) = (0_u64, 0, 0);
@@ -117,7 +124,7 @@ fn answer_stream(job: &Job<'_>, plan: &LatencyPlan, control: &mut TcpStream) -> 
             Err(error) if door::is_passing(&error) => {
                 spin(&mut looks);
                 // A blocking end wakes up 50 times a second for this.
-                if looks.is_multiple_of(LOOKS) || looks < LOOKS {
+                if waiting == Waiting::Blocking || looks.is_multiple_of(LOOKS) {
                     job.check("answering")?;
                 }
                 continue;

@@ -14,7 +14,9 @@ use linerate_model::load::{LoadReport, Role};
 use linerate_sys::cpu;
 
 use super::answerer::write_all;
-use super::{ANSWER, ASK, BEGIN, Background, END, QUIT, REQUEST, has_datagrams, other_port, set_waiting, spin};
+use super::{
+    ANSWER, ASK, BEGIN, Background, END, QUIT, REQUEST, has_datagrams, other_port, set_waiting, spin,
+};
 use crate::datagram::{self, HEADER_BYTES};
 use crate::door;
 use crate::job::{Job, LoadError, SLICE};
@@ -40,7 +42,8 @@ pub(super) fn ask(
 ) -> Result<(), LoadError> {
     let mut control = door::knock(job, peer)?;
     for (number, phase) in plan.phases.iter().enumerate() {
-        let result = thread::scope(|scope| one_phase(scope, job, plan, (number, *phase), peer, &mut control))?;
+        let result =
+            thread::scope(|scope| one_phase(scope, job, plan, (number, *phase), peer, &mut control))?;
         report.bytes += result.round_trip_ns.count() * u64::from(plan.payload_bytes);
         report.latency.push(result);
     }
@@ -180,11 +183,11 @@ fn over_stream(
     set_waiting(control, phase.waiting)?;
     let result = (|| {
         // The first exchange is left out: it pays for what is done once.
-        one_over_stream(job, control, &request, &mut room)?;
+        one_over_stream(job, phase.waiting, control, &request, &mut room)?;
         let mut course = Course::new(plan);
         let mut sent = course.start;
         while sent < course.end {
-            one_over_stream(job, control, &request, &mut room)?;
+            one_over_stream(job, phase.waiting, control, &request, &mut room)?;
             let now = Instant::now();
             course.note(sent, now);
             sent = now;
@@ -200,6 +203,7 @@ fn over_stream(
 
 fn one_over_stream(
     job: &Job<'_>,
+    waiting: Waiting,
     control: &mut TcpStream,
     request: &[u8],
     room: &mut [u8],
@@ -215,7 +219,8 @@ fn one_over_stream(
             Ok(length) => got += length,
             Err(error) if door::is_passing(&error) => {
                 spin(&mut looks);
-                if looks.is_multiple_of(LOOKS) || looks < 2 {
+                // A blocking end wakes up 50 times a second for this.
+                if waiting == Waiting::Blocking || looks.is_multiple_of(LOOKS) {
                     job.check("waiting for an answer")?;
                     let waited = begun.get_or_insert_with(Instant::now).elapsed();
                     if waited >= STREAM_WAIT {
@@ -240,13 +245,8 @@ fn over_datagrams(
         .set_nonblocking(phase.waiting == Waiting::Spinning)
         .map_err(LoadError::io("choose how to wait"))?;
     let [request, answer] = [REQUEST, ANSWER].map(|label| job.token.stamp(label, &[]));
-    let mut asker = Datagrams {
-        room: vec![0; super::datagram_bytes(plan)],
-        socket,
-        request,
-        answer,
-        sequence: 0,
-    };
+    let mut asker =
+        Datagrams { room: vec![0; super::datagram_bytes(plan)], socket, request, answer, sequence: 0 };
     let mut in_a_row = 0;
     // The first exchange pays for the resolution of addresses.
     while !asker.ask_once(job)? {
@@ -283,6 +283,7 @@ struct Datagrams {
     request: [u8; 16],
     answer: [u8; 16],
     sequence: u64,
+    spins: bool,
     room: Vec<u8>,
 }
 
@@ -304,14 +305,14 @@ impl Datagrams {
                 }
                 Err(error) if datagram::is_passing(&error) => {
                     spin(&mut looks);
-                    if looks.is_multiple_of(LOOKS) || looks < 2 {
+                    if !self.spins || looks.is_multiple_of(LOOKS) {
                         job.check("waiting for an answer")?;
                     }
                 }
                 // The echo of a datagram that nobody took.
                 Err(_) => job.check("waiting for an answer")?,
             }
-            if (looks.is_multiple_of(LOOKS) || looks < 128) && begun.elapsed() >= DATAGRAM_WAIT {
+            if (!self.spins || looks.is_multiple_of(LOOKS)) && begun.elapsed() >= DATAGRAM_WAIT {
                 return Ok(false);
             }
         }

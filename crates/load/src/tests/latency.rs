@@ -107,6 +107,7 @@ fn senseless_plans_are_values() {
         plan([one.clone(), one.clone(), one.clone(), one.clone(), one.clone()].concat()),
         LatencyPlan { payload_bytes: 0, ..plan(one.clone()) },
         LatencyPlan { payload_bytes: 9000, ..plan(one.clone()) },
+        LatencyPlan { phase_ms: u32::MAX, ..plan(one.clone()) },
         LatencyPlan { load_streams: 0, ..plan(one) },
     ] {
         let report = send(&spec(TestKind::Latency(wrong), Role::Sender { peer: SocketAddr::new(V4, 9) }, V4));

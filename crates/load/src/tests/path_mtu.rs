@@ -57,8 +57,7 @@ fn black_holes_are_found_to_the_byte_in_each_direction() {
 #[test]
 fn nothing_but_small_ones_is_told_too() {
     let receiver = Receiver::start(spec(kind(600, 1500), Role::Receiver, V4));
-    let relay =
-        Relay::start(receiver.address, |_, datagram| usize::from(datagram.len() < 100));
+    let relay = Relay::start(receiver.address, |_, datagram| usize::from(datagram.len() < 100));
     let sent = send(&spec(kind(600, 1500), Role::Sender { peer: relay.address }, V4));
     receiver.report();
     relay.end();

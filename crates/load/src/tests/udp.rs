@@ -70,7 +70,11 @@ fn flat_out_counts_the_same_at_both_ends_with_and_without_offload() {
                 assert_eq!((&sent.stopped, &received.stopped), (&None, &None), "{bind} {offload:?}");
                 let (tx, rx) = (sent.udp.unwrap(), received.udp.unwrap());
                 assert!(rx.datagrams > 0);
-                assert_eq!(tx.datagrams, rx.datagrams + rx.kernel_drops.unwrap(), "{bind} {offload:?} {payload}");
+                assert_eq!(
+                    tx.datagrams,
+                    rx.datagrams + rx.kernel_drops.unwrap(),
+                    "{bind} {offload:?} {payload}"
+                );
                 assert_eq!(received.bytes, rx.datagrams * u64::from(payload));
                 assert_eq!((rx.reordered, rx.duplicates), (0, 0));
                 let (out, inward) = (sent.udp_flow.unwrap(), received.udp_flow.unwrap());
@@ -92,8 +96,7 @@ fn flat_out_counts_the_same_at_both_ends_with_and_without_offload() {
 fn a_path_that_cannot_cut_is_sent_to_one_by_one() {
     // Segments above the MTU are refused by the kernel: the flow goes on without offload, in fragments.
     let Some((_file, path)) = namespace("1300") else { return };
-    let (sent, received) =
-        both(&flat_out(1448, Offload::Auto), V4, |spec| spec.netns = Some(path.clone()));
+    let (sent, received) = both(&flat_out(1448, Offload::Auto), V4, |spec| spec.netns = Some(path.clone()));
     assert_eq!((&sent.stopped, &received.stopped), (&None, &None));
     assert!(received.udp.unwrap().datagrams > 0 && sent.udp_flow.unwrap().offload.is_none());
 }

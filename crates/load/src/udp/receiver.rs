@@ -64,8 +64,7 @@ pub(super) fn receive(job: &Job<'_>, plan: Plan, report: &mut LoadReport) -> Res
         limit: Instant::now() + FIRST_CONTACT,
         socket,
     };
-    let trains =
-        if glues { Trains::new(GLUED_UNITS, 65_536) } else { Trains::new(BATCH_MAX, HEADER_BYTES) };
+    let trains = if glues { Trains::new(GLUED_UNITS, 65_536) } else { Trains::new(BATCH_MAX, HEADER_BYTES) };
     let mut series = None;
     let result = collector.run(job, trains, &mut series);
     collector.tally.end.kernel_drops =

@@ -177,6 +177,9 @@ mod tests {
         let mut delays = Delays::default();
         (0..5_000_000_i64).for_each(|n| delays.note(n % 1000));
         let changes = delays.changes().expect("datagrams came");
-        assert!((500_000..=1_100_000).contains(&changes.count()) && changes.max() == Some(992), "{changes:?}");
+        assert!(
+            (500_000..=1_100_000).contains(&changes.count()) && changes.max() == Some(992),
+            "{changes:?}"
+        );
     }
 }
