@@ -37,7 +37,7 @@ fn index_of(value: u64) -> usize {
     if value < PARTS {
         return value as usize;
     }
-    let shift = 63 - value.leading_zeros() - PART_BITS;
+    let shift = value.ilog2() - PART_BITS;
     ((shift as usize + 1) << PART_BITS) + ((value >> shift) - PARTS) as usize
 }
 

@@ -156,7 +156,7 @@ fn read_control(header: &libc::msghdr, kept: &mut Kept) {
         let mut at = libc::CMSG_FIRSTHDR(header);
         while let Some(part) = at.as_ref() {
             let data = libc::CMSG_DATA(at);
-            let has = |bytes: usize| part.cmsg_len as usize >= libc::CMSG_LEN(bytes as u32) as usize;
+            let has = |bytes: usize| part.cmsg_len >= libc::CMSG_LEN(bytes as u32) as _;
             match (part.cmsg_level, part.cmsg_type) {
                 (libc::SOL_UDP, libc::UDP_GRO) if has(size_of::<libc::c_int>()) => {
                     let size = data.cast::<libc::c_int>().read_unaligned();

@@ -13,6 +13,8 @@ use super::{pair, survey};
 #[command(
     after_help = "Examples:\n  linerate latency -i cluster.toml arc-1 arc-3 --under-load\n  linerate latency local local --tcp --spin"
 )]
+// Flags of a command line are what they are.
+#[allow(clippy::struct_excessive_bools)]
 pub(super) struct Args {
     #[command(flatten)]
     pair: pair::Pair,

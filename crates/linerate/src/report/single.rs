@@ -2,6 +2,8 @@
 //!
 //! To add a kind of test: one file with a [`View`], one line in [`VIEWS`].
 
+use std::fmt::Write;
+
 use linerate_model::exit::ExitCode;
 use linerate_model::load::LoadReport;
 use linerate_model::sample::{Outcome, Sample};
@@ -107,7 +109,7 @@ pub fn tables(snapshot: &Snapshot, style: Style) -> String {
         let stopped =
             tx.stopped.iter().map(|r| ("sender", r)).chain(rx.stopped.iter().map(|r| ("receiver", r)));
         for (end, reason) in stopped {
-            out += &format!("The {end} ended early: {}\n", names::clean(reason));
+            let _ = writeln!(out, "The {end} ended early: {}", names::clean(reason));
         }
     }
     out

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use linerate_model::histogram::Histogram;
 use linerate_model::load::{Interval, LoadReport, TestKind};
 use linerate_model::sample::Sample;
 use maud::{Markup, html};
@@ -100,7 +101,7 @@ impl View for Udp {
                 format!("p50 {}, p99 {}, max {}", words(half), words(tail), words(most)),
             );
         }
-        if let Some(longest) = flow.gaps.as_ref().and_then(|gaps| gaps.max()) {
+        if let Some(longest) = flow.gaps.as_ref().and_then(Histogram::max) {
             row("longest gap", format!("{longest} datagrams in a row"));
         }
         let out_flow = tx.udp_flow.clone().unwrap_or_default();

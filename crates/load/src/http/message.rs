@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn hostile_answers_end_with_a_reason() {
         let endless = [b"HTTP/1.1 200 OK\r\n".as_slice(), &b"X: y\r\n".repeat(100_000)].concat();
-        let long = [b"HTTP/1.1 200 OK\r\nX: ".as_slice(), &[b'x'; 100_000]].concat();
+        let long = [b"HTTP/1.1 200 OK\r\nX: ".as_slice(), &vec![b'x'; 100_000]].concat();
         let interim = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(50);
         let cases: [(&[u8], &str); 11] = [
             (&endless, "64 kB"),

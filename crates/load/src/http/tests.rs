@@ -60,10 +60,10 @@ impl Server {
     }
 
     /// Serves this body to everyone.
-    fn of(body: &'static [u8]) -> Self {
+    fn of(body: Vec<u8>) -> Self {
         Self::start(None, move |_, stream| {
             let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
-            let _ = stream.write_all(&[head.as_bytes(), body].concat());
+            let _ = stream.write_all(&[head.as_bytes(), &body].concat());
         })
     }
 
@@ -136,7 +136,7 @@ fn fetch(plan: HttpPlan) -> HttpFetch {
 
 #[test]
 fn a_download_has_its_steps() {
-    let server = Server::of(&[b'x'; 100_000]);
+    let server = Server::of(vec![b'x'; 100_000]);
     let mut by_name = plan(server.url("/file").replace("127.0.0.1", "localhost"));
     by_name.via = vec![format!("localhost:{}", server.address.port())];
     let got = fetch(by_name);
@@ -153,7 +153,7 @@ fn a_download_has_its_steps() {
 
 #[test]
 fn front_ends_take_turns() {
-    let (a, b) = (Server::of(b"same"), Server::of(b"same"));
+    let (a, b) = (Server::of(b"same".to_vec()), Server::of(b"same".to_vec()));
     let via = vec![a.address.to_string(), b.address.to_string()];
     let report = fetch_all(HttpPlan { via: via.clone(), repeat: 3, ..plan("http://files.example/f".into()) });
     let order: Vec<&str> = report.http.iter().map(|f| f.via.as_str()).collect();

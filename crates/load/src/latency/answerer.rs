@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use linerate_model::latency::{Carrier, LatencyPlan, Phase, Waiting};
+use linerate_model::latency::{LatencyPlan, Phase, Waiting};
 use linerate_model::load::{LoadReport, Role};
 use linerate_sys::socket::{self, Ready};
 
@@ -58,13 +58,13 @@ fn one_phase<'scope>(
     control: &mut TcpStream,
 ) -> Result<u64, LoadError> {
     let (port_out, port_in) = mpsc::channel();
-    let load = match phase.loaded {
-        true => Some(Background::start(scope, job, plan, Role::Receiver, move |port| {
+    let start = || {
+        Background::start(scope, job, plan, Role::Receiver, move |port| {
             // Nobody waits any more when the phase is over.
             let _ = port_out.send(port);
-        })?),
-        false => None,
+        })
     };
+    let load = phase.loaded.then(start).transpose()?;
     let load_port = if load.is_some() { port_in.recv_timeout(LISTEN_WAIT).unwrap_or(0) } else { 0 };
     let result = serve(job, plan, phase, control, load_port);
     if let Some(load) = load {
@@ -92,16 +92,13 @@ fn serve(
     };
     let [[a, b], [c, d]] = [port, load_port].map(u16::to_be_bytes);
     control.write_all(&[a, b, c, d]).map_err(LoadError::io("tell the ports of a phase"))?;
-    match socket {
-        Some(socket) => answer_datagrams(job, plan, phase.waiting, &socket, control),
-        None => {
-            debug_assert_eq!(phase.carrier, Carrier::Tcp);
-            set_waiting(control, phase.waiting)?;
-            let served = answer_stream(job, plan, phase.waiting, control);
-            set_waiting(control, Waiting::Blocking)?;
-            served
-        }
+    if let Some(socket) = socket {
+        return answer_datagrams(job, plan, phase.waiting, &socket, control);
     }
+    set_waiting(control, phase.waiting)?;
+    let served = answer_stream(job, plan, phase.waiting, control);
+    set_waiting(control, Waiting::Blocking)?;
+    served
 }
 
 fn answer_stream(

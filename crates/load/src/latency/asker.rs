@@ -245,8 +245,14 @@ fn over_datagrams(
         .set_nonblocking(phase.waiting == Waiting::Spinning)
         .map_err(LoadError::io("choose how to wait"))?;
     let [request, answer] = [REQUEST, ANSWER].map(|label| job.token.stamp(label, &[]));
-    let mut asker =
-        Datagrams { room: vec![0; super::datagram_bytes(plan)], socket, request, answer, sequence: 0 };
+    let mut asker = Datagrams {
+        room: vec![0; super::datagram_bytes(plan)],
+        socket,
+        request,
+        answer,
+        sequence: 0,
+        spins: phase.waiting == Waiting::Spinning,
+    };
     let mut in_a_row = 0;
     // The first exchange pays for the resolution of addresses.
     while !asker.ask_once(job)? {
