@@ -40,8 +40,10 @@ const INNER_ALONE_MAX: usize = 24;
 const RESERVE: f64 = 0.06;
 /// Streams of the many-stream tests.
 const STREAMS: u16 = 8;
-/// Payload of a UDP loss probe: fits every tunnel, so that loss is not mistaken for an MTU fault.
-const UDP_PAYLOAD_BYTES: u16 = 1200;
+/// Payload of a UDP loss probe: fits every tunnel, so that loss is not mistaken for an MTU fault. On a slow path it is smaller, so
+/// that the probe has this many datagrams: of 4000, a loss of one in a thousand takes at least one with 98 %.
+const UDP_PAYLOAD_BYTES: (u16, u16) = (512, 1200);
+const UDP_DATAGRAMS: f64 = 4000.0;
 /// Share of the path's rate that a UDP loss probe takes, and its limits in bit/s.
 const UDP_SHARE: f64 = 0.2;
 const UDP_BPS: (f64, f64) = (2e6, 200e6);
@@ -69,6 +71,13 @@ pub struct Wish<'a> {
 pub fn udp_rate(path_bps: Option<f64>, inner: bool) -> f64 {
     let most = if inner { INNER_UDP_BPS_MAX } else { UDP_BPS.1 };
     (path_bps.unwrap_or(1e9) * UDP_SHARE).clamp(UDP_BPS.0, most)
+}
+
+/// The payload of the datagrams of such a probe.
+pub fn udp_payload(rate_bps: f64, duration_ms: u32) -> u16 {
+    let (least, most) = UDP_PAYLOAD_BYTES;
+    let bytes = rate_bps * f64::from(duration_ms) / 8e3 / UDP_DATAGRAMS;
+    bytes.clamp(f64::from(least), f64::from(most)) as u16
 }
 
 /// Whether both hosts are on the same machine: their traffic passes no NIC.
@@ -329,11 +338,11 @@ fn kind(wish: &Wish<'_>, block: &Block, times: Times, from: &str, to: &str) -> T
         What::Mtu => TestKind::Mtu { sizes: mtu_sizes(wish, block.layer, from, to), tries: MTU_TRIES },
         What::Tcp { .. } => TestKind::Tcp { streams: 1, duration_ms: times.tcp_ms(inner) },
         What::Streams => TestKind::Tcp { streams: STREAMS, duration_ms: times.tcp_ms(inner) },
-        What::Udp => TestKind::udp(
-            udp_rate(nic::path_bps(wish.facts, wish.inventory, from, to, block.layer), inner),
-            UDP_PAYLOAD_BYTES,
-            times.udp_ms,
-        ),
+        What::Udp => {
+            let path_bps = nic::path_bps(wish.facts, wish.inventory, from, to, block.layer);
+            let rate_bps = udp_rate(path_bps, inner);
+            TestKind::udp(rate_bps, udp_payload(rate_bps, times.udp_ms), times.udp_ms)
+        }
     }
 }
 

@@ -214,7 +214,7 @@ impl Survey<'_> {
     /// A UDP probe takes its share of what TCP reached on the pair, where that is less than the rate of the path.
     fn with_rate(&self, test: &Test) -> Test {
         let mut test = test.clone();
-        if let TestKind::Udp { rate_bps, .. } = &mut test.kind {
+        if let TestKind::Udp { rate_bps, payload_bytes, duration_ms, .. } = &mut test.kind {
             let reached = tcp_median(&self.snapshot.samples, &test.from, &test.to, test.layer);
             let path =
                 nic::path_bps(&self.snapshot.facts, self.order.inventory, &test.from, &test.to, test.layer);
@@ -222,6 +222,7 @@ impl Survey<'_> {
             if let Some(bps) = least {
                 *rate_bps =
                     plan::udp_rate(Some(bps), plan::inner(self.order.inventory, &test.from, &test.to));
+                *payload_bytes = plan::udp_payload(*rate_bps, *duration_ms);
             }
         }
         test

@@ -188,7 +188,10 @@ mod tests {
             Line { class: "worst", name: "loaded", of: &loaded },
         ];
         let page = histograms(&lines, "round trips").into_string();
-        assert!(page.contains("p50 55 us") && page.contains("1 ms") && page.contains("area worst"), "{page}");
+        assert!(
+            page.contains("p50 54.9 us") && page.contains("1 ms") && page.contains("area worst"),
+            "{page}"
+        );
         let polygon = page.split("points=\"").nth(1).unwrap().split('"').next().unwrap();
         for point in polygon.split(' ').filter(|p| !p.is_empty()) {
             let (x, y) = point.split_once(',').unwrap();

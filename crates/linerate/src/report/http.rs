@@ -202,7 +202,7 @@ mod tests {
         let sample = super::super::single::tests_sample();
         let text = Http.text(&sample, &tx, &LoadReport::default());
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-        assert!(text.contains("arc-1 is 3125 times slower in the rate of the body than the best"), "{text}");
+        assert!(text.contains("arc-1 is 3156 times slower in the rate of the body than the best"), "{text}");
         assert!(text.contains("sure"), "{text}");
         assert!(Http.is_finding(&tx, &LoadReport::default()));
         assert!(Http.headline(&sample, &tx, &LoadReport::default()).starts_with("arc-1 is"));

@@ -213,7 +213,7 @@ mod tests {
             ..LoadReport::default()
         };
         let lines = sentences(&tx.latency);
-        assert!(lines[0].starts_with("Waking up costs 47 us of a TCP round trip"), "{lines:?}");
+        assert!(lines[0].starts_with("Waking up costs 46.9 us of a TCP round trip"), "{lines:?}");
         assert!(lines[1].starts_with("Load adds 12 ms at p50") && lines[1].contains("clear"), "{lines:?}");
         let sample = super::super::single::tests_sample();
         let text = Latency.text(&sample, &tx, &LoadReport::default());
