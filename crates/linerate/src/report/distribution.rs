@@ -6,7 +6,7 @@ use std::fmt::Write;
 use linerate_model::histogram::Histogram;
 use maud::{Markup, html};
 
-use super::units;
+use super::{chart, units};
 
 const LEFT: f64 = 96.0;
 const RIGHT: f64 = 660.0;
@@ -65,7 +65,7 @@ impl Decades {
 
     /// 1, 2 and 5 of each decade, or fewer where many decades are shown.
     fn ticks(self) -> Vec<f64> {
-        let steps: &[f64] = if self.high - self.low < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let steps: &[f64] = if self.high - self.low < 3.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let first = self.low.floor() as i32;
         (first..=self.high.ceil() as i32)
             .flat_map(|decade| steps.iter().map(move |step| step * 10_f64.powi(decade)))
@@ -142,7 +142,7 @@ pub fn histograms(lines: &[Line<'_, Histogram>], words: &str) -> Markup {
 pub fn courses(lines: &[Line<'_, [(f64, f64)]>], unit: &str, words: &str) -> Markup {
     let all = || lines.iter().flat_map(|line| line.of.iter());
     let most = all().map(|p| p.1).filter(|v| v.is_finite()).fold(0.0, f64::max);
-    let most = if most > 0.0 { most * 1.05 } else { 1.0 };
+    let most = if most > 0.0 { chart::nice(most * 1.05) } else { 1.0 };
     let end_ms = all().map(|p| p.0).fold(1.0, f64::max);
     let y = |value: f64| BOTTOM - (value / most).clamp(0.0, 1.0) * (BOTTOM - TOP);
     let points = |list: &[(f64, f64)]| {
