@@ -126,14 +126,14 @@ impl View for Latency {
 
     fn text(&self, _: &Sample, tx: &LoadReport, _: &LoadReport) -> String {
         let mut out = format!(
-            "{:<22} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>5}  {}\n",
-            "phase", "answers/s", "min", "p50", "p90", "p99", "p99.9", "max", "lost", "load"
+            "{:<20} {:>7} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>4}  {}\n",
+            "phase", "per s", "min", "p50", "p90", "p99", "p99.9", "max", "lost", "load"
         );
         for r in &tx.latency {
             let end = |ns: Option<u64>| units::duration_us(ns.unwrap_or(0) as f64 / 1e3);
             let _ = writeln!(
                 out,
-                "{:<22} {:>9.0} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>5}  {}",
+                "{:<20} {:>7.0} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>4}  {}",
                 r.phase.to_string(),
                 r.per_second(),
                 end(r.round_trip_ns.min()),

@@ -148,11 +148,10 @@ impl View for Udp {
 /// In which units the datagrams went through the kernels: a rate of datagrams that were never cut is no rate of packets.
 fn carried(tx: &linerate_model::datagram::UdpFlow, rx: &linerate_model::datagram::UdpFlow) -> String {
     match (&tx.offload, &rx.offload) {
-        (Some(_), Some(_)) => format!(
-            "trains of up to {} (GSO), read in {} pieces (GRO): not a rate of packets",
-            tx.train, rx.units
-        ),
-        (Some(_), None) => format!("trains of up to {} (GSO), read one by one", tx.train),
+        (Some(_), Some(_)) => {
+            format!("trains of {} (GSO), read in {} pieces (GRO): no rate of packets", tx.train, rx.units)
+        }
+        (Some(_), None) => format!("trains of {} (GSO), read one by one", tx.train),
         _ => format!("one by one, bursts of at most {}", tx.train),
     }
 }

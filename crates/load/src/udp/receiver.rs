@@ -123,14 +123,12 @@ impl Collector {
         Ok(())
     }
 
-    /// Datagrams that the socket dropped. The kernel counts what it drops at once: a whole train where trains are glued, all
-    /// of one size unless something on the way cut them.
+    /// Datagrams of the flow that the socket dropped. The kernel counts what it drops at once: a whole train where trains are
+    /// glued, all of one size unless something on the way cut them. A last word may be among them.
     fn dropped(&self, drops: u64, glues: bool) -> u64 {
-        if !glues {
-            return drops;
-        }
         let missing = self.announced.map_or(u64::MAX, |sent| sent.saturating_sub(self.tally.end.datagrams));
-        drops.saturating_mul(self.plan.burst()).min(missing)
+        let each = if glues { self.plan.burst() } else { 1 };
+        drops.saturating_mul(each).min(missing)
     }
 
     /// One read: a datagram, or several glued together.
