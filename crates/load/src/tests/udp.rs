@@ -109,3 +109,15 @@ fn a_late_sender_leaves_datagrams_out() {
     let (sent, _) = both(&kind, V4, |_| {});
     assert!(sent.udp_flow.unwrap().skipped > 0);
 }
+
+#[test]
+fn datagrams_of_another_test_are_not_counted() {
+    let kind = TestKind::udp(5e6, 500, 100);
+    let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
+    let role = Role::Sender { peer: receiver.address };
+    let wrong = send(&LoadSpec { token: [1; 16], ..spec(kind.clone(), role.clone(), V4) });
+    let right = send(&spec(kind, role, V4));
+    let received = receiver.report().udp.unwrap();
+    assert!(wrong.udp.unwrap().datagrams > 0);
+    assert_eq!(right.udp.unwrap().datagrams, received.datagrams + received.kernel_drops.unwrap_or(0));
+}
