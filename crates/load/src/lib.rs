@@ -9,6 +9,7 @@
 #![deny(missing_docs)]
 
 mod datagram;
+pub mod iperf3;
 mod job;
 mod mtu;
 mod rtt;

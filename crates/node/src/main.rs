@@ -6,6 +6,7 @@
 mod change;
 mod change_worker;
 mod facts;
+mod iperf3;
 mod serve;
 
 use std::fs::File;
@@ -24,6 +25,7 @@ usage: linerate-node [--netns PATH] [COMMAND]
   (no command)       serve an operator on stdin and stdout
   facts [PREFIX...]  print facts and counters as JSON, all or those whose keys start so
   declarations       print what can be read and set, as JSON
+  iperf3 FLAGS...    client or server of iperf3's protocol; `iperf3 --help` lists the flags
   record DIR         write a copy of what the facts are read from into an empty folder
 
   --netns PATH       enter this network namespace first
@@ -37,6 +39,7 @@ enum Command {
     Serve,
     Facts(Vec<String>),
     Declarations,
+    Iperf3(Vec<String>),
     Record(PathBuf),
     Guard(PathBuf),
     Version,
@@ -61,6 +64,7 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<(Option<PathBuf>, Co
             "--version" | "-V" => Command::Version,
             "--help" | "-h" => Command::Help,
             "facts" => Command::Facts(arguments.by_ref().collect()),
+            "iperf3" => Command::Iperf3(arguments.by_ref().collect()),
             "declarations" => Command::Declarations,
             "record" => Command::Record(path("folder")?),
             "guard" => Command::Guard(path("journal")?),
@@ -74,7 +78,7 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<(Option<PathBuf>, Co
     Ok((netns, Command::Serve))
 }
 
-fn run() -> Result<(), String> {
+fn run() -> Result<ExitCode, String> {
     let (netns, command) =
         parse(std::env::args().skip(1)).map_err(|e| format!("{e}\nhint: linerate-node --help"))?;
     let gap = match &netns {
@@ -95,12 +99,13 @@ fn run() -> Result<(), String> {
             let text = serde_json::to_string_pretty(&facts::declarations()).map_err(|e| e.to_string())?;
             print(&format!("{text}\n"))?;
         }
+        Command::Iperf3(arguments) => return iperf3::run(arguments),
         Command::Record(folder) => facts::record(&folder, &[])?,
         Command::Guard(journal) => change::guardian::run(&journal),
         Command::Version => print(&format!("linerate-node {}\n", env!("CARGO_PKG_VERSION")))?,
         Command::Help => print(HELP)?,
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Moves the whole process, which has one thread yet, into a network namespace. Gives the reason when `/sys` is not that of
@@ -122,7 +127,7 @@ fn print(text: &str) -> Result<(), String> {
 
 fn main() -> ExitCode {
     match run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             // Nothing is left to do when stderr is closed too.
             let _ = writeln!(std::io::stderr(), "linerate-node: {error}");
@@ -146,6 +151,10 @@ mod tests {
         assert_eq!(
             parsed("--netns /n facts nic. cpu."),
             Ok((Some("/n".into()), Command::Facts(vec!["nic.".into(), "cpu.".into()])))
+        );
+        assert_eq!(
+            parsed("iperf3 -c h"),
+            Ok((None, Command::Iperf3(vec!["-c".into(), "h".into()])))
         );
         assert_eq!(parsed("record d"), Ok((None, Command::Record("d".into()))));
         assert_eq!(parsed("guard j"), Ok((None, Command::Guard("j".into()))));

@@ -34,6 +34,21 @@ pub fn thread_times() -> ThreadTimes {
     ThreadTimes { running, waiting: parse_waiting(&schedstat) }
 }
 
+/// What all threads of this process used so far: in user mode, in the kernel.
+pub fn process_times() -> (Duration, Duration) {
+    // SAFETY: all zero bytes are a valid rusage, and getrusage writes one.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage
+    };
+    let duration = |time: libc::timeval| {
+        Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0))
+            + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
+    };
+    (duration(usage.ru_utime), duration(usage.ru_stime))
+}
+
 /// Lets the calling thread have a CPU before others of its process when all of them want one.
 pub fn prefer_thread() -> io::Result<()> {
     // SAFETY: setpriority only changes the nice value of the calling thread (0).

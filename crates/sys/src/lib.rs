@@ -16,6 +16,7 @@ pub mod rtnetlink;
 pub mod sandbox;
 pub mod sched;
 pub mod socket;
+pub mod socket_options;
 pub mod spawn;
 pub mod sysctl;
 pub mod sysfs;

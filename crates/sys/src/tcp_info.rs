@@ -23,8 +23,12 @@ pub struct TcpInfo {
     pub rcv_mss: u32,
     /// Segments sent and not yet acknowledged.
     pub unacked: u32,
+    /// Path MTU that the kernel knows, bytes.
+    pub pmtu: u32,
     /// Smoothed round trip, microseconds.
     pub rtt_us: u32,
+    /// Its mean deviation, microseconds.
+    pub rttvar_us: u32,
     /// Congestion window, segments.
     pub snd_cwnd: u32,
     /// Segments retransmitted.
@@ -93,7 +97,9 @@ impl TcpInfo {
             snd_mss: short(16).unwrap_or(0),
             rcv_mss: short(20).unwrap_or(0),
             unacked: short(24).unwrap_or(0),
+            pmtu: short(60).unwrap_or(0),
             rtt_us: short(68).unwrap_or(0),
+            rttvar_us: short(72).unwrap_or(0),
             snd_cwnd: short(80).unwrap_or(0),
             total_retrans: short(100).unwrap_or(0),
             bytes_acked: long(120),

@@ -6,6 +6,7 @@ mod demo;
 mod diagnose;
 mod diff;
 mod facts;
+mod iperf3;
 mod keep;
 mod knowledge;
 mod lab;
@@ -60,6 +61,7 @@ enum Command {
     Report(report::Args),
     Facts(facts::Args),
     Knowledge(knowledge::Args),
+    Iperf3(iperf3::Args),
     Lab(lab::Args),
     Demo(demo::Args),
     Completions(completions::Args),
@@ -88,6 +90,7 @@ pub fn main() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Facts(args) => facts::run(&args),
         Command::Knowledge(args) => knowledge::run(&args),
+        Command::Iperf3(args) => iperf3::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => completions::run(&args),
