@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use linerate_sys::cpu::ThreadTimes;
 use linerate_sys::{socket, socket_options};
 
 use super::auth::{AuthError, Rsa};
@@ -81,6 +82,8 @@ pub struct Wish {
     pub client_port: u16,
     /// What the test is.
     pub parameters: Parameters,
+    /// A finer time than the whole seconds of the parameters, when time ends the test.
+    pub time: Option<Duration>,
     /// Length of an interval; zero for none.
     pub interval: Duration,
     /// How long a connection may take.
@@ -108,6 +111,7 @@ impl Wish {
                 client_version: super::parameters::VERSION.to_owned(),
                 ..Parameters::default()
             },
+            time: None,
             interval: Duration::from_secs(1),
             connect_wait: Duration::from_secs(10),
             silence: Duration::from_secs(120),
@@ -242,6 +246,7 @@ fn empty(wish: &Wish) -> Record {
         intervals: Vec::new(),
         ends: Vec::new(),
         cpu_percent: [0.0; 3],
+        costs: ThreadTimes::default(),
         cpu_percent_remote: [0.0; 3],
         congestion: None,
         congestion_remote: None,
@@ -299,11 +304,15 @@ impl<'a> Asking<'a> {
             running: false,
             heard: Instant::now(),
         };
+        if let Some(time) = wish.time {
+            asking.traffic.set_time(time);
+        }
         let result = asking.drive(watcher, record);
         if result.is_err() && asking.traffic.missing() == 0 && record.ends.is_empty() {
             asking.traffic.stop();
             record.ends = asking.traffic.ends();
             record.cpu_percent = asking.traffic.cpu_percent();
+            record.costs = asking.traffic.costs();
         }
         result
     }
@@ -377,6 +386,9 @@ impl<'a> Asking<'a> {
             tell(watcher, record);
         }
         self.traffic.join_senders();
+        if !self.parameters.by_time() {
+            self.traffic.wait_until_acknowledged();
+        }
         self.machine.end_test();
         self.flush()?;
         self.traffic.close_senders();
@@ -408,6 +420,7 @@ impl<'a> Asking<'a> {
                 self.traffic.run_dry();
                 record.ends = self.traffic.ends();
                 record.cpu_percent = self.traffic.cpu_percent();
+                record.costs = self.traffic.costs();
                 self.machine.results(&self.traffic.results(record));
             }
             Event::Finished(theirs) => self.finish(&theirs, record),

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use linerate_sys::cpu::ThreadTimes;
+
 use super::parameters::Parameters;
 use super::tally::Tally;
 
@@ -27,6 +29,7 @@ pub(super) struct Board {
     limited: bool,
     by_blocks: bool,
     left: AtomicU64,
+    costs: Mutex<ThreadTimes>,
 }
 
 impl Board {
@@ -41,7 +44,20 @@ impl Board {
             limited: bounded && left > 0,
             by_blocks,
             left: AtomicU64::new(left),
+            costs: Mutex::default(),
         }
+    }
+
+    /// A thread has ended that took so much.
+    pub(super) fn add_costs(&self, times: ThreadTimes) {
+        let mut costs = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        costs.running += times.running;
+        costs.waiting += times.waiting;
+    }
+
+    /// What all threads that have ended took.
+    pub(super) fn costs(&self) -> ThreadTimes {
+        *self.costs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Since the origin.

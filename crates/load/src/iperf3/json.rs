@@ -276,8 +276,7 @@ fn tcp_stream(lane: &Lane, end: &LaneEnd) -> Value {
     let (mut sender, mut receiver) = (side_row(&end.sent), side_row(&end.received));
     if let Some(retransmits) = end.sent.retransmits {
         sender["retransmits"] = retransmits.into();
-    }
-    if lane.sends {
+        // iperf3 writes them at either end; only the sending one has something to say.
         sender["max_snd_cwnd"] = end.extremes.cwnd_bytes.into();
         sender["max_snd_wnd"] = end.extremes.send_window.into();
         sender["max_rtt"] = end.extremes.rtt_max_us.into();

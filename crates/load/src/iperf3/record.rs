@@ -5,6 +5,9 @@
 
 use std::net::SocketAddr;
 
+use linerate_sys::cpu::ThreadTimes;
+use linerate_sys::tcp_info::TcpInfo;
+
 use super::parameters::{Direction, Parameters, Protocol};
 use super::protocol::Cookie;
 use super::results::{Results, ServerOutput, StreamResult};
@@ -125,6 +128,8 @@ pub struct LaneEnd {
     pub received: Side,
     /// When this end sent.
     pub extremes: Extremes,
+    /// State of the connection at the end, when this end sent by TCP.
+    pub info: Option<TcpInfo>,
 }
 
 /// A test as this end saw it.
@@ -154,6 +159,8 @@ pub struct Record {
     pub ends: Vec<LaneEnd>,
     /// CPU of this process: all, user, system; percent of one CPU.
     pub cpu_percent: [f64; 3],
+    /// What the threads of the streams took here.
+    pub costs: ThreadTimes,
     /// The peer's.
     pub cpu_percent_remote: [f64; 3],
     /// Congestion control here.
@@ -202,10 +209,10 @@ impl Record {
         (of(|end| end.sent), of(|end| end.received))
     }
 
-    /// The directions in which this end has streams: sending first.
+    /// The directions in which this end has streams: first the one from client to server, as in iperf3.
     pub fn directions(&self) -> Vec<bool> {
         match (self.parameters.direction, self.server) {
-            (Direction::Both, _) => vec![true, false],
+            (Direction::Both, server) => vec![!server, server],
             (Direction::Forward, false) | (Direction::Reverse, true) => vec![true],
             (Direction::Forward, true) | (Direction::Reverse, false) => vec![false],
         }

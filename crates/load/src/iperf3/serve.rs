@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use linerate_sys::cpu::ThreadTimes;
 use linerate_sys::{socket, socket_options};
 
 use super::ask::{self, BLOCK, Family, Watcher, finish_tcp, finish_udp, unix_ms};
@@ -236,6 +237,7 @@ fn empty(control: &Control, cookie: Cookie) -> Record {
         intervals: Vec::new(),
         ends: Vec::new(),
         cpu_percent: [0.0; 3],
+        costs: ThreadTimes::default(),
         cpu_percent_remote: [0.0; 3],
         congestion: None,
         congestion_remote: None,

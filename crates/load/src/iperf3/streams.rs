@@ -93,6 +93,8 @@ pub(super) fn start(
         if let Err(error) = result {
             meter.fail(error.to_string());
         }
+        // A thread of its own has its whole life to account for.
+        board.add_costs(linerate_sys::cpu::thread_times());
         meter.ended.store(true, Ordering::Relaxed);
     })
 }

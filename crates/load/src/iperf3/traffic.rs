@@ -124,6 +124,8 @@ pub(super) struct Traffic {
     begun: Option<Duration>,
     /// When the senders were told to stop.
     ended: Option<Duration>,
+    /// Without what is omitted, when time ends the test.
+    time: Duration,
     omitting: bool,
     every: Duration,
     next: Duration,
@@ -150,12 +152,18 @@ impl Traffic {
             server,
             begun: None,
             ended: None,
+            time: Duration::from_secs(parameters.time_s.into()),
             omitting: parameters.omit_s > 0,
             every,
             next: Duration::MAX,
             last_end: Duration::ZERO,
             cpu: cpu::process_times(),
         }
+    }
+
+    /// A finer time than the whole seconds that travel.
+    pub(super) fn set_time(&mut self, time: Duration) {
+        self.time = time;
     }
 
     /// Whether the next stream is one on which this end sends. A client sends on the first half of a test in both directions.
@@ -248,7 +256,7 @@ impl Traffic {
     /// What ended by itself, or has to: time, bytes or blocks. Only a client asks.
     pub(super) fn is_enough(&self) -> bool {
         if self.parameters.by_time() {
-            return self.elapsed() >= self.omit() + Duration::from_secs(self.parameters.time_s.into());
+            return self.elapsed() >= self.omit() + self.time;
         }
         if self.omitting {
             return false;
@@ -364,6 +372,19 @@ impl Traffic {
         }
     }
 
+    /// Waits until the peer's kernel has everything that we sent, within bounds: an iperf3 server stops reading when it hears of
+    /// the end, and what it had not read by then is missing in its count.
+    pub(super) fn wait_until_acknowledged(&self) {
+        let until = Instant::now() + DRAIN_MAX;
+        let under_way = |stream: &Stream| match &stream.wire {
+            Wire::Tcp(tcp) if stream.lane.sends => socket::unacknowledged(tcp).is_ok_and(|bytes| bytes > 0),
+            _ => false,
+        };
+        while self.streams.iter().any(under_way) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Tells the receivers of our streams of TCP that nothing more comes, once the control connection has said so too.
     pub(super) fn close_senders(&self) {
         for stream in self.streams.iter().filter(|stream| stream.lane.sends) {
@@ -407,7 +428,7 @@ impl Traffic {
                 };
                 let (sent, received) =
                     if stream.lane.sends { (side, Side::default()) } else { (Side::default(), side) };
-                LaneEnd { sent, received, extremes: stream.extremes }
+                LaneEnd { sent, received, extremes: stream.extremes, info }
             })
             .collect()
     }
@@ -416,6 +437,11 @@ impl Traffic {
     pub(super) fn omitted(&self) -> Vec<Omitted> {
         let of = |s: &Stream| Omitted { packets: s.base.packets, lost: s.base.tally.lost };
         self.streams.iter().map(of).collect()
+    }
+
+    /// What the threads of the streams took: running, and waiting for a CPU. Known when they have ended.
+    pub(super) fn costs(&self) -> cpu::ThreadTimes {
+        self.board.costs()
     }
 
     /// CPU of this process since the start: all, user, system; percent of one CPU.
