@@ -5,6 +5,7 @@
 
 mod ci;
 mod docs;
+mod fuzz;
 mod knowledge;
 mod tests;
 mod tidy;
@@ -28,6 +29,17 @@ enum Task {
     Test {
         /// Only tests whose name contains this.
         filter: Option<String>,
+    },
+    /// Throw mutated input at a parser or state machine; `all` for each of them in turn.
+    Fuzz {
+        /// Which; an unknown name lists them.
+        target: String,
+        /// How long in all, such as 60s, 5m, 1h.
+        #[arg(long, default_value = "60s")]
+        time: String,
+        /// The same seed gives the same inputs.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
     },
     /// House rules that no compiler checks.
     Tidy,
@@ -54,6 +66,7 @@ fn run() -> Result<()> {
     match Task::parse() {
         Task::Ci { skip_tests } => ci::run(skip_tests),
         Task::Test { filter } => tests::run(filter.as_deref()),
+        Task::Fuzz { target, time, seed } => fuzz::run(&target, &time, seed),
         Task::Tidy => tidy::run(),
         Task::Docs { check } => docs::run(check),
     }

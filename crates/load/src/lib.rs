@@ -3,7 +3,7 @@
 //! What comes in: one [`LoadSpec`] per end of a test. What goes out: a [`LoadReport`], always: whatever goes wrong is
 //! written into `stopped`. Threads only. It never listens longer than its test, accepts nothing from a stream or a
 //! datagram that does not show the token of the test, and never sets a buffer size of TCP, because the host's own limits
-//! are what is measured.
+//! are what is measured. Only [`iperf3`] speaks to strangers, by iperf3's own protocol, and sets what its user asks for.
 //!
 //! To add a load: one file with a type that implements [`Load`], and one line in [`LOADS`].
 #![deny(missing_docs)]
@@ -22,6 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::load::{LoadReport, LoadSpec, Role};
 use linerate_sys::cpu;
 
@@ -47,9 +48,24 @@ pub trait Load: Sync {
 /// All loads.
 pub static LOADS: &[&dyn Load] = &[&tcp::Tcp, &udp::Udp, &rtt::Rtt, &mtu::Mtu];
 
-/// Names of all loads.
+/// Names of all loads, and `iperf3` for [`run_against_iperf3`].
 pub fn names() -> Vec<String> {
-    LOADS.iter().map(|load| load.name().to_owned()).collect()
+    LOADS.iter().map(|load| load.name()).chain(["iperf3"]).map(str::to_owned).collect()
+}
+
+/// Makes a whole test against a plain iperf3 server on threads of its own, in the namespace that the spec names. Returns when it
+/// is over, at `deadline_ms`, or soon after `stop` was set. The report has the server's in `far`.
+pub fn run_against_iperf3(spec: &Iperf3Spec, stop: &AtomicBool) -> LoadReport {
+    let before = cpu::cpu_ticks(Path::new("/"));
+    let mut report = std::thread::scope(|scope| {
+        let work = || iperf3::survey::run(spec, stop);
+        match std::thread::Builder::new().name("iperf3".into()).spawn_scoped(scope, work) {
+            Ok(thread) => thread.join().unwrap_or_else(|_| stopped("the thread of the load panicked".into())),
+            Err(error) => stopped(format!("cannot start a thread: {error}")),
+        }
+    });
+    add_host_load(&before, &cpu::cpu_ticks(Path::new("/")), &mut report);
+    report
 }
 
 /// Runs one end of a test on threads of its own, in the namespace that the spec names, and returns when it is over:

@@ -11,6 +11,7 @@ pub mod exit;
 pub mod fact;
 pub mod finding;
 pub mod inventory;
+pub mod iperf3;
 pub mod load;
 pub mod plan;
 pub mod sample;

@@ -136,6 +136,9 @@ pub struct LoadReport {
     /// Path MTU probes at the sender.
     #[serde(default)]
     pub mtu: Vec<MtuProbe>,
+    /// What an iperf3 server at the other end counted: of a test in which only this end has a node program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far: Option<Box<LoadReport>>,
     /// Why nothing or not everything got through (cannot connect, stalled, deadline). A value, not an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,

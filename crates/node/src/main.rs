@@ -1,7 +1,7 @@
 //! `linerate-node`: reads facts, makes load, applies and undoes changes on the host it runs on.
 //!
 //! In: requests of an operator on stdin. Out: answers on stdout. It listens on nothing but the loads it was told to
-//! receive, changes nothing whose old value is not on its disk, and never decides.
+//! receive (and as `iperf3 -s`, started by hand, for iperf3's clients), changes nothing whose old value is not on its disk, and never decides.
 
 mod change;
 mod change_worker;
@@ -152,10 +152,7 @@ mod tests {
             parsed("--netns /n facts nic. cpu."),
             Ok((Some("/n".into()), Command::Facts(vec!["nic.".into(), "cpu.".into()])))
         );
-        assert_eq!(
-            parsed("iperf3 -c h"),
-            Ok((None, Command::Iperf3(vec!["-c".into(), "h".into()])))
-        );
+        assert_eq!(parsed("iperf3 -c h"), Ok((None, Command::Iperf3(vec!["-c".into(), "h".into()]))));
         assert_eq!(parsed("record d"), Ok((None, Command::Record("d".into()))));
         assert_eq!(parsed("guard j"), Ok((None, Command::Guard("j".into()))));
         for wrong in ["--netns", "record", "guard", "record a b", "serve", "--version x"] {

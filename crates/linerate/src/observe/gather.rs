@@ -62,9 +62,11 @@ fn disagreement(kind: &TestKind, tx: &LoadReport, rx: &LoadReport) -> Option<Str
 }
 
 fn tcp(m: &mut Measurement, tx: &LoadReport, rx: &LoadReport) {
-    let skipped = start_up(&rx.series);
-    let begin_ms = skipped.checked_sub(1).and_then(|i| rx.series.get(i)).map_or(0.0, |i| i.at_ms);
-    m.throughput_bps = steady(&rx.series, skipped).or_else(|| rate(rx.bytes, rx.elapsed_s));
+    // An iperf3 server that receives gives no series; its sender's, of bytes acknowledged, shows the same start-up.
+    let series = if rx.series.is_empty() { &tx.series } else { &rx.series };
+    let skipped = start_up(series);
+    let begin_ms = skipped.checked_sub(1).and_then(|i| series.get(i)).map_or(0.0, |i| i.at_ms);
+    m.throughput_bps = steady(series, skipped).or_else(|| rate(rx.bytes, rx.elapsed_s));
     m.cpu_s_per_gb = cpu_cost(tx, rx);
     let loaded: Vec<f64> =
         tx.series.iter().filter(|i| i.at_ms > begin_ms && i.rtt_us > 0.0).map(|i| i.rtt_us).collect();

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_model::inventory::{Endpoint, Inventory};
+use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::load::{LoadReport, LoadSpec, Role, TestKind};
 use linerate_model::plan::Test;
 use linerate_model::sample::{Outcome, Sample};
@@ -21,6 +22,8 @@ use crate::fleet::{Exchange, Fleet, Link, LinkError};
 const LISTEN_WAIT: Duration = Duration::from_secs(3);
 /// Time that a load may take beyond its transfer: connecting, draining, reading counters.
 const SLACK: Duration = Duration::from_millis(1500);
+/// An iperf3 server takes its time between tests, and its protocol more messages.
+const IPERF3_SLACK: Duration = Duration::from_secs(2);
 /// What the operator waits beyond the node's own deadline before it gives up on the answer.
 const ANSWER_SLACK: Duration = Duration::from_secs(3);
 /// What a receiver may take to end after its sender has.
@@ -69,6 +72,18 @@ async fn both_ends(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Result<
             .ok_or_else(|| format!("host {host} has no {} endpoint in the inventory", test.layer))
     };
     let (from, to) = (end(&test.from)?, end(&test.to)?);
+    match (inventory.iperf3_port(&test.from), inventory.iperf3_port(&test.to)) {
+        (None, None) => {}
+        (None, Some(port)) => {
+            return against_iperf3(fleet, test, &test.from, from, SocketAddr::new(to.address, port), true)
+                .await;
+        }
+        (Some(port), None) => {
+            return against_iperf3(fleet, test, &test.to, to, SocketAddr::new(from.address, port), false)
+                .await;
+        }
+        (Some(_), Some(_)) => return Err("both hosts have only iperf3, and one end must ask".to_owned()),
+    }
     let tx_link = fleet.link(&test.from).map_err(words)?;
     let rx_link = fleet.link(&test.to).map_err(words)?;
     for link in [tx_link, rx_link] {
@@ -124,6 +139,47 @@ async fn both_ends(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Result<
             Err(words(error))
         }
     }
+}
+
+/// Whether two hosts can make a test of this kind: with an iperf3 server there is only TCP and UDP, and two of them have nobody
+/// who asks.
+pub fn is_possible(inventory: &Inventory, from: &str, to: &str, kind: &TestKind) -> bool {
+    match [from, to].iter().filter(|host| inventory.iperf3_port(host).is_some()).count() {
+        0 => true,
+        1 => matches!(kind, TestKind::Tcp { .. } | TestKind::Udp { .. }),
+        _ => false,
+    }
+}
+
+/// The end with a node program makes the whole test; its report has the server's in `far`.
+async fn against_iperf3(
+    fleet: &Fleet,
+    test: &Test,
+    host: &str,
+    own: &Endpoint,
+    peer: SocketAddr,
+    sends: bool,
+) -> Result<(End, End), String> {
+    let link = fleet.link(host).map_err(words)?;
+    if !link.hello().loads.iter().any(|load| load == "iperf3") {
+        let version = &link.hello().version;
+        return Err(format!("host {host} (linerate-node {version}) does not speak iperf3's protocol"));
+    }
+    let deadline = transfer_time(&test.kind) + SLACK + IPERF3_SLACK;
+    let spec = Iperf3Spec {
+        kind: test.kind.clone(),
+        peer,
+        sends,
+        bind: own.address,
+        netns: own.netns.clone(),
+        deadline_ms: deadline.as_millis() as u32,
+    };
+    let mut exchange = link.start(Request::Iperf3(spec)).await.map_err(words)?;
+    let until = Instant::now() + deadline + ANSWER_SLACK;
+    let (mut near, counters) = done(&mut exchange, until).await.map_err(words)?;
+    let far = near.far.take().map_or_else(LoadReport::default, |far| *far);
+    let (near, far) = ((near, counters), (far, BTreeMap::new()));
+    Ok(if sends { (near, far) } else { (far, near) })
 }
 
 /// The receiver's report after the sender's end; a receiver that still waits for a stream is stopped.

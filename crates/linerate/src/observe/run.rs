@@ -77,6 +77,7 @@ pub async fn survey(
     for gap in &fleet.gaps {
         survey.gap(gap.clone())?;
     }
+    survey.plain_hosts()?;
     survey.facts().await?;
     survey.first_stage().await?;
     survey.again().await?;
@@ -146,11 +147,36 @@ impl Survey<'_> {
         Ok(())
     }
 
+    /// Whether a host only has iperf3.
+    fn is_plain(&self, host: &str) -> bool {
+        self.order.inventory.iperf3_port(host).is_some()
+    }
+
+    /// What cannot be seen of devices that only have iperf3.
+    fn plain_hosts(&mut self) -> Result<(), StoreError> {
+        let inventory = self.order.inventory;
+        let plain: Vec<&HostName> =
+            inventory.hosts.iter().map(|h| &h.name).filter(|h| self.is_plain(h)).collect();
+        for (index, host) in plain.iter().enumerate() {
+            let reason = "it has only an iperf3 server: no facts and no counters can be read there, and neither idle RTT \
+                          nor path MTU is measured with it";
+            self.gap(Gap { what: format!("facts of {host}"), reason: reason.to_owned() })?;
+            for other in &plain[index + 1..] {
+                let reason = "both have only an iperf3 server, and one end must ask".to_owned();
+                self.gap(Gap { what: format!("tests between {host} and {other}"), reason })?;
+            }
+        }
+        Ok(())
+    }
+
     async fn first_stage(&mut self) -> Result<(), StoreError> {
         let present = self.fleet.hosts();
         let hosts = &self.order.inventory.hosts;
-        let absent: BTreeSet<HostName> =
-            hosts.iter().map(|h| h.name.clone()).filter(|h| !present.contains(h)).collect();
+        let absent: BTreeSet<HostName> = hosts
+            .iter()
+            .map(|h| h.name.clone())
+            .filter(|h| !present.contains(h) && !self.is_plain(h))
+            .collect();
         let wish = plan::Wish {
             inventory: self.order.inventory,
             facts: &self.snapshot.facts,
@@ -367,7 +393,10 @@ impl Survey<'_> {
     }
 
     fn alive(&self, test: &Test) -> bool {
-        self.fleet.link(&test.from).is_ok() && self.fleet.link(&test.to).is_ok()
+        let alive = |host: &str| self.is_plain(host) || self.fleet.link(host).is_ok();
+        alive(&test.from)
+            && alive(&test.to)
+            && measure::is_possible(self.order.inventory, &test.from, &test.to, &test.kind)
     }
 }
 

@@ -395,7 +395,12 @@ impl<'a> Asking<'a> {
         Ok(())
     }
 
-    fn event(&mut self, event: Event, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), AskError> {
+    fn event(
+        &mut self,
+        event: Event,
+        watcher: &mut dyn Watcher,
+        record: &mut Record,
+    ) -> Result<(), AskError> {
         match event {
             Event::OpenStreams => {
                 while self.traffic.missing() > 0 {
@@ -441,7 +446,11 @@ impl<'a> Asking<'a> {
             0 => 0,
             first => first.checked_add(number as u16).unwrap_or(0),
         };
-        let any = if self.peer.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+        let any = if self.peer.is_ipv4() {
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+        } else {
+            IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+        };
         let wanted = self.wish.bind.is_some() || port != 0;
         let local = wanted.then(|| SocketAddr::new(self.wish.bind.unwrap_or(any), port));
         let prepare = |socket: BorrowedFd<'_>| prepare(&self.parameters, socket, self.peer.is_ipv6());
@@ -453,11 +462,14 @@ impl<'a> Asking<'a> {
                 let mut first = Control::new(stream.try_clone().map_err(io_error("open a stream"))?)
                     .map_err(io_error("open a stream"))?;
                 first.send(&record.cookie).map_err(io_error("show the cookie on a stream"))?;
-                stream.set_nodelay(self.parameters.nodelay).map_err(io_error("set the options of a stream"))?;
+                stream
+                    .set_nodelay(self.parameters.nodelay)
+                    .map_err(io_error("set the options of a stream"))?;
                 Ok(Wire::Tcp(Arc::new(stream)))
             }
             Protocol::Udp => {
-                let udp = UdpSocket::bind(local.unwrap_or(SocketAddr::new(any, 0))).map_err(io_error("open a UDP socket"))?;
+                let udp = UdpSocket::bind(local.unwrap_or(SocketAddr::new(any, 0)))
+                    .map_err(io_error("open a UDP socket"))?;
                 prepare(udp.as_fd()).map_err(io_error("set the options of a stream"))?;
                 finish_udp(&self.parameters, &udp);
                 udp.connect(self.peer).map_err(io_error("open a stream"))?;
@@ -479,11 +491,15 @@ impl<'a> Asking<'a> {
                 // Data may overtake the reply when the server sends.
                 Ok(length) if length == UDP_HELLO.len() => return Ok(()),
                 Ok(_) => {}
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                }
                 Err(error) => return Err(cannot(error)),
             }
         }
-        Err(AskError::Silence { what: "the answer to the opening of a UDP stream", waited_s: UDP_REPLY_WAIT.as_secs() })
+        Err(AskError::Silence {
+            what: "the answer to the opening of a UDP stream",
+            waited_s: UDP_REPLY_WAIT.as_secs(),
+        })
     }
 }
 
@@ -511,9 +527,8 @@ pub(super) fn prepare(parameters: &Parameters, socket: BorrowedFd<'_>, ipv6: boo
 pub(super) fn finish_tcp(parameters: &Parameters, stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(parameters.nodelay)?;
     if let Some(name) = &parameters.congestion {
-        socket_options::set_congestion(stream, name).map_err(|error| {
-            io::Error::new(error.kind(), format!("congestion control {name}: {error}"))
-        })?;
+        socket_options::set_congestion(stream, name)
+            .map_err(|error| io::Error::new(error.kind(), format!("congestion control {name}: {error}")))?;
     }
     if parameters.fq_rate_bps > 0 {
         socket_options::set_pacing_rate(stream, parameters.fq_rate_bps / 8)?;

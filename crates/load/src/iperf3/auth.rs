@@ -134,8 +134,10 @@ impl Users {
             return Err(AuthError::Clock { by_s, limit_s: self.skew_s });
         }
         let shown = hash(&claim.user, &claim.password);
-        let known =
-            self.entries.iter().any(|(user, hash)| *user == claim.user && same(hash.as_bytes(), shown.as_bytes()));
+        let known = self
+            .entries
+            .iter()
+            .any(|(user, hash)| *user == claim.user && same(hash.as_bytes(), shown.as_bytes()));
         if known { Ok(claim.user.clone()) } else { Err(AuthError::Unknown { user: claim.user.clone() }) }
     }
 }
@@ -165,10 +167,9 @@ impl Rsa {
     /// The token of a client.
     pub fn token(&self, user: &str, password: &str, now_unix_s: u64) -> Result<String, AuthError> {
         let claim = Claim { user: user.to_owned(), password: password.to_owned(), unix_s: now_unix_s };
-        let block =
-            self.openssl("encrypt", &["-encrypt", "-pubin"], claim.to_text().as_bytes()).map_err(|why| {
-                AuthError::Rsa { what: "encrypt the token", key: self.key.clone(), why }
-            })?;
+        let block = self
+            .openssl("encrypt", &["-encrypt", "-pubin"], claim.to_text().as_bytes())
+            .map_err(|why| AuthError::Rsa { what: "encrypt the token", key: self.key.clone(), why })?;
         Ok(STANDARD.encode(block))
     }
 
@@ -236,7 +237,8 @@ mod tests {
     #[test]
     fn a_claim_is_judged() {
         let users = Users::parse(&format!("# people\n\n{MARIO}\nnonsense\n"), 10);
-        let claim = |password: &str, unix_s| Claim { user: "mario".into(), password: password.into(), unix_s };
+        let claim =
+            |password: &str, unix_s| Claim { user: "mario".into(), password: password.into(), unix_s };
         assert_eq!(users.judge(&claim("rossi", 1000), 1010).unwrap(), "mario");
         assert!(matches!(users.judge(&claim("rossi", 1000), 1011), Err(AuthError::Clock { by_s: 11, .. })));
         assert!(matches!(users.judge(&claim("verdi", 1000), 1000), Err(AuthError::Unknown { .. })));
@@ -257,8 +259,13 @@ mod tests {
             assert!(Command::new("openssl").args(arguments).output().unwrap().status.success());
         };
         run(&["genrsa".as_ref(), "-out".as_ref(), private.as_ref(), "2048".as_ref()]);
-        run(&["rsa", "-in"].map(std::ffi::OsStr::new).into_iter().chain([private.as_ref()]).chain(
-            ["-outform", "PEM", "-pubout", "-out"].map(std::ffi::OsStr::new)).chain([public.as_ref()]).collect::<Vec<_>>());
+        run(&["rsa", "-in"]
+            .map(std::ffi::OsStr::new)
+            .into_iter()
+            .chain([private.as_ref()])
+            .chain(["-outform", "PEM", "-pubout", "-out"].map(std::ffi::OsStr::new))
+            .chain([public.as_ref()])
+            .collect::<Vec<_>>());
         let users = Users::parse(MARIO, 10);
         for padding in [Padding::Oaep, Padding::Pkcs1] {
             let rsa = |key: &Path| Rsa { key: key.to_owned(), padding };
@@ -269,7 +276,10 @@ mod tests {
             if padding == Padding::Pkcs1 {
                 assert!(matches!(other.user(Some(&token), &users, 1003), Err(AuthError::Unreadable { .. })));
             }
-            assert!(matches!(rsa(&private).user(Some("!!"), &users, 1003), Err(AuthError::Unreadable { .. })));
+            assert!(matches!(
+                rsa(&private).user(Some("!!"), &users, 1003),
+                Err(AuthError::Unreadable { .. })
+            ));
         }
         let missing = Rsa { key: folder.path().join("none.pem"), padding: Padding::Oaep };
         assert!(missing.token("a", "b", 1).unwrap_err().to_string().contains("none.pem"));

@@ -99,7 +99,13 @@ impl Board {
             (left > 0).then(|| left.saturating_sub(cost))
         });
         match taken {
-            Ok(left) if self.by_blocks => if left > 0 { want } else { 0 },
+            Ok(left) if self.by_blocks => {
+                if left > 0 {
+                    want
+                } else {
+                    0
+                }
+            }
             Ok(left) => want.min(usize::try_from(left).unwrap_or(want)),
             Err(_) => 0,
         }
@@ -153,7 +159,10 @@ mod tests {
     #[test]
     fn the_budget_is_spent_to_the_byte_or_block() {
         let bytes = Board::new(&Parameters { bytes: 2500, ..Parameters::default() }, true);
-        assert_eq!([bytes.take(1000), bytes.take(1000), bytes.take(1000), bytes.take(1000)], [1000, 1000, 500, 0]);
+        assert_eq!(
+            [bytes.take(1000), bytes.take(1000), bytes.take(1000), bytes.take(1000)],
+            [1000, 1000, 500, 0]
+        );
         assert!(bytes.is_spent());
         let blocks = Board::new(&Parameters { blocks: 2, ..Parameters::default() }, true);
         assert_eq!([blocks.take(10), blocks.take(10), blocks.take(10)], [10, 10, 0]);

@@ -235,7 +235,9 @@ impl Client {
             (Step::Streams, State::TestStart) => (Step::Streams, Some(Event::Start)),
             (Step::Streams, State::TestRunning) => (Step::Running, Some(Event::Run)),
             // A server that has had enough of a test ends it by itself.
-            (Step::Running | Step::Ending, State::ExchangeResults) => (Step::OwnResults, Some(Event::Results)),
+            (Step::Running | Step::Ending, State::ExchangeResults) => {
+                (Step::OwnResults, Some(Event::Results))
+            }
             (Step::Display, State::DisplayResults) => {
                 (Step::Finishing, self.theirs.take().map(Event::Finished))
             }

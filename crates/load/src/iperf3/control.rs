@@ -50,7 +50,9 @@ impl Control {
                 room.truncate(length);
                 Came::Bytes(room)
             }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Came::Nothing,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                Came::Nothing
+            }
             Err(_) => Came::End,
         }
     }
@@ -92,7 +94,10 @@ pub(super) fn connect(
             return Err(ErrorKind::Interrupted.into());
         }
         if Instant::now() >= until {
-            return Err(io::Error::new(ErrorKind::TimedOut, format!("no answer within {} ms", wait.as_millis())));
+            return Err(io::Error::new(
+                ErrorKind::TimedOut,
+                format!("no answer within {} ms", wait.as_millis()),
+            ));
         }
     }
     match stream.take_error()? {

@@ -156,8 +156,9 @@ pub fn parse(
             if !takes_value(&flag) {
                 return Err(unknown(&flag));
             }
-            let value =
-                glued.or_else(|| arguments.next()).ok_or_else(|| format!("{flag} needs a value behind it"))?;
+            let value = glued
+                .or_else(|| arguments.next())
+                .ok_or_else(|| format!("{flag} needs a value behind it"))?;
             draft.value(&flag, &value)?;
         }
     }
@@ -186,10 +187,42 @@ fn split(argument: &str) -> Result<Vec<(String, Option<String>)>, String> {
 }
 
 const CLIENT_VALUES: [&str; 36] = [
-    "-t", "--time", "-n", "--bytes", "-k", "--blockcount", "-b", "--bitrate", "--bandwidth", "--fq-rate", "-l",
-    "--length", "-P", "--parallel", "-O", "--omit", "-w", "--window", "-M", "--set-mss", "-C", "--congestion",
-    "--linux-congestion", "-S", "--tos", "--dscp", "--cport", "--connect-timeout", "-T", "--title",
-    "--extra-data", "--username", "--rsa-public-key-path", "-c", "--client", "--pacing-timer",
+    "-t",
+    "--time",
+    "-n",
+    "--bytes",
+    "-k",
+    "--blockcount",
+    "-b",
+    "--bitrate",
+    "--bandwidth",
+    "--fq-rate",
+    "-l",
+    "--length",
+    "-P",
+    "--parallel",
+    "-O",
+    "--omit",
+    "-w",
+    "--window",
+    "-M",
+    "--set-mss",
+    "-C",
+    "--congestion",
+    "--linux-congestion",
+    "-S",
+    "--tos",
+    "--dscp",
+    "--cport",
+    "--connect-timeout",
+    "-T",
+    "--title",
+    "--extra-data",
+    "--username",
+    "--rsa-public-key-path",
+    "-c",
+    "--client",
+    "--pacing-timer",
 ];
 const SERVER_VALUES: [&str; 5] = [
     "--rsa-private-key-path",
@@ -276,7 +309,8 @@ impl Draft {
         match flag {
             "-c" | "--client" => self.client = Some(value.to_owned()),
             "-p" | "--port" => {
-                self.port = value.parse().ok().filter(|port| *port != 0).ok_or_else(|| wrong("1 to 65535"))?;
+                self.port =
+                    value.parse().ok().filter(|port| *port != 0).ok_or_else(|| wrong("1 to 65535"))?;
             }
             "-B" | "--bind" => {
                 let address: IpAddr = value.parse().map_err(|_| wrong("an address of this host"))?;
@@ -342,11 +376,16 @@ impl Draft {
                 let (rate, burst) = value.split_once('/').map_or((value, None), |(r, b)| (r, Some(b)));
                 self.rate = Some(scaled(rate, 1000).ok_or_else(|| wrong("a rate such as 100M"))?);
                 if let Some(burst) = burst {
-                    parameters.burst =
-                        burst.parse().ok().filter(|b| (1..=1000).contains(b)).ok_or_else(|| wrong("a burst of 1 to 1000"))?;
+                    parameters.burst = burst
+                        .parse()
+                        .ok()
+                        .filter(|b| (1..=1000).contains(b))
+                        .ok_or_else(|| wrong("a burst of 1 to 1000"))?;
                 }
             }
-            "--fq-rate" => parameters.fq_rate_bps = scaled(value, 1000).ok_or_else(|| wrong("a rate such as 100M"))?,
+            "--fq-rate" => {
+                parameters.fq_rate_bps = scaled(value, 1000).ok_or_else(|| wrong("a rate such as 100M"))?
+            }
             "-l" | "--length" => parameters.len = Some(small(size()?)?),
             "-P" | "--parallel" => parameters.parallel = whole("1 to 128")?,
             "-O" | "--omit" => parameters.omit_s = whole("0 to 600 s")?,
@@ -354,7 +393,10 @@ impl Draft {
             "-M" | "--set-mss" => parameters.mss = Some(whole("88 to 32767 bytes")?),
             "-C" | "--congestion" | "--linux-congestion" => parameters.congestion = Some(value.to_owned()),
             "-S" | "--tos" => parameters.tos = number(value).ok_or_else(|| wrong("0 to 255"))?,
-            "--dscp" => parameters.tos = dscp(value).ok_or_else(|| wrong("0 to 63, or a name such as cs1, af11, ef"))?,
+            "--dscp" => {
+                parameters.tos =
+                    dscp(value).ok_or_else(|| wrong("0 to 63, or a name such as cs1, af11, ef"))?
+            }
             "--cport" => self.ask.client_port = value.parse().map_err(|_| wrong("1 to 65535"))?,
             "--connect-timeout" => {
                 self.ask.connect_wait = milliseconds(value).ok_or_else(|| wrong("100 to 86400000 ms"))?;
@@ -381,7 +423,11 @@ impl Draft {
                         Some(Door { rsa: Rsa { key, padding }, users, skew_s: self.skew_s })
                     }
                     (None, None) => None,
-                    _ => return Err("--rsa-private-key-path and --authorized-users-path go together".to_owned()),
+                    _ => {
+                        return Err(
+                            "--rsa-private-key-path and --authorized-users-path go together".to_owned()
+                        );
+                    }
                 };
                 Ok((Order::Serve(Box::new(self.serve)), self.show))
             }

@@ -16,10 +16,15 @@ fn asked(line: &str) -> ask::Wish {
 
 #[test]
 fn a_client_line_is_understood() {
-    let wish = asked("-c h -p 5202 -u -b 10M/4 -l 1400 -P 3 -R -t 2 -O 1 -w 256K -S 0x20 --cport 7000 -i 0.5 -4 --get-server-output");
+    let wish = asked(
+        "-c h -p 5202 -u -b 10M/4 -l 1400 -P 3 -R -t 2 -O 1 -w 256K -S 0x20 --cport 7000 -i 0.5 -4 --get-server-output",
+    );
     let p = &wish.parameters;
     assert_eq!((wish.host.as_str(), wish.port, wish.family, wish.client_port), ("h", 5202, Family::V4, 7000));
-    assert_eq!((p.protocol, p.direction, p.rate_bps, p.burst), (Protocol::Udp, Direction::Reverse, 10_000_000, 4));
+    assert_eq!(
+        (p.protocol, p.direction, p.rate_bps, p.burst),
+        (Protocol::Udp, Direction::Reverse, 10_000_000, 4)
+    );
     assert_eq!((p.len, p.parallel, p.time_s, p.omit_s, p.window), (Some(1400), 3, 2, 1, Some(256 << 10)));
     assert_eq!((p.tos, p.get_server_output, wish.interval), (0x20, true, Duration::from_millis(500)));
     let bytes = asked("-ch -n1M -M1400 -NC reno --dscp=ef");
@@ -28,15 +33,22 @@ fn a_client_line_is_understood() {
     assert_eq!(p.congestion.as_deref(), Some("reno"));
     assert_eq!(asked("-c h -u").parameters.rate_bps, 1 << 20);
     assert_eq!(asked("-c h -uR --bidir").parameters.direction, Direction::Both);
-    let who = asked("-c h --username mario --rsa-public-key-path k.pem --use-pkcs1-padding").credentials.unwrap();
+    let who =
+        asked("-c h --username mario --rsa-public-key-path k.pem --use-pkcs1-padding").credentials.unwrap();
     assert_eq!((who.password.as_str(), who.rsa.padding), ("rossi", Padding::Pkcs1));
 }
 
 #[test]
 fn a_server_line_is_understood() {
-    let Ok((Order::Serve(wish), show)) = parsed("-s -1 -p 5300 -B 127.0.0.1 -J --server-bitrate-limit 1G/5") else { panic!() };
+    let Ok((Order::Serve(wish), show)) = parsed("-s -1 -p 5300 -B 127.0.0.1 -J --server-bitrate-limit 1G/5")
+    else {
+        panic!()
+    };
     assert!(wish.one_off && show.json && wish.door.is_none());
-    assert_eq!((wish.port, wish.bind, wish.rate_bps_max), (5300, Some("127.0.0.1".parse().unwrap()), 1_000_000_000));
+    assert_eq!(
+        (wish.port, wish.bind, wish.rate_bps_max),
+        (5300, Some("127.0.0.1".parse().unwrap()), 1_000_000_000)
+    );
     let Ok((Order::Serve(wish), _)) =
         parsed("-s --rsa-private-key-path k --authorized-users-path u --time-skew-threshold 3")
     else {
@@ -77,9 +89,15 @@ fn what_is_wrong_is_named() {
 
 #[test]
 fn numbers_and_names() {
-    assert_eq!((scaled("1.5K", 1024), scaled("1G", 1000), scaled("x", 10)), (Some(1536), Some(1_000_000_000), None));
+    assert_eq!(
+        (scaled("1.5K", 1024), scaled("1G", 1000), scaled("x", 10)),
+        (Some(1536), Some(1_000_000_000), None)
+    );
     assert_eq!((number("0x10"), number("010"), number("300")), (Some(16), Some(8), None));
-    assert_eq!((dscp("cs1"), dscp("AF42"), dscp("63"), dscp("64"), dscp("af44")), (Some(32), Some(36 << 2), Some(252), None, None));
+    assert_eq!(
+        (dscp("cs1"), dscp("AF42"), dscp("63"), dscp("64"), dscp("af44")),
+        (Some(32), Some(36 << 2), Some(252), None, None)
+    );
 }
 
 /// Every flag of the help is known to the parser.

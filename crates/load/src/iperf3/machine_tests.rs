@@ -213,7 +213,10 @@ fn lengths_beyond_the_limits_are_refused_without_their_bytes() {
     client.results(&results(1));
     client.received(&(RESULTS_BYTES_MAX as u32 + 1).to_be_bytes());
     let last = std::iter::from_fn(|| client.poll_event()).last();
-    assert!(matches!(last, Some(client::Event::Failed(client::Failure::Violation(Violation::TooLong { .. })))));
+    assert!(matches!(
+        last,
+        Some(client::Event::Failed(client::Failure::Violation(Violation::TooLong { .. })))
+    ));
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! iperf3's protocol, so that whatever only has iperf3 can be one end of a test.
 //!
 //! The pure part: [`protocol`] (states, cookie, framing), [`parameters`] and [`results`] (the messages), [`client`] and
-//! [`server`] (the two state machines): bytes in, bytes and events out, no socket and no clock.
+//! [`server`] (the two state machines): bytes in, bytes and events out, no socket and no clock. Around it [`ask`] and [`serve`],
+//! which drive them over sockets, with one thread per stream; [`flags`], [`json`], [`text`] and [`printer`] for the command
+//! line; `survey` for one test of a survey.
 pub mod ask;
 pub mod auth;
 mod board;
@@ -19,6 +21,7 @@ pub mod results;
 pub mod serve;
 pub mod server;
 mod streams;
+pub(crate) mod survey;
 mod tally;
 pub mod text;
 mod traffic;

@@ -382,7 +382,12 @@ impl Serving<'_> {
         Ok(udp)
     }
 
-    fn event(&mut self, event: Event, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), ServeError> {
+    fn event(
+        &mut self,
+        event: Event,
+        watcher: &mut dyn Watcher,
+        record: &mut Record,
+    ) -> Result<(), ServeError> {
         match event {
             Event::Parameters { parameters, unfit, .. } => {
                 record.parameters = *parameters;

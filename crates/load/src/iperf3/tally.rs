@@ -26,11 +26,8 @@ pub(crate) fn header(at: Duration, number: u64, wide: bool) -> [u8; HEADER_BYTES
 fn parse(head: &[u8], wide: bool) -> Option<(f64, u64)> {
     let word = |at: usize| Some(u32::from_be_bytes(head.get(at..at + 4)?.try_into().ok()?));
     let sent_s = f64::from(word(0)?) + f64::from(word(4)?) / 1e6;
-    let number = if wide {
-        u64::from_be_bytes(head.get(8..16)?.try_into().ok()?)
-    } else {
-        u64::from(word(8)?)
-    };
+    let number =
+        if wide { u64::from_be_bytes(head.get(8..16)?.try_into().ok()?) } else { u64::from(word(8)?) };
     Some((sent_s, number))
 }
 

@@ -134,7 +134,8 @@ pub fn interval(record: &Record, interval: &Interval, unit: Unit) -> String {
         match (record.is_udp(), sends, &stream.tcp) {
             (true, true, _) => drop(write!(row, "  {}", stream.packets)),
             (true, false, _) => {
-                let _ = write!(row, "  {:.3} ms  {}", stream.jitter_s * 1e3, loss(stream.lost, stream.packets));
+                let _ =
+                    write!(row, "  {:.3} ms  {}", stream.jitter_s * 1e3, loss(stream.lost, stream.packets));
             }
             (false, _, Some(tcp)) if socket.is_some() => {
                 let _ = write!(row, "  {:4}  {}", tcp.retransmits, amount(tcp.cwnd_bytes));

@@ -455,20 +455,21 @@ impl Traffic {
 
     /// The message with this end's counts.
     pub(super) fn results(&self, record: &Record) -> Results {
-        let streams = self.streams.iter().zip(&record.ends).zip(self.omitted()).map(|((stream, end), omitted)| {
-            let own = if stream.lane.sends { end.sent } else { end.received };
-            StreamResult {
-                id: stream.lane.id,
-                bytes: own.bytes,
-                retransmits: own.retransmits.map_or(-1, |count| count as i64),
-                jitter_s: own.jitter_s,
-                errors: own.lost + omitted.lost,
-                omitted_errors: Some(omitted.lost),
-                packets: (own.packets + omitted.packets) as i64,
-                omitted_packets: Some(omitted.packets as i64),
-                end_s: own.seconds,
-            }
-        });
+        let streams =
+            self.streams.iter().zip(&record.ends).zip(self.omitted()).map(|((stream, end), omitted)| {
+                let own = if stream.lane.sends { end.sent } else { end.received };
+                StreamResult {
+                    id: stream.lane.id,
+                    bytes: own.bytes,
+                    retransmits: own.retransmits.map_or(-1, |count| count as i64),
+                    jitter_s: own.jitter_s,
+                    errors: own.lost + omitted.lost,
+                    omitted_errors: Some(omitted.lost),
+                    packets: (own.packets + omitted.packets) as i64,
+                    omitted_packets: Some(omitted.packets as i64),
+                    end_s: own.seconds,
+                }
+            });
         let sends = self.streams.iter().any(|stream| stream.lane.sends);
         Results {
             cpu_percent: record.cpu_percent,

@@ -64,7 +64,9 @@ fn tcp_with_each_option() {
         }),
         ("-n 32M -N -S 32", |v| assert_eq!(number(v, "/start/test_start/tos"), 32.0)),
         ("-n 32M --dscp cs1", |v| assert_eq!(number(v, "/start/test_start/tos"), 32.0)),
-        ("-n 32M -T name --extra-data more", |v| assert_eq!((&v["title"], &v["extra_data"]), (&"name".into(), &"more".into()))),
+        ("-n 32M -T name --extra-data more", |v| {
+            assert_eq!((&v["title"], &v["extra_data"]), (&"name".into(), &"more".into()))
+        }),
         ("-n 32M -B 127.0.0.1 --connect-timeout 2000", nothing),
     ]);
 }
@@ -164,7 +166,15 @@ fn the_document_has_every_key_of_iperf3() {
     if !inside("the_document_has_every_key_of_iperf3") {
         return;
     }
-    for line in ["-t 1", "-t 1 -R", "-n 1M -M 1000", "-t 1 --bidir", "-u -t 1 -b 2M", "-u -t 1 -b 2M -R", "-u -t 1 --bidir -b 2M"] {
+    for line in [
+        "-t 1",
+        "-t 1 -R",
+        "-n 1M -M 1000",
+        "-t 1 --bidir",
+        "-u -t 1 -b 2M",
+        "-u -t 1 -b 2M -R",
+        "-u -t 1 --bidir -b 2M",
+    ] {
         let arguments: Vec<&str> = line.split(' ').chain(["-J"]).collect();
         let [(theirs, their_server), (ours, our_server)] = [Whose::Debians, Whose::Ours].map(|whose| {
             let server = Server::start(whose, &["-1", "-J"]);
@@ -209,13 +219,12 @@ fn who_may_test_is_decided_alike() {
     let old = ["3.1.", "3.9 ", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15", "3.16"]
         .iter()
         .any(|v| String::from_utf8_lossy(&version.stdout).contains(&format!("iperf {v}")));
-    for (client_is, server_is) in [
-        (Whose::Ours, Whose::Debians),
-        (Whose::Debians, Whose::Ours),
-        (Whose::Ours, Whose::Ours),
-    ] {
+    for (client_is, server_is) in
+        [(Whose::Ours, Whose::Debians), (Whose::Debians, Whose::Ours), (Whose::Ours, Whose::Ours)]
+    {
         for (password, good) in [("rossi", true), ("verdi", false)] {
-            let pkcs1 = |whose: Whose| if whose == Whose::Ours && old { &["--use-pkcs1-padding"][..] } else { &[] };
+            let pkcs1 =
+                |whose: Whose| if whose == Whose::Ours && old { &["--use-pkcs1-padding"][..] } else { &[] };
             let door = ["-1", "--rsa-private-key-path", &private, "--authorized-users-path", &users];
             let server = Server::start(server_is, &[&door[..], pkcs1(server_is)].concat());
             let line = ["-n", "1M", "-J", "--username", "mario", "--rsa-public-key-path", &public];
@@ -273,7 +282,8 @@ fn a_server_of_ours_outlives_its_clients() {
     let silent = connected();
     json(&client(Whose::Debians, "127.0.0.1", &test, &[]));
     // Somebody who goes away in the middle of each step.
-    let parameters = br#"{"tcp":true,"omit":0,"time":1,"num":0,"blockcount":0,"parallel":1,"bandwidth":1000}"#;
+    let parameters =
+        br#"{"tcp":true,"omit":0,"time":1,"num":0,"blockcount":0,"parallel":1,"bandwidth":1000}"#;
     let framed = [&(parameters.len() as u32).to_be_bytes()[..], parameters].concat();
     for sent in [&[b'a'; 20][..], &[b'a'; 37], &[&[b'a'; 37][..], &framed].concat()] {
         let mut stream = connected();
