@@ -194,7 +194,7 @@ fn iperf3(raw: &RawHost) -> Result<Option<TransportSpec>, Problem> {
         }
     }
     let Some(port) = found.flatten() else { return Ok(None) };
-    for key in [&raw.transport, &raw.netns].into_iter().flatten() {
+    if let Some(key) = raw.transport.as_ref().or(raw.netns.as_ref()) {
         let what = format!("`{}` for a host that only has iperf3", key.get_ref().escape_debug());
         return Err(problem(key, what, "nothing is started there: remove `transport` and `netns`"));
     }

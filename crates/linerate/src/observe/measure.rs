@@ -72,17 +72,8 @@ async fn both_ends(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Result<
             .ok_or_else(|| format!("host {host} has no {} endpoint in the inventory", test.layer))
     };
     let (from, to) = (end(&test.from)?, end(&test.to)?);
-    match (inventory.iperf3_port(&test.from), inventory.iperf3_port(&test.to)) {
-        (None, None) => {}
-        (None, Some(port)) => {
-            return against_iperf3(fleet, test, &test.from, from, SocketAddr::new(to.address, port), true)
-                .await;
-        }
-        (Some(port), None) => {
-            return against_iperf3(fleet, test, &test.to, to, SocketAddr::new(from.address, port), false)
-                .await;
-        }
-        (Some(_), Some(_)) => return Err("both hosts have only iperf3, and one end must ask".to_owned()),
+    if inventory.iperf3_port(&test.from).or(inventory.iperf3_port(&test.to)).is_some() {
+        return with_iperf3(fleet, inventory, test, from, to).await;
     }
     let tx_link = fleet.link(&test.from).map_err(words)?;
     let rx_link = fleet.link(&test.to).map_err(words)?;
@@ -148,6 +139,27 @@ pub fn is_possible(inventory: &Inventory, from: &str, to: &str, kind: &TestKind)
         0 => true,
         1 => matches!(kind, TestKind::Tcp { .. } | TestKind::Udp { .. }),
         _ => false,
+    }
+}
+
+/// A test of which at least one end has only iperf3.
+async fn with_iperf3(
+    fleet: &Fleet,
+    inventory: &Inventory,
+    test: &Test,
+    from: &Endpoint,
+    to: &Endpoint,
+) -> Result<(End, End), String> {
+    match (inventory.iperf3_port(&test.from), inventory.iperf3_port(&test.to)) {
+        (None, Some(port)) => {
+            let peer = SocketAddr::new(to.address, port);
+            against_iperf3(fleet, test, &test.from, from, peer, true).await
+        }
+        (Some(port), None) => {
+            let peer = SocketAddr::new(from.address, port);
+            against_iperf3(fleet, test, &test.to, to, peer, false).await
+        }
+        _ => Err("both hosts have only iperf3, and one end must ask".to_owned()),
     }
 }
 

@@ -209,9 +209,9 @@ impl Client {
             }
             Step::Refusal => {
                 let Some(bytes) = self.inbox.take::<8>() else { return Ok(false) };
-                let [a, b, c, d, e, f, g, h] = bytes;
-                let (number, errno) = (i32::from_be_bytes([a, b, c, d]), i32::from_be_bytes([e, f, g, h]));
-                Err(Failure::Refused { number, errno })
+                let both = u64::from_be_bytes(bytes);
+                // Two integers of 32 bits, in two's complement.
+                Err(Failure::Refused { number: (both >> 32) as i32, errno: both as i32 })
             }
             _ => {
                 let Some([byte]) = self.inbox.take::<1>() else { return Ok(false) };

@@ -384,7 +384,7 @@ impl Draft {
                 }
             }
             "--fq-rate" => {
-                parameters.fq_rate_bps = scaled(value, 1000).ok_or_else(|| wrong("a rate such as 100M"))?
+                parameters.fq_rate_bps = scaled(value, 1000).ok_or_else(|| wrong("a rate such as 100M"))?;
             }
             "-l" | "--length" => parameters.len = Some(small(size()?)?),
             "-P" | "--parallel" => parameters.parallel = whole("1 to 128")?,
@@ -395,7 +395,7 @@ impl Draft {
             "-S" | "--tos" => parameters.tos = number(value).ok_or_else(|| wrong("0 to 255"))?,
             "--dscp" => {
                 parameters.tos =
-                    dscp(value).ok_or_else(|| wrong("0 to 63, or a name such as cs1, af11, ef"))?
+                    dscp(value).ok_or_else(|| wrong("0 to 63, or a name such as cs1, af11, ef"))?;
             }
             "--cport" => self.ask.client_port = value.parse().map_err(|_| wrong("1 to 65535"))?,
             "--connect-timeout" => {

@@ -48,6 +48,8 @@ pub const UDP_LEN: (u32, u32) = (16, 65_507);
 pub const BLOCK_MAX: u32 = 1 << 20;
 
 /// What a test is.
+// Each flag is one of the protocol's.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parameters {
     /// Protocol of the streams.

@@ -90,7 +90,7 @@ fn reports(record: &Record, sends: bool) -> LoadReport {
 
 fn report(record: &Record, side: &Side, sends: bool) -> LoadReport {
     let arrived = side.packets.saturating_sub(u64::try_from(side.lost).unwrap_or(0));
-    let udp = record.is_udp().then(|| UdpEnd {
+    let udp = record.is_udp().then_some(UdpEnd {
         datagrams: if sends { side.packets } else { arrived },
         reordered: side.out_of_order,
         duplicates: 0,

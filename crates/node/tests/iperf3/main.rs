@@ -21,6 +21,13 @@ fn number(value: &Value, path: &str) -> f64 {
     value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path}: {value}"))
 }
 
+fn whole(value: &Value, path: &str) -> u64 {
+    value
+        .pointer(path)
+        .and_then(Value::as_u64)
+        .unwrap_or_else(|| panic!("no whole number at {path}: {value}"))
+}
+
 fn list(value: &Value, path: &str) -> usize {
     value.pointer(path).and_then(Value::as_array).map_or(0, Vec::len)
 }
@@ -53,17 +60,17 @@ fn tcp_with_each_option() {
         ("-n 32M -P 4", |v| assert_eq!(list(v, "/end/streams"), 4)),
         ("-n 4M -P 3 -R", |v| assert_eq!(list(v, "/end/streams"), 3)),
         ("-k 20", |v| assert!(number(v, "/end/sum_sent/bytes") >= 20.0 * 131_072.0)),
-        ("-n 4M -l 1000", |v| assert_eq!(number(v, "/start/test_start/blksize"), 1000.0)),
-        ("-n 32M -w 64K", |v| assert_eq!(number(v, "/start/sock_bufsize"), 65_536.0)),
+        ("-n 4M -l 1000", |v| assert_eq!(whole(v, "/start/test_start/blksize"), 1000)),
+        ("-n 32M -w 64K", |v| assert_eq!(whole(v, "/start/sock_bufsize"), 65_536)),
         ("-n 32M -w 64K -R", nothing),
-        ("-n 32M -M 1000", |v| assert_eq!(number(v, "/start/tcp_mss"), 1000.0)),
+        ("-n 32M -M 1000", |v| assert_eq!(whole(v, "/start/tcp_mss"), 1000)),
         ("-n 32M -M 1000 -R", nothing),
         ("-n 32M -C reno", |v| {
             assert_eq!(v["end"]["sender_tcp_congestion"], "reno");
             assert_eq!(v["end"]["receiver_tcp_congestion"], "reno");
         }),
-        ("-n 32M -N -S 32", |v| assert_eq!(number(v, "/start/test_start/tos"), 32.0)),
-        ("-n 32M --dscp cs1", |v| assert_eq!(number(v, "/start/test_start/tos"), 32.0)),
+        ("-n 32M -N -S 32", |v| assert_eq!(whole(v, "/start/test_start/tos"), 32)),
+        ("-n 32M --dscp cs1", |v| assert_eq!(whole(v, "/start/test_start/tos"), 32)),
         ("-n 32M -T name --extra-data more", |v| {
             assert_eq!((&v["title"], &v["extra_data"]), (&"name".into(), &"more".into()))
         }),
@@ -120,7 +127,7 @@ fn udp_with_each_option() {
             assert_eq!(list(v, "/end/streams"), 4);
             assert!(number(v, "/end/sum_received_bidir_reverse/bytes") > 0.0);
         }),
-        ("-u -n 200K -l 500 -b 20M", |v| assert_eq!(number(v, "/start/test_start/blksize"), 500.0)),
+        ("-u -n 200K -l 500 -b 20M", |v| assert_eq!(whole(v, "/start/test_start/blksize"), 500)),
         ("-u -k 50 -b 20M -l 1400", |v| assert!(number(v, "/end/sum/packets") >= 50.0)),
         ("-u -k 50 -b 20M --udp-counters-64bit", plausible),
         ("-u -t 1 -b 20M -l 1400 -P 3", |v| assert_eq!(list(v, "/end/streams"), 3)),
@@ -137,7 +144,7 @@ fn other_addresses_and_outputs() {
     for (whose, port) in [(Whose::Ours, "7000"), (Whose::Debians, "7100")] {
         let server = Server::start(whose.other(), &["-1"]);
         let value = json(&client(whose, "127.0.0.1", &["-n", "1M", "-J", "--cport", port], &[]));
-        assert_eq!(number(&value, "/start/connected/0/local_port").to_string(), port);
+        assert_eq!(whole(&value, "/start/connected/0/local_port").to_string(), port);
         server.output();
         let server = Server::start(whose.other(), &["-1"]);
         json(&client(whose, "::1", &["-6", "-n", "1M", "-J"], &[]));

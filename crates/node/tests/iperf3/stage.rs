@@ -12,7 +12,7 @@ const INSIDE: &str = "LINERATE_TEST_INSIDE";
 
 /// Runs the test of this name again inside fresh network and mount namespaces, where every port is free and nobody listens in.
 /// Gives `true` in the process inside.
-pub fn inside(name: &str) -> bool {
+pub(crate) fn inside(name: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
     }
@@ -40,17 +40,17 @@ pub fn inside(name: &str) -> bool {
 
 /// Whose program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub(crate) enum Whose {
     Debians,
     Ours,
 }
 
 impl Whose {
-    pub fn other(self) -> Self {
+    pub(crate) fn other(self) -> Self {
         if self == Self::Ours { Self::Debians } else { Self::Ours }
     }
 
-    pub fn command(self) -> Command {
+    pub(crate) fn command(self) -> Command {
         match self {
             Self::Debians => Command::new("iperf3"),
             Self::Ours => {
@@ -63,7 +63,7 @@ impl Whose {
 }
 
 /// A server. It is ended, whatever happens.
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
     /// Of Debian's its lines after the first ones, of ours all.
     stdout: Box<dyn Read + Send>,
@@ -71,7 +71,7 @@ pub struct Server {
 
 impl Server {
     /// Starts it and waits until it listens.
-    pub fn start(whose: Whose, arguments: &[&str]) -> Self {
+    pub(crate) fn start(whose: Whose, arguments: &[&str]) -> Self {
         let _ = Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap();
         let mut command = whose.command();
         command.arg("-s").args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -105,7 +105,7 @@ impl Server {
     }
 
     /// What it printed until it ended by itself.
-    pub fn output(mut self) -> String {
+    pub(crate) fn output(mut self) -> String {
         let mut text = String::new();
         self.stdout.read_to_string(&mut text).unwrap();
         assert!(self.child.wait().unwrap().success(), "{text}");
@@ -138,14 +138,14 @@ fn listens() {
 }
 
 /// Runs a client to its end.
-pub fn client(whose: Whose, host: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+pub(crate) fn client(whose: Whose, host: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = whose.command();
     command.args(["-c", host]).args(arguments).envs(variables.iter().copied()).stdin(Stdio::null());
     command.output().unwrap()
 }
 
 /// The JSON of a client that must have succeeded.
-pub fn json(output: &Output) -> Value {
+pub(crate) fn json(output: &Output) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
     let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| {
         panic!("{e}: {text}{}", String::from_utf8_lossy(&output.stderr));
@@ -155,12 +155,12 @@ pub fn json(output: &Output) -> Value {
 }
 
 /// A key pair and a file of users with `mario`, whose password is `rossi`.
-pub struct Keys {
-    pub folder: tempfile::TempDir,
+pub(crate) struct Keys {
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl Keys {
-    pub fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let run = |line: &str| {
             let output = Command::new("openssl").args(line.split(' ')).current_dir(&folder).output();
@@ -173,7 +173,7 @@ impl Keys {
         made.then_some(Self { folder })
     }
 
-    pub fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         Path::new(self.folder.path()).join(name).display().to_string()
     }
 }
