@@ -68,6 +68,44 @@ fn refused(text: &str) -> (usize, String) {
     (error.line, error.to_string())
 }
 
+/// Each case is refused at its line, with words that help.
+fn all_refused(cases: &[(&str, usize, &[&str])]) {
+    for (text, line, parts) in cases {
+        let (got, message) = refused(text);
+        assert_eq!(got, *line, "{text}\n{message}");
+        for part in *parts {
+            assert!(message.contains(part), "{message} lacks {part}");
+        }
+    }
+}
+
+#[test]
+fn a_device_that_only_has_iperf3_has_nothing_else() {
+    all_refused(&[
+        (
+            "[[host]]\nname=\"a\"\n[[host.endpoint]]\naddress=\"10.0.0.1\"\nkind=\"iperf\"\n",
+            5,
+            &["unknown kind of endpoint `iperf`", "did you mean `iperf3`?"],
+        ),
+        (
+            "[[host]]\nname=\"a\"\n[[host.endpoint]]\naddress=\"10.0.0.1\"\nport=5201\n",
+            5,
+            &["`port` without `kind"],
+        ),
+        (
+            "[[host]]\nname=\"a\"\nnetns=\"b\"\n[[host.endpoint]]\naddress=\"10.0.0.1\"\nkind=\"iperf3\"\n",
+            3,
+            &["only has iperf3"],
+        ),
+        (
+            "[[host]]\nname=\"a\"\n[[host.endpoint]]\naddress=\"10.0.0.1\"\nkind=\"iperf3\"\n\
+             [[host.endpoint]]\naddress=\"10.1.0.1\"\nlayer=\"overlay\"\n",
+            7,
+            &["differ in kind or port"],
+        ),
+    ]);
+}
+
 #[test]
 fn a_bad_file_is_refused_with_line_and_hint() {
     let cases: &[(&str, usize, &[&str])] = &[
@@ -102,27 +140,6 @@ fn a_bad_file_is_refused_with_line_and_hint() {
         ("[[host]]\nname=\"a\"\ntransport=\"shs\"\n", 3, &["unknown transport `shs`", "local, netns"]),
         ("[[host]]\nname=\"a\"\ntransport=\"netns\"\n", 2, &["no `netns`"]),
         (
-            "[[host]]\nname=\"a\"\n[[host.endpoint]]\naddress=\"10.0.0.1\"\nkind=\"iperf\"\n",
-            5,
-            &["unknown kind of endpoint `iperf`", "did you mean `iperf3`?"],
-        ),
-        (
-            "[[host]]\nname=\"a\"\n[[host.endpoint]]\naddress=\"10.0.0.1\"\nport=5201\n",
-            5,
-            &["`port` without `kind"],
-        ),
-        (
-            "[[host]]\nname=\"a\"\nnetns=\"b\"\n[[host.endpoint]]\naddress=\"10.0.0.1\"\nkind=\"iperf3\"\n",
-            3,
-            &["only has iperf3"],
-        ),
-        (
-            "[[host]]\nname=\"a\"\n[[host.endpoint]]\naddress=\"10.0.0.1\"\nkind=\"iperf3\"\n\
-             [[host.endpoint]]\naddress=\"10.1.0.1\"\nlayer=\"overlay\"\n",
-            7,
-            &["differ in kind or port"],
-        ),
-        (
             "[[host]]\nname=\"a\"\n[[host.endpoint]]\naddress=\"10.0.0.1\"\nlayer=\"overlya\"\n",
             5,
             &["overlya", "did you mean `overlay`?"],
@@ -137,13 +154,7 @@ fn a_bad_file_is_refused_with_line_and_hint() {
         ("name = \"x\"\n", 1, &["no [[host]]"]),
         ("[[host]\n", 1, &["cluster.toml:1"]),
     ];
-    for (text, line, parts) in cases {
-        let (got, message) = refused(text);
-        assert_eq!(got, *line, "{text}\n{message}");
-        for part in *parts {
-            assert!(message.contains(part), "{message} lacks {part}");
-        }
-    }
+    all_refused(cases);
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn tcp_with_each_option() {
         ("-n 32M -N -S 32", |v| assert_eq!(whole(v, "/start/test_start/tos"), 32)),
         ("-n 32M --dscp cs1", |v| assert_eq!(whole(v, "/start/test_start/tos"), 32)),
         ("-n 32M -T name --extra-data more", |v| {
-            assert_eq!((&v["title"], &v["extra_data"]), (&"name".into(), &"more".into()))
+            assert_eq!((&v["title"], &v["extra_data"]), (&"name".into(), &"more".into()));
         }),
         ("-n 32M -B 127.0.0.1 --connect-timeout 2000", nothing),
     ]);
