@@ -3,8 +3,10 @@
 //! In: the checkout. Out: an exit code and plain lines. It never touches anything outside the checkout.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod bench;
 mod ci;
 mod docs;
+mod fuzz;
 mod knowledge;
 mod tests;
 mod tidy;
@@ -29,6 +31,20 @@ enum Task {
         /// Only tests whose name contains this.
         filter: Option<String>,
     },
+    /// Throw mutated input at a parser or state machine; `all` for each of them in turn.
+    Fuzz {
+        /// Which; an unknown name lists them.
+        target: String,
+        /// How long in all, such as 60s, 5m, 1h.
+        #[arg(long, default_value = "60s")]
+        time: String,
+        /// The same seed gives the same inputs.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Compare with the tools that people use now, interleaved, as ratios with ranges.
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// House rules that no compiler checks.
     Tidy,
     /// Write `docs/reference/` anew.
@@ -54,6 +70,8 @@ fn run() -> Result<()> {
     match Task::parse() {
         Task::Ci { skip_tests } => ci::run(skip_tests),
         Task::Test { filter } => tests::run(filter.as_deref()),
+        Task::Fuzz { target, time, seed } => fuzz::run(&target, &time, seed),
+        Task::Bench(bench) => bench::run(&bench),
         Task::Tidy => tidy::run(),
         Task::Docs { check } => docs::run(check),
     }
@@ -66,9 +84,16 @@ fn workspace() -> PathBuf {
 
 /// Where cargo puts debug programs.
 fn target_debug() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| workspace().join("target"), PathBuf::from)
-        .join("debug")
+    target().join("debug")
+}
+
+/// Where cargo puts optimised programs.
+fn target_release() -> PathBuf {
+    target().join("release")
+}
+
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from)
 }
 
 /// Runs a program to its end; fails with its command line when it fails.

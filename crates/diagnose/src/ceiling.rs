@@ -1,6 +1,7 @@
 //! What a pair should reach, from the hardware: the smallest of link x framing, uplink of the groups, PCIe lanes; where
 //! nothing is known, what peers of the same kind reach. Window and core terms are listed beside them but never lower the
-//! ceiling: a setting that binds is a finding, not an excuse.
+//! ceiling: a setting that binds is a finding, not an excuse. What the tool itself reaches on the hosts does: beyond it
+//! nothing can be said about the network.
 
 use linerate_model::finding::{Ceiling, CeilingTerm};
 use linerate_model::inventory::Layer;
@@ -37,6 +38,7 @@ pub(crate) fn of(facts: &Facts<'_>, cell: &CellEvidence<'_>, peers: Option<f64>)
             why: "no link or uplink rate is known: what pairs of the same kind reach".to_owned(),
         }));
     }
+    hardware.extend(tool(facts, cell));
     hardware.sort_by(|a, b| a.bps.total_cmp(&b.bps));
     let (bps, binding) = hardware.first().map_or((None, String::new()), |t| (Some(t.bps), t.name.clone()));
     let mut terms = hardware;
@@ -148,6 +150,16 @@ fn core(cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
     Some(term("core", bps / busy.min(1.0), &why))
 }
 
+/// What the tool's own load reaches over the loopback of the weaker host, where that was measured. A pair that did better shows
+/// that it can do at least that.
+fn tool(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
+    let own = |host: &str| Some((host.to_owned(), facts.snapshot.facts.get(host)?.tool_bps?));
+    let (host, bps) =
+        [own(cell.from), own(cell.to)].into_iter().flatten().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let why = format!("the tool's own load reaches {} over the loopback of {host}", crate::words::bps(bps));
+    Some(term("tool", bps.max(cell.throughput_bps.unwrap_or(0.0)), &why))
+}
+
 fn term(name: &str, bps: f64, why: &str) -> CeilingTerm {
     CeilingTerm { name: name.to_owned(), bps, why: why.to_owned() }
 }
@@ -161,5 +173,66 @@ mod tests {
         assert!((framing(1500.0, Layer::Underlay) - 1448.0 / 1538.0).abs() < 1e-9);
         assert!((framing(9000.0, Layer::Underlay) - 8948.0 / 9038.0).abs() < 1e-9);
         assert!((framing(1500.0, Layer::Overlay) - 1398.0 / 1538.0).abs() < 1e-9);
+    }
+
+    fn fast_pair(tool_bps: Option<f64>) -> linerate_model::snapshot::Snapshot {
+        use linerate_model::fact::HostFacts;
+        use linerate_model::inventory::{Endpoint, Host, Inventory, TransportSpec};
+        use linerate_model::load::TestKind;
+        use linerate_model::plan::Test;
+        use linerate_model::sample::{Measurement, Outcome, Sample};
+        let host = |name: &str, last: u8| Host {
+            name: name.to_owned(),
+            transport: TransportSpec::Local,
+            groups: Vec::new(),
+            endpoints: vec![Endpoint {
+                address: [10, 0, 0, last].into(),
+                layer: Layer::Underlay,
+                netns: None,
+                link_bps: Some(100e9),
+            }],
+            state_dir: None,
+            etc_dir: None,
+        };
+        let test = Test {
+            id: 1,
+            from: "a".into(),
+            to: "b".into(),
+            layer: Layer::Underlay,
+            kind: TestKind::Tcp { streams: 1, duration_ms: 400 },
+            repeat: 0,
+            serial: true,
+            second_stage: false,
+        };
+        let measured = Measurement { throughput_bps: Some(28e9), ..Measurement::default() };
+        linerate_model::snapshot::Snapshot {
+            inventory: Inventory { hosts: vec![host("a", 1), host("b", 2)], ..Inventory::default() },
+            facts: [("b".to_owned(), HostFacts { tool_bps, ..HostFacts::default() })].into(),
+            samples: vec![Sample {
+                test,
+                start_ms: 0,
+                outcome: Outcome::Measured(Box::new(measured)),
+                tx_counters: std::collections::BTreeMap::new(),
+                rx_counters: std::collections::BTreeMap::new(),
+            }],
+            ..Default::default()
+        }
+    }
+
+    fn ceiling_of(tool_bps: Option<f64>) -> Ceiling {
+        let snapshot = fast_pair(tool_bps);
+        let cells = crate::evidence::collect(&snapshot);
+        of(&Facts::new(&snapshot), &cells[0], None)
+    }
+
+    #[test]
+    fn the_tool_binds_where_it_is_slower_than_the_link() {
+        assert_eq!(ceiling_of(None).binding, "link");
+        let bound = ceiling_of(Some(30e9));
+        assert_eq!((bound.binding.as_str(), bound.bps), ("tool", Some(30e9)));
+        assert!(bound.terms[0].why.contains("loopback of b"), "{:?}", bound.terms);
+        assert_eq!(ceiling_of(Some(200e9)).binding, "link");
+        // A pair that did better than the loopback shows that the tool can do that much.
+        assert_eq!(ceiling_of(Some(20e9)).bps, Some(28e9));
     }
 }

@@ -10,6 +10,7 @@ mod ceiling;
 mod decide;
 pub mod diff;
 mod evidence;
+pub mod front_ends;
 mod host_facts;
 mod knowledge;
 mod localise;

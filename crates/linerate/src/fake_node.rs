@@ -196,7 +196,7 @@ fn report(spec: &LoadSpec) -> LoadReport {
                 .collect();
             report.tcp = Some(TcpEnd::default());
         }
-        TestKind::Udp { rate_bps, payload_bytes, duration_ms } => {
+        TestKind::Udp { rate_bps, payload_bytes, duration_ms, .. } => {
             let datagrams = (rate_bps * f64::from(*duration_ms) / 8e3 / f64::from(*payload_bytes)) as u64;
             report.bytes = datagrams * u64::from(*payload_bytes);
             report.udp = Some(UdpEnd { datagrams, ..UdpEnd::default() });
@@ -207,6 +207,7 @@ fn report(spec: &LoadSpec) -> LoadReport {
                 |bytes: &u32| MtuProbe { bytes: *bytes, sent: *tries, answered: *tries, refused_mtu: None };
             report.mtu = sizes.iter().map(probe).collect();
         }
+        other => report.stopped = Some(format!("a fake node makes no `{}`", other.name())),
     }
     report
 }

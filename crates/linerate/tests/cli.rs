@@ -32,6 +32,7 @@ fn every_command_has_help_with_an_example() {
     let overview = text(&home.run(&["--help"]).stdout);
     for command in [
         "survey",
+        "measure",
         "diagnose",
         "diff",
         "try",
@@ -40,6 +41,11 @@ fn every_command_has_help_with_an_example() {
         "runs",
         "report",
         "facts",
+        "latency",
+        "udp",
+        "mtu",
+        "connects",
+        "http",
         "knowledge",
         "completions",
         "man",

@@ -233,6 +233,92 @@ fn a_survey_measures_every_pair_and_stores_it() {
     );
 }
 
+/// The third host is a device on which nothing of ours can run: a plain iperf3 server listens there.
+#[test]
+fn a_device_that_only_has_iperf3_is_one_end_of_tests() {
+    const NAME: &str = "a_device_that_only_has_iperf3_is_one_end_of_tests";
+    if Command::new("iperf3").arg("--version").output().is_err() {
+        println!("SKIPPED {NAME}: no iperf3 here (install the package iperf3)");
+        return;
+    }
+    if !inside(NAME) {
+        return;
+    }
+    let cluster = Cluster::new();
+    let mut server = IperfServer::start(&cluster.holders[2]);
+    let inventory = cluster.folder.path().join("cluster.toml");
+    let toml = std::fs::read_to_string(&inventory).unwrap();
+    let ours = toml.split("[[host]]\nname = \"h3\"").next().unwrap();
+    let device = "[[host]]\nname = \"nas\"\n[[host.endpoint]]\naddress = \"10.99.0.3\"\nkind = \"iperf3\"\nlink_mbit = 200\n";
+    std::fs::write(&inventory, format!("{ours}{device}")).unwrap();
+    let survey = ["survey", "-i", "cluster.toml", "--time", "16s", "--json", "-q", "--snapshot", "s.json"];
+    cluster.json(&survey);
+    let snapshot: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(cluster.folder.path().join("s.json")).unwrap()).unwrap();
+    let gaps: Vec<&str> =
+        snapshot["gaps"].as_array().unwrap().iter().filter_map(|g| g["what"].as_str()).collect();
+    assert_eq!(gaps, ["facts of nas"], "{}", snapshot["gaps"]);
+    let samples = snapshot["samples"].as_array().unwrap();
+    for (from, to) in [("h1", "nas"), ("nas", "h1"), ("h2", "nas"), ("nas", "h2"), ("h1", "h2"), ("h2", "h1")]
+    {
+        let of_pair = |kind: &str| -> Vec<&serde_json::Value> {
+            samples
+                .iter()
+                .filter(|s| s["test"]["from"] == from && s["test"]["to"] == to)
+                .filter(|s| s["test"]["kind"].get(kind).is_some())
+                .collect()
+        };
+        for kind in ["tcp", "udp"] {
+            let measured: Vec<_> = of_pair(kind).iter().map(|s| s["outcome"]["measured"].clone()).collect();
+            let fine = measured
+                .iter()
+                .find(|m| m["throughput_bps"].as_f64().is_some_and(|r| (1e6..400e6).contains(&r)));
+            let fine = fine.unwrap_or_else(|| panic!("{kind} {from} to {to}: {:?}", of_pair(kind)));
+            let bytes = |end: &str| fine[end]["bytes"].as_u64().unwrap();
+            assert!(bytes("rx") > 0 && bytes("rx") <= bytes("tx"), "{kind} {from} to {to}: {fine}");
+        }
+        let with_nas = from == "nas" || to == "nas";
+        assert_eq!(of_pair("rtt").is_empty() && of_pair("mtu").is_empty(), with_nas, "{from} to {to}");
+    }
+    server.end();
+}
+
+/// Debian's iperf3 in the namespace of a holder.
+struct IperfServer(Child);
+
+impl IperfServer {
+    fn start(holder: &Child) -> Self {
+        let mut child = Command::new("nsenter")
+            .args(["-t", &holder.id().to_string(), "-n", "iperf3", "-s", "--forceflush"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (listens, heard) = std::sync::mpsc::channel();
+        let stdout = child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if line.contains("listening on") {
+                    let _ = listens.send(());
+                }
+            }
+        });
+        heard.recv_timeout(Duration::from_secs(10)).expect("iperf3 listens within 10 s");
+        Self(child)
+    }
+
+    fn end(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for IperfServer {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 #[test]
 fn a_node_killed_in_mid_survey_makes_gaps() {
     if !inside("a_node_killed_in_mid_survey_makes_gaps") {

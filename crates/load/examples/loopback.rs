@@ -24,6 +24,7 @@ fn main() {
         netns: None,
         token: [42; 16],
         deadline_ms: 3 * duration_ms + 5000,
+        tuning: Box::default(),
     };
     let (port_out, port_in) = mpsc::channel();
     let listening = Box::new(move |port| port_out.send(port).unwrap_or_default());

@@ -6,13 +6,13 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use linerate_model::load::{LoadReport, LoadSpec};
-use linerate_sys::cpu::{self, ThreadTimes};
+use linerate_sys::cpu::{self, CpuTicks, ThreadTimes};
 use thiserror::Error;
 
 use crate::Control;
@@ -90,6 +90,28 @@ pub enum LoadError {
         /// What is allowed.
         limit: &'static str,
     },
+    /// An option that cannot be had.
+    #[error("cannot use the {what} `{value}`: {reason}")]
+    Option {
+        /// Which.
+        what: &'static str,
+        /// What was asked for.
+        value: String,
+        /// Why not.
+        reason: String,
+    },
+    /// What arrived is not what was sent.
+    #[error("the content of {streams} streams differs: the checksums of the two ends are not equal")]
+    ContentDiffers {
+        /// How many.
+        streams: usize,
+    },
+    /// The two ends did not understand each other.
+    #[error("the calibration lost its thread: {what}")]
+    OutOfStep {
+        /// What came instead of what.
+        what: String,
+    },
     /// Too many streams came that do not belong to the test.
     #[error("{seen} streams did not show the token of this test")]
     WrongStreams {
@@ -163,6 +185,8 @@ pub struct Job<'a> {
     pub(crate) token: Token,
     deadline: Instant,
     costs: Mutex<ThreadTimes>,
+    /// Ticks of all CPUs when what is reported began.
+    ticks: Mutex<Vec<CpuTicks>>,
 }
 
 impl<'a> Job<'a> {
@@ -174,6 +198,7 @@ impl<'a> Job<'a> {
             token: Token::new(spec.token),
             deadline: Instant::now() + Duration::from_millis(u64::from(spec.deadline_ms)),
             costs: Mutex::new(ThreadTimes::default()),
+            ticks: Mutex::new(cpu::cpu_ticks(Path::new("/"))),
         }
     }
 
@@ -197,6 +222,22 @@ impl<'a> Job<'a> {
         costs.running += after.running.saturating_sub(before.running);
         costs.waiting += after.waiting.saturating_sub(before.waiting);
         result
+    }
+
+    /// Takes what the threads took so far; from here on it is counted anew.
+    pub(crate) fn take_costs(&self) -> ThreadTimes {
+        std::mem::take(&mut *self.costs.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What is reported begins now: nothing that came before is part of it.
+    pub(crate) fn restart(&self) {
+        let _ = self.take_costs();
+        *self.ticks.lock().unwrap_or_else(PoisonError::into_inner) = cpu::cpu_ticks(Path::new("/"));
+    }
+
+    /// Ticks of all CPUs when what is reported began.
+    pub(crate) fn ticks_before(&self) -> Vec<CpuTicks> {
+        self.ticks.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Writes what the threads took into the report.

@@ -2,15 +2,22 @@
 //!
 //! What comes in: one [`LoadSpec`] per end of a test. What goes out: a [`LoadReport`], always: whatever goes wrong is
 //! written into `stopped`. Threads only. It never listens longer than its test, accepts nothing from a stream or a
-//! datagram that does not show the token of the test, and never sets a buffer size of TCP, because the host's own limits
-//! are what is measured.
+//! datagram that does not show the token of the test, and never sets a buffer size of TCP unasked, because the
+//! host's own limits are what is measured. Only [`iperf3`] speaks to strangers, by iperf3's own protocol, and sets what its
+//! user asks for.
 //!
 //! To add a load: one file with a type that implements [`Load`], and one line in [`LOADS`].
 #![deny(missing_docs)]
 
+mod connects;
 mod datagram;
+mod door;
+mod http;
+pub mod iperf3;
 mod job;
+mod latency;
 mod mtu;
+mod path_mtu;
 mod rtt;
 mod sampler;
 mod tcp;
@@ -21,7 +28,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use linerate_model::load::{LoadReport, LoadSpec, Role};
+use linerate_model::iperf3::Iperf3Spec;
+use linerate_model::load::{CoreUse, LoadReport, LoadSpec, Role};
 use linerate_sys::cpu;
 
 pub use job::{Job, LoadError};
@@ -44,18 +52,41 @@ pub trait Load: Sync {
 }
 
 /// All loads.
-pub static LOADS: &[&dyn Load] = &[&tcp::Tcp, &udp::Udp, &rtt::Rtt, &mtu::Mtu];
+pub static LOADS: &[&dyn Load] = &[
+    &tcp::Tcp,
+    &udp::Udp,
+    &rtt::Rtt,
+    &mtu::Mtu,
+    &latency::Latency,
+    &path_mtu::Search,
+    &connects::Connects,
+    &http::Http,
+];
 
-/// Names of all loads.
+/// Names of all loads, and `iperf3` for [`run_against_iperf3`].
 pub fn names() -> Vec<String> {
-    LOADS.iter().map(|load| load.name().to_owned()).collect()
+    LOADS.iter().map(|load| load.name()).chain(["iperf3"]).map(str::to_owned).collect()
+}
+
+/// Makes a whole test against a plain iperf3 server on threads of its own, in the namespace that the spec names. Returns when it
+/// is over, at `deadline_ms`, or soon after `stop` was set. The report has the server's in `far`.
+pub fn run_against_iperf3(spec: &Iperf3Spec, stop: &AtomicBool) -> LoadReport {
+    let before = cpu::cpu_ticks(Path::new("/"));
+    let mut report = std::thread::scope(|scope| {
+        let work = || iperf3::survey::run(spec, stop);
+        match std::thread::Builder::new().name("iperf3".into()).spawn_scoped(scope, work) {
+            Ok(thread) => thread.join().unwrap_or_else(|_| stopped("the thread of the load panicked".into())),
+            Err(error) => stopped(format!("cannot start a thread: {error}")),
+        }
+    });
+    add_host_load(&before, &cpu::cpu_ticks(Path::new("/")), &mut report);
+    report
 }
 
 /// Runs one end of a test on threads of its own, in the namespace that the spec names, and returns when it is over:
 /// at its end, at `deadline_ms`, or soon after `stop` was set.
 pub fn run(spec: &LoadSpec, control: &Control) -> LoadReport {
     let job = Job::new(spec, control);
-    let before = cpu::cpu_ticks(Path::new("/"));
     let mut report = std::thread::scope(|scope| {
         let main = std::thread::Builder::new().name("load".into()).spawn_scoped(scope, || one_end(&job));
         match main.map(std::thread::ScopedJoinHandle::join) {
@@ -65,7 +96,7 @@ pub fn run(spec: &LoadSpec, control: &Control) -> LoadReport {
         }
     });
     job.add_costs(&mut report);
-    add_host_load(&before, &cpu::cpu_ticks(Path::new("/")), &mut report);
+    add_host_load(&job.ticks_before(), &cpu::cpu_ticks(Path::new("/")), &mut report);
     report
 }
 
@@ -99,20 +130,30 @@ fn enter_and_run(job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError
 /// Fewer ticks than this in a test say nothing about how busy a CPU was.
 const TICKS_MIN: u64 = 10;
 
+/// A host may have hundreds of CPUs, and a survey thousands of tests.
+const CORES_MAX: usize = 16;
+
+/// Ticks give no more digits.
+fn thousandths(share: f64) -> f64 {
+    (share * 1000.0).round() / 1000.0
+}
+
 fn add_host_load(before: &[cpu::CpuTicks], after: &[cpu::CpuTicks], report: &mut LoadReport) {
-    let deltas = after.iter().filter_map(|now| {
-        let then = before.iter().find(|then| then.cpu == now.cpu)?;
-        let since = |now: u64, then: u64| now.saturating_sub(then);
-        Some((since(now.busy, then.busy), since(now.total, then.total), since(now.softirq, then.softirq)))
-    });
     let mut softirq = 0;
-    for (busy, total, soft) in deltas {
+    for now in after {
+        let Some(then) = before.iter().find(|then| then.cpu == now.cpu) else { continue };
+        let since = |now: u64, then: u64| now.saturating_sub(then);
+        let (total, soft) = (since(now.total, then.total), since(now.softirq, then.softirq));
         softirq += soft;
         if total >= TICKS_MIN {
-            let share = busy as f64 / total as f64;
+            let share = since(now.busy, then.busy) as f64 / total as f64;
             report.core_busy_max = Some(report.core_busy_max.map_or(share, |most| most.max(share)));
+            let softirq = thousandths(soft as f64 / total as f64);
+            report.cores.push(CoreUse { cpu: now.cpu, busy: thousandths(share), softirq });
         }
     }
+    report.cores.sort_by(|a, b| b.busy.total_cmp(&a.busy));
+    report.cores.truncate(CORES_MAX);
     if !before.is_empty() && !after.is_empty() {
         report.softirq_s = Some(softirq as f64 / cpu::ticks_per_second() as f64);
     }

@@ -17,16 +17,21 @@ use linerate_sys::socket;
 use crate::token::Token;
 use crate::{Control, LOADS, names, run};
 
-const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
-const TOKEN: [u8; 16] = [7; 16];
+mod connects;
+mod latency;
+mod path_mtu;
+mod udp;
 
-fn tcp(streams: u16, duration_ms: u32) -> TestKind {
+pub(crate) const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+pub(crate) const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+pub(crate) const TOKEN: [u8; 16] = [7; 16];
+
+pub(crate) fn tcp(streams: u16, duration_ms: u32) -> TestKind {
     TestKind::Tcp { streams, duration_ms }
 }
 
-fn spec(kind: TestKind, role: Role, bind: IpAddr) -> LoadSpec {
-    LoadSpec { kind, role, bind, netns: None, token: TOKEN, deadline_ms: 20_000 }
+pub(crate) fn spec(kind: TestKind, role: Role, bind: IpAddr) -> LoadSpec {
+    LoadSpec { kind, role, bind, netns: None, token: TOKEN, deadline_ms: 20_000, tuning: Box::default() }
 }
 
 fn control(listening: impl Fn(u16) + Send + Sync + 'static) -> Control {
@@ -34,13 +39,13 @@ fn control(listening: impl Fn(u16) + Send + Sync + 'static) -> Control {
 }
 
 /// A receiver on a thread of its own.
-struct Receiver {
-    address: SocketAddr,
+pub(crate) struct Receiver {
+    pub(crate) address: SocketAddr,
     thread: thread::JoinHandle<LoadReport>,
 }
 
 impl Receiver {
-    fn start(spec: LoadSpec) -> Self {
+    pub(crate) fn start(spec: LoadSpec) -> Self {
         let (port_out, port_in) = mpsc::channel();
         let bind = spec.bind;
         let control = control(move |port| port_out.send(port).unwrap());
@@ -49,17 +54,17 @@ impl Receiver {
         Self { address: SocketAddr::new(bind, port), thread }
     }
 
-    fn report(self) -> LoadReport {
+    pub(crate) fn report(self) -> LoadReport {
         self.thread.join().unwrap()
     }
 }
 
-fn send(spec: &LoadSpec) -> LoadReport {
+pub(crate) fn send(spec: &LoadSpec) -> LoadReport {
     run(spec, &control(|_| panic!("a sender does not listen")))
 }
 
 /// Runs both ends; `adapt` changes both specs.
-fn both(kind: &TestKind, bind: IpAddr, adapt: impl Fn(&mut LoadSpec)) -> (LoadReport, LoadReport) {
+pub(crate) fn both(kind: &TestKind, bind: IpAddr, adapt: impl Fn(&mut LoadSpec)) -> (LoadReport, LoadReport) {
     let mut receiving = spec(kind.clone(), Role::Receiver, bind);
     adapt(&mut receiving);
     let receiver = Receiver::start(receiving);
@@ -69,7 +74,7 @@ fn both(kind: &TestKind, bind: IpAddr, adapt: impl Fn(&mut LoadSpec)) -> (LoadRe
     (sent, receiver.report())
 }
 
-fn families() -> Vec<IpAddr> {
+pub(crate) fn families() -> Vec<IpAddr> {
     let mut families = vec![V4];
     if UdpSocket::bind((V6, 0)).is_ok() {
         families.push(V6);
@@ -77,14 +82,15 @@ fn families() -> Vec<IpAddr> {
     families
 }
 
-fn reason(report: &LoadReport) -> &str {
+pub(crate) fn reason(report: &LoadReport) -> &str {
     report.stopped.as_deref().unwrap_or("")
 }
 
 #[test]
 fn every_kind_has_its_load() {
-    assert_eq!(names(), ["tcp", "udp", "rtt", "mtu"]);
-    assert_eq!(LOADS.len(), 4);
+    let known = ["tcp", "udp", "rtt", "mtu", "latency", "path-mtu", "connects", "http", "iperf3"];
+    assert_eq!(names(), known);
+    assert_eq!(LOADS.len() + 1, names().len(), "iperf3 is no load of its own: it has its own request");
 }
 
 #[test]
@@ -272,8 +278,8 @@ fn an_end_that_is_not_there_is_a_value() {
 fn senseless_numbers_are_values() {
     for kind in [
         tcp(0, 100),
-        tcp(129, 100),
-        TestKind::Udp { rate_bps: f64::NAN, payload_bytes: 1, duration_ms: 1 },
+        tcp(513, 100),
+        TestKind::udp(f64::NAN, 1, 1),
         TestKind::Mtu { sizes: vec![0; 99], tries: 1 },
     ] {
         let report = send(&spec(kind, Role::Sender { peer: SocketAddr::new(V4, 9) }, V4));
@@ -288,7 +294,7 @@ fn senseless_numbers_are_values() {
 fn receivers_without_a_sender_end_at_their_deadline() {
     let kinds = [
         tcp(1, 10),
-        TestKind::Udp { rate_bps: 1e6, payload_bytes: 100, duration_ms: 10 },
+        TestKind::udp(1e6, 100, 10),
         TestKind::Rtt { count: 1 },
         TestKind::Mtu { sizes: vec![100], tries: 1 },
     ];
@@ -303,11 +309,7 @@ fn receivers_without_a_sender_end_at_their_deadline() {
 
 #[test]
 fn the_stop_flag_ends_every_load() {
-    let kinds = [
-        tcp(2, 15_000),
-        TestKind::Udp { rate_bps: 1e6, payload_bytes: 1000, duration_ms: 15_000 },
-        TestKind::Rtt { count: u16::MAX },
-    ];
+    let kinds = [tcp(2, 15_000), TestKind::udp(1e6, 1000, 15_000), TestKind::Rtt { count: u16::MAX }];
     for kind in kinds {
         let begun = Instant::now();
         let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
@@ -326,7 +328,7 @@ fn the_stop_flag_ends_every_load() {
 fn udp_ends_count_the_same() {
     for bind in families() {
         for (rate_bps, payload_bytes) in [(2e6, 1000), (100e6, 1400)] {
-            let kind = TestKind::Udp { rate_bps, payload_bytes, duration_ms: 200 };
+            let kind = TestKind::udp(rate_bps, payload_bytes, 200);
             let (sent, received) = both(&kind, bind, |_| {});
             assert_eq!((&sent.stopped, &received.stopped), (&None, &None));
             let (tx, rx) = (sent.udp.unwrap(), received.udp.unwrap());
@@ -340,7 +342,7 @@ fn udp_ends_count_the_same() {
     }
 }
 
-/// Sits between the ends of a UDP test and passes on what `passes` likes, counted from 0.
+/// Sits between the ends of a UDP test and passes on what it likes.
 struct Relay {
     address: SocketAddr,
     dropped: Arc<AtomicU64>,
@@ -349,7 +351,19 @@ struct Relay {
 }
 
 impl Relay {
+    /// Passes on so many copies of each datagram to `far`, counted from 0, and everything back.
     fn start(far: SocketAddr, passes: impl Fn(u64, &[u8]) -> usize + Send + 'static) -> Self {
+        Self::start_with(far, move |back, number, datagram| {
+            let copies = if back { 1 } else { passes(number, datagram) };
+            vec![datagram.to_vec(); copies]
+        })
+    }
+
+    /// Puts in the place of each datagram what `passes` makes of it; its first argument is true on the way back.
+    fn start_with(
+        far: SocketAddr,
+        mut passes: impl FnMut(bool, u64, &[u8]) -> Vec<Vec<u8>> + Send + 'static,
+    ) -> Self {
         let socket = UdpSocket::bind((far.ip(), 0)).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
         let _ = socket::set_receive_buffer(&socket, 4 << 20);
@@ -362,16 +376,16 @@ impl Relay {
                 let (mut room, mut near, mut number) = (vec![0; 65_536], None, 0);
                 while !over.load(Ordering::Relaxed) {
                     let Ok((length, from)) = socket.recv_from(&mut room) else { continue };
-                    if from == far {
-                        socket.send_to(&room[..length], near.unwrap()).unwrap();
-                        continue;
+                    let back = from == far;
+                    let to = if back { near.unwrap() } else { far };
+                    let out = passes(back, number, &room[..length]);
+                    if !back {
+                        near = Some(from);
+                        number += 1;
+                        dropped.fetch_add(u64::from(out.is_empty()), Ordering::Relaxed);
                     }
-                    near = Some(from);
-                    let copies = passes(number, &room[..length]);
-                    number += 1;
-                    dropped.fetch_add(u64::from(copies == 0), Ordering::Relaxed);
-                    for _ in 0..copies {
-                        socket.send_to(&room[..length], far).unwrap();
+                    for datagram in out {
+                        socket.send_to(&datagram, to).unwrap();
                     }
                 }
                 socket::dropped(&socket).unwrap()
@@ -390,7 +404,7 @@ impl Relay {
 
 #[test]
 fn udp_loss_and_duplicates_are_counted_exactly() {
-    let kind = TestKind::Udp { rate_bps: 20e6, payload_bytes: 1000, duration_ms: 300 };
+    let kind = TestKind::udp(20e6, 1000, 300);
     let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
     // Of every ten: one lost, one doubled. The last words of the sender (shorter) pass.
     let relay = Relay::start(receiver.address, |number, datagram| match (datagram.len(), number % 10) {

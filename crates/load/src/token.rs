@@ -39,8 +39,10 @@ impl Token {
 
 /// Compares without telling by its duration where the first difference is.
 pub(crate) fn same(shown: &[u8], expected: &Stamp) -> bool {
-    let difference = shown.iter().zip(expected).fold(0_u8, |sum, (a, b)| black_box(sum | (a ^ b)));
-    black_box(difference) == 0 && shown.len() == expected.len()
+    // One step for all bytes: a receiver of datagrams does this millions of times per second.
+    shown
+        .try_into()
+        .is_ok_and(|shown| black_box(u128::from_ne_bytes(shown) ^ u128::from_ne_bytes(*expected)) == 0)
 }
 
 /// Sixteen bytes that nobody can foresee.

@@ -47,7 +47,7 @@ pub struct Group {
     pub machine: Option<HostName>,
 }
 
-/// A machine with a node program on it.
+/// A machine with a node program on it, or a device that only has an iperf3 server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// Unique name.
@@ -78,6 +78,11 @@ pub enum TransportSpec {
     Netns {
         /// Path of the namespace, such as `/run/netns/blue`.
         path: PathBuf,
+    },
+    /// Not at all: only an iperf3 server listens on its endpoints, which the other end of each test speaks to.
+    Iperf3 {
+        /// Its port.
+        port: u16,
     },
 }
 
@@ -152,6 +157,14 @@ impl Inventory {
     /// The endpoint of a host in a layer.
     pub fn endpoint(&self, host: &str, layer: Layer) -> Option<&Endpoint> {
         self.host(host)?.endpoints.iter().find(|e| e.layer == layer)
+    }
+
+    /// The port of a host that has no node program but an iperf3 server.
+    pub fn iperf3_port(&self, host: &str) -> Option<u16> {
+        match self.host(host)?.transport {
+            TransportSpec::Iperf3 { port } => Some(port),
+            TransportSpec::Local | TransportSpec::Netns { .. } => None,
+        }
     }
 
     /// The layers in which at least two hosts have endpoints, in order.

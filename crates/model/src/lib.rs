@@ -3,19 +3,29 @@
 //! `Inventory` -> `Plan` -> (samples, readings, gaps) -> `Snapshot` -> findings -> `Remedy` -> `Trial` -> report and store.
 //!
 //! What comes in: nothing. What goes out: plain types that cross a crate border, the wire or the disk.
-//! It never reads a file, a clock or a socket, and holds no logic beyond validation.
+//! It never reads a file, a clock or a socket, and holds no logic beyond validation and
+//! the arithmetic of a histogram.
 #![deny(missing_docs)]
 
 pub mod change;
+pub mod connects;
+pub mod datagram;
 pub mod exit;
 pub mod fact;
 pub mod finding;
+pub mod histogram;
+pub mod http;
+pub mod inside;
 pub mod inventory;
+pub mod iperf3;
+pub mod latency;
 pub mod load;
+pub mod path_mtu;
 pub mod plan;
 pub mod sample;
 pub mod snapshot;
 pub mod trial;
+pub mod tuning;
 
 /// Version of every stored or sent shape of this crate. Raised when a field changes its meaning or goes away;
 /// a new optional field does not raise it.

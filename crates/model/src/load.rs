@@ -5,13 +5,21 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::connects::{ConnectsEnd, ConnectsPlan};
+use crate::datagram::{UdpFlow, UdpOptions};
+use crate::http::{HttpFetch, HttpPlan};
+use crate::inside::Packed;
+use crate::latency::{LatencyPlan, LatencyResult};
+use crate::path_mtu::{PathMtu, PathMtuPlan};
+use crate::tuning::Tuning;
+
 /// What is measured between two endpoints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TestKind {
     /// Bulk TCP from sender to receiver.
     Tcp {
-        /// Parallel streams, 1 to 128.
+        /// Parallel streams, 1 to [`crate::tuning::STREAMS_MAX`].
         streams: u16,
         /// Time of the transfer.
         duration_ms: u32,
@@ -24,6 +32,9 @@ pub enum TestKind {
         payload_bytes: u16,
         /// Time of the transfer.
         duration_ms: u32,
+        /// Flat out, segmentation offload.
+        #[serde(default, skip_serializing_if = "UdpOptions::is_plain")]
+        options: UdpOptions,
     },
     /// Request and response of 64 bytes over UDP on an otherwise idle pair.
     Rtt {
@@ -37,16 +48,33 @@ pub enum TestKind {
         /// Probes per size.
         tries: u8,
     },
+    /// Requests and answers over TCP and UDP, idle and loaded, as histograms.
+    Latency(LatencyPlan),
+    /// The largest packet that arrives, searched in both directions.
+    PathMtu(PathMtuPlan),
+    /// Connections set up per second.
+    Connects(ConnectsPlan),
+    /// Downloads of a URL. It has one end only: a sender whose peer is not looked at.
+    Http(HttpPlan),
 }
 
 impl TestKind {
-    /// Short stable name: `tcp`, `udp`, `rtt`, `mtu`.
+    /// UDP paced to a rate, nothing else wanted.
+    pub fn udp(rate_bps: f64, payload_bytes: u16, duration_ms: u32) -> Self {
+        Self::Udp { rate_bps, payload_bytes, duration_ms, options: UdpOptions::default() }
+    }
+
+    /// Short stable name: `tcp`, `udp`, `rtt`, `mtu`, `latency`, `path-mtu`, `connects`, `http`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Tcp { .. } => "tcp",
             Self::Udp { .. } => "udp",
             Self::Rtt { .. } => "rtt",
             Self::Mtu { .. } => "mtu",
+            Self::Latency(_) => "latency",
+            Self::PathMtu(_) => "path-mtu",
+            Self::Connects(_) => "connects",
+            Self::Http(_) => "http",
         }
     }
 }
@@ -80,6 +108,9 @@ pub struct LoadSpec {
     pub token: [u8; 16],
     /// The load ends itself after this time whatever happens.
     pub deadline_ms: u32,
+    /// How a bulk transfer is made.
+    #[serde(default, skip_serializing_if = "Tuning::is_default")]
+    pub tuning: Box<Tuning>,
 }
 
 /// State of a TCP connection over one interval, from the sender's TCP_INFO.
@@ -124,6 +155,37 @@ pub struct LoadReport {
     /// Every 50 ms or less.
     #[serde(default)]
     pub series: Vec<Interval>,
+    /// Bulk transfer, sender: the inside of each connection, one entry a stream.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inside: Vec<Packed>,
+    /// CPU seconds that reading the state of the connections took; part of `cpu_s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling_s: Option<f64>,
+    /// Use of the CPUs of the host during the test, the busiest first, at most 16 of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<CoreUse>,
+    /// Bulk transfer: how the bytes were moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub way: Option<Way>,
+    /// Bulk transfer, sender: what the ways did in their turns before the test; empty when none were tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calibration: Vec<Turn>,
+    /// Bulk transfer, sender: when slow start ended, milliseconds since the start, by the state of the connections; `None`
+    /// when it did not end, or the kernel does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_ms: Option<f64>,
+    /// Bulk transfer with checksums: streams whose checksums agreed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified_streams: Option<u16>,
+    /// Bulk transfer, receiver: packets that the kernel threw away for want of room in the sockets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket_drops: Option<u64>,
+    /// Bulk transfer: the receiver read every stream to its end, and the sender had its count: bytes of both ends must be equal.
+    #[serde(default)]
+    pub drained: bool,
+    /// Bulk transfer both ways: this end's report of the streams that went the other way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<Box<LoadReport>>,
     /// TCP: sums over streams and last values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpEnd>,
@@ -136,9 +198,76 @@ pub struct LoadReport {
     /// Path MTU probes at the sender.
     #[serde(default)]
     pub mtu: Vec<MtuProbe>,
+    /// UDP: delay, jitter, and how the datagrams were carried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp_flow: Option<UdpFlow>,
+    /// Phases of a latency test, at the sender.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency: Vec<LatencyResult>,
+    /// Limits of both directions, at the sender of the search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_mtu: Option<PathMtu>,
+    /// Connections set up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connects: Option<ConnectsEnd>,
+    /// Downloads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub http: Vec<HttpFetch>,
+    /// What an iperf3 server at the other end counted: of a test in which only this end has a node program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far: Option<Box<LoadReport>>,
     /// Why nothing or not everything got through (cannot connect, stalled, deadline). A value, not an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
+}
+
+/// Use of one CPU during a test.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CoreUse {
+    /// Its number.
+    pub cpu: u32,
+    /// Busy share, 0 to 1.
+    pub busy: f64,
+    /// Share in softirq, 0 to 1.
+    pub softirq: f64,
+}
+
+/// How one end moved its bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Way {
+    /// Way of sending or of receiving.
+    pub name: String,
+    /// Bytes of one write or read.
+    pub call_bytes: u64,
+    /// Pages of the buffer: `huge` (reserved), `transparent` (asked for), `plain`.
+    pub pages: String,
+    /// CPUs on which the threads were allowed, where that was narrowed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<u32>,
+    /// What is worth knowing about it, such as that the kernel copied after all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remark: String,
+}
+
+/// One turn of the calibration.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Way of sending.
+    pub send: String,
+    /// Way of receiving.
+    pub receive: String,
+    /// Payload rate, bit/s.
+    pub bps: f64,
+    /// CPU seconds per gigabyte, sender.
+    pub tx_s_per_gb: f64,
+    /// CPU seconds per gigabyte, receiver.
+    pub rx_s_per_gb: f64,
+    /// Why it could not be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+    /// This way was used for the test.
+    #[serde(default)]
+    pub chosen: bool,
 }
 
 /// End state of a TCP load at one end, from TCP_INFO; times and counts summed over the streams.
@@ -183,7 +312,8 @@ pub struct UdpEnd {
     pub reordered: u64,
     /// Received more than once.
     pub duplicates: u64,
-    /// Thrown away by the receiver's own socket for want of buffer: lost by the measurement, not by the path.
+    /// Thrown away by the receiver's own socket for want of buffer: lost by the measurement, not by the path. Exact for
+    /// datagrams that are read alone; where trains are read (`UdpFlow::offload`), trains times their length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_drops: Option<u64>,
 }

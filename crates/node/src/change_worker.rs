@@ -100,6 +100,7 @@ fn carry_out(changes: &mut Changes<RealHost>, request: &Request) -> Result<Optio
         | Request::Setup { .. }
         | Request::Facts { .. }
         | Request::Load(_)
+        | Request::Iperf3(_)
         | Request::StopLoad { .. }
         | Request::Bye => Ok(None),
     }

@@ -1,11 +1,13 @@
 //! `linerate-node`: reads facts, makes load, applies and undoes changes on the host it runs on.
 //!
 //! In: requests of an operator on stdin. Out: answers on stdout. It listens on nothing but the loads it was told to
-//! receive, changes nothing whose old value is not on its disk, and never decides.
+//! receive (and as `iperf3 -s`, started by hand, for iperf3's clients), changes nothing whose old value is not on its disk, and never decides.
 
 mod change;
 mod change_worker;
 mod facts;
+mod iperf3;
+mod load_once;
 mod serve;
 
 use std::fs::File;
@@ -24,6 +26,7 @@ usage: linerate-node [--netns PATH] [COMMAND]
   (no command)       serve an operator on stdin and stdout
   facts [PREFIX...]  print facts and counters as JSON, all or those whose keys start so
   declarations       print what can be read and set, as JSON
+  iperf3 FLAGS...    client or server of iperf3's protocol; `iperf3 --help` lists the flags
   record DIR         write a copy of what the facts are read from into an empty folder
 
   --netns PATH       enter this network namespace first
@@ -37,8 +40,10 @@ enum Command {
     Serve,
     Facts(Vec<String>),
     Declarations,
+    Iperf3(Vec<String>),
     Record(PathBuf),
     Guard(PathBuf),
+    Load,
     Version,
     Help,
 }
@@ -61,7 +66,9 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<(Option<PathBuf>, Co
             "--version" | "-V" => Command::Version,
             "--help" | "-h" => Command::Help,
             "facts" => Command::Facts(arguments.by_ref().collect()),
+            "iperf3" => Command::Iperf3(arguments.by_ref().collect()),
             "declarations" => Command::Declarations,
+            "load" => Command::Load,
             "record" => Command::Record(path("folder")?),
             "guard" => Command::Guard(path("journal")?),
             _ => return Err(format!("'{argument}' is not known here")),
@@ -74,7 +81,7 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<(Option<PathBuf>, Co
     Ok((netns, Command::Serve))
 }
 
-fn run() -> Result<(), String> {
+fn run() -> Result<ExitCode, String> {
     let (netns, command) =
         parse(std::env::args().skip(1)).map_err(|e| format!("{e}\nhint: linerate-node --help"))?;
     let gap = match &netns {
@@ -95,12 +102,14 @@ fn run() -> Result<(), String> {
             let text = serde_json::to_string_pretty(&facts::declarations()).map_err(|e| e.to_string())?;
             print(&format!("{text}\n"))?;
         }
+        Command::Iperf3(arguments) => return iperf3::run(arguments),
         Command::Record(folder) => facts::record(&folder, &[])?,
+        Command::Load => load_once::run()?,
         Command::Guard(journal) => change::guardian::run(&journal),
         Command::Version => print(&format!("linerate-node {}\n", env!("CARGO_PKG_VERSION")))?,
         Command::Help => print(HELP)?,
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Moves the whole process, which has one thread yet, into a network namespace. Gives the reason when `/sys` is not that of
@@ -122,7 +131,7 @@ fn print(text: &str) -> Result<(), String> {
 
 fn main() -> ExitCode {
     match run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             // Nothing is left to do when stderr is closed too.
             let _ = writeln!(std::io::stderr(), "linerate-node: {error}");
@@ -147,9 +156,11 @@ mod tests {
             parsed("--netns /n facts nic. cpu."),
             Ok((Some("/n".into()), Command::Facts(vec!["nic.".into(), "cpu.".into()])))
         );
+        assert_eq!(parsed("iperf3 -c h"), Ok((None, Command::Iperf3(vec!["-c".into(), "h".into()]))));
         assert_eq!(parsed("record d"), Ok((None, Command::Record("d".into()))));
+        assert_eq!(parsed("load"), Ok((None, Command::Load)));
         assert_eq!(parsed("guard j"), Ok((None, Command::Guard("j".into()))));
-        for wrong in ["--netns", "record", "guard", "record a b", "serve", "--version x"] {
+        for wrong in ["--netns", "record", "guard", "record a b", "load x", "serve", "--version x"] {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
     }

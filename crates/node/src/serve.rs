@@ -13,6 +13,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::time::{Duration, Instant};
 
 use linerate_model::fact::Gap;
+use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::load::{LoadReport, LoadSpec};
 use linerate_sys::root::Root;
 use linerate_wire::message::{Event, Hello, PROTOCOL, Request, RequestId};
@@ -205,6 +206,7 @@ impl Node {
             Request::Heartbeat => {}
             Request::Facts { prefixes, netns } => self.read_facts(id, prefixes, netns),
             Request::Load(spec) => self.load(id, spec),
+            Request::Iperf3(spec) => self.iperf3(id, spec),
             Request::StopLoad { load } => {
                 if let Some(stop) = self.jobs.get(&load) {
                     stop.store(true, Ordering::Relaxed);
@@ -274,14 +276,27 @@ impl Node {
     }
 
     fn load(&mut self, id: RequestId, spec: LoadSpec) {
+        self.traffic(id, move |to_main, stop| {
+            let listener = to_main.clone();
+            let listening =
+                Box::new(move |port| drop(listener.send(News::Answer(id, Event::Listening { port }))));
+            linerate_load::run(&spec, &linerate_load::Control { stop, listening })
+        });
+    }
+
+    fn iperf3(&mut self, id: RequestId, spec: Iperf3Spec) {
+        self.traffic(id, move |_, stop| linerate_load::run_against_iperf3(&spec, &stop));
+    }
+
+    /// Starts a load on a thread of its own, between two readings of the counters.
+    fn traffic(
+        &mut self,
+        id: RequestId,
+        run: impl Fn(&SyncSender<News>, Arc<AtomicBool>) -> LoadReport + std::panic::UnwindSafe + Send + 'static,
+    ) {
         self.job(id, move |to_main, stop| {
-            let (report, counters) = std::panic::catch_unwind(|| {
-                let listener = to_main.clone();
-                let listening =
-                    Box::new(move |port| drop(listener.send(News::Answer(id, Event::Listening { port }))));
-                run_load(&spec, &linerate_load::Control { stop, listening })
-            })
-            .unwrap_or_else(|_| {
+            let work = std::panic::AssertUnwindSafe(|| with_counters(|| run(to_main, stop)));
+            let (report, counters) = std::panic::catch_unwind(work).unwrap_or_else(|_| {
                 let stopped = Some("the load ended early by an error of the program".to_owned());
                 (LoadReport { stopped, ..LoadReport::default() }, BTreeMap::new())
             });
@@ -319,10 +334,10 @@ impl Node {
 }
 
 /// Runs a load between two readings of the counters; gives those that changed.
-fn run_load(spec: &LoadSpec, control: &linerate_load::Control) -> (LoadReport, BTreeMap<String, i64>) {
+fn with_counters(load: impl FnOnce() -> LoadReport) -> (LoadReport, BTreeMap<String, i64>) {
     let root = Root::live();
     let before = facts::counters(&root);
-    let report = linerate_load::run(spec, control);
+    let report = load();
     let mut counters = facts::counters(&root);
     counters.retain(|key, value| {
         // A counter that appeared with its device has no change to speak of.

@@ -29,6 +29,7 @@ fn receiver() -> Request {
         netns: None,
         token: [7; 16],
         deadline_ms: 60_000,
+        tuning: Box::default(),
     })
 }
 

@@ -1,6 +1,8 @@
 //! One file per kernel interface. The only `unsafe` of the product lives here; it decides nothing.
 #![allow(unsafe_code)]
+pub mod affinity;
 pub mod cpu;
+pub mod datagram;
 pub mod ethtool;
 pub mod ethtool_family;
 pub mod ethtool_ioctl;
@@ -8,6 +10,7 @@ pub mod interrupt;
 pub mod netlink;
 pub mod netns;
 pub mod offload;
+pub mod pages;
 pub mod process;
 pub mod procfs;
 pub mod qdisc;
@@ -16,8 +19,11 @@ pub mod rtnetlink;
 pub mod sandbox;
 pub mod sched;
 pub mod socket;
+pub mod socket_options;
 pub mod spawn;
+pub mod stream;
 pub mod sysctl;
 pub mod sysfs;
 pub mod tap;
 pub mod tcp_info;
+pub mod zerocopy;

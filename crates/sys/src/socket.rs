@@ -25,7 +25,7 @@ fn count(result: isize) -> io::Result<usize> {
 }
 
 /// An address as the kernel wants it, with its length.
-fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+pub(crate) fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     // SAFETY: all zero bytes are a valid sockaddr_storage.
     let mut storage: libc::sockaddr_storage = unsafe { zeroed() };
     let length = match address {
@@ -122,7 +122,12 @@ pub fn receive_discarding(stream: &TcpStream, room: &mut [u8]) -> io::Result<usi
     count(unsafe { libc::recv(stream.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), libc::MSG_TRUNC) })
 }
 
-fn set_option<T>(socket: &impl AsFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+pub(crate) fn set_option<T>(
+    socket: &impl AsFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
     // SAFETY: `value` is valid for the size of T during the call; callers pass plain C values.
     let result = unsafe {
         libc::setsockopt(
@@ -136,7 +141,11 @@ fn set_option<T>(socket: &impl AsFd, level: libc::c_int, name: libc::c_int, valu
     check(result).map(|_| ())
 }
 
-fn int_option(socket: &impl AsFd, level: libc::c_int, name: libc::c_int) -> io::Result<libc::c_int> {
+pub(crate) fn int_option(
+    socket: &impl AsFd,
+    level: libc::c_int,
+    name: libc::c_int,
+) -> io::Result<libc::c_int> {
     let mut value: libc::c_int = 0;
     let mut length = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: the kernel writes at most one int into `value`.

@@ -5,8 +5,9 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
 
 /// Makes the command start inside the network namespace (which must stay open until it was spawned).
 pub fn in_namespace(command: &mut Command, namespace: &File) {
@@ -52,5 +53,24 @@ pub fn terminate(child: &std::process::Child, hard: bool) -> io::Result<()> {
         Err(io::Error::last_os_error())
     } else {
         Ok(())
+    }
+}
+
+/// Whether a child has ended, and then how, and the CPU time (user and system) of all its threads and of the children that
+/// it waited for. Once it gave an answer the child is reaped and must not be waited for again.
+pub fn try_wait_cost(child: &std::process::Child) -> io::Result<Option<(ExitStatus, Duration)>> {
+    let mut status = 0;
+    // SAFETY: an all-zero rusage is a valid value of that plain C struct.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are valid for the call.
+    let reaped =
+        unsafe { libc::wait4(child.id() as libc::pid_t, &raw mut status, libc::WNOHANG, &raw mut usage) };
+    match reaped {
+        0 => Ok(None),
+        -1 => Err(io::Error::last_os_error()),
+        _ => {
+            let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
+            Ok(Some((ExitStatus::from_raw(status), time(usage.ru_utime) + time(usage.ru_stime))))
+        }
     }
 }

@@ -23,10 +23,18 @@ pub struct TcpInfo {
     pub rcv_mss: u32,
     /// Segments sent and not yet acknowledged.
     pub unacked: u32,
+    /// Path MTU that the kernel knows, bytes.
+    pub pmtu: u32,
     /// Smoothed round trip, microseconds.
     pub rtt_us: u32,
+    /// Its mean deviation, microseconds.
+    pub rttvar_us: u32,
     /// Congestion window, segments.
     pub snd_cwnd: u32,
+    /// Slow-start threshold, segments; `None` while it was never set.
+    pub snd_ssthresh: Option<u32>,
+    /// Pacing rate, bytes per second; `None` when the stream is not paced.
+    pub pacing_rate: Option<u64>,
     /// Segments retransmitted.
     pub total_retrans: u32,
     /// Bytes acknowledged by the peer.
@@ -93,8 +101,13 @@ impl TcpInfo {
             snd_mss: short(16).unwrap_or(0),
             rcv_mss: short(20).unwrap_or(0),
             unacked: short(24).unwrap_or(0),
+            pmtu: short(60).unwrap_or(0),
             rtt_us: short(68).unwrap_or(0),
+            rttvar_us: short(72).unwrap_or(0),
             snd_cwnd: short(80).unwrap_or(0),
+            // The kernel says 2^31 - 1 as long as nothing was lost, and "all ones" without pacing.
+            snd_ssthresh: short(76).filter(|&value| value < i32::MAX as u32),
+            pacing_rate: long(104).filter(|&value| value != u64::MAX),
             total_retrans: short(100).unwrap_or(0),
             bytes_acked: long(120),
             bytes_received: long(128),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use linerate_model::change::Change;
 use linerate_model::fact::{FactDecl, FactKey, FactValue, HostFacts};
+use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::load::{LoadReport, LoadSpec};
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +51,8 @@ pub enum Request {
     },
     /// Start one end of a test. A receiver answers `Listening`; both end with `LoadDone`.
     Load(LoadSpec),
+    /// Make a whole test against a plain iperf3 server. Ends with `LoadDone`, whose report has the server's in `far`.
+    Iperf3(Iperf3Spec),
     /// Stop a load early (its `LoadDone` still comes).
     StopLoad {
         /// Request that started it.
@@ -176,7 +179,7 @@ pub struct Hello {
     pub build: String,
     /// Facts that this node can read.
     pub facts: Vec<FactDecl>,
-    /// Loads that it can run: `tcp`, `udp`, `rtt`, `mtu`.
+    /// Loads that it can run: `tcp`, `udp`, `rtt`, `mtu`, `latency`, …; `iperf3` for tests against a plain iperf3 server.
     pub loads: Vec<String>,
     /// Whether it runs with the rights of root in its user namespace.
     pub root: bool,

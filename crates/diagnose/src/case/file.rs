@@ -313,7 +313,7 @@ fn samples(entry: &Entry) -> Vec<Sample> {
         ));
     }
     if entry.loss.is_some() {
-        let kind = TestKind::Udp { rate_bps: 1e8, payload_bytes: 1200, duration_ms: 500 };
+        let kind = TestKind::udp(1e8, 1200, 500);
         all.push(make(kind, Measurement { loss: entry.loss, ..Measurement::default() }));
     }
     if entry.rtt_idle_us.is_some() {

@@ -349,8 +349,7 @@ fn tcp(from: &str, to: &str, layer: Layer, repeat: u16, path: &Path, rng: &mut R
 }
 
 fn udp(from: &str, to: &str, layer: Layer, path: &Path) -> Sample {
-    let kind =
-        TestKind::Udp { rate_bps: 0.2 * path.rate_bps.min(200e6), payload_bytes: 1200, duration_ms: 500 };
+    let kind = TestKind::udp(0.2 * path.rate_bps.min(200e6), 1200, 500);
     if path.blocked {
         return sample(
             from,

@@ -2,21 +2,29 @@
 //! [`linerate_model::exit`]. Commands are thin: they load, call a room, print.
 
 mod completions;
+mod connects;
 mod demo;
 mod diagnose;
 mod diff;
 mod facts;
+mod http;
+mod iperf3;
 mod keep;
 mod knowledge;
 mod lab;
+mod latency;
 mod man;
+mod measure;
+mod mtu;
 mod open;
 mod out;
+mod pair;
 mod progress;
 mod report;
 mod runs;
 mod survey;
 mod trial;
+mod udp;
 mod undo;
 
 use clap::{Parser, Subcommand};
@@ -34,6 +42,7 @@ const AFTER_HELP: &str = "\
 Examples:
   linerate demo                             a broken virtual cluster, found and repaired
   linerate survey -i cluster.toml           measure all pairs, read all settings, name the culprit
+  linerate measure -i cluster.toml a b      one transfer in full detail
   linerate try nic-gro-overlay --on vs-2    change it, prove the effect, put it back
   linerate keep 20261121-083015-4f2a        make it stay
 
@@ -51,6 +60,8 @@ Data (runs, trials) is kept in LINERATE_DATA, or ~/.local/share/linerate.";
 #[derive(Debug, Subcommand)]
 enum Command {
     Survey(survey::Args),
+    // Much larger than the others.
+    Measure(Box<measure::Args>),
     Diagnose(diagnose::Args),
     Diff(diff::Args),
     Try(trial::Args),
@@ -59,7 +70,13 @@ enum Command {
     Runs(runs::Args),
     Report(report::Args),
     Facts(facts::Args),
+    Latency(latency::Args),
+    Udp(udp::Args),
+    Mtu(mtu::Args),
+    Connects(connects::Args),
+    Http(http::Args),
     Knowledge(knowledge::Args),
+    Iperf3(iperf3::Args),
     Lab(lab::Args),
     Demo(demo::Args),
     Completions(completions::Args),
@@ -79,6 +96,7 @@ pub fn main() -> ExitCode {
     };
     let done = match cli.command {
         Command::Survey(args) => survey::run(&args),
+        Command::Measure(args) => measure::run(&args),
         Command::Diagnose(args) => diagnose::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Try(args) => trial::run(&args),
@@ -87,7 +105,13 @@ pub fn main() -> ExitCode {
         Command::Runs(args) => runs::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Facts(args) => facts::run(&args),
+        Command::Latency(args) => latency::run(&args),
+        Command::Udp(args) => udp::run(&args),
+        Command::Mtu(args) => mtu::run(&args),
+        Command::Connects(args) => connects::run(&args),
+        Command::Http(args) => http::run(&args),
         Command::Knowledge(args) => knowledge::run(&args),
+        Command::Iperf3(args) => iperf3::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -42,7 +42,7 @@ pub(super) struct Args {
 }
 
 /// Reads `30s`, `5m`, `1h`, `500ms` or plain seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let factor = match unit {

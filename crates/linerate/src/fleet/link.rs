@@ -57,7 +57,7 @@ pub enum LinkError {
 }
 
 enum Order {
-    Request { body: Request, events: mpsc::UnboundedSender<Event>, number: oneshot::Sender<RequestId> },
+    Request { body: Box<Request>, events: mpsc::UnboundedSender<Event>, number: oneshot::Sender<RequestId> },
     Bye,
 }
 
@@ -175,7 +175,7 @@ impl Link {
             host: self.host.clone(),
             reason: self.lost().unwrap_or_else(|| "the session has ended".to_owned()),
         };
-        self.orders.send(Order::Request { body, events, number }).map_err(|_| gone())?;
+        self.orders.send(Order::Request { body: Box::new(body), events, number }).map_err(|_| gone())?;
         let number = number_rx.await.map_err(|_| gone())?;
         Ok(Exchange { host: self.host.clone(), number, events: events_rx, lost: self.lost.clone() })
     }
@@ -278,7 +278,7 @@ impl Driver {
                     self.unsent.clear();
                 },
                 order = orders.recv(), if leave_by.is_none() => match order {
-                    Some(Order::Request { body, events, number }) => self.begin(body, events, number),
+                    Some(Order::Request { body, events, number }) => self.begin(*body, events, number),
                     Some(Order::Bye) | None => {
                         self.leaving = true;
                         let now = self.now_ms();

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use linerate_model::fact::Gap;
-use linerate_model::inventory::{Host, HostName, Inventory};
+use linerate_model::inventory::{Host, HostName, Inventory, TransportSpec};
 use linerate_wire::message::Request;
 
 pub use link::{Exchange, Link, LinkError};
@@ -48,6 +48,10 @@ impl Fleet {
     ) -> Self {
         let mut tasks = tokio::task::JoinSet::new();
         for host in &inventory.hosts {
+            // There is nothing to start on a device that only has iperf3.
+            if matches!(host.transport, TransportSpec::Iperf3 { .. }) {
+                continue;
+            }
             let Some(program) = program(host) else { continue };
             let host = host.clone();
             tasks.spawn(async move {

@@ -11,6 +11,8 @@ use super::toml::{File, RawEndpoint, RawGroup, RawHost};
 use super::{Problem, did_you_mean};
 
 const TRANSPORTS: [&str; 2] = ["local", "netns"];
+const KINDS: [&str; 2] = ["node", "iperf3"];
+const IPERF3_PORT: u16 = 5201;
 /// Longest name of a host or group: they stand in file names and matrix headings.
 const NAME_BYTES_MAX: usize = 64;
 
@@ -152,12 +154,51 @@ fn host(raw: &RawHost, owner: &mut BTreeMap<IpAddr, String>) -> Result<Host, Pro
     }
     Ok(Host {
         name: name.clone(),
-        transport: transport(raw)?,
+        transport: iperf3(raw)?.map_or_else(|| transport(raw), Ok)?,
         groups: raw.groups.iter().map(|g| g.get_ref().clone()).collect(),
         endpoints,
         state_dir: raw.state_dir.clone(),
         etc_dir: raw.etc_dir.clone(),
     })
+}
+
+/// How a host with endpoints of the kind `iperf3` is reached; `None` when it has none.
+fn iperf3(raw: &RawHost) -> Result<Option<TransportSpec>, Problem> {
+    let mut found = None;
+    for endpoint in &raw.endpoints {
+        let kind = endpoint.kind.as_ref().map_or("node", |kind| kind.get_ref().as_str());
+        if !KINDS.contains(&kind) {
+            let at = endpoint.kind.as_ref().map_or(0, |kind| kind.span().start);
+            let what = format!("unknown kind of endpoint `{}`", kind.escape_debug());
+            return Err(Problem { at, what, hint: did_you_mean(kind, KINDS) });
+        }
+        let port = match &endpoint.port {
+            Some(port) if kind != "iperf3" => {
+                return Err(problem(
+                    port,
+                    "`port` without `kind = \"iperf3\"`",
+                    "a node program chooses its ports",
+                ));
+            }
+            Some(port) if *port.get_ref() == 0 => return Err(problem(port, "port is 0", "1 to 65535")),
+            port => port.as_ref().map_or(IPERF3_PORT, |port| *port.get_ref()),
+        };
+        let this = (kind == "iperf3").then_some(port);
+        if *found.get_or_insert(this) != this {
+            let what = format!("the endpoints of host `{}` differ in kind or port", raw.name.get_ref());
+            return Err(problem(
+                &endpoint.address,
+                what,
+                "a host has a node program or an iperf3 server, not both",
+            ));
+        }
+    }
+    let Some(port) = found.flatten() else { return Ok(None) };
+    if let Some(key) = raw.transport.as_ref().or(raw.netns.as_ref()) {
+        let what = format!("`{}` for a host that only has iperf3", key.get_ref().escape_debug());
+        return Err(problem(key, what, "nothing is started there: remove `transport` and `netns`"));
+    }
+    Ok(Some(TransportSpec::Iperf3 { port }))
 }
 
 fn transport(raw: &RawHost) -> Result<TransportSpec, Problem> {

@@ -5,7 +5,7 @@ mod toml;
 
 use std::path::{Path, PathBuf};
 
-use linerate_model::inventory::{Host, Inventory, TransportSpec};
+use linerate_model::inventory::{Endpoint, Host, Inventory, Layer, TransportSpec};
 
 /// An inventory that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +61,22 @@ pub fn localhost() -> Inventory {
         }],
         ..Inventory::default()
     }
+}
+
+/// The machine that this program runs on as both ends, over loopback: host `local`.
+pub fn loopback() -> Inventory {
+    let mut inventory = localhost();
+    "loopback".clone_into(&mut inventory.name);
+    for host in &mut inventory.hosts {
+        "local".clone_into(&mut host.name);
+        host.endpoints = vec![Endpoint {
+            address: std::net::Ipv4Addr::LOCALHOST.into(),
+            layer: Layer::Underlay,
+            netns: None,
+            link_bps: None,
+        }];
+    }
+    inventory
 }
 
 /// What is wrong and at which byte of the text.

@@ -54,9 +54,56 @@ fn a_good_file_is_read() {
     assert_eq!(inventory.hosts[1].transport, TransportSpec::Netns { path: "/run/netns/blue".into() });
 }
 
+#[test]
+fn a_device_that_only_has_iperf3_is_read() {
+    let text = "[[host]]\nname=\"nas\"\n[[host.endpoint]]\naddress=\"10.0.0.9\"\nkind=\"iperf3\"\n";
+    let inventory = parse("cluster.toml", text).unwrap();
+    assert_eq!(inventory.hosts[0].transport, TransportSpec::Iperf3 { port: 5201 });
+    let inventory = parse("cluster.toml", &format!("{text}port=5300\n")).unwrap();
+    assert_eq!(inventory.iperf3_port("nas"), Some(5300));
+}
+
 fn refused(text: &str) -> (usize, String) {
     let error = parse("cluster.toml", text).unwrap_err();
     (error.line, error.to_string())
+}
+
+/// Each case is refused at its line, with words that help.
+fn all_refused(cases: &[(&str, usize, &[&str])]) {
+    for (text, line, parts) in cases {
+        let (got, message) = refused(text);
+        assert_eq!(got, *line, "{text}\n{message}");
+        for part in *parts {
+            assert!(message.contains(part), "{message} lacks {part}");
+        }
+    }
+}
+
+#[test]
+fn a_device_that_only_has_iperf3_has_nothing_else() {
+    all_refused(&[
+        (
+            "[[host]]\nname=\"a\"\n[[host.endpoint]]\naddress=\"10.0.0.1\"\nkind=\"iperf\"\n",
+            5,
+            &["unknown kind of endpoint `iperf`", "did you mean `iperf3`?"],
+        ),
+        (
+            "[[host]]\nname=\"a\"\n[[host.endpoint]]\naddress=\"10.0.0.1\"\nport=5201\n",
+            5,
+            &["`port` without `kind"],
+        ),
+        (
+            "[[host]]\nname=\"a\"\nnetns=\"b\"\n[[host.endpoint]]\naddress=\"10.0.0.1\"\nkind=\"iperf3\"\n",
+            3,
+            &["only has iperf3"],
+        ),
+        (
+            "[[host]]\nname=\"a\"\n[[host.endpoint]]\naddress=\"10.0.0.1\"\nkind=\"iperf3\"\n\
+             [[host.endpoint]]\naddress=\"10.1.0.1\"\nlayer=\"overlay\"\n",
+            7,
+            &["differ in kind or port"],
+        ),
+    ]);
 }
 
 #[test]
@@ -107,13 +154,7 @@ fn a_bad_file_is_refused_with_line_and_hint() {
         ("name = \"x\"\n", 1, &["no [[host]]"]),
         ("[[host]\n", 1, &["cluster.toml:1"]),
     ];
-    for (text, line, parts) in cases {
-        let (got, message) = refused(text);
-        assert_eq!(got, *line, "{text}\n{message}");
-        for part in *parts {
-            assert!(message.contains(part), "{message} lacks {part}");
-        }
-    }
+    all_refused(cases);
 }
 
 #[test]

@@ -51,6 +51,8 @@ pub(super) struct RawHost {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawEndpoint {
     pub(super) address: Spanned<String>,
+    pub(super) kind: Option<Spanned<String>>,
+    pub(super) port: Option<Spanned<u16>>,
     #[serde(default)]
     pub(super) layer: Option<Layer>,
     pub(super) netns: Option<std::path::PathBuf>,

@@ -21,6 +21,14 @@ pub fn outcome(kind: &TestKind, tx: LoadReport, rx: LoadReport) -> Outcome {
         TestKind::Mtu { .. } if tx.mtu.iter().all(|p| p.answered == 0) => {
             return nothing("no probe was answered");
         }
+        TestKind::Latency(_) if tx.latency.iter().all(|r| r.round_trip_ns.count() == 0) => {
+            return nothing("no request was answered");
+        }
+        TestKind::PathMtu(_) if tx.path_mtu.is_none() => return nothing("no probe was answered"),
+        TestKind::Connects(_) if tx.connects.as_ref().is_none_or(|c| c.done == 0) => {
+            return nothing("no connection was made");
+        }
+        TestKind::Http(_) if tx.http.is_empty() => return nothing("nothing was downloaded"),
         _ => {}
     }
     if let Some(reason) = disagreement(kind, &tx, &rx) {
@@ -29,7 +37,8 @@ pub fn outcome(kind: &TestKind, tx: LoadReport, rx: LoadReport) -> Outcome {
     let mut m = Measurement::default();
     match kind {
         TestKind::Tcp { .. } => tcp(&mut m, &tx, &rx),
-        TestKind::Udp { rate_bps, payload_bytes, duration_ms } => {
+        TestKind::Udp { rate_bps, payload_bytes, duration_ms, options } => {
+            let rate_bps = if options.flat_out { 0.0 } else { *rate_bps };
             let planned = rate_bps * f64::from(*duration_ms) / 8000.0 / f64::from(*payload_bytes).max(1.0);
             if let Some(reason) = udp(&mut m, &tx, &rx, planned) {
                 return Outcome::Invalid { reason };
@@ -37,6 +46,14 @@ pub fn outcome(kind: &TestKind, tx: LoadReport, rx: LoadReport) -> Outcome {
         }
         TestKind::Rtt { .. } => m.rtt_idle_us = median(&tx.rtt_us),
         TestKind::Mtu { .. } => m.mtu.clone_from(&tx.mtu),
+        TestKind::Latency(_) => {
+            let median_us = |loaded: bool| {
+                let phase = tx.latency.iter().find(|r| r.phase.loaded == loaded)?;
+                phase.round_trip_ns.quantile(0.5).map(|ns| ns as f64 / 1e3)
+            };
+            (m.rtt_idle_us, m.rtt_loaded_us) = (median_us(false), median_us(true));
+        }
+        TestKind::PathMtu(_) | TestKind::Connects(_) | TestKind::Http(_) => {}
     }
     m.tx = Some(tx);
     m.rx = Some(rx);
@@ -54,6 +71,13 @@ fn disagreement(kind: &TestKind, tx: &LoadReport, rx: &LoadReport) -> Option<Str
         ));
     }
     let ended_well = tx.stopped.is_none() && rx.stopped.is_none();
+    if ended_well && tx.drained && rx.drained && tx.bytes != rx.bytes && matches!(kind, TestKind::Tcp { .. })
+    {
+        return Some(format!(
+            "{} bytes sent but {} received, although every stream was read to its end",
+            tx.bytes, rx.bytes
+        ));
+    }
     let missing = tx.bytes - rx.bytes;
     let streams =
         if let TestKind::Tcp { streams, .. } = kind { u64::from(*streams).max(1) } else { return None };
@@ -62,9 +86,11 @@ fn disagreement(kind: &TestKind, tx: &LoadReport, rx: &LoadReport) -> Option<Str
 }
 
 fn tcp(m: &mut Measurement, tx: &LoadReport, rx: &LoadReport) {
-    let skipped = start_up(&rx.series);
-    let begin_ms = skipped.checked_sub(1).and_then(|i| rx.series.get(i)).map_or(0.0, |i| i.at_ms);
-    m.throughput_bps = steady(&rx.series, skipped).or_else(|| rate(rx.bytes, rx.elapsed_s));
+    // An iperf3 server that receives gives no series; its sender's, of bytes acknowledged, shows the same start-up.
+    let series = if rx.series.is_empty() { &tx.series } else { &rx.series };
+    let skipped = start_up(series, tx.started_ms);
+    let begin_ms = skipped.checked_sub(1).and_then(|i| series.get(i)).map_or(0.0, |i| i.at_ms);
+    m.throughput_bps = steady(series, skipped).or_else(|| rate(rx.bytes, rx.elapsed_s));
     m.cpu_s_per_gb = cpu_cost(tx, rx);
     let loaded: Vec<f64> =
         tx.series.iter().filter(|i| i.at_ms > begin_ms && i.rtt_us > 0.0).map(|i| i.rtt_us).collect();
@@ -98,20 +124,27 @@ fn rate(bytes: u64, seconds: f64) -> Option<f64> {
     (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds)
 }
 
+/// Of both ends together, over the bytes of both directions.
 fn cpu_cost(tx: &LoadReport, rx: &LoadReport) -> Option<f64> {
-    (rx.bytes > 0).then(|| (tx.cpu_s + rx.cpu_s) / (rx.bytes as f64 / 1e9))
+    let bytes = rx.bytes + tx.back.as_ref().map_or(0, |back| back.bytes);
+    (rx.bytes > 0).then(|| (tx.cpu_s + rx.cpu_s) / (bytes as f64 / 1e9))
 }
 
-/// How many intervals belong to the start-up: until one reaches 80 % of the median of the second half, at least one, at
-/// most half of them. Series of fewer than four intervals are kept whole.
-fn start_up(series: &[Interval]) -> usize {
+/// How many intervals belong to the start-up: until the sender's connections had left slow start (`started_ms`, by their own
+/// state) and until one interval reaches 80 % of the median of the second half; at least one, at most half of them. Both are
+/// needed: after slow start ended early a window may still grow, and a series alone cannot tell a start from a rate that
+/// jumps. Series of fewer than four intervals are kept whole.
+fn start_up(series: &[Interval], started_ms: Option<f64>) -> usize {
     if series.len() < 4 {
         return 0;
     }
     let half = series.len() / 2;
     let later: Vec<f64> = series[half..].iter().map(|i| i.throughput_bps).collect();
     let level = 0.8 * median(&later).unwrap_or(0.0);
-    series.iter().position(|i| i.throughput_bps >= level).unwrap_or(half).clamp(1, half)
+    let by_rate = series.iter().position(|i| i.throughput_bps >= level).unwrap_or(half);
+    let by_state =
+        started_ms.map_or(0, |started| series.iter().position(|i| i.at_ms > started).unwrap_or(series.len()));
+    by_rate.max(by_state).clamp(1, half)
 }
 
 /// Mean rate of the intervals after the first `skipped`, weighted by their length.
@@ -224,6 +257,26 @@ mod tests {
     }
 
     #[test]
+    fn the_state_of_the_connections_tells_when_the_start_up_ended() {
+        let points = series(&[1.7e8, 1.8e8, 1.9e8, 2e8, 2e8, 2e8, 2e8, 2e8]);
+        assert_eq!((start_up(&points, None), start_up(&points, Some(10.0))), (1, 1));
+        assert_eq!(start_up(&points, Some(120.0)), 2);
+        // Never more than half: something has to be left.
+        assert_eq!(start_up(&points, Some(1e6)), 4);
+        // Slow start ended at once, the window grew for long.
+        let slow = series(&[2e7, 6e7, 1e8, 1.7e8, 2e8, 2e8, 2e8, 2e8]);
+        assert_eq!(start_up(&slow, Some(0.0)), 3);
+    }
+
+    #[test]
+    fn where_everything_was_read_a_single_byte_counts() {
+        let drained = |bytes| LoadReport { drained: true, ..report(bytes, &[2e8; 8]) };
+        let less = outcome(&TCP, drained(8_000_000), drained(7_999_999));
+        assert!(matches!(&less, Outcome::Invalid { reason } if reason.contains("7999999")), "{less:?}");
+        assert!(matches!(outcome(&TCP, drained(8_000_000), drained(8_000_000)), Outcome::Measured(_)));
+    }
+
+    #[test]
     fn nothing_through_is_a_value_with_its_reason() {
         let tx = LoadReport { stopped: Some("connect: timed out".into()), ..LoadReport::default() };
         let got = outcome(&TCP, tx, LoadReport::default());
@@ -240,7 +293,7 @@ mod tests {
 
     #[test]
     fn udp_counts_loss_and_refuses_a_sender_that_could_not_keep_up() {
-        let kind = TestKind::Udp { rate_bps: 9.6e6, payload_bytes: 1200, duration_ms: 1000 };
+        let kind = TestKind::udp(9.6e6, 1200, 1000);
         let end = |n: u64| LoadReport {
             bytes: n * 1200,
             elapsed_s: 1.0,

@@ -4,13 +4,15 @@
 //! dies makes a gap. Bounded in time: each step has its deadline, and the nodes have theirs.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_model::inventory::{Endpoint, Inventory};
+use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::load::{LoadReport, LoadSpec, Role, TestKind};
 use linerate_model::plan::Test;
 use linerate_model::sample::{Outcome, Sample};
+use linerate_model::tuning::{CALIBRATION_MS_MAX, Tuning};
 use linerate_wire::message::{Event, Request};
 use tokio::time::Instant;
 
@@ -23,6 +25,8 @@ const LISTEN_WAIT: Duration = Duration::from_secs(3);
 const SLACK: Duration = Duration::from_millis(1500);
 /// Longest time of a test that only confirms that nothing gets through.
 const SHORT: Duration = Duration::from_millis(700);
+/// An iperf3 server takes its time between tests, and its protocol more messages.
+const IPERF3_SLACK: Duration = Duration::from_secs(2);
 /// What the operator waits beyond the node's own deadline before it gives up on the answer.
 const ANSWER_SLACK: Duration = Duration::from_secs(3);
 /// What a receiver may take to end after its sender has.
@@ -56,13 +60,81 @@ pub fn transfer_time(kind: &TestKind) -> Duration {
         TestKind::Mtu { sizes, tries } => {
             Duration::from_millis(500 + sizes.len() as u64 * u64::from(*tries) * 250)
         }
+        TestKind::Latency(plan) => plan.phases.iter().fold(Duration::from_secs(4), |sum, phase| {
+            let load_ms = if phase.loaded { u64::from(plan.settle_ms) + 4_000 } else { 0 };
+            sum + Duration::from_millis(u64::from(plan.phase_ms) + load_ms)
+        }),
+        // Both directions, at most 20 sizes each, with the longest wait.
+        TestKind::PathMtu(_) => Duration::from_secs(22),
+        TestKind::Connects(plan) => Duration::from_millis(u64::from(plan.duration_ms) + 4_000),
+        TestKind::Http(plan) => {
+            let fetches = plan.via.len().max(8) as u64 * u64::from(plan.repeat);
+            Duration::from_millis(fetches.saturating_mul(plan.timeout_ms.into())).min(HTTP_MAX)
+        }
     }
+}
+
+/// Longest time of all downloads of a test.
+const HTTP_MAX: Duration = Duration::from_secs(900);
+
+/// Runs a test that has one end only, on a host or in the namespace of its endpoint.
+pub async fn alone(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Sample {
+    let start_ms = clock::now_ms();
+    let run = async {
+        let link = fleet.link(&test.from).map_err(words)?;
+        offers(link, &test.kind)?;
+        let endpoint = inventory.endpoint(&test.from, test.layer);
+        let any = IpAddr::from([0, 0, 0, 0]);
+        let deadline = transfer_time(&test.kind) + SLACK;
+        let spec = LoadSpec {
+            kind: test.kind.clone(),
+            role: Role::Sender { peer: SocketAddr::new(any, 0) },
+            bind: any,
+            netns: endpoint.and_then(|e| e.netns.clone()),
+            token: clock::random::<16>().map_err(|e| format!("no random token: {e}"))?,
+            deadline_ms: deadline.as_millis() as u32,
+            tuning: Box::default(),
+        };
+        let mut exchange = link.start(Request::Load(spec)).await.map_err(words)?;
+        done(&mut exchange, Instant::now() + deadline + ANSWER_SLACK).await.map_err(words)
+    };
+    let (outcome, tx_counters) = match run.await {
+        Ok((report, counters)) => (gather::outcome(&test.kind, report, LoadReport::default()), counters),
+        Err(reason) => (Outcome::Gap { reason }, BTreeMap::new()),
+    };
+    Sample { test: test.clone(), start_ms, outcome, tx_counters, rx_counters: BTreeMap::new() }
+}
+
+/// Whether a node knows this kind of load.
+fn offers(link: &Link, kind: &TestKind) -> Result<(), String> {
+    let (hello, name) = (link.hello(), kind.name());
+    if hello.loads.iter().any(|l| l == name) {
+        return Ok(());
+    }
+    Err(format!("host {} (linerate-node {}) does not offer the load `{name}`", link.host(), hello.version))
 }
 
 type End = (LoadReport, BTreeMap<String, i64>);
 
-/// Runs a test. The two hosts must not be in another one at the same time.
+/// Runs a test as a survey does: no calibration, nothing of the hosts' own configuration overruled. A survey compares pairs, so
+/// that all of them are measured in the same way, and its short tests do not get longer. The two hosts must not be in another
+/// test at the same time.
 pub async fn measure(fleet: &Fleet, inventory: &Inventory, test: &Test, patience: Patience) -> Sample {
+    with(fleet, inventory, test, patience, &Tuning::default()).await
+}
+
+/// The same with options of the transfer.
+pub async fn measure_tuned(fleet: &Fleet, inventory: &Inventory, test: &Test, tuning: &Tuning) -> Sample {
+    with(fleet, inventory, test, Patience::Usual, tuning).await
+}
+
+async fn with(
+    fleet: &Fleet,
+    inventory: &Inventory,
+    test: &Test,
+    patience: Patience,
+    tuning: &Tuning,
+) -> Sample {
     let start_ms = clock::now_ms();
     let mut sample = Sample {
         test: test.clone(),
@@ -71,7 +143,7 @@ pub async fn measure(fleet: &Fleet, inventory: &Inventory, test: &Test, patience
         tx_counters: BTreeMap::new(),
         rx_counters: BTreeMap::new(),
     };
-    sample.outcome = match both_ends(fleet, inventory, test, patience).await {
+    sample.outcome = match both_ends(fleet, inventory, test, patience, tuning).await {
         Ok((tx, rx)) => {
             sample.tx_counters = tx.1;
             sample.rx_counters = rx.1;
@@ -87,6 +159,7 @@ async fn both_ends(
     inventory: &Inventory,
     test: &Test,
     patience: Patience,
+    tuning: &Tuning,
 ) -> Result<(End, End), String> {
     let end = |host: &str| {
         inventory
@@ -94,20 +167,16 @@ async fn both_ends(
             .ok_or_else(|| format!("host {host} has no {} endpoint in the inventory", test.layer))
     };
     let (from, to) = (end(&test.from)?, end(&test.to)?);
+    if inventory.iperf3_port(&test.from).or(inventory.iperf3_port(&test.to)).is_some() {
+        return with_iperf3(fleet, inventory, test, from, to).await;
+    }
     let tx_link = fleet.link(&test.from).map_err(words)?;
     let rx_link = fleet.link(&test.to).map_err(words)?;
-    for link in [tx_link, rx_link] {
-        let (hello, name) = (link.hello(), test.kind.name());
-        if !hello.loads.iter().any(|l| l == name) {
-            return Err(format!(
-                "host {} (linerate-node {}) does not offer the load `{name}`",
-                link.host(),
-                hello.version
-            ));
-        }
-    }
+    offers(tx_link, &test.kind)?;
+    offers(rx_link, &test.kind)?;
     let token = clock::random::<16>().map_err(|e| format!("no random token: {e}"))?;
-    let deadline = patience.deadline(&test.kind);
+    let calibration = if tuning.calibrate { CALIBRATION_MS_MAX } else { 0 };
+    let deadline = patience.deadline(&test.kind) + Duration::from_millis(u64::from(calibration));
     let spec = |role: Role, endpoint: &Endpoint| {
         Request::Load(LoadSpec {
             kind: test.kind.clone(),
@@ -116,6 +185,7 @@ async fn both_ends(
             netns: endpoint.netns.clone(),
             token,
             deadline_ms: deadline.as_millis() as u32,
+            tuning: Box::new(tuning.clone()),
         })
     };
     let mut receiver = rx_link.start(spec(Role::Receiver, to)).await.map_err(words)?;
@@ -155,6 +225,68 @@ async fn both_ends(
 /// Whether the sender gave up before anything was answered: its receiver has nothing to wait for.
 fn never_began(tx: &LoadReport) -> bool {
     tx.stopped.is_some() && tx.bytes == 0 && tx.rtt_us.is_empty() && tx.mtu.iter().all(|p| p.answered == 0)
+}
+
+/// Whether two hosts can make a test of this kind: with an iperf3 server there is only TCP and UDP, and two of them have nobody
+/// who asks.
+pub fn is_possible(inventory: &Inventory, from: &str, to: &str, kind: &TestKind) -> bool {
+    match [from, to].iter().filter(|host| inventory.iperf3_port(host).is_some()).count() {
+        0 => true,
+        1 => matches!(kind, TestKind::Tcp { .. } | TestKind::Udp { .. }),
+        _ => false,
+    }
+}
+
+/// A test of which at least one end has only iperf3.
+async fn with_iperf3(
+    fleet: &Fleet,
+    inventory: &Inventory,
+    test: &Test,
+    from: &Endpoint,
+    to: &Endpoint,
+) -> Result<(End, End), String> {
+    match (inventory.iperf3_port(&test.from), inventory.iperf3_port(&test.to)) {
+        (None, Some(port)) => {
+            let peer = SocketAddr::new(to.address, port);
+            against_iperf3(fleet, test, &test.from, from, peer, true).await
+        }
+        (Some(port), None) => {
+            let peer = SocketAddr::new(from.address, port);
+            against_iperf3(fleet, test, &test.to, to, peer, false).await
+        }
+        _ => Err("both hosts have only iperf3, and one end must ask".to_owned()),
+    }
+}
+
+/// The end with a node program makes the whole test; its report has the server's in `far`.
+async fn against_iperf3(
+    fleet: &Fleet,
+    test: &Test,
+    host: &str,
+    own: &Endpoint,
+    peer: SocketAddr,
+    sends: bool,
+) -> Result<(End, End), String> {
+    let link = fleet.link(host).map_err(words)?;
+    if !link.hello().loads.iter().any(|load| load == "iperf3") {
+        let version = &link.hello().version;
+        return Err(format!("host {host} (linerate-node {version}) does not speak iperf3's protocol"));
+    }
+    let deadline = transfer_time(&test.kind) + SLACK + IPERF3_SLACK;
+    let spec = Iperf3Spec {
+        kind: test.kind.clone(),
+        peer,
+        sends,
+        bind: own.address,
+        netns: own.netns.clone(),
+        deadline_ms: deadline.as_millis() as u32,
+    };
+    let mut exchange = link.start(Request::Iperf3(spec)).await.map_err(words)?;
+    let until = Instant::now() + deadline + ANSWER_SLACK;
+    let (mut near, counters) = done(&mut exchange, until).await.map_err(words)?;
+    let far = near.far.take().map_or_else(LoadReport::default, |far| *far);
+    let (near, far) = ((near, counters), (far, BTreeMap::new()));
+    Ok(if sends { (near, far) } else { (far, near) })
 }
 
 /// The receiver's report after the sender's end; a receiver that still waits for a stream after `slack` is stopped.

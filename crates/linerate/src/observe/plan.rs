@@ -46,8 +46,10 @@ const INNER_ALONE_MAX: usize = 24;
 const RESERVE: f64 = 0.06;
 /// Streams of the many-stream tests.
 const STREAMS: u16 = 8;
-/// Payload of a UDP loss probe: fits every tunnel, so that loss is not mistaken for an MTU fault.
-const UDP_PAYLOAD_BYTES: u16 = 1200;
+/// Payload of a UDP loss probe: fits every tunnel, so that loss is not mistaken for an MTU fault. On a slow path it is smaller, so
+/// that the probe has this many datagrams: of 4000, a loss of one in a thousand takes at least one with 98 %.
+const UDP_PAYLOAD_BYTES: (u16, u16) = (512, 1200);
+const UDP_DATAGRAMS: f64 = 4000.0;
 /// Share of the path's rate that a UDP loss probe takes, and its limits in bit/s.
 const UDP_SHARE: f64 = 0.2;
 const UDP_BPS: (f64, f64) = (2e6, 200e6);
@@ -77,6 +79,13 @@ pub fn udp_rate(path_bps: Option<f64>, inner: bool) -> f64 {
     (path_bps.unwrap_or(1e9) * UDP_SHARE).clamp(UDP_BPS.0, most)
 }
 
+/// The payload of the datagrams of such a probe.
+pub fn udp_payload(rate_bps: f64, duration_ms: u32) -> u16 {
+    let (least, most) = UDP_PAYLOAD_BYTES;
+    let bytes = rate_bps * f64::from(duration_ms) / 8e3 / UDP_DATAGRAMS;
+    bytes.clamp(f64::from(least), f64::from(most)) as u16
+}
+
 /// Whether both hosts are on the same machine: their traffic passes no NIC.
 pub fn inner(inventory: &Inventory, from: &str, to: &str) -> bool {
     let theirs = inventory.groups_of(to);
@@ -90,6 +99,9 @@ pub fn expected_s(kind: &TestKind) -> f64 {
         TestKind::Udp { duration_ms, .. } => f64::from(*duration_ms) / 1e3 + UDP_OVERHEAD_S,
         TestKind::Rtt { count } => 0.02 + f64::from(*count) * RTT_REQUEST_S,
         TestKind::Mtu { .. } => MTU_S,
+        TestKind::Latency(_) | TestKind::PathMtu(_) | TestKind::Connects(_) | TestKind::Http(_) => {
+            super::measure::transfer_time(kind).as_secs_f64()
+        }
     }
 }
 
@@ -273,12 +285,22 @@ impl Packed {
         let all_rounds_s = 2.0 * hosts.len() as f64 * expected_s(&TestKind::Rtt { count: RTT_COUNT });
         let room_s = wish.budget.map_or(RTT_ALL_S_MAX, |b| b.as_secs_f64() * RTT_ALL_SHARE);
         let all_pairs = all_rounds_s <= room_s.min(RTT_ALL_S_MAX);
-        let wanted = if hosts.len() <= FULL_MATRIX_HOSTS_MAX {
+        // Of two devices that only have iperf3 nobody can ask.
+        let plain = |host: usize| inventory.iperf3_port(&hosts[host]).is_some();
+        let mut wanted = if hosts.len() <= FULL_MATRIX_HOSTS_MAX {
             all.clone()
         } else {
             pairs::matchings(hosts.len(), matchings, wish.seed)
         };
-        let subset = pairs::matchings(hosts.len(), 1, wish.seed ^ 1);
+        let mut subset = pairs::matchings(hosts.len(), 1, wish.seed ^ 1);
+        wanted.retain(|(from, to)| !(plain(*from) && plain(*to)));
+        subset.retain(|(from, to)| !(plain(*from) && plain(*to)));
+        // RTT and MTU tests need a node program at both ends.
+        let with_nodes = |pairs: &[(usize, usize)]| -> Vec<(usize, usize)> {
+            pairs.iter().copied().filter(|(from, to)| !plain(*from) && !plain(*to)).collect()
+        };
+        let small = with_nodes(&wanted);
+        let every = with_nodes(if all_pairs { &all } else { &wanted });
         let is_inner = |(from, to): &(usize, usize)| inner(inventory, &hosts[*from], &hosts[*to]);
         let named = |pairs: &[(usize, usize)], sharing: Sharing| -> Rounds {
             let (inside, outside): (Vec<_>, Vec<_>) =
@@ -302,8 +324,8 @@ impl Packed {
             layer,
             bulk: named(&wanted, Sharing::Bulk),
             fifth: named(&wanted, Sharing::Fifth),
-            small: named(&wanted, Sharing::Nothing),
-            every: named(if all_pairs { &all } else { &wanted }, Sharing::Nothing),
+            small: named(&small, Sharing::Nothing),
+            every: named(&every, Sharing::Nothing),
             subset: named(&subset, Sharing::Bulk),
         }
     }
@@ -345,11 +367,11 @@ fn kind(wish: &Wish<'_>, block: &Block, times: Times, from: &str, to: &str) -> T
         What::Mtu => TestKind::Mtu { sizes: mtu_sizes(wish, block.layer, from, to), tries: MTU_TRIES },
         What::Tcp { .. } => TestKind::Tcp { streams: 1, duration_ms: times.tcp_ms(inner) },
         What::Streams => TestKind::Tcp { streams: STREAMS, duration_ms: times.tcp_ms(inner) },
-        What::Udp => TestKind::Udp {
-            rate_bps: udp_rate(nic::path_bps(wish.facts, wish.inventory, from, to, block.layer), inner),
-            payload_bytes: UDP_PAYLOAD_BYTES,
-            duration_ms: times.udp_ms,
-        },
+        What::Udp => {
+            let path_bps = nic::path_bps(wish.facts, wish.inventory, from, to, block.layer);
+            let rate_bps = udp_rate(path_bps, inner);
+            TestKind::udp(rate_bps, udp_payload(rate_bps, times.udp_ms), times.udp_ms)
+        }
     }
 }
 

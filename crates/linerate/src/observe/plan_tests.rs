@@ -195,3 +195,17 @@ fn a_probe_of_loss_takes_half_a_second_where_there_is_time() {
     assert_eq!(short, BTreeSet::from([250]));
     assert!(left_out.iter().any(|l| l.contains("half of the time of each UDP")), "{left_out:?}");
 }
+
+#[test]
+fn a_loss_probe_has_enough_datagrams_for_one_in_a_thousand() {
+    for path_bps in [200e6, 1e9, 25e9] {
+        let rate_bps = udp_rate(Some(path_bps), false);
+        let payload = udp_payload(rate_bps, 500);
+        let datagrams = rate_bps * 0.5 / 8.0 / f64::from(payload);
+        assert!(
+            datagrams >= 3999.0 && (512..=1200).contains(&payload),
+            "{path_bps}: {datagrams} of {payload}"
+        );
+    }
+    assert_eq!(udp_payload(2e6, 250), 512);
+}

@@ -3,6 +3,7 @@
 //! What comes in: an inventory, its open sessions, the store. What goes out: the snapshot and its diagnosis; every sample is in
 //! the store as soon as it is there. A host that dies makes gaps and nothing else. It changes no setting.
 
+mod beside;
 mod repeat;
 
 use std::collections::BTreeSet;
@@ -82,10 +83,12 @@ pub async fn survey(
     for gap in &fleet.gaps {
         survey.gap(gap.clone())?;
     }
+    survey.plain_hosts()?;
     survey.facts().await?;
     survey.first_stage().await?;
     survey.confirm_dead().await?;
     survey.again().await?;
+    survey.own_limits().await?;
     survey.second_stage(knowledge).await?;
     survey.lost_hosts()?;
     survey.snapshot.left_out.extend(survey.slow.left_out());
@@ -158,11 +161,19 @@ impl Survey<'_> {
         Ok(())
     }
 
+    /// Whether a host only has iperf3.
+    fn is_plain(&self, host: &str) -> bool {
+        self.order.inventory.iperf3_port(host).is_some()
+    }
+
     async fn first_stage(&mut self) -> Result<(), StoreError> {
         let present = self.fleet.hosts();
         let hosts = &self.order.inventory.hosts;
-        let absent: BTreeSet<HostName> =
-            hosts.iter().map(|h| h.name.clone()).filter(|h| !present.contains(h)).collect();
+        let absent: BTreeSet<HostName> = hosts
+            .iter()
+            .map(|h| h.name.clone())
+            .filter(|h| !present.contains(h) && !self.is_plain(h))
+            .collect();
         let wish = plan::Wish {
             inventory: self.order.inventory,
             facts: &self.snapshot.facts,
@@ -271,7 +282,7 @@ impl Survey<'_> {
     /// A UDP probe takes its share of what TCP reached on the pair, where that is less than the rate of the path.
     fn with_rate(&self, test: &Test) -> Test {
         let mut test = test.clone();
-        if let TestKind::Udp { rate_bps, .. } = &mut test.kind {
+        if let TestKind::Udp { rate_bps, payload_bytes, duration_ms, .. } = &mut test.kind {
             let reached = tcp_median(&self.snapshot.samples, &test.from, &test.to, test.layer);
             let path =
                 nic::path_bps(&self.snapshot.facts, self.order.inventory, &test.from, &test.to, test.layer);
@@ -279,6 +290,7 @@ impl Survey<'_> {
             if let Some(bps) = least {
                 *rate_bps =
                     plan::udp_rate(Some(bps), plan::inner(self.order.inventory, &test.from, &test.to));
+                *payload_bytes = plan::udp_payload(*rate_bps, *duration_ms);
             }
         }
         test
@@ -312,7 +324,10 @@ impl Survey<'_> {
     }
 
     fn alive(&self, test: &Test) -> bool {
-        self.fleet.link(&test.from).is_ok() && self.fleet.link(&test.to).is_ok()
+        let alive = |host: &str| self.is_plain(host) || self.fleet.link(host).is_ok();
+        alive(&test.from)
+            && alive(&test.to)
+            && measure::is_possible(self.order.inventory, &test.from, &test.to, &test.kind)
     }
 }
 
@@ -354,6 +369,7 @@ fn describe(round: &Round) -> String {
         TestKind::Udp { .. } => "UDP loss".to_owned(),
         TestKind::Rtt { .. } => "RTT".to_owned(),
         TestKind::Mtu { .. } => "path MTU".to_owned(),
+        ref other => other.name().to_owned(),
     };
     format!("{kind} {}: {}{more}", first.layer, pairs.join(", "))
 }

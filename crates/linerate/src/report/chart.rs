@@ -43,7 +43,7 @@ impl Axis {
 }
 
 /// The next round value whose quarters are round too.
-fn nice(value: f64) -> f64 {
+pub(super) fn nice(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     let step =
         [1.0, 1.2, 1.6, 2.0, 2.4, 3.2, 4.0, 5.0, 6.0, 8.0, 10.0].into_iter().find(|s| s * power >= value);

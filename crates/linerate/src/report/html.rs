@@ -68,6 +68,7 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, trials: &[Trial], reveal
                         h2 { "Throughput over time" }
                         (series)
                     }
+                    (super::single::sections(snapshot))
                     (differences(snapshot, diagnosis))
                     (tests_and_gaps(snapshot, diagnosis))
                     (about(snapshot, diagnosis))

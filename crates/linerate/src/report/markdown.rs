@@ -37,6 +37,11 @@ impl Format for Markdown {
             render_card(&mut out, &card::trial(trial));
             arms(&mut out, trial);
         }
+        let tables = super::single::tables(m.snapshot, super::heat::Style::default());
+        if !tables.is_empty() {
+            // In a block of code the columns stay; what could end the block is no part of a table.
+            let _ = writeln!(out, "\n```text{}```", tables.replace('`', " "));
+        }
         section(&mut out, "Notes", &m.diagnosis.notes);
         section(&mut out, "Not used as evidence", &m.diagnosis.refused);
         section(&mut out, "Not seen", &text::blind_spots(m.snapshot, m.diagnosis));

@@ -8,14 +8,22 @@ use linerate_model::trial::Trial;
 
 pub mod card;
 pub mod chart;
+pub mod connects;
 pub mod differ;
+pub mod distribution;
 pub mod grid;
 pub mod heat;
 pub mod html;
+pub mod http;
 pub mod json;
+pub mod latency;
 pub mod markdown;
 pub mod names;
+pub mod path_mtu;
+pub mod single;
 pub mod text;
+pub mod transfer;
+pub mod udp;
 pub mod units;
 
 #[cfg(test)]

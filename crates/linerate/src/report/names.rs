@@ -158,6 +158,7 @@ pub fn binding(ceiling: &Ceiling) -> String {
         "pcie" => "the PCIe slot",
         "window" => "the TCP window",
         "core" => "one CPU core",
+        "tool" => "the measuring tool on these hosts",
         "peers" => "what comparable pairs reach",
         "" => "nothing known",
         other => other,

@@ -56,6 +56,7 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String 
         out.push('\n');
     }
     out += &verdict(diagnosis, &snapshot.inventory, style);
+    out += &super::single::tables(snapshot, style);
     let mut rest = Vec::new();
     rest.extend(diagnosis.notes.iter().map(|n| ("Note", n.clone())));
     rest.extend(diagnosis.refused.iter().map(|r| ("Not used", r.clone())));

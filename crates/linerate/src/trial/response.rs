@@ -35,7 +35,7 @@ pub fn test(
     let kind = match response {
         Response::Loss | Response::Reordering => {
             let rate_bps = ceiling_bps.map_or(UDP_BPS.0, |c| (c * UDP_SHARE).clamp(UDP_BPS.1, UDP_BPS.2));
-            TestKind::Udp { rate_bps, payload_bytes: UDP_PAYLOAD_BYTES, duration_ms }
+            TestKind::udp(rate_bps, UDP_PAYLOAD_BYTES, duration_ms)
         }
         Response::RttIdle => TestKind::Rtt { count: RTT_COUNT },
         Response::PathMtu => TestKind::Mtu { sizes: sizes(pair, layer, snapshot), tries: MTU_TRIES },

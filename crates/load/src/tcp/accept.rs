@@ -5,13 +5,14 @@
 //! from it. Connections that do not are closed; too many of them end the test, and silent ones do not hold up the others.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_sys::socket::{self, Ready};
+use linerate_sys::stream;
 
-use super::{PROOF, PROOF_BYTES, Plan, is_passing, set_time_outs};
+use super::{GO, PROOF, PROOF_BYTES, Plan, is_passing, options, set_time_outs};
 use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE};
 use crate::token::{self, Stamp, same};
 
@@ -22,9 +23,9 @@ const WRONG_MAX: usize = 16;
 const PROOF_TIME: Duration = Duration::from_secs(3);
 
 /// A stream that showed the token, with the nonce that it answered.
-pub(super) struct Proven {
-    pub(super) stream: TcpStream,
-    pub(super) nonce: Stamp,
+struct Proven {
+    stream: TcpStream,
+    nonce: Stamp,
 }
 
 /// A connection that has not shown its proof yet.
@@ -51,14 +52,16 @@ struct Door {
     since: Instant,
 }
 
-/// Listens, announces the port, and returns the proven streams. Nothing listens any more when it returns.
-pub(super) fn accept(job: &Job<'_>, plan: Plan) -> Result<Vec<Proven>, LoadError> {
-    let listener = TcpListener::bind((job.spec.bind, 0)).map_err(LoadError::io("listen"))?;
-    listener.set_nonblocking(true).map_err(LoadError::io("listen without blocking"))?;
-    let port = listener.local_addr().map_err(LoadError::io("read the address of the listener"))?.port();
+/// Listens, announces the port, and returns the proven streams, each of which was told to go. Nothing listens any more
+/// when it returns.
+pub(super) fn accept(job: &Job<'_>, plan: Plan) -> Result<Vec<TcpStream>, LoadError> {
+    let listener = options::socket(&job.spec.tuning, job.spec.bind.is_ipv6())?;
+    let [high, low, ..] = token::nonce().map_err(LoadError::io("read random bytes"))?;
+    let first = u16::from_be_bytes([high, low]);
+    let port = stream::listen(&listener, plan.kind, job.spec.bind, first).map_err(LoadError::io("listen"))?;
     (job.control.listening)(port);
     let mut door = Door {
-        slots: (0..plan.streams).map(|_| None).collect(),
+        slots: (0..plan.connections()).map(|_| None).collect(),
         candidates: Vec::new(),
         wrong: 0,
         since: Instant::now(),
@@ -76,11 +79,16 @@ pub(super) fn accept(job: &Job<'_>, plan: Plan) -> Result<Vec<Proven>, LoadError
             return Err(LoadError::WrongStreams { seen: door.wrong });
         }
     }
-    let proven: Vec<Proven> = door.slots.into_iter().flatten().collect();
-    for stream in proven.iter().map(|proven| &proven.stream) {
-        set_time_outs(stream).map_err(LoadError::io("prepare a stream"))?;
+    drop(listener);
+    let mut streams = Vec::with_capacity(door.slots.len());
+    for Proven { stream, nonce } in door.slots.into_iter().flatten() {
+        set_time_outs(&stream)
+            .and_then(|()| options::finish(&job.spec.tuning, &stream))
+            .map_err(LoadError::io("prepare a stream"))?;
+        (&stream).write_all(&job.token.stamp(GO, &nonce)).map_err(LoadError::io("start a stream"))?;
+        streams.push(stream);
     }
-    Ok(proven)
+    Ok(streams)
 }
 
 impl Door {
@@ -94,11 +102,11 @@ impl Door {
         Err(LoadError::NobodyCame { waited_ms: waited.as_millis(), got, wanted: self.slots.len() })
     }
 
-    fn let_in(&mut self, listener: &TcpListener) -> Result<(), LoadError> {
+    fn let_in(&mut self, listener: &OwnedFd) -> Result<(), LoadError> {
         // What does not fit waits in the kernel's queue until a candidate is decided.
         while self.candidates.len() < self.slots.len() + WRONG_MAX {
             // A connection that was taken back before it was accepted is no reason to end either.
-            let Ok((stream, _)) = listener.accept() else { return Ok(()) };
+            let Ok(stream) = stream::accept(listener) else { return Ok(()) };
             let nonce = token::nonce().map_err(LoadError::io("read random bytes"))?;
             let candidate =
                 Candidate { nonce, shown: [0; PROOF_BYTES], length: 0, since: Instant::now(), stream };

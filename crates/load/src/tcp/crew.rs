@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, Thread};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use linerate_sys::cpu;
 
@@ -24,6 +24,8 @@ pub(super) struct Crew {
     done: AtomicUsize,
     /// Bytes moved by each stream.
     bytes: Vec<AtomicU64>,
+    /// Receiver, in a turn: it is over when so many bytes came.
+    target: AtomicU64,
     /// Something other than bytes moved: the count of a stream came.
     moved: AtomicBool,
     keeper: Thread,
@@ -37,6 +39,7 @@ impl Crew {
             end: OnceLock::new(),
             done: AtomicUsize::new(0),
             bytes: (0..streams).map(|_| AtomicU64::new(0)).collect(),
+            target: AtomicU64::new(u64::MAX),
             moved: AtomicBool::new(false),
             keeper: thread::current(),
         }
@@ -50,6 +53,21 @@ impl Crew {
     /// Whether no more data is to be sent.
     pub(super) fn is_over(&self) -> bool {
         self.is_aborted() || self.end.get().is_some_and(|&end| Instant::now() >= end)
+    }
+
+    /// Lets readers end when so many bytes came in all.
+    pub(super) fn end_at(&self, bytes: u64) {
+        self.target.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether readers have all that is to come.
+    pub(super) fn has_all(&self) -> bool {
+        self.bytes() >= self.target.load(Ordering::Relaxed)
+    }
+
+    /// Whether the end of the readers is known.
+    pub(super) fn knows_end(&self) -> bool {
+        self.target.load(Ordering::Relaxed) != u64::MAX
     }
 
     /// Accounts bytes of a stream.
@@ -86,6 +104,10 @@ pub(super) trait Keeper {
     fn start(&mut self, now: Instant);
     /// Takes a sample; returns the bytes that got through so far.
     fn tick(&mut self, crew: &Crew) -> u64;
+    /// How long until the next tick, at least.
+    fn pause(&self, interval: Duration) -> Duration {
+        interval
+    }
 }
 
 /// Runs `work` on every stream until all are done or a limit is reached; the ends of the streams come back in any case.
@@ -116,11 +138,13 @@ pub(super) fn run<K: Keeper>(
                 }
             }
         }
-        if streams.len() > 1 {
+        let nice = if streams.len() > 1 {
             // With more streams than CPUs the samples would come late; without the right to it they do. Only now, for
             // threads inherit it.
-            let _ = cpu::prefer_thread();
-        }
+            cpu::prefer_thread().ok()
+        } else {
+            None
+        };
         let start = || workers.iter().for_each(|worker| worker.thread().unpark());
         let kept = result.and_then(|()| {
             let now = Instant::now();
@@ -135,6 +159,10 @@ pub(super) fn run<K: Keeper>(
         }
         let broken =
             || StreamEnd { error: Some(io::Error::other("its thread panicked")), ..StreamEnd::default() };
+        if let Some(nice) = nice {
+            // The threads of what follows must not inherit it.
+            let _ = cpu::set_nice(nice);
+        }
         let ends = workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| broken())).collect();
         (ends, kept)
     })
@@ -158,7 +186,8 @@ fn keep_time<K: Keeper>(
         if now >= next {
             let through = keeper.tick(crew);
             // The last interval ends with the time of the test.
-            next = if now < end { end.min(now + plan.interval) } else { now + plan.interval };
+            let pause = keeper.pause(plan.interval);
+            next = if now < end { end.min(now + pause) } else { now + pause };
             if through > most || crew.moved.swap(false, Ordering::Relaxed) {
                 most = most.max(through);
                 progress = now;

@@ -1,31 +1,27 @@
 //! The sending end of a TCP load.
 //!
-//! What comes in: the receiver's address. What goes out: the report of the sender, with the state of the connections
-//! sampled all along. It writes only to a receiver that showed the token as well.
+//! What comes in: proven streams. What goes out: the report of the sender, with the state of the connections sampled all
+//! along.
 
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::os::fd::AsFd;
+use std::io::{self, Read};
+use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-use linerate_model::load::LoadReport;
-use linerate_sys::socket::{self, Ready};
+use crc32fast::Hasher;
+use linerate_model::load::{LoadReport, Way};
+use linerate_sys::cpu;
+use linerate_sys::socket;
+use linerate_sys::stream::Kind;
 use linerate_sys::tcp_info::{self, TcpInfo};
 
 use super::crew::{self, Crew, Keeper};
-use super::{
-    BUFFER_BYTES, COUNT_BYTES, GO, PROOF, PROOF_BYTES, Plan, StreamEnd, end_state, is_passing, set_time_outs,
-    verdict,
-};
-use crate::job::{Job, LoadError, SLICE};
+use super::inside::{self, Recorder};
+use super::place::Place;
+use super::send::{Content, SendWay};
+use super::ways::Ways;
+use super::{Plan, StreamEnd, Tail, end_state, is_passing, verdict};
+use crate::job::{Job, LoadError};
 use crate::sampler::{Series, Totals, read_at};
-use crate::token::{STAMP_BYTES, same};
-
-/// A connection attempt may take so long: one lost SYN is sent again after a second.
-const CONNECT_TIME: Duration = Duration::from_millis(1500);
-
-/// The exchange of proofs may take so long.
-const PROOF_TIME: Duration = Duration::from_secs(3);
 
 /// A queue of unsent bytes that takes longer than this to drain is kept from growing, or the end of a slow test would
 /// be spent on draining it. Nothing of the kind happens on a path that runs well.
@@ -35,17 +31,26 @@ const UNSENT_TIME_MAX: f64 = 0.1;
 const UNSENT_TIME: f64 = 0.05;
 const UNSENT_BYTES_MIN: u32 = 64 * 1024;
 
+/// Reading the state of many connections takes its time: the pause after it is so many times as long, so that it never
+/// takes more than half a percent of one CPU.
+const PAUSE_TIMES: u32 = 200;
+
 /// Samples the connections.
 struct Sampler<'a> {
     streams: &'a [TcpStream],
+    kind: Kind,
     /// State when the transfer began: the proofs are not part of it.
     base: Vec<TcpInfo>,
     start: Instant,
     duration: Duration,
     series: Series,
+    recorder: Recorder,
     in_flight_max: u64,
     window_max: u64,
     last_bytes: u64,
+    /// What the readings took, all and the last one.
+    took: Duration,
+    last_took: Duration,
 }
 
 impl Keeper for Sampler<'_> {
@@ -55,6 +60,7 @@ impl Keeper for Sampler<'_> {
     }
 
     fn tick(&mut self, crew: &Crew) -> u64 {
+        let before = cpu::thread_running();
         let (now, infos) = read_at(|| {
             self.streams.iter().map(|stream| tcp_info::read(stream).unwrap_or_default()).collect::<Vec<_>>()
         });
@@ -67,28 +73,49 @@ impl Keeper for Sampler<'_> {
         }
         if self.series.is_open() {
             self.series.push(now, totals);
+            self.recorder.record(now.saturating_duration_since(self.start), &infos);
             self.limit_unsent(now, &infos);
         }
+        self.last_took = cpu::thread_running().saturating_sub(before);
+        self.took += self.last_took;
         totals.bytes
+    }
+
+    fn pause(&self, interval: Duration) -> Duration {
+        interval.max(self.last_took * PAUSE_TIMES)
     }
 }
 
 impl<'a> Sampler<'a> {
-    fn new(streams: &'a [TcpStream], duration: Duration) -> Self {
+    fn new(streams: &'a [TcpStream], plan: Plan) -> Self {
         let base: Vec<TcpInfo> =
             streams.iter().map(|stream| tcp_info::read(stream).unwrap_or_default()).collect();
-        let start = Instant::now();
-        let series = Series::new(start, duration, Totals::default());
-        Self { streams, base, start, duration, series, in_flight_max: 0, window_max: 0, last_bytes: 0 }
+        let (start, duration) = (Instant::now(), plan.duration);
+        Self {
+            streams,
+            kind: plan.kind,
+            base,
+            start,
+            duration,
+            series: Series::new(start, duration, Totals::default()),
+            recorder: Recorder::new(streams.len(), duration, plan.interval),
+            in_flight_max: 0,
+            window_max: 0,
+            last_bytes: 0,
+            took: Duration::ZERO,
+            last_took: Duration::ZERO,
+        }
     }
 
     fn totals(&self, infos: &[TcpInfo], crew: &Crew) -> Totals {
         let mut totals = Totals::default();
         for (index, (info, base)) in infos.iter().zip(&self.base).enumerate() {
-            totals.bytes += if let (Some(now), Some(then)) = (info.bytes_acked, base.bytes_acked) {
+            let acked = info.bytes_acked.zip(base.bytes_acked).filter(|_| self.kind == Kind::Tcp);
+            totals.bytes += if let Some((now, then)) = acked {
                 now.saturating_sub(then)
             } else {
-                // A kernel that does not count acknowledged bytes: what was written and is no longer queued.
+                // A kernel that does not count acknowledged bytes, or counts those of one path of several: what was
+                // written and is no longer queued.
                 let queued = socket::unacknowledged(&self.streams[index]).unwrap_or(0);
                 crew.bytes_of(index).saturating_sub(queued)
             };
@@ -118,143 +145,153 @@ impl<'a> Sampler<'a> {
     }
 }
 
+/// What the threads of one transfer send, and how.
+pub(super) struct Sending {
+    way: &'static dyn SendWay,
+    content: Content,
+    place: Place,
+    alone: bool,
+    verify: bool,
+}
+
+impl Sending {
+    /// Makes the content and tries the way on one stream.
+    pub(super) fn new(job: &Job<'_>, ways: &Ways, streams: &[TcpStream]) -> Result<Self, LoadError> {
+        let way = ways.send;
+        let bytes = job.spec.tuning.write_bytes.map_or(way.call_bytes(), |bytes| bytes as usize);
+        let content = Content::new(bytes).map_err(LoadError::io("get memory to send from"))?;
+        if let Some(first) = streams.first() {
+            way.open(&content, first).map_err(|error| LoadError::Option {
+                what: "way of sending",
+                value: way.name().to_owned(),
+                reason: error.to_string(),
+            })?;
+        }
+        let place = Place::of(&job.spec.tuning.pin, job.spec.bind);
+        Ok(Self { way, content, place, alone: ways.receive.is_beside(), verify: job.spec.tuning.verify })
+    }
+
+    /// Sends until the time is over.
+    pub(super) fn push_all_the_time(&self, crew: &Crew, index: usize, stream: &TcpStream) -> StreamEnd {
+        let begun = Instant::now();
+        let mut end = StreamEnd::default();
+        self.place.take(index, self.alone);
+        match self.way.open(&self.content, stream) {
+            Err(error) => end.error = Some(error),
+            Ok(mut push) => {
+                let (mut position, mut hasher) = (0_u64, Hasher::new());
+                while end.error.is_none() && !crew.is_over() {
+                    match push.push(stream, position) {
+                        Ok(length) => {
+                            if self.verify {
+                                hasher.update(&self.content.from(position)[..length]);
+                            }
+                            position += length as u64;
+                            crew.add(index, length);
+                        }
+                        Err(error) if is_passing(&error) => {}
+                        Err(error) => end.error = Some(error),
+                    }
+                }
+                end.bytes = position;
+                end.checksum = if self.verify { hasher.finalize() } else { 0 };
+                end.remark = push.remark();
+            }
+        }
+        end.span = Some((begun, Instant::now()));
+        end
+    }
+}
+
 /// Runs the sending end.
 pub(super) fn send(
     job: &Job<'_>,
     plan: Plan,
-    peer: SocketAddr,
+    streams: &[TcpStream],
+    ways: &Ways,
     report: &mut LoadReport,
 ) -> Result<(), LoadError> {
-    let streams = connect_all(job, plan, peer)?;
-    prove_all(job, &streams, peer)?;
-    let buffer = vec![0x5a; BUFFER_BYTES];
-    let mut sampler = Sampler::new(&streams, plan.duration);
+    let sending = Sending::new(job, ways, streams)?;
+    let mut sampler = Sampler::new(streams, plan);
     let (mut ends, kept) = job.account(|| {
-        crew::run(job, plan, &streams, &mut sampler, |crew, index, stream| {
-            write_all_the_time(crew, index, stream, &buffer)
+        crew::run(job, plan, streams, &mut sampler, |crew, index, stream| {
+            let end = sending.push_all_the_time(crew, index, stream);
+            finish(crew, stream, end)
         })
     });
     let last = ends.iter().filter_map(|end| end.span).map(|span| span.1).max();
     report.elapsed_s =
         last.unwrap_or_else(Instant::now).saturating_duration_since(sampler.start).as_secs_f64();
+    report.way = Some(Way {
+        name: sending.way.name().to_owned(),
+        call_bytes: sending.content.len() as u64,
+        pages: sending.content.pages().name().to_owned(),
+        cpus: sending.place.cpus().to_vec(),
+        remark: ends.iter().map(|end| &end.remark).find(|r| !r.is_empty()).cloned().unwrap_or_default(),
+    });
     let acked = sampler.last_bytes;
     for (end, base) in ends.iter_mut().zip(&sampler.base) {
-        end.info.total_retrans = end.info.total_retrans.saturating_sub(base.total_retrans);
+        since(&mut end.info, base);
     }
-    let mut end = end_state(&streams, &ends);
+    let mut end = end_state(streams, &ends);
     end.mss = ends.iter().map(|end| end.info.snd_mss).max().unwrap_or(0);
     end.unacked_bytes_max = sampler.in_flight_max;
     end.snd_wnd_max = sampler.window_max;
     report.series = sampler.series.finish();
+    report.sampling_s = Some(sampler.took.as_secs_f64());
+    let readings = sampler.recorder.finish();
+    report.started_ms = inside::started_ms(&readings);
+    report.inside = inside::pack(&readings);
     report.tcp = Some(end);
-    let confirmed: Option<u64> = ends.iter().map(|end| end.confirmed).sum();
+    let confirmed: Option<u64> = ends.iter().map(|end| end.tail.map(|tail| tail.bytes)).sum();
     // What the receiver did not confirm counts only as far as its kernel acknowledged it.
     let sent: u64 = ends.iter().map(|end| end.bytes).sum();
     report.bytes = confirmed.unwrap_or_else(|| acked.min(sent));
     kept?;
     verdict(&mut ends)?;
-    if ends.iter().any(|end| end.confirmed != Some(end.bytes)) {
+    if ends.iter().any(|end| end.tail.map(|tail| tail.bytes) != Some(end.bytes)) {
         return Err(LoadError::BytesDiffer { sent, received: confirmed.unwrap_or(0) });
     }
-    Ok(())
-}
-
-/// All streams at the same time, each bounded.
-fn connect_all(job: &Job<'_>, plan: Plan, peer: SocketAddr) -> Result<Vec<TcpStream>, LoadError> {
-    let refused = |reason: String| LoadError::Connect { peer, bind: job.spec.bind, reason };
-    let started: Result<Vec<_>, _> =
-        (0..plan.streams).map(|_| socket::connect_start(job.spec.bind, peer)).collect();
-    let streams = started.map_err(|error| refused(error.to_string()))?;
-    let begun = Instant::now();
-    for stream in &streams {
-        while !socket::wait(&[stream.as_fd()], Ready::Writable, SLICE)
-            .map_err(LoadError::io("wait for a connection"))?
-        {
-            job.check("connecting")?;
-            if begun.elapsed() >= CONNECT_TIME {
-                return Err(refused(format!("no answer within {} ms", CONNECT_TIME.as_millis())));
-            }
-        }
-        if let Some(error) = stream.take_error().map_err(LoadError::io("ask for a connection"))? {
-            return Err(refused(error.to_string()));
-        }
-        set_time_outs(stream).map_err(LoadError::io("prepare a stream"))?;
-    }
-    Ok(streams)
-}
-
-/// Shows the token on every stream, and wants to see it from the receiver as well.
-fn prove_all(job: &Job<'_>, streams: &[TcpStream], peer: SocketAddr) -> Result<(), LoadError> {
-    let limit = Instant::now() + PROOF_TIME;
-    let mut nonces = Vec::with_capacity(streams.len());
-    for (number, mut stream) in (0_u16..).zip(streams) {
-        let mut nonce = [0; STAMP_BYTES];
-        read_exact(job, stream, &mut nonce, limit)?;
-        let mut signed = nonce.to_vec();
-        signed.extend_from_slice(&number.to_be_bytes());
-        let mut proof = [0; PROOF_BYTES];
-        proof[..2].copy_from_slice(&number.to_be_bytes());
-        proof[2..].copy_from_slice(&job.token.stamp(PROOF, &signed));
-        stream.write_all(&proof).map_err(|source| LoadError::Broken { bytes: 0, source })?;
-        nonces.push(nonce);
-    }
-    for (stream, nonce) in streams.iter().zip(&nonces) {
-        let mut go = [0; STAMP_BYTES];
-        read_exact(job, stream, &mut go, limit)?;
-        if !same(&go, &job.token.stamp(GO, nonce)) {
-            return Err(LoadError::NotProven { peer });
+    report.drained = true;
+    if job.spec.tuning.verify {
+        let differ =
+            ends.iter().filter(|end| end.tail.map(|tail| tail.checksum) != Some(end.checksum)).count();
+        report.verified_streams = u16::try_from(ends.len() - differ).ok();
+        if differ > 0 {
+            return Err(LoadError::ContentDiffers { streams: differ });
         }
     }
     Ok(())
 }
 
-fn read_exact(
-    job: &Job<'_>,
-    mut stream: &TcpStream,
-    room: &mut [u8],
-    limit: Instant,
-) -> Result<(), LoadError> {
-    let mut length = 0;
-    while length < room.len() {
-        job.check("showing the token")?;
-        match stream.read(&mut room[length..]) {
-            Ok(0) => return Err(LoadError::Broken { bytes: 0, source: io::ErrorKind::UnexpectedEof.into() }),
-            Ok(more) => length += more,
-            Err(error) if is_passing(&error) && Instant::now() < limit => {}
-            Err(error) if is_passing(&error) => {
-                return Err(LoadError::Stalled { bytes: 0, waited_ms: PROOF_TIME.as_millis() });
-            }
-            Err(source) => return Err(LoadError::Broken { bytes: 0, source }),
-        }
+/// What a calibration did before is not part of the test.
+fn since(info: &mut TcpInfo, base: &TcpInfo) {
+    fn less<T: Copy>(now: Option<T>, then: Option<T>, minus: impl Fn(T, T) -> T) -> Option<T> {
+        now.map(|now| then.map_or(now, |then| minus(now, then)))
     }
-    Ok(())
+    info.total_retrans = info.total_retrans.saturating_sub(base.total_retrans);
+    info.busy_time_us = less(info.busy_time_us, base.busy_time_us, u64::saturating_sub);
+    info.rwnd_limited_us = less(info.rwnd_limited_us, base.rwnd_limited_us, u64::saturating_sub);
+    info.sndbuf_limited_us = less(info.sndbuf_limited_us, base.sndbuf_limited_us, u64::saturating_sub);
+    info.dsack_dups = less(info.dsack_dups, base.dsack_dups, u32::saturating_sub);
+    info.reord_seen = less(info.reord_seen, base.reord_seen, u32::saturating_sub);
 }
 
-/// Writes until the time is over, then waits for the receiver's count.
-fn write_all_the_time(crew: &Crew, index: usize, mut stream: &TcpStream, buffer: &[u8]) -> StreamEnd {
-    let begun = Instant::now();
-    let mut end = StreamEnd::default();
-    while end.error.is_none() && !crew.is_over() {
-        match stream.write(buffer) {
-            Ok(length) => crew.add(index, length),
-            Err(error) if is_passing(&error) => {}
-            Err(error) => end.error = Some(error),
-        }
-    }
-    end.bytes = crew.bytes_of(index);
+/// Ends a stream and waits for the receiver's word.
+fn finish(crew: &Crew, stream: &TcpStream, mut end: StreamEnd) -> StreamEnd {
     if end.error.is_none() && !crew.is_aborted() {
-        match stream.shutdown(Shutdown::Write).and_then(|()| read_count(crew, stream)) {
-            Ok(count) => end.confirmed = count,
+        match stream.shutdown(Shutdown::Write).and_then(|()| read_tail(crew, stream)) {
+            Ok(tail) => end.tail = tail,
             Err(error) => end.error = Some(error),
         }
     }
-    end.span = Some((begun, Instant::now()));
+    end.span = end.span.map(|(begun, _)| (begun, Instant::now()));
     end.info = tcp_info::read(stream).unwrap_or_default();
     end
 }
 
-fn read_count(crew: &Crew, mut stream: &TcpStream) -> io::Result<Option<u64>> {
-    let mut bytes = [0; COUNT_BYTES];
+fn read_tail(crew: &Crew, mut stream: &TcpStream) -> io::Result<Option<Tail>> {
+    let mut bytes = [0; Tail::BYTES];
     let mut length = 0;
     while !crew.is_aborted() {
         match stream.read(&mut bytes[length..]) {
@@ -263,8 +300,8 @@ fn read_count(crew: &Crew, mut stream: &TcpStream) -> io::Result<Option<u64>> {
             Err(error) if is_passing(&error) => {}
             Err(error) => return Err(error),
         }
-        if length == COUNT_BYTES {
-            return Ok(Some(u64::from_be_bytes(bytes)));
+        if length == Tail::BYTES {
+            return Ok(Some(Tail::of(bytes)));
         }
     }
     Ok(None)

@@ -1,0 +1,41 @@
+//! `linerate connects`: connections set up per second.
+
+use std::time::Duration;
+
+use linerate_model::connects::ConnectsPlan;
+use linerate_model::exit::ExitCode;
+use linerate_model::load::TestKind;
+
+use super::{pair, survey};
+
+/// Set up connections, one byte each, and count them per second.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate connects -i cluster.toml arc-1 arc-3\n  linerate connects local local --parallel 4"
+)]
+pub(super) struct Args {
+    #[command(flatten)]
+    pair: pair::Pair,
+    /// Connections at the same time
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=32))]
+    parallel: u16,
+    /// Most connections in all, at most 20000
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    count: u32,
+    /// Longest time
+    #[arg(short, long, default_value = "2s", value_parser = survey::duration)]
+    time: Duration,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        args.time <= Duration::from_secs(60),
+        "{} s is more than this may take\nhint: at most 60s",
+        args.time.as_secs()
+    );
+    args.pair.run(TestKind::Connects(ConnectsPlan {
+        parallel: args.parallel,
+        duration_ms: args.time.as_millis() as u32,
+        count_max: args.count,
+    }))
+}

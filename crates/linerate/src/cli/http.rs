@@ -1,0 +1,81 @@
+//! `linerate http`: which front end is slow, and in which step.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use linerate_model::exit::ExitCode;
+use linerate_model::http::{FRONT_ENDS_MAX, HttpPlan};
+use linerate_model::inventory::Layer;
+use linerate_model::load::TestKind;
+
+use super::{pair, survey};
+
+/// Download a URL through each front end, several times in turns: name, connection, TLS, first byte and rate apart.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate http https://files.example/big.iso --via 192.0.2.11,192.0.2.12\n  linerate http http://files.example/big.iso -i cluster.toml --from arc-1,arc-3"
+)]
+pub(super) struct Args {
+    /// What to download
+    url: String,
+    /// Front ends or nodes to go through, with a port where it is not that of the URL; without it, all addresses of its host
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    via: Vec<String>,
+    /// Hosts of the inventory to download from; without it, this machine
+    #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "inventory")]
+    from: Vec<String>,
+    /// Inventory file
+    #[arg(short, long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
+    /// Downloads through each front end; five tell chance from fault
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
+    repeat: u16,
+    /// Leave a body after so many bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 100_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    max_bytes: u64,
+    /// Longest time of one download
+    #[arg(short, long, default_value = "20s", value_parser = survey::duration)]
+    time: Duration,
+    /// Trust the certificates in this file (PEM) instead of those of the host
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    ca: Option<PathBuf>,
+    /// Take any certificate: the answers may come from anybody
+    #[arg(long)]
+    insecure: bool,
+    #[command(flatten)]
+    output: pair::Output,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        args.via.len() <= FRONT_ENDS_MAX,
+        "{} front ends are more than {FRONT_ENDS_MAX}\nhint: measure them in two runs",
+        args.via.len()
+    );
+    let names: Vec<&str> =
+        if args.from.is_empty() { vec!["local"] } else { args.from.iter().map(String::as_str).collect() };
+    let file = args.inventory.as_deref().filter(|_| !args.from.is_empty());
+    let inventory = pair::inventory_for(file, &names)?;
+    let trusted_pem = match &args.ca {
+        Some(path) => {
+            Some(std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?)
+        }
+        None => None,
+    };
+    let kind = TestKind::Http(HttpPlan {
+        url: args.url.clone(),
+        via: args.via.clone(),
+        repeat: args.repeat,
+        max_bytes: args.max_bytes,
+        timeout_ms: args.time.as_millis() as u32,
+        trusted_pem,
+        insecure: args.insecure,
+    });
+    let tests: Vec<_> = names
+        .iter()
+        .zip(1..)
+        .map(|(host, id)| pair::test(id, host, &args.url, Layer::Underlay, kind.clone()))
+        .collect();
+    pair::run(&inventory, &tests, &args.output)
+}

@@ -1,0 +1,24 @@
+//! `linerate iperf3`: hands over to `linerate-node`, which makes all the load.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+
+use linerate_model::exit::ExitCode;
+
+use crate::fleet::transport::node_program;
+
+/// A client for every iperf3 server, a server for every iperf3 client (hands over to linerate-node).
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true, after_help = "Example:\n  linerate iperf3 -c nas.example -R -t 5")]
+pub(super) struct Args {
+    /// Flags of iperf3
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAG")]
+    flags: Vec<OsString>,
+}
+
+/// Becomes `linerate-node iperf3`; comes back only when that fails.
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let program = node_program()?;
+    let error = std::process::Command::new(&program).arg("iperf3").args(&args.flags).exec();
+    anyhow::bail!("cannot start {}: {error}", program.display())
+}

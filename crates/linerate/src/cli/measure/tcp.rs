@@ -1,0 +1,157 @@
+//! Bulk TCP (and its relatives): options in, one transfer out.
+
+use std::time::Duration;
+
+use linerate_model::exit::ExitCode;
+use linerate_model::load::TestKind;
+use linerate_model::tuning::{Pin, Protocol, Tuning};
+
+use super::super::open;
+use super::super::survey::duration;
+use super::{Between, quantity};
+use crate::report;
+
+/// Bulk transfer over TCP, or over its relatives
+#[derive(Debug, clap::Args)]
+// Flags of a command line.
+#[allow(clippy::struct_excessive_bools)]
+pub(super) struct Transfer {
+    #[command(flatten)]
+    pub(super) between: Between,
+    /// Parallel streams, 1 to 512
+    #[arg(short = 'P', long, default_value_t = 1, value_name = "N")]
+    streams: u16,
+    /// How long, such as 10s
+    #[arg(short, long, default_value = "5s", value_parser = duration)]
+    time: Duration,
+    /// As many streams in the other direction at the same time
+    #[arg(long)]
+    both_ways: bool,
+    /// Congestion control of the senders, such as bbr
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
+    /// Differentiated services code point, 0 to 63
+    #[arg(long, value_name = "CODE")]
+    dscp: Option<u8>,
+    /// Largest segment
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    mss: Option<u32>,
+    /// Buffers of both ends, instead of the hosts' autotuning
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    window: Option<u32>,
+    /// Most that one stream sends, such as 2.5G (bit/s)
+    #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
+    pacing: Option<f64>,
+    /// Do not hold small segments back (TCP_NODELAY)
+    #[arg(long)]
+    no_delay: bool,
+    /// Multipath TCP
+    #[arg(long, group = "protocol")]
+    mptcp: bool,
+    /// UNIX sockets: what one host can do without a network
+    #[arg(long, group = "protocol")]
+    unix: bool,
+    /// VSOCK to the receiver with this context identifier
+    #[arg(long, group = "protocol", value_name = "CID")]
+    vsock: Option<u32>,
+    /// Copy every byte at the receiver and compare checksums of both ends
+    #[arg(long)]
+    verify: bool,
+    /// Way of sending instead of the best one: write, write-4m, sendfile, zerocopy, splice
+    #[arg(long, value_name = "WAY")]
+    technique: Option<String>,
+    /// Way of receiving instead of the best one: truncate, truncate-beside, read
+    #[arg(long, value_name = "WAY")]
+    receive: Option<String>,
+    /// Do not try the ways before the test
+    #[arg(long)]
+    no_calibration: bool,
+    /// CPUs of the threads at both ends, such as 0,2,4, or `none` for wherever the scheduler likes
+    #[arg(long, value_name = "CPUS", value_parser = pin)]
+    pin: Option<Pin>,
+    /// Readings of each connection's state per second, 1 to 100
+    #[arg(long, default_value_t = 50, value_name = "HZ")]
+    samples: u16,
+    /// Bytes of one write
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    write: Option<u32>,
+}
+
+fn pin(text: &str) -> Result<Pin, String> {
+    if text == "none" {
+        return Ok(Pin::None);
+    }
+    let cpus: Result<Vec<u32>, _> = text.split(',').map(str::parse).collect();
+    cpus.map(Pin::Cpus).map_err(|_| format!("`{text}` is no list of CPUs\nhint: such as 0,2,4 or none"))
+}
+
+impl Transfer {
+    fn tuning(&self) -> Tuning {
+        let protocol = match (self.mptcp, self.unix, self.vsock) {
+            (true, _, _) => Protocol::Mptcp,
+            (_, true, _) => Protocol::Unix,
+            (_, _, Some(cid)) => Protocol::Vsock { cid },
+            _ => Protocol::Tcp,
+        };
+        Tuning {
+            protocol,
+            congestion: self.congestion.clone(),
+            dscp: self.dscp,
+            mss: self.mss,
+            window_bytes: self.window,
+            pacing_bps: self.pacing,
+            no_delay: self.no_delay,
+            both_ways: self.both_ways,
+            verify: self.verify,
+            send: self.technique.clone(),
+            receive: self.receive.clone(),
+            calibrate: !self.no_calibration,
+            pin: self.pin.clone().unwrap_or_default(),
+            sample_hz: self.samples,
+            write_bytes: self.write,
+        }
+    }
+
+    /// Runs the transfer and prints it.
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        let ends = self.between.ends()?;
+        let duration_ms = u32::try_from(self.time.as_millis()).unwrap_or(u32::MAX);
+        anyhow::ensure!(
+            self.time <= TIME_MAX,
+            "{} s are too long for one test\nhint: at most {} s",
+            self.time.as_secs(),
+            TIME_MAX.as_secs()
+        );
+        let kind = TestKind::Tcp { streams: self.streams, duration_ms };
+        let Some(sample) = super::sample(&ends, kind, &self.tuning())? else {
+            return Ok(open::after_interrupt());
+        };
+        super::tell(self.between.json, &sample, report::transfer::page)
+    }
+}
+
+/// Every load is bounded.
+const TIME_MAX: Duration = Duration::from_secs(600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Whole {
+        #[command(flatten)]
+        args: Transfer,
+    }
+
+    #[test]
+    fn options_become_a_tuning() {
+        let line = "measure local --mptcp --congestion bbr --window 4M --pacing 2.5G --verify --pin 0,1";
+        let whole = <Whole as clap::Parser>::try_parse_from(line.split(' ')).unwrap();
+        let tuning = whole.args.tuning();
+        assert_eq!(tuning.protocol, Protocol::Mptcp);
+        assert_eq!((tuning.window_bytes, tuning.pacing_bps), (Some(4 << 20), Some(2.5e9)));
+        assert_eq!((tuning.pin, tuning.calibrate, tuning.verify), (Pin::Cpus(vec![0, 1]), true, true));
+        assert!(<Whole as clap::Parser>::try_parse_from(["m", "local", "--mptcp", "--unix"]).is_err());
+        assert!(pin("1,x").is_err() && pin("none") == Ok(Pin::None));
+    }
+}

@@ -1,0 +1,105 @@
+//! What the tool itself reaches on a host: a short transfer over its loopback, so that "the tool was the bottleneck" is
+//! never mistaken for the network.
+//!
+//! What comes in: the samples so far. What goes out: hosts whose own limit is worth knowing, and the inventory in which that is
+//! a test like any other. A host none of whose pairs is fast is not asked: there the tool cannot be what binds, and the survey
+//! does not get longer. The figure is stored with the facts of the host.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
+
+use linerate_model::inventory::{Endpoint, HostName, Inventory, Layer};
+use linerate_model::load::TestKind;
+use linerate_model::plan::Test;
+use linerate_model::sample::{Outcome, Sample};
+
+use super::nic::{self, Facts};
+
+/// From this rate on a small or busy host may be what binds: it moves several Gbit/s on its loopback at the least.
+const FAST_BPS: f64 = 2e9;
+/// Time of one transfer.
+const DURATION_MS: u32 = 200;
+
+/// Hosts with a link or a result from which on the tool may bind, and whose limit is not known yet.
+pub fn hosts_in_question(inventory: &Inventory, facts: &Facts, samples: &[Sample]) -> Vec<HostName> {
+    let mut fast: BTreeSet<&str> = BTreeSet::new();
+    for sample in samples {
+        let Outcome::Measured(measured) = &sample.outcome else { continue };
+        let (from, to) = (sample.test.from.as_str(), sample.test.to.as_str());
+        let path = nic::path_bps(facts, inventory, from, to, sample.test.layer);
+        if matches!(sample.test.kind, TestKind::Tcp { .. })
+            && [measured.throughput_bps, path].into_iter().flatten().any(|bps| bps >= FAST_BPS)
+        {
+            fast.extend([from, to]);
+        }
+    }
+    let unknown = |host: &str| facts.get(host).is_some_and(|f| f.tool_bps.is_none());
+    fast.into_iter().filter(|host| unknown(host)).map(str::to_owned).collect()
+}
+
+/// The inventory in which each host is only its own loopback, and the test of one host in it.
+pub fn test_of(inventory: &Inventory, host: &str) -> (Inventory, Test) {
+    let mut own = inventory.clone();
+    for known in &mut own.hosts {
+        known.endpoints = vec![Endpoint {
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            layer: Layer::Underlay,
+            netns: None,
+            link_bps: None,
+        }];
+    }
+    let test = Test {
+        id: 0,
+        from: host.to_owned(),
+        to: host.to_owned(),
+        layer: Layer::Underlay,
+        kind: TestKind::Tcp { streams: 1, duration_ms: DURATION_MS },
+        repeat: 0,
+        serial: true,
+        second_stage: false,
+    };
+    (own, test)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use linerate_model::fact::HostFacts;
+    use linerate_model::sample::Measurement;
+
+    use super::*;
+
+    fn sample(from: &str, to: &str, bps: f64) -> Sample {
+        let (_, test) = test_of(&Inventory::default(), from);
+        Sample {
+            test: Test { to: to.to_owned(), ..test },
+            start_ms: 0,
+            outcome: Outcome::Measured(Box::new(Measurement {
+                throughput_bps: Some(bps),
+                ..Measurement::default()
+            })),
+            tx_counters: BTreeMap::new(),
+            rx_counters: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn only_fast_hosts_of_unknown_limit_are_asked() {
+        let mut facts = Facts::new();
+        for host in ["a", "b", "c", "d"] {
+            facts.insert(host.to_owned(), HostFacts::default());
+        }
+        facts.insert("b".to_owned(), HostFacts { tool_bps: Some(4e10), ..HostFacts::default() });
+        let samples = [sample("a", "b", 9e9), sample("c", "d", 9e8), sample("gone", "a", 9e9)];
+        assert_eq!(hosts_in_question(&Inventory::default(), &facts, &samples), ["a"]);
+    }
+
+    #[test]
+    fn the_test_stays_on_the_host() {
+        let inventory = crate::inventory::localhost();
+        let (own, test) = test_of(&inventory, "localhost");
+        assert_eq!(test.from, test.to);
+        assert!(own.endpoint("localhost", test.layer).unwrap().address.is_loopback());
+    }
+}

@@ -1,0 +1,59 @@
+//! What a survey learns beside its matrix: what the tool itself reaches on fast hosts, and what cannot be seen of devices without a
+//! node program.
+//!
+//! What comes in: the samples so far, the inventory. What goes out: a figure in the facts of a host, gaps.
+
+use linerate_model::fact::Gap;
+use linerate_model::inventory::HostName;
+use linerate_model::sample::Outcome;
+
+use super::Survey;
+use crate::observe::measure::{self, Patience};
+use crate::observe::own_limit;
+use crate::store::StoreError;
+
+impl Survey<'_> {
+    /// What the tool reaches on the hosts where it may be what binds, one host after the other.
+    pub(super) async fn own_limits(&mut self) -> Result<(), StoreError> {
+        let inventory = self.order.inventory;
+        for host in own_limit::hosts_in_question(inventory, &self.snapshot.facts, &self.snapshot.samples) {
+            let (own, test) = own_limit::test_of(inventory, &host);
+            if self.left().is_some_and(|left| left < measure::transfer_time(&test.kind)) || !self.alive(&test)
+            {
+                continue;
+            }
+            let sample = measure::measure(self.fleet, &own, &test, Patience::Usual).await;
+            let reason = match sample.outcome {
+                Outcome::Measured(m) => {
+                    if let (Some(facts), Some(bps)) = (self.snapshot.facts.get_mut(&host), m.throughput_bps) {
+                        facts.tool_bps = Some(bps);
+                        self.store.add_facts(&self.snapshot.id, &host, facts)?;
+                    }
+                    continue;
+                }
+                Outcome::NothingThrough { reason }
+                | Outcome::Invalid { reason }
+                | Outcome::Gap { reason } => reason,
+            };
+            self.gap(Gap { what: format!("the tool's own limit on {host}"), reason })?;
+        }
+        self.lost_hosts()
+    }
+
+    /// What cannot be seen of devices that only have iperf3.
+    pub(super) fn plain_hosts(&mut self) -> Result<(), StoreError> {
+        let inventory = self.order.inventory;
+        let plain: Vec<&HostName> =
+            inventory.hosts.iter().map(|h| &h.name).filter(|h| self.is_plain(h)).collect();
+        for (index, host) in plain.iter().enumerate() {
+            let reason = "it has only an iperf3 server: no facts and no counters can be read there, and neither idle RTT \
+                          nor path MTU is measured with it";
+            self.gap(Gap { what: format!("facts of {host}"), reason: reason.to_owned() })?;
+            for other in &plain[index + 1..] {
+                let reason = "both have only an iperf3 server, and one end must ask".to_owned();
+                self.gap(Gap { what: format!("tests between {host} and {other}"), reason })?;
+            }
+        }
+        Ok(())
+    }
+}

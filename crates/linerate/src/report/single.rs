@@ -1,0 +1,153 @@
+//! Single tests that somebody asked for, as text and as markup. Samples in, words out.
+//!
+//! To add a kind of test: one file with a [`View`], one line in [`VIEWS`].
+
+use std::fmt::Write;
+
+use linerate_model::exit::ExitCode;
+use linerate_model::load::LoadReport;
+use linerate_model::sample::{Outcome, Sample};
+use linerate_model::snapshot::Snapshot;
+use maud::{Markup, html};
+
+use super::heat::Style;
+use super::{connects, http, latency, names, path_mtu, text, udp};
+
+/// How one kind of test is shown.
+pub trait View: Sync {
+    /// Name of the kind.
+    fn kind(&self) -> &'static str;
+    /// The most important in one sentence; `tx` and `rx` are what both ends reported.
+    fn headline(&self, sample: &Sample, tx: &LoadReport, rx: &LoadReport) -> String;
+    /// Tables and sentences, at most 100 columns.
+    fn text(&self, sample: &Sample, tx: &LoadReport, rx: &LoadReport) -> String;
+    /// Drawings.
+    fn drawings(&self, tx: &LoadReport, rx: &LoadReport) -> Markup;
+    /// Whether it shows something that is wrong.
+    fn is_finding(&self, tx: &LoadReport, rx: &LoadReport) -> bool;
+}
+
+/// All views.
+pub static VIEWS: &[&dyn View] =
+    &[&latency::Latency, &udp::Udp, &path_mtu::PathMtu, &connects::Connects, &http::Http];
+
+fn view(sample: &Sample) -> Option<&'static dyn View> {
+    VIEWS.iter().copied().find(|view| view.kind() == sample.test.kind.name())
+}
+
+/// Both reports of a test that ran.
+fn ends(sample: &Sample) -> Result<(LoadReport, LoadReport), &str> {
+    match &sample.outcome {
+        Outcome::Measured(m) => Ok((m.tx.clone().unwrap_or_default(), m.rx.clone().unwrap_or_default())),
+        Outcome::NothingThrough { reason } | Outcome::Invalid { reason } | Outcome::Gap { reason } => {
+            Err(reason)
+        }
+    }
+}
+
+/// The samples of a run of single tests; none of a survey.
+fn samples(snapshot: &Snapshot) -> &[Sample] {
+    // Foreign evidence has values only, no reports of the ends.
+    let told = |s: &Sample| !matches!(&s.outcome, Outcome::Measured(m) if m.tx.is_none());
+    let shown = |s: &Sample| s.test.serial && view(s).is_some() && told(s);
+    let single = snapshot.facts.is_empty() && snapshot.samples.iter().all(shown);
+    if single { &snapshot.samples } else { &[] }
+}
+
+fn pair(sample: &Sample) -> String {
+    format!("{} to {}", names::clean(&sample.test.from), names::clean(&names::cut(&sample.test.to, 60)))
+}
+
+/// One sentence for all samples: that of the first which shows something wrong, else of the first.
+pub fn headline(samples: &[Sample]) -> String {
+    let words = |sample: &Sample| match (ends(sample), view(sample)) {
+        (Ok((tx, rx)), Some(view)) => format!("{}: {}", pair(sample), view.headline(sample, &tx, &rx)),
+        (Ok(_), None) => pair(sample),
+        (Err(reason), _) => format!("{}: {reason}", pair(sample)),
+    };
+    let chosen = samples.iter().find(|s| is_wrong(s)).or_else(|| samples.first());
+    chosen.map_or_else(|| "nothing was tested".to_owned(), words)
+}
+
+fn is_wrong(sample: &Sample) -> bool {
+    ends(sample).map_or(true, |(tx, rx)| view(sample).is_some_and(|view| view.is_finding(&tx, &rx)))
+}
+
+/// What the command that asked returns.
+pub fn exit_code(samples: &[Sample]) -> ExitCode {
+    if samples.iter().any(|s| is_wrong(s) && !matches!(s.outcome, Outcome::Gap { .. })) {
+        ExitCode::Findings
+    } else if samples.iter().any(|s| matches!(s.outcome, Outcome::Gap { .. })) {
+        ExitCode::PartlyBlind
+    } else {
+        ExitCode::Ok
+    }
+}
+
+/// The tables of a run of single tests; empty for a survey.
+pub fn tables(snapshot: &Snapshot, style: Style) -> String {
+    let mut out = String::new();
+    for sample in samples(snapshot) {
+        let (Ok((tx, rx)), Some(view)) = (ends(sample), view(sample)) else { continue };
+        out.push('\n');
+        if snapshot.samples.len() > 1 {
+            out += &style.bold(&pair(sample));
+            out.push('\n');
+        }
+        for line in view.text(sample, &tx, &rx).lines() {
+            // Sentences are wrapped; tables keep their columns.
+            if line.contains("  ") {
+                out += line.trim_end();
+                out.push('\n');
+            } else {
+                for part in text::wrap(line, style.width) {
+                    out += &part;
+                    out.push('\n');
+                }
+            }
+        }
+        let stopped =
+            tx.stopped.iter().map(|r| ("sender", r)).chain(rx.stopped.iter().map(|r| ("receiver", r)));
+        for (end, reason) in stopped {
+            let _ = writeln!(out, "The {end} ended early: {}", names::clean(reason));
+        }
+    }
+    out
+}
+
+/// The same for a page, with drawings.
+pub fn sections(snapshot: &Snapshot) -> Markup {
+    html! {
+        @for sample in samples(snapshot) {
+            @if let (Ok((tx, rx)), Some(view)) = (ends(sample), view(sample)) {
+                h2 { (pair(sample)) }
+                pre.wide { (view.text(sample, &tx, &rx).trim_end()) }
+                (view.drawings(&tx, &rx))
+            }
+        }
+    }
+}
+
+/// A sample for the tests of the views.
+#[cfg(test)]
+pub(crate) fn tests_sample() -> Sample {
+    use linerate_model::load::TestKind;
+    use linerate_model::plan::Test;
+    let test = Test {
+        id: 1,
+        from: "a".into(),
+        to: "b".into(),
+        layer: linerate_model::inventory::Layer::Underlay,
+        kind: TestKind::udp(1e8, 1200, 1000),
+        repeat: 0,
+        serial: true,
+        second_stage: false,
+    };
+    Sample {
+        test,
+        start_ms: 0,
+        outcome: Outcome::Gap { reason: "not run".into() },
+        tx_counters: std::collections::BTreeMap::new(),
+        rx_counters: std::collections::BTreeMap::new(),
+    }
+}

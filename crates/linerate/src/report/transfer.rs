@@ -1,0 +1,296 @@
+//! One bulk transfer as text: what came through, what it cost, what held it up, which ways were tried. A sample in, text out.
+
+use std::fmt::Write;
+
+use linerate_model::load::{Interval, LoadReport, TestKind, Turn, Way};
+use linerate_model::sample::{Measurement, Outcome, Sample};
+
+use super::units;
+
+/// Columns of the small picture of the series.
+const SPARK_COLUMNS: usize = 60;
+const SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The whole of it; empty for a sample that is no measurement.
+pub fn page(sample: &Sample) -> String {
+    let Outcome::Measured(measured) = &sample.outcome else { return String::new() };
+    let (Some(tx), Some(rx)) = (&measured.tx, &measured.rx) else { return String::new() };
+    let mut text = String::new();
+    let streams = if let TestKind::Tcp { streams, .. } = sample.test.kind { streams } else { 1 };
+    let plural = if streams == 1 { "" } else { "s" };
+    let _ = writeln!(text, "{} > {}: {streams} stream{plural}", sample.test.from, sample.test.to);
+    line(&mut text, "throughput", &throughput(measured, tx));
+    line(&mut text, "", &sparkline(&rx.series));
+    if let Some(back) = &tx.back {
+        let bps = if back.elapsed_s > 0.0 { back.bytes as f64 * 8.0 / back.elapsed_s } else { 0.0 };
+        line(&mut text, "back", &units::rate(bps));
+        line(&mut text, "", &sparkline(&back.series));
+    }
+    line(&mut text, "CPU", &cost(tx, rx));
+    if let (Some(send), Some(receive)) = (&tx.way, &rx.way) {
+        line(&mut text, "moved by", &format!("{} > {}", way(send), way(receive)));
+    }
+    line(&mut text, "held up by", &held_up(tx, streams));
+    line(&mut text, "connection", &connection(measured, tx, rx));
+    line(&mut text, "bytes", &bytes(tx, rx));
+    text.push_str(&turns(&tx.calibration));
+    text
+}
+
+fn line(text: &mut String, name: &str, value: &str) {
+    if !value.is_empty() {
+        let _ = writeln!(text, "  {name:<12}{value}");
+    }
+}
+
+fn throughput(measured: &Measurement, tx: &LoadReport) -> String {
+    let rate = measured.throughput_bps.map_or("unknown".to_owned(), units::rate);
+    match tx.started_ms {
+        Some(ms) if ms > 0.0 => {
+            format!("{rate} (slow start of {} left out)", units::duration_us(ms * 1e3))
+        }
+        _ => rate,
+    }
+}
+
+/// The series as a row of bars, from 0 to its largest value.
+pub fn sparkline(series: &[Interval]) -> String {
+    let most = series.iter().map(|i| i.throughput_bps).fold(0.0, f64::max);
+    if most <= 0.0 {
+        return String::new();
+    }
+    let columns = series.len().min(SPARK_COLUMNS);
+    let bars = (0..columns).map(|column| {
+        let (from, to) = (column * series.len() / columns, (column + 1) * series.len() / columns);
+        let part = &series[from..to.max(from + 1)];
+        let mean = part.iter().map(|i| i.throughput_bps).sum::<f64>() / part.len() as f64;
+        SPARKS[((mean / most * 7.0).round() as usize).min(7)]
+    });
+    format!("{} (top: {})", bars.collect::<String>(), units::rate(most))
+}
+
+fn cost(tx: &LoadReport, rx: &LoadReport) -> String {
+    let bytes = rx.bytes + tx.back.as_ref().map_or(0, |back| back.bytes);
+    if bytes == 0 {
+        return String::new();
+    }
+    let gigabytes = bytes as f64 / 1e9;
+    let mut text = format!(
+        "{} s/GB sender + {} s/GB receiver",
+        units::short(tx.cpu_s / gigabytes),
+        units::short(rx.cpu_s / gigabytes)
+    );
+    let waited = tx.wait_s + rx.wait_s;
+    if waited > 0.05 * tx.elapsed_s.max(0.1) {
+        let _ =
+            write!(text, "; waited for a CPU: {} s + {} s", units::short(tx.wait_s), units::short(rx.wait_s));
+    }
+    text
+}
+
+fn way(way: &Way) -> String {
+    let mut text = way.name.clone();
+    if way.pages != "plain" {
+        let _ = write!(text, " ({} pages)", way.pages);
+    }
+    if !way.cpus.is_empty() {
+        let cpus: Vec<String> = way.cpus.iter().map(u32::to_string).collect();
+        let _ = write!(text, " on CPUs {}", cpus.join(","));
+    }
+    if !way.remark.is_empty() {
+        let _ = write!(text, " ({})", way.remark);
+    }
+    text
+}
+
+/// Shares of the time of all streams, from the sender's kernel.
+fn held_up(tx: &LoadReport, streams: u16) -> String {
+    let Some(end) = tx.tcp.as_ref().filter(|end| end.busy_us > 0 && tx.elapsed_s > 0.0) else {
+        return String::new();
+    };
+    let busy = end.busy_us as f64;
+    let all = (tx.elapsed_s * 1e6 * f64::from(streams.max(1))).max(busy);
+    let (window, buffer) = (end.rwnd_limited_us as f64, end.sndbuf_limited_us as f64);
+    let path = (busy - window - buffer).max(0.0);
+    let shares = [
+        ("congestion window and path", path),
+        ("the receiver's window", window),
+        ("the send buffer", buffer),
+        ("nothing to send", all - busy),
+    ];
+    let words = shares.iter().map(|(name, us)| format!("{name} {}", units::percent(us / all)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn connection(measured: &Measurement, tx: &LoadReport, rx: &LoadReport) -> String {
+    let Some(end) = &tx.tcp else { return String::new() };
+    let mut parts = Vec::new();
+    if let Some(us) = measured.rtt_loaded_us {
+        parts.push(format!("RTT {} under load", units::duration_us(us)));
+    }
+    if end.rtt_min_us > 0.0 {
+        parts.push(format!("least {}", units::duration_us(end.rtt_min_us)));
+    }
+    if !end.congestion.is_empty() {
+        parts.push(end.congestion.clone());
+    }
+    if end.mss > 0 {
+        parts.push(format!("segments of {} bytes", end.mss));
+    }
+    parts.push(format!("{} retransmitted", end.retransmits));
+    let counts = [
+        ("reordered", end.reord_seen),
+        ("sent twice", end.dsack_dups),
+        ("dropped by the receiver's sockets", rx.socket_drops.unwrap_or(0)),
+    ];
+    parts.extend(counts.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{n} {name}")));
+    parts.join(", ")
+}
+
+fn bytes(tx: &LoadReport, rx: &LoadReport) -> String {
+    let mut text = if tx.bytes == rx.bytes {
+        format!("{} at both ends", tx.bytes)
+    } else {
+        format!("{} sent, {} received", tx.bytes, rx.bytes)
+    };
+    if let Some(streams) = tx.verified_streams {
+        let _ = write!(text, "; equal checksums: {streams} streams");
+    }
+    if let Some(reason) = tx.stopped.as_ref().or(rx.stopped.as_ref()) {
+        let _ = write!(text, "; ended early: {reason}");
+    }
+    text
+}
+
+fn turns(turns: &[Turn]) -> String {
+    if turns.is_empty() {
+        return String::new();
+    }
+    let mut text = "Ways of sending and receiving in turns of 150 ms (* was used):\n".to_owned();
+    for turn in turns {
+        let mark = if turn.chosen { '*' } else { ' ' };
+        let figures = match &turn.failed {
+            Some(reason) => reason.clone(),
+            None => format!(
+                "{:>13}   {} + {} CPU s/GB",
+                units::rate(turn.bps),
+                units::short(turn.tx_s_per_gb),
+                units::short(turn.rx_s_per_gb)
+            ),
+        };
+        let _ = writeln!(text, "{mark} {:<10}{:<16}{figures}", turn.send, turn.receive);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::inventory::Layer;
+    use linerate_model::load::TcpEnd;
+    use linerate_model::plan::Test;
+
+    fn report() -> LoadReport {
+        let point = |i: u32| Interval {
+            at_ms: f64::from(i) * 20.0,
+            throughput_bps: f64::from(i) * 1e9,
+            ..Interval::default()
+        };
+        LoadReport {
+            bytes: 2_000_000_000,
+            elapsed_s: 1.0,
+            cpu_s: 0.2,
+            wait_s: 0.3,
+            series: (1..=8).map(point).collect(),
+            way: Some(Way {
+                name: "zerocopy".into(),
+                pages: "huge".into(),
+                cpus: vec![0, 2],
+                remark: "the kernel copied after all".into(),
+                ..Way::default()
+            }),
+            tcp: Some(TcpEnd {
+                busy_us: 900_000,
+                rwnd_limited_us: 100_000,
+                sndbuf_limited_us: 300_000,
+                retransmits: 7,
+                mss: 1448,
+                congestion: "cubic".into(),
+                ..TcpEnd::default()
+            }),
+            started_ms: Some(40.0),
+            verified_streams: Some(1),
+            calibration: vec![
+                Turn {
+                    send: "write".into(),
+                    receive: "truncate".into(),
+                    bps: 9e9,
+                    tx_s_per_gb: 0.1,
+                    rx_s_per_gb: 0.05,
+                    chosen: true,
+                    ..Turn::default()
+                },
+                Turn {
+                    send: "zerocopy".into(),
+                    receive: "truncate".into(),
+                    failed: Some("not here".into()),
+                    ..Turn::default()
+                },
+            ],
+            ..LoadReport::default()
+        }
+    }
+
+    fn sample() -> Sample {
+        let test = Test {
+            id: 1,
+            from: "a".into(),
+            to: "b".into(),
+            layer: Layer::Underlay,
+            kind: TestKind::Tcp { streams: 1, duration_ms: 1000 },
+            repeat: 0,
+            serial: true,
+            second_stage: false,
+        };
+        let measured = Measurement {
+            throughput_bps: Some(16e9),
+            tx: Some(report()),
+            rx: Some(report()),
+            ..Measurement::default()
+        };
+        Sample {
+            test,
+            start_ms: 0,
+            outcome: Outcome::Measured(Box::new(measured)),
+            tx_counters: std::collections::BTreeMap::new(),
+            rx_counters: std::collections::BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn everything_that_a_transfer_shows_is_told() {
+        let text = page(&sample());
+        for part in [
+            "a > b: 1 stream\n",
+            "16 Gbit/s (slow start of 40 ms left out)",
+            "▂▃▄▅▅▆▇█ (top: 8 Gbit/s)",
+            "0.1 s/GB sender + 0.1 s/GB receiver; waited for a CPU: 0.3 s + 0.3 s",
+            "zerocopy (huge pages) on CPUs 0,2 (the kernel copied after all)",
+            "congestion window and path 50 %, the receiver's window 10 %, the send buffer 30 %, nothing to send 10 %",
+            "7 retransmitted",
+            "2000000000 at both ends; equal checksums: 1 streams",
+            "* write     truncate",
+            "not here",
+        ] {
+            assert!(text.contains(part), "{part}\nin\n{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_drawn_where_nothing_came() {
+        assert_eq!(sparkline(&[]), "");
+        assert_eq!(sparkline(&[Interval::default()]), "");
+        let many = vec![Interval { throughput_bps: 1e9, ..Interval::default() }; 1000];
+        assert_eq!(sparkline(&many).chars().filter(|c| *c == '█').count(), SPARK_COLUMNS);
+    }
+}

@@ -1,0 +1,257 @@
+//! Connections set up per second: connect, show the token, take one byte, reset.
+//!
+//! What comes in: threads, time, a number. What goes out: how many were made and how long each took. The reset at the end
+//! leaves no TIME_WAIT at either end, and the number is bounded: the ephemeral ports are the host's own. The receiver takes
+//! connections in as many threads; one that does not show the token gets no answer and is closed.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, Builder};
+use std::time::{Duration, Instant};
+
+use linerate_model::connects::{ConnectsEnd, ConnectsPlan};
+use linerate_model::load::{LoadReport, Role, TestKind};
+use linerate_sys::socket::{self, Ready};
+
+use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE};
+use crate::token::{STAMP_BYTES, same};
+use crate::{Load, door};
+
+/// The load `connects`.
+pub(crate) struct Connects;
+
+/// Labels of what a connection shows: it counts, or it is the last.
+const ONE: &str = "connects one";
+const END: &str = "connects end";
+/// Number of the connection and the stamp of it.
+const SHOWN_BYTES: usize = 8 + STAMP_BYTES;
+const ANSWER: u8 = b'!';
+
+const PARALLEL_MAX: u16 = 32;
+const COUNT_MAX: u32 = 20_000;
+/// Longest life of one connection: the first packet of one is sent again after a second.
+const ONE_MAX: Duration = Duration::from_secs(3);
+/// Failures in a row of one thread after which it ends.
+const FAILED_MAX: u32 = 10;
+/// Without a last word, the receiver ends so long after the expected end.
+const WITHOUT_END: Duration = Duration::from_secs(4);
+
+impl Load for Connects {
+    fn name(&self) -> &'static str {
+        "connects"
+    }
+
+    fn run(&self, job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
+        let &TestKind::Connects(plan) = &job.spec.kind else {
+            return Err(LoadError::Unknown { name: "connects" });
+        };
+        let wrong = |what, value: u32, limit| Err(LoadError::Spec { what, value: f64::from(value), limit });
+        if !(1..=PARALLEL_MAX).contains(&plan.parallel) {
+            return wrong("parallel", plan.parallel.into(), "1 to 32");
+        }
+        if !(1..=COUNT_MAX).contains(&plan.count_max) {
+            return wrong("count_max", plan.count_max, "1 to 20,000");
+        }
+        match job.spec.role {
+            Role::Receiver => receive(job, plan, report),
+            Role::Sender { peer } => send(job, plan, peer, report),
+        }
+    }
+}
+
+/// What the threads of an end share.
+struct Shared {
+    over: AtomicBool,
+    /// Connections that were started (sender) or answered (receiver).
+    number: AtomicU64,
+}
+
+/// Runs `work` in so many threads and gives their results.
+fn crew<T: Send>(
+    job: &Job<'_>,
+    parallel: u16,
+    work: impl Fn() -> Result<T, LoadError> + Sync,
+) -> Result<Vec<T>, LoadError> {
+    let work = &work;
+    thread::scope(|scope| {
+        let workers: Result<Vec<_>, LoadError> = (0..parallel)
+            .map(|number| {
+                Builder::new()
+                    .name(format!("connects-{number}"))
+                    .spawn_scoped(scope, move || job.account(work))
+                    .map_err(LoadError::io("start a thread"))
+            })
+            .collect();
+        let broken =
+            || Err(LoadError::Io { what: "run a thread", source: std::io::Error::other("it panicked") });
+        workers?.into_iter().map(|worker| worker.join().unwrap_or_else(|_| broken())).collect()
+    })
+}
+
+fn shown(job: &Job<'_>, label: &str, number: u64) -> [u8; SHOWN_BYTES] {
+    let mut bytes = [0; SHOWN_BYTES];
+    bytes[..8].copy_from_slice(&number.to_be_bytes());
+    bytes[8..].copy_from_slice(&job.token.stamp(label, &number.to_be_bytes()));
+    bytes
+}
+
+fn receive(job: &Job<'_>, plan: ConnectsPlan, report: &mut LoadReport) -> Result<(), LoadError> {
+    let listener = TcpListener::bind((job.spec.bind, 0)).map_err(LoadError::io("listen"))?;
+    listener.set_nonblocking(true).map_err(LoadError::io("listen without blocking"))?;
+    let port = listener.local_addr().map_err(LoadError::io("read the address of the listener"))?.port();
+    (job.control.listening)(port);
+    let shared = Shared { over: AtomicBool::new(false), number: AtomicU64::new(0) };
+    let begun = Instant::now();
+    let life = Duration::from_millis(plan.duration_ms.into()) + WITHOUT_END;
+    let result = crew(job, plan.parallel, || {
+        while !shared.over.load(Ordering::Relaxed) {
+            let waited = begun.elapsed();
+            if waited >= life || (waited >= FIRST_CONTACT && shared.number.load(Ordering::Relaxed) == 0) {
+                break;
+            }
+            job.check("taking connections")?;
+            socket::wait(&[listener.as_fd()], Ready::Readable, SLICE)
+                .map_err(LoadError::io("wait for connections"))?;
+            if let Ok((stream, _)) = listener.accept() {
+                take(job, &shared, stream);
+            }
+        }
+        Ok(())
+    });
+    report.elapsed_s = begun.elapsed().as_secs_f64();
+    let done = shared.number.load(Ordering::Relaxed);
+    report.connects = Some(ConnectsEnd { done, ..ConnectsEnd::default() });
+    report.bytes = done;
+    result?;
+    if done == 0 && !shared.over.load(Ordering::Relaxed) {
+        return Err(LoadError::NobodyCame { waited_ms: begun.elapsed().as_millis(), got: 0, wanted: 1 });
+    }
+    Ok(())
+}
+
+/// One connection at the receiver. Whatever goes wrong with it, the sender counts.
+fn take(job: &Job<'_>, shared: &Shared, mut stream: TcpStream) {
+    let begun = Instant::now();
+    let passes = |stream: &mut TcpStream, room: &mut [u8]| loop {
+        match stream.read(room) {
+            Err(error) if door::is_passing(&error) => {
+                if begun.elapsed() >= ONE_MAX || job.check("taking connections").is_err() {
+                    return 0;
+                }
+            }
+            other => return other.unwrap_or(0),
+        }
+    };
+    let prepared = stream
+        .set_nonblocking(false)
+        .and_then(|()| stream.set_read_timeout(Some(SLICE)))
+        .and_then(|()| socket::reset_on_close(&stream));
+    if prepared.is_err() {
+        return;
+    }
+    let (mut room, mut got) = ([0; SHOWN_BYTES], 0);
+    while got < SHOWN_BYTES {
+        match passes(&mut stream, &mut room[got..]) {
+            0 => return,
+            length => got += length,
+        }
+    }
+    let (number, stamp) = room.split_at(8);
+    if same(stamp, &job.token.stamp(ONE, number)) {
+        if stream.write_all(&[ANSWER]).is_ok() {
+            shared.number.fetch_add(1, Ordering::Relaxed);
+        }
+        // The sender resets it when it has the byte; our own end must not overtake that.
+        passes(&mut stream, &mut [0; 1]);
+    } else if same(stamp, &job.token.stamp(END, number)) {
+        shared.over.store(true, Ordering::Relaxed);
+    }
+}
+
+fn send(
+    job: &Job<'_>,
+    plan: ConnectsPlan,
+    peer: SocketAddr,
+    report: &mut LoadReport,
+) -> Result<(), LoadError> {
+    let shared = Shared { over: AtomicBool::new(false), number: AtomicU64::new(0) };
+    let begun = Instant::now();
+    let time = Duration::from_millis(plan.duration_ms.into());
+    let ends = crew(job, plan.parallel, || {
+        let mut end = ConnectsEnd::default();
+        let mut in_a_row = 0;
+        while begun.elapsed() < time && in_a_row < FAILED_MAX {
+            job.check("making connections")?;
+            let number = shared.number.fetch_add(1, Ordering::Relaxed);
+            if number >= u64::from(plan.count_max) {
+                break;
+            }
+            match one(job, peer, ONE, number, &mut end) {
+                Ok(()) => in_a_row = 0,
+                Err(LoadError::Stopped) => return Err(LoadError::Stopped),
+                Err(error) => {
+                    in_a_row += 1;
+                    end.failed += 1;
+                    end.first_failure.get_or_insert(error.to_string());
+                }
+            }
+        }
+        Ok(end)
+    });
+    report.elapsed_s = begun.elapsed().as_secs_f64();
+    // Nothing hangs on it: a receiver that hears no last word ends by itself.
+    let _ = one(job, peer, END, 0, &mut ConnectsEnd::default());
+    let mut all = ConnectsEnd::default();
+    for end in ends? {
+        all.done += end.done;
+        all.failed += end.failed;
+        all.connect_ns.merge(&end.connect_ns);
+        all.whole_ns.merge(&end.whole_ns);
+        all.first_failure = all.first_failure.or(end.first_failure);
+    }
+    report.bytes = all.done;
+    let none = all.done == 0;
+    let reason = all.first_failure.clone().unwrap_or_else(|| "no time for one".to_owned());
+    report.connects = Some(all);
+    if none {
+        return Err(LoadError::Connect { peer, bind: job.spec.bind, reason });
+    }
+    Ok(())
+}
+
+/// One connection of the sender.
+fn one(
+    job: &Job<'_>,
+    peer: SocketAddr,
+    label: &str,
+    number: u64,
+    end: &mut ConnectsEnd,
+) -> Result<(), LoadError> {
+    let begun = Instant::now();
+    let mut stream = door::connect(job, peer, ONE_MAX, "making a connection")?;
+    let connected = begun.elapsed();
+    socket::reset_on_close(&stream).map_err(LoadError::io("prepare a connection"))?;
+    stream.write_all(&shown(job, label, number)).map_err(LoadError::io("show the token"))?;
+    loop {
+        match stream.read(&mut [0; 1]) {
+            Ok(1..) => break,
+            // What ends the test is not answered.
+            Ok(0) if label == END => return Ok(()),
+            Ok(0) => {
+                let source = std::io::ErrorKind::UnexpectedEof.into();
+                return Err(LoadError::Io { what: "take the answer", source });
+            }
+            Err(error) if door::is_passing(&error) && begun.elapsed() < ONE_MAX => {
+                job.check("waiting for an answer")?;
+                socket::wait(&[stream.as_fd()], Ready::Readable, SLICE).map_err(LoadError::io("wait"))?;
+            }
+            Err(source) => return Err(LoadError::Io { what: "take the answer", source }),
+        }
+    }
+    end.done += 1;
+    end.connect_ns.record(connected.as_nanos() as u64);
+    end.whole_ns.record(begun.elapsed().as_nanos() as u64);
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! A connection of a test that carries more than bulk data: made by the sender, proven by both ends.
+//!
+//! What comes in: connections from anyone who finds the port. What goes out: the one that showed the token. Nothing else is
+//! read before that; whoever stays silent or lies is closed and does not hold up the others; too many of them end the test.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use linerate_sys::socket::{self, Ready};
+
+use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE};
+use crate::token::{self, STAMP_BYTES, Stamp, same};
+
+/// Connections without a valid proof that are borne, and that may wait at the same time.
+const WRONG_MAX: usize = 16;
+
+/// How long a connection may take to show its proof: a lost segment is sent again after a second.
+const PROOF_TIME: Duration = Duration::from_secs(3);
+
+/// Labels of both proofs.
+const PROOF: &str = "door proof";
+const WELCOME: &str = "door welcome";
+
+struct Candidate {
+    stream: TcpStream,
+    nonce: Stamp,
+    shown: Stamp,
+    length: usize,
+    since: Instant,
+}
+
+/// Whether an error only says "not now".
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+/// Listens on the endpoint's address, announces the port, returns the first connection that shows the token.
+pub(crate) fn accept_one(job: &Job<'_>) -> Result<TcpStream, LoadError> {
+    let listener = TcpListener::bind((job.spec.bind, 0)).map_err(LoadError::io("listen"))?;
+    listener.set_nonblocking(true).map_err(LoadError::io("listen without blocking"))?;
+    let port = listener.local_addr().map_err(LoadError::io("read the address of the listener"))?.port();
+    (job.control.listening)(port);
+    let since = Instant::now();
+    let (mut candidates, mut wrong) = (Vec::<Candidate>::new(), 0);
+    loop {
+        job.check("waiting for the sender")?;
+        if since.elapsed() >= FIRST_CONTACT + PROOF_TIME
+            || (candidates.is_empty() && since.elapsed() >= FIRST_CONTACT)
+        {
+            return Err(LoadError::NobodyCame { waited_ms: since.elapsed().as_millis(), got: 0, wanted: 1 });
+        }
+        let sockets: Vec<BorrowedFd<'_>> = std::iter::once(listener.as_fd())
+            .chain(candidates.iter().map(|candidate| candidate.stream.as_fd()))
+            .collect();
+        socket::wait(&sockets, Ready::Readable, SLICE).map_err(LoadError::io("wait for the sender"))?;
+        while candidates.len() < WRONG_MAX {
+            let Ok((stream, _)) = listener.accept() else { break };
+            match greet(stream) {
+                Ok(candidate) => candidates.push(candidate),
+                Err(_) => wrong += 1,
+            }
+        }
+        for mut candidate in std::mem::take(&mut candidates) {
+            match candidate.look(job) {
+                None => candidates.push(candidate),
+                Some(false) => wrong += 1,
+                Some(true) => return candidate.welcome(job),
+            }
+        }
+        if wrong > WRONG_MAX {
+            return Err(LoadError::WrongStreams { seen: wrong });
+        }
+    }
+}
+
+fn greet(stream: TcpStream) -> io::Result<Candidate> {
+    stream.set_nonblocking(true)?;
+    socket::reset_on_close(&stream)?;
+    let nonce = token::nonce()?;
+    // The send buffer of a new connection always has room for it.
+    (&stream).write_all(&nonce)?;
+    Ok(Candidate { stream, nonce, shown: [0; STAMP_BYTES], length: 0, since: Instant::now() })
+}
+
+impl Candidate {
+    /// Whether it showed the token; `None` while it has not shown anything whole.
+    fn look(&mut self, job: &Job<'_>) -> Option<bool> {
+        while self.length < STAMP_BYTES {
+            match self.stream.read(&mut self.shown[self.length..]) {
+                Ok(0) => return Some(false),
+                Ok(length) => self.length += length,
+                Err(error) if is_passing(&error) && self.since.elapsed() < PROOF_TIME => return None,
+                Err(_) => return Some(false),
+            }
+        }
+        Some(same(&self.shown, &job.token.stamp(PROOF, &self.nonce)))
+    }
+
+    fn welcome(mut self, job: &Job<'_>) -> Result<TcpStream, LoadError> {
+        prepare(&self.stream).map_err(LoadError::io("prepare a connection"))?;
+        let proof = job.token.stamp(WELCOME, &self.nonce);
+        self.stream.write_all(&proof).map_err(LoadError::io("greet the sender"))?;
+        Ok(self.stream)
+    }
+}
+
+/// Blocking, but never longer than a slice; small writes leave at once; closing leaves nothing behind.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(SLICE))?;
+    stream.set_write_timeout(Some(SLICE))?;
+    stream.set_nodelay(true)?;
+    socket::reset_on_close(stream)
+}
+
+/// Waits until a connection that was started is there.
+pub(crate) fn connect(
+    job: &Job<'_>,
+    peer: SocketAddr,
+    wait: Duration,
+    what: &'static str,
+) -> Result<TcpStream, LoadError> {
+    let refused = |reason: String| LoadError::Connect { peer, bind: job.spec.bind, reason };
+    let stream = socket::connect_start(job.spec.bind, peer).map_err(|error| refused(error.to_string()))?;
+    let begun = Instant::now();
+    loop {
+        job.check(what)?;
+        let left = wait.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return Err(refused(format!("no answer within {} ms", wait.as_millis())));
+        }
+        if socket::wait(&[stream.as_fd()], Ready::Writable, left.min(SLICE)).map_err(LoadError::io(what))? {
+            match stream.take_error().map_err(LoadError::io(what))? {
+                Some(error) => return Err(refused(error.to_string())),
+                None => return Ok(stream),
+            }
+        }
+    }
+}
+
+/// Connects to the receiver and proves to it, and has it prove, that both know the token.
+pub(crate) fn knock(job: &Job<'_>, peer: SocketAddr) -> Result<TcpStream, LoadError> {
+    let mut stream = connect(job, peer, FIRST_CONTACT, "connecting")?;
+    prepare(&stream).map_err(LoadError::io("prepare a connection"))?;
+    let mut nonce = [0; STAMP_BYTES];
+    read_exactly(job, &mut stream, &mut nonce, PROOF_TIME)?;
+    stream.write_all(&job.token.stamp(PROOF, &nonce)).map_err(LoadError::io("show the token"))?;
+    let mut shown = [0; STAMP_BYTES];
+    read_exactly(job, &mut stream, &mut shown, PROOF_TIME)?;
+    if same(&shown, &job.token.stamp(WELCOME, &nonce)) {
+        Ok(stream)
+    } else {
+        Err(LoadError::NotProven { peer })
+    }
+}
+
+/// Fills `room` from a proven connection within a time.
+pub(crate) fn read_exactly(
+    job: &Job<'_>,
+    stream: &mut TcpStream,
+    room: &mut [u8],
+    wait: Duration,
+) -> Result<(), LoadError> {
+    let (begun, mut got) = (Instant::now(), 0);
+    while got < room.len() {
+        job.check("waiting for the other end")?;
+        let waited = begun.elapsed();
+        if waited >= wait {
+            return Err(LoadError::Stalled { bytes: got as u64, waited_ms: waited.as_millis() });
+        }
+        match stream.read(&mut room[got..]) {
+            Ok(0) => {
+                return Err(LoadError::Broken { bytes: got as u64, source: ErrorKind::UnexpectedEof.into() });
+            }
+            Ok(length) => got += length,
+            Err(error) if is_passing(&error) => {}
+            Err(source) => return Err(LoadError::Broken { bytes: got as u64, source }),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,569 @@
+//! A test as the client: connects, drives the state machine, opens the streams.
+//!
+//! What comes in: a wish. What goes out: a [`Record`], always: what went wrong stands in its `error`. Bounded: every step has a
+//! deadline, a test without progress ends, and the caller's stop flag is looked at every 20 ms.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use linerate_sys::cpu::ThreadTimes;
+use linerate_sys::{socket, socket_options};
+
+use super::auth::{AuthError, Rsa};
+use super::client::{Client, Event, Failure};
+use super::control::{Came, Control, connect};
+use super::parameters::{Parameters, Protocol, Unfit};
+use super::protocol::{COOKIE_BYTES, Cookie, PORT, UDP_HELLO, cookie};
+use super::record::{Interval, Record};
+use super::results::{Results, ServerOutput};
+use super::streams::Wire;
+use super::traffic::Traffic;
+use crate::job::SLICE;
+
+/// Block of TCP when nobody says otherwise and time ends the test: divides well into what the kernel sends at once.
+const BLOCK_LARGE: u32 = 1 << 20;
+/// iperf3's own block, which counts where blocks are counted.
+pub(super) const BLOCK: u32 = 128 << 10;
+/// Largest default payload of a datagram, as in iperf3.
+const PAYLOAD_MAX: u32 = 32 << 10;
+/// Receive buffer of UDP that is asked for when no window is given: what the socket drops is lost by the measurement.
+pub(super) const RECEIVE_BUFFER_BYTES: u32 = 8 << 20;
+/// How long a server may take to answer the opening of a UDP stream.
+const UDP_REPLY_WAIT: Duration = Duration::from_secs(10);
+
+/// Which addresses of a name are used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Family {
+    /// Any.
+    #[default]
+    Any,
+    /// IPv4 only.
+    V4,
+    /// IPv6 only.
+    V6,
+}
+
+impl Family {
+    fn takes(self, address: &SocketAddr) -> bool {
+        match self {
+            Self::Any => true,
+            Self::V4 => address.is_ipv4(),
+            Self::V6 => address.is_ipv6(),
+        }
+    }
+}
+
+/// A user's name and password, and the server's public key.
+#[derive(Debug, Clone)]
+pub struct Credentials {
+    /// Name.
+    pub user: String,
+    /// Password.
+    pub password: String,
+    /// Key and padding.
+    pub rsa: Rsa,
+}
+
+/// A test to be made.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    /// Name or address of the server.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Which addresses of the name.
+    pub family: Family,
+    /// Own address.
+    pub bind: Option<IpAddr>,
+    /// Own port of the first stream; the others follow. 0 for any.
+    pub client_port: u16,
+    /// What the test is.
+    pub parameters: Parameters,
+    /// A finer time than the whole seconds of the parameters, when time ends the test.
+    pub time: Option<Duration>,
+    /// Length of an interval; zero for none.
+    pub interval: Duration,
+    /// How long a connection may take.
+    pub connect_wait: Duration,
+    /// How long nothing may happen.
+    pub silence: Duration,
+    /// How long a server that is busy, or whose listener is just being opened again, is asked again.
+    pub patience: Duration,
+    /// Who we are, where the server asks.
+    pub credentials: Option<Credentials>,
+}
+
+impl Wish {
+    /// A test of this host with iperf3's defaults.
+    pub fn new(host: &str) -> Self {
+        Self {
+            host: host.to_owned(),
+            port: PORT,
+            family: Family::Any,
+            bind: None,
+            client_port: 0,
+            parameters: Parameters {
+                time_s: 10,
+                parallel: 1,
+                client_version: super::parameters::VERSION.to_owned(),
+                ..Parameters::default()
+            },
+            time: None,
+            interval: Duration::from_secs(1),
+            connect_wait: Duration::from_secs(10),
+            silence: Duration::from_secs(120),
+            patience: Duration::ZERO,
+            credentials: None,
+        }
+    }
+}
+
+/// Who looks on while a test runs.
+pub trait Watcher {
+    /// The streams are there.
+    fn connected(&mut self, _record: &Record) {}
+    /// An interval has ended; it is the last one of the record.
+    fn interval(&mut self, _record: &Record, _interval: &Interval) {}
+    /// What was printed so far, for a client that asks its server.
+    fn output(&mut self, _record: &Record) -> Option<ServerOutput> {
+        None
+    }
+    /// The test is over.
+    fn finished(&mut self, _record: &Record) {}
+}
+
+/// Looks at nothing.
+pub struct Nobody;
+
+impl Watcher for Nobody {}
+
+/// Why a test ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The name has no address.
+    #[error("cannot find an address of {host}: {why}")]
+    Resolve {
+        /// Name.
+        host: String,
+        /// Why.
+        why: String,
+    },
+    /// No connection.
+    #[error("cannot connect to {peer}: {source}")]
+    Connect {
+        /// Server.
+        peer: SocketAddr,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// A step failed.
+    #[error("cannot {what}: {source}")]
+    Io {
+        /// Step.
+        what: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The server's end of it.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    /// Nothing happened for too long.
+    #[error("nothing came for {waited_s} s while waiting for {what}")]
+    Silence {
+        /// What was waited for.
+        what: &'static str,
+        /// How long, seconds.
+        waited_s: u64,
+    },
+    /// A stream broke.
+    #[error("{0}")]
+    Stream(String),
+    /// No token.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    /// The wish itself.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+}
+
+impl AskError {
+    /// Whether asking again a little later may help.
+    fn is_passing(&self) -> bool {
+        match self {
+            Self::Failed(Failure::Busy) => true,
+            Self::Connect { source, .. } => source.kind() == io::ErrorKind::ConnectionRefused,
+            _ => false,
+        }
+    }
+}
+
+pub(super) fn io_error(what: &'static str) -> impl Fn(io::Error) -> AskError {
+    move |source| AskError::Io { what, source }
+}
+
+pub(super) fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
+}
+
+fn random_cookie() -> io::Result<Cookie> {
+    let mut random = [0; COOKIE_BYTES - 1];
+    io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut random)?;
+    Ok(cookie(&random))
+}
+
+/// Makes a test.
+pub fn run(wish: &Wish, stop: &dyn Fn() -> bool, watcher: &mut dyn Watcher) -> Record {
+    let until = Instant::now() + wish.patience;
+    loop {
+        let mut record = empty(wish);
+        match Asking::run(wish, stop, watcher, &mut record) {
+            Err(error) if error.is_passing() && Instant::now() < until && !stop() => {
+                std::thread::sleep(SLICE);
+                continue;
+            }
+            Err(error) => record.error = Some(error.to_string()),
+            Ok(()) => {}
+        }
+        watcher.finished(&record);
+        return record;
+    }
+}
+
+fn empty(wish: &Wish) -> Record {
+    Record {
+        server: false,
+        parameters: wish.parameters.clone(),
+        cookie: [0; COOKIE_BYTES],
+        target: (wish.host.clone(), wish.port),
+        start_unix_ms: unix_ms(),
+        mss: 0,
+        block: wish.parameters.len.unwrap_or(0),
+        buffers: (0, 0),
+        lanes: Vec::new(),
+        intervals: Vec::new(),
+        ends: Vec::new(),
+        cpu_percent: [0.0; 3],
+        costs: ThreadTimes::default(),
+        cpu_percent_remote: [0.0; 3],
+        congestion: None,
+        congestion_remote: None,
+        server_output: None,
+        user: None,
+        error: None,
+    }
+}
+
+struct Asking<'a> {
+    wish: &'a Wish,
+    stop: &'a dyn Fn() -> bool,
+    peer: SocketAddr,
+    control: Control,
+    machine: Client,
+    parameters: Parameters,
+    traffic: Traffic,
+    running: bool,
+    /// When something happened last.
+    heard: Instant,
+}
+
+impl<'a> Asking<'a> {
+    fn run(
+        wish: &'a Wish,
+        stop: &'a dyn Fn() -> bool,
+        watcher: &mut dyn Watcher,
+        record: &mut Record,
+    ) -> Result<(), AskError> {
+        wish.parameters.check()?;
+        let mut parameters = wish.parameters.clone();
+        if let Some(credentials) = &wish.credentials {
+            let now_s = unix_ms() / 1000;
+            let token = credentials.rsa.token(&credentials.user, &credentials.password, now_s)?;
+            parameters.authtoken = Some(token);
+        }
+        let (stream, peer) = dial(wish, stop)?;
+        record.mss = socket_options::segment(&stream).unwrap_or(0);
+        if parameters.protocol == Protocol::Udp {
+            let payload = parameters.len.unwrap_or(record.mss.clamp(16, PAYLOAD_MAX));
+            parameters.len = Some(payload);
+        }
+        let large = parameters.protocol == Protocol::Tcp && parameters.by_time() && parameters.rate_bps == 0;
+        record.block = parameters.len.unwrap_or(if large { BLOCK_LARGE } else { BLOCK });
+        record.cookie = random_cookie().map_err(io_error("make a cookie"))?;
+        record.start_unix_ms = unix_ms();
+        let mut asking = Asking {
+            wish,
+            stop,
+            peer,
+            control: Control::new(stream).map_err(io_error("prepare the control connection"))?,
+            machine: Client::new(&record.cookie, parameters.to_json()),
+            traffic: Traffic::new(&parameters, false, record.block, wish.interval),
+            parameters,
+            running: false,
+            heard: Instant::now(),
+        };
+        if let Some(time) = wish.time {
+            asking.traffic.set_time(time);
+        }
+        let result = asking.drive(watcher, record);
+        if result.is_err() && asking.traffic.missing() == 0 && record.ends.is_empty() {
+            asking.traffic.stop();
+            record.ends = asking.traffic.ends();
+            record.cpu_percent = asking.traffic.cpu_percent();
+            record.costs = asking.traffic.costs();
+        }
+        result
+    }
+
+    fn drive(&mut self, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), AskError> {
+        loop {
+            self.flush()?;
+            while let Some(event) = self.machine.poll_event() {
+                self.heard = Instant::now();
+                self.event(event, watcher, record)?;
+                self.flush()?;
+            }
+            if self.machine.is_over() {
+                return Ok(());
+            }
+            if (self.stop)() {
+                self.machine.stop();
+                // The server may be gone already; what counts is that we stop.
+                let _ = self.flush();
+                return Err(Failure::ClientStopped.into());
+            }
+            if self.running {
+                self.look(watcher, record)?;
+            } else if self.heard.elapsed() > self.wish.silence {
+                return Err(self.silence(self.machine.waits_for()));
+            }
+            let wait = if self.running { self.traffic.due().min(SLICE) } else { SLICE };
+            socket::wait(&[self.control.stream().as_fd()], socket::Ready::Readable, wait)
+                .map_err(io_error("wait for the server"))?;
+            match self.control.read() {
+                Came::Bytes(bytes) => self.machine.received(&bytes),
+                Came::End => self.machine.closed(),
+                Came::Nothing => {}
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), AskError> {
+        let bytes = self.machine.take_output();
+        self.control.send(&bytes).map_err(io_error("write to the server"))
+    }
+
+    fn silence(&self, what: &'static str) -> AskError {
+        AskError::Silence { what, waited_s: self.wish.silence.as_secs() }
+    }
+
+    /// A look at a running test.
+    fn look(&mut self, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), AskError> {
+        if let Some(interval) = self.traffic.tick() {
+            Traffic::keep(record, interval);
+            tell(watcher, record);
+        }
+        if let Some(why) = self.traffic.error() {
+            return Err(AskError::Stream(why));
+        }
+        if self.traffic.is_enough() {
+            return self.end(watcher, record);
+        }
+        let quiet = self.traffic.elapsed().saturating_sub(self.traffic.last_byte());
+        if quiet > self.wish.silence {
+            return Err(self.silence("data"));
+        }
+        Ok(())
+    }
+
+    /// Our senders stop, then the server is told.
+    fn end(&mut self, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), AskError> {
+        self.running = false;
+        if let Some(interval) = self.traffic.drain() {
+            Traffic::keep(record, interval);
+            tell(watcher, record);
+        }
+        self.traffic.join_senders();
+        if !self.parameters.by_time() {
+            self.traffic.wait_until_acknowledged();
+        }
+        self.machine.end_test();
+        self.flush()?;
+        self.traffic.close_senders();
+        Ok(())
+    }
+
+    fn event(
+        &mut self,
+        event: Event,
+        watcher: &mut dyn Watcher,
+        record: &mut Record,
+    ) -> Result<(), AskError> {
+        match event {
+            Event::OpenStreams => {
+                while self.traffic.missing() > 0 {
+                    let wire = self.open(record)?;
+                    self.traffic.add(wire).map_err(io_error("take a stream"))?;
+                }
+                record.lanes = self.traffic.lanes();
+                record.buffers = self.traffic.buffers();
+                record.congestion = self.traffic.congestion();
+                watcher.connected(record);
+            }
+            Event::Start => {}
+            Event::Run => {
+                self.traffic.go().map_err(io_error("start the streams"))?;
+                self.running = true;
+            }
+            Event::Results => {
+                if self.running {
+                    // The server has had enough first.
+                    self.end(watcher, record)?;
+                }
+                self.traffic.run_dry();
+                record.ends = self.traffic.ends();
+                record.cpu_percent = self.traffic.cpu_percent();
+                record.costs = self.traffic.costs();
+                self.machine.results(&self.traffic.results(record));
+            }
+            Event::Finished(theirs) => self.finish(&theirs, record),
+            Event::Failed(failure) => return Err(failure.into()),
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, theirs: &Results, record: &mut Record) {
+        record.merge(theirs, &self.traffic.omitted());
+        self.machine.finish();
+    }
+
+    /// Opens the next stream.
+    fn open(&self, record: &Record) -> Result<Wire, AskError> {
+        let number = self.parameters.streams() - self.traffic.missing();
+        let port = match self.wish.client_port {
+            0 => 0,
+            first => first.checked_add(number as u16).unwrap_or(0),
+        };
+        let any = if self.peer.is_ipv4() {
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+        } else {
+            IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+        };
+        let wanted = self.wish.bind.is_some() || port != 0;
+        let local = wanted.then(|| SocketAddr::new(self.wish.bind.unwrap_or(any), port));
+        let prepare = |socket: BorrowedFd<'_>| prepare(&self.parameters, socket, self.peer.is_ipv6());
+        match self.parameters.protocol {
+            Protocol::Tcp => {
+                let stream = connect(local, self.peer, self.wish.connect_wait, self.stop, &prepare)
+                    .map_err(|source| AskError::Connect { peer: self.peer, source })?;
+                finish_tcp(&self.parameters, &stream).map_err(io_error("set the options of a stream"))?;
+                let mut first = Control::new(stream.try_clone().map_err(io_error("open a stream"))?)
+                    .map_err(io_error("open a stream"))?;
+                first.send(&record.cookie).map_err(io_error("show the cookie on a stream"))?;
+                stream
+                    .set_nodelay(self.parameters.nodelay)
+                    .map_err(io_error("set the options of a stream"))?;
+                Ok(Wire::Tcp(Arc::new(stream)))
+            }
+            Protocol::Udp => {
+                let udp = UdpSocket::bind(local.unwrap_or(SocketAddr::new(any, 0)))
+                    .map_err(io_error("open a UDP socket"))?;
+                prepare(udp.as_fd()).map_err(io_error("set the options of a stream"))?;
+                finish_udp(&self.parameters, &udp);
+                udp.connect(self.peer).map_err(io_error("open a stream"))?;
+                self.greet(&udp)?;
+                Ok(Wire::Udp(Arc::new(udp)))
+            }
+        }
+    }
+
+    /// The opening words of a UDP stream.
+    fn greet(&self, udp: &UdpSocket) -> Result<(), AskError> {
+        let cannot = io_error("open a UDP stream");
+        udp.set_read_timeout(Some(SLICE)).map_err(&cannot)?;
+        udp.send(&UDP_HELLO).map_err(&cannot)?;
+        let until = Instant::now() + UDP_REPLY_WAIT;
+        let mut room = [0; 64];
+        while Instant::now() < until && !(self.stop)() {
+            match udp.recv(&mut room) {
+                // Data may overtake the reply when the server sends.
+                Ok(length) if length == UDP_HELLO.len() => return Ok(()),
+                Ok(_) => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                }
+                Err(error) => return Err(cannot(error)),
+            }
+        }
+        Err(AskError::Silence {
+            what: "the answer to the opening of a UDP stream",
+            waited_s: UDP_REPLY_WAIT.as_secs(),
+        })
+    }
+}
+
+fn tell(watcher: &mut dyn Watcher, record: &Record) {
+    if let Some(interval) = record.intervals.last() {
+        watcher.interval(record, interval);
+    }
+}
+
+/// Options that a socket needs before its first packet.
+pub(super) fn prepare(parameters: &Parameters, socket: BorrowedFd<'_>, ipv6: bool) -> io::Result<()> {
+    if let Some(window) = parameters.window {
+        socket_options::set_buffers(&socket, window)?;
+    }
+    if let (Some(mss), Protocol::Tcp) = (parameters.mss, parameters.protocol) {
+        socket_options::set_segment(&socket, mss)?;
+    }
+    if parameters.tos != 0 {
+        socket_options::set_type_of_service(&socket, parameters.tos, ipv6)?;
+    }
+    Ok(())
+}
+
+/// Options of a stream of TCP that is connected.
+pub(super) fn finish_tcp(parameters: &Parameters, stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(parameters.nodelay)?;
+    if let Some(name) = &parameters.congestion {
+        socket_options::set_congestion(stream, name)
+            .map_err(|error| io::Error::new(error.kind(), format!("congestion control {name}: {error}")))?;
+    }
+    if parameters.fq_rate_bps > 0 {
+        socket_options::set_pacing_rate(stream, parameters.fq_rate_bps / 8)?;
+    }
+    Ok(())
+}
+
+/// What a stream of UDP gets when it can be had.
+pub(super) fn finish_udp(parameters: &Parameters, udp: &UdpSocket) {
+    if parameters.window.is_none() {
+        // A smaller buffer makes more drops, which are counted as loss by iperf3 anyway.
+        let _ = socket::set_receive_buffer(udp, RECEIVE_BUFFER_BYTES);
+    }
+    if parameters.fq_rate_bps > 0 {
+        let _ = socket_options::set_pacing_rate(udp, parameters.fq_rate_bps / 8);
+    }
+    if parameters.dont_fragment {
+        let ipv6 = udp.local_addr().is_ok_and(|local| local.is_ipv6());
+        let _ = socket::set_mtu_probing(udp, ipv6);
+    }
+}
+
+fn dial(wish: &Wish, stop: &dyn Fn() -> bool) -> Result<(TcpStream, SocketAddr), AskError> {
+    let unknown = |why: String| AskError::Resolve { host: wish.host.clone(), why };
+    let addresses = (wish.host.as_str(), wish.port).to_socket_addrs().map_err(|e| unknown(e.to_string()))?;
+    let mut last = unknown("none of the wanted family".to_owned());
+    let fits = |peer: &SocketAddr| {
+        wish.family.takes(peer) && wish.bind.is_none_or(|bind| bind.is_ipv4() == peer.is_ipv4())
+    };
+    for peer in addresses.filter(fits) {
+        let local = wish.bind.map(|bind| socket::local_end(bind, peer));
+        match connect(local, peer, wish.connect_wait, stop, &|_| Ok(())) {
+            Ok(stream) => return Ok((stream, peer)),
+            Err(source) => last = AskError::Connect { peer, source },
+        }
+    }
+    Err(last)
+}

@@ -1,0 +1,127 @@
+//! The control connection as a socket: reads what is there, writes within a time; and connections that are made within a time.
+//!
+//! What comes in: bytes to send, addresses. What goes out: bytes that came. It knows nothing of what they mean.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use linerate_sys::socket::{self, Ready};
+use linerate_sys::socket_options;
+
+use crate::job::SLICE;
+
+/// Whoever does not take a message within this time has vanished.
+const WRITE_WAIT: Duration = Duration::from_secs(10);
+
+/// Bytes of one read.
+const READ_BYTES: usize = 64 << 10;
+
+/// What a read brought.
+pub(super) enum Came {
+    Bytes(Vec<u8>),
+    Nothing,
+    End,
+}
+
+/// A control connection.
+pub(super) struct Control {
+    stream: TcpStream,
+}
+
+impl Control {
+    pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream })
+    }
+
+    pub(super) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// What is there. A connection that broke has ended.
+    pub(super) fn read(&mut self) -> Came {
+        let mut room = vec![0; READ_BYTES];
+        match self.stream.read(&mut room) {
+            Ok(0) => Came::End,
+            Ok(length) => {
+                room.truncate(length);
+                Came::Bytes(room)
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                Came::Nothing
+            }
+            Err(_) => Came::End,
+        }
+    }
+
+    /// Sends all of it.
+    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let until = Instant::now() + WRITE_WAIT;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.stream.write(rest) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(written) => rest = &rest[written..],
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if Instant::now() >= until {
+                        return Err(ErrorKind::TimedOut.into());
+                    }
+                    socket::wait(&[self.stream.as_fd()], Ready::Writable, SLICE)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes a connection within a time; `prepare` sets options before its first packet.
+pub(super) fn connect(
+    local: Option<SocketAddr>,
+    peer: SocketAddr,
+    wait: Duration,
+    stop: &dyn Fn() -> bool,
+    prepare: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>,
+) -> io::Result<TcpStream> {
+    let stream = socket_options::connect_prepared(local, peer, prepare)?;
+    let until = Instant::now() + wait;
+    while !socket::wait(&[stream.as_fd()], Ready::Writable, SLICE)? {
+        if stop() {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        if Instant::now() >= until {
+            return Err(io::Error::new(
+                ErrorKind::TimedOut,
+                format!("no answer within {} ms", wait.as_millis()),
+            ));
+        }
+    }
+    match stream.take_error()? {
+        Some(error) => Err(error),
+        None => Ok(stream),
+    }
+}
+
+/// The next connection that waits, if there is one.
+pub(super) fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
+    match listener.accept() {
+        Ok((stream, _)) => Ok(Some(stream)),
+        // The last two are about a connection that ended before it was taken.
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::WouldBlock
+                    | ErrorKind::Interrupted
+                    | ErrorKind::ConnectionAborted
+                    | ErrorKind::ConnectionReset
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,523 @@
+//! The command line, with iperf3's own flags. Pure.
+//!
+//! What comes in: arguments. What goes out: what is to be done, or an error that names the flag and its limits. A flag that
+//! iperf3 has and this program has not is named as such, never ignored.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::ask::{self, Credentials, Family};
+use super::auth::{Padding, Rsa};
+use super::parameters::{Direction, Protocol};
+use super::serve::{self, Door};
+use super::text::Unit;
+
+/// Printed for `--help`.
+pub const HELP: &str = "\
+iperf3's protocol: a client for every iperf3 server, a server for every iperf3 client
+
+usage: linerate iperf3 -s [options]
+       linerate iperf3 -c HOST [options]
+
+both:
+  -p, --port N             port (5201)
+  -B, --bind ADDR          own address
+  -4, -6                   IPv4 or IPv6 only
+  -i, --interval S         seconds between reports, 0 for none (1)
+  -f, --format X           unit of rates: k m g t for bits, K M G T for bytes
+  -J, --json               one JSON document of iperf3's schema per test
+  -V, --verbose            CPU of both ends and congestion control too
+  --use-pkcs1-padding      authenticate as versions before 3.17 do
+  --rcv-timeout MS         give a test up when no data came for so long (120000)
+
+server:
+  -s, --server             be the server; Ctrl-C ends it
+  -1, --one-off            one test only
+  --rsa-private-key-path FILE, --authorized-users-path FILE
+                           let only these users in; lines `user,hash`, hash: SHA-256 of `{user}password`
+  --time-skew-threshold S  allowed difference of the clocks (10)
+  --server-bitrate-limit R largest total rate of a test
+  --server-max-duration S  longest test
+
+client:
+  -c, --client HOST        be the client
+  -t, --time S             length of the test (10)
+  -n, --bytes N            bytes to send instead; K, M, G are powers of 1024
+  -k, --blockcount N       blocks to send instead
+  -u, --udp                UDP instead of TCP
+  -b, --bitrate R[/N]      rate of each stream, 0 for as fast as it goes (UDP: 1M); N blocks at once
+  --fq-rate R              rate that the kernel paces each stream to
+  -l, --length N           block of a write or payload of a datagram
+  -P, --parallel N         streams (1)
+  -R, --reverse            the server sends
+  --bidir                  both ends send
+  -O, --omit S             seconds at the start that do not count
+  -w, --window N           socket buffers
+  -M, --set-mss N          largest segment
+  -N, --no-delay           send small segments at once
+  -C, --congestion NAME    congestion control
+  -S, --tos N, --dscp X    type of service: a number, or a DSCP name or number
+  --cport N                own port of the first stream; the others follow
+  --connect-timeout MS     how long a connection may take (10000)
+  --udp-counters-64bit     wide sequence numbers in datagrams
+  --dont-fragment          datagrams are sent whole or not at all
+  --get-server-output      show the server's output too
+  -T, --title TEXT         repeated in outputs
+  --extra-data TEXT        repeated in JSON
+  --username NAME, --rsa-public-key-path FILE
+                           authenticate; the password is read from IPERF3_PASSWORD
+
+K, M, G, T behind a rate are powers of 1000. exit code 0: the test went through; 1: it did not; 2: it could not start
+";
+
+/// What is to be done.
+#[derive(Debug, Clone)]
+pub enum Order {
+    /// A test.
+    Ask(Box<ask::Wish>),
+    /// Serve.
+    Serve(Box<serve::Wish>),
+    /// Print [`HELP`].
+    Help,
+    /// Print the version.
+    Version,
+}
+
+/// How it is shown.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Show {
+    /// As JSON.
+    pub json: bool,
+    /// Details at the end.
+    pub verbose: bool,
+    /// Unit of rates.
+    pub unit: Unit,
+}
+
+/// Everything, before it is known which end we are.
+struct Draft {
+    server: bool,
+    client: Option<String>,
+    ask: ask::Wish,
+    serve: serve::Wish,
+    show: Show,
+    rate: Option<u64>,
+    ends: u32,
+    port: u16,
+    pkcs1: bool,
+    user: Option<String>,
+    public_key: Option<PathBuf>,
+    private_key: Option<PathBuf>,
+    users: Option<PathBuf>,
+    skew_s: u64,
+    /// The first flag that only one of the ends has.
+    only_client: Option<String>,
+    only_server: Option<String>,
+}
+
+/// Reads the arguments. `password` is asked for only where it is needed.
+pub fn parse(
+    arguments: impl IntoIterator<Item = String>,
+    password: impl FnOnce() -> Option<String>,
+) -> Result<(Order, Show), String> {
+    let mut draft = Draft {
+        server: false,
+        client: None,
+        ask: ask::Wish::new(""),
+        serve: serve::Wish::default(),
+        show: Show::default(),
+        rate: None,
+        ends: 0,
+        port: super::protocol::PORT,
+        pkcs1: false,
+        user: None,
+        public_key: None,
+        private_key: None,
+        users: None,
+        skew_s: 10,
+        only_client: None,
+        only_server: None,
+    };
+    let mut arguments = arguments.into_iter();
+    while let Some(argument) = arguments.next() {
+        for (flag, glued) in split(&argument)? {
+            match flag.as_str() {
+                "-h" | "--help" => return Ok((Order::Help, draft.show)),
+                "-v" | "--version" => return Ok((Order::Version, draft.show)),
+                _ => {}
+            }
+            if draft.switch(&flag) {
+                if let Some(glued) = glued {
+                    return Err(format!("{flag} takes no value, yet `{glued}` stands behind it"));
+                }
+                continue;
+            }
+            if !takes_value(&flag) {
+                return Err(unknown(&flag));
+            }
+            let value = glued
+                .or_else(|| arguments.next())
+                .ok_or_else(|| format!("{flag} needs a value behind it"))?;
+            draft.value(&flag, &value)?;
+        }
+    }
+    draft.order(password)
+}
+
+/// `--flag=value`, `--flag`, `-pVALUE`, `-uR` (switches in one word).
+fn split(argument: &str) -> Result<Vec<(String, Option<String>)>, String> {
+    if let Some(long) = argument.strip_prefix("--").filter(|long| !long.is_empty()) {
+        let (name, value) = long.split_once('=').map_or((long, None), |(n, v)| (n, Some(v.to_owned())));
+        return Ok(vec![(format!("--{name}"), value)]);
+    }
+    let letters = argument.strip_prefix('-').filter(|letters| !letters.is_empty());
+    let letters = letters.ok_or_else(|| format!("`{argument}` is not known here (hint: --help)"))?;
+    let mut flags = Vec::new();
+    for (at, letter) in letters.char_indices() {
+        let flag = format!("-{letter}");
+        let rest = &letters[at + letter.len_utf8()..];
+        if takes_value(&flag) {
+            flags.push((flag, (!rest.is_empty()).then(|| rest.to_owned())));
+            break;
+        }
+        flags.push((flag, None));
+    }
+    Ok(flags)
+}
+
+const CLIENT_VALUES: [&str; 36] = [
+    "-t",
+    "--time",
+    "-n",
+    "--bytes",
+    "-k",
+    "--blockcount",
+    "-b",
+    "--bitrate",
+    "--bandwidth",
+    "--fq-rate",
+    "-l",
+    "--length",
+    "-P",
+    "--parallel",
+    "-O",
+    "--omit",
+    "-w",
+    "--window",
+    "-M",
+    "--set-mss",
+    "-C",
+    "--congestion",
+    "--linux-congestion",
+    "-S",
+    "--tos",
+    "--dscp",
+    "--cport",
+    "--connect-timeout",
+    "-T",
+    "--title",
+    "--extra-data",
+    "--username",
+    "--rsa-public-key-path",
+    "-c",
+    "--client",
+    "--pacing-timer",
+];
+const SERVER_VALUES: [&str; 5] = [
+    "--rsa-private-key-path",
+    "--authorized-users-path",
+    "--time-skew-threshold",
+    "--server-bitrate-limit",
+    "--server-max-duration",
+];
+const BOTH_VALUES: [&str; 10] =
+    ["-p", "--port", "-B", "--bind", "-i", "--interval", "-f", "--format", "--rcv-timeout", "--idle-timeout"];
+
+fn takes_value(flag: &str) -> bool {
+    [&CLIENT_VALUES[..], &SERVER_VALUES, &BOTH_VALUES].iter().any(|list| list.contains(&flag))
+}
+
+fn unknown(flag: &str) -> String {
+    let reason = match flag {
+        "-Z" | "--zerocopy" => "sending from a file is not offered",
+        "-F" | "--file" => "sending and receiving files is not offered",
+        "-D" | "--daemon" => "it never runs in the background; let systemd do that",
+        "-A" | "--affinity" => "binding to a CPU is not offered; use taskset",
+        "-L" | "--flowlabel" => "flow labels are not offered",
+        "-X" | "--xbind" | "--sctp" | "--nstreams" => "SCTP is not offered",
+        "-m" | "--mptcp" => "Multipath TCP is not offered",
+        "--gsro" => "segments are not offered here; `linerate survey` uses them by itself",
+        "--logfile" | "-I" | "--pidfile" => "redirect the output instead",
+        "--json-stream" => "one document per test is what --json writes",
+        _ => "hint: --help",
+    };
+    format!("{flag} is not known here ({reason})")
+}
+
+impl Draft {
+    /// A flag without a value; `false` when it is none.
+    fn switch(&mut self, flag: &str) -> bool {
+        let parameters = &mut self.ask.parameters;
+        let mut client = true;
+        match flag {
+            "-u" | "--udp" => parameters.protocol = Protocol::Udp,
+            "-R" | "--reverse" => parameters.direction = Direction::Reverse,
+            "--bidir" => parameters.direction = Direction::Both,
+            "-N" | "--no-delay" => parameters.nodelay = true,
+            "--get-server-output" => parameters.get_server_output = true,
+            "--udp-counters-64bit" => parameters.udp_counters_64bit = true,
+            "--dont-fragment" => parameters.dont_fragment = true,
+            // Ours always is.
+            "--repeating-payload" => {}
+            _ => client = false,
+        }
+        if client {
+            self.only_client.get_or_insert_with(|| flag.to_owned());
+            return true;
+        }
+        match flag {
+            "-s" | "--server" => self.server = true,
+            "-1" | "--one-off" => {
+                self.serve.one_off = true;
+                self.only_server.get_or_insert_with(|| flag.to_owned());
+            }
+            "-J" | "--json" => self.show.json = true,
+            "-V" | "--verbose" => self.show.verbose = true,
+            "-4" | "--version4" => self.family(Family::V4),
+            "-6" | "--version6" => self.family(Family::V6),
+            "--use-pkcs1-padding" => self.pkcs1 = true,
+            // Every line is.
+            "--forceflush" => {}
+            _ => return false,
+        }
+        true
+    }
+
+    fn family(&mut self, family: Family) {
+        (self.ask.family, self.serve.family) = (family, family);
+    }
+
+    fn value(&mut self, flag: &str, value: &str) -> Result<(), String> {
+        if CLIENT_VALUES.contains(&flag) && !matches!(flag, "-c" | "--client") {
+            self.only_client.get_or_insert_with(|| flag.to_owned());
+        }
+        if SERVER_VALUES.contains(&flag) {
+            self.only_server.get_or_insert_with(|| flag.to_owned());
+        }
+        let wrong = |limit: &str| format!("{flag} is `{value}`, allowed is {limit}");
+        match flag {
+            "-c" | "--client" => self.client = Some(value.to_owned()),
+            "-p" | "--port" => {
+                self.port =
+                    value.parse().ok().filter(|port| *port != 0).ok_or_else(|| wrong("1 to 65535"))?;
+            }
+            "-B" | "--bind" => {
+                let address: IpAddr = value.parse().map_err(|_| wrong("an address of this host"))?;
+                (self.ask.bind, self.serve.bind) = (Some(address), Some(address));
+            }
+            "-i" | "--interval" => {
+                let seconds = value.parse().ok().filter(|s: &f64| *s == 0.0 || (0.1..=60.0).contains(s));
+                let every = Duration::from_secs_f64(seconds.ok_or_else(|| wrong("0, or 0.1 to 60 s"))?);
+                (self.ask.interval, self.serve.interval) = (every, every);
+            }
+            "-f" | "--format" => {
+                self.show.unit = Unit::of(value).ok_or_else(|| wrong("one of k m g t K M G T"))?;
+            }
+            "--rcv-timeout" => {
+                let wait = milliseconds(value).ok_or_else(|| wrong("100 to 86400000 ms"))?;
+                (self.ask.silence, self.serve.silence) = (wait, wait);
+            }
+            // A server that serves on has nothing to restart.
+            "--idle-timeout" | "--pacing-timer" => {}
+            "--rsa-private-key-path" => self.private_key = Some(value.into()),
+            "--authorized-users-path" => self.users = Some(value.into()),
+            "--time-skew-threshold" => {
+                self.skew_s = value.parse().map_err(|_| wrong("a number of seconds"))?;
+            }
+            "--server-bitrate-limit" => {
+                let rate = value.split('/').next().unwrap_or(value);
+                self.serve.rate_bps_max = scaled(rate, 1000).ok_or_else(|| wrong("a rate such as 100M"))?;
+            }
+            "--server-max-duration" => {
+                self.serve.duration_s_max = value.parse().map_err(|_| wrong("a number of seconds"))?;
+            }
+            "--username" => self.user = Some(value.to_owned()),
+            "--rsa-public-key-path" => self.public_key = Some(value.into()),
+            _ => return self.test(flag, value),
+        }
+        Ok(())
+    }
+
+    /// What a test is.
+    fn test(&mut self, flag: &str, value: &str) -> Result<(), String> {
+        let wrong = |limit: &str| format!("{flag} is `{value}`, allowed is {limit}");
+        let whole = |limit: &str| value.parse::<u32>().map_err(|_| wrong(limit));
+        let size = || scaled(value, 1024).ok_or_else(|| wrong("a number of bytes such as 128K"));
+        let small = |bytes: u64| u32::try_from(bytes).map_err(|_| wrong("below 4 GiB"));
+        let parameters = &mut self.ask.parameters;
+        match flag {
+            "-t" | "--time" => {
+                parameters.time_s = whole("1 to 86400 s")?;
+                if parameters.time_s == 0 {
+                    return Err(wrong("1 to 86400 s: a test that never ends is not offered"));
+                }
+                self.ends += 1;
+            }
+            "-n" | "--bytes" => {
+                parameters.bytes = size()?.max(1);
+                self.ends += 1;
+            }
+            "-k" | "--blockcount" => {
+                parameters.blocks = size()?.max(1);
+                self.ends += 1;
+            }
+            "-b" | "--bitrate" | "--bandwidth" => {
+                let (rate, burst) = value.split_once('/').map_or((value, None), |(r, b)| (r, Some(b)));
+                self.rate = Some(scaled(rate, 1000).ok_or_else(|| wrong("a rate such as 100M"))?);
+                if let Some(burst) = burst {
+                    parameters.burst = burst
+                        .parse()
+                        .ok()
+                        .filter(|b| (1..=1000).contains(b))
+                        .ok_or_else(|| wrong("a burst of 1 to 1000"))?;
+                }
+            }
+            "--fq-rate" => {
+                parameters.fq_rate_bps = scaled(value, 1000).ok_or_else(|| wrong("a rate such as 100M"))?;
+            }
+            "-l" | "--length" => parameters.len = Some(small(size()?)?),
+            "-P" | "--parallel" => parameters.parallel = whole("1 to 128")?,
+            "-O" | "--omit" => parameters.omit_s = whole("0 to 600 s")?,
+            "-w" | "--window" => parameters.window = Some(small(size()?)?),
+            "-M" | "--set-mss" => parameters.mss = Some(whole("88 to 32767 bytes")?),
+            "-C" | "--congestion" | "--linux-congestion" => parameters.congestion = Some(value.to_owned()),
+            "-S" | "--tos" => parameters.tos = number(value).ok_or_else(|| wrong("0 to 255"))?,
+            "--dscp" => {
+                parameters.tos =
+                    dscp(value).ok_or_else(|| wrong("0 to 63, or a name such as cs1, af11, ef"))?;
+            }
+            "--cport" => self.ask.client_port = value.parse().map_err(|_| wrong("1 to 65535"))?,
+            "--connect-timeout" => {
+                self.ask.connect_wait = milliseconds(value).ok_or_else(|| wrong("100 to 86400000 ms"))?;
+            }
+            "-T" | "--title" => parameters.title = Some(value.to_owned()),
+            "--extra-data" => parameters.extra_data = Some(value.to_owned()),
+            _ => return Err(unknown(flag)),
+        }
+        Ok(())
+    }
+
+    fn order(mut self, password: impl FnOnce() -> Option<String>) -> Result<(Order, Show), String> {
+        let padding = if self.pkcs1 { Padding::Pkcs1 } else { Padding::Oaep };
+        match (self.server, self.client) {
+            (true, Some(_)) => Err("either -s or -c".to_owned()),
+            (false, None) => Err("neither -s nor -c (hint: --help)".to_owned()),
+            (true, None) => {
+                if let Some(flag) = self.only_client {
+                    return Err(format!("{flag} is a client's flag"));
+                }
+                self.serve.port = self.port;
+                self.serve.door = match (self.private_key, self.users) {
+                    (Some(key), Some(users)) => {
+                        Some(Door { rsa: Rsa { key, padding }, users, skew_s: self.skew_s })
+                    }
+                    (None, None) => None,
+                    _ => {
+                        return Err(
+                            "--rsa-private-key-path and --authorized-users-path go together".to_owned()
+                        );
+                    }
+                };
+                Ok((Order::Serve(Box::new(self.serve)), self.show))
+            }
+            (false, Some(host)) => {
+                if let Some(flag) = self.only_server {
+                    return Err(format!("{flag} is a server's flag"));
+                }
+                if self.ends > 1 {
+                    return Err("only one of -t, -n and -k".to_owned());
+                }
+                self.ask.host = host;
+                self.ask.port = self.port;
+                let parameters = &mut self.ask.parameters;
+                if !parameters.by_time() {
+                    parameters.time_s = 0;
+                }
+                // iperf3's own default, so that nobody floods a network by mistake.
+                let default = if parameters.protocol == Protocol::Udp { 1 << 20 } else { 0 };
+                parameters.rate_bps = self.rate.unwrap_or(default);
+                parameters.check().map_err(|unfit| unfit.to_string())?;
+                self.ask.credentials = match (self.user, self.public_key) {
+                    (Some(user), Some(key)) => {
+                        let password = password().ok_or("no password in IPERF3_PASSWORD")?;
+                        Some(Credentials { user, password, rsa: Rsa { key, padding } })
+                    }
+                    (None, None) => None,
+                    _ => return Err("--username and --rsa-public-key-path go together".to_owned()),
+                };
+                Ok((Order::Ask(Box::new(self.ask)), self.show))
+            }
+        }
+    }
+}
+
+/// A number with K, M, G or T behind it.
+fn scaled(text: &str, step: u64) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let power = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        _ => return None,
+    };
+    let value: f64 = digits.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0)?;
+    let scaled = value * step.pow(power) as f64;
+    (scaled <= 1e18).then_some(scaled as u64)
+}
+
+fn milliseconds(text: &str) -> Option<Duration> {
+    text.parse().ok().filter(|ms| (100..=86_400_000).contains(ms)).map(Duration::from_millis)
+}
+
+/// Decimal, `0x…` or `0…` (octal), as in C.
+fn number(text: &str) -> Option<u32> {
+    let lower = text.to_ascii_lowercase();
+    let value = if let Some(hex) = lower.strip_prefix("0x") {
+        u32::from_str_radix(hex, 16).ok()
+    } else if lower.len() > 1 && lower.starts_with('0') {
+        u32::from_str_radix(&lower[1..], 8).ok()
+    } else {
+        lower.parse().ok()
+    };
+    value.filter(|value| *value <= 255)
+}
+
+/// The type of service of a DSCP name (RFC 2474, 2597, 3246, 5865, 8622) or number.
+fn dscp(text: &str) -> Option<u32> {
+    let lower = text.to_ascii_lowercase();
+    let class = |digits: &str| digits.parse::<u32>().ok();
+    let point = match lower.as_str() {
+        "ef" => Some(46),
+        "va" => Some(44),
+        "le" => Some(1),
+        "be" | "default" => Some(0),
+        name => {
+            if let Some(number) = name.strip_prefix("cs") {
+                class(number).filter(|n| *n <= 7).map(|n| n * 8)
+            } else if let Some(number) = name.strip_prefix("af") {
+                let (number, drop) = class(number).map(|n| (n / 10, n % 10))?;
+                ((1..=4).contains(&number) && (1..=3).contains(&drop)).then_some(number * 8 + drop * 2)
+            } else {
+                number(name)
+            }
+        }
+    };
+    point.filter(|point| *point <= 63).map(|point| point << 2)
+}
+
+#[cfg(test)]
+#[path = "flags_tests.rs"]
+mod tests;

@@ -1,0 +1,121 @@
+//! Command lines as people write them for iperf3.
+
+use super::*;
+use proptest::prelude::*;
+
+fn parsed(line: &str) -> Result<(Order, Show), String> {
+    parse(line.split_whitespace().map(str::to_owned), || Some("rossi".to_owned()))
+}
+
+fn asked(line: &str) -> ask::Wish {
+    match parsed(line) {
+        Ok((Order::Ask(wish), _)) => *wish,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_client_line_is_understood() {
+    let wish = asked(
+        "-c h -p 5202 -u -b 10M/4 -l 1400 -P 3 -R -t 2 -O 1 -w 256K -S 0x20 --cport 7000 -i 0.5 -4 --get-server-output",
+    );
+    let p = &wish.parameters;
+    assert_eq!((wish.host.as_str(), wish.port, wish.family, wish.client_port), ("h", 5202, Family::V4, 7000));
+    assert_eq!(
+        (p.protocol, p.direction, p.rate_bps, p.burst),
+        (Protocol::Udp, Direction::Reverse, 10_000_000, 4)
+    );
+    assert_eq!((p.len, p.parallel, p.time_s, p.omit_s, p.window), (Some(1400), 3, 2, 1, Some(256 << 10)));
+    assert_eq!((p.tos, p.get_server_output, wish.interval), (0x20, true, Duration::from_millis(500)));
+    let bytes = asked("-ch -n1M -M1400 -NC reno --dscp=ef");
+    let p = &bytes.parameters;
+    assert_eq!((p.bytes, p.time_s, p.mss, p.nodelay, p.tos), (1 << 20, 0, Some(1400), true, 46 << 2));
+    assert_eq!(p.congestion.as_deref(), Some("reno"));
+    assert_eq!(asked("-c h -u").parameters.rate_bps, 1 << 20);
+    assert_eq!(asked("-c h -uR --bidir").parameters.direction, Direction::Both);
+    let who =
+        asked("-c h --username mario --rsa-public-key-path k.pem --use-pkcs1-padding").credentials.unwrap();
+    assert_eq!((who.password.as_str(), who.rsa.padding), ("rossi", Padding::Pkcs1));
+}
+
+#[test]
+fn a_server_line_is_understood() {
+    let Ok((Order::Serve(wish), show)) = parsed("-s -1 -p 5300 -B 127.0.0.1 -J --server-bitrate-limit 1G/5")
+    else {
+        panic!()
+    };
+    assert!(wish.one_off && show.json && wish.door.is_none());
+    assert_eq!(
+        (wish.port, wish.bind, wish.rate_bps_max),
+        (5300, Some("127.0.0.1".parse().unwrap()), 1_000_000_000)
+    );
+    let Ok((Order::Serve(wish), _)) =
+        parsed("-s --rsa-private-key-path k --authorized-users-path u --time-skew-threshold 3")
+    else {
+        panic!()
+    };
+    assert_eq!(wish.door.map(|door| (door.skew_s, door.rsa.padding)), Some((3, Padding::Oaep)));
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    for (line, words) in [
+        ("", "neither -s nor -c"),
+        ("-s -c h", "either -s or -c"),
+        ("-s -R", "-R is a client's flag"),
+        ("-s -t 5", "-t is a client's flag"),
+        ("-c h -1", "-1 is a server's flag"),
+        ("-c h -t 1 -n 5", "only one of"),
+        ("-c h -P 200", "the number of streams is 200, allowed is 1 to 128"),
+        ("-c h -t 0", "never ends"),
+        ("-c h -b fast", "-b is `fast`"),
+        ("-c h -p", "-p needs a value"),
+        ("-c h -p 0", "1 to 65535"),
+        ("-c h -l 70000 -u", "16 to 65507"),
+        ("-c h --frobnicate", "not known here"),
+        ("-c h -Z", "sending from a file"),
+        ("-s -D", "background"),
+        ("-c h --bidir=5", "takes no value"),
+        ("-s --rsa-private-key-path k", "go together"),
+        ("-c h --username a", "go together"),
+        ("h", "`h` is not known"),
+    ] {
+        let error = parsed(line).map(|_| ()).unwrap_err();
+        assert!(error.contains(words), "{line}: {error}");
+    }
+    assert!(matches!(parsed("--help"), Ok((Order::Help, _))));
+    assert!(matches!(parsed("-v"), Ok((Order::Version, _))));
+}
+
+#[test]
+fn numbers_and_names() {
+    assert_eq!(
+        (scaled("1.5K", 1024), scaled("1G", 1000), scaled("x", 10)),
+        (Some(1536), Some(1_000_000_000), None)
+    );
+    assert_eq!((number("0x10"), number("010"), number("300")), (Some(16), Some(8), None));
+    assert_eq!(
+        (dscp("cs1"), dscp("AF42"), dscp("63"), dscp("64"), dscp("af44")),
+        (Some(32), Some(36 << 2), Some(252), None, None)
+    );
+}
+
+/// Every flag of the help is known to the parser.
+#[test]
+fn the_help_tells_the_truth() {
+    let words = HELP.split(|c: char| c.is_whitespace() || c == ',' || c == '[');
+    for flag in words.filter(|word| word.starts_with('-') && word.len() > 1) {
+        let known = takes_value(flag)
+            || matches!(flag, "-h" | "--help" | "-v" | "--version")
+            || parsed(&format!("{flag} -c h")).is_ok()
+            || parsed(&format!("-s {flag}")).is_ok();
+        assert!(known, "{flag}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_line_makes_it_panic(words in prop::collection::vec("(-|--)?[a-zA-Z0-9=./:é-]{0,12}", 0..8)) {
+        let _ = parse(words, || None);
+    }
+}

@@ -1,0 +1,115 @@
+//! Shows tests while they run and when they are over, as text or JSON.
+//!
+//! What comes in: what a [`Watcher`] sees. What goes out: lines to a writer, and for a server a copy of them for its client. It
+//! never fails: a reader that has gone away is remembered and left alone.
+
+use std::io::Write;
+
+use super::ask::Watcher;
+use super::flags::Show;
+use super::record::{Interval, Record};
+use super::results::ServerOutput;
+use super::{json, text};
+
+/// A printer of tests.
+pub struct Printer<W> {
+    out: W,
+    show: Show,
+    /// Text of this test so far.
+    said: String,
+    /// The closing lines are out already.
+    closed: bool,
+    gone: bool,
+}
+
+/// Longest copy for a client, bytes: what a client of ours reads of results.
+const SAID_BYTES_MAX: usize = 4 << 20;
+
+impl<W: Write> Printer<W> {
+    /// Prints to `out`.
+    pub fn new(out: W, show: Show) -> Self {
+        Self { out, show, said: String::new(), closed: false, gone: false }
+    }
+
+    /// What was printed to.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    /// A line of its own, not part of a test.
+    pub fn line(&mut self, line: &str) {
+        self.write(&format!("{line}\n"));
+    }
+
+    fn write(&mut self, text: &str) {
+        if !self.gone {
+            self.gone = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).is_err();
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        if self.show.json {
+            return;
+        }
+        if self.said.len() + text.len() <= SAID_BYTES_MAX {
+            self.said += text;
+        }
+        self.write(text);
+    }
+
+    fn close(&mut self, record: &Record) {
+        if !std::mem::replace(&mut self.closed, true) {
+            self.say(&text::closing(record, self.show.unit));
+            if self.show.verbose && !record.ends.is_empty() {
+                self.say(&text::details(record));
+            }
+        }
+    }
+}
+
+impl<W: Write> Watcher for Printer<W> {
+    fn connected(&mut self, record: &Record) {
+        self.said.clear();
+        self.closed = false;
+        self.say(&text::opening(record));
+    }
+
+    fn interval(&mut self, record: &Record, interval: &Interval) {
+        self.say(&text::interval(record, interval, self.show.unit));
+    }
+
+    fn output(&mut self, record: &Record) -> Option<ServerOutput> {
+        if self.show.json {
+            return Some(ServerOutput::Json(json::document(record)));
+        }
+        self.close(record);
+        Some(ServerOutput::Text(self.said.clone()))
+    }
+
+    fn finished(&mut self, record: &Record) {
+        if self.show.json {
+            // A value of our own making can always be written.
+            let document = serde_json::to_string_pretty(&json::document(record)).unwrap_or_default();
+            self.write(&format!("{document}\n"));
+        } else {
+            self.close(record);
+            if let (false, Some(output)) = (record.server, &record.server_output) {
+                let shown = match output {
+                    ServerOutput::Text(text) => text.clone(),
+                    ServerOutput::Json(value) => value.to_string(),
+                };
+                self.write(&format!("\nServer output:\n{}\n", printable(&shown)));
+            }
+            if let Some(error) = &record.error {
+                self.write(&format!("error: {}\n", printable(error)));
+            }
+        }
+        self.said.clear();
+        self.closed = false;
+    }
+}
+
+/// What a stranger sent must not steer the terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { '?' } else { c }).collect()
+}

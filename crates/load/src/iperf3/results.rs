@@ -1,0 +1,161 @@
+//! What each end tells the other when a test is over: the results message.
+//!
+//! What comes in: JSON of a peer of any version, or our own counts. What goes out: plain numbers, or JSON. Kinds of numbers that
+//! older versions leave out are `None`. It never judges.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::lenient;
+use super::protocol::{STREAMS_MAX, Violation};
+
+/// One stream, as one end counted it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StreamResult {
+    /// Number of the stream: 1, 3, 4, 5, …
+    pub id: u32,
+    /// Bytes sent (without what was omitted) or received.
+    pub bytes: u64,
+    /// Segments retransmitted; −1 when not known.
+    pub retransmits: i64,
+    /// Jitter of datagrams, seconds.
+    pub jitter_s: f64,
+    /// Datagrams lost, with the omitted ones.
+    pub errors: i64,
+    /// Of them while omitting.
+    pub omitted_errors: Option<i64>,
+    /// Datagrams sent, or the highest number received, with the omitted ones.
+    pub packets: i64,
+    /// Of them while omitting.
+    pub omitted_packets: Option<i64>,
+    /// End of the stream after its start, seconds; 0 when not said.
+    pub end_s: f64,
+}
+
+/// What a server printed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ServerOutput {
+    /// As text.
+    Text(String),
+    /// As JSON.
+    Json(Value),
+}
+
+/// Results of one end.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Results {
+    /// CPU of the process: all, user, system; percent of one CPU.
+    pub cpu_percent: [f64; 3],
+    /// 1: retransmissions are counted, 0: not, −1: this end only receives.
+    pub sender_has_retransmits: i64,
+    /// Congestion control in use.
+    pub congestion: Option<String>,
+    /// Streams, in order of creation.
+    pub streams: Vec<StreamResult>,
+    /// The server's output, when it was asked for.
+    pub server_output: Option<ServerOutput>,
+}
+
+/// The numbers of `count` streams in the order of their creation: 2 is skipped, as in the first versions.
+pub fn stream_ids(count: usize) -> Vec<u32> {
+    (1..=u32::try_from(count).unwrap_or(u32::MAX)).map(|n| if n == 1 { 1 } else { n + 1 }).collect()
+}
+
+impl Results {
+    /// The message.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut map = Map::new();
+        let mut put = |key: &str, value: Value| drop(map.insert(key.to_owned(), value));
+        let [total, user, system] = self.cpu_percent;
+        put("cpu_util_total", total.into());
+        put("cpu_util_user", user.into());
+        put("cpu_util_system", system.into());
+        put("sender_has_retransmits", self.sender_has_retransmits.into());
+        if let Some(name) = &self.congestion {
+            put("congestion_used", name.as_str().into());
+        }
+        match &self.server_output {
+            Some(ServerOutput::Text(text)) => put("server_output_text", text.as_str().into()),
+            Some(ServerOutput::Json(value)) => put("server_output_json", value.clone()),
+            None => {}
+        }
+        put("streams", self.streams.iter().map(StreamResult::to_value).collect());
+        Value::Object(map).to_string().into_bytes()
+    }
+
+    /// Reads the peer's message.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, Violation> {
+        let unusable = |why: String| Violation::Message { what: "results", why };
+        let value: Value = serde_json::from_slice(bytes).map_err(|error| unusable(error.to_string()))?;
+        let need = |key: &str| {
+            lenient::number(value.get(key)).ok_or_else(|| unusable(format!("without the number `{key}`")))
+        };
+        let list = value.get("streams").and_then(Value::as_array);
+        let list = list.ok_or_else(|| unusable("without the list `streams`".to_owned()))?;
+        let most = 2 * STREAMS_MAX as usize;
+        if list.len() > most {
+            return Err(unusable(format!("{} streams, at most {most}", list.len())));
+        }
+        let streams: Vec<StreamResult> =
+            list.iter().map(StreamResult::from_value).collect::<Result<_, _>>().map_err(unusable)?;
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = streams.iter().find(|stream| !seen.insert(stream.id)) {
+            return Err(unusable(format!("stream {} twice", twice.id)));
+        }
+        let has_retransmits = lenient::integer(value.get("sender_has_retransmits"));
+        let text = || lenient::text(value.get("server_output_text")).map(ServerOutput::Text);
+        let object = value.get("server_output_json").filter(|output| output.is_object());
+        Ok(Self {
+            cpu_percent: [need("cpu_util_total")?, need("cpu_util_user")?, need("cpu_util_system")?],
+            sender_has_retransmits: has_retransmits
+                .ok_or_else(|| unusable("without the number `sender_has_retransmits`".to_owned()))?,
+            congestion: lenient::text(value.get("congestion_used")),
+            streams,
+            server_output: object.cloned().map(ServerOutput::Json).or_else(text),
+        })
+    }
+
+    /// The stream of this number.
+    pub fn stream(&self, id: u32) -> Option<&StreamResult> {
+        self.streams.iter().find(|stream| stream.id == id)
+    }
+}
+
+impl StreamResult {
+    fn to_value(&self) -> Value {
+        let mut value = json!({
+            "id": self.id,
+            "bytes": self.bytes,
+            "retransmits": self.retransmits,
+            "jitter": self.jitter_s,
+            "errors": self.errors,
+            "packets": self.packets,
+            "start_time": 0,
+            "end_time": self.end_s,
+        });
+        if let (Some(errors), Some(packets)) = (self.omitted_errors, self.omitted_packets) {
+            value["omitted_errors"] = errors.into();
+            value["omitted_packets"] = packets.into();
+        }
+        value
+    }
+
+    fn from_value(value: &Value) -> Result<Self, String> {
+        let need = |key: &str| {
+            lenient::integer(value.get(key)).ok_or_else(|| format!("a stream without the number `{key}`"))
+        };
+        let jitter = lenient::number(value.get("jitter"));
+        Ok(Self {
+            id: u32::try_from(need("id")?).map_err(|_| "a stream with a negative number".to_owned())?,
+            bytes: u64::try_from(need("bytes")?).map_err(|_| "a stream with negative bytes".to_owned())?,
+            retransmits: need("retransmits")?,
+            jitter_s: jitter.ok_or("a stream without the number `jitter`")?,
+            errors: need("errors")?,
+            omitted_errors: lenient::integer(value.get("omitted_errors")),
+            packets: need("packets")?,
+            omitted_packets: lenient::integer(value.get("omitted_packets")),
+            end_s: lenient::number(value.get("end_time")).unwrap_or(0.0),
+        })
+    }
+}

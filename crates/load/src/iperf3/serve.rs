@@ -1,0 +1,541 @@
+//! The server: takes one test after the other.
+//!
+//! What comes in: an address to listen on. What goes out: a [`Record`] per test, through the watcher. A client that vanishes never
+//! blocks it: every step has its deadline, and whoever has not shown a cookie yet keeps nobody else out. A second client at
+//! the same time is told that it is busy. It listens until it is stopped, or for one test.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use linerate_sys::cpu::ThreadTimes;
+use linerate_sys::{socket, socket_options};
+
+use super::ask::{self, BLOCK, Family, Watcher, finish_tcp, finish_udp, unix_ms};
+use super::auth::{AuthError, Rsa, Users};
+use super::control::{Came, Control};
+use super::lobby::Lobby;
+use super::parameters::{Parameters, Protocol, Unfit};
+use super::protocol::{Cookie, PORT, UDP_REPLY, number};
+use super::record::Record;
+use super::results::Results;
+use super::server::{Event, Failure, Server};
+use super::streams::Wire;
+use super::traffic::Traffic;
+use crate::job::SLICE;
+
+/// A client has so long for each step before and after the test itself.
+const STEP_WAIT: Duration = Duration::from_secs(10);
+/// A test that time ends may take so much longer than it said.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Who is let in.
+#[derive(Debug, Clone)]
+pub struct Door {
+    /// The server's private key.
+    pub rsa: Rsa,
+    /// File of users; read for each test, so that it can be changed.
+    pub users: PathBuf,
+    /// Clocks may differ by so much, seconds.
+    pub skew_s: u64,
+}
+
+/// A server to be run.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    /// Own address; any when not given.
+    pub bind: Option<IpAddr>,
+    /// Port; 0 for any.
+    pub port: u16,
+    /// Which family.
+    pub family: Family,
+    /// One test only.
+    pub one_off: bool,
+    /// Length of an interval.
+    pub interval: Duration,
+    /// How long no data may come in a test.
+    pub silence: Duration,
+    /// Who is let in; everybody when not given.
+    pub door: Option<Door>,
+    /// Longest test, seconds; 0 for iperf3's own limit.
+    pub duration_s_max: u32,
+    /// Largest total rate of a test, bit/s; 0 for none.
+    pub rate_bps_max: u64,
+}
+
+impl Default for Wish {
+    fn default() -> Self {
+        Self {
+            bind: None,
+            port: PORT,
+            family: Family::Any,
+            one_off: false,
+            interval: Duration::from_secs(1),
+            silence: Duration::from_secs(120),
+            door: None,
+            duration_s_max: 0,
+            rate_bps_max: 0,
+        }
+    }
+}
+
+/// Why a server or one of its tests ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// It cannot listen.
+    #[error("cannot listen on {at}: {source}")]
+    Listen {
+        /// Where.
+        at: SocketAddr,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// A step failed.
+    #[error("cannot {what}: {source}")]
+    Io {
+        /// Step.
+        what: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The client's end of it.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    /// The client wants what is not to be had.
+    #[error("refused: {0}")]
+    Unfit(#[from] Unfit),
+    /// More than the server allows.
+    #[error("refused: {what} is {value}, allowed is {limit}")]
+    Limit {
+        /// What.
+        what: &'static str,
+        /// Wanted.
+        value: u64,
+        /// Allowed.
+        limit: u64,
+    },
+    /// Not let in.
+    #[error("refused: {0}")]
+    Auth(#[from] AuthError),
+    /// Nothing happened for too long.
+    #[error("the client said nothing for {waited_s} s while {what} was waited for")]
+    Silence {
+        /// What.
+        what: &'static str,
+        /// How long, seconds.
+        waited_s: u64,
+    },
+}
+
+impl ServeError {
+    /// What the client is told, where it is told anything: iperf3's number.
+    fn number(&self) -> i32 {
+        match self {
+            Self::Auth(_) => number::AUTHORISATION,
+            Self::Limit { what: "the time", .. } => number::SERVER_DURATION,
+            Self::Limit { .. } => number::TOTAL_RATE,
+            Self::Silence { what: "data", .. } => number::NO_DATA,
+            Self::Silence { .. } => number::DURATION_EXPIRED,
+            Self::Unfit(_) | Self::Failed(_) => number::PARAMETERS,
+            Self::Io { .. } | Self::Listen { .. } => number::STREAM_LISTEN,
+        }
+    }
+}
+
+fn io_error(what: &'static str) -> impl Fn(io::Error) -> ServeError {
+    move |source| ServeError::Io { what, source }
+}
+
+fn listen(wish: &Wish, port: u16) -> Result<TcpListener, ServeError> {
+    let v4 = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    let v6 = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    let choices = match (wish.bind, wish.family) {
+        (Some(address), _) => vec![address],
+        (None, Family::V4) => vec![v4],
+        (None, Family::V6) => vec![v6],
+        // The address of IPv6 takes both, where the machine has IPv6 at all.
+        (None, Family::Any) => vec![v6, v4],
+    };
+    let mut last = None;
+    for address in choices {
+        let at = SocketAddr::new(address, port);
+        match TcpListener::bind(at).and_then(|l| l.set_nonblocking(true).map(|()| l)) {
+            Ok(listener) => return Ok(listener),
+            Err(source) => last = Some(ServeError::Listen { at, source }),
+        }
+    }
+    Err(last.expect("there is at least one address"))
+}
+
+/// Serves until `stop` says so, or for one test. `ready` is told once where it listens.
+pub fn run(
+    wish: &Wish,
+    stop: &dyn Fn() -> bool,
+    ready: &dyn Fn(SocketAddr),
+    watcher: &mut dyn Watcher,
+) -> Result<(), ServeError> {
+    let mut listener = listen(wish, wish.port)?;
+    let at = listener.local_addr().map_err(io_error("read the own address"))?;
+    ready(at);
+    let mut lobby = Lobby::default();
+    while !stop() {
+        let mut waiting = lobby.sockets();
+        waiting.push(listener.as_fd());
+        socket::wait(&waiting, socket::Ready::Readable, SLICE).map_err(io_error("wait for clients"))?;
+        drop(waiting);
+        lobby.accept(&listener).map_err(io_error("take a connection"))?;
+        let Some((stream, cookie)) = lobby.next() else { continue };
+        let Ok(control) = Control::new(stream) else { continue };
+        let mut record = empty(&control, cookie);
+        let mut serving = Serving {
+            wish,
+            stop,
+            listener: &listener,
+            udp: None,
+            control,
+            machine: Server::default(),
+            lobby: &mut lobby,
+            traffic: None,
+            heard: Instant::now(),
+            draining: false,
+        };
+        serving.machine.received(&cookie);
+        if let Err(error) = serving.drive(watcher, &mut record) {
+            serving.give_up(&error, &mut record);
+        }
+        drop(serving);
+        watcher.finished(&record);
+        if wish.one_off {
+            return Ok(());
+        }
+        if record.parameters.window.is_some() {
+            // A buffer once set cannot be given back to the kernel's own choice.
+            drop(listener);
+            listener = listen(wish, at.port())?;
+        } else if record.parameters.mss.is_some() {
+            socket_options::set_segment(&listener, 0).map_err(io_error("take back the segment size"))?;
+        }
+    }
+    Ok(())
+}
+
+fn empty(control: &Control, cookie: Cookie) -> Record {
+    let peer = control.stream().peer_addr();
+    Record {
+        server: true,
+        parameters: Parameters { parallel: 1, ..Parameters::default() },
+        cookie,
+        target: peer.map_or((String::new(), 0), |peer| (peer.ip().to_canonical().to_string(), peer.port())),
+        start_unix_ms: unix_ms(),
+        mss: socket_options::segment(control.stream()).unwrap_or(0),
+        block: 0,
+        buffers: (0, 0),
+        lanes: Vec::new(),
+        intervals: Vec::new(),
+        ends: Vec::new(),
+        cpu_percent: [0.0; 3],
+        costs: ThreadTimes::default(),
+        cpu_percent_remote: [0.0; 3],
+        congestion: None,
+        congestion_remote: None,
+        server_output: None,
+        user: None,
+        error: None,
+    }
+}
+
+struct Serving<'a> {
+    wish: &'a Wish,
+    stop: &'a dyn Fn() -> bool,
+    listener: &'a TcpListener,
+    /// Takes the next stream of UDP.
+    udp: Option<UdpSocket>,
+    control: Control,
+    machine: Server,
+    lobby: &'a mut Lobby,
+    traffic: Option<Traffic>,
+    /// When the client did something last.
+    heard: Instant,
+    draining: bool,
+}
+
+impl Serving<'_> {
+    fn drive(&mut self, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), ServeError> {
+        loop {
+            self.flush()?;
+            while let Some(event) = self.machine.poll_event() {
+                self.heard = Instant::now();
+                self.event(event, watcher, record)?;
+                self.flush()?;
+            }
+            if self.machine.is_over() {
+                return Ok(());
+            }
+            if (self.stop)() {
+                self.machine.stop();
+                // The client may be gone already.
+                let _ = self.flush();
+                return Err(Failure::ServerStopped.into());
+            }
+            self.visitors(watcher, record)?;
+            self.look(watcher, record)?;
+            self.wait()?;
+            match self.control.read() {
+                Came::Bytes(bytes) => self.machine.received(&bytes),
+                Came::End => self.machine.closed(),
+                Came::Nothing => {}
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), ServeError> {
+        let bytes = self.machine.take_output();
+        self.control.send(&bytes).map_err(io_error("write to the client"))
+    }
+
+    fn wait(&self) -> Result<(), ServeError> {
+        let mut sockets = self.lobby.sockets();
+        sockets.extend([self.control.stream().as_fd(), self.listener.as_fd()]);
+        sockets.extend(self.udp.as_ref().map(AsFd::as_fd));
+        let due = self.traffic.as_ref().map_or(SLICE, |traffic| traffic.due().min(SLICE));
+        socket::wait(&sockets, socket::Ready::Readable, due).map_err(io_error("wait for the client"))?;
+        Ok(())
+    }
+
+    fn is_running(&self) -> bool {
+        self.traffic.as_ref().is_some_and(|t| t.missing() == 0) && !self.draining
+    }
+
+    /// Streams of this test are taken; everybody else is told that we are busy.
+    fn visitors(&mut self, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), ServeError> {
+        self.lobby.accept(self.listener).map_err(io_error("take a connection"))?;
+        let missing = self.traffic.as_ref().map_or(0, Traffic::missing);
+        if missing == 0 {
+            self.lobby.deny_all();
+            return Ok(());
+        }
+        while let Some((stream, cookie)) = self.lobby.next() {
+            let wanted = record.parameters.protocol == Protocol::Tcp
+                && cookie == record.cookie
+                && self.traffic.as_ref().is_some_and(|traffic| traffic.missing() > 0);
+            if !wanted {
+                Lobby::deny(&stream);
+                continue;
+            }
+            finish_tcp(&record.parameters, &stream).map_err(io_error("set the options of a stream"))?;
+            self.add(Wire::Tcp(Arc::new(stream)))?;
+        }
+        self.datagram_streams(record)?;
+        if self.traffic.as_ref().is_some_and(|traffic| traffic.missing() == 0) {
+            self.begin(watcher, record)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, wire: Wire) -> Result<(), ServeError> {
+        self.heard = Instant::now();
+        match &mut self.traffic {
+            Some(traffic) => traffic.add(wire).map_err(io_error("take a stream")),
+            None => Ok(()),
+        }
+    }
+
+    /// Each stream of UDP opens with a datagram to the shared port.
+    fn datagram_streams(&mut self, record: &Record) -> Result<(), ServeError> {
+        let cannot = io_error("open a UDP stream");
+        let client = self.control.stream().peer_addr().map_err(&cannot)?.ip().to_canonical();
+        while let Some(udp) = self.udp.take() {
+            let mut room = [0; 64];
+            let from = match udp.recv_from(&mut room) {
+                // Datagrams of others open nothing.
+                Ok((_, from)) if from.ip().to_canonical() == client => from,
+                Ok(_) => {
+                    self.udp = Some(udp);
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.udp = Some(udp);
+                    return Ok(());
+                }
+                Err(source) => return Err(cannot(source)),
+            };
+            udp.connect(from).map_err(&cannot)?;
+            if self.traffic.as_ref().is_some_and(|traffic| traffic.missing() > 1) {
+                self.udp = Some(self.bind_udp(&record.parameters)?);
+            }
+            udp.send(&UDP_REPLY).map_err(&cannot)?;
+            self.add(Wire::Udp(Arc::new(udp)))?;
+        }
+        Ok(())
+    }
+
+    fn bind_udp(&self, parameters: &Parameters) -> Result<UdpSocket, ServeError> {
+        let cannot = io_error("open a UDP socket");
+        let at = self.listener.local_addr().map_err(&cannot)?;
+        let udp = socket_options::bind_shared(at).map_err(&cannot)?;
+        udp.set_nonblocking(true).map_err(&cannot)?;
+        ask::prepare(parameters, udp.as_fd(), at.is_ipv6()).map_err(&cannot)?;
+        finish_udp(parameters, &udp);
+        Ok(udp)
+    }
+
+    fn event(
+        &mut self,
+        event: Event,
+        watcher: &mut dyn Watcher,
+        record: &mut Record,
+    ) -> Result<(), ServeError> {
+        match event {
+            Event::Parameters { parameters, unfit, .. } => {
+                record.parameters = *parameters;
+                if let Some(unfit) = unfit {
+                    return Err(unfit.into());
+                }
+                self.judge(record)?;
+                self.prepare(record)?;
+                self.machine.accept();
+            }
+            Event::End => {
+                self.draining = true;
+                if let Some(traffic) = &mut self.traffic {
+                    if let Some(interval) = traffic.drain() {
+                        Traffic::keep(record, interval);
+                        tell(watcher, record);
+                    }
+                    traffic.join_senders();
+                    traffic.close_senders();
+                    traffic.run_dry();
+                    record.ends = traffic.ends();
+                    record.cpu_percent = traffic.cpu_percent();
+                }
+                self.machine.stopped();
+            }
+            Event::Results(theirs) => self.results(&theirs, watcher, record),
+            Event::Done => {}
+            Event::Failed(failure) => return Err(failure.into()),
+        }
+        Ok(())
+    }
+
+    /// Whether this client may have this test.
+    fn judge(&self, record: &mut Record) -> Result<(), ServeError> {
+        let parameters = &record.parameters;
+        if let Some(door) = &self.wish.door {
+            let users = Users::load(&door.users, door.skew_s)?;
+            let token = parameters.authtoken.as_deref();
+            record.user = Some(door.rsa.user(token, &users, unix_ms() / 1000)?);
+        }
+        let parameters = &record.parameters;
+        let limit = u64::from(self.wish.duration_s_max);
+        let time = u64::from(parameters.time_s) + u64::from(parameters.omit_s);
+        // A test that bytes end may take any time, which a server with a limit does not give.
+        if limit > 0 && (time > limit || !parameters.by_time()) {
+            return Err(ServeError::Limit { what: "the time", value: time, limit });
+        }
+        let total = parameters.rate_bps.saturating_mul(parameters.streams() as u64);
+        let limit = self.wish.rate_bps_max;
+        if limit > 0 && (total > limit || parameters.rate_bps == 0) {
+            return Err(ServeError::Limit { what: "the total rate", value: total, limit });
+        }
+        Ok(())
+    }
+
+    /// Makes ready for the streams.
+    fn prepare(&mut self, record: &mut Record) -> Result<(), ServeError> {
+        let parameters = &record.parameters;
+        match parameters.protocol {
+            Protocol::Tcp => {
+                let ipv6 = self.listener.local_addr().is_ok_and(|at| at.is_ipv6());
+                // What is set on the listener holds for the streams that it takes.
+                ask::prepare(parameters, self.listener.as_fd(), ipv6)
+                    .map_err(io_error("set the options of the streams"))?;
+            }
+            Protocol::Udp => self.udp = Some(self.bind_udp(parameters)?),
+        }
+        let payload = record.mss.clamp(16, BLOCK);
+        record.block =
+            parameters.len.unwrap_or(if parameters.protocol == Protocol::Udp { payload } else { BLOCK });
+        self.traffic = Some(Traffic::new(parameters, true, record.block, self.wish.interval));
+        Ok(())
+    }
+
+    fn begin(&mut self, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), ServeError> {
+        self.udp = None;
+        self.lobby.deny_all();
+        let Some(traffic) = &mut self.traffic else { return Ok(()) };
+        record.lanes = traffic.lanes();
+        record.buffers = traffic.buffers();
+        record.congestion = traffic.congestion();
+        watcher.connected(record);
+        self.machine.run();
+        self.flush()?;
+        match &mut self.traffic {
+            Some(traffic) => traffic.go().map_err(io_error("start the streams")),
+            None => Ok(()),
+        }
+    }
+
+    /// A look at the clock, and at a running test.
+    fn look(&mut self, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), ServeError> {
+        let silence = |what, limit: Duration| ServeError::Silence { what, waited_s: limit.as_secs() };
+        if !self.is_running() {
+            return if self.heard.elapsed() > STEP_WAIT {
+                Err(silence(self.machine.waits_for(), STEP_WAIT))
+            } else {
+                Ok(())
+            };
+        }
+        let Some(traffic) = &mut self.traffic else { return Ok(()) };
+        if let Some(interval) = traffic.tick() {
+            Traffic::keep(record, interval);
+            tell(watcher, record);
+        }
+        let parameters = &record.parameters;
+        if parameters.by_time() {
+            let planned = Duration::from_secs(u64::from(parameters.time_s) + u64::from(parameters.omit_s));
+            if traffic.elapsed() > planned + GRACE {
+                return Err(silence("the end of the test", planned + GRACE));
+            }
+        }
+        if traffic.elapsed().saturating_sub(traffic.last_byte()) > self.wish.silence {
+            return Err(silence("data", self.wish.silence));
+        }
+        Ok(())
+    }
+
+    fn results(&mut self, theirs: &Results, watcher: &mut dyn Watcher, record: &mut Record) {
+        let Some(traffic) = &self.traffic else { return };
+        record.merge(theirs, &traffic.omitted());
+        record.server_output =
+            if record.parameters.get_server_output { watcher.output(record) } else { None };
+        self.machine.results(&traffic.results(record));
+    }
+
+    /// Ends a test early; the client is told why, where it still listens.
+    fn give_up(&mut self, error: &ServeError, record: &mut Record) {
+        if let Some(traffic) = &mut self.traffic {
+            traffic.stop();
+            if record.ends.is_empty() {
+                record.ends = traffic.ends();
+                record.cpu_percent = traffic.cpu_percent();
+            }
+        }
+        record.error = Some(error.to_string());
+        let errno = match error {
+            ServeError::Io { source, .. } => source.raw_os_error().unwrap_or(0),
+            _ => 0,
+        };
+        self.machine.refuse(error.number(), errno);
+        // It may be gone.
+        let _ = self.flush();
+    }
+}
+
+fn tell(watcher: &mut dyn Watcher, record: &Record) {
+    if let Some(interval) = record.intervals.last() {
+        watcher.interval(record, interval);
+    }
+}

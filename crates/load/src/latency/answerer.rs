@@ -1,0 +1,207 @@
+//! The receiving end: answers what is asked, in the way that the phase wants.
+//!
+//! What comes in: orders and requests on the proven connection, datagrams that show the stamp. What goes out: answers of the
+//! request's length. It keeps no figures.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use linerate_model::latency::{LatencyPlan, Phase, Waiting};
+use linerate_model::load::{LoadReport, Role};
+use linerate_sys::socket::{self, Ready};
+
+use super::{ANSWER, ASK, BEGIN, Background, END, QUIT, REQUEST, has_datagrams, set_waiting, spin};
+use crate::datagram::{self, HEADER_BYTES};
+use crate::door;
+use crate::job::{Job, LoadError, SLICE};
+
+/// Longest silence of a sender: a phase, its load, and a queue that drains.
+const ORDER_WAIT: Duration = Duration::from_secs(30);
+/// Longest wait for the receiver of the load to listen.
+const LISTEN_WAIT: Duration = Duration::from_secs(3);
+/// A spinning end looks so seldom, in looks, whether the phase is over or the test stopped.
+const LOOKS: u32 = 1024;
+
+pub(super) fn answer(job: &Job<'_>, plan: &LatencyPlan, report: &mut LoadReport) -> Result<(), LoadError> {
+    let mut control = door::accept_one(job)?;
+    loop {
+        let mut order = [0; 1];
+        door::read_exactly(job, &mut control, &mut order, ORDER_WAIT)?;
+        match order[0] {
+            BEGIN => {
+                door::read_exactly(job, &mut control, &mut order, ORDER_WAIT)?;
+                let Some(phase) = plan.phases.get(usize::from(order[0])) else {
+                    return Err(disorder());
+                };
+                report.bytes += thread::scope(|scope| one_phase(scope, job, plan, *phase, &mut control))?;
+            }
+            QUIT => return Ok(()),
+            _ => return Err(disorder()),
+        }
+    }
+}
+
+fn disorder() -> LoadError {
+    let source = std::io::Error::new(std::io::ErrorKind::InvalidData, "the sender is out of step");
+    LoadError::Broken { bytes: 0, source }
+}
+
+fn one_phase<'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    job: &Job<'_>,
+    plan: &LatencyPlan,
+    phase: Phase,
+    control: &mut TcpStream,
+) -> Result<u64, LoadError> {
+    let (port_out, port_in) = mpsc::channel();
+    let start = || {
+        Background::start(scope, job, plan, Role::Receiver, move |port| {
+            // Nobody waits any more when the phase is over.
+            let _ = port_out.send(port);
+        })
+    };
+    let load = phase.loaded.then(start).transpose()?;
+    let load_port = if load.is_some() { port_in.recv_timeout(LISTEN_WAIT).unwrap_or(0) } else { 0 };
+    let result = serve(job, plan, phase, control, load_port);
+    if let Some(load) = load {
+        load.end(result.is_err());
+    }
+    result
+}
+
+fn serve(
+    job: &Job<'_>,
+    plan: &LatencyPlan,
+    phase: Phase,
+    control: &mut TcpStream,
+    load_port: u16,
+) -> Result<u64, LoadError> {
+    let socket = has_datagrams(phase)
+        .then(|| UdpSocket::bind((job.spec.bind, 0)))
+        .transpose()
+        .map_err(LoadError::io("bind a UDP socket"))?;
+    let port = match &socket {
+        Some(socket) => {
+            socket.local_addr().map_err(LoadError::io("read the address of a UDP socket"))?.port()
+        }
+        None => 0,
+    };
+    let [[a, b], [c, d]] = [port, load_port].map(u16::to_be_bytes);
+    control.write_all(&[a, b, c, d]).map_err(LoadError::io("tell the ports of a phase"))?;
+    if let Some(socket) = socket {
+        return answer_datagrams(job, plan, phase.waiting, &socket, control);
+    }
+    set_waiting(control, phase.waiting)?;
+    let served = answer_stream(job, plan, phase.waiting, control);
+    set_waiting(control, Waiting::Blocking)?;
+    served
+}
+
+fn answer_stream(
+    job: &Job<'_>,
+    plan: &LatencyPlan,
+    waiting: Waiting,
+    control: &mut TcpStream,
+) -> Result<u64, LoadError> {
+    let size = usize::from(plan.payload_bytes);
+    let mut room = vec![0; size];
+    let (mut bytes, mut got, mut looks) = (0_u64, 0, 0);
+    job.check("answering")?;
+    loop {
+        match control.read(&mut room[got..]) {
+            Ok(0) => {
+                let source = std::io::ErrorKind::UnexpectedEof.into();
+                return Err(LoadError::Broken { bytes, source });
+            }
+            Ok(length) => got += length,
+            Err(error) if door::is_passing(&error) => {
+                spin(&mut looks);
+                // A blocking end wakes up 50 times a second for this.
+                if waiting == Waiting::Blocking || looks.is_multiple_of(LOOKS) {
+                    job.check("answering")?;
+                }
+                continue;
+            }
+            Err(source) => return Err(LoadError::Broken { bytes, source }),
+        }
+        if room[0] != ASK && room[0] != END {
+            return Err(disorder());
+        }
+        if got == size {
+            if room[0] == END {
+                return Ok(bytes);
+            }
+            write_all(job, control, &room)?;
+            bytes += size as u64;
+            got = 0;
+        }
+    }
+}
+
+/// Writes to a stream that may not block: a request or an answer always fits soon.
+pub(super) fn write_all(job: &Job<'_>, stream: &mut TcpStream, mut bytes: &[u8]) -> Result<(), LoadError> {
+    while !bytes.is_empty() {
+        match stream.write(bytes) {
+            Ok(length) => bytes = &bytes[length..],
+            Err(error) if door::is_passing(&error) => job.check("writing a request or answer")?,
+            Err(source) => return Err(LoadError::Broken { bytes: 0, source }),
+        }
+    }
+    Ok(())
+}
+
+fn answer_datagrams(
+    job: &Job<'_>,
+    plan: &LatencyPlan,
+    waiting: Waiting,
+    socket: &UdpSocket,
+    control: &mut TcpStream,
+) -> Result<u64, LoadError> {
+    let [request, reply] = [REQUEST, ANSWER].map(|label| job.token.stamp(label, &[]));
+    let spinning = waiting == Waiting::Spinning;
+    socket.set_nonblocking(spinning).map_err(LoadError::io("choose how to wait"))?;
+    socket.set_read_timeout(Some(SLICE)).map_err(LoadError::io("set a time-out"))?;
+    let mut room = vec![0; super::datagram_bytes(plan)];
+    let (mut bytes, mut known, mut looks) = (0, false, 0_u32);
+    loop {
+        let (length, from) = match socket.recv_from(&mut room) {
+            Ok(received) => received,
+            Err(error) if datagram::is_passing(&error) => {
+                spin(&mut looks);
+                if (!spinning || looks.is_multiple_of(LOOKS)) && is_over(job, control)? {
+                    return Ok(bytes);
+                }
+                continue;
+            }
+            // The echo of an answer that nobody took.
+            Err(_) => {
+                job.check("answering")?;
+                continue;
+            }
+        };
+        let Some((sequence, _)) = datagram::parse(&request, &room[..length]) else { continue };
+        if !known {
+            // Cheaper to answer, and closed to all others.
+            known = socket.connect(from).is_ok();
+        }
+        bytes += length as u64;
+        room[..HEADER_BYTES].copy_from_slice(&datagram::header(&reply, sequence, 0));
+        // A lost answer is what the sender measures.
+        let _ = socket.send_to(&room[..length], from);
+    }
+}
+
+/// Whether the sender said that the phase is over.
+fn is_over(job: &Job<'_>, control: &mut TcpStream) -> Result<bool, LoadError> {
+    job.check("answering")?;
+    if !socket::wait(&[control.as_fd()], Ready::Readable, Duration::ZERO).map_err(LoadError::io("wait"))? {
+        return Ok(false);
+    }
+    let mut order = [0; 1];
+    door::read_exactly(job, control, &mut order, SLICE)?;
+    if order[0] == END { Ok(true) } else { Err(disorder()) }
+}

@@ -1,0 +1,329 @@
+//! The largest packet that a path takes, searched in both directions in one test.
+//!
+//! What comes in: the smallest and the largest IP packet to try. What goes out: per direction the largest size that arrived
+//! and the smallest that did not, and whether the kernel refused it (it knows the path MTU) or it vanished without a word: a
+//! black hole. Packets forbid fragments. The sender asks for each probe of the way back, so that the receiver sends only to
+//! whom the token was shown, and only as many as were asked for.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use linerate_model::load::{LoadReport, MtuProbe, Role, TestKind};
+use linerate_model::path_mtu::{PathMtu, PathMtuPlan, SizeLimit};
+use linerate_sys::socket;
+
+use crate::Load;
+use crate::datagram::{self, HEADER_BYTES};
+use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE};
+use crate::token::Stamp;
+
+/// The load `path-mtu`.
+pub(crate) struct Search;
+
+/// A probe of the way there, its small answer, the wish for a probe of the way back, the probe, its refusal, the last word.
+const THERE: &str = "path-mtu there";
+const ARRIVED: &str = "path-mtu arrived";
+const WISH: &str = "path-mtu wish";
+const BACK: &str = "path-mtu back";
+const REFUSED: &str = "path-mtu refused";
+const END: &str = "path-mtu end";
+
+/// Limits of the wait for an answer, and how many round trips it is.
+const WAIT_MIN: Duration = Duration::from_millis(40);
+const WAIT_MAX: Duration = Duration::from_millis(500);
+const WAIT_TRIPS: u32 = 4;
+/// The first exchange pays for the resolution of addresses.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+const FIRST_TRIES: usize = 4;
+/// A receiver without a sender's word for so long is done.
+const IDLE: Duration = Duration::from_millis(2500);
+/// Probes of the way back that a receiver sends at most: 17 sizes of at most 8 tries.
+const BACK_MAX: u32 = 256;
+
+fn plan(kind: &TestKind) -> Result<PathMtuPlan, LoadError> {
+    let &TestKind::PathMtu(plan) = kind else { return Err(LoadError::Unknown { name: "path-mtu" }) };
+    let wrong = |what, value: u32, limit| Err(LoadError::Spec { what, value: f64::from(value), limit });
+    if !(128..=65_535).contains(&plan.least_bytes) {
+        return wrong("least_bytes", plan.least_bytes, "128 to 65,535");
+    }
+    if !(plan.least_bytes..=65_535).contains(&plan.most_bytes) {
+        return wrong("most_bytes", plan.most_bytes, "least_bytes to 65,535");
+    }
+    if !(1..=8).contains(&plan.tries) {
+        return wrong("tries", plan.tries.into(), "1 to 8");
+    }
+    Ok(plan)
+}
+
+impl Load for Search {
+    fn name(&self) -> &'static str {
+        "path-mtu"
+    }
+
+    fn run(&self, job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
+        let plan = plan(&job.spec.kind)?;
+        let begun = Instant::now();
+        let result = job.account(|| match job.spec.role {
+            Role::Receiver => answer(job, report),
+            Role::Sender { peer } => search(job, plan, peer, report),
+        });
+        report.elapsed_s = begun.elapsed().as_secs_f64();
+        result
+    }
+}
+
+/// UDP payload of an IP packet of this size.
+fn payload_of(bytes: u32, ipv6: bool) -> usize {
+    (bytes as usize).saturating_sub(if ipv6 { 48 } else { 28 }).max(HEADER_BYTES)
+}
+
+/// Sends a datagram; the path MTU that the kernel knows when it refused for its size.
+fn send_sized(socket: &UdpSocket, datagram: &[u8], bytes: u32, ipv6: bool) -> Option<u32> {
+    for _ in 0..2 {
+        match socket.send(datagram) {
+            Err(error) if socket::is_too_large(&error) => {
+                // It may be the late answer of a router to an earlier, larger probe: then the second try goes out.
+                if let Some(mtu) = socket::path_mtu(socket, ipv6).ok().filter(|mtu| *mtu < bytes) {
+                    return Some(mtu);
+                }
+            }
+            // Other errors are an unreachable network or a local filter: nothing will be answered.
+            _ => return None,
+        }
+    }
+    None
+}
+
+fn answer(job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
+    let [there, arrived, wish, back, refused, end] =
+        [THERE, ARRIVED, WISH, BACK, REFUSED, END].map(|label| job.token.stamp(label, &[]));
+    let ipv6 = matches!(job.spec.bind, IpAddr::V6(_));
+    let socket = datagram::bind(job, None)?;
+    socket::set_mtu_probing(&socket, ipv6).map_err(LoadError::io("forbid fragments"))?;
+    let mut room = vec![0; 65_536];
+    let (mut known, mut sent_back) = (false, 0);
+    let mut limit = Instant::now() + FIRST_CONTACT;
+    while Instant::now() < limit {
+        job.check("answering")?;
+        let (length, from) = match socket.recv_from(&mut room) {
+            Ok(received) => received,
+            // A router's word about a probe of the way back, or nothing.
+            Err(error) if datagram::is_passing(&error) || socket::is_too_large(&error) || known => continue,
+            Err(source) => return Err(LoadError::Io { what: "receive", source }),
+        };
+        if known && datagram::parse(&end, &room[..length]).is_some() {
+            return Ok(());
+        }
+        let probe = datagram::parse(&there, &room[..length]);
+        let asked = datagram::parse(&wish, &room[..length]);
+        let Some((sequence, argument)) = probe.or(asked) else { continue };
+        if !known {
+            socket.connect(from).map_err(LoadError::io("connect to the sender"))?;
+            known = true;
+        }
+        limit = Instant::now() + IDLE;
+        report.bytes += length as u64;
+        if probe.is_some() {
+            // A lost answer is one more try.
+            let _ = socket.send(&datagram::header(&arrived, sequence, length as u64));
+            continue;
+        }
+        sent_back += 1;
+        if sent_back > BACK_MAX {
+            continue;
+        }
+        let bytes = argument.min(65_535) as u32;
+        let mut probe = vec![0; payload_of(bytes, ipv6)];
+        probe[..HEADER_BYTES].copy_from_slice(&datagram::header(&back, sequence, argument));
+        if let Some(mtu) = send_sized(&socket, &probe, bytes, ipv6) {
+            let _ = socket.send(&datagram::header(&refused, sequence, mtu.into()));
+        }
+    }
+    if known {
+        return Ok(());
+    }
+    Err(LoadError::NobodyCame { waited_ms: FIRST_CONTACT.as_millis(), got: 0, wanted: 1 })
+}
+
+/// Probes under way.
+struct Prober<'a> {
+    job: &'a Job<'a>,
+    plan: PathMtuPlan,
+    socket: UdpSocket,
+    ipv6: bool,
+    there: Stamp,
+    wish: Stamp,
+    /// What answers a probe of either way, and the refusal of one.
+    arrived: Stamp,
+    back: Stamp,
+    refused: Stamp,
+    sequence: u64,
+    wait: Duration,
+    room: Vec<u8>,
+}
+
+fn search(
+    job: &Job<'_>,
+    plan: PathMtuPlan,
+    peer: SocketAddr,
+    report: &mut LoadReport,
+) -> Result<(), LoadError> {
+    let [there, arrived, wish, back, refused] =
+        [THERE, ARRIVED, WISH, BACK, REFUSED].map(|label| job.token.stamp(label, &[]));
+    let mut prober = Prober {
+        job,
+        plan,
+        socket: datagram::connect(job, peer)?,
+        ipv6: peer.is_ipv6(),
+        there,
+        wish,
+        arrived,
+        back,
+        refused,
+        sequence: 0,
+        wait: FIRST_WAIT,
+        room: vec![0; 65_536],
+    };
+    socket::set_mtu_probing(&prober.socket, prober.ipv6).map_err(LoadError::io("forbid fragments"))?;
+    let result = prober.both(report);
+    datagram::farewell(&prober.socket, &job.token.stamp(END, &[]), 0);
+    result
+}
+
+impl Prober<'_> {
+    fn both(&mut self, report: &mut LoadReport) -> Result<(), LoadError> {
+        self.first_contact()?;
+        let found = report.path_mtu.insert(PathMtu::default());
+        self.one_way(true, &mut found.forward)?;
+        self.one_way(false, &mut found.backward)?;
+        report.bytes = [&found.forward, &found.backward]
+            .iter()
+            .flat_map(|way| &way.probes)
+            .map(|probe| u64::from(probe.bytes) * u64::from(probe.answered))
+            .sum();
+        Ok(())
+    }
+
+    /// A small exchange, which tells how long answers take.
+    fn first_contact(&mut self) -> Result<(), LoadError> {
+        for attempt in 1..=FIRST_TRIES {
+            let begun = Instant::now();
+            let probe = self.probe(true, 0, 1)?;
+            if probe.answered > 0 {
+                // A second one, for the first paid for the resolution of addresses.
+                let again = Instant::now();
+                let second = self.probe(true, 0, 1)?;
+                let trip = if second.answered > 0 { again.elapsed() } else { begun.elapsed() };
+                self.wait = (trip * WAIT_TRIPS).clamp(WAIT_MIN, WAIT_MAX);
+                return Ok(());
+            }
+            if attempt == FIRST_TRIES {
+                let tried = FIRST_TRIES as u32;
+                return Err(LoadError::Unanswered { unanswered: tried, sent: tried });
+            }
+        }
+        Ok(())
+    }
+
+    /// The largest size that passes and the smallest that does not.
+    fn one_way(&mut self, there: bool, limit: &mut SizeLimit) -> Result<(), LoadError> {
+        let PathMtuPlan { least_bytes, most_bytes, tries } = self.plan;
+        let (mut passes, mut fails) = (None, None);
+        let mut next = Some(most_bytes);
+        while let Some(bytes) = next {
+            let probe = self.probe(there, bytes, tries)?;
+            let mut hint = None;
+            if probe.answered > 0 {
+                passes = passes.max(Some(bytes));
+            } else {
+                fails = Some(fails.map_or(bytes, |least: u32| least.min(bytes)));
+                limit.refused_mtu = probe.refused_mtu.or(limit.refused_mtu);
+                hint = probe.refused_mtu;
+            }
+            limit.probes.push(probe);
+            let (low, high) = (passes.unwrap_or(least_bytes - 1), fails.unwrap_or(most_bytes + 1));
+            next = match hint.filter(|mtu| *mtu > low && *mtu < high) {
+                _ if high <= low + 1 => None,
+                // The kernel named a size: it saves most of the search.
+                Some(mtu) => Some(mtu),
+                // What every path takes comes second: without it the search is senseless.
+                None if passes.is_none() => Some(least_bytes),
+                // A path that refuses names its limit: the size beyond it is worth a try before halving.
+                None if limit.refused_mtu == Some(low) => Some(low + 1),
+                None => Some(low + (high - low) / 2),
+            };
+            if passes.is_none() && fails == Some(least_bytes) {
+                next = None;
+            }
+        }
+        limit.probes.sort_by_key(|probe| probe.bytes);
+        (limit.largest_passing, limit.smallest_failing) = (passes, fails);
+        Ok(())
+    }
+
+    /// Tries one size in one direction: all tries at once, then the wait. Size 0 is the smallest datagram of the test.
+    fn probe(&mut self, there: bool, bytes: u32, tries: u8) -> Result<MtuProbe, LoadError> {
+        let mut probe = MtuProbe { bytes, sent: 0, answered: 0, refused_mtu: None };
+        let first = self.sequence + 1;
+        for _ in 0..tries {
+            self.sequence += 1;
+            let refused = if there {
+                let mut datagram = vec![0; payload_of(bytes, self.ipv6)];
+                datagram[..HEADER_BYTES].copy_from_slice(&datagram::header(&self.there, self.sequence, 0));
+                send_sized(&self.socket, &datagram, bytes, self.ipv6)
+            } else {
+                let wish = datagram::header(&self.wish, self.sequence, bytes.into());
+                let _ = self.socket.send(&wish);
+                None
+            };
+            if refused.is_some() {
+                probe.refused_mtu = refused;
+                return Ok(probe);
+            }
+            probe.sent += 1;
+        }
+        let begun = Instant::now();
+        while probe.answered < probe.sent && probe.refused_mtu.is_none() {
+            self.job.check("searching the path MTU")?;
+            let left = self.wait.saturating_sub(begun.elapsed());
+            // One answer is enough: what is late to others is passed over.
+            if left.is_zero() || probe.answered > 0 {
+                break;
+            }
+            self.listen(there, first, left.min(SLICE), &mut probe)?;
+        }
+        Ok(probe)
+    }
+
+    fn listen(
+        &mut self,
+        there: bool,
+        first: u64,
+        wait: Duration,
+        probe: &mut MtuProbe,
+    ) -> Result<(), LoadError> {
+        self.socket.set_read_timeout(Some(wait)).map_err(LoadError::io("set a time-out"))?;
+        let length = match self.socket.recv(&mut self.room) {
+            Ok(length) => length,
+            Err(error) if socket::is_too_large(&error) && there => {
+                // A router said so.
+                let known = socket::path_mtu(&self.socket, self.ipv6).ok();
+                probe.refused_mtu = known.filter(|mtu| *mtu < probe.bytes);
+                return Ok(());
+            }
+            // Nothing yet, or the echo of a datagram that nobody took.
+            Err(_) => return Ok(()),
+        };
+        let datagram = &self.room[..length];
+        let expected = if there { &self.arrived } else { &self.back };
+        if datagram::parse(expected, datagram).is_some_and(|(sequence, _)| sequence >= first) {
+            probe.answered += 1;
+        } else if !there
+            && let Some((sequence, mtu)) = datagram::parse(&self.refused, datagram)
+            && sequence >= first
+        {
+            probe.refused_mtu = u32::try_from(mtu).ok();
+        }
+        Ok(())
+    }
+}

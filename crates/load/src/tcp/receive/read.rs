@@ -1,0 +1,55 @@
+//! Reads that copy every byte, as an application does; with a checksum of them where the test is to be verified.
+
+use std::io::{self, Read as _};
+use std::net::TcpStream;
+
+use crc32fast::Hasher;
+
+use super::{Pull, ReceiveWay};
+
+/// Copying reads.
+pub(super) struct Read {
+    pub(super) name: &'static str,
+    pub(super) verifies: bool,
+}
+
+/// Larger rooms leave the cache before the checksum reads them again.
+const ROOM_BYTES_MAX: usize = 1 << 20;
+
+struct Reader {
+    room: Vec<u8>,
+    hasher: Option<Hasher>,
+}
+
+impl ReceiveWay for Read {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn verifies(&self) -> bool {
+        self.verifies
+    }
+
+    fn is_candidate(&self) -> bool {
+        false
+    }
+
+    fn open(&self, call_bytes: usize) -> Box<dyn Pull> {
+        let room = vec![0; call_bytes.min(ROOM_BYTES_MAX)];
+        Box::new(Reader { room, hasher: self.verifies.then(Hasher::new) })
+    }
+}
+
+impl Pull for Reader {
+    fn pull(&mut self, mut stream: &TcpStream) -> io::Result<usize> {
+        let length = stream.read(&mut self.room)?;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(&self.room[..length]);
+        }
+        Ok(length)
+    }
+
+    fn checksum(&self) -> u32 {
+        self.hasher.as_ref().map_or(0, |hasher| hasher.clone().finalize())
+    }
+}

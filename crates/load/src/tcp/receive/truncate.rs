@@ -1,0 +1,37 @@
+//! Reads that let the kernel throw the bytes away (`MSG_TRUNC`): no copy, where the family of the socket knows it.
+
+use std::io;
+use std::net::TcpStream;
+
+use linerate_sys::socket;
+
+use super::{Pull, ReceiveWay};
+
+/// Discarding reads.
+pub(super) struct Truncate {
+    pub(super) name: &'static str,
+    pub(super) beside: bool,
+}
+
+/// Room for kernels and families that copy all the same; its pages come into being only then.
+struct Reader(Vec<u8>);
+
+impl ReceiveWay for Truncate {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn is_beside(&self) -> bool {
+        self.beside
+    }
+
+    fn open(&self, call_bytes: usize) -> Box<dyn Pull> {
+        Box::new(Reader(vec![0; call_bytes]))
+    }
+}
+
+impl Pull for Reader {
+    fn pull(&mut self, stream: &TcpStream) -> io::Result<usize> {
+        socket::receive_discarding(stream, &mut self.0)
+    }
+}

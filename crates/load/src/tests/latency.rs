@@ -1,0 +1,126 @@
+//! Requests and answers on loopback, in every phase that there is.
+
+use linerate_model::latency::{Carrier, LatencyPlan, Phase, Waiting};
+
+use super::*;
+
+fn plan(phases: Vec<Phase>) -> LatencyPlan {
+    LatencyPlan { phases, phase_ms: 80, payload_bytes: 1, load_streams: 2, settle_ms: 50 }
+}
+
+fn phases(loaded: &[bool]) -> Vec<Phase> {
+    let mut all = Vec::new();
+    for &loaded in loaded {
+        for carrier in [Carrier::Tcp, Carrier::Udp] {
+            for waiting in [Waiting::Blocking, Waiting::Spinning] {
+                all.push(Phase { carrier, waiting, loaded });
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn every_phase_has_its_histogram_and_its_course() {
+    for bind in families() {
+        let wanted = phases(&[false, true]);
+        let (sent, received) = both(&TestKind::Latency(plan(wanted.clone())), bind, |_| {});
+        assert_eq!((&sent.stopped, &received.stopped), (&None, &None), "{bind}");
+        assert_eq!(sent.latency.iter().map(|r| r.phase).collect::<Vec<_>>(), wanted);
+        for result in &sent.latency {
+            let trips = &result.round_trip_ns;
+            assert!(trips.count() > 0 && trips.min() > Some(0), "{}", result.phase);
+            assert!(result.elapsed_s > 0.0 && result.per_second() > 0.0);
+            let answers: u64 = result.series.iter().map(|point| u64::from(point.answers)).sum();
+            assert_eq!(answers, trips.count(), "the course has every answer once: {}", result.phase);
+            assert!(result.series.len() <= 101);
+            assert_eq!(result.load_bps.is_some_and(|bps| bps > 0.0), result.phase.loaded, "{}", result.phase);
+        }
+    }
+}
+
+#[test]
+fn both_ends_count_the_same_bytes_over_tcp() {
+    let all = vec![Phase { carrier: Carrier::Tcp, waiting: Waiting::Blocking, loaded: false }];
+    let kind = TestKind::Latency(LatencyPlan { payload_bytes: 900, ..plan(all) });
+    let (sent, received) = both(&kind, V4, |_| {});
+    // The first exchange is in no histogram.
+    assert_eq!(sent.bytes + 900, received.bytes);
+}
+
+#[test]
+fn a_wrong_token_gets_no_answer_and_holds_nobody_up() {
+    let kind = TestKind::Latency(plan(phases(&[false])));
+    let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
+    let role = Role::Sender { peer: receiver.address };
+    let silent = TcpStream::connect(receiver.address).unwrap();
+    let wrong = send(&LoadSpec { token: [8; 16], ..spec(kind.clone(), role.clone(), V4) });
+    assert!(wrong.stopped.is_some() && wrong.latency.is_empty(), "{wrong:?}");
+    let right = send(&spec(kind, role, V4));
+    assert_eq!((right.stopped, right.latency.len()), (None, 4));
+    assert_eq!(receiver.report().stopped, None);
+    drop(silent);
+}
+
+#[test]
+fn a_receiver_that_lies_gets_nothing() {
+    let listener = TcpListener::bind((V4, 0)).unwrap();
+    let role = Role::Sender { peer: listener.local_addr().unwrap() };
+    let kind = TestKind::Latency(plan(phases(&[false])));
+    let sender = thread::spawn(move || send(&spec(kind, role, V4)));
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.write_all(&[9; 16]).unwrap();
+    stream.read_exact(&mut [0; 16]).unwrap();
+    stream.write_all(&[1; 16]).unwrap();
+    let report = sender.join().unwrap();
+    assert!(reason(&report).contains("did not show the token"), "{report:?}");
+    assert!(!matches!(stream.read(&mut [0; 16]), Ok(1..)));
+}
+
+#[test]
+fn deadlines_and_the_stop_flag_end_it() {
+    let long = LatencyPlan { phase_ms: 15_000, ..plan(phases(&[false, true])) };
+    let kind = TestKind::Latency(long);
+    let (sent, received) = both(&kind, V4, |spec| spec.deadline_ms = 300);
+    for report in [&sent, &received] {
+        assert!(report.stopped.is_some(), "{report:?}");
+        assert!(report.elapsed_s < 10.0);
+    }
+    let receiver = Receiver::start(LoadSpec { deadline_ms: 100, ..spec(kind.clone(), Role::Receiver, V4) });
+    assert!(reason(&receiver.report()).contains("deadline of 100 ms"));
+
+    let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
+    let sending = spec(kind, Role::Sender { peer: receiver.address }, V4);
+    let stopping = control(|_| {});
+    let stop = stopping.stop.clone();
+    let sender = thread::spawn(move || run(&sending, &stopping));
+    stop.store(true, Ordering::Relaxed);
+    assert_eq!(sender.join().unwrap().stopped.as_deref(), Some("stopped by the operator"));
+    assert!(receiver.report().elapsed_s < 12.0);
+}
+
+#[test]
+fn senseless_plans_are_values() {
+    let one = phases(&[true]);
+    for wrong in [
+        plan(vec![]),
+        plan([one.clone(), one.clone(), one.clone(), one.clone(), one.clone()].concat()),
+        LatencyPlan { payload_bytes: 0, ..plan(one.clone()) },
+        LatencyPlan { payload_bytes: 9000, ..plan(one.clone()) },
+        LatencyPlan { phase_ms: u32::MAX, ..plan(one.clone()) },
+        LatencyPlan { load_streams: 0, ..plan(one) },
+    ] {
+        let report = send(&spec(TestKind::Latency(wrong), Role::Sender { peer: SocketAddr::new(V4, 9) }, V4));
+        assert!(reason(&report).contains("allowed"), "{report:?}");
+    }
+}
+
+#[test]
+fn the_end_of_a_phase_is_not_read_with_what_follows() {
+    let tcp = Phase { carrier: Carrier::Tcp, waiting: Waiting::Blocking, loaded: false };
+    let kind = TestKind::Latency(LatencyPlan { payload_bytes: 64, phase_ms: 5, ..plan(vec![tcp; 16]) });
+    let (sent, received) = both(&kind, V4, |_| {});
+    assert_eq!((&sent.stopped, &received.stopped), (&None, &None));
+    assert_eq!(sent.latency.len(), 16);
+    assert_eq!(sent.bytes + 16 * 64, received.bytes);
+}

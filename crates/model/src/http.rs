@@ -1,0 +1,91 @@
+//! A download over HTTP through chosen front ends, and how long each of its steps took.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// Front ends of one test at most.
+pub const FRONT_ENDS_MAX: usize = 64;
+/// Downloads through one front end at most.
+pub const REPEATS_MAX: u16 = 100;
+/// Redirects that one download follows at most.
+pub const REDIRECTS_MAX: usize = 5;
+
+/// What is downloaded, how often, through whom.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HttpPlan {
+    /// `http://` or `https://`.
+    pub url: String,
+    /// Front ends or nodes: a name or address, with a port when it is not that of the URL. Empty: every address of the
+    /// URL's host.
+    #[serde(default)]
+    pub via: Vec<String>,
+    /// Downloads through each of them.
+    pub repeat: u16,
+    /// A body is read up to here and then left; one download.
+    pub max_bytes: u64,
+    /// Time of one download, name resolution and redirects included.
+    pub timeout_ms: u32,
+    /// Certificates (PEM) to trust instead of the host's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusted_pem: Option<String>,
+    /// Any certificate is taken: says nothing about whom one talks to.
+    #[serde(default)]
+    pub insecure: bool,
+}
+
+/// One download. A step that was not reached or not needed is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HttpFetch {
+    /// The front end as it was named; the address itself when none was.
+    pub via: String,
+    /// Number of the round.
+    pub repeat: u16,
+    /// Whom we connected to at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<SocketAddr>,
+    /// Resolving the name, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dns_ms: Option<f64>,
+    /// Setting up the TCP connection, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect_ms: Option<f64>,
+    /// TLS handshake, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_ms: Option<f64>,
+    /// From the request to the first byte of the answer, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_byte_ms: Option<f64>,
+    /// From the first byte to the last, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_ms: Option<f64>,
+    /// Everything together, redirects included, milliseconds.
+    #[serde(default)]
+    pub total_ms: f64,
+    /// Bytes of the body as they came over the connection, without chunk headers.
+    #[serde(default)]
+    pub bytes: u64,
+    /// Status of the last answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// URLs that the redirects led to.
+    #[serde(default)]
+    pub redirects: Vec<String>,
+    /// Version of TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<String>,
+    /// The body is longer than was read.
+    #[serde(default)]
+    pub cut: bool,
+    /// Why it did not end well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl HttpFetch {
+    /// Rate of the body between its first and its last byte, bit/s; `None` where that took no time that can be measured.
+    pub fn rate_bps(&self) -> Option<f64> {
+        let seconds = self.body_ms? / 1e3;
+        (seconds > 1e-4 && self.bytes > 0).then(|| self.bytes as f64 * 8.0 / seconds)
+    }
+}

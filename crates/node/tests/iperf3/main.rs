@@ -1,0 +1,338 @@
+//! Interoperation with Debian's iperf3, both ways, each option: the same command lines, once against our server and once
+//! against Debian's. Each test runs in a network namespace of its own; what is missing is printed as a skip with its reason.
+// Helpers of tests may fail the test as loudly as the tests themselves.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod stage;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::Value;
+use stage::{Keys, Server, Whose, client, inside, json};
+
+/// What a client's document must say beside that bytes went through.
+type Check = fn(&Value);
+
+fn nothing(_: &Value) {}
+
+fn number(value: &Value, path: &str) -> f64 {
+    value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path}: {value}"))
+}
+
+fn whole(value: &Value, path: &str) -> u64 {
+    value
+        .pointer(path)
+        .and_then(Value::as_u64)
+        .unwrap_or_else(|| panic!("no whole number at {path}: {value}"))
+}
+
+fn list(value: &Value, path: &str) -> usize {
+    value.pointer(path).and_then(Value::as_array).map_or(0, Vec::len)
+}
+
+/// Runs each line with Debian's and our client, each against the other's server.
+fn both_ways(cases: &[(&str, Check)]) {
+    for (line, check) in cases {
+        for whose in [Whose::Ours, Whose::Debians] {
+            let server = Server::start(whose.other(), &["-1"]);
+            let arguments: Vec<&str> = line.split(' ').chain(["-J"]).collect();
+            println!("{whose:?} client: {line}");
+            let value = json(&client(whose, "127.0.0.1", &arguments, &[]));
+            for side in ["sum_sent", "sum_received"] {
+                assert!(number(&value, &format!("/end/{side}/bytes")) > 0.0, "{whose:?} {line}: {value}");
+            }
+            check(&value);
+            server.output();
+        }
+    }
+}
+
+#[test]
+fn tcp_with_each_option() {
+    if !inside("tcp_with_each_option") {
+        return;
+    }
+    both_ways(&[
+        ("-n 32M", |v| assert!(number(v, "/end/sum_sent/bytes") >= 33_554_432.0)),
+        ("-n 4M -R", |v| assert!(number(v, "/end/sum_received/bytes") >= 4_194_304.0)),
+        ("-n 32M -P 4", |v| assert_eq!(list(v, "/end/streams"), 4)),
+        ("-n 4M -P 3 -R", |v| assert_eq!(list(v, "/end/streams"), 3)),
+        ("-k 20", |v| assert!(number(v, "/end/sum_sent/bytes") >= 20.0 * 131_072.0)),
+        ("-n 4M -l 1000", |v| assert_eq!(whole(v, "/start/test_start/blksize"), 1000)),
+        ("-n 32M -w 64K", |v| assert_eq!(whole(v, "/start/sock_bufsize"), 65_536)),
+        ("-n 32M -w 64K -R", nothing),
+        ("-n 32M -M 1000", |v| assert_eq!(whole(v, "/start/tcp_mss"), 1000)),
+        ("-n 32M -M 1000 -R", nothing),
+        ("-n 32M -C reno", |v| {
+            assert_eq!(v["end"]["sender_tcp_congestion"], "reno");
+            assert_eq!(v["end"]["receiver_tcp_congestion"], "reno");
+        }),
+        ("-n 32M -N -S 32", |v| assert_eq!(whole(v, "/start/test_start/tos"), 32)),
+        ("-n 32M --dscp cs1", |v| assert_eq!(whole(v, "/start/test_start/tos"), 32)),
+        ("-n 32M -T name --extra-data more", |v| {
+            assert_eq!((&v["title"], &v["extra_data"]), (&"name".into(), &"more".into()));
+        }),
+        ("-n 32M -B 127.0.0.1 --connect-timeout 2000", nothing),
+    ]);
+}
+
+#[test]
+fn tcp_over_time() {
+    if !inside("tcp_over_time") {
+        return;
+    }
+    both_ways(&[
+        ("-t 1 --bidir", |v| {
+            assert!(number(v, "/end/sum_sent_bidir_reverse/bytes") > 0.0);
+            assert!(number(v, "/end/sum_received_bidir_reverse/bytes") > 0.0);
+        }),
+        ("-t 1 --bidir -P 2 -i 0.5", |v| {
+            assert_eq!(list(v, "/end/streams"), 4);
+            assert!(list(v, "/intervals") >= 2);
+        }),
+        ("-t 1 -O 1", |v| {
+            assert!(v["intervals"][0]["sum"]["omitted"].as_bool().unwrap());
+            let (sent, all) = (number(v, "/end/sum_sent/bytes"), sum_of_intervals(v));
+            assert!(sent < all, "what was omitted does not count: {sent} of {all}");
+        }),
+        ("-t 1 -O 1 -R", |v| assert!(number(v, "/end/sum_received/bytes") < sum_of_intervals(v))),
+        ("-t 1 -b 20M -i 0.2", |v| {
+            assert!(number(v, "/end/sum_sent/bits_per_second") < 25e6);
+            assert!(list(v, "/intervals") >= 4);
+        }),
+        ("-t 1 -b 20M/10 -R", |v| assert!(number(v, "/end/sum_sent/bits_per_second") < 40e6)),
+        ("-t 1 --fq-rate 50M", nothing),
+    ]);
+}
+
+fn sum_of_intervals(value: &Value) -> f64 {
+    value["intervals"].as_array().unwrap().iter().map(|i| i["sum"]["bytes"].as_f64().unwrap()).sum()
+}
+
+#[test]
+fn udp_with_each_option() {
+    if !inside("udp_with_each_option") {
+        return;
+    }
+    let plausible: Check = |v| {
+        let (packets, lost) = (number(v, "/end/sum/packets"), number(v, "/end/sum/lost_packets"));
+        assert!(packets > 0.0 && lost >= 0.0 && lost < packets, "{}", v["end"]);
+    };
+    both_ways(&[
+        ("-u -t 1 -b 10M", plausible),
+        ("-u -t 1 -b 10M -R", plausible),
+        ("-u -t 1 -b 5M --bidir -P 2 -l 1000", |v| {
+            assert_eq!(list(v, "/end/streams"), 4);
+            assert!(number(v, "/end/sum_received_bidir_reverse/bytes") > 0.0);
+        }),
+        ("-u -n 200K -l 500 -b 20M", |v| assert_eq!(whole(v, "/start/test_start/blksize"), 500)),
+        ("-u -k 50 -b 20M -l 1400", |v| assert!(number(v, "/end/sum/packets") >= 50.0)),
+        ("-u -k 50 -b 20M --udp-counters-64bit", plausible),
+        ("-u -t 1 -b 20M -l 1400 -P 3", |v| assert_eq!(list(v, "/end/streams"), 3)),
+        ("-u -t 1 -b 5M -w 512K -O 1", plausible),
+        ("-u -t 1 -b 5M --dont-fragment -l 1000", plausible),
+    ]);
+}
+
+#[test]
+fn other_addresses_and_outputs() {
+    if !inside("other_addresses_and_outputs") {
+        return;
+    }
+    for (whose, port) in [(Whose::Ours, "7000"), (Whose::Debians, "7100")] {
+        let server = Server::start(whose.other(), &["-1"]);
+        let value = json(&client(whose, "127.0.0.1", &["-n", "1M", "-J", "--cport", port], &[]));
+        assert_eq!(whole(&value, "/start/connected/0/local_port").to_string(), port);
+        server.output();
+        let server = Server::start(whose.other(), &["-1"]);
+        json(&client(whose, "::1", &["-6", "-n", "1M", "-J"], &[]));
+        server.output();
+        let server = Server::start(whose.other(), &["-1"]);
+        let value = json(&client(whose, "127.0.0.1", &["-n", "1M", "-J", "--get-server-output"], &[]));
+        let said = value["server_output_text"].as_str().unwrap_or_else(|| panic!("{value}"));
+        assert!(said.contains("receiver"), "{said}");
+        server.output();
+        let server = Server::start(whose.other(), &["-1", "-J"]);
+        let value = json(&client(whose, "127.0.0.1", &["-n", "1M", "-J", "--get-server-output"], &[]));
+        assert!(value["server_output_json"]["end"]["sum_received"]["bytes"].is_number(), "{value}");
+        let document: Value = serde_json::from_str(&server.output()).unwrap();
+        assert!(document["start"]["accepted_connection"]["port"].is_u64(), "{document}");
+        let server = Server::start(whose.other(), &["-1", "-p", "5301"]);
+        let text = client(whose, "127.0.0.1", &["-p", "5301", "-n", "1M", "-P", "2", "-V", "-f", "m"], &[]);
+        let text = String::from_utf8_lossy(&text.stdout).into_owned();
+        assert!(text.contains("[SUM]") && text.contains("Mbits/sec") && text.contains("receiver"), "{text}");
+        server.output();
+    }
+}
+
+/// Every key that Debian's client writes is in our client's document, with a value of the same type.
+#[test]
+fn the_document_has_every_key_of_iperf3() {
+    if !inside("the_document_has_every_key_of_iperf3") {
+        return;
+    }
+    for line in [
+        "-t 1",
+        "-t 1 -R",
+        "-n 1M -M 1000",
+        "-t 1 --bidir",
+        "-u -t 1 -b 2M",
+        "-u -t 1 -b 2M -R",
+        "-u -t 1 --bidir -b 2M",
+    ] {
+        let arguments: Vec<&str> = line.split(' ').chain(["-J"]).collect();
+        let [(theirs, their_server), (ours, our_server)] = [Whose::Debians, Whose::Ours].map(|whose| {
+            let server = Server::start(whose, &["-1", "-J"]);
+            let document = json(&client(whose, "127.0.0.1", &arguments, &[]));
+            (document, serde_json::from_str::<Value>(&server.output()).unwrap())
+        });
+        missing(&theirs, &ours, &format!("client {line}: "));
+        missing(&their_server, &our_server, &format!("server {line}: "));
+    }
+}
+
+fn missing(theirs: &Value, ours: &Value, path: &str) {
+    let kind = |value: &Value| (value.is_number(), value.is_string(), value.is_boolean(), value.is_array());
+    assert_eq!(kind(theirs), kind(ours), "{path}: {theirs} and {ours}");
+    match (theirs, ours) {
+        (Value::Object(theirs), Value::Object(ours)) => {
+            for (key, value) in theirs {
+                let mine = ours.get(key).unwrap_or_else(|| panic!("{path}/{key} is missing in {ours:?}"));
+                missing(value, mine, &format!("{path}/{key}"));
+            }
+        }
+        (Value::Array(theirs), Value::Array(ours)) => {
+            if let (Some(theirs), Some(ours)) = (theirs.first(), ours.first()) {
+                missing(theirs, ours, &format!("{path}/0"));
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn who_may_test_is_decided_alike() {
+    if !inside("who_may_test_is_decided_alike") {
+        return;
+    }
+    let Some(keys) = Keys::new() else {
+        println!("SKIPPED who_may_test_is_decided_alike: no openssl here");
+        return;
+    };
+    let (private, public, users) = (keys.path("private.pem"), keys.path("public.pem"), keys.path("users"));
+    let version = std::process::Command::new("iperf3").arg("--version").output().unwrap();
+    let old = ["3.1.", "3.9 ", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15", "3.16"]
+        .iter()
+        .any(|v| String::from_utf8_lossy(&version.stdout).contains(&format!("iperf {v}")));
+    for (client_is, server_is) in
+        [(Whose::Ours, Whose::Debians), (Whose::Debians, Whose::Ours), (Whose::Ours, Whose::Ours)]
+    {
+        for (password, good) in [("rossi", true), ("verdi", false)] {
+            let pkcs1 =
+                |whose: Whose| if whose == Whose::Ours && old { &["--use-pkcs1-padding"][..] } else { &[] };
+            let door = ["-1", "--rsa-private-key-path", &private, "--authorized-users-path", &users];
+            let server = Server::start(server_is, &[&door[..], pkcs1(server_is)].concat());
+            let line = ["-n", "1M", "-J", "--username", "mario", "--rsa-public-key-path", &public];
+            let line = [&line[..], pkcs1(client_is)].concat();
+            let output = client(client_is, "127.0.0.1", &line, &[("IPERF3_PASSWORD", password)]);
+            if good {
+                json(&output);
+            } else {
+                // Old versions exit with 0 all the same when they write JSON.
+                let text = String::from_utf8_lossy(&output.stdout);
+                assert!(text.contains("\"error\""), "{client_is:?}: {text}");
+            }
+            drop(server);
+        }
+    }
+    // Without a token, and with the padding of the other age.
+    let door = ["--rsa-private-key-path", &private, "--authorized-users-path", &users];
+    let _server = Server::start(Whose::Ours, &door);
+    assert!(!client(Whose::Ours, "127.0.0.1", &["-n", "1M"], &[]).status.success());
+    let line = ["-n", "1M", "--username", "mario", "--rsa-public-key-path", &public];
+    let variables = [("IPERF3_PASSWORD", "rossi")];
+    assert!(client(Whose::Ours, "127.0.0.1", &line, &variables).status.success());
+    let old_padding = [&line[..], &["--use-pkcs1-padding"]].concat();
+    let refused = client(Whose::Ours, "127.0.0.1", &old_padding, &variables);
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stdout).contains("not authorised"), "{refused:?}");
+}
+
+fn connected() -> TcpStream {
+    let stream = TcpStream::connect("127.0.0.1:5201").unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream
+}
+
+fn byte(stream: &mut TcpStream) -> Option<u8> {
+    let mut room = [0];
+    stream.read_exact(&mut room).is_ok().then_some(room[0])
+}
+
+/// Goes away, and waits until the server has noticed.
+fn vanish(mut stream: TcpStream) {
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    // A reset is as good an end as any.
+    let _ = stream.read_to_end(&mut Vec::new());
+}
+
+#[test]
+fn a_server_of_ours_outlives_its_clients() {
+    if !inside("a_server_of_ours_outlives_its_clients") {
+        return;
+    }
+    let _server = Server::start(Whose::Ours, &["--server-max-duration", "5", "--server-bitrate-limit", "1G"]);
+    let test = ["-t", "1", "-b", "10M", "-J"];
+    // Somebody who connects and says nothing keeps nobody out.
+    let silent = connected();
+    json(&client(Whose::Debians, "127.0.0.1", &test, &[]));
+    // Somebody who goes away in the middle of each step.
+    let parameters =
+        br#"{"tcp":true,"omit":0,"time":1,"num":0,"blockcount":0,"parallel":1,"bandwidth":1000}"#;
+    let framed = [&(parameters.len() as u32).to_be_bytes()[..], parameters].concat();
+    for sent in [&[b'a'; 20][..], &[b'a'; 37], &[&[b'a'; 37][..], &framed].concat()] {
+        let mut stream = connected();
+        stream.write_all(sent).unwrap();
+        vanish(stream);
+    }
+    // Somebody who is in the middle of a test: everybody else is told so.
+    let mut holder = connected();
+    holder.write_all(&[b'b'; 37]).unwrap();
+    assert_eq!(byte(&mut holder), Some(9));
+    for whose in [Whose::Ours, Whose::Debians] {
+        let busy = client(whose, "127.0.0.1", &test, &[]);
+        assert!(String::from_utf8_lossy(&busy.stdout).contains("server is busy running a test"), "{busy:?}");
+    }
+    holder.write_all(&framed).unwrap();
+    assert_eq!(byte(&mut holder), Some(10));
+    vanish(holder);
+    json(&client(Whose::Debians, "127.0.0.1", &test, &[]));
+    // More than it allows.
+    for (line, number) in [("-t 10 -b 1M", "37"), ("-t 1 -b 2G", "27")] {
+        let refused = client(Whose::Ours, "127.0.0.1", &line.split(' ').collect::<Vec<_>>(), &[]);
+        let text = String::from_utf8_lossy(&refused.stdout).into_owned();
+        assert!(!refused.status.success() && text.contains(&format!("iperf3 error {number}")), "{text}");
+        let refused = client(Whose::Debians, "127.0.0.1", &line.split(' ').collect::<Vec<_>>(), &[]);
+        assert!(!refused.status.success());
+    }
+    json(&client(Whose::Ours, "127.0.0.1", &test, &[]));
+    drop(silent);
+}
+
+#[test]
+fn ours_against_ours_loses_no_byte() {
+    if !inside("ours_against_ours_loses_no_byte") {
+        return;
+    }
+    for line in ["-n 64M", "-n 64M -R", "-n 64M -P 8", "-t 1", "-t 1 -R", "-t 1 --bidir -P 2", "-k 33 -P 2"] {
+        let server = Server::start(Whose::Ours, &["-1"]);
+        let arguments: Vec<&str> = line.split(' ').chain(["-J"]).collect();
+        let value = json(&client(Whose::Ours, "127.0.0.1", &arguments, &[]));
+        for stream in value["end"]["streams"].as_array().unwrap() {
+            assert_eq!(stream["sender"]["bytes"], stream["receiver"]["bytes"], "{line}");
+        }
+        server.output();
+    }
+}

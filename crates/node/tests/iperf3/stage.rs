@@ -1,0 +1,179 @@
+//! Two programs in a network namespace of their own: Debian's iperf3 and ours, each as server or client.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Set in the process that runs inside the namespace.
+const INSIDE: &str = "LINERATE_TEST_INSIDE";
+
+/// Runs the test of this name again inside fresh network and mount namespaces, where every port is free and nobody listens in.
+/// Gives `true` in the process inside.
+pub(crate) fn inside(name: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    if Command::new("iperf3").arg("--version").output().is_err() {
+        println!("SKIPPED {name}: no iperf3 here (install the package iperf3)");
+        return false;
+    }
+    let root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n");
+    let flags: &[&str] = if root { &["-n"] } else { &["-U", "-r", "-n"] };
+    let possible = Command::new("unshare").args(flags).args(["ip", "link", "set", "lo", "up"]).output();
+    if !possible.as_ref().is_ok_and(|output| output.status.success()) {
+        println!("SKIPPED {name}: no network namespaces here: {possible:?}");
+        return false;
+    }
+    let status = Command::new("unshare")
+        .args(flags)
+        .arg(std::env::current_exe().unwrap())
+        .args([name, "--exact", "--nocapture"])
+        .env(INSIDE, "1")
+        .status()
+        .unwrap();
+    assert!(status.success(), "{name} failed inside the namespace");
+    false
+}
+
+/// Whose program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    Debians,
+    Ours,
+}
+
+impl Whose {
+    pub(crate) fn other(self) -> Self {
+        if self == Self::Ours { Self::Debians } else { Self::Ours }
+    }
+
+    pub(crate) fn command(self) -> Command {
+        match self {
+            Self::Debians => Command::new("iperf3"),
+            Self::Ours => {
+                let mut command = Command::new(env!("CARGO_BIN_EXE_linerate-node"));
+                command.arg("iperf3");
+                command
+            }
+        }
+    }
+}
+
+/// A server. It is ended, whatever happens.
+pub(crate) struct Server {
+    child: Child,
+    /// Of Debian's its lines after the first ones, of ours all.
+    stdout: Box<dyn Read + Send>,
+}
+
+impl Server {
+    /// Starts it and waits until it listens.
+    pub(crate) fn start(whose: Whose, arguments: &[&str]) -> Self {
+        let _ = Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap();
+        let mut command = whose.command();
+        command.arg("-s").args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if whose == Whose::Debians {
+            command.arg("--forceflush");
+        }
+        let mut child = command.spawn().unwrap();
+        let stdout: Box<dyn Read + Send> = match whose {
+            Whose::Ours => {
+                let mut line = String::new();
+                BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+                assert!(line.contains("listening on"), "{line}");
+                Box::new(child.stdout.take().unwrap())
+            }
+            Whose::Debians if arguments.contains(&"-J") => {
+                // It says nothing: the kernel does.
+                listens();
+                Box::new(child.stdout.take().unwrap())
+            }
+            Whose::Debians => {
+                let mut stdout = BufReader::new(child.stdout.take().unwrap());
+                let mut line = String::new();
+                while !line.contains("listening on") {
+                    line.clear();
+                    assert!(stdout.read_line(&mut line).unwrap() > 0, "it ended before it listened");
+                }
+                Box::new(stdout)
+            }
+        };
+        Self { child, stdout }
+    }
+
+    /// What it printed until it ended by itself.
+    pub(crate) fn output(mut self) -> String {
+        let mut text = String::new();
+        self.stdout.read_to_string(&mut text).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{text}");
+        text
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until something listens on iperf3's port in this namespace.
+fn listens() {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    // Port 5201 in hex, state 0A: listening.
+    let there = |path: &str| {
+        let table = std::fs::read_to_string(path).unwrap_or_default();
+        table.lines().any(|line| {
+            let mut fields = line.split_whitespace().skip(1);
+            fields.next().is_some_and(|local| local.ends_with(":1451")) && fields.nth(1) == Some("0A")
+        })
+    };
+    while !there("/proc/net/tcp6") && !there("/proc/net/tcp") {
+        assert!(Instant::now() < deadline, "nobody listens within 10 s");
+        std::thread::yield_now();
+    }
+}
+
+/// Runs a client to its end.
+pub(crate) fn client(whose: Whose, host: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = whose.command();
+    command.args(["-c", host]).args(arguments).envs(variables.iter().copied()).stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+/// The JSON of a client that must have succeeded.
+pub(crate) fn json(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| {
+        panic!("{e}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    });
+    assert!(output.status.success() && value.get("error").is_none(), "{text}");
+    value
+}
+
+/// A key pair and a file of users with `mario`, whose password is `rossi`.
+pub(crate) struct Keys {
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Keys {
+    pub(crate) fn new() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let run = |line: &str| {
+            let output = Command::new("openssl").args(line.split(' ')).current_dir(&folder).output();
+            output.is_ok_and(|output| output.status.success())
+        };
+        let made = run("genrsa -out private.pem 2048")
+            && run("rsa -in private.pem -outform PEM -pubout -out public.pem");
+        let hash = "bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b";
+        std::fs::write(folder.path().join("users"), format!("mario,{hash}\n")).unwrap();
+        made.then_some(Self { folder })
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
+        Path::new(self.folder.path()).join(name).display().to_string()
+    }
+}

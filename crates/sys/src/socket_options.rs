@@ -1,0 +1,160 @@
+//! Options of sockets that a user of iperf3 may ask for, and sockets that need them before they are connected.
+//!
+//! What comes in: a socket, a number or a name. What goes out: the kernel's answer. It decides nothing.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use crate::socket::{int_option, raw_address, set_option};
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn fresh(address: SocketAddr, kind: libc::c_int) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    // SAFETY: socket returns a new descriptor, or a negative number that `check` turns into an error.
+    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::socket(family, kind | libc::SOCK_CLOEXEC, 0))?)) }
+}
+
+fn bind(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
+    let (raw, length) = raw_address(address);
+    // SAFETY: the address is valid for `length` bytes during the call.
+    check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const raw).cast(), length) }).map(|_| ())
+}
+
+/// Starts a TCP connection and returns at once, non-blocking. `prepare` sets options before the first packet; `local` is the
+/// own end, any where none is given.
+pub fn connect_prepared(
+    local: Option<SocketAddr>,
+    peer: SocketAddr,
+    prepare: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>,
+) -> io::Result<TcpStream> {
+    let socket = fresh(peer, libc::SOCK_STREAM | libc::SOCK_NONBLOCK)?;
+    prepare(socket.as_fd())?;
+    if let Some(local) = local {
+        reuse_address(&socket)?;
+        bind(&socket, local)?;
+    }
+    let (raw, length) = raw_address(peer);
+    // SAFETY: the address is valid for `length` bytes during the call.
+    match check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const raw).cast(), length) }) {
+        Ok(_) => Ok(TcpStream::from(socket)),
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(TcpStream::from(socket)),
+        Err(error) => Err(error),
+    }
+}
+
+/// A UDP socket on an address that other sockets of this process may be bound to as well: one is connected to each peer, the
+/// last one takes whoever comes next.
+pub fn bind_shared(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = fresh(address, libc::SOCK_DGRAM)?;
+    reuse_address(&socket)?;
+    bind(&socket, address)?;
+    Ok(UdpSocket::from(socket))
+}
+
+fn reuse_address(socket: &impl AsFd) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, &on)
+}
+
+fn as_int(value: u32) -> libc::c_int {
+    libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX)
+}
+
+/// Both buffers of a socket, bytes. TCP's own choice of them is off from then on.
+pub fn set_buffers(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &as_int(bytes))?;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &as_int(bytes))
+}
+
+/// Largest segment of a connection to be, bytes; 0 for the kernel's choice.
+pub fn set_segment(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &as_int(bytes))
+}
+
+/// Largest segment of a connection, bytes.
+pub fn segment(socket: &impl AsFd) -> io::Result<u32> {
+    int_option(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG).map(|bytes| u32::try_from(bytes).unwrap_or(0))
+}
+
+/// Congestion control of a connection, by its name.
+pub fn set_congestion(socket: &impl AsFd, name: &str) -> io::Result<()> {
+    // SAFETY: the kernel reads `len` bytes of the name during the call.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_CONGESTION,
+            name.as_ptr().cast(),
+            name.len() as libc::socklen_t,
+        )
+    })
+    .map(|_| ())
+}
+
+/// Type of service (IPv4) or traffic class (IPv6) of what is sent.
+pub fn set_type_of_service(socket: &impl AsFd, value: u32, ipv6: bool) -> io::Result<()> {
+    // A socket of both families carries IPv4 too.
+    let v4 = set_option(socket, libc::IPPROTO_IP, libc::IP_TOS, &as_int(value));
+    if ipv6 { set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &as_int(value)) } else { v4 }
+}
+
+/// Rate that the kernel paces a socket to, bytes per second.
+pub fn set_pacing_rate(socket: &impl AsFd, bytes_per_s: u64) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::socket::{Ready, send_buffer, wait};
+
+    #[test]
+    fn options_are_set_before_the_first_packet() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let peer = listener.local_addr().unwrap();
+        let local = Some("127.0.0.1:0".parse().unwrap());
+        let client = connect_prepared(local, peer, &|socket| {
+            set_segment(&socket, 1000)?;
+            set_buffers(&socket, 65_536)?;
+            set_congestion(&socket, "reno")?;
+            set_type_of_service(&socket, 0x20, false)
+        })
+        .unwrap();
+        assert!(wait(&[client.as_fd()], Ready::Writable, Duration::from_secs(5)).unwrap());
+        assert!(client.take_error().unwrap().is_none());
+        assert!(segment(&client).unwrap() <= 1000);
+        assert_eq!(send_buffer(&client).unwrap(), 131_072, "the kernel counts twice");
+        assert_eq!(crate::tcp_info::congestion(&client).unwrap(), "reno");
+        set_pacing_rate(&client, 1_000_000).unwrap();
+        assert!(set_congestion(&client, "no-such-control").is_err());
+        drop(listener);
+    }
+
+    #[test]
+    fn two_sockets_share_a_port_and_the_connected_one_keeps_its_peer() {
+        let first = bind_shared("127.0.0.1:0".parse().unwrap()).unwrap();
+        let at = first.local_addr().unwrap();
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.connect(at).unwrap();
+        client.send(b"one").unwrap();
+        let mut room = [0; 8];
+        let (length, from) = first.recv_from(&mut room).unwrap();
+        assert_eq!(&room[..length], b"one");
+        first.connect(from).unwrap();
+        let second = bind_shared(at).unwrap();
+        client.send(b"two").unwrap();
+        first.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        assert_eq!(first.recv(&mut room).unwrap(), 3);
+        let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+        other.send_to(b"three", at).unwrap();
+        second.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        assert_eq!(second.recv(&mut room).unwrap(), 5);
+    }
+}

@@ -1,0 +1,207 @@
+//! Two network namespaces with a veth pair between them, and programs in them whose cost is counted.
+//!
+//! In: command lines. Out: what they printed and the CPU time of the whole process. The namespaces are open files of this
+//! process: nothing of them is left when it ends, however it ends. Every program has a deadline.
+
+use std::io::{Read, Write};
+use std::net::Ipv4Addr;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use linerate_lab::namespace::Namespace;
+use linerate_sys::spawn;
+
+/// Address of the end that sends.
+pub(crate) const NEAR: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
+/// Address of the end that receives.
+pub(crate) const FAR: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 2);
+
+const DEADLINE: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// Which end a program runs at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// [`NEAR`].
+    Near,
+    /// [`FAR`].
+    Far,
+}
+
+/// The two namespaces.
+pub(crate) struct Arena {
+    near: Namespace,
+    far: Namespace,
+}
+
+/// A program under way.
+pub(crate) struct Running {
+    child: Child,
+    what: String,
+    stdout: Collected,
+    stderr: Collected,
+    over: bool,
+}
+
+/// How a program ended.
+pub(crate) struct Ended {
+    /// What it printed.
+    pub(crate) stdout: String,
+    /// CPU time of all its threads, user and system.
+    pub(crate) cpu_s: f64,
+}
+
+impl Arena {
+    /// Both namespaces, connected.
+    pub(crate) fn new() -> Result<Self> {
+        let (near, far) = (Namespace::create("near")?, Namespace::create("far")?);
+        near.ip(&format!("link add eth0 type veth peer name eth0 netns {}\n", far.path().display()))?;
+        for (namespace, address) in [(&near, NEAR), (&far, FAR)] {
+            namespace.ip(&format!("address add {address}/24 dev eth0\nlink set eth0 up\n"))?;
+            // The same for all, whatever the host prefers; not every kernel has it.
+            namespace.write_sysctl("net.ipv4.tcp_congestion_control", "cubic").ok();
+        }
+        Ok(Self { near, far })
+    }
+
+    /// Starts a program; `input` goes to its standard input.
+    pub(crate) fn start(&self, end: End, program: &str, args: &[&str], input: &str) -> Result<Running> {
+        let namespace = if end == End::Near { &self.near } else { &self.far };
+        let what = format!("{program} {}", args.join(" "));
+        let mut command = Command::new(program);
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        spawn::dies_with_parent(&mut command);
+        spawn::in_namespace(&mut command, namespace.file());
+        let mut child = command.spawn().with_context(|| format!("cannot run {what}"))?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A program that ended early says why on its standard error.
+            let _ = stdin.write_all(input.as_bytes());
+        }
+        let stdout = Collected::of(child.stdout.take());
+        let stderr = Collected::of(child.stderr.take());
+        Ok(Running { child, what, stdout, stderr, over: false })
+    }
+}
+
+impl Running {
+    /// Waits until the program listens on a port, TCP or UDP as the table says (`tcp`, `udp`).
+    pub(crate) fn listens(&mut self, table: &str, port: u16) -> Result<()> {
+        let path = format!("/proc/{}/net/{table}", self.child.id());
+        let wanted = format!(":{port:04X}");
+        let listening = if table.starts_with("tcp") { "0A" } else { "07" };
+        let begun = Instant::now();
+        loop {
+            for file in [path.clone(), format!("{path}6")] {
+                let text = std::fs::read_to_string(file).unwrap_or_default();
+                let found = text.lines().skip(1).any(|line| {
+                    let mut words = line.split_ascii_whitespace().skip(1);
+                    words.next().is_some_and(|local| local.ends_with(&wanted))
+                        && words.nth(1).is_some_and(|state| state == listening)
+                });
+                if found {
+                    return Ok(());
+                }
+            }
+            if begun.elapsed() > DEADLINE {
+                bail!("{}: does not listen on port {port}", self.what);
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// Waits for a first line of JSON with a number under this key.
+    pub(crate) fn said(&self, key: &str) -> Result<u64> {
+        let begun = Instant::now();
+        loop {
+            let text = self.stdout.so_far();
+            if let Some((line, _)) = text.split_once('\n') {
+                let value: serde_json::Value =
+                    serde_json::from_str(line).with_context(|| format!("{}: {line:?}", self.what))?;
+                return value[key].as_u64().with_context(|| format!("{}: no {key} in {line:?}", self.what));
+            }
+            if begun.elapsed() > DEADLINE {
+                bail!("{}: says nothing: {}", self.what, self.stderr.so_far());
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// Waits for the end.
+    pub(crate) fn end(mut self) -> Result<Ended> {
+        let begun = Instant::now();
+        let (status, cost) = loop {
+            if let Some(ended) = spawn::try_wait_cost(&self.child)? {
+                break ended;
+            }
+            if begun.elapsed() > DEADLINE {
+                bail!("{}: did not end within {} s", self.what, DEADLINE.as_secs());
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        };
+        self.over = true;
+        let (stdout, stderr) = (self.stdout.whole(), self.stderr.whole());
+        if !status.success() && !stopped_by_us(status) {
+            bail!("{}: {status}: {} {}", self.what, stderr.trim(), stdout.trim());
+        }
+        Ok(Ended { stdout, cpu_s: cost.as_secs_f64() })
+    }
+
+    /// Asks a server that never ends by itself to end, and waits.
+    pub(crate) fn stop(self) -> Result<Ended> {
+        spawn::terminate(&self.child, false)?;
+        self.end()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.over {
+            // Both fail only when it is gone already.
+            let _ = spawn::terminate(&self.child, true);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn stopped_by_us(status: std::process::ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt as _;
+    status.signal() == Some(15)
+}
+
+/// What a stream of a program has said so far.
+struct Collected {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Collected {
+    fn of(stream: Option<impl Read + Send + 'static>) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let into = Arc::clone(&bytes);
+        let thread = stream.map(|mut stream| {
+            std::thread::spawn(move || {
+                let mut piece = [0; 16_384];
+                while let Ok(count @ 1..) = stream.read(&mut piece) {
+                    into.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&piece[..count]);
+                }
+            })
+        });
+        Self { bytes, thread }
+    }
+
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+
+    /// After the program has ended.
+    fn whole(&mut self) -> String {
+        if let Some(thread) = self.thread.take() {
+            // A reader that panicked has said what it had.
+            let _ = thread.join();
+        }
+        self.so_far()
+    }
+}

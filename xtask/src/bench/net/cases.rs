@@ -1,0 +1,125 @@
+//! The cases and what is demanded in each.
+
+use super::{Case, Contender, Demand, Job, Metric, iperf2, iperf3, nuttcp, ours, qperf, sockperf};
+
+const IPERF3: Option<(&str, &str)> = Some(("iperf3", "iperf3"));
+const IPERF2: Option<(&str, &str)> = Some(("iperf", "iperf"));
+const NUTTCP: Option<(&str, &str)> = Some(("nuttcp", "nuttcp"));
+const SOCKPERF: Option<(&str, &str)> = Some(("sockperf", "sockperf"));
+const QPERF: Option<(&str, &str)> = Some(("qperf", "qperf"));
+
+const JOB: Job = Job { streams: 1, bytes: 0, seconds: 1 };
+
+/// All cases; the first contender of each is ours.
+pub(crate) const ALL: &[Case] = &[TCP_1, TCP_2, UDP_BULK, UDP_SMALL, REQUESTS];
+
+const TCP: &[Contender] = &[
+    Contender { name: "linerate", needs: None, turn: ours::tcp },
+    Contender { name: "iperf3", needs: IPERF3, turn: iperf3::tcp },
+    Contender { name: "iperf3 -l 1M", needs: IPERF3, turn: iperf3::tcp_large },
+    Contender { name: "iperf3 -Z -l 1M", needs: IPERF3, turn: iperf3::tcp_sendfile },
+    Contender { name: "iperf2", needs: IPERF2, turn: iperf2::tcp },
+    Contender { name: "iperf2 -l 1M", needs: IPERF2, turn: iperf2::tcp_large },
+    Contender { name: "nuttcp -l1m", needs: NUTTCP, turn: nuttcp::tcp },
+];
+
+const TUNED: &[&str] = &["iperf3 -l 1M", "iperf3 -Z -l 1M", "iperf2", "iperf2 -l 1M", "nuttcp -l1m"];
+
+const TCP_1: Case = Case {
+    name: "TCP, one stream",
+    job: JOB,
+    contenders: TCP,
+    metrics: &[Metric::Throughput, Metric::Cpu],
+    demands: &[
+        Demand { ours: "linerate", theirs: &["iperf3"], metric: Metric::Cpu, limit: 0.60 },
+        Demand { ours: "linerate", theirs: TUNED, metric: Metric::Cpu, limit: 0.80 },
+        Demand { ours: "linerate", theirs: &["iperf3"], metric: Metric::Throughput, limit: 1.35 },
+        Demand { ours: "linerate", theirs: TUNED, metric: Metric::Throughput, limit: 1.0 },
+    ],
+};
+
+const TCP_2: Case = Case {
+    name: "TCP, two streams",
+    job: Job { streams: 2, ..JOB },
+    contenders: TCP,
+    metrics: &[Metric::Throughput, Metric::Cpu],
+    demands: &[
+        Demand { ours: "linerate", theirs: &["iperf3"], metric: Metric::Throughput, limit: 1.45 },
+        Demand { ours: "linerate", theirs: TUNED, metric: Metric::Throughput, limit: 1.0 },
+    ],
+};
+
+const UDP_BULK: Case = Case {
+    name: "UDP flat out, 1448 bytes",
+    job: Job { bytes: 1448, ..JOB },
+    contenders: &[
+        Contender { name: "linerate", needs: None, turn: ours::udp },
+        Contender { name: "iperf3 -u", needs: IPERF3, turn: iperf3::udp },
+        Contender { name: "iperf2 -u", needs: IPERF2, turn: iperf2::udp },
+        Contender { name: "nuttcp -u", needs: NUTTCP, turn: nuttcp::udp },
+    ],
+    metrics: &[Metric::Throughput, Metric::Packets, Metric::Cpu],
+    demands: &[Demand { ours: "linerate", theirs: &["iperf3 -u"], metric: Metric::Throughput, limit: 10.0 }],
+};
+
+const UDP_SMALL: Case = Case {
+    name: "UDP flat out, 64 bytes",
+    job: Job { bytes: 64, ..JOB },
+    contenders: &[
+        Contender { name: "linerate, cut by the kernel", needs: None, turn: ours::udp_cut },
+        Contender { name: "linerate, no offload", needs: None, turn: ours::udp_plain },
+        Contender { name: "linerate, trains never cut", needs: None, turn: ours::udp },
+        Contender { name: "iperf3 -u", needs: IPERF3, turn: iperf3::udp },
+        Contender { name: "iperf2 -u", needs: IPERF2, turn: iperf2::udp },
+        Contender { name: "nuttcp -u", needs: NUTTCP, turn: nuttcp::udp },
+    ],
+    metrics: &[Metric::Packets, Metric::Cpu],
+    demands: &[
+        Demand {
+            ours: "linerate, no offload",
+            theirs: &["iperf3 -u", "iperf2 -u", "nuttcp -u"],
+            metric: Metric::Packets,
+            limit: 2.0,
+        },
+        Demand {
+            ours: "linerate, cut by the kernel",
+            theirs: &["iperf3 -u", "iperf2 -u", "nuttcp -u"],
+            metric: Metric::Packets,
+            limit: 4.0,
+        },
+    ],
+};
+
+const PEERS_RR: &[&str] = &["sockperf tcp", "sockperf udp", "qperf tcp_lat", "qperf udp_lat"];
+
+const REQUESTS: Case = Case {
+    name: "request and response",
+    job: Job { bytes: 14, ..JOB },
+    contenders: &[
+        Contender { name: "linerate tcp", needs: None, turn: ours::requests_tcp },
+        Contender { name: "linerate udp", needs: None, turn: ours::requests_udp },
+        Contender { name: "linerate tcp, spinning", needs: None, turn: ours::requests_tcp_spinning },
+        Contender { name: "linerate udp, spinning", needs: None, turn: ours::requests_udp_spinning },
+        Contender { name: "sockperf tcp", needs: SOCKPERF, turn: sockperf::tcp },
+        Contender { name: "sockperf udp", needs: SOCKPERF, turn: sockperf::udp },
+        Contender { name: "qperf tcp_lat", needs: QPERF, turn: qperf::tcp },
+        Contender { name: "qperf udp_lat", needs: QPERF, turn: qperf::udp },
+    ],
+    metrics: &[Metric::Transactions],
+    demands: &[
+        Demand {
+            ours: "linerate tcp",
+            theirs: &["sockperf tcp", "qperf tcp_lat"],
+            metric: Metric::Transactions,
+            limit: 1.0,
+        },
+        Demand {
+            ours: "linerate udp",
+            theirs: &["sockperf udp", "qperf udp_lat"],
+            metric: Metric::Transactions,
+            limit: 1.0,
+        },
+        Demand { ours: "linerate tcp, spinning", theirs: PEERS_RR, metric: Metric::Transactions, limit: 4.0 },
+        Demand { ours: "linerate udp, spinning", theirs: PEERS_RR, metric: Metric::Transactions, limit: 4.0 },
+    ],
+};

@@ -1,0 +1,65 @@
+//! iperf3, as its package ships it.
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use super::{Figures, Job};
+use crate::bench::arena::{Arena, End, FAR};
+
+const PORT: u16 = 5201;
+
+fn client(arena: &Arena, job: Job, more: &[&str]) -> Result<(Value, f64)> {
+    let mut server = arena.start(End::Far, "iperf3", &["-s", "-1"], "")?;
+    server.listens("tcp", PORT)?;
+    let (far, seconds, streams) = (FAR.to_string(), job.seconds.to_string(), job.streams.to_string());
+    let mut args = vec!["-c", &far, "-J", "-t", &seconds, "-P", &streams];
+    args.extend(more);
+    let client = arena.start(End::Near, "iperf3", &args, "")?.end()?;
+    let server = server.end()?;
+    let report: Value = serde_json::from_str(&client.stdout).context("iperf3 printed no JSON")?;
+    anyhow::ensure!(report["error"].is_null(), "{}", report["error"]);
+    Ok((report, client.cpu_s + server.cpu_s))
+}
+
+fn transfer(arena: &Arena, job: Job, more: &[&str]) -> Result<Figures> {
+    let (report, cpu_s) = client(arena, job, more)?;
+    let sum = &report["end"]["sum_received"];
+    let bytes = sum["bytes"].as_f64().context("no bytes")?;
+    Ok(Figures {
+        bps: sum["bits_per_second"].as_f64(),
+        cpu_s_per_gb: Some(cpu_s / (bytes / 1e9)),
+        ..Figures::default()
+    })
+}
+
+/// TCP with its defaults.
+pub(crate) fn tcp(arena: &Arena, job: Job) -> Result<Figures> {
+    transfer(arena, job, &[])
+}
+
+/// TCP with writes of 1 MiB: its best setting on this path.
+pub(crate) fn tcp_large(arena: &Arena, job: Job) -> Result<Figures> {
+    transfer(arena, job, &["-l", "1M"])
+}
+
+/// TCP by `sendfile`.
+pub(crate) fn tcp_sendfile(arena: &Arena, job: Job) -> Result<Figures> {
+    transfer(arena, job, &["-Z", "-l", "1M"])
+}
+
+/// UDP without a limit of the rate.
+pub(crate) fn udp(arena: &Arena, job: Job) -> Result<Figures> {
+    let bytes = job.bytes.to_string();
+    let (report, cpu_s) = client(arena, job, &["-u", "-b", "0", "-l", &bytes])?;
+    let sum = &report["end"]["sum"];
+    let number = |key: &str| sum[key].as_f64().with_context(|| format!("no {key}"));
+    let delivered = number("packets")? - number("lost_packets")?;
+    let seconds = number("seconds")?;
+    let bytes = delivered * f64::from(job.bytes);
+    Ok(Figures {
+        bps: Some(bytes * 8.0 / seconds),
+        cpu_s_per_gb: Some(cpu_s / (bytes / 1e9)),
+        packets_per_s: Some(delivered / seconds),
+        ..Figures::default()
+    })
+}

@@ -1,0 +1,298 @@
+//! The load engine against its peers between two namespaces: TCP with one and two streams, bulk and small UDP, requests and
+//! answers. Every contender has its turn in every round, in random order; ratios are those of the same round.
+
+mod cases;
+mod iperf2;
+mod iperf3;
+mod nuttcp;
+mod ours;
+mod qperf;
+mod sockperf;
+
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use linerate_lab::random::Random;
+
+use super::arena::Arena;
+use super::stats::{self, Spread};
+use super::table;
+
+/// Options of the benchmark.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Rounds; every contender has one turn in each.
+    #[arg(long, default_value_t = 20)]
+    rounds: usize,
+    /// Only cases whose name contains this.
+    #[arg(long)]
+    only: Option<String>,
+    /// Order of the turns.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Seconds of one turn.
+    #[arg(long, default_value_t = 1)]
+    seconds: u32,
+}
+
+/// What a turn measured. What a tool does not say is absent.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Figures {
+    /// Payload that arrived, bit/s.
+    pub(crate) bps: Option<f64>,
+    /// CPU seconds of both processes per gigabyte (1e9 bytes) that arrived.
+    pub(crate) cpu_s_per_gb: Option<f64>,
+    /// Datagrams that the receiving program read, per second.
+    pub(crate) packets_per_s: Option<f64>,
+    /// Requests answered per second.
+    pub(crate) transactions_per_s: Option<f64>,
+}
+
+/// Something to measure.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Job {
+    /// TCP streams.
+    pub(crate) streams: u16,
+    /// Bytes of a datagram or of a request.
+    pub(crate) bytes: u16,
+    /// Seconds.
+    pub(crate) seconds: u32,
+}
+
+/// One line of a table: a tool with its options.
+pub(crate) struct Contender {
+    /// As printed.
+    pub(crate) name: &'static str,
+    /// Program that must be there, and the package that brings it; ours needs none.
+    pub(crate) needs: Option<(&'static str, &'static str)>,
+    /// One turn.
+    pub(crate) turn: fn(&Arena, Job) -> Result<Figures>,
+}
+
+/// A ratio that is demanded: of our first or second line to the best or to a named line.
+pub(crate) struct Demand {
+    /// Our line.
+    pub(crate) ours: &'static str,
+    /// Names of the lines to compare with; the hardest of them counts.
+    pub(crate) theirs: &'static [&'static str],
+    /// Which figure.
+    pub(crate) metric: Metric,
+    /// At least (more is better) or at most (CPU).
+    pub(crate) limit: f64,
+}
+
+/// A case: contenders that do the same job.
+pub(crate) struct Case {
+    /// As printed and chosen.
+    pub(crate) name: &'static str,
+    /// What to do.
+    pub(crate) job: Job,
+    /// Who.
+    pub(crate) contenders: &'static [Contender],
+    /// Figures that are printed.
+    pub(crate) metrics: &'static [Metric],
+    /// What is demanded.
+    pub(crate) demands: &'static [Demand],
+}
+
+/// A column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Metric {
+    /// Gbit/s.
+    Throughput,
+    /// CPU seconds per gigabyte.
+    Cpu,
+    /// Thousand datagrams per second.
+    Packets,
+    /// Thousand transactions per second.
+    Transactions,
+}
+
+impl Metric {
+    fn head(self) -> &'static str {
+        match self {
+            Self::Throughput => "Gbit/s",
+            Self::Cpu => "CPU s/GB",
+            Self::Packets => "k datagrams/s",
+            Self::Transactions => "k requests/s",
+        }
+    }
+
+    fn of(self, figures: &Figures) -> Option<f64> {
+        match self {
+            Self::Throughput => figures.bps.map(|v| v / 1e9),
+            Self::Cpu => figures.cpu_s_per_gb,
+            Self::Packets => figures.packets_per_s.map(|v| v / 1e3),
+            Self::Transactions => figures.transactions_per_s.map(|v| v / 1e3),
+        }
+    }
+}
+
+/// All turns of a contender, round by round; `None` where it failed.
+struct Turns {
+    name: &'static str,
+    figures: Vec<Option<Figures>>,
+    error: Option<String>,
+}
+
+impl Turns {
+    fn column(&self, metric: Metric) -> Vec<Option<f64>> {
+        self.figures.iter().map(|f| metric.of(f.as_ref()?)).collect()
+    }
+}
+
+/// Runs all cases and prints their tables.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    ensure!((1..=200).contains(&options.rounds), "{} rounds: 1 to 200 wanted", options.rounds);
+    let node = super::super::target_release().join("linerate-node");
+    ensure!(node.is_file(), "{} is missing: cargo build --release -p linerate-node", node.display());
+    println!("{}", machine());
+    let arena = Arena::new()?;
+    let mut random = Random::new(options.seed);
+    for case in cases::ALL.iter().filter(|c| options.only.as_ref().is_none_or(|o| c.name.contains(o))) {
+        let turns = one_case(case, options, &arena, &mut random);
+        report(case, &turns);
+    }
+    Ok(())
+}
+
+fn one_case(case: &Case, options: &Options, arena: &Arena, random: &mut Random) -> Vec<Turns> {
+    let mut turns = Vec::new();
+    let mut there = Vec::new();
+    for contender in case.contenders {
+        match contender.needs {
+            Some((program, package)) if !installed(program) => {
+                println!("{}: left out, {program} is missing (package {package})", contender.name);
+            }
+            _ => {
+                there.push(contender);
+                turns.push(Turns { name: contender.name, figures: Vec::new(), error: None });
+            }
+        }
+    }
+    let job = Job { seconds: options.seconds, ..case.job };
+    let begun = Instant::now();
+    for round in 0..options.rounds {
+        let mut order: Vec<usize> = (0..there.len()).collect();
+        for last in (1..order.len()).rev() {
+            order.swap(last, random.below(last as u64 + 1) as usize);
+        }
+        for index in order {
+            let figures = (there[index].turn)(arena, job).with_context(|| there[index].name.to_owned());
+            let turns = &mut turns[index];
+            if let Err(error) = &figures {
+                turns.error = Some(format!("{error:#}"));
+            }
+            turns.figures.push(figures.ok());
+        }
+        eprintln!(
+            "{}: round {} of {}, {:.0} s",
+            case.name,
+            round + 1,
+            options.rounds,
+            begun.elapsed().as_secs_f64()
+        );
+    }
+    turns
+}
+
+fn report(case: &Case, turns: &[Turns]) {
+    println!("\n### {}\n", case.name);
+    let mut head = vec!["median (smallest-largest)"];
+    head.extend(case.metrics.iter().map(|m| m.head()));
+    head.extend(case.metrics.iter().map(|_| "ours / this"));
+    let Some(ours) = turns.first() else { return };
+    let rows: Vec<Vec<String>> = turns
+        .iter()
+        .map(|t| {
+            let mut row = vec![t.name.to_owned()];
+            row.extend(
+                case.metrics.iter().map(|m| table::cell(stats::spread(t.column(*m).into_iter().flatten()))),
+            );
+            let ratio = |m: &Metric| stats::paired(&ours.column(*m), &t.column(*m));
+            let same = std::ptr::eq(t, ours);
+            row.extend(
+                case.metrics.iter().map(|m| if same { "1".to_owned() } else { table::cell(ratio(m)) }),
+            );
+            row
+        })
+        .collect();
+    print!("{}", table::markdown(&head, &rows));
+    for (name, error) in turns.iter().filter_map(|t| Some((t.name, t.error.as_ref()?))) {
+        let failed = turns
+            .iter()
+            .find(|t| t.name == name)
+            .map_or(0, |t| t.figures.iter().filter(|f| f.is_none()).count());
+        println!("\n{name}: {failed} turns failed, the last: {error}");
+    }
+    println!();
+    for demand in case.demands {
+        println!("{}", judged(demand, turns));
+    }
+    if let Some(noise) = noise(turns, case.metrics[0]) {
+        println!("{noise}");
+    }
+}
+
+/// A demand beside what was measured: the median of paired ratios to the hardest of the peers.
+fn judged(demand: &Demand, turns: &[Turns]) -> String {
+    let find = |name: &str| turns.iter().find(|t| t.name == name);
+    let Some(ours) = find(demand.ours) else { return format!("- {}: not run", demand.ours) };
+    let less = demand.metric == Metric::Cpu;
+    let ratios = demand.theirs.iter().filter_map(|name| {
+        let ratio = stats::paired(&ours.column(demand.metric), &find(name)?.column(demand.metric))?;
+        Some((*name, ratio))
+    });
+    let hardest = ratios.max_by(|a, b| {
+        let order = a.1.median.total_cmp(&b.1.median);
+        if less { order } else { order.reverse() }
+    });
+    let Some((name, Spread { median, min, max })) = hardest else {
+        return format!("- {} against {}: not measured", demand.ours, demand.theirs.join(", "));
+    };
+    let met = if less { median <= demand.limit } else { median >= demand.limit };
+    format!(
+        "- {}, {} / {name}: {} ({}-{}), demanded at {} {}: {}",
+        demand.metric.head(),
+        demand.ours,
+        table::short(median),
+        table::short(min),
+        table::short(max),
+        if less { "most" } else { "least" },
+        demand.limit,
+        if met { "met" } else { "NOT met" }
+    )
+}
+
+/// How far the same tool is from itself, when that is a lot.
+fn noise(turns: &[Turns], metric: Metric) -> Option<String> {
+    let peer = turns.get(1)?;
+    let spread = stats::spread(peer.column(metric).into_iter().flatten())?;
+    (spread.max > 2.0 * spread.min).then(|| {
+        format!(
+            "- The machine was noisy: {} itself went from {} to {}. Trust the ratios, not the figures.",
+            peer.name,
+            table::short(spread.min),
+            table::short(spread.max)
+        )
+    })
+}
+
+fn installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// What the figures depend on.
+fn machine() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cpuinfo = read("/proc/cpuinfo");
+    let model =
+        cpuinfo.lines().find_map(|l| l.strip_prefix("model name")?.split_once(": ")).map_or("", |m| m.1);
+    format!(
+        "{} CPUs ({model}), Linux {}, load {} before the start; veth, MTU 1500, two namespaces",
+        std::thread::available_parallelism().map_or(0, usize::from),
+        read("/proc/sys/kernel/osrelease").trim(),
+        read("/proc/loadavg").split(' ').next().unwrap_or_default()
+    )
+}

@@ -1,0 +1,106 @@
+//! `linerate-node load`, one process at each end, as it comes.
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+use super::{Figures, Job};
+use crate::bench::arena::{Arena, End, FAR, NEAR};
+
+fn both_ends(arena: &Arena, kind: &Value) -> Result<(Value, Value, f64)> {
+    let program = crate::target_release().join("linerate-node");
+    let program = program.to_string_lossy();
+    let spec = |role: Value, bind: std::net::Ipv4Addr| {
+        let token = [7_u8; 16];
+        json!({ "kind": kind, "role": role, "bind": bind, "token": token, "deadline_ms": 8000 }).to_string()
+    };
+    let receiver = arena.start(End::Far, &program, &["load"], &spec(json!("receiver"), FAR))?;
+    let port = receiver.said("listening")?;
+    let sender = json!({ "sender": { "peer": format!("{FAR}:{port}") } });
+    let sender = arena.start(End::Near, &program, &["load"], &spec(sender, NEAR))?.end()?;
+    let receiver = receiver.end()?;
+    let report = |text: &str| -> Result<Value> {
+        let line = text.lines().last().unwrap_or_default();
+        serde_json::from_str(line).with_context(|| format!("no report: {line:?}"))
+    };
+    let (tx, rx) = (report(&sender.stdout)?, report(&receiver.stdout)?);
+    for end in [&tx, &rx] {
+        anyhow::ensure!(end["stopped"].is_null(), "stopped: {}", end["stopped"]);
+    }
+    Ok((tx, rx, sender.cpu_s + receiver.cpu_s))
+}
+
+/// Bulk TCP.
+pub(crate) fn tcp(arena: &Arena, job: Job) -> Result<Figures> {
+    let kind = json!({ "tcp": { "streams": job.streams, "duration_ms": job.seconds * 1000 } });
+    let (_, rx, cpu_s) = both_ends(arena, &kind)?;
+    bulk(&rx, cpu_s)
+}
+
+fn bulk(rx: &Value, cpu_s: f64) -> Result<Figures> {
+    let bytes = rx["bytes"].as_f64().context("no bytes")?;
+    let elapsed_s = rx["elapsed_s"].as_f64().context("no time")?;
+    Ok(Figures {
+        bps: Some(bytes * 8.0 / elapsed_s),
+        cpu_s_per_gb: Some(cpu_s / (bytes / 1e9)),
+        packets_per_s: rx["udp"]["datagrams"].as_f64().map(|n| n / elapsed_s),
+        ..Figures::default()
+    })
+}
+
+fn flat_out(arena: &Arena, job: Job, offload: &str) -> Result<Figures> {
+    let kind = json!({ "udp": {
+        "rate_bps": 1e12, "payload_bytes": job.bytes, "duration_ms": job.seconds * 1000,
+        "options": { "flat_out": true, "offload": offload },
+    } });
+    let (_, rx, cpu_s) = both_ends(arena, &kind)?;
+    bulk(&rx, cpu_s)
+}
+
+/// UDP with the offloads that it chooses.
+pub(crate) fn udp(arena: &Arena, job: Job) -> Result<Figures> {
+    flat_out(arena, job, "auto")
+}
+
+/// UDP in trains that the kernel cuts into packets before they pass the wire; each is read alone.
+pub(crate) fn udp_cut(arena: &Arena, job: Job) -> Result<Figures> {
+    flat_out(arena, job, "send-only")
+}
+
+/// UDP, one write and one read for each datagram.
+pub(crate) fn udp_plain(arena: &Arena, job: Job) -> Result<Figures> {
+    flat_out(arena, job, "off")
+}
+
+fn requests(arena: &Arena, job: Job, carrier: &str, waiting: &str) -> Result<Figures> {
+    let kind = json!({ "latency": {
+        "phases": [{ "carrier": carrier, "waiting": waiting, "loaded": false }],
+        "phase_ms": job.seconds * 1000, "payload_bytes": job.bytes, "load_streams": 1, "settle_ms": 0,
+    } });
+    let (tx, _, _) = both_ends(arena, &kind)?;
+    let phase = &tx["latency"][0];
+    let buckets = phase["round_trip_ns"]["buckets"].as_array().context("no histogram")?;
+    // Pairs: empty buckets before, count.
+    let answers: f64 = buckets.iter().skip(1).step_by(2).filter_map(Value::as_f64).sum();
+    let elapsed_s = phase["elapsed_s"].as_f64().context("no time")?;
+    Ok(Figures { transactions_per_s: Some(answers / elapsed_s), ..Figures::default() })
+}
+
+/// Over TCP, both ends asleep while they wait.
+pub(crate) fn requests_tcp(arena: &Arena, job: Job) -> Result<Figures> {
+    requests(arena, job, "tcp", "blocking")
+}
+
+/// Over UDP, both ends asleep while they wait.
+pub(crate) fn requests_udp(arena: &Arena, job: Job) -> Result<Figures> {
+    requests(arena, job, "udp", "blocking")
+}
+
+/// Over TCP, both ends looking all the time.
+pub(crate) fn requests_tcp_spinning(arena: &Arena, job: Job) -> Result<Figures> {
+    requests(arena, job, "tcp", "spinning")
+}
+
+/// Over UDP, both ends looking all the time.
+pub(crate) fn requests_udp_spinning(arena: &Arena, job: Job) -> Result<Figures> {
+    requests(arena, job, "udp", "spinning")
+}

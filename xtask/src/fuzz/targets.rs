@@ -1,0 +1,264 @@
+//! What is fuzzed: the list. To add a target: a function from input to answer, some seeds, one line in [`TARGETS`].
+//!
+//! A target is pure: the same input gives the same answer. The answer is whatever tells one behaviour from another: the words
+//! of an error, the list of events.
+
+use std::fmt::Write as _;
+
+use linerate_diagnose::Knowledge;
+use linerate_load::iperf3::client::Client;
+use linerate_load::iperf3::parameters::{Parameters, VERSION};
+use linerate_load::iperf3::protocol::cookie;
+use linerate_load::iperf3::results::{Results, StreamResult, stream_ids};
+use linerate_load::iperf3::server::Server;
+use linerate_load::iperf3::{client, flags, server};
+use linerate_wire::message::{Event, Hello, PROTOCOL, Request};
+use linerate_wire::session::{NodeSession, OperatorSession};
+
+/// One thing that takes bytes of strangers.
+pub(super) struct Target {
+    /// Name on the command line.
+    pub(super) name: &'static str,
+    /// Inputs to begin with.
+    pub(super) seeds: fn() -> Vec<Vec<u8>>,
+    /// Runs one input; what it answers.
+    pub(super) run: fn(&[u8]) -> String,
+}
+
+/// All targets.
+pub(super) static TARGETS: &[Target] = &[
+    Target { name: "iperf3-server", seeds: server_seeds, run: iperf3_server },
+    Target { name: "iperf3-client", seeds: client_seeds, run: iperf3_client },
+    Target { name: "iperf3-parameters", seeds: parameter_seeds, run: iperf3_parameters },
+    Target { name: "iperf3-results", seeds: result_seeds, run: iperf3_results },
+    Target { name: "iperf3-flags", seeds: flag_seeds, run: iperf3_flags },
+    Target { name: "wire-node", seeds: node_seeds, run: wire_node },
+    Target { name: "wire-operator", seeds: operator_seeds, run: wire_operator },
+    Target { name: "knowledge", seeds: knowledge_seeds, run: knowledge },
+];
+
+fn parameters() -> Vec<u8> {
+    let wanted =
+        Parameters { time_s: 1, parallel: 2, client_version: VERSION.to_owned(), ..Parameters::default() };
+    wanted.to_json()
+}
+
+fn framed(message: &[u8]) -> Vec<u8> {
+    [&(message.len() as u32).to_be_bytes()[..], message].concat()
+}
+
+fn results() -> Results {
+    let streams =
+        stream_ids(2).into_iter().map(|id| StreamResult { id, bytes: 5, ..StreamResult::default() });
+    Results { sender_has_retransmits: -1, streams: streams.collect(), ..Results::default() }
+}
+
+fn parameter_seeds() -> Vec<Vec<u8>> {
+    let udp = br#"{"udp":true,"omit":0,"time":1,"num":0,"blockcount":0,"parallel":2,"reverse":true,"len":1448,"bandwidth":1048576,
+        "pacing_timer":1000,"client_version":"3.21","udp_counters_64bit":1,"gso":1,"authtoken":"QUJD","MSS":9,"window":5,"TOS":3}"#;
+    vec![parameters(), udp.to_vec()]
+}
+
+fn iperf3_parameters(input: &[u8]) -> String {
+    match Parameters::from_json(input) {
+        Ok((read, unfit)) => {
+            // What was read is written and read again the same.
+            let (again, _) = Parameters::from_json(&read.to_json()).expect("our own message can be read");
+            assert_eq!(again.parallel, read.parallel);
+            format!("{:?} {:?} {unfit:?}", read.protocol, read.direction)
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+fn result_seeds() -> Vec<Vec<u8>> {
+    let old = br#"{"cpu_util_total":2.5,"cpu_util_user":1,"cpu_util_system":1.5,"sender_has_retransmits":18446744073709551615,
+        "streams":[{"id":1,"bytes":7,"retransmits":18446744073709551615,"jitter":0,"errors":0,"packets":0}],"server_output_json":{}}"#;
+    vec![results().to_json(), old.to_vec()]
+}
+
+fn iperf3_results(input: &[u8]) -> String {
+    match Results::from_json(input) {
+        Ok(read) => {
+            assert!(read.streams.len() <= 256);
+            let again = Results::from_json(&read.to_json()).expect("our own message can be read");
+            assert_eq!(again.streams.len(), read.streams.len());
+            format!("{} streams, output {}", read.streams.len().min(3), read.server_output.is_some())
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+fn server_seeds() -> Vec<Vec<u8>> {
+    let whole = [&cookie(&[3; 36])[..], &framed(&parameters()), &[4], &framed(&results().to_json()), &[16]];
+    vec![whole.concat(), [&cookie(&[3; 36])[..], &[12]].concat()]
+}
+
+/// The first byte says into how many pieces the rest is cut.
+fn pieces(input: &[u8]) -> impl Iterator<Item = &[u8]> {
+    input.chunks(usize::from(input.first().copied().unwrap_or(0) % 7) * 11 + 1)
+}
+
+fn iperf3_server(input: &[u8]) -> String {
+    let mut machine = Server::default();
+    let mut answer = String::new();
+    for piece in pieces(input) {
+        machine.received(piece);
+        while let Some(event) = machine.poll_event() {
+            let name = match event {
+                server::Event::Parameters { unfit: Some(unfit), .. } => {
+                    machine.refuse(114, 0);
+                    unfit.to_string()
+                }
+                server::Event::Parameters { .. } => {
+                    machine.accept();
+                    machine.run();
+                    "parameters".to_owned()
+                }
+                server::Event::End => {
+                    machine.stopped();
+                    "end".to_owned()
+                }
+                server::Event::Results(_) => {
+                    machine.results(&results());
+                    "results".to_owned()
+                }
+                server::Event::Done => "done".to_owned(),
+                server::Event::Failed(failure) => failure.to_string(),
+            };
+            let _ = write!(answer, "{name};");
+        }
+    }
+    machine.closed();
+    assert!(machine.is_over());
+    let _ = write!(answer, "{}", machine.take_output().len().min(1000));
+    answer
+}
+
+fn client_seeds() -> Vec<Vec<u8>> {
+    let whole = [&[9, 10, 1, 2, 13][..], &framed(&results().to_json()), &[14]].concat();
+    vec![whole, vec![9, 0xfe, 0, 0, 0, 37, 0, 0, 0, 0], vec![0xff], vec![9, 10, 11]]
+}
+
+fn iperf3_client(input: &[u8]) -> String {
+    let mut machine = Client::new(&cookie(&[3; 36]), parameters());
+    let mut answer = String::new();
+    for piece in pieces(input) {
+        machine.received(piece);
+        while let Some(event) = machine.poll_event() {
+            let name = match event {
+                client::Event::OpenStreams => "open".to_owned(),
+                client::Event::Start => "start".to_owned(),
+                client::Event::Run => {
+                    machine.end_test();
+                    "run".to_owned()
+                }
+                client::Event::Results => {
+                    machine.results(&results());
+                    "results".to_owned()
+                }
+                client::Event::Finished(_) => {
+                    machine.finish();
+                    "finished".to_owned()
+                }
+                client::Event::Failed(failure) => failure.to_string(),
+            };
+            let _ = write!(answer, "{name};");
+        }
+    }
+    machine.closed();
+    assert!(machine.is_over());
+    answer
+}
+
+fn flag_seeds() -> Vec<Vec<u8>> {
+    let lines = [
+        "-c h -u -b 10M/4 -l 1400 -P 3 -R -t 2 -O 1 -w 256K -S 0x20 --dscp=af11",
+        "-s -1 -p 5300 -B ::1 -J -f m",
+    ];
+    lines.map(|line| line.as_bytes().to_vec()).into()
+}
+
+fn iperf3_flags(input: &[u8]) -> String {
+    let line = String::from_utf8_lossy(input);
+    match flags::parse(line.split_whitespace().map(str::to_owned), || None) {
+        Ok((order, _)) => format!("{order:?}").chars().take(5).collect(),
+        Err(error) => error,
+    }
+}
+
+fn hello() -> Hello {
+    Hello {
+        protocol: PROTOCOL,
+        version: "0".into(),
+        build: "b".into(),
+        facts: vec![],
+        loads: vec!["tcp".into()],
+        root: true,
+    }
+}
+
+fn node_seeds() -> Vec<Vec<u8>> {
+    let mut operator = OperatorSession::new();
+    let setup = Request::Setup { state_dir: "/s".into(), etc_dir: "/e".into(), host: "h".into() };
+    for request in
+        [setup, Request::Heartbeat, Request::Facts { prefixes: vec![], netns: vec![] }, Request::Bye]
+    {
+        operator.request(0, request);
+    }
+    vec![operator.take_output()]
+}
+
+fn wire_node(input: &[u8]) -> String {
+    let mut session = NodeSession::new(hello());
+    let mut answer = String::new();
+    for piece in pieces(input) {
+        session.received(1, piece);
+        while let Some(event) = session.poll_event() {
+            let _ = write!(answer, "{event:?};");
+        }
+    }
+    session.closed(2);
+    session.tick(9_000);
+    answer
+}
+
+fn operator_seeds() -> Vec<Vec<u8>> {
+    let mut node = NodeSession::new(hello());
+    node.respond(1, 1, Event::Done);
+    let failed = Event::Failed { error: "e".into(), hint: "h".into(), undo_failed: false };
+    node.respond(1, 2, failed);
+    vec![node.take_output()]
+}
+
+fn wire_operator(input: &[u8]) -> String {
+    let mut session = OperatorSession::new();
+    session.request(0, Request::Journals);
+    let mut answer = String::new();
+    for piece in pieces(input) {
+        session.received(1, piece);
+        while let Some(event) = session.poll_event() {
+            let _ = write!(answer, "{event:?};");
+        }
+    }
+    session.closed(2);
+    session.tick(9_000);
+    answer
+}
+
+fn knowledge_seeds() -> Vec<Vec<u8>> {
+    let files = std::fs::read_dir("knowledge").into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut paths: Vec<_> = files.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
+    paths.sort();
+    let seeds: Vec<Vec<u8>> =
+        paths.into_iter().take(40).filter_map(|path| std::fs::read(path).ok()).collect();
+    if seeds.is_empty() { vec![b"id = \"a\"\n".to_vec()] } else { seeds }
+}
+
+fn knowledge(input: &[u8]) -> String {
+    let mut all = Knowledge::default();
+    match all.add("a.toml", &String::from_utf8_lossy(input)) {
+        Ok(()) => "taken".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
