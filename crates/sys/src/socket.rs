@@ -194,14 +194,14 @@ pub fn unacknowledged(stream: &TcpStream) -> io::Result<u64> {
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
-/// Datagrams that the kernel threw away because the socket's buffer was full.
-pub fn dropped(socket: &UdpSocket) -> io::Result<u64> {
+/// Packets that the kernel threw away because there was no room in the socket.
+pub fn dropped(socket: &impl AsFd) -> io::Result<u64> {
     let mut values = [0_u32; MEMINFO_DROPS + 1];
     let mut length = size_of_val(&values) as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes into `values`.
     let result = unsafe {
         libc::getsockopt(
-            socket.as_raw_fd(),
+            socket.as_fd().as_raw_fd(),
             libc::SOL_SOCKET,
             libc::SO_MEMINFO,
             values.as_mut_ptr().cast(),

@@ -17,9 +17,6 @@ const BACKLOG: libc::c_int = 2048;
 /// `VMADDR_CID_LOCAL`: the own machine.
 const CID_LOCAL: u32 = 1;
 
-/// `SK_MEMINFO_DROPS`: place of the drop count in what `SO_MEMINFO` returns.
-const MEMINFO_DROPS: usize = 8;
-
 /// Kind of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -253,30 +250,6 @@ pub fn incoming_cpu(socket: &impl AsFd) -> Option<u32> {
     get_int(socket, libc::SO_INCOMING_CPU).ok().and_then(|cpu| u32::try_from(cpu).ok())
 }
 
-/// Packets that the kernel threw away because there was no room in the socket.
-pub fn drops(socket: &impl AsFd) -> io::Result<u64> {
-    let mut values = [0_u32; MEMINFO_DROPS + 1];
-    let mut length = size_of_val(&values) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes into `values`.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MEMINFO,
-            values.as_mut_ptr().cast(),
-            &raw mut length,
-        )
-    };
-    check(result)?;
-    if (length as usize) < size_of_val(&values) {
-        return Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "this kernel does not count drops of a socket",
-        ));
-    }
-    Ok(u64::from(values[MEMINFO_DROPS]))
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
@@ -342,6 +315,6 @@ mod tests {
         (&client).write_all(&[1; 100]).unwrap();
         server.read_exact(&mut [0; 100]).unwrap();
         assert!(incoming_cpu(&server).is_some());
-        assert_eq!(drops(&server).unwrap(), 0);
+        assert_eq!(crate::socket::dropped(&server).unwrap(), 0);
     }
 }

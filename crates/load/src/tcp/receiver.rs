@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::load::{LoadReport, Way};
 use linerate_sys::socket::{self, Ready};
-use linerate_sys::{stream, tcp_info};
+use linerate_sys::tcp_info;
 
 use super::crew::{self, Crew, Keeper};
 use super::place::{Follower, Place};
@@ -134,7 +134,7 @@ pub(super) fn receive(
         cpus: place.cpus().to_vec(),
         remark: String::new(),
     });
-    let drops = || streams.iter().map(|stream| stream::drops(stream).ok()).sum::<Option<u64>>();
+    let drops = || streams.iter().map(|stream| socket::dropped(stream).ok()).sum::<Option<u64>>();
     let before = drops();
     let mut sampler = Sampler {
         duration: plan.duration,
