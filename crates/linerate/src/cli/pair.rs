@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
-use linerate_model::inventory::{Inventory, Layer};
+use linerate_model::inventory::{HostName, Inventory, Layer};
 use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 use linerate_model::snapshot::Snapshot;
 
+use super::targets::Ways;
 use super::{open, out};
 use crate::fleet::Fleet;
 use crate::inventory;
-use crate::observe::single;
+use crate::observe::{addresses, single};
 use crate::report::{self, Material};
 use crate::store::Store;
 
@@ -30,16 +31,19 @@ pub(super) struct Output {
 /// Two hosts.
 #[derive(Debug, clap::Args)]
 pub(super) struct Pair {
-    /// Sender: a host of the inventory, or `local` for both ends on this machine's loopback
+    /// Sender: a host of the inventory; without one a host to reach over ssh, or `local` for both ends on this machine's
+    /// loopback
     from: String,
     /// Receiver
     to: String,
-    /// Inventory file; not needed for `local`
+    /// Inventory file
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
     /// Between the addresses of the overlay network
     #[arg(long)]
     overlay: bool,
+    #[command(flatten)]
+    ways: Ways,
     #[command(flatten)]
     output: Output,
 }
@@ -47,33 +51,44 @@ pub(super) struct Pair {
 impl Pair {
     /// Runs a test of this kind and prints it.
     pub(super) fn run(&self, kind: TestKind) -> anyhow::Result<ExitCode> {
-        let inventory = inventory_for(self.inventory.as_deref(), &[&self.from, &self.to])?;
+        let (mut inventory, names) = inventory_for(self.inventory.as_deref(), &[&self.from, &self.to])?;
+        self.ways.without_sudo(&mut inventory);
         let layer = if self.overlay { Layer::Overlay } else { Layer::Underlay };
-        for host in [&self.from, &self.to] {
+        for host in names.iter().filter(|_| !addresses::is_needed(&inventory)) {
             anyhow::ensure!(
                 inventory.endpoint(host, layer).is_some(),
                 "host {host} has no {layer} endpoint in the inventory\nhint: add `[[host.endpoint]]` with its address"
             );
         }
-        run(&inventory, &[test(1, &self.from, &self.to, layer, kind)], &self.output)
+        let [from, to] = &names[..] else { anyhow::bail!("two hosts are needed") };
+        run(inventory, &[test(1, from, to, layer, kind)], Some(&self.ways), &self.output)
     }
 }
 
-/// The inventory of a command, in which all these hosts must be.
-pub(super) fn inventory_for(file: Option<&Path>, hosts: &[&str]) -> anyhow::Result<Inventory> {
-    let inventory = match file {
-        Some(path) => inventory::load(path)?,
-        None => inventory::loopback(),
+/// The inventory of a command and the names in it of these hosts: of the file, of this machine's loopback (`local`), or of
+/// hosts to reach over ssh.
+pub(super) fn inventory_for(
+    file: Option<&Path>,
+    hosts: &[&str],
+) -> anyhow::Result<(Inventory, Vec<HostName>)> {
+    let words: Vec<String> = hosts.iter().map(|h| (*h).to_owned()).collect();
+    let Some(path) = file else {
+        if words.iter().all(|word| word == "local") {
+            return Ok((inventory::loopback(), words));
+        }
+        let inventory = inventory::named(&words)?;
+        let names = inventory.hosts.iter().map(|h| h.name.clone()).collect();
+        return Ok((inventory, names));
     };
-    for host in hosts {
+    let inventory = inventory::load(path)?;
+    for host in &words {
         anyhow::ensure!(
             inventory.host(host).is_some(),
-            "no host `{host}` in the inventory\nhint: known are: {}{}",
+            "no host `{host}` in the inventory\nhint: known are: {}",
             inventory.hosts.iter().map(|h| h.name.as_str()).collect::<Vec<_>>().join(", "),
-            if file.is_none() { "; others need -i FILE" } else { "" }
         );
     }
-    Ok(inventory)
+    Ok((inventory, words))
 }
 
 /// A test by itself.
@@ -82,13 +97,22 @@ pub(super) fn test(id: u32, from: &str, to: &str, layer: Layer, kind: TestKind) 
     Test { id, from, to, layer, kind, repeat: 0, serial: true, second_stage: false }
 }
 
-/// Runs tests, stores them as a run, prints them.
-pub(super) fn run(inventory: &Inventory, tests: &[Test], output: &Output) -> anyhow::Result<ExitCode> {
+/// Runs tests, stores them as a run, prints them. Without `ways` the tests need no addresses of the hosts.
+pub(super) fn run(
+    mut inventory: Inventory,
+    tests: &[Test],
+    ways: Option<&Ways>,
+    output: &Output,
+) -> anyhow::Result<ExitCode> {
     let mut store = Store::open_default()?;
     let needed = |name: &String| tests.iter().any(|t| t.from == *name || t.to == *name);
     let measured = open::runtime()?.block_on(async {
-        let fleet = Fleet::open(inventory, |h| needed(&h.name)).await;
-        open::with_fleet(fleet, async |fleet| Ok(single::run(fleet, inventory, &mut store, tests).await?))
+        let mut fleet = Fleet::open(&inventory, |h| needed(&h.name)).await;
+        match ways {
+            Some(ways) => ways.settle(&mut fleet, &mut inventory).await,
+            None => fleet.notes.iter().for_each(|note| out::note(note)),
+        }
+        open::with_fleet(fleet, async |fleet| Ok(single::run(fleet, &inventory, &mut store, tests).await?))
             .await
     })?;
     let Some((snapshot, diagnosis)) = measured else { return Ok(open::after_interrupt()) };
