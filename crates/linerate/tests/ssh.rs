@@ -45,6 +45,27 @@ fn three_names_are_surveyed_and_cleaned() {
 }
 
 #[test]
+fn six_hosts_answer_and_the_time_beside_the_measuring_is_printed() {
+    const BUDGET_S: u32 = 15;
+    if !inside("six_hosts_answer_and_the_time_beside_the_measuring_is_printed") {
+        return;
+    }
+    let lab = Lab::new(&vec![Wish::default(); 6]);
+    let budget = format!("{BUDGET_S}s");
+    let survey = ["survey", "h1", "h2", "h3", "h4", "h5", "h6", "--time", &budget, "-q", "--snapshot", "s.json"];
+    for what in ["the node program is copied", "the node program is there"] {
+        let begun = std::time::Instant::now();
+        let done = lab.output(&survey);
+        println!("6 hosts, {what}: {:.1} s for a budget of {BUDGET_S} s", begun.elapsed().as_secs_f64());
+        let snapshot = lab.snapshot();
+        assert_eq!(gaps(&snapshot), Vec::<String>::new(), "{}", text(&done.stderr));
+        assert_eq!(snapshot["facts"].as_object().map(serde_json::Map::len), Some(6));
+        assert_eq!(text(&done.stderr).contains("copied"), what.ends_with("copied"));
+    }
+    lab.nothing_is_left();
+}
+
+#[test]
 fn a_file_that_is_not_the_node_program_is_replaced_and_other_builds_stay_until_cleaned() {
     const NAME: &str = "a_file_that_is_not_the_node_program_is_replaced_and_other_builds_stay_until_cleaned";
     if !inside(NAME) {

@@ -229,7 +229,7 @@ fn a_port_blocked_between_two_hosts_only_is_named() {
         return;
     }
     let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
-    let rules = "table inet t { chain c { type filter hook input priority 0; ip saddr 10.99.0.2 drop; } }";
+    let rules = "table inet t { chain c { type filter hook input priority 0; ip saddr 10.99.0.2 drop; }; }";
     lab.on(1, &["nft", rules]);
     let done =
         lab.output(&["survey", "h1", "h2", "h3", "--time", "20s", "--json", "-q", "--snapshot", "s.json"]);

@@ -11,6 +11,7 @@ use linerate_model::snapshot::Snapshot;
 
 use crate::fleet::Fleet;
 use crate::inventory;
+use crate::observe::addresses;
 use crate::store::{RunRow, Store};
 
 /// One thread is enough: the operator waits for nodes and does little itself.
@@ -77,14 +78,18 @@ pub(super) fn verdict_code(snapshot: &Snapshot, diagnosis: &Diagnosis) -> ExitCo
 
 /// The inventory for a command that follows a run: the file given, else the file of the run, else the copy in the run.
 pub(super) fn inventory_of(given: Option<&Path>, run: &RunRow, store: &Store) -> anyhow::Result<Inventory> {
-    if let Some(path) = given {
-        return Ok(inventory::load(path)?);
+    // The file may have newer addresses and namespaces; when it is gone, what was true at the run must do.
+    let path = given.or(run.inventory_path.as_deref().filter(|path| path.is_file()));
+    let Some(path) = path else { return Ok(store.load_snapshot(&run.id)?.inventory) };
+    let mut inventory = inventory::load(path)?;
+    if addresses::is_needed(&inventory) {
+        // The hosts were asked for their addresses in the run.
+        let known = store.load_snapshot(&run.id)?.inventory;
+        for host in &mut inventory.hosts {
+            host.endpoints = known.host(&host.name).map_or_else(Vec::new, |h| h.endpoints.clone());
+        }
     }
-    match &run.inventory_path {
-        // The file may have newer addresses and namespaces; when it is gone, what was true at the run must do.
-        Some(path) if path.is_file() => Ok(inventory::load(path)?),
-        _ => Ok(store.load_snapshot(&run.id)?.inventory),
-    }
+    Ok(inventory)
 }
 
 /// An absolute path of a file, for the store.

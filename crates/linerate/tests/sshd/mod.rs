@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 /// Set in the process that runs inside the namespaces.
 const INSIDE: &str = "LINERATE_TEST_INSIDE";
 
-pub fn node_program() -> Option<PathBuf> {
+pub(crate) fn node_program() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_BIN_EXE_linerate")).with_file_name("linerate-node");
     std::env::var_os("LINERATE_NODE").map(PathBuf::from).or(Some(beside)).filter(|p| p.is_file())
 }
 
 /// Runs the test of this name again inside fresh network and mount namespaces. Gives `true` in the process inside.
-pub fn inside(name: &str) -> bool {
+pub(crate) fn inside(name: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
     }
@@ -52,14 +52,14 @@ pub fn inside(name: &str) -> bool {
     false
 }
 
-pub fn run(program: &str, arguments: &[&str]) -> String {
+pub(crate) fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {}: {said}", arguments.join(" "));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !done() {
         assert!(Instant::now() < deadline, "{what}: did not happen within 30 s");
@@ -67,25 +67,25 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-pub fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// How a host differs from an ordinary one.
 #[derive(Debug, Clone)]
-pub struct Wish {
+pub(crate) struct Wish {
     /// Size of each home folder.
-    pub home_kib: u32,
+    pub(crate) home_kib: u32,
     /// What `uname -m` says.
-    pub machine: Option<&'static str>,
+    pub(crate) machine: Option<&'static str>,
     /// What root's shell prints at the start of every session.
-    pub bashrc: Option<&'static str>,
+    pub(crate) bashrc: Option<&'static str>,
     /// No IPv4 address.
-    pub ipv6_only: bool,
+    pub(crate) ipv6_only: bool,
     /// Lines of `/etc/sudoers`; without them `ops` may nothing.
-    pub sudoers: &'static str,
+    pub(crate) sudoers: &'static str,
     /// No program `sudo` in the path.
-    pub without_sudo: bool,
+    pub(crate) without_sudo: bool,
 }
 
 impl Default for Wish {
@@ -102,13 +102,13 @@ impl Default for Wish {
 }
 
 /// Hosts h1, h2, … on one bridge, 200 Mbit/s each; `hN` logs in as root, `oN` as the ordinary user `ops`.
-pub struct Lab {
-    pub folder: tempfile::TempDir,
+pub(crate) struct Lab {
+    pub(crate) folder: tempfile::TempDir,
     hosts: Vec<Child>,
 }
 
 impl Lab {
-    pub fn new(wishes: &[Wish]) -> Self {
+    pub(crate) fn new(wishes: &[Wish]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         run("ip", &["link", "set", "lo", "up"]);
         run("ip", &["link", "add", "br0", "type", "bridge", "mcast_snooping", "0"]);
@@ -131,7 +131,7 @@ impl Lab {
         lab
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -240,14 +240,14 @@ impl Lab {
         }
     }
 
-    pub fn append(&self, name: &str, more: &str) {
+    pub(crate) fn append(&self, name: &str, more: &str) {
         let mut text = std::fs::read_to_string(self.path(name)).unwrap();
         let _ = write!(text, "{more}");
         std::fs::write(self.path(name), text).unwrap();
     }
 
     /// Replaces a text in a file of the lab.
-    pub fn edit(&self, name: &str, from: &str, to: &str) {
+    pub(crate) fn edit(&self, name: &str, from: &str, to: &str) {
         let text = std::fs::read_to_string(self.path(name)).unwrap();
         assert!(text.contains(from), "{name} lacks {from}");
         std::fs::write(self.path(name), text.replace(from, to)).unwrap();
@@ -258,18 +258,18 @@ impl Lab {
     }
 
     /// Runs a program in the network namespace of a host.
-    pub fn on(&self, number: usize, command: &[&str]) -> String {
+    pub(crate) fn on(&self, number: usize, command: &[&str]) -> String {
         let pid = self.pid(number).to_string();
         run("nsenter", &[&["-t", &pid, "-n"], command].concat())
     }
 
     /// A path of a host as it is seen from here.
-    pub fn inside_host(&self, number: usize, path: &str) -> PathBuf {
+    pub(crate) fn inside_host(&self, number: usize, path: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root{path}", self.pid(number)))
     }
 
     /// Names in a folder of a host; none when there is no folder.
-    pub fn names(&self, number: usize, path: &str) -> Vec<String> {
+    pub(crate) fn names(&self, number: usize, path: &str) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.inside_host(number, path)) else { return Vec::new() };
         let mut names: Vec<String> =
             entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
@@ -278,7 +278,7 @@ impl Lab {
     }
 
     /// Processes in the network namespace of a host whose program is the node's.
-    pub fn nodes(&self, number: usize) -> Vec<u32> {
+    pub(crate) fn nodes(&self, number: usize) -> Vec<u32> {
         self.processes(number, "linerate-node")
     }
 
@@ -297,7 +297,7 @@ impl Lab {
     }
 
     /// Fails unless nothing of ours runs or listens on any host within the deadline.
-    pub fn nothing_is_left(&self) {
+    pub(crate) fn nothing_is_left(&self) {
         for number in 1..=self.hosts.len() {
             wait_until("no node program is left", || self.nodes(number).is_empty());
             wait_until("nothing but sshd listens", || {
@@ -314,7 +314,7 @@ impl Lab {
         }
     }
 
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
         command
             .args(arguments)
@@ -328,13 +328,13 @@ impl Lab {
         command
     }
 
-    pub fn output(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn output(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
 
     /// Runs a command on a terminal of its own, on which a line is typed as soon as something is asked. Gives what the terminal
     /// shows.
-    pub fn typing(&self, arguments: &[&str], line: &str) -> String {
+    pub(crate) fn typing(&self, arguments: &[&str], line: &str) -> String {
         let program = env!("CARGO_BIN_EXE_linerate");
         let ordinary = self.command(&[]);
         let mut child = Command::new("script")
@@ -376,12 +376,12 @@ impl Lab {
             })
     }
 
-    pub fn snapshot(&self) -> serde_json::Value {
+    pub(crate) fn snapshot(&self) -> serde_json::Value {
         serde_json::from_slice(&std::fs::read(self.path("s.json")).unwrap()).unwrap()
     }
 
     /// Starts a survey and waits until it measures.
-    pub fn surveying(&self, arguments: &[&str]) -> (Child, std::thread::JoinHandle<String>) {
+    pub(crate) fn surveying(&self, arguments: &[&str]) -> (Child, std::thread::JoinHandle<String>) {
         let mut child = self.command(arguments).spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
         let (measures, begun) = std::sync::mpsc::channel();
@@ -416,7 +416,7 @@ impl Drop for Lab {
 }
 
 /// Samples between two hosts of this kind of outcome.
-pub fn outcomes(snapshot: &serde_json::Value, from: &str, to: &str, outcome: &str) -> usize {
+pub(crate) fn outcomes(snapshot: &serde_json::Value, from: &str, to: &str, outcome: &str) -> usize {
     let samples = snapshot["samples"].as_array().unwrap();
     samples
         .iter()
@@ -426,7 +426,7 @@ pub fn outcomes(snapshot: &serde_json::Value, from: &str, to: &str, outcome: &st
 }
 
 /// The gaps of a snapshot as `what: reason`.
-pub fn gaps(snapshot: &serde_json::Value) -> Vec<String> {
+pub(crate) fn gaps(snapshot: &serde_json::Value) -> Vec<String> {
     let list = snapshot["gaps"].as_array().unwrap();
     list.iter()
         .map(|g| format!("{}: {}", g["what"].as_str().unwrap(), g["reason"].as_str().unwrap()))
