@@ -21,6 +21,7 @@ mod open;
 mod out;
 mod pair;
 mod progress;
+mod quantity;
 mod report;
 mod runs;
 mod survey;

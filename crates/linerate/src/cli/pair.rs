@@ -1,6 +1,7 @@
 //! What the commands of one test between two hosts share: who, where the result goes, the run in the store.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
@@ -8,14 +9,19 @@ use linerate_model::inventory::{HostName, Inventory, Layer};
 use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 use linerate_model::snapshot::Snapshot;
+use linerate_model::tuning::Tuning;
 
 use super::targets::Ways;
-use super::{open, out};
+use super::{open, out, progress};
 use crate::fleet::Fleet;
 use crate::inventory;
-use crate::observe::{addresses, single};
+use crate::observe::addresses;
+use crate::observe::single::{self, Way};
 use crate::report::{self, Material};
 use crate::store::Store;
+
+/// What takes longer is told while it runs.
+const NEEDS_PROGRESS: Duration = Duration::from_secs(2);
 
 /// Where a result goes.
 #[derive(Debug, clap::Args)]
@@ -34,8 +40,8 @@ pub(super) struct Pair {
     /// Sender: a host of the inventory; without one a host to reach over ssh, or `local` for both ends on this machine's
     /// loopback
     from: String,
-    /// Receiver
-    to: String,
+    /// Receiver; left out with `local`
+    to: Option<String>,
     /// Inventory file
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
@@ -51,7 +57,20 @@ pub(super) struct Pair {
 impl Pair {
     /// Runs a test of this kind and prints it.
     pub(super) fn run(&self, kind: TestKind) -> anyhow::Result<ExitCode> {
-        let (mut inventory, names) = inventory_for(self.inventory.as_deref(), &[&self.from, &self.to])?;
+        self.run_tuned(kind, &Tuning::default())
+    }
+
+    /// The same with options of the transfer.
+    pub(super) fn run_tuned(&self, kind: TestKind, tuning: &Tuning) -> anyhow::Result<ExitCode> {
+        let to = match &self.to {
+            Some(to) => to,
+            None if self.inventory.is_none() && self.from == "local" => &self.from,
+            None => anyhow::bail!(
+                "two hosts are needed: from `{}` to whom?\nhint: or `local` without an inventory",
+                self.from
+            ),
+        };
+        let (mut inventory, names) = inventory_for(self.inventory.as_deref(), &[&self.from, to])?;
         self.ways.without_sudo(&mut inventory);
         let layer = if self.overlay { Layer::Overlay } else { Layer::Underlay };
         for host in names.iter().filter(|_| !addresses::is_needed(&inventory)) {
@@ -61,7 +80,8 @@ impl Pair {
             );
         }
         let [from, to] = &names[..] else { anyhow::bail!("two hosts are needed") };
-        run(inventory, &[test(1, from, to, layer, kind)], Some(&self.ways), &self.output)
+        let test = test(1, from, to, layer, kind);
+        run(inventory, &[test], tuning, Some(&self.ways), &self.output)
     }
 }
 
@@ -101,10 +121,13 @@ pub(super) fn test(id: u32, from: &str, to: &str, layer: Layer, kind: TestKind) 
 pub(super) fn run(
     mut inventory: Inventory,
     tests: &[Test],
+    tuning: &Tuning,
     ways: Option<&Ways>,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
     let mut store = Store::open_default()?;
+    let progress = progress::start(single::expected(tests, tuning) < NEEDS_PROGRESS);
+    let mut way = Way { store: &mut store, progress: &*progress, tuning };
     let needed = |name: &String| tests.iter().any(|t| t.from == *name || t.to == *name);
     let measured = open::runtime()?.block_on(async {
         let mut fleet = Fleet::open(&inventory, |h| needed(&h.name)).await;
@@ -112,7 +135,7 @@ pub(super) fn run(
             Some(ways) => ways.settle(&mut fleet, &mut inventory).await,
             None => fleet.notes.iter().for_each(|note| out::note(note)),
         }
-        open::with_fleet(fleet, async |fleet| Ok(single::run(fleet, &inventory, &mut store, tests).await?))
+        open::with_fleet(fleet, async |fleet| Ok(single::run(fleet, &inventory, tests, &mut way).await?))
             .await
     })?;
     let Some((snapshot, diagnosis)) = measured else { return Ok(open::after_interrupt()) };
@@ -128,7 +151,11 @@ fn print(snapshot: &Snapshot, diagnosis: &Diagnosis, output: &Output) -> anyhow:
             .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", path.display()))?;
     }
     if output.json {
-        return out::json(&snapshot.samples);
+        return out::json(&serde_json::json!({
+            "schema": linerate_model::SCHEMA,
+            "run": snapshot.id,
+            "samples": snapshot.samples,
+        }));
     }
     out::print(&report::text::page(snapshot, diagnosis, report::heat::Style::detect()))?;
     out::note(&format!("run {0}: `linerate report {0} --html` draws it", snapshot.id));
