@@ -53,7 +53,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         inventory.hosts.iter().map(|h| h.name.as_str()).collect::<Vec<_>>().join(", ")
     );
     let read = open::runtime()?.block_on(async {
-        let fleet = Fleet::open(&inventory, |h| h.name == host).await;
+        let opened = open::unless_interrupted(Fleet::open(&inventory, |h| h.name == host)).await;
+        let Some(fleet) = opened else { return Ok(None) };
         fleet.notes.iter().for_each(|note| out::note(note));
         fleet.gaps.iter().filter(|_| !fleet.hosts().is_empty()).for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
         open::with_fleet(fleet, async |fleet| {

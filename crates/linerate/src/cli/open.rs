@@ -43,6 +43,14 @@ pub(super) async fn interrupted() {
     }
 }
 
+/// Waits for work; `None` when it was interrupted. What the work had begun ends with it: the sessions of hosts close.
+pub(super) async fn unless_interrupted<T>(work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        done = work => Some(done),
+        () = interrupted() => None,
+    }
+}
+
 /// Runs work on a fleet; ends the sessions in every case. `None` when it was interrupted.
 pub(super) async fn with_fleet<T>(
     fleet: Fleet,

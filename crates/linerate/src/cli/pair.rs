@@ -130,11 +130,15 @@ pub(super) fn run(
     let mut way = Way { store: &mut store, progress: &*progress, tuning };
     let needed = |name: &String| tests.iter().any(|t| t.from == *name || t.to == *name);
     let measured = open::runtime()?.block_on(async {
-        let mut fleet = Fleet::open(&inventory, |h| needed(&h.name)).await;
-        match ways {
-            Some(ways) => ways.settle(&mut fleet, &mut inventory).await,
-            None => fleet.notes.iter().for_each(|note| out::note(note)),
-        }
+        let opened = open::unless_interrupted(async {
+            let mut fleet = Fleet::open(&inventory, |h| needed(&h.name)).await;
+            match ways {
+                Some(ways) => ways.settle(&mut fleet, &mut inventory).await,
+                None => fleet.notes.iter().for_each(|note| out::note(note)),
+            }
+            fleet
+        });
+        let Some(fleet) = opened.await else { return Ok(None) };
         open::with_fleet(fleet, async |fleet| Ok(single::run(fleet, &inventory, tests, &mut way).await?))
             .await
     })?;

@@ -73,13 +73,19 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let progress = progress::start(args.quiet);
     let surveyed = open::runtime()?.block_on(async {
-        let mut fleet = Fleet::open(&inventory, |_| true).await;
+        let opened = open::unless_interrupted(async {
+            let mut fleet = Fleet::open(&inventory, |_| true).await;
+            if !fleet.hosts().is_empty() {
+                args.ways.settle(&mut fleet, &mut inventory).await;
+            }
+            fleet
+        });
+        let Some(fleet) = opened.await else { return Ok(None) };
         anyhow::ensure!(
             !fleet.hosts().is_empty(),
             "no host answered: {}",
             fleet.gaps.iter().map(|g| format!("{}: {}", g.what, g.reason)).collect::<Vec<_>>().join("; ")
         );
-        args.ways.settle(&mut fleet, &mut inventory).await;
         let order = Order {
             inventory: &inventory,
             inventory_path: args.targets.path().map(open::absolute),

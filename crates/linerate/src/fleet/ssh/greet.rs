@@ -21,10 +21,11 @@ const LOGIN_WAIT: Duration = Duration::from_secs(30);
 const COPY_WAIT: Duration = Duration::from_secs(120);
 /// Longest wait for `sudo`, which may ask a directory service.
 const SUDO_WAIT: Duration = Duration::from_secs(30);
-/// Longest wait for a person.
-const PERSON_WAIT: Duration = Duration::from_secs(120);
 /// How long `ssh` may take to say why it failed.
 const WHY_WAIT: Duration = Duration::from_millis(500);
+
+/// Lines of a whole talk are fewer.
+const LINES_MAX: usize = 16;
 
 type Line = (String, String);
 
@@ -70,7 +71,7 @@ async fn talk(
     let sudo = if spec.sudo { "sudo" } else { "plain" };
     let order = format!("{} {} {sudo}\n", program.hash, program.bytes.len());
     talk.send(order.as_bytes()).await;
-    loop {
+    for _ in 0..LINES_MAX {
         let line = next(&mut talk, SUDO_WAIT, "start the node program").await?;
         let line = if line.0 == "send" {
             reached.copied_bytes = Some(program.bytes.len());
@@ -82,12 +83,11 @@ async fn talk(
         match line.0.as_str() {
             "have" | "copied" | "ended" => {}
             "password" => {
-                let asked = timeout(PERSON_WAIT, secret::password()).await.ok().flatten();
-                let line = asked.map_or_else(|| b"\n".to_vec(), secret::Secret::line);
+                let line = secret::password().await.map_or_else(|| b"\n".to_vec(), secret::Secret::line);
                 talk.send(&line).await;
             }
             "root" => {
-                if let Ok(Some(secret)) = timeout(PERSON_WAIT, secret::password()).await {
+                if let Some(secret) = secret::password().await {
                     talk.send(&secret.line()).await;
                 }
                 return Ok((talk.rest(), reached));
@@ -101,6 +101,7 @@ async fn talk(
             _ => return Err(odd(&line)),
         }
     }
+    Err(format!("said {LINES_MAX} lines and did not start the node program"))
 }
 
 async fn next(talk: &mut Talk<'_>, wait: Duration, what: &str) -> Result<Line, String> {

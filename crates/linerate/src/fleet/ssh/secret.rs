@@ -3,8 +3,11 @@
 //! It is never shown, never written to a file, a log or a command line, and given only to `sudo` on its stdin.
 
 use std::io::IsTerminal;
+use std::process::Command;
+use std::time::Duration;
 
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, oneshot};
+use tokio::time::timeout;
 
 /// A password. Has no way of being printed.
 pub(super) struct Secret(String);
@@ -31,12 +34,37 @@ pub(super) async fn password() -> Option<&'static Secret> {
     ASKED.get_or_init(ask).await.as_ref()
 }
 
+const PROMPT: &str = "password for sudo on the hosts (empty: go on without root): ";
+/// Longest wait for a person.
+const PERSON_WAIT: Duration = Duration::from_secs(120);
+
 async fn ask() -> Option<Secret> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return None;
     }
-    let prompt = "password for sudo on the hosts (empty: go on without root): ";
-    let typed = tokio::task::spawn_blocking(move || rpassword::prompt_password(prompt)).await;
+    let mut echo = Echo { is_off: true };
+    let (answer, typed) = oneshot::channel();
+    // A thread of its own: nobody can wake it from the terminal, and nothing waits for it.
+    std::thread::spawn(move || {
+        let _ = answer.send(rpassword::prompt_password(PROMPT));
+    });
+    let typed = timeout(PERSON_WAIT, typed).await.ok()?.ok()?;
+    echo.is_off = false;
     // A line break would be a second line for sudo, which would be taken for frames.
-    typed.ok()?.ok().filter(|p| !p.is_empty() && !p.contains(['\n', '\r', '\0'])).map(Secret)
+    typed.ok().filter(|p| !p.is_empty() && !p.contains(['\n', '\r', '\0'])).map(Secret)
+}
+
+/// Gives the terminal its echo back when nobody waits for the answer any more (Ctrl-C, too late).
+struct Echo {
+    is_off: bool,
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        if self.is_off
+            && let Ok(terminal) = std::fs::File::open("/dev/tty")
+        {
+            let _ = Command::new("stty").arg("echo").stdin(terminal).status();
+        }
+    }
 }
