@@ -20,8 +20,16 @@ struct Machine {
 }
 
 const MACHINES: [Machine; 2] = [
-    Machine { name: "x86_64", triple: "x86_64-unknown-linux-gnu", cross: Some(("x86_64-linux-gnu-gcc", "gcc-x86-64-linux-gnu")) },
-    Machine { name: "aarch64", triple: "aarch64-unknown-linux-gnu", cross: Some(("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu libc6-dev-arm64-cross")) },
+    Machine {
+        name: "x86_64",
+        triple: "x86_64-unknown-linux-gnu",
+        cross: Some(("x86_64-linux-gnu-gcc", "gcc-x86-64-linux-gnu")),
+    },
+    Machine {
+        name: "aarch64",
+        triple: "aarch64-unknown-linux-gnu",
+        cross: Some(("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu libc6-dev-arm64-cross")),
+    },
 ];
 
 /// Builds the node for a machine.
@@ -75,12 +83,17 @@ fn missing(machine: &Machine) -> Result<Vec<String>> {
 fn check(placed: &std::path::Path, native: bool) -> Result<()> {
     let bytes = std::fs::read(placed)?;
     // The interpreter's path would be `/lib64/ld-linux-x86-64.so.2` or `/lib/ld-linux-aarch64.so.1`.
-    let interpreter = |path: &[u8]| bytes.get(..4096).is_some_and(|head| head.windows(path.len()).any(|w| w == path));
+    let interpreter =
+        |path: &[u8]| bytes.get(..4096).is_some_and(|head| head.windows(path.len()).any(|w| w == path));
     if interpreter(b"/ld-linux-") {
         bail!("{} is not static", placed.display());
     }
     if native {
-        ensure!(Command::new(placed).arg("--version").status()?.success(), "{} does not run", placed.display());
+        ensure!(
+            Command::new(placed).arg("--version").status()?.success(),
+            "{} does not run",
+            placed.display()
+        );
     }
     println!("{}: {:.1} MiB, static", placed.display(), bytes.len() as f64 / f64::from(1 << 20));
     Ok(())

@@ -34,6 +34,16 @@ fn three_names_are_surveyed_and_cleaned() {
     let facts = lab.output(&["facts", "h2", "kernel.release"]);
     assert!(text(&facts.stdout).starts_with("kernel.release = "), "{}", text(&facts.stderr));
     assert!(!text(&facts.stderr).contains("copied"), "{}", text(&facts.stderr));
+    // Single tests take names too, and an inventory file need not name addresses.
+    let mtu = lab.output(&["mtu", "h1", "root@h2", "--json"]);
+    let samples: serde_json::Value =
+        serde_json::from_slice(&mtu.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&mtu.stderr)));
+    assert!(samples[0]["outcome"].get("measured").is_some(), "{samples}");
+    let file =
+        "[[host]]\nname = \"a\"\nssh = { host = \"h1\" }\n[[host]]\nname = \"b\"\nssh = { host = \"h3\" }\n";
+    std::fs::write(lab.path("two.toml"), file).unwrap();
+    lab.output(&["survey", "-i", "two.toml", "--time", "4s", "-q", "--snapshot", "s.json"]);
+    assert!(outcomes(&lab.snapshot(), "a", "b", "measured") > 1, "{:?}", gaps(&lab.snapshot()));
     let cleaned = lab.output(&["clean", "h1", "h2", "h3"]);
     assert_eq!(cleaned.status.code(), Some(0), "{}", text(&cleaned.stdout));
     for number in 1..=3 {
@@ -52,7 +62,8 @@ fn six_hosts_answer_and_the_time_beside_the_measuring_is_printed() {
     }
     let lab = Lab::new(&vec![Wish::default(); 6]);
     let budget = format!("{BUDGET_S}s");
-    let survey = ["survey", "h1", "h2", "h3", "h4", "h5", "h6", "--time", &budget, "-q", "--snapshot", "s.json"];
+    let survey =
+        ["survey", "h1", "h2", "h3", "h4", "h5", "h6", "--time", &budget, "-q", "--snapshot", "s.json"];
     for what in ["the node program is copied", "the node program is there"] {
         let begun = std::time::Instant::now();
         let done = lab.output(&survey);
@@ -138,7 +149,10 @@ fn a_remedy_is_tried_kept_and_undone_over_ssh() {
         return;
     }
     let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
-    let shaper = ["tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "30mbit", "burst", "32k", "latency", "30ms"];
+    let shaper = [
+        "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "30mbit", "burst", "32k", "latency",
+        "30ms",
+    ];
     lab.on(3, &shaper);
     let qdisc = || lab.on(3, &["tc", "qdisc", "show", "dev", "eth0"]);
     let before = qdisc();
@@ -147,8 +161,8 @@ fn a_remedy_is_tried_kept_and_undone_over_ssh() {
     let json: serde_json::Value = serde_json::from_str(&found).unwrap();
     assert_eq!(json["diagnosis"]["findings"][0]["places"][0]["element"]["host"], "h3", "{json}");
     let tried = lab.output(&["try", "forgotten-shaper", "--on", "h3", "--json", "-q"]);
-    let trial: serde_json::Value = serde_json::from_slice(&tried.stdout)
-        .unwrap_or_else(|e| panic!("{e}: {}", text(&tried.stderr)));
+    let trial: serde_json::Value =
+        serde_json::from_slice(&tried.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&tried.stderr)));
     assert_eq!(trial["trial"]["status"], "measured", "{trial}");
     assert_eq!(qdisc(), before, "a trial puts the old value back");
     let kept = lab.output(&["keep", trial["trial"]["id"].as_str().unwrap(), "-q"]);
@@ -202,6 +216,8 @@ fn one_ipv6_only_host_and_one_host_under_two_names() {
     let snapshot = lab.snapshot();
     let expected = ["host alias3: it is the same machine as h3, by its addresses; it takes part once"];
     assert_eq!(gaps(&snapshot), expected);
-    assert!(outcomes(&snapshot, "h1", "h2", "measured") > 1 && outcomes(&snapshot, "h2", "h3", "measured") > 1);
+    assert!(
+        outcomes(&snapshot, "h1", "h2", "measured") > 1 && outcomes(&snapshot, "h2", "h3", "measured") > 1
+    );
     lab.nothing_is_left();
 }

@@ -38,7 +38,10 @@ fn keys_that_are_not_known_or_not_accepted() {
     let other = std::fs::read_to_string(lab.path("other.pub")).unwrap();
     std::fs::write(lab.path("known_hosts"), format!("h1 {other}")).unwrap();
     let said = refused(&lab, "h1");
-    assert!(said.contains("its host key is not the known one") && said.contains("ssh-keygen -R h1"), "{said}");
+    assert!(
+        said.contains("its host key is not the known one") && said.contains("ssh-keygen -R h1"),
+        "{said}"
+    );
     std::fs::write(lab.path("known_hosts"), known).unwrap();
     std::fs::write(lab.path("authorized"), other).unwrap();
     let said = refused(&lab, "h1");
@@ -91,8 +94,11 @@ fn machines_without_a_program_and_programs_that_do_not_run() {
     // A program of the wrong machine beside us is noticed before anything is copied.
     std::fs::copy(lab.path("linerate-node-aarch64"), lab.path("wrong")).unwrap();
     lab.edit("h1/bin/uname", "aarch64", "x86_64");
-    let output =
-        lab.command(&["facts", "h1", "kernel.release"]).env("LINERATE_NODE", lab.path("wrong")).output().unwrap();
+    let output = lab
+        .command(&["facts", "h1", "kernel.release"])
+        .env("LINERATE_NODE", lab.path("wrong"))
+        .output()
+        .unwrap();
     let said = text(&output.stderr);
     assert!(said.contains("is no program for x86_64"), "{said}");
 }
@@ -104,7 +110,10 @@ fn a_full_disk_on_a_host_is_said_and_leaves_nothing() {
     }
     let lab = Lab::new(&[Wish { home_kib: 512, ..Wish::default() }]);
     let said = refused(&lab, "h1");
-    assert!(said.contains("cannot store the node program") && said.contains("No space left on device"), "{said}");
+    assert!(
+        said.contains("cannot store the node program") && said.contains("No space left on device"),
+        "{said}"
+    );
     assert!(said.contains("make room there"), "{said}");
     assert_eq!(lab.names(1, CACHE), Vec::<String>::new());
     let survey = lab.output(&["survey", "h1", "-q"]);
@@ -175,7 +184,9 @@ fn a_frozen_node_is_ended_and_taken_up_again() {
     let mut frozen = Vec::new();
     let said = disturbed(&lab, |lab, _| {
         frozen = lab.nodes(2);
-        frozen.iter().for_each(|pid| kill("-STOP", *pid));
+        for pid in &frozen {
+            kill("-STOP", *pid);
+        }
     });
     assert!(!frozen.is_empty());
     was_taken_up(&lab, &said, "it said nothing for 4000 ms");
@@ -237,7 +248,9 @@ fn a_port_blocked_between_two_hosts_only_is_named() {
     assert_eq!(gaps(&snapshot), Vec::<String>::new());
     assert_eq!(outcomes(&snapshot, "h2", "h1", "measured"), 0);
     assert!(outcomes(&snapshot, "h2", "h1", "nothing-through") > 0, "{}", text(&done.stderr));
-    assert!(outcomes(&snapshot, "h1", "h3", "measured") > 1 && outcomes(&snapshot, "h3", "h2", "measured") > 1);
+    assert!(
+        outcomes(&snapshot, "h1", "h3", "measured") > 1 && outcomes(&snapshot, "h3", "h2", "measured") > 1
+    );
     let json: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
     let headline = json["diagnosis"]["headline"].as_str().unwrap();
     assert!(headline.contains("h1") && headline.contains("h2") && !headline.contains("h3"), "{headline}");

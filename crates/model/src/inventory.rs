@@ -159,7 +159,10 @@ fn allowed(what: &str, text: &str, more: &str) -> Result<(), String> {
     if fit {
         return Ok(());
     }
-    Err(format!("{what} `{}` is not allowed: letters, digits and {more}, not beginning with -", text.escape_debug()))
+    Err(format!(
+        "{what} `{}` is not allowed: letters, digits and {more}, not beginning with -",
+        text.escape_debug()
+    ))
 }
 
 /// One address of a host.
@@ -282,9 +285,22 @@ mod tests {
 
     #[test]
     fn what_could_be_an_option_or_a_command_is_no_host() {
-        for text in
-            ["", "-oProxyCommand=x", "a@-x", "-l@a", "@a", "a b", "a;b", "$(a)", "`a`", "a\nb", "a:0", "a:x", "a:99999", "[a]x"]
-        {
+        for text in [
+            "",
+            "-oProxyCommand=x",
+            "a@-x",
+            "-l@a",
+            "@a",
+            "a b",
+            "a;b",
+            "$(a)",
+            "`a`",
+            "a\nb",
+            "a:0",
+            "a:x",
+            "a:99999",
+            "[a]x",
+        ] {
             assert!(SshSpec::parse(text).is_err(), "{text:?}");
         }
     }

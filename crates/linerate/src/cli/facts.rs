@@ -36,13 +36,12 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let (mut inventory, host) = match &args.inventory {
-        Some(path) => (inventory::load(path)?, args.host.clone()),
-        None => {
-            let inventory = inventory::named(std::slice::from_ref(&args.host))?;
-            let name = inventory.hosts.first().map_or_else(String::new, |h| h.name.clone());
-            (inventory, name)
-        }
+    let (mut inventory, host) = if let Some(path) = &args.inventory {
+        (inventory::load(path)?, args.host.clone())
+    } else {
+        let inventory = inventory::named(std::slice::from_ref(&args.host))?;
+        let name = inventory.hosts.first().map_or_else(String::new, |h| h.name.clone());
+        (inventory, name)
     };
     if args.no_sudo {
         inventory.without_sudo();
@@ -56,7 +55,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let opened = open::unless_interrupted(Fleet::open(&inventory, |h| h.name == host)).await;
         let Some(fleet) = opened else { return Ok(None) };
         fleet.notes.iter().for_each(|note| out::note(note));
-        fleet.gaps.iter().filter(|_| !fleet.hosts().is_empty()).for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
+        fleet
+            .gaps
+            .iter()
+            .filter(|_| !fleet.hosts().is_empty())
+            .for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
         open::with_fleet(fleet, async |fleet| {
             read_facts(fleet, &inventory, &host, &args.keys).await.map_err(|reason| anyhow::anyhow!(reason))
         })

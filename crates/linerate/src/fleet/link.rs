@@ -252,11 +252,7 @@ impl Driver {
         self.started.elapsed().as_millis() as u64
     }
 
-    async fn run(
-        mut self,
-        mut orders: mpsc::UnboundedReceiver<Order>,
-        lost: watch::Sender<Option<String>>,
-    ) {
+    async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>, lost: watch::Sender<Option<String>>) {
         let mut buffer = vec![0; 64 << 10];
         let mut leave_by: Option<Instant> = None;
         let reason = loop {

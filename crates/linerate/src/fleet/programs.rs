@@ -61,7 +61,9 @@ impl Machine {
         match (system, machine) {
             ("Linux", "x86_64" | "amd64") => Ok(Self::X86_64),
             ("Linux", "aarch64" | "arm64") => Ok(Self::Aarch64),
-            ("Linux", other) => Err(format!("its machine is {other}; node programs are for x86_64 and aarch64")),
+            ("Linux", other) => {
+                Err(format!("its machine is {other}; node programs are for x86_64 and aarch64"))
+            }
             (other, _) => Err(format!("its system is {other}; node programs run on Linux")),
         }
     }

@@ -96,7 +96,9 @@ pub(super) fn hint(spec: &SshSpec, said: &str) -> Option<String> {
              fingerprint on its console, then `ssh-keygen -R {host}` and log in once by hand"
         )
     } else if has("Host key verification failed") {
-        format!("its host key is not known: log in once by hand with `ssh {host}` and compare the fingerprint")
+        format!(
+            "its host key is not known: log in once by hand with `ssh {host}` and compare the fingerprint"
+        )
     } else if has("Permission denied") {
         format!("`ssh {host} true` must work without a question: load a key with ssh-add, or name the user")
     } else if has("Could not resolve hostname") {

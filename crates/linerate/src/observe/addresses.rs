@@ -100,7 +100,8 @@ fn own(facts: &HostFacts) -> Vec<Own> {
     for (key, value) in facts.readings.range("nic.".to_owned()..).take_while(|(k, _)| k.starts_with("nic.")) {
         let (Some(prefix), FactValue::List(list)) = (key.strip_suffix("addresses"), value) else { continue };
         let reading = |name: &str| facts.readings.get(&format!("{prefix}{name}"));
-        let down = matches!(reading("state"), Some(FactValue::Text(state)) if state == "off" || state == "down");
+        let down =
+            matches!(reading("state"), Some(FactValue::Text(state)) if state == "off" || state == "down");
         if down {
             continue;
         }
@@ -165,7 +166,9 @@ pub fn choose(seen: &[Seen], wanted: Option<Net>) -> Chosen {
         };
         if let Some(found) = found {
             chosen.addresses.insert(host.host.clone(), found.address);
-            chosen.how.extend(why.map(|why| format!("{}: {} ({}), {why}", host.host, found.address, found.nic)));
+            chosen
+                .how
+                .extend(why.map(|why| format!("{}: {} ({}), {why}", host.host, found.address, found.nic)));
         } else {
             let reason = match wanted {
                 Some(net) => format!("it has no address in {net}"),
@@ -182,7 +185,9 @@ fn keep_a_common_family(hosts: &mut [(&Seen, Vec<Own>)]) {
     let all_have = |v6: bool| hosts.iter().all(|(_, own)| own.iter().any(|o| o.address.is_ipv6() == v6));
     let (v4, v6) = (all_have(false), all_have(true));
     if v4 != v6 {
-        hosts.iter_mut().for_each(|(_, own)| own.retain(|o| o.address.is_ipv6() == v6));
+        for (_, own) in hosts.iter_mut() {
+            own.retain(|o| o.address.is_ipv6() == v6);
+        }
     }
 }
 
@@ -330,15 +335,25 @@ mod tests {
     #[test]
     fn the_fastest_network_of_all_hosts_is_taken() {
         let hosts = [
-            seen("a", &["eth0 1000 192.168.0.1/24", "eth1 25000 10.0.0.1/24", "docker0 10000 172.17.0.1/16"], None),
-            seen("b", &["eth0 1000 192.168.0.2/24", "eth1 25000 10.0.0.2/24", "docker0 10000 172.17.0.1/16"], None),
+            seen(
+                "a",
+                &["eth0 1000 192.168.0.1/24", "eth1 25000 10.0.0.1/24", "docker0 10000 172.17.0.1/16"],
+                None,
+            ),
+            seen(
+                "b",
+                &["eth0 1000 192.168.0.2/24", "eth1 25000 10.0.0.2/24", "docker0 10000 172.17.0.1/16"],
+                None,
+            ),
         ];
         let chosen = choose(&hosts, None);
         assert_eq!(addresses(&chosen), ["a 10.0.0.1", "b 10.0.0.2"]);
         assert_eq!(
             chosen.how,
-            ["measuring in 10.0.0.0/24 on eth1: all 2 hosts are in it, the fastest; also possible: 192.168.0.0/24 \
-              (--net chooses)"]
+            [
+                "measuring in 10.0.0.0/24 on eth1: all 2 hosts are in it, the fastest; also possible: 192.168.0.0/24 \
+              (--net chooses)"
+            ]
         );
         let named = choose(&hosts, Some("192.168.0.0/16".parse().unwrap()));
         assert_eq!(addresses(&named), ["a 192.168.0.1", "b 192.168.0.2"]);

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::fake_node;
+use crate::fleet::programs::Programs;
 use crate::observe::progress::Silent;
 use linerate_model::inventory::{Endpoint, Host, TransportSpec};
-use crate::fleet::programs::Programs;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -39,7 +39,8 @@ fn surveyed(inventory: &Inventory, behaviour: impl Fn(&str) -> &'static str) -> 
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let snapshot = runtime.block_on(async {
-        let program = |h: &Host| Arc::new(Programs::only(fake_node::program(folder.path(), behaviour(&h.name))));
+        let program =
+            |h: &Host| Arc::new(Programs::only(fake_node::program(folder.path(), behaviour(&h.name))));
         let fleet = Fleet::open_with(inventory, program, |_| true).await;
         let (snapshot, _) = survey(&order, &fleet, &mut store, &knowledge, &Silent).await.unwrap();
         fleet.bye().await;

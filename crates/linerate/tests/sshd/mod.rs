@@ -121,8 +121,11 @@ impl Lab {
             lab.host(number, wish);
         }
         for (wish, number) in wishes.iter().zip(1..) {
-            let address =
-                if wish.ipv6_only { format!("[2001:db8::{number}]:22") } else { format!("10.99.0.{number}:22") };
+            let address = if wish.ipv6_only {
+                format!("[2001:db8::{number}]:22")
+            } else {
+                format!("10.99.0.{number}:22")
+            };
             let address = address.parse().unwrap();
             wait_until("sshd listens", || {
                 TcpStream::connect_timeout(&address, Duration::from_millis(500)).is_ok()
@@ -161,7 +164,8 @@ impl Lab {
         let own = self.path(&format!("h{number}"));
         std::fs::create_dir_all(own.join("bin")).unwrap();
         self.files(number, wish);
-        let address = if wish.ipv6_only { format!("2001:db8::{number}") } else { format!("10.99.0.{number}") };
+        let address =
+            if wish.ipv6_only { format!("2001:db8::{number}") } else { format!("10.99.0.{number}") };
         run("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &format!("{}/key", own.display())]);
         let key = std::fs::read_to_string(own.join("key.pub")).unwrap();
         self.append("known_hosts", &format!("h{number} {key}"));
@@ -225,7 +229,8 @@ impl Lab {
             self.write(&format!("h{number}/bashrc"), bashrc, 0o644);
         }
         if let Some(machine) = wish.machine {
-            let uname = format!("#!/bin/sh\ncase $1 in -m) echo {machine};; *) exec /usr/bin/uname \"$@\";; esac\n");
+            let uname =
+                format!("#!/bin/sh\ncase $1 in -m) echo {machine};; *) exec /usr/bin/uname \"$@\";; esac\n");
             self.write(&format!("h{number}/bin/uname"), &uname, 0o755);
         }
         if wish.without_sudo {

@@ -76,7 +76,9 @@ async fn talk(
         let line = if line.0 == "send" {
             reached.copied_bytes = Some(program.bytes.len());
             let copied = timeout(COPY_WAIT, talk.send_and_listen(&program.bytes)).await;
-            copied.map_err(|_| format!("could not be given the node program within {} s", COPY_WAIT.as_secs()))??
+            copied.map_err(|_| {
+                format!("could not be given the node program within {} s", COPY_WAIT.as_secs())
+            })??
         } else {
             line
         };
@@ -125,7 +127,9 @@ fn failed(report: &str, machine: Machine, program: &Program) -> String {
             "cannot store the node program ({megabytes} MiB): {words}; hint: make room there, or set XDG_CACHE_HOME"
         ),
         "hash" => format!("the node program did not arrive whole in {words}; hint: try again"),
-        "tool" => format!("has no program `{words}`, which checks what was copied; hint: install coreutils there"),
+        "tool" => {
+            format!("has no program `{words}`, which checks what was copied; hint: install coreutils there")
+        }
         "start" => {
             let (code, words) = words.split_once(' ').unwrap_or((&words, ""));
             let name = machine.name();

@@ -29,7 +29,10 @@ pub(in crate::fleet) fn use_in_this_thread(folder: &Path) -> Result<(), String> 
     let here = folder.display();
     for key in ["host_key", "user_key"] {
         if !folder.join(key).exists() {
-            output("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &folder.join(key).to_string_lossy()])?;
+            output(
+                "ssh-keygen",
+                &["-q", "-t", "ed25519", "-N", "", "-f", &folder.join(key).to_string_lossy()],
+            )?;
         }
     }
     let mut server = String::new();
@@ -46,7 +49,9 @@ pub(in crate::fleet) fn use_in_this_thread(folder: &Path) -> Result<(), String> 
     }
     write(&folder.join("sshd_config"), &server, 0o600)?;
     // As root sshd wants a folder of its own under /run, which is made in a mount namespace.
-    let inner = format!("mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd && exec {SSHD} -i -f {here}/sshd_config");
+    let inner = format!(
+        "mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd && exec {SSHD} -i -f {here}/sshd_config"
+    );
     let proxy = if root {
         output("unshare", &["-m", "true"])?;
         write(&folder.join("proxy"), &format!("#!/bin/sh\n{inner}\n"), 0o700)?;

@@ -21,9 +21,7 @@ impl Survey<'_> {
         let (fleet, inventory) = (self.fleet, self.order.inventory);
         let tries = lost
             .iter()
-            .map(|(name, _)| {
-                boxed(async move { fleet.take_up(inventory.host(name)?).await })
-            })
+            .map(|(name, _)| boxed(async move { fleet.take_up(inventory.host(name)?).await }))
             .collect();
         let mut back = BTreeSet::new();
         let tried: Vec<_> = join::all(tries).await;
