@@ -13,15 +13,15 @@ use crate::observe::run::read_facts;
 /// Read facts of a host now, all of them or those whose keys begin so.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate facts localhost sysctl.net.ipv4.tcp\n  linerate facts -i cluster.toml arc-1 nic.eth0 cpu"
+    after_help = "Examples:\n  linerate facts localhost sysctl.net.ipv4.tcp\n  linerate facts ops@arc-1 nic.eth0\n  linerate facts -i cluster.toml arc-1 nic.eth0 cpu"
 )]
 pub(super) struct Args {
-    /// Host of the inventory, or `localhost`
+    /// Host of the inventory; without one `localhost`, or a host to reach over ssh
     host: String,
     /// Beginnings of keys
     #[arg(value_name = "KEY")]
     keys: Vec<String>,
-    /// Inventory file; not needed for `localhost`
+    /// Inventory file
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
     /// Counters too
@@ -30,25 +30,38 @@ pub(super) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Never use sudo on the host; what only root may read is then missing
+    #[arg(long)]
+    no_sudo: bool,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let inventory = match &args.inventory {
-        Some(path) => inventory::load(path)?,
-        None => inventory::localhost(),
+    let (mut inventory, host) = if let Some(path) = &args.inventory {
+        (inventory::load(path)?, args.host.clone())
+    } else {
+        let inventory = inventory::named(std::slice::from_ref(&args.host))?;
+        let name = inventory.hosts.first().map_or_else(String::new, |h| h.name.clone());
+        (inventory, name)
     };
+    if args.no_sudo {
+        inventory.without_sudo();
+    }
     anyhow::ensure!(
-        inventory.host(&args.host).is_some(),
-        "no host `{}` in the inventory\nhint: known are: {}",
-        args.host,
+        inventory.host(&host).is_some(),
+        "no host `{host}` in the inventory\nhint: known are: {}",
         inventory.hosts.iter().map(|h| h.name.as_str()).collect::<Vec<_>>().join(", ")
     );
     let read = open::runtime()?.block_on(async {
-        let fleet = Fleet::open(&inventory, |h| h.name == args.host).await;
+        let opened = open::unless_interrupted(Fleet::open(&inventory, |h| h.name == host)).await;
+        let Some(fleet) = opened else { return Ok(None) };
+        fleet.notes.iter().for_each(|note| out::note(note));
+        fleet
+            .gaps
+            .iter()
+            .filter(|_| !fleet.hosts().is_empty())
+            .for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
         open::with_fleet(fleet, async |fleet| {
-            read_facts(fleet, &inventory, &args.host, &args.keys)
-                .await
-                .map_err(|reason| anyhow::anyhow!(reason))
+            read_facts(fleet, &inventory, &host, &args.keys).await.map_err(|reason| anyhow::anyhow!(reason))
         })
         .await
     })?;

@@ -1,11 +1,14 @@
 //! Inventories: files in, checked [`linerate_model::inventory::Inventory`] out. One file per format.
 
 mod check;
+mod named;
 mod toml;
 
 use std::path::{Path, PathBuf};
 
 use linerate_model::inventory::{Endpoint, Host, Inventory, Layer, TransportSpec};
+
+pub use named::named;
 
 /// An inventory that cannot be used.
 #[derive(Debug, thiserror::Error)]
