@@ -8,6 +8,7 @@ mod diagnose;
 mod diff;
 mod facts;
 mod http;
+mod inventory;
 mod iperf3;
 mod keep;
 mod knowledge;
@@ -70,6 +71,7 @@ enum Command {
     Runs(runs::Args),
     Report(report::Args),
     Facts(facts::Args),
+    Inventory(inventory::Args),
     Latency(latency::Args),
     Udp(udp::Args),
     Mtu(mtu::Args),
@@ -105,6 +107,7 @@ pub fn main() -> ExitCode {
         Command::Runs(args) => runs::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Facts(args) => facts::run(&args),
+        Command::Inventory(args) => inventory::run(&args),
         Command::Latency(args) => latency::run(&args),
         Command::Udp(args) => udp::run(&args),
         Command::Mtu(args) => mtu::run(&args),

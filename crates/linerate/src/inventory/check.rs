@@ -8,7 +8,7 @@ use ::toml::Spanned;
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, TransportSpec};
 
 use super::toml::{File, RawEndpoint, RawGroup, RawHost};
-use super::{Problem, did_you_mean};
+use super::{Flaw, Problem, did_you_mean};
 
 const TRANSPORTS: [&str; 2] = ["local", "netns"];
 const KINDS: [&str; 2] = ["node", "iperf3"];
@@ -56,12 +56,8 @@ fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a Spanned<String>>) -> R
     let mut seen = std::collections::BTreeSet::new();
     for name in names {
         let text = name.get_ref().as_str();
-        let fit = !text.is_empty()
-            && text.len() <= NAME_BYTES_MAX
-            && text.chars().all(|c| c.is_alphanumeric() || "-_.:@".contains(c));
-        if !fit {
-            let hint = format!("letters, digits and -_.:@, 1 to {NAME_BYTES_MAX} bytes");
-            return Err(problem(name, format!("{kind} name `{}` is not allowed", text.escape_debug()), hint));
+        if let Err(flaw) = name_fits(kind, text) {
+            return Err(problem(name, flaw.what, flaw.hint));
         }
         if !seen.insert(text) {
             return Err(problem(
@@ -72,6 +68,21 @@ fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a Spanned<String>>) -> R
         }
     }
     Ok(())
+}
+
+/// Whether a text can be the name of a host or group.
+pub(super) fn name_fits(kind: &str, text: &str) -> Result<(), Flaw> {
+    let fit = !text.is_empty()
+        && text.len() <= NAME_BYTES_MAX
+        && text.chars().all(|c| c.is_alphanumeric() || "-_.:@".contains(c));
+    if fit {
+        return Ok(());
+    }
+    let shown: String = text.chars().take(NAME_BYTES_MAX).collect();
+    Err(Flaw::new(
+        format!("{kind} name `{}` is not allowed", shown.escape_debug()),
+        format!("letters, digits and -_.:@, 1 to {NAME_BYTES_MAX} bytes"),
+    ))
 }
 
 fn known(kind: &str, name: Option<&Spanned<String>>, all: &[&str]) -> Result<(), Problem> {

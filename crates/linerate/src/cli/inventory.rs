@@ -1,0 +1,134 @@
+//! `linerate inventory`: what is understood of a list of hosts, and the same in our own format.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+
+use linerate_model::exit::ExitCode;
+use linerate_model::inventory::{Group, TransportSpec};
+
+use super::out;
+use crate::inventory::draft::{HostRead, Reach, Remark, Understood, Way};
+use crate::inventory::{reader, understand, write};
+
+/// Show what is understood of a list of hosts in any known format, or write it as an inventory.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Args {
+    /// File; `-` is standard input
+    #[arg(default_value = "-")]
+    file: PathBuf,
+    /// Read it as this format instead of the one that it looks like
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(reader::names()))]
+    format: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Write an inventory in linerate's own format
+    #[arg(long, conflicts_with = "json")]
+    toml: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  linerate inventory ~/.ssh/config
+  scontrol show node --oneliner | linerate inventory - --toml > cluster.toml
+  kubectl get nodes -o json | linerate inventory -
+  echo 'n[001-128]' | linerate inventory - --format hosts";
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.file == Path::new("-") && std::io::stdin().is_terminal() {
+        anyhow::bail!(
+            "no file is named and nothing comes in on standard input\nhint: linerate inventory FILE"
+        );
+    }
+    let understood = understand(&args.file, args.format.as_deref())?;
+    if args.json {
+        out::json(&understood)?;
+    } else if args.toml {
+        out::print(&write::toml(&understood))?;
+        let (left_out, format) = (understood.ignored.len(), understood.format);
+        out::note(&format!("read as {format}: {} hosts, {left_out} things left out", understood.hosts.len()));
+    } else {
+        out::print(&told(&understood))?;
+    }
+    Ok(ExitCode::Ok)
+}
+
+/// The whole for people. Writing into a `String` cannot fail, so that the results are dropped.
+fn told(understood: &Understood) -> String {
+    let (hosts, groups) = (understood.hosts.len(), understood.groups.len());
+    let describes = reader::READERS.iter().find(|r| r.name() == understood.format).map(|r| r.describes());
+    let mut text = format!(
+        "{hosts} hosts, {groups} groups; read as {} ({})\n",
+        understood.format,
+        describes.unwrap_or_default()
+    );
+    if !understood.groups.is_empty() {
+        text.push_str("\nGroups\n");
+        for group in understood.groups.iter().filter(|group| group.parent.is_none()) {
+            write_group(&mut text, understood, group, 1);
+        }
+    }
+    text.push_str("\nHosts\n");
+    let width = understood.hosts.iter().map(|host| host.name.chars().count()).max().unwrap_or(0).min(32);
+    for host in &understood.hosts {
+        let _ = writeln!(text, "  {:width$}  {:<28}  {}", host.name, way(host), addresses(host));
+    }
+    let bare = understood.hosts.iter().filter(|host| host.endpoints.is_empty()).count();
+    if bare > 0 {
+        let _ = writeln!(
+            text,
+            "\n{bare} of them without an address to measure between: only their facts are read."
+        );
+    }
+    remarks(&mut text, "Left out", &understood.ignored);
+    remarks(&mut text, "Notes", &understood.notes);
+    text
+}
+
+/// Groups are a forest (the readers see to it), so that this ends.
+fn write_group(text: &mut String, understood: &Understood, group: &Group, depth: usize) {
+    let direct: Vec<&str> =
+        understood.hosts.iter().filter(|h| h.groups.contains(&group.name)).map(|h| h.name.as_str()).collect();
+    let mut members = direct[..direct.len().min(8)].join(", ");
+    if direct.len() > 8 {
+        let _ = write!(members, " and {} more", direct.len() - 8);
+    }
+    let _ = writeln!(text, "{}{} ({})  {members}", "  ".repeat(depth), group.name, group.kind);
+    for child in understood.groups.iter().filter(|child| child.parent.as_ref() == Some(&group.name)) {
+        write_group(text, understood, child, depth + 1);
+    }
+}
+
+fn way(host: &HostRead) -> String {
+    match &host.way {
+        Way::Known(TransportSpec::Local) => "local".to_owned(),
+        Way::Known(TransportSpec::Netns { path }) => format!("netns {}", path.display()),
+        Way::Known(TransportSpec::Iperf3 { port }) => format!("iperf3 at port {port}"),
+        Way::Ssh(Reach { address, user, port }) => {
+            let user = user.as_ref().map_or(String::new(), |user| format!("{user}@"));
+            let port = port.map_or(String::new(), |port| format!(" port {port}"));
+            format!("ssh {user}{}{port}", address.as_deref().unwrap_or(&host.name))
+        }
+    }
+}
+
+fn addresses(host: &HostRead) -> String {
+    let one = |endpoint: &linerate_model::inventory::Endpoint| {
+        let inside = endpoint.netns.as_ref().map_or(String::new(), |path| format!(" in {}", path.display()));
+        format!("{} {}{inside}", endpoint.layer, endpoint.address)
+    };
+    host.endpoints.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn remarks(text: &mut String, heading: &str, remarks: &[Remark]) {
+    if remarks.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n{heading}");
+    for remark in remarks {
+        let line = if remark.line > 0 { format!("line {}", remark.line) } else { String::new() };
+        let _ = writeln!(text, "  {line:<9} {}: {}", remark.what, remark.why);
+    }
+}
