@@ -11,6 +11,7 @@ pub mod netlink;
 pub mod netns;
 pub mod offload;
 pub mod pages;
+pub mod place;
 pub mod process;
 pub mod procfs;
 pub mod qdisc;

@@ -20,6 +20,7 @@ mod mtu;
 mod open;
 mod out;
 mod pair;
+mod place;
 mod progress;
 mod report;
 mod runs;

@@ -30,7 +30,8 @@ pub(super) struct Output {
 /// Two hosts.
 #[derive(Debug, clap::Args)]
 pub(super) struct Pair {
-    /// Sender: a host of the inventory, or `local` for both ends on this machine's loopback
+    /// Sender: a host of the inventory, `HOST!container:NAME`, `HOST!pid:1234` or `HOST!netns:PATH` for a namespace inside of it,
+    /// or `local` for both ends on this machine's loopback
     from: String,
     /// Receiver
     to: String,

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 use ::toml::Spanned;
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, TransportSpec};
 
 use super::toml::{File, RawEndpoint, RawGroup, RawHost};
-use super::{Flaw, Problem, did_you_mean};
+use super::{Flaw, Problem, did_you_mean, place};
 
 const TRANSPORTS: [&str; 2] = ["local", "netns"];
 const KINDS: [&str; 2] = ["node", "iperf3"];
@@ -225,13 +224,7 @@ fn transport(raw: &RawHost) -> Result<TransportSpec, Problem> {
         )),
         (None | Some("local"), None) => Ok(TransportSpec::Local),
         (None | Some("netns"), Some(netns)) => {
-            let text = netns.get_ref();
-            if text.is_empty() || text.contains('\0') {
-                return Err(problem(netns, "`netns` is not a path", "such as /run/netns/NAME"));
-            }
-            // A bare name means what `ip netns` means by it.
-            let path =
-                if text.contains('/') { PathBuf::from(text) } else { PathBuf::from("/run/netns").join(text) };
+            let path = place::parse(netns.get_ref()).map_err(|flaw| problem(netns, flaw.what, flaw.hint))?;
             Ok(TransportSpec::Netns { path })
         }
         (Some(other), _) => {
@@ -259,10 +252,14 @@ fn endpoint(raw: &RawEndpoint) -> Result<Endpoint, Problem> {
             "a unicast address",
         ));
     }
+    let netns = match &raw.netns {
+        Some(text) => Some(place::parse(text.get_ref()).map_err(|flaw| problem(text, flaw.what, flaw.hint))?),
+        None => None,
+    };
     Ok(Endpoint {
         address,
         layer: raw.layer.unwrap_or(Layer::Underlay),
-        netns: raw.netns.clone(),
+        netns,
         link_bps: mbit(raw.link_mbit.as_ref(), "link_mbit")?,
     })
 }

@@ -13,6 +13,7 @@ mod files;
 mod host_list;
 mod json;
 mod kubernetes;
+pub mod place;
 mod range;
 pub mod reader;
 mod slurm;

@@ -87,7 +87,7 @@ pub(super) struct RawEndpoint {
     pub(super) port: Option<Spanned<u16>>,
     #[serde(default)]
     pub(super) layer: Option<Layer>,
-    pub(super) netns: Option<std::path::PathBuf>,
+    pub(super) netns: Option<Spanned<String>>,
     pub(super) link_mbit: Option<Spanned<f64>>,
 }
 
