@@ -22,6 +22,7 @@ mod out;
 mod pair;
 mod place;
 mod progress;
+mod quantity;
 mod report;
 mod runs;
 mod survey;
