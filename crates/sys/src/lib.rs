@@ -10,6 +10,7 @@ pub mod interrupt;
 pub mod netlink;
 pub mod netns;
 pub mod offload;
+pub mod packet;
 pub mod pages;
 pub mod place;
 pub mod process;

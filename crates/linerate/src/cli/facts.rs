@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use linerate_model::exit::ExitCode;
 
+use super::place::{self, End};
 use super::{open, out};
 use crate::fleet::Fleet;
 use crate::inventory;
@@ -13,10 +14,10 @@ use crate::observe::run::read_facts;
 /// Read facts of a host now, all of them or those whose keys begin so.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate facts localhost sysctl.net.ipv4.tcp\n  linerate facts -i cluster.toml arc-1 nic.eth0 cpu"
+    after_help = "Examples:\n  linerate facts localhost sysctl.net.ipv4.tcp\n  linerate facts -i cluster.toml arc-1 nic.eth0 cpu\n  linerate facts -i cluster.toml 'arc-1!container:web' nic."
 )]
 pub(super) struct Args {
-    /// Host of the inventory, or `localhost`
+    /// Host of the inventory, or `localhost`; with `!container:NAME`, `!pid:1234` or `!netns:PATH` a namespace inside of it
     host: String,
     /// Beginnings of keys
     #[arg(value_name = "KEY")]
@@ -37,18 +38,23 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(path) => inventory::load(path)?,
         None => inventory::localhost(),
     };
+    let end = End::parse(&args.host)?;
     anyhow::ensure!(
-        inventory.host(&args.host).is_some(),
+        inventory.host(&end.host).is_some(),
         "no host `{}` in the inventory\nhint: known are: {}",
-        args.host,
+        end.host,
         inventory.hosts.iter().map(|h| h.name.as_str()).collect::<Vec<_>>().join(", ")
     );
+    let inventory = place::only(&inventory, &end);
+    let prefix = end.prefix();
+    let mut keys: Vec<String> = args.keys.iter().map(|key| format!("{prefix}{key}")).collect();
+    if keys.is_empty() && end.place.is_some() {
+        keys.push(prefix);
+    }
     let read = open::runtime()?.block_on(async {
-        let fleet = Fleet::open(&inventory, |h| h.name == args.host).await;
+        let fleet = Fleet::open(&inventory, |h| h.name == end.host).await;
         open::with_fleet(fleet, async |fleet| {
-            read_facts(fleet, &inventory, &args.host, &args.keys)
-                .await
-                .map_err(|reason| anyhow::anyhow!(reason))
+            read_facts(fleet, &inventory, &end.host, &keys).await.map_err(|reason| anyhow::anyhow!(reason))
         })
         .await
     })?;

@@ -1,15 +1,27 @@
 //! `linerate inventory`: what is understood of a list of hosts, and the same in our own format.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::time::Duration;
 
 use linerate_model::exit::ExitCode;
+use linerate_model::fact::HostFacts;
 use linerate_model::inventory::{Group, TransportSpec};
 
-use super::out;
+use linerate_wire::message::{Event, Request};
+
+use super::{open, out};
+use crate::fleet::Fleet;
 use crate::inventory::draft::{HostRead, Reach, Remark, Understood, Way};
+use crate::inventory::seen::{self, Seen};
 use crate::inventory::{reader, understand, write};
+use crate::observe::join;
+
+/// Longest wait for what a host can see: 31 s of listening and the rest.
+const PROBE_WAIT: Duration = Duration::from_secs(45);
 
 /// Show what is understood of a list of hosts in any known format, or write it as an inventory.
 #[derive(Debug, clap::Args)]
@@ -21,6 +33,9 @@ pub(super) struct Args {
     /// Read it as this format instead of the one that it looks like
     #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(reader::names()))]
     format: Option<String>,
+    /// Ask the hosts too, and add groups that can be seen: hypervisors, switches (listens at most 31 s), subnets
+    #[arg(long)]
+    probe: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -34,6 +49,7 @@ Examples:
   linerate inventory ~/.ssh/config
   scontrol show node --oneliner | linerate inventory - --toml > cluster.toml
   kubectl get nodes -o json | linerate inventory -
+  linerate inventory cluster.toml --probe --toml > with-groups.toml
   echo 'n[001-128]' | linerate inventory - --format hosts";
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -42,7 +58,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             "no file is named and nothing comes in on standard input\nhint: linerate inventory FILE"
         );
     }
-    let understood = understand(&args.file, args.format.as_deref())?;
+    let mut understood = understand(&args.file, args.format.as_deref())?;
+    if args.probe {
+        let Some(seen) = probe(&understood)? else { return Ok(open::after_interrupt()) };
+        understood.add(seen);
+    }
     if args.json {
         out::json(&understood)?;
     } else if args.toml {
@@ -53,6 +73,57 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         out::print(&told(&understood))?;
     }
     Ok(ExitCode::Ok)
+}
+
+/// Reads the facts that tell groups, on all hosts at the same time. `None` when it was interrupted.
+fn probe(understood: &Understood) -> anyhow::Result<Option<Seen>> {
+    let inventory = understood
+        .clone()
+        .into_inventory()
+        .map_err(|flaw| anyhow::anyhow!("{}\nhint: {}", flaw.what, flaw.hint))?;
+    out::note("asking the hosts; where LLDP may be heard it is listened for, at most 31 s …");
+    open::runtime()?.block_on(async {
+        let fleet = Fleet::open(&inventory, |_| true).await;
+        for gap in &fleet.gaps {
+            out::note(&format!("not seen: {}: {}", gap.what, gap.reason));
+        }
+        open::with_fleet(fleet, async |fleet| {
+            let hosts = fleet.hosts();
+            let asked = hosts.iter().map(|host| {
+                let read: Pin<Box<dyn Future<Output = _>>> = Box::pin(facts_of(fleet, host));
+                read
+            });
+            let mut facts = BTreeMap::new();
+            for (host, read) in hosts.iter().zip(join::all(asked.collect()).await) {
+                match read {
+                    Ok(read) => {
+                        for gap in read.gaps.iter().filter(|gap| is_wanted(&gap.what)) {
+                            out::note(&format!("not seen: {host}: {}: {}", gap.what, gap.reason));
+                        }
+                        facts.insert(host.clone(), read);
+                    }
+                    Err(reason) => out::note(&format!("not seen: {reason}")),
+                }
+            }
+            Ok(seen::groups(&facts))
+        })
+        .await
+    })
+}
+
+/// Whether what could not be seen would have told a group.
+fn is_wanted(what: &str) -> bool {
+    what.starts_with("machine.") || what.starts_with("lldp.")
+}
+
+async fn facts_of(fleet: &Fleet, host: &str) -> Result<HostFacts, String> {
+    let request = Request::Facts { prefixes: seen::NEEDED.map(str::to_owned).to_vec(), netns: vec![] };
+    let link = fleet.link(host).map_err(|e| e.to_string())?;
+    let events = link.request(request, PROBE_WAIT).await.map_err(|e| e.to_string())?;
+    let facts = events
+        .into_iter()
+        .find_map(|event| if let Event::Facts(facts) = event { Some(*facts) } else { None });
+    facts.ok_or_else(|| format!("host {host} sent no facts"))
 }
 
 /// The whole for people. Writing into a `String` cannot fail, so that the results are dropped.

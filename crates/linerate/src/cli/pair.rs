@@ -11,6 +11,7 @@ use linerate_model::plan::Test;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::tuning::Tuning;
 
+use super::place::{self, End};
 use super::{open, out, progress};
 use crate::fleet::Fleet;
 use crate::inventory;
@@ -66,7 +67,12 @@ impl Pair {
                 self.from
             ),
         };
-        let inventory = inventory_for(self.inventory.as_deref(), &[&self.from, to])?;
+        let ends = [End::parse(&self.from)?, End::parse(to)?];
+        let inventory = inventory_for(self.inventory.as_deref(), &[&ends[0].host, &ends[1].host])?;
+        if ends.iter().any(|end| end.place.is_some()) {
+            let tests = [test(1, &ends[0].host, &ends[1].host, Layer::Overlay, kind)];
+            return run_with(&inventory, &tests, tuning, &self.output, Some(&ends));
+        }
         let layer = if self.overlay { Layer::Overlay } else { Layer::Underlay };
         for host in [&self.from, to] {
             anyhow::ensure!(
@@ -108,13 +114,31 @@ pub(super) fn run(
     tuning: &Tuning,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
+    run_with(inventory, tests, tuning, output, None)
+}
+
+/// The same between ends of which at least one is a place inside a host.
+fn run_with(
+    inventory: &Inventory,
+    tests: &[Test],
+    tuning: &Tuning,
+    output: &Output,
+    ends: Option<&[End; 2]>,
+) -> anyhow::Result<ExitCode> {
     let mut store = Store::open_default()?;
     let progress = progress::start(single::expected(tests, tuning) < NEEDS_PROGRESS);
     let mut way = Way { store: &mut store, progress: &*progress, tuning };
     let needed = |name: &String| tests.iter().any(|t| t.from == *name || t.to == *name);
     let measured = open::runtime()?.block_on(async {
         let fleet = Fleet::open(inventory, |h| needed(&h.name)).await;
-        open::with_fleet(fleet, async |fleet| Ok(single::run(fleet, inventory, tests, &mut way).await?)).await
+        open::with_fleet(fleet, async |fleet| {
+            let placed = match ends {
+                Some(ends) => Some(place::with_endpoints(fleet, inventory, ends).await?),
+                None => None,
+            };
+            Ok(single::run(fleet, placed.as_ref().unwrap_or(inventory), tests, &mut way).await?)
+        })
+        .await
     })?;
     let Some((snapshot, diagnosis)) = measured else { return Ok(open::after_interrupt()) };
     print(&snapshot, &diagnosis, output)?;

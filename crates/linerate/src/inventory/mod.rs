@@ -16,6 +16,7 @@ mod kubernetes;
 pub mod place;
 mod range;
 pub mod reader;
+pub mod seen;
 mod slurm;
 mod ssh_config;
 mod toml;

@@ -18,6 +18,8 @@ mod feature;
 mod irq;
 mod kernel;
 mod link;
+mod lldp;
+mod machine;
 mod mount;
 mod mtu;
 mod namespace;
@@ -89,6 +91,8 @@ const FACTS: &[&dyn Fact] = &[
     &route::Routes,
     &mount::Mounts,
     &disk::Disks,
+    &machine::Machine,
+    &lldp::Lldp,
 ];
 
 /// A setting with the keys that it serves.

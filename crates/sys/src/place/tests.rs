@@ -88,7 +88,7 @@ fn what_is_not_there_is_told_with_what_is() {
     for (place, parts) in [
         (
             "container:wbe",
-            &["no container is called `wbe`", "running are: box, db, nginx-1, nginx-1/side, web"][..],
+            &["no container is called `wbe`", "running are: box, db, default/nginx-1, nginx-1/side, web"][..],
         ),
         ("container:old", &["container `old` does not run"]),
         ("container:gone", &["container `gone` does not run"]),
