@@ -79,10 +79,11 @@ fn read_guests(view: &View<'_>, out: &mut Readings) {
         // Most machines are no hypervisors.
         Err(_) => return,
     };
-    let files = names.iter().filter(|name| name.ends_with(".xml") && !name.contains('/'));
-    let guests: Vec<String> = files
+    let machines =
+        names.iter().filter_map(|name| name.strip_suffix(".xml")).filter(|name| !name.contains('/'));
+    let guests: Vec<String> = machines
         .take(GUESTS_MAX)
-        .filter_map(|name| guest(&view.root.read(&format!("{LIBVIRT}/{name}")).ok()?))
+        .filter_map(|name| guest(&view.root.read(&format!("{LIBVIRT}/{name}.xml")).ok()?))
         .collect();
     if !guests.is_empty() {
         out.put("machine.guests", FactValue::List(guests));
