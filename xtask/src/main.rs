@@ -8,6 +8,7 @@ mod ci;
 mod docs;
 mod fuzz;
 mod knowledge;
+mod node;
 mod tests;
 mod tidy;
 
@@ -45,6 +46,12 @@ enum Task {
     /// Compare with the tools that people use now, interleaved, as ratios with ranges.
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Build a static node program for a machine, beside `linerate`, to be copied to hosts over ssh.
+    Node {
+        /// As `uname -m` says it: x86_64 or aarch64.
+        #[arg(long, default_value = std::env::consts::ARCH)]
+        arch: String,
+    },
     /// House rules that no compiler checks.
     Tidy,
     /// Write `docs/reference/` anew.
@@ -72,6 +79,7 @@ fn run() -> Result<()> {
         Task::Test { filter } => tests::run(filter.as_deref()),
         Task::Fuzz { target, time, seed } => fuzz::run(&target, &time, seed),
         Task::Bench(bench) => bench::run(&bench),
+        Task::Node { arch } => node::run(&arch),
         Task::Tidy => tidy::run(),
         Task::Docs { check } => docs::run(check),
     }

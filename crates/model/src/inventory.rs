@@ -79,11 +79,90 @@ pub enum TransportSpec {
         /// Path of the namespace, such as `/run/netns/blue`.
         path: PathBuf,
     },
+    /// Over the system's `ssh` program, with its own configuration.
+    Ssh(SshSpec),
     /// Not at all: only an iperf3 server listens on its endpoints, which the other end of each test speaks to.
     Iperf3 {
         /// Its port.
         port: u16,
     },
+}
+
+/// What `ssh` is asked for. What is left out comes from its configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SshSpec {
+    /// A name, an alias of ssh's configuration, or an address.
+    pub host: String,
+    /// Account on the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Port of its sshd.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Whether the node program may be started with `sudo` where the account is not root.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub sudo: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+// Serde wants a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_yes(value: &bool) -> bool {
+    *value
+}
+
+/// Longest host or user name that is handed to `ssh`.
+const SSH_NAME_BYTES_MAX: usize = 255;
+
+impl SshSpec {
+    /// Reads `host`, `user@host`, `host:port` and `[2001:db8::1]:port`. An address with several colons and no brackets has
+    /// no port. Refuses what `ssh`, or a command in its configuration, could take for anything but a name.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (user, rest) = match text.rsplit_once('@') {
+            Some((user, rest)) => (Some(user.to_owned()), rest),
+            None => (None, text),
+        };
+        let (host, port) = match rest.strip_prefix('[').and_then(|r| r.split_once(']')) {
+            Some((host, "")) => (host, None),
+            Some((host, port)) => (host, Some(port.strip_prefix(':').unwrap_or(port))),
+            None => match rest.split_once(':') {
+                Some((host, port)) if !port.contains(':') => (host, Some(port)),
+                _ => (rest, None),
+            },
+        };
+        let port = match port.map(str::parse::<u16>) {
+            None => None,
+            Some(Ok(port @ 1..)) => Some(port),
+            Some(_) => return Err(format!("`{}` has no port between 1 and 65535", text.escape_debug())),
+        };
+        let spec = Self { host: host.to_owned(), user, port, sudo: true };
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// What is wrong with the names, if anything.
+    pub fn check(&self) -> Result<(), String> {
+        allowed("ssh host", &self.host, "-_.:%")?;
+        self.user.as_deref().map_or(Ok(()), |user| allowed("ssh user", user, "-_.+@"))
+    }
+}
+
+/// Letters, digits and `more`; not empty, not long, and no option.
+fn allowed(what: &str, text: &str, more: &str) -> Result<(), String> {
+    let fit = !text.is_empty()
+        && text.len() <= SSH_NAME_BYTES_MAX
+        && !text.starts_with('-')
+        && text.chars().all(|c| c.is_alphanumeric() || more.contains(c));
+    if fit {
+        return Ok(());
+    }
+    Err(format!(
+        "{what} `{}` is not allowed: letters, digits and {more}, not beginning with -",
+        text.escape_debug()
+    ))
 }
 
 /// One address of a host.
@@ -163,7 +242,16 @@ impl Inventory {
     pub fn iperf3_port(&self, host: &str) -> Option<u16> {
         match self.host(host)?.transport {
             TransportSpec::Iperf3 { port } => Some(port),
-            TransportSpec::Local | TransportSpec::Netns { .. } => None,
+            TransportSpec::Local | TransportSpec::Netns { .. } | TransportSpec::Ssh(_) => None,
+        }
+    }
+
+    /// Forbids `sudo` on all hosts.
+    pub fn without_sudo(&mut self) {
+        for host in &mut self.hosts {
+            if let TransportSpec::Ssh(spec) = &mut host.transport {
+                spec.sudo = false;
+            }
         }
     }
 
@@ -173,5 +261,55 @@ impl Inventory {
             .into_iter()
             .filter(|l| self.hosts.iter().filter(|h| h.endpoints.iter().any(|e| e.layer == *l)).count() > 1)
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_the_command_line_name_a_host() {
+        let read = |text: &str| {
+            let spec = SshSpec::parse(text).unwrap();
+            (spec.user.unwrap_or_default(), spec.host, spec.port.unwrap_or_default())
+        };
+        let is = |user: &str, host: &str, port: u16| (user.to_owned(), host.to_owned(), port);
+        assert_eq!(read("arc-1"), is("", "arc-1", 0));
+        assert_eq!(read("ops@arc-1:2222"), is("ops", "arc-1", 2222));
+        assert_eq!(read("a@corp@arc-1"), is("a@corp", "arc-1", 0));
+        assert_eq!(read("2001:db8::1"), is("", "2001:db8::1", 0));
+        assert_eq!(read("ops@[2001:db8::1]:22"), is("ops", "2001:db8::1", 22));
+        assert_eq!(read("[fe80::1%eth0]"), is("", "fe80::1%eth0", 0));
+    }
+
+    #[test]
+    fn what_could_be_an_option_or_a_command_is_no_host() {
+        for text in [
+            "",
+            "-oProxyCommand=x",
+            "a@-x",
+            "-l@a",
+            "@a",
+            "a b",
+            "a;b",
+            "$(a)",
+            "`a`",
+            "a\nb",
+            "a:0",
+            "a:x",
+            "a:99999",
+            "[a]x",
+        ] {
+            assert!(SshSpec::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_stored_host_keeps_its_shape() {
+        let spec = TransportSpec::Ssh(SshSpec::parse("ops@arc-1").unwrap());
+        let text = serde_json::to_string(&spec).unwrap();
+        assert_eq!(text, r#"{"ssh":{"host":"arc-1","user":"ops"}}"#);
+        assert_eq!(serde_json::from_str::<TransportSpec>(&text).unwrap(), spec);
     }
 }

@@ -14,15 +14,16 @@ use crate::observe::run::read_facts;
 /// Read facts of a host now, all of them or those whose keys begin so.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate facts localhost sysctl.net.ipv4.tcp\n  linerate facts -i cluster.toml arc-1 nic.eth0 cpu\n  linerate facts -i cluster.toml 'arc-1!container:web' nic."
+    after_help = "Examples:\n  linerate facts localhost sysctl.net.ipv4.tcp\n  linerate facts ops@arc-1 nic.eth0\n  linerate facts -i cluster.toml arc-1 nic.eth0 cpu\n  linerate facts -i cluster.toml 'arc-1!container:web' nic."
 )]
 pub(super) struct Args {
-    /// Host of the inventory, or `localhost`; with `!container:NAME`, `!pid:1234` or `!netns:PATH` a namespace inside of it
+    /// Host of the inventory; without one `localhost`, or a host to reach over ssh. With `!container:NAME`, `!pid:1234` or
+    /// `!netns:PATH` a namespace inside of it
     host: String,
     /// Beginnings of keys
     #[arg(value_name = "KEY")]
     keys: Vec<String>,
-    /// Inventory file; not needed for `localhost`
+    /// Inventory file
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
     /// Counters too
@@ -31,20 +32,30 @@ pub(super) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Never use sudo on the host; what only root may read is then missing
+    #[arg(long)]
+    no_sudo: bool,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let inventory = match &args.inventory {
-        Some(path) => inventory::load(path)?,
-        None => inventory::localhost(),
+    let mut end = End::parse(&args.host)?;
+    let (mut inventory, host) = match &args.inventory {
+        Some(path) => (inventory::load(path)?, end.host.clone()),
+        None => {
+            let inventory = inventory::named(std::slice::from_ref(&end.host))?;
+            let name = inventory.hosts.first().map_or_else(String::new, |h| h.name.clone());
+            (inventory, name)
+        }
     };
-    let end = End::parse(&args.host)?;
+    if args.no_sudo {
+        inventory.without_sudo();
+    }
     anyhow::ensure!(
-        inventory.host(&end.host).is_some(),
-        "no host `{}` in the inventory\nhint: known are: {}",
-        end.host,
+        inventory.host(&host).is_some(),
+        "no host `{host}` in the inventory\nhint: known are: {}",
         inventory.hosts.iter().map(|h| h.name.as_str()).collect::<Vec<_>>().join(", ")
     );
+    end.host.clone_from(&host);
     let inventory = place::only(&inventory, &end);
     let prefix = end.prefix();
     let mut keys: Vec<String> = args.keys.iter().map(|key| format!("{prefix}{key}")).collect();
@@ -52,9 +63,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         keys.push(prefix);
     }
     let read = open::runtime()?.block_on(async {
-        let fleet = Fleet::open(&inventory, |h| h.name == end.host).await;
+        let opened = open::unless_interrupted(Fleet::open(&inventory, |h| h.name == host)).await;
+        let Some(fleet) = opened else { return Ok(None) };
+        fleet.notes.iter().for_each(|note| out::note(note));
+        fleet
+            .gaps
+            .iter()
+            .filter(|_| !fleet.hosts().is_empty())
+            .for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
         open::with_fleet(fleet, async |fleet| {
-            read_facts(fleet, &inventory, &end.host, &keys).await.map_err(|reason| anyhow::anyhow!(reason))
+            read_facts(fleet, &inventory, &host, &keys).await.map_err(|reason| anyhow::anyhow!(reason))
         })
         .await
     })?;

@@ -23,8 +23,8 @@ pub(super) struct Args {
     /// Front ends or nodes to go through, with a port where it is not that of the URL; without it, all addresses of its host
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     via: Vec<String>,
-    /// Hosts of the inventory to download from; without it, this machine
-    #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "inventory")]
+    /// Hosts of the inventory, or to reach over ssh, to download from; without it, this machine
+    #[arg(long, value_name = "HOST", value_delimiter = ',')]
     from: Vec<String>,
     /// Inventory file
     #[arg(short, long, value_name = "FILE")]
@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let names: Vec<&str> =
         if args.from.is_empty() { vec!["local"] } else { args.from.iter().map(String::as_str).collect() };
     let file = args.inventory.as_deref().filter(|_| !args.from.is_empty());
-    let inventory = pair::inventory_for(file, &names)?;
+    let (inventory, names) = pair::inventory_for(file, &names)?;
     let trusted_pem = match &args.ca {
         Some(path) => {
             Some(std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?)
@@ -78,5 +78,5 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .zip(1..)
         .map(|(host, id)| pair::test(id, host, &args.url, Layer::Underlay, kind.clone()))
         .collect();
-    pair::run(&inventory, &tests, &Tuning::default(), &args.output)
+    pair::run(inventory, &tests, &Tuning::default(), None, &args.output)
 }

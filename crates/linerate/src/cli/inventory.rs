@@ -83,7 +83,9 @@ fn probe(understood: &Understood) -> anyhow::Result<Option<Seen>> {
         .map_err(|flaw| anyhow::anyhow!("{}\nhint: {}", flaw.what, flaw.hint))?;
     out::note("asking the hosts; where LLDP may be heard it is listened for, at most 31 s …");
     open::runtime()?.block_on(async {
-        let fleet = Fleet::open(&inventory, |_| true).await;
+        let opened = open::unless_interrupted(Fleet::open(&inventory, |_| true)).await;
+        let Some(fleet) = opened else { return Ok(None) };
+        fleet.notes.iter().for_each(|note| out::note(note));
         for gap in &fleet.gaps {
             out::note(&format!("not seen: {}: {}", gap.what, gap.reason));
         }
@@ -177,12 +179,22 @@ fn way(host: &HostRead) -> String {
         Way::Known(TransportSpec::Local) => "local".to_owned(),
         Way::Known(TransportSpec::Netns { path }) => format!("netns {}", path.display()),
         Way::Known(TransportSpec::Iperf3 { port }) => format!("iperf3 at port {port}"),
+        Way::Known(TransportSpec::Ssh(spec)) => over_ssh(
+            &spec.host,
+            spec.user.as_deref(),
+            spec.port,
+            if spec.sudo { "" } else { " without sudo" },
+        ),
         Way::Ssh(Reach { address, user, port }) => {
-            let user = user.as_ref().map_or(String::new(), |user| format!("{user}@"));
-            let port = port.map_or(String::new(), |port| format!(" port {port}"));
-            format!("ssh {user}{}{port}", address.as_deref().unwrap_or(&host.name))
+            over_ssh(address.as_deref().unwrap_or(&host.name), user.as_deref(), *port, "")
         }
     }
+}
+
+fn over_ssh(host: &str, user: Option<&str>, port: Option<u16>, more: &str) -> String {
+    let user = user.map_or(String::new(), |user| format!("{user}@"));
+    let port = port.map_or(String::new(), |port| format!(" port {port}"));
+    format!("ssh {user}{host}{port}{more}")
 }
 
 fn addresses(host: &HostRead) -> String {

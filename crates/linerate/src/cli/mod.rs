@@ -1,6 +1,7 @@
 //! The command line: one file per command. What comes in: arguments. What goes out: text through `report`, an exit code of
 //! [`linerate_model::exit`]. Commands are thin: they load, call a room, print.
 
+mod clean;
 mod completions;
 mod connects;
 mod demo;
@@ -26,6 +27,7 @@ mod quantity;
 mod report;
 mod runs;
 mod survey;
+mod targets;
 mod trial;
 mod udp;
 mod undo;
@@ -44,7 +46,8 @@ pub struct Cli {
 const AFTER_HELP: &str = "\
 Examples:
   linerate demo                             a broken virtual cluster, found and repaired
-  linerate survey -i cluster.toml           measure all pairs, read all settings, name the culprit
+  linerate survey arc-1 arc-2 arc-3         over ssh: measure all pairs, read all settings, name the culprit
+  linerate survey -i cluster.toml           the same with an inventory
   linerate measure -i cluster.toml a b      one transfer in full detail
   linerate try nic-gro-overlay --on vs-2    change it, prove the effect, put it back
   linerate keep 20261121-083015-4f2a        make it stay
@@ -82,6 +85,7 @@ enum Command {
     Knowledge(knowledge::Args),
     Iperf3(iperf3::Args),
     Lab(lab::Args),
+    Clean(clean::Args),
     Demo(demo::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -118,6 +122,7 @@ pub fn main() -> ExitCode {
         Command::Knowledge(args) => knowledge::run(&args),
         Command::Iperf3(args) => iperf3::run(&args),
         Command::Lab(args) => lab::run(&args),
+        Command::Clean(args) => clean::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

@@ -11,6 +11,7 @@ use linerate_model::snapshot::Snapshot;
 
 use crate::fleet::Fleet;
 use crate::inventory;
+use crate::observe::addresses;
 use crate::store::{RunRow, Store};
 
 /// One thread is enough: the operator waits for nodes and does little itself.
@@ -39,6 +40,14 @@ pub(super) async fn interrupted() {
         () = wait(SignalKind::interrupt()) => {}
         () = wait(SignalKind::terminate()) => {}
         () = wait(SignalKind::hangup()) => {}
+    }
+}
+
+/// Waits for work; `None` when it was interrupted. What the work had begun ends with it: the sessions of hosts close.
+pub(super) async fn unless_interrupted<T>(work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        done = work => Some(done),
+        () = interrupted() => None,
     }
 }
 
@@ -77,14 +86,18 @@ pub(super) fn verdict_code(snapshot: &Snapshot, diagnosis: &Diagnosis) -> ExitCo
 
 /// The inventory for a command that follows a run: the file given, else the file of the run, else the copy in the run.
 pub(super) fn inventory_of(given: Option<&Path>, run: &RunRow, store: &Store) -> anyhow::Result<Inventory> {
-    if let Some(path) = given {
-        return Ok(inventory::load(path)?);
+    // The file may have newer addresses and namespaces; when it is gone, what was true at the run must do.
+    let path = given.or(run.inventory_path.as_deref().filter(|path| path.is_file()));
+    let Some(path) = path else { return Ok(store.load_snapshot(&run.id)?.inventory) };
+    let mut inventory = inventory::load(path)?;
+    if addresses::is_needed(&inventory) {
+        // The hosts were asked for their addresses in the run.
+        let known = store.load_snapshot(&run.id)?.inventory;
+        for host in &mut inventory.hosts {
+            host.endpoints = known.host(&host.name).map_or_else(Vec::new, |h| h.endpoints.clone());
+        }
     }
-    match &run.inventory_path {
-        // The file may have newer addresses and namespaces; when it is gone, what was true at the run must do.
-        Some(path) if path.is_file() => Ok(inventory::load(path)?),
-        _ => Ok(store.load_snapshot(&run.id)?.inventory),
-    }
+    Ok(inventory)
 }
 
 /// An absolute path of a file, for the store.

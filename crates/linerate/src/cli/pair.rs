@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
-use linerate_model::inventory::{Inventory, Layer};
+use linerate_model::inventory::{HostName, Inventory, Layer};
 use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::tuning::Tuning;
 
 use super::place::{self, End};
+use super::targets::Ways;
 use super::{open, out, progress};
 use crate::fleet::Fleet;
 use crate::inventory;
+use crate::observe::addresses;
 use crate::observe::single::{self, Way};
 use crate::report::{self, Material};
 use crate::store::Store;
@@ -36,17 +38,19 @@ pub(super) struct Output {
 /// Two hosts.
 #[derive(Debug, clap::Args)]
 pub(super) struct Pair {
-    /// Sender: a host of the inventory, `HOST!container:NAME`, `HOST!pid:1234` or `HOST!netns:PATH` for a namespace inside of it,
-    /// or `local` for both ends on this machine's loopback
+    /// Sender: a host of the inventory; without one a host to reach over ssh, or `local` for both ends on this machine's
+    /// loopback. `HOST!container:NAME`, `HOST!pid:1234` and `HOST!netns:PATH` are namespaces inside of a host
     from: String,
     /// Receiver; left out with `local`
     to: Option<String>,
-    /// Inventory file; not needed for `local`
+    /// Inventory file
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
     /// Between the addresses of the overlay network
     #[arg(long)]
     overlay: bool,
+    #[command(flatten)]
+    ways: Ways,
     #[command(flatten)]
     output: Output,
 }
@@ -61,44 +65,60 @@ impl Pair {
     pub(super) fn run_tuned(&self, kind: TestKind, tuning: &Tuning) -> anyhow::Result<ExitCode> {
         let to = match &self.to {
             Some(to) => to,
-            None if self.inventory.is_none() => &self.from,
+            None if self.inventory.is_none() && self.from == "local" => &self.from,
             None => anyhow::bail!(
                 "two hosts are needed: from `{}` to whom?\nhint: or `local` without an inventory",
                 self.from
             ),
         };
-        let ends = [End::parse(&self.from)?, End::parse(to)?];
-        let inventory = inventory_for(self.inventory.as_deref(), &[&ends[0].host, &ends[1].host])?;
+        let mut ends = [End::parse(&self.from)?, End::parse(to)?];
+        let (mut inventory, names) =
+            inventory_for(self.inventory.as_deref(), &[&ends[0].host, &ends[1].host])?;
+        self.ways.without_sudo(&mut inventory);
         if ends.iter().any(|end| end.place.is_some()) {
+            for (end, name) in ends.iter_mut().zip(&names) {
+                end.host.clone_from(name);
+            }
             let tests = [test(1, &ends[0].host, &ends[1].host, Layer::Overlay, kind)];
-            return run_with(&inventory, &tests, tuning, &self.output, Some(&ends));
+            return run_with(inventory, &tests, tuning, Some(&self.ways), &self.output, Some(&ends));
         }
         let layer = if self.overlay { Layer::Overlay } else { Layer::Underlay };
-        for host in [&self.from, to] {
+        for host in names.iter().filter(|_| !addresses::is_needed(&inventory)) {
             anyhow::ensure!(
                 inventory.endpoint(host, layer).is_some(),
                 "host {host} has no {layer} endpoint in the inventory\nhint: add `[[host.endpoint]]` with its address"
             );
         }
-        run(&inventory, &[test(1, &self.from, to, layer, kind)], tuning, &self.output)
+        let [from, to] = &names[..] else { anyhow::bail!("two hosts are needed") };
+        let test = test(1, from, to, layer, kind);
+        run(inventory, &[test], tuning, Some(&self.ways), &self.output)
     }
 }
 
-/// The inventory of a command, in which all these hosts must be.
-pub(super) fn inventory_for(file: Option<&Path>, hosts: &[&str]) -> anyhow::Result<Inventory> {
-    let inventory = match file {
-        Some(path) => inventory::load(path)?,
-        None => inventory::loopback(),
+/// The inventory of a command and the names in it of these hosts: of the file, of this machine's loopback (`local`), or of
+/// hosts to reach over ssh.
+pub(super) fn inventory_for(
+    file: Option<&Path>,
+    hosts: &[&str],
+) -> anyhow::Result<(Inventory, Vec<HostName>)> {
+    let words: Vec<String> = hosts.iter().map(|h| (*h).to_owned()).collect();
+    let Some(path) = file else {
+        if words.iter().all(|word| word == "local") {
+            return Ok((inventory::loopback(), words));
+        }
+        let inventory = inventory::named(&words)?;
+        let names = inventory.hosts.iter().map(|h| h.name.clone()).collect();
+        return Ok((inventory, names));
     };
-    for host in hosts {
+    let inventory = inventory::load(path)?;
+    for host in &words {
         anyhow::ensure!(
             inventory.host(host).is_some(),
-            "no host `{host}` in the inventory\nhint: known are: {}{}",
+            "no host `{host}` in the inventory\nhint: known are: {}",
             inventory.hosts.iter().map(|h| h.name.as_str()).collect::<Vec<_>>().join(", "),
-            if file.is_none() { "; others need -i FILE" } else { "" }
         );
     }
-    Ok(inventory)
+    Ok((inventory, words))
 }
 
 /// A test by itself.
@@ -107,21 +127,23 @@ pub(super) fn test(id: u32, from: &str, to: &str, layer: Layer, kind: TestKind) 
     Test { id, from, to, layer, kind, repeat: 0, serial: true, second_stage: false }
 }
 
-/// Runs tests, stores them as a run, prints them.
+/// Runs tests, stores them as a run, prints them. Without `ways` the tests need no addresses of the hosts.
 pub(super) fn run(
-    inventory: &Inventory,
+    inventory: Inventory,
     tests: &[Test],
     tuning: &Tuning,
+    ways: Option<&Ways>,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
-    run_with(inventory, tests, tuning, output, None)
+    run_with(inventory, tests, tuning, ways, output, None)
 }
 
 /// The same between ends of which at least one is a place inside a host.
 fn run_with(
-    inventory: &Inventory,
+    mut inventory: Inventory,
     tests: &[Test],
     tuning: &Tuning,
+    ways: Option<&Ways>,
     output: &Output,
     ends: Option<&[End; 2]>,
 ) -> anyhow::Result<ExitCode> {
@@ -130,13 +152,21 @@ fn run_with(
     let mut way = Way { store: &mut store, progress: &*progress, tuning };
     let needed = |name: &String| tests.iter().any(|t| t.from == *name || t.to == *name);
     let measured = open::runtime()?.block_on(async {
-        let fleet = Fleet::open(inventory, |h| needed(&h.name)).await;
+        let opened = open::unless_interrupted(async {
+            let mut fleet = Fleet::open(&inventory, |h| needed(&h.name)).await;
+            match ways {
+                Some(ways) => ways.settle(&mut fleet, &mut inventory).await,
+                None => fleet.notes.iter().for_each(|note| out::note(note)),
+            }
+            fleet
+        });
+        let Some(fleet) = opened.await else { return Ok(None) };
         open::with_fleet(fleet, async |fleet| {
             let placed = match ends {
-                Some(ends) => Some(place::with_endpoints(fleet, inventory, ends).await?),
+                Some(ends) => Some(place::with_endpoints(fleet, &inventory, ends).await?),
                 None => None,
             };
-            Ok(single::run(fleet, placed.as_ref().unwrap_or(inventory), tests, &mut way).await?)
+            Ok(single::run(fleet, placed.as_ref().unwrap_or(&inventory), tests, &mut way).await?)
         })
         .await
     })?;

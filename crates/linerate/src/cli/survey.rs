@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use linerate_model::exit::ExitCode;
 
+use super::targets::{Targets, Ways};
 use super::{open, out, progress};
 use crate::fleet::Fleet;
-use crate::inventory;
 use crate::observe::run::{Order, survey};
 use crate::report;
 use crate::store::Store;
@@ -15,12 +15,13 @@ use crate::store::Store;
 /// Measure every pair against its ceiling, read every setting, name the culprit.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate survey -i cluster.toml\n  linerate survey -i cluster.toml --time 1m --json > result.json"
+    after_help = "Examples:\n  linerate survey arc-1 arc-2 ops@arc-3\n  linerate survey -i cluster.toml\n  linerate survey -i cluster.toml --time 1m --json > result.json"
 )]
 pub(super) struct Args {
-    /// Inventory file
-    #[arg(short, long, value_name = "FILE")]
-    inventory: PathBuf,
+    #[command(flatten)]
+    targets: Targets,
+    #[command(flatten)]
+    ways: Ways,
     /// Time budget such as 30s, 5m, 1h; says what it leaves out
     #[arg(short, long, value_parser = duration)]
     time: Option<Duration>,
@@ -62,7 +63,8 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let inventory = inventory::load(&args.inventory)?;
+    let mut inventory = args.targets.inventory()?;
+    args.ways.without_sudo(&mut inventory);
     let knowledge = open::knowledge()?;
     let mut store = Store::open_default()?;
     let parent = match &args.parent {
@@ -70,20 +72,27 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None => None,
     };
     let progress = progress::start(args.quiet);
-    let order = Order {
-        inventory: &inventory,
-        inventory_path: Some(open::absolute(&args.inventory)),
-        parent,
-        budget: args.time,
-        seed: args.seed,
-    };
     let surveyed = open::runtime()?.block_on(async {
-        let fleet = Fleet::open(&inventory, |_| true).await;
+        let opened = open::unless_interrupted(async {
+            let mut fleet = Fleet::open(&inventory, |_| true).await;
+            if !fleet.hosts().is_empty() {
+                args.ways.settle(&mut fleet, &mut inventory).await;
+            }
+            fleet
+        });
+        let Some(fleet) = opened.await else { return Ok(None) };
         anyhow::ensure!(
             !fleet.hosts().is_empty(),
             "no host answered: {}",
             fleet.gaps.iter().map(|g| format!("{}: {}", g.what, g.reason)).collect::<Vec<_>>().join("; ")
         );
+        let order = Order {
+            inventory: &inventory,
+            inventory_path: args.targets.path().map(open::absolute),
+            parent,
+            budget: args.time,
+            seed: args.seed,
+        };
         open::with_fleet(fleet, async |fleet| {
             Ok(survey(&order, fleet, &mut store, &knowledge, progress.as_ref()).await?)
         })

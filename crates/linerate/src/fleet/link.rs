@@ -1,27 +1,27 @@
 //! One session with one node program: a child process, the pure session of the wire, and the requests under way.
 //!
-//! What comes in: a command line and requests. What goes out: the events of each request, in order. A node that dies, stalls
+//! What comes in: a child process that speaks the protocol, and requests. What goes out: the events of each request, in order. A node that dies, stalls
 //! or talks nonsense turns every request under way into [`LinkError::Lost`]; nothing here retries or restarts.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::process::Stdio;
-use std::sync::{Arc, Mutex};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use linerate_wire::message::{Event, Hello, Request, RequestId};
 use linerate_wire::session::{OperatorEvent, OperatorSession, is_last};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::ChildStdin;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-/// Bytes of the node's stderr that are kept for the reason of its death.
-const STDERR_KEPT_BYTES: usize = 4096;
+use super::pipes::Pipes;
+
 /// Output that a node leaves unread before it is given up.
 const UNREAD_BYTES_MAX: usize = 4 << 20;
 /// How long a node may take to undo and exit after `Bye` before it is killed; its guardian then undoes.
 const BYE_WAIT: Duration = Duration::from_secs(5);
+/// How long a child whose session was lost may take to say why.
+const LOST_WAIT: Duration = Duration::from_millis(200);
 
 /// Why a request was not answered as hoped.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -66,10 +66,26 @@ enum Order {
 pub struct Link {
     host: String,
     hello: Hello,
+    reached: Reached,
     orders: mpsc::UnboundedSender<Order>,
     lost: watch::Receiver<Option<String>>,
     #[cfg(test)]
     pid: u32,
+}
+
+/// What the transport learned on the way.
+#[derive(Debug, Clone, Default)]
+pub struct Reached {
+    /// Address of the host at which the session arrived.
+    pub address: Option<IpAddr>,
+    /// Process id of the node program there; 0 where it is not known.
+    pub pid: u32,
+    /// Why the node program runs without the rights of root.
+    pub plain: Option<String>,
+    /// Bytes of the node program that were copied for this session.
+    pub copied_bytes: Option<usize>,
+    /// What `ssh` warned of, escaped.
+    pub warning: Option<String>,
 }
 
 /// A request under way.
@@ -83,44 +99,31 @@ pub struct Exchange {
 }
 
 impl Link {
-    /// Starts the command and waits for its hello.
-    pub async fn open(host: &str, argv: &[OsString], wait: Duration) -> Result<Self, LinkError> {
+    /// Takes over a child whose stdout begins, after any noise, with a node's protocol, and waits for its hello. `heard` is
+    /// what was read of it already.
+    pub(super) async fn over(
+        host: &str,
+        pipes: Pipes,
+        heard: Vec<u8>,
+        wait: Duration,
+    ) -> Result<Self, LinkError> {
         let lost_now = |reason: String| LinkError::Lost { host: host.to_owned(), reason };
-        let (program, arguments) =
-            argv.split_first().ok_or_else(|| lost_now("empty command line".to_owned()))?;
-        let mut child = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // A Ctrl-C at the terminal must reach only the operator, who then ends the sessions in order.
-            .process_group(0)
-            .spawn()
-            .map_err(|error| lost_now(format!("cannot start {}: {error}", program.display())))?;
         #[cfg(test)]
-        let pid = child.id().unwrap_or_default();
-        let (Some(stdin), Some(stdout), Some(stderr)) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take())
-        else {
-            return Err(lost_now("the child has no pipes".to_owned()));
-        };
+        let pid = pipes.pid();
         let (orders, orders_rx) = mpsc::unbounded_channel();
         let (lost_tx, mut lost) = watch::channel(None);
         let (hello_tx, hello_rx) = oneshot::channel();
-        let said = Arc::new(Mutex::new(Vec::new()));
-        tokio::spawn(keep_stderr(stderr, Arc::clone(&said)));
-        let driver = Driver {
+        let mut driver = Driver {
             session: OperatorSession::new(),
             started: Instant::now(),
-            child,
-            stdin: Some(stdin),
+            pipes,
             unsent: Vec::new(),
             under_way: BTreeMap::new(),
             hello: Some(hello_tx),
-            said,
             leaving: false,
         };
-        tokio::spawn(driver.run(stdout, orders_rx, lost_tx));
+        driver.session.received(0, &heard);
+        tokio::spawn(driver.run(orders_rx, lost_tx));
         let hello = match timeout(wait, hello_rx).await {
             Ok(Ok(hello)) => *hello,
             Ok(Err(_)) => {
@@ -139,6 +142,7 @@ impl Link {
         Ok(Self {
             host: host.to_owned(),
             hello,
+            reached: Reached::default(),
             orders,
             lost,
             #[cfg(test)]
@@ -154,6 +158,16 @@ impl Link {
     /// What the node said about itself.
     pub fn hello(&self) -> &Hello {
         &self.hello
+    }
+
+    /// The same with what the transport learned.
+    pub(super) fn with(self, reached: Reached) -> Self {
+        Self { reached, ..self }
+    }
+
+    /// What the transport learned on the way.
+    pub fn reached(&self) -> &Reached {
+        &self.reached
     }
 
     /// Process id of the child.
@@ -196,9 +210,9 @@ impl Link {
     }
 
     /// Ends the session: the node undoes what is not confirmed and exits; a node that does not is killed.
-    pub async fn bye(self) {
+    pub async fn bye(&self) {
         let _ = self.orders.send(Order::Bye);
-        let mut lost = self.lost;
+        let mut lost = self.lost.clone();
         let _ = timeout(BYE_WAIT + Duration::from_secs(2), lost.wait_for(Option::is_some)).await;
     }
 }
@@ -223,25 +237,13 @@ impl Exchange {
     }
 }
 
-async fn keep_stderr(mut stderr: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
-    let mut buffer = [0; 1024];
-    while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
-        let mut said = said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        said.extend_from_slice(&buffer[..count]);
-        let surplus = said.len().saturating_sub(STDERR_KEPT_BYTES);
-        said.drain(..surplus);
-    }
-}
-
 struct Driver {
     session: OperatorSession,
     started: Instant,
-    child: Child,
-    stdin: Option<ChildStdin>,
+    pipes: Pipes,
     unsent: Vec<u8>,
     under_way: BTreeMap<RequestId, mpsc::UnboundedSender<Event>>,
     hello: Option<oneshot::Sender<Box<Hello>>>,
-    said: Arc<Mutex<Vec<u8>>>,
     leaving: bool,
 }
 
@@ -250,12 +252,7 @@ impl Driver {
         self.started.elapsed().as_millis() as u64
     }
 
-    async fn run(
-        mut self,
-        mut stdout: ChildStdout,
-        mut orders: mpsc::UnboundedReceiver<Order>,
-        lost: watch::Sender<Option<String>>,
-    ) {
+    async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>, lost: watch::Sender<Option<String>>) {
         let mut buffer = vec![0; 64 << 10];
         let mut leave_by: Option<Instant> = None;
         let reason = loop {
@@ -267,14 +264,14 @@ impl Driver {
             let wake = self.started + Duration::from_millis(wake_ms);
             let unsent = !self.unsent.is_empty();
             tokio::select! {
-                read = stdout.read(&mut buffer) => match read {
+                read = self.pipes.stdout.read(&mut buffer) => match read {
                     Ok(0) | Err(_) => { let now = self.now_ms(); self.session.closed(now); }
                     Ok(count) => { let now = self.now_ms(); self.session.received(now, &buffer[..count]); }
                 },
-                wrote = write_some(&mut self.stdin, &self.unsent), if unsent => if let Ok(count @ 1..) = wrote {
+                wrote = write_some(&mut self.pipes.stdin, &self.unsent), if unsent => if let Ok(count @ 1..) = wrote {
                     self.unsent.drain(..count);
                 } else {
-                    self.stdin = None;
+                    self.pipes.stdin = None;
                     self.unsent.clear();
                 },
                 order = orders.recv(), if leave_by.is_none() => match order {
@@ -292,7 +289,8 @@ impl Driver {
                 }
             }
         };
-        let reason = self.end(reason).await;
+        let patience = if self.leaving { BYE_WAIT } else { LOST_WAIT };
+        let reason = self.pipes.end(reason, patience).await;
         // The reason first: whoever waits for an event or for the hello looks for it when its channel closes.
         let _ = lost.send(Some(reason));
         self.under_way.clear();
@@ -338,30 +336,6 @@ impl Driver {
         let id = self.session.request(now, body);
         self.under_way.insert(id, events);
         let _ = number.send(id);
-    }
-
-    /// Closes the pipes, reaps the child and words the reason.
-    async fn end(&mut self, reason: String) -> String {
-        self.stdin = None;
-        let patience = if self.leaving { BYE_WAIT } else { Duration::from_millis(200) };
-        let status = if let Ok(status) = timeout(patience, self.child.wait()).await {
-            status.ok()
-        } else {
-            // Our own child, by its handle: what it had not undone is undone by its guardian.
-            let _ = self.child.kill().await;
-            None
-        };
-        let said = self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let said = String::from_utf8_lossy(&said);
-        let said = said.trim();
-        let mut words = reason;
-        if let Some(status) = status.filter(|s| !s.success()) {
-            words = format!("{words} ({status})");
-        }
-        if !said.is_empty() {
-            words = format!("{words}; it said: {}", said.lines().last().unwrap_or_default());
-        }
-        words
     }
 }
 

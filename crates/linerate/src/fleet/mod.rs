@@ -6,75 +6,86 @@
 mod link;
 mod local;
 mod netns;
+mod pipes;
+pub mod programs;
+pub mod ssh;
 pub mod transport;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linerate_model::fact::Gap;
 use linerate_model::inventory::{Host, HostName, Inventory, TransportSpec};
 use linerate_wire::message::Request;
+use tokio::sync::Semaphore;
 
 pub use link::{Exchange, Link, LinkError};
+use pipes::Pipes;
+use programs::Programs;
 
 /// Longest wait for the hello of a node.
 const HELLO_WAIT: Duration = Duration::from_secs(10);
 /// Longest wait for a small request such as `Setup`.
 pub const REQUEST_WAIT: Duration = Duration::from_secs(10);
+/// Sessions that are opened at the same time. An sshd refuses at random beyond ten unfinished log-ins (`MaxStartups`), but
+/// each host has its own; a jump host has them all.
+const OPENING_MAX: usize = 16;
+/// A host is taken up again at most so often in a run.
+const TAKEN_UP_MAX: u32 = 3;
 
 /// Open sessions by host.
 #[derive(Debug, Default)]
 pub struct Fleet {
-    links: BTreeMap<HostName, Link>,
-    /// Hosts that could not be reached, with the reason.
+    links: Mutex<BTreeMap<HostName, Arc<Link>>>,
+    programs: Arc<Programs>,
+    /// How often each host was taken up again.
+    taken_up: Mutex<BTreeMap<HostName, u32>>,
+    /// Hosts that could not be reached, with the reason, and what is not to be seen on those that were.
     pub gaps: Vec<Gap>,
+    /// What a person should know about the way to the hosts.
+    pub notes: Vec<String>,
 }
 
 impl Fleet {
-    /// Starts the node program on every host of the inventory for which `wanted` says yes, all at the same time.
+    /// Starts the node program on every host of the inventory for which `wanted` says yes, many at the same time.
     pub async fn open(inventory: &Inventory, wanted: impl Fn(&Host) -> bool) -> Self {
-        let program = transport::node_program();
-        Self::open_with(inventory, |host| {
-            wanted(host).then(|| program.as_ref().map(Clone::clone).map_err(ToString::to_string))
-        })
-        .await
+        let programs = Arc::<Programs>::default();
+        Self::open_with(inventory, |_| Arc::clone(&programs), wanted).await
     }
 
-    /// The same with a program for each host.
+    /// The same with the programs to start on each host.
     pub(crate) async fn open_with(
         inventory: &Inventory,
-        program: impl Fn(&Host) -> Option<Result<PathBuf, String>>,
+        programs: impl Fn(&Host) -> Arc<Programs>,
+        wanted: impl Fn(&Host) -> bool,
     ) -> Self {
         let mut tasks = tokio::task::JoinSet::new();
+        let places = Arc::new(Semaphore::new(OPENING_MAX));
         for host in &inventory.hosts {
             // There is nothing to start on a device that only has iperf3.
-            if matches!(host.transport, TransportSpec::Iperf3 { .. }) {
+            if matches!(host.transport, TransportSpec::Iperf3 { .. }) || !wanted(host) {
                 continue;
             }
-            let Some(program) = program(host) else { continue };
-            let host = host.clone();
+            let (host, programs, places) = (host.clone(), programs(host), Arc::clone(&places));
             tasks.spawn(async move {
-                let link = match program {
-                    Ok(program) => open_one(&host, &program).await,
-                    Err(reason) => Err(LinkError::Lost { host: host.name.clone(), reason }),
-                };
-                (host.name, link)
+                // Never closed.
+                let _place = places.acquire().await;
+                let link = open_one(&host, &programs, 0).await;
+                (host.name, programs, link)
             });
         }
         let mut fleet = Self::default();
+        let mut links = BTreeMap::new();
         while let Some(joined) = tasks.join_next().await {
             match joined {
-                Ok((name, Ok(link))) => {
-                    fleet.links.insert(name, link);
+                Ok((name, programs, Ok(link))) => {
+                    fleet.programs = programs;
+                    links.insert(name, Arc::new(link));
                 }
-                Ok((name, Err(error))) => {
-                    // The host is named already; what is left are the words about it.
-                    let reason = match error {
-                        LinkError::Lost { reason, .. } => reason,
-                        other => other.to_string(),
-                    };
-                    fleet.gaps.push(Gap { what: format!("host {name}"), reason });
+                Ok((name, _, Err(error))) => {
+                    fleet.gaps.push(Gap { what: format!("host {name}"), reason: bare(error) });
                 }
                 Err(error) => {
                     fleet
@@ -83,13 +94,41 @@ impl Fleet {
                 }
             }
         }
+        fleet.tell(&links);
+        fleet.links = Mutex::new(links);
         fleet.gaps.sort_by(|a, b| a.what.cmp(&b.what));
         fleet
     }
 
+    /// What was learned on the way: hosts without root, programs that were copied, warnings of ssh.
+    fn tell(&mut self, links: &BTreeMap<HostName, Arc<Link>>) {
+        let mut copied: Vec<(&str, usize)> = Vec::new();
+        for (name, link) in links {
+            let reached = link.reached();
+            copied.extend(reached.copied_bytes.map(|bytes| (name.as_str(), bytes)));
+            self.notes.extend(reached.warning.as_ref().map(|w| format!("host {name}: ssh says: {w}")));
+            if let Some(reason) = &reached.plain {
+                let reason = format!("{reason}: what only root may read or set is missing");
+                self.gaps.push(Gap { what: format!("root on host {name}"), reason });
+            }
+        }
+        if let Some((_, bytes)) = copied.first() {
+            let hosts: Vec<&str> = copied.iter().map(|(name, _)| *name).collect();
+            let megabytes = *bytes as f64 / f64::from(1 << 20);
+            self.notes.push(format!(
+                "copied the node program ({megabytes:.1} MiB) to {}; `linerate clean` removes it",
+                few(&hosts)
+            ));
+        }
+    }
+
+    fn links(&self) -> MutexGuard<'_, BTreeMap<HostName, Arc<Link>>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The session with a host, or why there is none.
-    pub fn link(&self, host: &str) -> Result<&Link, LinkError> {
-        let Some(link) = self.links.get(host) else {
+    pub fn link(&self, host: &str) -> Result<Arc<Link>, LinkError> {
+        let Some(link) = self.links().get(host).map(Arc::clone) else {
             let what = format!("host {host}");
             let reason = self.gaps.iter().find(|g| g.what == what).map_or("was not asked", |g| &g.reason);
             return Err(LinkError::Lost { host: host.to_owned(), reason: reason.to_owned() });
@@ -102,30 +141,96 @@ impl Fleet {
 
     /// Names of all hosts that answered at the start, in order.
     pub fn hosts(&self) -> Vec<HostName> {
-        self.links.keys().cloned().collect()
+        self.links().keys().cloned().collect()
     }
 
     /// Hosts that answered at the start and were lost since, with the reason.
-    pub fn lost(&self) -> Vec<Gap> {
-        self.links
-            .iter()
-            .filter_map(|(name, link)| Some(Gap { what: format!("host {name}"), reason: link.lost()? }))
-            .collect()
+    pub fn lost(&self) -> Vec<(HostName, String)> {
+        self.links().iter().filter_map(|(name, link)| Some((name.clone(), link.lost()?))).collect()
+    }
+
+    /// Opens a new session with a host whose connection was lost. `None` for a host that is not reached over a connection,
+    /// and for one that was taken up often enough; an error is the end of a sentence about the host.
+    pub async fn take_up(&self, host: &Host) -> Option<Result<(), String>> {
+        if !matches!(host.transport, TransportSpec::Ssh(_)) {
+            return None;
+        }
+        {
+            let mut taken_up = self.taken_up.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = taken_up.entry(host.name.clone()).or_default();
+            if *count >= TAKEN_UP_MAX {
+                return None;
+            }
+            *count += 1;
+        }
+        let old = self.links().get(&host.name).map_or(0, |link| link.reached().pid);
+        Some(match open_one(host, &self.programs, old).await {
+            Ok(link) => {
+                self.links().insert(host.name.clone(), Arc::new(link));
+                Ok(())
+            }
+            Err(error) => {
+                self.taken_up
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(host.name.clone(), TAKEN_UP_MAX);
+                Err(bare(error))
+            }
+        })
+    }
+
+    /// Ends the session with a host, which takes no part any more.
+    pub async fn leave(&self, host: &str) {
+        let link = self.links().remove(host);
+        if let Some(link) = link {
+            link.bye().await;
+        }
     }
 
     /// Ends all sessions: every node undoes what is not confirmed and exits. Waits at most about 7 s.
     pub async fn bye(self) {
         let mut tasks = tokio::task::JoinSet::new();
-        for link in self.links.into_values() {
-            tasks.spawn(link.bye());
+        let links = std::mem::take(&mut *self.links());
+        for link in links.into_values() {
+            tasks.spawn(async move { link.bye().await });
         }
         while tasks.join_next().await.is_some() {}
     }
 }
 
-async fn open_one(host: &Host, program: &Path) -> Result<Link, LinkError> {
-    let argv = transport::argv(host, program);
-    let link = Link::open(&host.name, &argv, HELLO_WAIT).await.map_err(|error| match error {
+/// The words of an error about a host that is named already.
+fn bare(error: LinkError) -> String {
+    match error {
+        LinkError::Lost { reason, .. } => reason,
+        other => other.to_string(),
+    }
+}
+
+/// Names, but not thousands.
+fn few(names: &[&str]) -> String {
+    const SHOWN: usize = 6;
+    match names.len() {
+        0..=SHOWN => names.join(", "),
+        count => format!("{} and {} more", names[..SHOWN].join(", "), count - SHOWN),
+    }
+}
+
+/// Starts the node program on a host. The error is the end of a sentence about it.
+async fn start(host: &Host, programs: &Programs, old: u32) -> Result<Link, LinkError> {
+    let lost = |reason: String| LinkError::Lost { host: host.name.clone(), reason };
+    let TransportSpec::Ssh(spec) = &host.transport else {
+        let program = programs.own().map_err(lost)?;
+        let pipes = Pipes::start(&transport::argv(host, &program)).map_err(lost)?;
+        return Link::over(&host.name, pipes, Vec::new(), HELLO_WAIT).await;
+    };
+    spec.check().map_err(lost)?;
+    let mut pipes = Pipes::start(&transport::argv(host, &PathBuf::new())).map_err(lost)?;
+    let (heard, reached) = ssh::greet(&mut pipes, spec, programs, old).await.map_err(lost)?;
+    Ok(Link::over(&host.name, pipes, heard, HELLO_WAIT).await?.with(reached))
+}
+
+async fn open_one(host: &Host, programs: &Programs, old: u32) -> Result<Link, LinkError> {
+    let link = start(host, programs, old).await.map_err(|error| match error {
         LinkError::Lost { host: name, reason } => {
             LinkError::Lost { reason: format!("over {}: {reason}", transport::name(host)), host: name }
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use linerate_model::inventory::TransportSpec;
+use linerate_model::inventory::{SshSpec, TransportSpec};
 use linerate_wire::message::Event;
 
 use super::transport::TRANSPORTS;
@@ -12,7 +12,11 @@ use crate::fake_node;
 
 /// One host per transport of the list.
 fn hosts() -> Vec<Host> {
-    let specs = [TransportSpec::Local, TransportSpec::Netns { path: "/proc/self/ns/net".into() }];
+    let specs = [
+        TransportSpec::Local,
+        TransportSpec::Netns { path: "/proc/self/ns/net".into() },
+        TransportSpec::Ssh(SshSpec { sudo: false, ..SshSpec::parse("lab").unwrap() }),
+    ];
     assert_eq!(specs.len(), TRANSPORTS.len(), "a new transport needs a host here");
     specs
         .into_iter()
@@ -31,11 +35,16 @@ fn hosts() -> Vec<Host> {
 /// Runs `check` with a link to a node of this behaviour over every transport.
 fn over_every_transport(behaviour: &str, check: impl AsyncFn(Result<Link, LinkError>)) {
     let folder = tempfile::tempdir().unwrap();
-    let program = fake_node::program(folder.path(), behaviour);
+    let programs = Programs::only(fake_node::program(folder.path(), behaviour));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for host in hosts() {
-        let argv = transport::argv(&host, &program);
-        runtime.block_on(async { check(Link::open(&host.name, &argv, HELLO_WAIT).await).await });
+        if matches!(host.transport, TransportSpec::Ssh(_))
+            && let Err(reason) = ssh::test_sshd::use_in_this_thread(folder.path())
+        {
+            println!("SKIPPED the transport ssh with a node that is {behaviour}: {reason}");
+            continue;
+        }
+        runtime.block_on(async { check(start(&host, &programs, 0).await).await });
     }
 }
 
@@ -130,6 +139,8 @@ fn a_program_that_is_no_node_is_quoted() {
 #[test]
 fn a_program_that_is_not_there_is_a_reason() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let error = runtime.block_on(Link::open("a", &["/nonexistent/node".into()], HELLO_WAIT)).unwrap_err();
+    let host = hosts().remove(0);
+    let programs = Programs::only("/nonexistent/node".into());
+    let error = runtime.block_on(start(&host, &programs, 0)).unwrap_err();
     assert!(error.to_string().contains("/nonexistent/node"), "{error}");
 }

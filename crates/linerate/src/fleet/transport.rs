@@ -4,23 +4,23 @@
 //! A transport never speaks the protocol and decides nothing about the host.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use linerate_model::inventory::Host;
 
-use super::{local, netns};
+use super::{local, netns, ssh};
 
 /// One way to reach a host. To add one: a file beside this one, a line in [`TRANSPORTS`], a variant in the model.
 pub trait Transport: Sync {
     /// Name in the inventory.
     fn name(&self) -> &'static str;
     /// The command line that runs the node program on this host, with its stdin and stdout as the session; `None` when the
-    /// host is reached in another way.
+    /// host is reached in another way. Where the program first has to get there (ssh) it starts the talk that copies it.
     fn argv(&self, host: &Host, program: &Path) -> Option<Vec<OsString>>;
 }
 
 /// All transports.
-pub const TRANSPORTS: &[&dyn Transport] = &[&local::Local, &netns::Netns];
+pub const TRANSPORTS: &[&dyn Transport] = &[&local::Local, &netns::Netns, &ssh::Ssh];
 
 /// The command line for a host.
 pub fn argv(host: &Host, program: &Path) -> Vec<OsString> {
@@ -36,40 +36,10 @@ pub fn name(host: &Host) -> &'static str {
     TRANSPORTS.iter().find(takes).map_or("nothing", |t| t.name())
 }
 
-/// A program of ours that cannot be found.
-#[derive(Debug, thiserror::Error)]
-#[error("program `{name}` not found at {}\nhint: build it (`cargo build -p {package}`) or set {variable} to its path", looked.display())]
-pub struct ProgramMissing {
-    name: &'static str,
-    package: &'static str,
-    variable: &'static str,
-    looked: PathBuf,
-}
-
-/// Path of `linerate-node`: `LINERATE_NODE`, or beside this program.
-pub fn node_program() -> Result<PathBuf, ProgramMissing> {
-    find("linerate-node", "LINERATE_NODE")
-}
-
-/// Path of `linerate-lab`: `LINERATE_LAB`, or beside this program.
-pub fn lab_program() -> Result<PathBuf, ProgramMissing> {
-    find("linerate-lab", "LINERATE_LAB")
-}
-
-fn find(name: &'static str, variable: &'static str) -> Result<PathBuf, ProgramMissing> {
-    let path = std::env::var_os(variable)
-        .map_or_else(|| std::env::current_exe().unwrap_or_default().with_file_name(name), PathBuf::from);
-    if path.is_file() {
-        Ok(path)
-    } else {
-        Err(ProgramMissing { name, package: name, variable, looked: path })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::inventory::TransportSpec;
+    use linerate_model::inventory::{SshSpec, TransportSpec};
 
     fn host(transport: TransportSpec) -> Host {
         Host {
@@ -84,7 +54,12 @@ mod tests {
 
     #[test]
     fn each_kind_of_host_is_taken_by_exactly_one_transport() {
-        for spec in [TransportSpec::Local, TransportSpec::Netns { path: "/run/netns/blue".into() }] {
+        let specs = [
+            TransportSpec::Local,
+            TransportSpec::Netns { path: "/run/netns/blue".into() },
+            TransportSpec::Ssh(SshSpec::parse("blue").unwrap()),
+        ];
+        for spec in specs {
             let host = host(spec);
             let takers = TRANSPORTS.iter().filter(|t| t.argv(&host, Path::new("node")).is_some()).count();
             assert_eq!(takers, 1, "{:?}", host.transport);

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ::toml::Spanned;
-use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, TransportSpec};
+use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SshSpec, TransportSpec};
 
 use super::toml::{File, RawEndpoint, RawGroup, RawHost};
 use super::{Flaw, Problem, did_you_mean, place};
 
-const TRANSPORTS: [&str; 2] = ["local", "netns"];
+const TRANSPORTS: [&str; 3] = ["local", "netns", "ssh"];
 const KINDS: [&str; 2] = ["node", "iperf3"];
 const IPERF3_PORT: u16 = 5201;
 /// Longest name of a host or group: they stand in file names and matrix headings.
@@ -204,6 +204,10 @@ fn iperf3(raw: &RawHost) -> Result<Option<TransportSpec>, Problem> {
         }
     }
     let Some(port) = found.flatten() else { return Ok(None) };
+    if let Some(table) = &raw.ssh {
+        let what = "`ssh` for a host that only has iperf3";
+        return Err(problem(table, what, "nothing is started there: remove `ssh`"));
+    }
     if let Some(key) = raw.transport.as_ref().or(raw.netns.as_ref()) {
         let what = format!("`{}` for a host that only has iperf3", key.get_ref().escape_debug());
         return Err(problem(key, what, "nothing is started there: remove `transport` and `netns`"));
@@ -211,8 +215,40 @@ fn iperf3(raw: &RawHost) -> Result<Option<TransportSpec>, Problem> {
     Ok(Some(TransportSpec::Iperf3 { port }))
 }
 
+/// How a host with `transport = "ssh"` or a table `ssh` is reached.
+fn ssh(raw: &RawHost) -> Result<TransportSpec, Problem> {
+    let said = raw.ssh.as_ref().map(|s| s.get_ref());
+    let spec = SshSpec {
+        host: said.and_then(|s| s.host.clone()).unwrap_or_else(|| raw.name.get_ref().clone()),
+        user: said.and_then(|s| s.user.clone()),
+        port: said.and_then(|s| s.port),
+        sudo: said.and_then(|s| s.sudo).unwrap_or(true),
+    };
+    let at = raw.ssh.as_ref().map_or(raw.name.span().start, |s| s.span().start);
+    spec.check().map_err(|what| Problem { at, what, hint: "a name that `ssh` takes".to_owned() })?;
+    if spec.port == Some(0) {
+        return Err(Problem { at, what: "ssh port is 0".to_owned(), hint: "1 to 65535".to_owned() });
+    }
+    Ok(TransportSpec::Ssh(spec))
+}
+
 fn transport(raw: &RawHost) -> Result<TransportSpec, Problem> {
     let said = raw.transport.as_ref().map(|t| t.get_ref().as_str());
+    match (said, &raw.ssh, &raw.netns) {
+        (Some("ssh"), _, None) | (None, Some(_), None) => return ssh(raw),
+        (Some("ssh") | None, Some(_), Some(netns)) | (Some("ssh"), None, Some(netns)) => {
+            return Err(problem(
+                netns,
+                "`netns` beside `ssh`",
+                "the namespace of an endpoint is the `netns` of its table [[host.endpoint]]",
+            ));
+        }
+        (Some(other), Some(table), _) => {
+            let what = format!("a table `ssh` beside `transport = \"{}\"`", other.escape_debug());
+            return Err(problem(table, what, "set `transport = \"ssh\"` or remove the table"));
+        }
+        _ => {}
+    }
     match (said, &raw.netns) {
         (Some("local"), Some(netns)) => {
             Err(problem(netns, "`netns` beside `transport = \"local\"`", "set `transport = \"netns\"`"))

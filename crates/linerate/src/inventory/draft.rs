@@ -53,10 +53,16 @@ pub enum Way {
 pub fn transport_of(host: &str, way: &Way) -> Result<TransportSpec, Flaw> {
     match way {
         Way::Known(spec) => Ok(spec.clone()),
-        Way::Ssh(_) => Err(Flaw::new(
-            format!("host `{host}` would be reached over ssh, which this version does not do yet"),
-            "`linerate inventory FILE --toml` writes what was understood; set `transport` there",
-        )),
+        Way::Ssh(reach) => {
+            let spec = SshSpec {
+                host: reach.address.clone().unwrap_or_else(|| host.to_owned()),
+                user: reach.user.clone(),
+                port: reach.port,
+                sudo: true,
+            };
+            spec.check().map_err(|what| Flaw::new(what, "a name that `ssh` takes"))?;
+            Ok(TransportSpec::Ssh(spec))
+        }
     }
 }
 

@@ -278,6 +278,24 @@ fn bad_texts_are_refused_with_file_line_and_hint() {
 }
 
 #[test]
+fn hosts_over_ssh_are_written_so_that_they_are_reached_the_same() {
+    for (name, _) in FIXTURES {
+        let first = read(name);
+        let text = write::toml(&first);
+        let second =
+            understand(&Source::alone("again.toml", &text), None).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        // And what was read back is written the same, but for the head.
+        assert_eq!(
+            second.clone().into_inventory().unwrap().hosts,
+            first.into_inventory().unwrap().hosts,
+            "{name}"
+        );
+        let again = understand(&Source::alone("third.toml", &write::toml(&second)), None).unwrap();
+        assert_eq!(again.hosts, second.hosts, "{name}");
+    }
+}
+
+#[test]
 fn what_is_written_in_our_format_says_the_same() {
     for (name, _) in FIXTURES {
         let mut first = read(name);

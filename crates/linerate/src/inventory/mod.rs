@@ -13,6 +13,7 @@ mod files;
 mod host_list;
 mod json;
 mod kubernetes;
+mod named;
 pub mod place;
 mod range;
 pub mod reader;
@@ -28,6 +29,7 @@ use std::path::Path;
 use linerate_model::inventory::{Endpoint, Host, Inventory, Layer, TransportSpec};
 
 pub use draft::Understood;
+pub use named::named;
 
 /// An inventory that cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! Good files are read, bad ones are refused with line and hint, and no text makes the reader panic.
 
 use super::*;
-use linerate_model::inventory::Layer;
+use linerate_model::inventory::{Layer, SshSpec};
 use proptest::prelude::*;
 
 const GOOD: &str = r#"
@@ -152,9 +152,26 @@ fn a_bad_file_is_refused_with_line_and_hint() {
         ("[[group]]\nname=\"g\"\nuplink_mbit=-5\n[[host]]\nname=\"a\"\n", 3, &["uplink_mbit is -5"]),
         ("[[host]]\nname = \"a b\"\n", 2, &["`a b` is not allowed"]),
         ("name = \"x\"\n", 1, &["no [[host]]"]),
+        ("[[host]]\nname=\"a\"\nssh={ host=\"-oProxyCommand=x\" }\n", 3, &["ssh host", "not allowed"]),
+        ("[[host]]\nname=\"a\"\nssh={ port=0 }\n", 3, &["ssh port is 0"]),
+        ("[[host]]\nname=\"a\"\nssh={}\nnetns=\"b\"\n", 4, &["`netns` beside `ssh`"]),
+        ("[[host]]\nname=\"a\"\ntransport=\"local\"\nssh={}\n", 4, &["beside `transport = \"local\"`"]),
         ("[[host]\n", 1, &["cluster.toml:1"]),
     ];
     all_refused(cases);
+}
+
+#[test]
+fn hosts_over_ssh_take_what_ssh_needs() {
+    let text = "[[host]]\nname = \"a\"\ntransport = \"ssh\"\n\
+                [[host]]\nname = \"b\"\nssh = { host = \"b.example\", user = \"ops\", port = 2222, sudo = false }\n";
+    let inventory = parse("x", text).unwrap();
+    let spec = |index: usize| match &inventory.hosts[index].transport {
+        TransportSpec::Ssh(spec) => spec.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(spec(0), SshSpec::parse("a").unwrap());
+    assert_eq!(spec(1), SshSpec { sudo: false, ..SshSpec::parse("ops@b.example:2222").unwrap() });
 }
 
 #[test]

@@ -70,12 +70,23 @@ pub(super) struct RawHost {
     pub(super) name: Spanned<String>,
     pub(super) transport: Option<Spanned<String>>,
     pub(super) netns: Option<Spanned<String>>,
+    pub(super) ssh: Option<Spanned<RawSsh>>,
     #[serde(default)]
     pub(super) groups: Vec<Spanned<String>>,
     pub(super) state_dir: Option<std::path::PathBuf>,
     pub(super) etc_dir: Option<std::path::PathBuf>,
     #[serde(default, rename = "endpoint")]
     pub(super) endpoints: Vec<RawEndpoint>,
+}
+
+/// `ssh = { … }`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawSsh {
+    pub(super) host: Option<String>,
+    pub(super) user: Option<String>,
+    pub(super) port: Option<u16>,
+    pub(super) sudo: Option<bool>,
 }
 
 /// `[[host.endpoint]]`.

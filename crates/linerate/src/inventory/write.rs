@@ -50,8 +50,10 @@ fn write_host(text: &mut String, host: &HostRead) {
     text.push_str("\n[[host]]\n");
     pair(text, "name", &host.name);
     match &host.way {
-        Way::Ssh(reach) => write_ssh(text, reach),
-        Way::Known(spec) => write_transport(text, spec),
+        Way::Ssh(Reach { address, user, port }) => {
+            write_ssh(text, address.as_deref(), user.as_deref(), *port, true);
+        }
+        Way::Known(spec) => write_transport(text, &host.name, spec),
     }
     if !host.groups.is_empty() {
         let list = host.groups.iter().map(|group| ::toml::Value::String(group.clone())).collect();
@@ -65,12 +67,16 @@ fn write_host(text: &mut String, host: &HostRead) {
     host.endpoints.iter().for_each(|endpoint| write_endpoint(text, endpoint, &host.way));
 }
 
-fn write_transport(text: &mut String, spec: &TransportSpec) {
+fn write_transport(text: &mut String, name: &str, spec: &TransportSpec) {
     match spec {
         TransportSpec::Local => pair(text, "transport", "local"),
         TransportSpec::Netns { path } => {
             pair(text, "transport", "netns");
             pair(text, "netns", &path.display().to_string());
+        }
+        TransportSpec::Ssh(spec) => {
+            let host = Some(spec.host.as_str()).filter(|host| *host != name);
+            write_ssh(text, host, spec.user.as_deref(), spec.port, spec.sudo);
         }
         // Told by the kind of its endpoints.
         TransportSpec::Iperf3 { .. } => {}
@@ -78,16 +84,18 @@ fn write_transport(text: &mut String, spec: &TransportSpec) {
 }
 
 /// Keys of a host over ssh. Left out is what ssh knows by the name of the host.
-fn write_ssh(text: &mut String, reach: &Reach) {
+fn write_ssh(text: &mut String, host: Option<&str>, user: Option<&str>, port: Option<u16>, sudo: bool) {
     pair(text, "transport", "ssh");
-    if let Some(address) = &reach.address {
-        pair(text, "address", address);
-    }
-    if let Some(user) = &reach.user {
-        pair(text, "user", user);
-    }
-    if let Some(port) = reach.port {
-        let _ = writeln!(text, "port = {port}");
+    let quoted = |key: &str, value: &str| format!("{key} = {}", ::toml::Value::String(value.to_owned()));
+    let parts = [
+        host.map(|host| quoted("host", host)),
+        user.map(|user| quoted("user", user)),
+        port.map(|port| format!("port = {port}")),
+        (!sudo).then(|| "sudo = false".to_owned()),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if !parts.is_empty() {
+        let _ = writeln!(text, "ssh = {{ {} }}", parts.join(", "));
     }
 }
 

@@ -82,7 +82,7 @@ pub async fn alone(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Sample 
     let start_ms = clock::now_ms();
     let run = async {
         let link = fleet.link(&test.from).map_err(words)?;
-        offers(link, &test.kind)?;
+        offers(&link, &test.kind)?;
         let endpoint = inventory.endpoint(&test.from, test.layer);
         let any = IpAddr::from([0, 0, 0, 0]);
         let deadline = transfer_time(&test.kind) + SLACK;
@@ -172,8 +172,8 @@ async fn both_ends(
     }
     let tx_link = fleet.link(&test.from).map_err(words)?;
     let rx_link = fleet.link(&test.to).map_err(words)?;
-    offers(tx_link, &test.kind)?;
-    offers(rx_link, &test.kind)?;
+    offers(&tx_link, &test.kind)?;
+    offers(&rx_link, &test.kind)?;
     let token = clock::random::<16>().map_err(|e| format!("no random token: {e}"))?;
     let calibration = if tuning.calibrate { CALIBRATION_MS_MAX } else { 0 };
     let deadline = patience.deadline(&test.kind) + Duration::from_millis(u64::from(calibration));
@@ -198,7 +198,7 @@ async fn both_ends(
         }
         Ok(other) => return Err(format!("host {} answered a load with {other:?}", test.to)),
         Err(error) => {
-            stop(rx_link, &receiver).await;
+            stop(&rx_link, &receiver).await;
             return Err(words(error));
         }
     };
@@ -212,11 +212,11 @@ async fn both_ends(
     match tx {
         Ok(tx) => {
             let slack = if never_began(&tx.0) { Duration::ZERO } else { RECEIVER_SLACK };
-            let rx = drain(rx_link, &mut receiver, slack, until).await.map_err(words)?;
+            let rx = drain(&rx_link, &mut receiver, slack, until).await.map_err(words)?;
             Ok((tx, rx))
         }
         Err(error) => {
-            let _ = drain(rx_link, &mut receiver, RECEIVER_SLACK, until).await;
+            let _ = drain(&rx_link, &mut receiver, RECEIVER_SLACK, until).await;
             Err(words(error))
         }
     }

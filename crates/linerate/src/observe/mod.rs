@@ -1,5 +1,6 @@
 //! What a survey measures and how: plan (pure), measure (one test), gather (pure), run (the whole).
 
+pub mod addresses;
 pub mod clock;
 pub mod disturb;
 mod gather;

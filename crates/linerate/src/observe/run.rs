@@ -4,6 +4,7 @@
 //! the store as soon as it is there. A host that dies makes gaps and nothing else. It changes no setting.
 
 mod beside;
+mod lost;
 mod repeat;
 
 use std::collections::BTreeSet;
@@ -90,7 +91,7 @@ pub async fn survey(
     survey.again().await?;
     survey.own_limits().await?;
     survey.second_stage(knowledge).await?;
-    survey.lost_hosts()?;
+    survey.lost_hosts().await?;
     survey.snapshot.left_out.extend(survey.slow.left_out());
     let diagnosis = linerate_diagnose::diagnose(&survey.snapshot, knowledge);
     let snapshot = survey.snapshot;
@@ -107,7 +108,7 @@ struct Survey<'a> {
     ended_ms: Vec<u64>,
     store: &'a mut Store,
     started: Instant,
-    known_lost: BTreeSet<String>,
+    known_lost: BTreeSet<HostName>,
     /// Pairs between which not even a small request was answered. What else is planned for them comes after all others,
     /// and waits less: each such test takes its whole time to end.
     dead: BTreeSet<(HostName, HostName, Layer)>,
@@ -127,18 +128,6 @@ impl Survey<'_> {
     fn gap(&mut self, gap: Gap) -> Result<(), StoreError> {
         self.store.add_gap(&self.snapshot.id, &gap)?;
         self.snapshot.gaps.push(gap);
-        Ok(())
-    }
-
-    /// Hosts that were lost since the last call become gaps, once each.
-    fn lost_hosts(&mut self) -> Result<(), StoreError> {
-        for gap in self.fleet.lost() {
-            if self.known_lost.insert(gap.what.clone()) {
-                self.progress
-                    .note(&format!("{} is lost: {}; the survey goes on without it", gap.what, gap.reason));
-                self.gap(gap)?;
-            }
-        }
         Ok(())
     }
 
@@ -259,9 +248,12 @@ impl Survey<'_> {
         let (fleet, inventory) = (self.fleet, self.order.inventory);
         let running = tests.iter().map(|t| boxed(ended(fleet, inventory, t, patience))).collect();
         let results = join::all(running).await;
+        let back = self.lost_hosts().await?;
+        self.mark_unanswered(&back)?;
         let spans = disturb::read(inventory.disturbances.as_deref());
         for (mut sample, ended_ms) in results {
             repeat::mark(&mut sample, ended_ms, &spans);
+            repeat::mark_cut(&mut sample, &back);
             let test = &sample.test;
             let path_bps = nic::path_bps(&self.snapshot.facts, inventory, &test.from, &test.to, test.layer);
             if let Some(reason) = gather::starved(&sample, path_bps).filter(|_| self.strict) {
@@ -276,7 +268,7 @@ impl Survey<'_> {
             self.snapshot.samples.push(sample);
             self.ended_ms.push(ended_ms);
         }
-        self.lost_hosts()
+        Ok(())
     }
 
     /// A UDP probe takes its share of what TCP reached on the pair, where that is less than the rate of the path.

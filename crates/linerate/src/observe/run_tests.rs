@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::fake_node;
+use crate::fleet::programs::Programs;
 use crate::observe::progress::Silent;
 use linerate_model::inventory::{Endpoint, Host, TransportSpec};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 fn cluster(hosts: u8) -> Inventory {
     let host = |i: u8| Host {
@@ -37,8 +39,9 @@ fn surveyed(inventory: &Inventory, behaviour: impl Fn(&str) -> &'static str) -> 
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let snapshot = runtime.block_on(async {
-        let program = |h: &Host| Some(Ok(fake_node::program(folder.path(), behaviour(&h.name))));
-        let fleet = Fleet::open_with(inventory, program).await;
+        let program =
+            |h: &Host| Arc::new(Programs::only(fake_node::program(folder.path(), behaviour(&h.name))));
+        let fleet = Fleet::open_with(inventory, program, |_| true).await;
         let (snapshot, _) = survey(&order, &fleet, &mut store, &knowledge, &Silent).await.unwrap();
         fleet.bye().await;
         snapshot

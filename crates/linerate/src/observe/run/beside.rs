@@ -37,7 +37,7 @@ impl Survey<'_> {
             };
             self.gap(Gap { what: format!("the tool's own limit on {host}"), reason })?;
         }
-        self.lost_hosts()
+        self.lost_hosts().await.map(|_| ())
     }
 
     /// What cannot be seen of devices that only have iperf3.

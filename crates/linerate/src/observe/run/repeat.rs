@@ -2,7 +2,7 @@
 //!
 //! What comes in: the samples so far. What goes out: rounds of the same tests. Never more than a few repetitions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::inventory::{HostName, Layer};
 use linerate_model::plan::{Round, Test};
@@ -45,6 +45,16 @@ impl Survey<'_> {
         let spans = disturb::read(self.order.inventory.disturbances.as_deref());
         for (sample, ended_ms) in self.snapshot.samples.iter_mut().zip(&self.ended_ms) {
             if mark(sample, *ended_ms, &spans) {
+                self.store.replace_sample(&self.snapshot.id, sample)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a host left unanswered before its session was found to be lost is worth repeating once it is there again.
+    pub(super) fn mark_unanswered(&mut self, back: &BTreeSet<HostName>) -> Result<(), StoreError> {
+        for sample in self.snapshot.samples.iter_mut().filter(|_| !back.is_empty()) {
+            if mark_cut(sample, back) {
                 self.store.replace_sample(&self.snapshot.id, sample)?;
             }
         }
@@ -137,4 +147,15 @@ pub(super) fn mark(sample: &mut Sample, ended_ms: u64, spans: &[disturb::Span]) 
     };
     sample.outcome = Outcome::Invalid { reason: format!("disturbed: {}", span.reason) };
     true
+}
+
+/// Marks a sample without a result as worthless when the session with one of its hosts was cut and is there again; says
+/// whether it did.
+pub(super) fn mark_cut(sample: &mut Sample, back: &BTreeSet<HostName>) -> bool {
+    let cut = back.contains(&sample.test.from) || back.contains(&sample.test.to);
+    let Outcome::Gap { reason } = &sample.outcome else { return false };
+    if cut {
+        sample.outcome = Outcome::Invalid { reason: reason.clone() };
+    }
+    cut
 }

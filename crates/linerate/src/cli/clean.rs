@@ -1,0 +1,132 @@
+//! `linerate clean`: removes from hosts what was copied there over ssh, and says what.
+
+use std::fmt::Write as _;
+
+use linerate_model::exit::ExitCode;
+use linerate_model::inventory::{SshSpec, TransportSpec};
+use serde::Serialize;
+
+use super::targets::Targets;
+use super::{open, out};
+use crate::fleet::ssh::{self, Cleaned};
+use crate::fleet::transport;
+
+/// Hosts that are cleaned at the same time.
+const CLEANING_MAX: usize = 16;
+
+/// Remove from hosts the node programs that were copied there.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  linerate clean arc-1 arc-2\n  linerate clean -i cluster.toml")]
+pub(super) struct Args {
+    #[command(flatten)]
+    targets: Targets,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What became of a host.
+#[derive(Debug, Serialize)]
+struct Host {
+    host: String,
+    /// How it is reached.
+    over: &'static str,
+    #[serde(flatten)]
+    cleaned: Cleaned,
+    error: Option<String>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let inventory = args.targets.inventory()?;
+    let hosts = open::runtime()?.block_on(async {
+        let places = std::sync::Arc::new(tokio::sync::Semaphore::new(CLEANING_MAX));
+        let mut tasks = tokio::task::JoinSet::new();
+        let mut done = Vec::new();
+        for host in &inventory.hosts {
+            let name = host.name.clone();
+            match &host.transport {
+                TransportSpec::Ssh(spec) => {
+                    let (spec, places) = (spec.clone(), std::sync::Arc::clone(&places));
+                    tasks.spawn(async move {
+                        // Never closed.
+                        let _place = places.acquire().await;
+                        one(name, &spec).await
+                    });
+                }
+                TransportSpec::Local | TransportSpec::Netns { .. } | TransportSpec::Iperf3 { .. } => {
+                    let over = transport::name(host);
+                    done.push(Host { host: name, over, cleaned: Cleaned::default(), error: None });
+                }
+            }
+        }
+        while let Some(joined) = tasks.join_next().await {
+            done.extend(joined);
+        }
+        done.sort_by(|a, b| a.host.cmp(&b.host));
+        done
+    });
+    if args.json {
+        out::json(&serde_json::json!({ "schema": linerate_model::SCHEMA, "hosts": hosts }))?;
+    } else {
+        out::print(&text(&hosts))?;
+    }
+    let failed = hosts.iter().any(|h| h.error.is_some() || !h.cleaned.kept.is_empty());
+    Ok(if failed { ExitCode::PartlyBlind } else { ExitCode::Ok })
+}
+
+async fn one(host: String, spec: &SshSpec) -> Host {
+    match ssh::clean(spec).await {
+        Ok(cleaned) => Host { host, over: "ssh", cleaned, error: None },
+        Err(error) => Host { host, over: "ssh", cleaned: Cleaned::default(), error: Some(error) },
+    }
+}
+
+fn text(hosts: &[Host]) -> String {
+    let mut text = String::new();
+    for Host { host, over, cleaned, error } in hosts {
+        // Writing into a `String` cannot fail.
+        let mut line = |words: &str| {
+            let _ = writeln!(text, "{host}: {words}");
+        };
+        match error {
+            Some(error) => line(&format!("not cleaned: {error}")),
+            None if *over != "ssh" => line("is not reached over ssh: nothing was copied there"),
+            None if cleaned.removed.is_empty() && cleaned.kept.is_empty() => line("nothing of ours is there"),
+            None => {}
+        }
+        for (path, bytes) in &cleaned.removed {
+            line(&match bytes {
+                0 => format!("removed {path}"),
+                bytes => format!("removed {path} ({:.1} MiB)", *bytes as f64 / f64::from(1 << 20)),
+            });
+        }
+        cleaned.kept.iter().for_each(|why| line(&format!("still there: {why}")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_host_has_a_line() {
+        let host = |name: &str, cleaned: Cleaned, error: Option<&str>| Host {
+            host: name.into(),
+            over: "ssh",
+            cleaned,
+            error: error.map(str::to_owned),
+        };
+        let removed = vec![("/c/linerate-node-ab".to_owned(), 3 << 20), ("/c".to_owned(), 0)];
+        let hosts = [
+            host("a", Cleaned { removed, kept: vec![] }, None),
+            host("b", Cleaned::default(), None),
+            host("c", Cleaned::default(), Some("the session ended")),
+            Host { over: "local", ..host("here", Cleaned::default(), None) },
+            host("d", Cleaned { removed: vec![], kept: vec!["not empty".into()] }, None),
+        ];
+        let expected = "a: removed /c/linerate-node-ab (3.0 MiB)\na: removed /c\nb: nothing of ours is there\n\
+                        c: not cleaned: the session ended\nhere: is not reached over ssh: nothing was copied there\nd: still there: not empty\n";
+        assert_eq!(text(&hosts), expected);
+    }
+}

@@ -1,0 +1,65 @@
+//! Which hosts a command is about: an inventory file, or names on the command line that are reached over ssh.
+
+use std::path::{Path, PathBuf};
+
+use linerate_model::inventory::Inventory;
+
+use super::out;
+use crate::fleet::Fleet;
+use crate::inventory;
+use crate::observe::addresses::{self, Net};
+
+/// Who.
+#[derive(Debug, clap::Args)]
+pub(super) struct Targets {
+    /// Hosts to reach over ssh: NAME, USER@NAME, NAME:PORT, or an alias of ssh's configuration
+    #[arg(value_name = "HOST", required_unless_present = "inventory", conflicts_with = "inventory")]
+    hosts: Vec<String>,
+    /// Inventory file
+    #[arg(short, long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
+}
+
+impl Targets {
+    /// The inventory of the file or of the names.
+    pub(super) fn inventory(&self) -> anyhow::Result<Inventory> {
+        Ok(match &self.inventory {
+            Some(path) => inventory::load(path)?,
+            None => inventory::named(&self.hosts)?,
+        })
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.inventory.as_deref()
+    }
+}
+
+/// How hosts are reached and measured where the inventory does not say.
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct Ways {
+    /// Never use sudo on hosts; what only root may read is then missing
+    #[arg(long)]
+    no_sudo: bool,
+    /// Network to measure in, such as 10.0.0.0/24, where the inventory names no addresses
+    #[arg(long, value_name = "NETWORK")]
+    net: Option<Net>,
+}
+
+impl Ways {
+    /// Applies `--no-sudo`.
+    pub(super) fn without_sudo(&self, inventory: &mut Inventory) {
+        if self.no_sudo {
+            inventory.without_sudo();
+        }
+    }
+
+    /// Says what was learned on the way to the hosts, and asks them for their addresses where the inventory has none.
+    pub(super) async fn settle(&self, fleet: &mut Fleet, inventory: &mut Inventory) {
+        if addresses::is_needed(inventory) {
+            let how = addresses::fill(fleet, inventory, self.net).await;
+            fleet.notes.extend(how);
+        }
+        fleet.notes.iter().for_each(|note| out::note(note));
+    }
+}

@@ -1,0 +1,146 @@
+//! The child process of a session: its pipes, what it said on stderr, and its end.
+//!
+//! What comes in: a command line. What goes out: bytes both ways, and in words why it ended. What a child says on stderr is
+//! never part of the protocol: its last lines are quoted, escaped, in the reason of a gap.
+
+use std::ffi::OsString;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Bytes of a child's stderr that are kept for the reason of its end.
+const STDERR_KEPT_BYTES: usize = 4096;
+/// How long its last words are waited for after its end.
+const STDERR_WAIT: Duration = Duration::from_millis(200);
+/// Lines of it that are quoted, and the longest quotation in characters.
+const LINES_QUOTED: usize = 3;
+const QUOTED_CHARS_MAX: usize = 400;
+
+/// A child and its pipes.
+#[derive(Debug)]
+pub(super) struct Pipes {
+    child: Child,
+    /// `None` when it is closed.
+    pub(super) stdin: Option<ChildStdin>,
+    pub(super) stdout: ChildStdout,
+    said: Arc<Mutex<Vec<u8>>>,
+    stderr: JoinHandle<()>,
+}
+
+impl Pipes {
+    /// Starts a child. The error is the end of a sentence about its host.
+    pub(super) fn start(argv: &[OsString]) -> Result<Self, String> {
+        let (program, arguments) = argv.split_first().ok_or("empty command line")?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A Ctrl-C at the terminal must reach only the operator, who then ends the sessions in order.
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", program.display()))?;
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err("the child has no pipes".to_owned());
+        };
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let stderr = tokio::spawn(keep_stderr(stderr, Arc::clone(&said)));
+        Ok(Self { child, stdin: Some(stdin), stdout, said, stderr })
+    }
+
+    /// Process id of the child.
+    #[cfg(test)]
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id().unwrap_or_default()
+    }
+
+    /// What the child said on stderr so far: the last few KiB.
+    pub(super) fn said(&self) -> String {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&said).into_owned()
+    }
+
+    /// What was said until now explains nothing that comes later.
+    pub(super) fn forget_said(&self) {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Closes stdin, reaps the child, which has `patience` to end by itself, and words the reason.
+    pub(super) async fn end(&mut self, reason: String, patience: Duration) -> String {
+        self.stdin = None;
+        let status = if let Ok(status) = timeout(patience, self.child.wait()).await {
+            status.ok()
+        } else {
+            // Our own child, by its handle: what its node had not undone is undone by its guardian.
+            let _ = self.child.kill().await;
+            None
+        };
+        // What it said last may still be in the pipe; somebody else may hold the pipe open.
+        let _ = timeout(STDERR_WAIT, &mut self.stderr).await;
+        let mut words = reason;
+        if let Some(status) = status.filter(|s| !s.success()) {
+            words = format!("{words} ({status})");
+        }
+        let said = quoted(&self.said());
+        if !said.is_empty() {
+            words = format!("{words}; it said: {said}");
+        }
+        words
+    }
+}
+
+async fn keep_stderr(mut stderr: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
+    let mut buffer = [0; 1024];
+    while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
+        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.extend_from_slice(&buffer[..count]);
+        let surplus = said.len().saturating_sub(STDERR_KEPT_BYTES);
+        said.drain(..surplus);
+    }
+}
+
+/// The last lines, on one line, with everything escaped that a terminal could take for a command. Lines of nothing but
+/// decoration are left out.
+pub(super) fn quoted(text: &str) -> String {
+    let telling = |line: &&str| line.chars().any(char::is_alphanumeric);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(telling).collect();
+    let last = lines[lines.len().saturating_sub(LINES_QUOTED)..].join(" / ");
+    escaped(&last)
+}
+
+/// Text of a host on one line, bounded, without control characters.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.trim().chars().take(QUOTED_CHARS_MAX) {
+        // Bidirectional overrides are no control characters but can reorder what stands around them.
+        let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if c.is_control() || turns {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stderr_is_quoted_on_one_line_and_escaped() {
+        assert_eq!(quoted("@@@@@@\n  @\r\none\n\ntwo\nthree\nfour\n"), "two / three / four");
+        assert_eq!(quoted("\u{1b}[2Jgone\n"), "\\u{1b}[2Jgone");
+        assert_eq!(quoted("a\u{202e}b"), "a\\u{202e}b");
+        assert_eq!(quoted("\n"), "");
+        assert_eq!(quoted(&"x".repeat(10_000)).len(), QUOTED_CHARS_MAX);
+    }
+}

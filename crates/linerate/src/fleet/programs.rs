@@ -1,0 +1,268 @@
+//! The programs of ours that are started or copied: where they lie, and for which machines they are.
+//!
+//! What comes in: a name or an architecture. What goes out: a path, or the bytes of a node program with their hash. Nothing
+//! is copied or started here.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sha2::{Digest, Sha256};
+
+/// Largest node program that is read, bytes: a debug build has 30 MB.
+const PROGRAM_BYTES_MAX: u64 = 256 << 20;
+
+/// A program of ours that cannot be found.
+#[derive(Debug, thiserror::Error)]
+#[error("program `{name}` not found at {}\nhint: build it (`cargo build -p {package}`) or set {variable} to its path", looked.display())]
+pub struct ProgramMissing {
+    name: &'static str,
+    package: &'static str,
+    variable: &'static str,
+    looked: PathBuf,
+}
+
+/// Path of `linerate-node` for this machine: `LINERATE_NODE`, or beside this program.
+pub fn node_program() -> Result<PathBuf, ProgramMissing> {
+    find("linerate-node", "LINERATE_NODE")
+}
+
+/// Path of `linerate-lab`: `LINERATE_LAB`, or beside this program.
+pub fn lab_program() -> Result<PathBuf, ProgramMissing> {
+    find("linerate-lab", "LINERATE_LAB")
+}
+
+fn find(name: &'static str, variable: &'static str) -> Result<PathBuf, ProgramMissing> {
+    let path = std::env::var_os(variable).map_or_else(|| beside(name), PathBuf::from);
+    if path.is_file() {
+        Ok(path)
+    } else {
+        Err(ProgramMissing { name, package: name, variable, looked: path })
+    }
+}
+
+fn beside(name: &str) -> PathBuf {
+    std::env::current_exe().unwrap_or_default().with_file_name(name)
+}
+
+/// A machine for which node programs are built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Machine {
+    /// 64-bit x86.
+    X86_64,
+    /// 64-bit Arm.
+    Aarch64,
+}
+
+impl Machine {
+    /// By the words of `uname -s` and `uname -m`.
+    pub fn of(system: &str, machine: &str) -> Result<Self, String> {
+        match (system, machine) {
+            ("Linux", "x86_64" | "amd64") => Ok(Self::X86_64),
+            ("Linux", "aarch64" | "arm64") => Ok(Self::Aarch64),
+            ("Linux", other) => {
+                Err(format!("its machine is {other}; node programs are for x86_64 and aarch64"))
+            }
+            (other, _) => Err(format!("its system is {other}; node programs run on Linux")),
+        }
+    }
+
+    /// As in `linerate-node-NAME`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+
+    /// The machine that this program runs on.
+    fn own() -> Option<Self> {
+        Self::of("Linux", std::env::consts::ARCH).ok()
+    }
+}
+
+/// A node program that can be copied.
+#[derive(Debug)]
+pub struct Program {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// SHA-256 of them, in lower-case hexadecimal.
+    pub hash: String,
+    /// Needs the libraries of the host it runs on.
+    pub dynamic: bool,
+}
+
+impl Program {
+    /// Reads a program; refuses one for another machine.
+    fn read(path: &Path, machine: Machine) -> Result<Self, String> {
+        let words = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+        let length = std::fs::metadata(path).map_err(words)?.len();
+        if length > PROGRAM_BYTES_MAX {
+            return Err(format!(
+                "{} has {length} bytes, at most {PROGRAM_BYTES_MAX} are copied",
+                path.display()
+            ));
+        }
+        let bytes = std::fs::read(path).map_err(words)?;
+        if let Some(other) = elf_machine(&bytes).filter(|m| *m != machine.elf()) {
+            return Err(format!(
+                "{} is no program for {} (its ELF machine is {other})\nhint: `cargo xtask node --arch {}` builds one",
+                path.display(),
+                machine.name(),
+                machine.name()
+            ));
+        }
+        let hash = Sha256::digest(&bytes).iter().fold(String::new(), |mut text, byte| {
+            // Writing into a `String` cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        let dynamic = elf_interpreted(&bytes);
+        Ok(Self { bytes, hash, dynamic })
+    }
+}
+
+impl Machine {
+    /// `e_machine` of the System V ABI: `EM_X86_64`, `EM_AARCH64`.
+    fn elf(self) -> u16 {
+        match self {
+            Self::X86_64 => 62,
+            Self::Aarch64 => 183,
+        }
+    }
+}
+
+/// `e_machine` of a 64-bit little-endian ELF file.
+fn elf_machine(bytes: &[u8]) -> Option<u16> {
+    let head = bytes.get(..64).filter(|h| h.starts_with(b"\x7fELF\x02\x01"))?;
+    Some(u16::from_le_bytes([head[18], head[19]]))
+}
+
+/// Whether an ELF file names an interpreter (`PT_INTERP`), which loads libraries of the host.
+fn elf_interpreted(bytes: &[u8]) -> bool {
+    const PT_INTERP: u32 = 3;
+    let number = |at: usize, length: usize| -> Option<usize> {
+        let field = bytes.get(at..at.checked_add(length)?)?;
+        field.iter().rev().try_fold(0_usize, |sum, byte| Some((sum << 8) | usize::from(*byte)))
+    };
+    let table = || -> Option<bool> {
+        elf_machine(bytes)?;
+        let (offset, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
+        Some((0..count).any(|index| {
+            let at = index.checked_mul(size).and_then(|at| at.checked_add(offset));
+            at.and_then(|at| number(at, 4)) == Some(PT_INTERP as usize)
+        }))
+    };
+    table().unwrap_or(false)
+}
+
+/// Where node programs come from; each is read once.
+#[derive(Debug, Default)]
+pub struct Programs {
+    /// This one instead of those that are looked for.
+    only: Option<PathBuf>,
+    read: Mutex<BTreeMap<Machine, Result<Arc<Program>, String>>>,
+}
+
+impl Programs {
+    /// The same program for every host.
+    #[cfg(test)]
+    pub(crate) fn only(path: PathBuf) -> Self {
+        Self { only: Some(path), read: Mutex::default() }
+    }
+
+    /// Path of the program that runs on this machine.
+    pub fn own(&self) -> Result<PathBuf, String> {
+        self.only.clone().map_or_else(|| node_program().map_err(|e| e.to_string()), Ok)
+    }
+
+    /// The program for a machine, to be copied.
+    pub fn of(&self, machine: Machine) -> Result<Arc<Program>, String> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.entry(machine).or_insert_with(|| self.look(machine)).clone()
+    }
+
+    fn look(&self, machine: Machine) -> Result<Arc<Program>, String> {
+        let places = self.places(machine);
+        let Some(path) = places.iter().find(|p| p.is_file()) else {
+            let looked: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
+            return Err(format!(
+                "there is no node program for {0}; looked at {1}\n\
+                 hint: `cargo xtask node --arch {0}` builds one; LINERATE_NODE_DIR names its folder",
+                machine.name(),
+                looked.join(", ")
+            ));
+        };
+        Program::read(path, machine).map(Arc::new)
+    }
+
+    /// In this order: what was named for this machine, the folder that was named, beside this program.
+    fn places(&self, machine: Machine) -> Vec<PathBuf> {
+        if let Some(only) = &self.only {
+            return vec![only.clone()];
+        }
+        let name = format!("linerate-node-{}", machine.name());
+        let own = Machine::own() == Some(machine);
+        let named = own.then(|| std::env::var_os("LINERATE_NODE").map(PathBuf::from)).flatten();
+        let folder = std::env::var_os("LINERATE_NODE_DIR").map(|folder| Path::new(&folder).join(&name));
+        let plain = own.then(|| beside("linerate-node"));
+        named.into_iter().chain(folder).chain([beside(&name)]).chain(plain).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The head of an ELF file for a machine, with one program header of a type.
+    fn elf(machine: u16, header: u8) -> Vec<u8> {
+        let mut bytes = vec![0; 64 + 56];
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[18..20].copy_from_slice(&machine.to_le_bytes());
+        (bytes[32], bytes[54], bytes[56], bytes[64]) = (64, 56, 1, header);
+        bytes
+    }
+
+    #[test]
+    fn a_program_for_another_machine_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("node");
+        std::fs::write(&path, elf(183, 1)).unwrap();
+        let error = Program::read(&path, Machine::X86_64).unwrap_err();
+        assert!(error.contains("is no program for x86_64") && error.contains("hint: "), "{error}");
+        assert!(!Program::read(&path, Machine::Aarch64).unwrap().dynamic);
+        std::fs::write(&path, elf(183, 3)).unwrap();
+        assert!(Program::read(&path, Machine::Aarch64).unwrap().dynamic);
+    }
+
+    #[test]
+    fn cut_and_odd_files_are_no_panic() {
+        let whole = elf(62, 3);
+        for length in 0..whole.len() {
+            let _ = (elf_machine(&whole[..length]), elf_interpreted(&whole[..length]));
+        }
+        let mut far = whole.clone();
+        far[32..40].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert!(!elf_interpreted(&far));
+        assert_eq!(elf_machine(b"#!/bin/sh\n"), None);
+    }
+
+    #[test]
+    fn the_hash_is_what_sha256sum_prints() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("node");
+        std::fs::write(&path, "abc").unwrap();
+        // FIPS 180-2, appendix B.1.
+        let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(Program::read(&path, Machine::X86_64).unwrap().hash, known);
+    }
+
+    #[test]
+    fn machines_are_known_by_uname() {
+        assert_eq!(Machine::of("Linux", "x86_64"), Ok(Machine::X86_64));
+        assert_eq!(Machine::of("Linux", "aarch64"), Ok(Machine::Aarch64));
+        assert!(Machine::of("Linux", "riscv64").unwrap_err().contains("riscv64"));
+        assert!(Machine::of("FreeBSD", "amd64").unwrap_err().contains("FreeBSD"));
+    }
+}

@@ -1,0 +1,70 @@
+//! Removes from a host what was copied there.
+//!
+//! What comes in: a host that is reached over ssh. What goes out: each file that was removed, and each that was not, with the
+//! host's words.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use linerate_model::inventory::SshSpec;
+use serde::Serialize;
+use tokio::time::timeout;
+
+use super::talk::Talk;
+use super::{command, hint};
+use crate::fleet::pipes::{Pipes, escaped};
+
+/// Longest wait for each line of the host.
+const WAIT: Duration = Duration::from_secs(30);
+/// How long the session may take to end.
+const END_WAIT: Duration = Duration::from_secs(2);
+/// Files that a host may name before it is not believed any more.
+const FILES_MAX: usize = 10_000;
+
+/// What became of the files of a host.
+#[derive(Debug, Default, Serialize)]
+pub struct Cleaned {
+    /// Removed paths with their sizes in bytes; folders have 0.
+    pub removed: Vec<(String, u64)>,
+    /// Why something is still there.
+    pub kept: Vec<String>,
+}
+
+/// Cleans one host. The error is the end of a sentence about it.
+pub async fn clean(spec: &SshSpec) -> Result<Cleaned, String> {
+    let argv: Vec<OsString> = command(spec, include_str!("clean.sh"));
+    let mut pipes = Pipes::start(&argv)?;
+    let cleaned = lines(&mut pipes).await;
+    match cleaned {
+        Ok(cleaned) => {
+            let _ = pipes.end(String::new(), END_WAIT).await;
+            Ok(cleaned)
+        }
+        Err(reason) => {
+            let words = pipes.end(reason, END_WAIT).await;
+            Err(match hint(spec, &pipes.said()) {
+                Some(hint) => format!("{words}; hint: {hint}"),
+                None => words,
+            })
+        }
+    }
+}
+
+async fn lines(pipes: &mut Pipes) -> Result<Cleaned, String> {
+    let mut talk = Talk::begin(pipes, 0).await?;
+    let mut cleaned = Cleaned::default();
+    while cleaned.removed.len() + cleaned.kept.len() < FILES_MAX {
+        let line = timeout(WAIT, talk.line()).await;
+        let (what, rest) = line.map_err(|_| format!("did not answer within {} s", WAIT.as_secs()))??;
+        match what.as_str() {
+            "removed" => {
+                let (size, path) = rest.split_once(' ').unwrap_or(("0", &rest));
+                cleaned.removed.push((escaped(path), size.trim().parse().unwrap_or_default()));
+            }
+            "kept" => cleaned.kept.push(escaped(&rest)),
+            "done" => return Ok(cleaned),
+            _ => return Err(format!("said `{} {}`", escaped(&what), escaped(&rest))),
+        }
+    }
+    Err(format!("names more than {FILES_MAX} files"))
+}

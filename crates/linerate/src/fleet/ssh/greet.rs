@@ -1,0 +1,147 @@
+//! What is said on a host before its node program runs: which machine, is the program there, is it root.
+//!
+//! What comes in: a session with `greet.sh`, the programs that can be copied. What goes out: the beginning of the session
+//! with the node, and what was learned. Bounded in time; the program is copied only where its hash is not there yet.
+
+use std::time::Duration;
+
+use linerate_model::inventory::SshSpec;
+use tokio::time::timeout;
+
+use super::secret;
+use super::talk::Talk;
+use super::{hint, warning};
+use crate::fleet::link::Reached;
+use crate::fleet::pipes::{Pipes, escaped};
+use crate::fleet::programs::{Machine, Program, Programs};
+
+/// Longest wait for a log-in: connecting, keys, start-up files.
+const LOGIN_WAIT: Duration = Duration::from_secs(30);
+/// Longest wait for a program to be copied and tried.
+const COPY_WAIT: Duration = Duration::from_secs(120);
+/// Longest wait for `sudo`, which may ask a directory service.
+const SUDO_WAIT: Duration = Duration::from_secs(30);
+/// How long `ssh` may take to say why it failed.
+const WHY_WAIT: Duration = Duration::from_millis(500);
+
+/// Lines of a whole talk are fewer.
+const LINES_MAX: usize = 16;
+
+type Line = (String, String);
+
+/// Talks until the node program starts. `old` is the process id of a program of ours there that no longer answers, or 0. The
+/// error is the end of a sentence about the host.
+pub(in crate::fleet) async fn greet(
+    pipes: &mut Pipes,
+    spec: &SshSpec,
+    programs: &Programs,
+    old: u32,
+) -> Result<(Vec<u8>, Reached), String> {
+    match talk(pipes, spec, programs, old).await {
+        Ok((rest, mut reached)) => {
+            reached.warning = warning(&pipes.said());
+            pipes.forget_said();
+            Ok((rest, reached))
+        }
+        Err(reason) => {
+            let words = pipes.end(reason, WHY_WAIT).await;
+            Err(match hint(spec, &pipes.said()) {
+                Some(hint) => format!("{words}; hint: {hint}"),
+                None => words,
+            })
+        }
+    }
+}
+
+async fn talk(
+    pipes: &mut Pipes,
+    spec: &SshSpec,
+    programs: &Programs,
+    old: u32,
+) -> Result<(Vec<u8>, Reached), String> {
+    let mut talk = Talk::begin(pipes, old).await?;
+    let hello = next(&mut talk, LOGIN_WAIT, "log in").await?;
+    let words: Vec<&str> = hello.1.split(' ').collect();
+    let ("host", [system, machine, address]) = (hello.0.as_str(), &words[..]) else {
+        return Err(odd(&hello));
+    };
+    let mut reached = Reached { address: address.parse().ok(), ..Reached::default() };
+    let machine = Machine::of(&escaped(system), &escaped(machine))?;
+    let program = programs.of(machine).map_err(|e| e.replace('\n', "; "))?;
+    let sudo = if spec.sudo { "sudo" } else { "plain" };
+    let order = format!("{} {} {sudo}\n", program.hash, program.bytes.len());
+    talk.send(order.as_bytes()).await;
+    for _ in 0..LINES_MAX {
+        let line = next(&mut talk, SUDO_WAIT, "start the node program").await?;
+        let line = if line.0 == "send" {
+            reached.copied_bytes = Some(program.bytes.len());
+            let copied = timeout(COPY_WAIT, talk.send_and_listen(&program.bytes)).await;
+            copied.map_err(|_| {
+                format!("could not be given the node program within {} s", COPY_WAIT.as_secs())
+            })??
+        } else {
+            line
+        };
+        match line.0.as_str() {
+            "have" | "copied" | "ended" => {}
+            "password" => {
+                let line = secret::password().await.map_or_else(|| b"\n".to_vec(), secret::Secret::line);
+                talk.send(&line).await;
+            }
+            "root" => {
+                if let Some(secret) = secret::password().await {
+                    talk.send(&secret.line()).await;
+                }
+                return Ok((talk.rest(), reached));
+            }
+            "plain" => reached.plain = Some(escaped(&line.1)),
+            "run" => {
+                reached.pid = line.1.parse().unwrap_or_default();
+                return Ok((talk.rest(), reached));
+            }
+            "fail" => return Err(failed(&line.1, machine, &program)),
+            _ => return Err(odd(&line)),
+        }
+    }
+    Err(format!("said {LINES_MAX} lines and did not start the node program"))
+}
+
+async fn next(talk: &mut Talk<'_>, wait: Duration, what: &str) -> Result<Line, String> {
+    timeout(wait, talk.line()).await.map_err(|_| format!("did not {what} within {} s", wait.as_secs()))?
+}
+
+fn odd(line: &Line) -> String {
+    format!("said `{} {}` where it should speak of itself", escaped(&line.0), escaped(&line.1))
+}
+
+/// The words of a failure that the script reports: what, and the host's own words about it.
+fn failed(report: &str, machine: Machine, program: &Program) -> String {
+    let (what, words) = report.split_once(' ').unwrap_or((report, ""));
+    let words = escaped(words);
+    let megabytes = program.bytes.len().div_ceil(1 << 20);
+    match what {
+        "folder" => format!(
+            "has no place for the node program: {words}; hint: the account needs a home folder, or XDG_CACHE_HOME set"
+        ),
+        "write" => format!(
+            "cannot store the node program ({megabytes} MiB): {words}; hint: make room there, or set XDG_CACHE_HOME"
+        ),
+        "hash" => format!("the node program did not arrive whole in {words}; hint: try again"),
+        "tool" => {
+            format!("has no program `{words}`, which checks what was copied; hint: install coreutils there")
+        }
+        "start" => {
+            let (code, words) = words.split_once(' ').unwrap_or((&words, ""));
+            let name = machine.name();
+            let hint = if program.dynamic {
+                format!(
+                    "it needs libraries of the host; `cargo xtask node --arch {name}` builds one that needs nothing"
+                )
+            } else {
+                format!("is it a program for {name}, and may programs be run from the home folder?")
+            };
+            format!("the node program does not run there (exit status: {code}): {words}; hint: {hint}")
+        }
+        _ => format!("failed: {} {words}", escaped(what)),
+    }
+}

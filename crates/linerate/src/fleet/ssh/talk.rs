@@ -1,0 +1,106 @@
+//! The talk with a script on the host before the session: lines both ways.
+//!
+//! What comes in: what the host prints. What goes out: the lines that begin with our word; everything else (what start-up
+//! files of a login shell print) is passed over, within bounds.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::fleet::pipes::{Pipes, escaped};
+use crate::observe::clock;
+
+/// Bytes that are passed over before and between our lines, and the longest line of ours.
+const NOISE_BYTES_MAX: usize = 64 << 10;
+/// Bytes that are read at once.
+const CHUNK_BYTES: usize = 16 << 10;
+
+/// One talk.
+#[derive(Debug)]
+pub(super) struct Talk<'a> {
+    pub(super) pipes: &'a mut Pipes,
+    word: String,
+    buffer: Vec<u8>,
+    passed_bytes: usize,
+}
+
+impl<'a> Talk<'a> {
+    /// Begins a talk with a fresh word. `old` is the process id of a node program that has to go first, or 0.
+    pub(super) async fn begin(pipes: &'a mut Pipes, old: u32) -> Result<Self, String> {
+        let random = clock::random::<8>().map_err(|e| format!("no random word: {e}"))?;
+        let word = format!("linerate-{:016x}", u64::from_le_bytes(random));
+        let mut talk = Self { pipes, word, buffer: Vec::new(), passed_bytes: 0 };
+        let first = format!("{} {old}\n", talk.word);
+        talk.send(first.as_bytes()).await;
+        Ok(talk)
+    }
+
+    /// Writes. A host that takes nothing has ended; the next line says so.
+    pub(super) async fn send(&mut self, bytes: &[u8]) {
+        if let Some(stdin) = &mut self.pipes.stdin
+            && stdin.write_all(bytes).await.and(stdin.flush().await).is_err()
+        {
+            self.pipes.stdin = None;
+        }
+    }
+
+    /// Writes a lot while the host may already say that it cannot take it; gives the next line.
+    pub(super) async fn send_and_listen(&mut self, bytes: &[u8]) -> Result<(String, String), String> {
+        let mut stdin = self.pipes.stdin.take();
+        let sending = async {
+            if let Some(stdin) = &mut stdin {
+                let _ = stdin.write_all(bytes).await.and(stdin.flush().await);
+            }
+            // Whether or not it was taken: the host has the word.
+            std::future::pending().await
+        };
+        let line = tokio::select! {
+            line = self.line() => line,
+            never = sending => never,
+        };
+        self.pipes.stdin = stdin;
+        line
+    }
+
+    /// The next line of ours: its first word and the rest.
+    pub(super) async fn line(&mut self) -> Result<(String, String), String> {
+        loop {
+            if let Some(line) = self.cut() {
+                return Ok(line);
+            }
+            if self.passed_bytes + self.buffer.len() > NOISE_BYTES_MAX {
+                return Err(format!(
+                    "its shell printed more than {NOISE_BYTES_MAX} bytes before linerate's first word; the last: {}",
+                    self.noise()
+                ));
+            }
+            let mut chunk = vec![0; CHUNK_BYTES];
+            match self.pipes.stdout.read(&mut chunk).await {
+                Ok(count @ 1..) => self.buffer.extend_from_slice(&chunk[..count]),
+                _ if self.buffer.is_empty() => return Err("the session ended".to_owned()),
+                _ => return Err(format!("the session ended; its shell printed: {}", self.noise())),
+            }
+        }
+    }
+
+    /// Takes a whole line of ours out of the buffer, with the noise before it. A banner may lack its line break.
+    fn cut(&mut self) -> Option<(String, String)> {
+        let word = self.word.as_bytes();
+        let at = self.buffer.windows(word.len()).position(|w| w == word)?;
+        let end = at + self.buffer[at..].iter().position(|b| *b == b'\n')?;
+        let line = String::from_utf8_lossy(&self.buffer[at + word.len()..end]).trim().to_owned();
+        self.buffer.drain(..=end);
+        self.passed_bytes += at;
+        let (first, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        Some((first.to_owned(), rest.to_owned()))
+    }
+
+    fn noise(&self) -> String {
+        let text = String::from_utf8_lossy(&self.buffer).into_owned();
+        let from = text.char_indices().rev().nth(200).map_or(0, |(at, _)| at);
+        escaped(&text[from..])
+    }
+
+    /// What was read behind the last line: the beginning of the session.
+    pub(super) fn rest(self) -> Vec<u8> {
+        self.buffer
+    }
+}

@@ -1,0 +1,73 @@
+//! An inventory of nothing but names, as they stand on a command line.
+//!
+//! What comes in: words such as `arc-1`, `ops@arc-2`, `arc-3:2222`, an alias of ssh's configuration, `localhost`. What goes
+//! out: a checked inventory of hosts over ssh without endpoints; which addresses are measured is asked of the hosts.
+
+use linerate_model::inventory::{Host, Inventory, SshSpec, TransportSpec};
+
+use super::InventoryError;
+
+/// The machine that this program runs on, without ssh.
+const LOCALHOST: &str = "localhost";
+
+/// Reads names. Two that only differ in user or port are two hosts.
+pub fn named(words: &[String]) -> Result<Inventory, InventoryError> {
+    let refuse = |problem: String, hint: &str| InventoryError {
+        file: "command line".to_owned(),
+        line: 0,
+        problem,
+        hint: hint.to_owned(),
+    };
+    let mut hosts: Vec<Host> = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        if words[..index].contains(word) {
+            return Err(refuse(format!("host `{}` stands there twice", word.escape_debug()), "name it once"));
+        }
+        let transport = if word == LOCALHOST {
+            TransportSpec::Local
+        } else {
+            let hint = "such as arc-1, ops@arc-1, arc-1:2222; or -i FILE";
+            TransportSpec::Ssh(SshSpec::parse(word).map_err(|problem| refuse(problem, hint))?)
+        };
+        let short = match &transport {
+            TransportSpec::Ssh(spec) => spec.host.clone(),
+            _ => word.clone(),
+        };
+        let taken = hosts.iter().any(|h| h.name == short);
+        hosts.push(Host {
+            name: if taken { word.clone() } else { short },
+            transport,
+            groups: Vec::new(),
+            endpoints: Vec::new(),
+            state_dir: None,
+            etc_dir: None,
+        });
+    }
+    Ok(Inventory { name: "named hosts".to_owned(), hosts, ..Inventory::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> Result<Inventory, InventoryError> {
+        named(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn names_become_hosts_over_ssh() {
+        let inventory = read(&["arc-1", "ops@arc-2:2222", "arc-1:23", "localhost"]).unwrap();
+        let names: Vec<&str> = inventory.hosts.iter().map(|h| h.name.as_str()).collect();
+        assert_eq!(names, ["arc-1", "arc-2", "arc-1:23", "localhost"]);
+        assert!(matches!(&inventory.hosts[1].transport, TransportSpec::Ssh(s) if s.port == Some(2222)));
+        assert_eq!(inventory.hosts[3].transport, TransportSpec::Local);
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        for words in [&["-oProxyCommand=x"][..], &["a", "a"], &["a b"], &["$(x)"], &[""]] {
+            let error = read(words).unwrap_err().to_string();
+            assert!(error.starts_with("command line:") && error.contains("hint: "), "{error}");
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! A lab of real OpenSSH servers: one host per network namespace, with homes, users and a `/sys` of its own. Everything lives
+//! in namespaces and a temporary folder; nothing of the machine outside is changed.
+// Helpers of tests may fail the test as loudly as the tests themselves; not every test file uses all of them.
+#![allow(dead_code)]
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Set in the process that runs inside the namespaces.
+const INSIDE: &str = "LINERATE_TEST_INSIDE";
+
+pub(crate) fn node_program() -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_BIN_EXE_linerate")).with_file_name("linerate-node");
+    std::env::var_os("LINERATE_NODE").map(PathBuf::from).or(Some(beside)).filter(|p| p.is_file())
+}
+
+/// Runs the test of this name again inside fresh network and mount namespaces. Gives `true` in the process inside.
+pub(crate) fn inside(name: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    let skip = |reason: &str| {
+        println!("SKIPPED {name}: {reason}");
+        false
+    };
+    if node_program().is_none() {
+        return skip("no linerate-node beside linerate and LINERATE_NODE is not set");
+    }
+    if !Path::new("/usr/sbin/sshd").exists() {
+        return skip("no sshd here (install the package openssh-server)");
+    }
+    if !Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n") {
+        return skip("sshd needs root to let several users in");
+    }
+    let possible = Command::new("unshare").args(["-n", "-m", "--uts", "true"]).output();
+    if !possible.is_ok_and(|o| o.status.success()) {
+        return skip("no namespaces here");
+    }
+    let status = Command::new("unshare")
+        .args(["-n", "-m", "--propagation", "private"])
+        .arg(std::env::current_exe().unwrap())
+        .args([name, "--exact", "--nocapture"])
+        .env(INSIDE, "1")
+        .status()
+        .unwrap();
+    assert!(status.success(), "{name} failed inside the namespaces");
+    false
+}
+
+pub(crate) fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {}: {said}", arguments.join(" "));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !done() {
+        assert!(Instant::now() < deadline, "{what}: did not happen within 30 s");
+        std::thread::yield_now();
+    }
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// How a host differs from an ordinary one.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    /// Size of each home folder.
+    pub(crate) home_kib: u32,
+    /// What `uname -m` says.
+    pub(crate) machine: Option<&'static str>,
+    /// What root's shell prints at the start of every session.
+    pub(crate) bashrc: Option<&'static str>,
+    /// No IPv4 address.
+    pub(crate) ipv6_only: bool,
+    /// Lines of `/etc/sudoers`; without them `ops` may nothing.
+    pub(crate) sudoers: &'static str,
+    /// No program `sudo` in the path.
+    pub(crate) without_sudo: bool,
+}
+
+impl Default for Wish {
+    fn default() -> Self {
+        Self {
+            home_kib: 1 << 20,
+            machine: None,
+            bashrc: None,
+            ipv6_only: false,
+            sudoers: "",
+            without_sudo: false,
+        }
+    }
+}
+
+/// Hosts h1, h2, … on one bridge, 200 Mbit/s each; `hN` logs in as root, `oN` as the ordinary user `ops`.
+pub(crate) struct Lab {
+    pub(crate) folder: tempfile::TempDir,
+    hosts: Vec<Child>,
+}
+
+impl Lab {
+    pub(crate) fn new(wishes: &[Wish]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        run("ip", &["link", "set", "lo", "up"]);
+        run("ip", &["link", "add", "br0", "type", "bridge", "mcast_snooping", "0"]);
+        run("ip", &["addr", "add", "10.99.0.254/24", "dev", "br0"]);
+        run("ip", &["addr", "add", "2001:db8::fe/64", "dev", "br0", "nodad"]);
+        run("ip", &["link", "set", "br0", "up"]);
+        let mut lab = Self { folder, hosts: Vec::new() };
+        lab.client();
+        for (wish, number) in wishes.iter().zip(1..) {
+            lab.host(number, wish);
+        }
+        for (wish, number) in wishes.iter().zip(1..) {
+            let address = if wish.ipv6_only {
+                format!("[2001:db8::{number}]:22")
+            } else {
+                format!("10.99.0.{number}:22")
+            };
+            let address = address.parse().unwrap();
+            wait_until("sshd listens", || {
+                TcpStream::connect_timeout(&address, Duration::from_millis(500)).is_ok()
+            });
+        }
+        lab
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str, mode: u32) {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn client(&self) {
+        let here = self.folder.path().display().to_string();
+        // Users of the hosts read their keys in here.
+        std::fs::set_permissions(self.folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        run("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &format!("{here}/user_key")]);
+        let config = format!(
+            "Host h*\nUser root\nHost o*\nUser ops\nHost *\nIdentityFile {here}/user_key\nIdentitiesOnly yes\n\
+             IdentityAgent none\nUserKnownHostsFile {here}/known_hosts\nGlobalKnownHostsFile none\n"
+        );
+        self.write("config", &config, 0o600);
+        self.write("known_hosts", "", 0o600);
+        std::fs::copy(self.path("user_key.pub"), self.path("authorized")).unwrap();
+        self.write("ssh", &format!("#!/bin/sh\nexec ssh -F {here}/config \"$@\"\n"), 0o755);
+    }
+
+    fn host(&mut self, number: usize, wish: &Wish) {
+        let here = self.folder.path().display().to_string();
+        let own = self.path(&format!("h{number}"));
+        std::fs::create_dir_all(own.join("bin")).unwrap();
+        self.files(number, wish);
+        let address =
+            if wish.ipv6_only { format!("2001:db8::{number}") } else { format!("10.99.0.{number}") };
+        run("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &format!("{}/key", own.display())]);
+        let key = std::fs::read_to_string(own.join("key.pub")).unwrap();
+        self.append("known_hosts", &format!("h{number} {key}"));
+        let alias = format!(
+            "Host h{number} o{number} alias{number}\nHostName {address}\nHostKeyAlias h{number}\nHost alias*\nUser root\n"
+        );
+        self.append("config", &alias);
+        let path = if wish.without_sudo {
+            format!("{here}/h{number}/bin")
+        } else {
+            format!("{here}/h{number}/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+        };
+        let server = format!(
+            "Port 22\nHostKey {here}/h{number}/key\nAuthorizedKeysFile {here}/authorized\nStrictModes no\nUsePAM no\n\
+             PidFile none\nPermitRootLogin yes\nMaxStartups 100:30:200\nSetEnv PATH={path}\n"
+        );
+        self.write(&format!("h{number}/sshd_config"), &server, 0o600);
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sshd/host.sh");
+        let child = Command::new("unshare")
+            .args(["-n", "-m", "--propagation", "private", "--uts", "sh", script, &here])
+            .args([number.to_string(), wish.home_kib.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let pid = child.id().to_string();
+        self.hosts.push(child);
+        let link = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+        let ours = link("self");
+        wait_until("a network namespace of its own", || link(&pid).is_some_and(|l| Some(l) != ours));
+        self.wire(number, &pid, wish);
+    }
+
+    fn wire(&self, number: usize, pid: &str, wish: &Wish) {
+        let port = format!("p{number}");
+        run("ip", &["link", "add", &port, "type", "veth", "peer", "name", "eth0", "netns", pid]);
+        run("ip", &["link", "set", &port, "master", "br0", "up"]);
+        let shaper = ["root", "tbf", "rate", "200mbit", "burst", "64k", "latency", "20ms"];
+        run("tc", &[&["qdisc", "add", "dev", &port], &shaper[..]].concat());
+        self.on(number, &["ip", "link", "set", "lo", "up"]);
+        if !wish.ipv6_only {
+            self.on(number, &["ip", "addr", "add", &format!("10.99.0.{number}/24"), "dev", "eth0"]);
+        }
+        self.on(number, &["ip", "link", "set", "eth0", "up"]);
+        self.on(number, &["ip", "addr", "add", &format!("2001:db8::{number}/64"), "dev", "eth0", "nodad"]);
+    }
+
+    /// Users, sudoers, start-up files and a path of its own.
+    fn files(&self, number: usize, wish: &Wish) {
+        let root_shell = if wish.bashrc.is_some() { "/bin/bash" } else { "/bin/sh" };
+        let passwd = format!(
+            "root:x:0:0:root:/root:{root_shell}\nops:x:61234:61234::/home/ops:/bin/sh\n\
+             sshd:x:61235:65534::/run/sshd:/usr/sbin/nologin\nnobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n"
+        );
+        self.write(&format!("h{number}/passwd"), &passwd, 0o644);
+        self.write(&format!("h{number}/group"), "root:x:0:\nops:x:61234:\nnogroup:x:65534:\n", 0o644);
+        let shadow = "root:*:19000:0:99999:7:::\nops:*:19000:0:99999:7:::\nsshd:*:19000:0:99999:7:::\n";
+        self.write(&format!("h{number}/shadow"), shadow, 0o600);
+        self.write(&format!("h{number}/sudoers"), &format!("Defaults !fqdn\n{}\n", wish.sudoers), 0o440);
+        if let Some(bashrc) = wish.bashrc {
+            self.write(&format!("h{number}/bashrc"), bashrc, 0o644);
+        }
+        if let Some(machine) = wish.machine {
+            let uname =
+                format!("#!/bin/sh\ncase $1 in -m) echo {machine};; *) exec /usr/bin/uname \"$@\";; esac\n");
+            self.write(&format!("h{number}/bin/uname"), &uname, 0o755);
+        }
+        if wish.without_sudo {
+            for folder in ["/usr/bin", "/usr/sbin"] {
+                for entry in std::fs::read_dir(folder).unwrap().flatten() {
+                    let link = self.path(&format!("h{number}/bin")).join(entry.file_name());
+                    if entry.file_name() != "sudo" && !link.exists() {
+                        std::os::unix::fs::symlink(entry.path(), link).unwrap();
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn append(&self, name: &str, more: &str) {
+        let mut text = std::fs::read_to_string(self.path(name)).unwrap();
+        let _ = write!(text, "{more}");
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    /// Replaces a text in a file of the lab.
+    pub(crate) fn edit(&self, name: &str, from: &str, to: &str) {
+        let text = std::fs::read_to_string(self.path(name)).unwrap();
+        assert!(text.contains(from), "{name} lacks {from}");
+        std::fs::write(self.path(name), text.replace(from, to)).unwrap();
+    }
+
+    fn pid(&self, number: usize) -> u32 {
+        self.hosts[number - 1].id()
+    }
+
+    /// Runs a program in the network namespace of a host.
+    pub(crate) fn on(&self, number: usize, command: &[&str]) -> String {
+        let pid = self.pid(number).to_string();
+        run("nsenter", &[&["-t", &pid, "-n"], command].concat())
+    }
+
+    /// A path of a host as it is seen from here.
+    pub(crate) fn inside_host(&self, number: usize, path: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root{path}", self.pid(number)))
+    }
+
+    /// Names in a folder of a host; none when there is no folder.
+    pub(crate) fn names(&self, number: usize, path: &str) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.inside_host(number, path)) else { return Vec::new() };
+        let mut names: Vec<String> =
+            entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// Processes in the network namespace of a host whose program is the node's.
+    pub(crate) fn nodes(&self, number: usize) -> Vec<u32> {
+        self.processes(number, "linerate-node")
+    }
+
+    fn processes(&self, number: usize, program: &str) -> Vec<u32> {
+        let Ok(space) = std::fs::read_link(format!("/proc/{}/ns/net", self.pid(number))) else {
+            return Vec::new();
+        };
+        let pids = std::fs::read_dir("/proc").unwrap().flatten();
+        pids.filter_map(|e| e.file_name().to_string_lossy().parse::<u32>().ok())
+            .filter(|pid| std::fs::read_link(format!("/proc/{pid}/ns/net")).is_ok_and(|l| l == space))
+            .filter(|pid| {
+                let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
+                exe.is_ok_and(|e| e.to_string_lossy().contains(program))
+            })
+            .collect()
+    }
+
+    /// Fails unless nothing of ours runs or listens on any host within the deadline.
+    pub(crate) fn nothing_is_left(&self) {
+        for number in 1..=self.hosts.len() {
+            wait_until("no node program is left", || self.nodes(number).is_empty());
+            wait_until("nothing but sshd listens", || {
+                let listening = self.on(number, &["ss", "-Hltun"]);
+                listening.lines().all(|line| line.contains(":22 "))
+            });
+            let cache = ["/root/.cache/linerate", "/home/ops/.cache/linerate"];
+            let unfinished: Vec<String> = cache
+                .iter()
+                .flat_map(|folder| self.names(number, folder))
+                .filter(|name| !name.starts_with("linerate-node-"))
+                .collect();
+            assert!(unfinished.is_empty(), "{unfinished:?}");
+        }
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("LINERATE_DATA", self.folder.path())
+            .env("LINERATE_NODE", node_program().unwrap())
+            .env("LINERATE_SSH", self.path("ssh"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn output(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Runs a command on a terminal of its own, on which a line is typed as soon as something is asked. Gives what the terminal
+    /// shows.
+    pub(crate) fn typing(&self, arguments: &[&str], line: &str) -> String {
+        let program = env!("CARGO_BIN_EXE_linerate");
+        let ordinary = self.command(&[]);
+        let mut child = Command::new("script")
+            .args(["-qec", &format!("{program} {}", arguments.join(" ")), "/dev/null"])
+            .current_dir(self.folder.path())
+            .envs(ordinary.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let mut shown = Vec::new();
+        let mut asked = false;
+        let mut buffer = [0; 1024];
+        while let Ok(count @ 1..) = std::io::Read::read(&mut stdout, &mut buffer) {
+            shown.extend_from_slice(&buffer[..count]);
+            if !asked && text(&shown).contains("without root): ") {
+                asked = true;
+                wait_until("the terminal shows nothing that is typed", || self.hides_typing());
+                std::io::Write::write_all(&mut stdin, format!("{line}\n").as_bytes()).unwrap();
+            }
+        }
+        let _ = child.wait();
+        text(&shown)
+    }
+
+    /// Whether the terminal of a command of this lab has its echo off.
+    fn hides_typing(&self) -> bool {
+        let ours = format!("LINERATE_DATA={}", self.folder.path().display());
+        let pids = std::fs::read_dir("/proc").unwrap().flatten().map(|e| e.path());
+        pids.filter(|p| std::fs::read_link(p.join("exe")).is_ok_and(|e| e.ends_with("linerate")))
+            .filter(|p| std::fs::read(p.join("environ")).is_ok_and(|e| text(&e).contains(&ours)))
+            .any(|p| {
+                let terminal = p.join("fd/0");
+                let output = Command::new("stty").args(["-a", "-F"]).arg(terminal).output().unwrap();
+                text(&output.stdout).split_ascii_whitespace().any(|word| word == "-echo")
+            })
+    }
+
+    pub(crate) fn snapshot(&self) -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(self.path("s.json")).unwrap()).unwrap()
+    }
+
+    /// Starts a survey and waits until it measures.
+    pub(crate) fn surveying(&self, arguments: &[&str]) -> (Child, std::thread::JoinHandle<String>) {
+        let mut child = self.command(arguments).spawn().unwrap();
+        let stderr = child.stderr.take().unwrap();
+        let (measures, begun) = std::sync::mpsc::channel();
+        let said = std::thread::spawn(move || {
+            let mut all = String::new();
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if line.starts_with("measuring:") {
+                    let _ = measures.send(());
+                }
+                all += &line;
+                all.push('\n');
+            }
+            all
+        });
+        begun.recv_timeout(Duration::from_secs(60)).expect("the survey begins to measure within 60 s");
+        (child, said)
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for number in 1..=self.hosts.len() {
+            // Whatever a failed test left in the namespaces of this lab.
+            for pid in self.processes(number, "") {
+                let _ = Command::new("kill").args(["-9", &pid.to_string()]).stderr(Stdio::null()).status();
+            }
+        }
+        for host in &mut self.hosts {
+            let _ = host.wait();
+        }
+    }
+}
+
+/// Samples between two hosts of this kind of outcome.
+pub(crate) fn outcomes(snapshot: &serde_json::Value, from: &str, to: &str, outcome: &str) -> usize {
+    let samples = snapshot["samples"].as_array().unwrap();
+    samples
+        .iter()
+        .filter(|s| s["test"]["from"] == from && s["test"]["to"] == to)
+        .filter(|s| s["outcome"].get(outcome).is_some())
+        .count()
+}
+
+/// The gaps of a snapshot as `what: reason`.
+pub(crate) fn gaps(snapshot: &serde_json::Value) -> Vec<String> {
+    let list = snapshot["gaps"].as_array().unwrap();
+    list.iter()
+        .map(|g| format!("{}: {}", g["what"].as_str().unwrap(), g["reason"].as_str().unwrap()))
+        .collect()
+}

@@ -1,0 +1,100 @@
+//! Static builds of the node program: one file per machine that needs nothing on the host it is copied to.
+//!
+//! What comes in: a machine as `uname -m` says it. What goes out: `target/release/linerate-node-<machine>`, beside
+//! `linerate`, which copies it to hosts. What is missing to build it is named with the commands that get it.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::{target, target_release};
+
+/// A machine for which the node is built.
+struct Machine {
+    name: &'static str,
+    /// Static glibc works everywhere; the node resolves no names of users or hosts, so that it loads nothing of the host's.
+    triple: &'static str,
+    /// C compiler and linker, where it is not the native one; with the packages that bring it.
+    cross: Option<(&'static str, &'static str)>,
+}
+
+const MACHINES: [Machine; 2] = [
+    Machine {
+        name: "x86_64",
+        triple: "x86_64-unknown-linux-gnu",
+        cross: Some(("x86_64-linux-gnu-gcc", "gcc-x86-64-linux-gnu")),
+    },
+    Machine {
+        name: "aarch64",
+        triple: "aarch64-unknown-linux-gnu",
+        cross: Some(("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu libc6-dev-arm64-cross")),
+    },
+];
+
+/// Builds the node for a machine.
+pub(crate) fn run(name: &str) -> Result<()> {
+    let names: Vec<&str> = MACHINES.iter().map(|m| m.name).collect();
+    let machine = MACHINES
+        .iter()
+        .find(|m| m.name == name)
+        .with_context(|| format!("no machine `{name}`; known are {}", names.join(", ")))?;
+    let native = name == std::env::consts::ARCH;
+    let mut build = Command::new("cargo");
+    build.args(["build", "--release", "--locked", "-p", "linerate-node", "--target", machine.triple]);
+    let variable = machine.triple.to_uppercase().replace('-', "_");
+    if !native {
+        let missing = missing(machine)?;
+        ensure!(missing.is_empty(), "cannot build for {name}:\n  {}", missing.join("\n  "));
+        let (compiler, _) = machine.cross.context("no cross compiler is known")?;
+        build.env(format!("CARGO_TARGET_{variable}_LINKER"), compiler);
+        build.env(format!("CC_{}", machine.triple.replace('-', "_")), compiler);
+    }
+    build.env(format!("CARGO_TARGET_{variable}_RUSTFLAGS"), "-C target-feature=+crt-static");
+    println!("$ cargo build --release -p linerate-node --target {} (static)", machine.triple);
+    ensure!(build.status()?.success(), "the build failed");
+    let built = target().join(machine.triple).join("release").join("linerate-node");
+    let placed = target_release().join(format!("linerate-node-{name}"));
+    std::fs::create_dir_all(target_release())?;
+    std::fs::copy(&built, &placed).with_context(|| format!("cannot copy {}", built.display()))?;
+    check(&placed, native)
+}
+
+/// What is not there, with the command that gets it.
+fn missing(machine: &Machine) -> Result<Vec<String>> {
+    let mut missing = Vec::new();
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output()?;
+    let library = PathBuf::from(String::from_utf8_lossy(&sysroot.stdout).trim())
+        .join("lib/rustlib")
+        .join(machine.triple)
+        .join("lib");
+    if !library.is_dir() {
+        missing.push(format!("the standard library: rustup target add {}", machine.triple));
+    }
+    if let Some((compiler, packages)) = machine.cross
+        && Command::new(compiler).arg("--version").output().is_err()
+    {
+        missing.push(format!("the C compiler {compiler}, for one dependency: apt-get install {packages}"));
+    }
+    Ok(missing)
+}
+
+/// A static program has no interpreter; a native one also runs.
+fn check(placed: &std::path::Path, native: bool) -> Result<()> {
+    let bytes = std::fs::read(placed)?;
+    // The interpreter's path would be `/lib64/ld-linux-x86-64.so.2` or `/lib/ld-linux-aarch64.so.1`.
+    let interpreter =
+        |path: &[u8]| bytes.get(..4096).is_some_and(|head| head.windows(path.len()).any(|w| w == path));
+    if interpreter(b"/ld-linux-") {
+        bail!("{} is not static", placed.display());
+    }
+    if native {
+        ensure!(
+            Command::new(placed).arg("--version").status()?.success(),
+            "{} does not run",
+            placed.display()
+        );
+    }
+    println!("{}: {:.1} MiB, static", placed.display(), bytes.len() as f64 / f64::from(1 << 20));
+    Ok(())
+}
