@@ -2,7 +2,7 @@
 //! are told to be on the same hypervisor. Serial numbers are not read.
 
 use linerate_model::fact::{FactDecl, FactValue};
-use linerate_sys::root::ReadError;
+use linerate_sys::root::{ReadError, Root};
 
 use super::Fact;
 use super::readings::{Readings, fact};
@@ -63,31 +63,38 @@ impl Fact for Machine {
             let below = view.root.line("/sys/hypervisor/type").is_ok();
             out.flag("machine.virtual", below || flags.split_whitespace().any(|flag| flag == "hypervisor"));
         }
-        if let Ok(pool) = view.root.read(HYPERV_POOL)
-            && let Some(host) = hyperv_value(&pool, "PhysicalHostName")
-        {
-            out.text("machine.host", plain(&host));
+        // Of these files only what is told here is kept in a recording: secrets and names stand in them.
+        if let Ok(Some(host)) = view.root.answer("hypervisor", || hypervisor(&Root::live())) {
+            out.text("machine.host", host);
         }
-        read_guests(view, out);
+        match view.root.answer("guests", || guests(&Root::live())) {
+            Ok(guests) if !guests.is_empty() => out.put("machine.guests", FactValue::List(guests)),
+            // Most machines are no hypervisors, and most recordings are older than this fact.
+            Ok(_) => {}
+            Err(reason) if view.root.is_live() => out.gap("machine.guests", &reason),
+            Err(_) => {}
+        }
     }
 }
 
-fn read_guests(view: &View<'_>, out: &mut Readings) {
-    let names = match view.root.list(LIBVIRT) {
+/// Name of the hypervisor, where it is told.
+fn hypervisor(root: &Root) -> Result<Option<String>, String> {
+    let pool = root.read(HYPERV_POOL).unwrap_or_default();
+    Ok(hyperv_value(&pool, "PhysicalHostName").map(|host| plain(&host)))
+}
+
+/// Machines that libvirt runs here.
+fn guests(root: &Root) -> Result<Vec<String>, String> {
+    let names = match root.list(LIBVIRT) {
         Ok(names) => names,
-        Err(ReadError::Denied) => return out.gap("machine.guests", "needs root"),
-        // Most machines are no hypervisors.
-        Err(_) => return,
+        Err(ReadError::Denied) => return Err("needs root".to_owned()),
+        Err(_) => return Ok(Vec::new()),
     };
     let machines =
         names.iter().filter_map(|name| name.strip_suffix(".xml")).filter(|name| !name.contains('/'));
-    let guests: Vec<String> = machines
-        .take(GUESTS_MAX)
-        .filter_map(|name| guest(&view.root.read(&format!("{LIBVIRT}/{name}.xml")).ok()?))
-        .collect();
-    if !guests.is_empty() {
-        out.put("machine.guests", FactValue::List(guests));
-    }
+    let described =
+        machines.take(GUESTS_MAX).filter_map(|name| root.read(&format!("{LIBVIRT}/{name}.xml")).ok());
+    Ok(described.filter_map(|text| guest(&text)).collect())
 }
 
 /// Identifier and hardware addresses in the description of a running machine. Nothing else of it is kept.
@@ -128,6 +135,20 @@ mod tests {
         assert_eq!(guest(text).as_deref(), Some("4f-1 52:54:00:aa:bb:cc 52:54:00:00:00:01"));
         assert_eq!(guest("<uuid>a"), None);
         assert_eq!(guest("<uuid>a</uuid><mac address="), None);
+    }
+
+    #[test]
+    fn machines_of_libvirt_are_found_in_a_tree() {
+        let tree = tempfile::tempdir().unwrap();
+        let folder = tree.path().join("run/libvirt/qemu");
+        std::fs::create_dir_all(&folder).unwrap();
+        let text = "<uuid>6f0e</uuid><interface type='bridge'><mac address='52:54:00:11:22:33'/></interface>";
+        std::fs::write(folder.join("arc-1.xml"), text).unwrap();
+        std::fs::write(folder.join("arc-1.pid"), "4711").unwrap();
+        std::fs::write(folder.join("broken.xml"), "<uuid>").unwrap();
+        let root = Root::recorded(tree.path());
+        assert_eq!(guests(&root).unwrap(), ["6f0e 52:54:00:11:22:33"]);
+        assert_eq!(hypervisor(&root), Ok(None));
     }
 
     #[test]

@@ -205,5 +205,6 @@ pub(crate) fn record(dir: &Path, netns: &[PathBuf]) -> Result<(), String> {
     for name in ["hostname", "domainname"] {
         root.replace(&format!("/proc/sys/kernel/{name}"), "recorded\n");
     }
+    root.replace("/sys/class/dmi/id/product_uuid", "recorded\n");
     root.finish()
 }
