@@ -34,6 +34,16 @@ fn three_names_are_surveyed_and_cleaned() {
     let facts = lab.output(&["facts", "h2", "kernel.release"]);
     assert!(text(&facts.stdout).starts_with("kernel.release = "), "{}", text(&facts.stderr));
     assert!(!text(&facts.stderr).contains("copied"), "{}", text(&facts.stderr));
+    // Single tests take names too, and an inventory file need not name addresses.
+    let mtu = lab.output(&["mtu", "h1", "root@h2", "--json"]);
+    let samples: serde_json::Value =
+        serde_json::from_slice(&mtu.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&mtu.stderr)));
+    assert!(samples[0]["outcome"].get("measured").is_some(), "{samples}");
+    let file =
+        "[[host]]\nname = \"a\"\nssh = { host = \"h1\" }\n[[host]]\nname = \"b\"\nssh = { host = \"h3\" }\n";
+    std::fs::write(lab.path("two.toml"), file).unwrap();
+    lab.output(&["survey", "-i", "two.toml", "--time", "4s", "-q", "--snapshot", "s.json"]);
+    assert!(outcomes(&lab.snapshot(), "a", "b", "measured") > 1, "{:?}", gaps(&lab.snapshot()));
     let cleaned = lab.output(&["clean", "h1", "h2", "h3"]);
     assert_eq!(cleaned.status.code(), Some(0), "{}", text(&cleaned.stdout));
     for number in 1..=3 {

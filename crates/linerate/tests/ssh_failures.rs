@@ -184,7 +184,9 @@ fn a_frozen_node_is_ended_and_taken_up_again() {
     let mut frozen = Vec::new();
     let said = disturbed(&lab, |lab, _| {
         frozen = lab.nodes(2);
-        frozen.iter().for_each(|pid| kill("-STOP", *pid));
+        for pid in &frozen {
+            kill("-STOP", *pid);
+        }
     });
     assert!(!frozen.is_empty());
     was_taken_up(&lab, &said, "it said nothing for 4000 ms");

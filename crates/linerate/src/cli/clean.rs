@@ -27,7 +27,7 @@ pub(super) struct Args {
 
 /// What became of a host.
 #[derive(Debug, Serialize)]
-struct Host {
+struct Outcome {
     host: String,
     /// How it is reached.
     over: &'static str,
@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 }
                 TransportSpec::Local | TransportSpec::Netns { .. } | TransportSpec::Iperf3 { .. } => {
                     let over = transport::name(host);
-                    done.push(Host { host: name, over, cleaned: Cleaned::default(), error: None });
+                    done.push(Outcome { host: name, over, cleaned: Cleaned::default(), error: None });
                 }
             }
         }
@@ -74,16 +74,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if failed { ExitCode::PartlyBlind } else { ExitCode::Ok })
 }
 
-async fn one(host: String, spec: &SshSpec) -> Host {
+async fn one(host: String, spec: &SshSpec) -> Outcome {
     match ssh::clean(spec).await {
-        Ok(cleaned) => Host { host, over: "ssh", cleaned, error: None },
-        Err(error) => Host { host, over: "ssh", cleaned: Cleaned::default(), error: Some(error) },
+        Ok(cleaned) => Outcome { host, over: "ssh", cleaned, error: None },
+        Err(error) => Outcome { host, over: "ssh", cleaned: Cleaned::default(), error: Some(error) },
     }
 }
 
-fn text(hosts: &[Host]) -> String {
+fn text(hosts: &[Outcome]) -> String {
     let mut text = String::new();
-    for Host { host, over, cleaned, error } in hosts {
+    for Outcome { host, over, cleaned, error } in hosts {
         // Writing into a `String` cannot fail.
         let mut line = |words: &str| {
             let _ = writeln!(text, "{host}: {words}");
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn every_host_has_a_line() {
-        let host = |name: &str, cleaned: Cleaned, error: Option<&str>| Host {
+        let host = |name: &str, cleaned: Cleaned, error: Option<&str>| Outcome {
             host: name.into(),
             over: "ssh",
             cleaned,
@@ -122,7 +122,7 @@ mod tests {
             host("a", Cleaned { removed, kept: vec![] }, None),
             host("b", Cleaned::default(), None),
             host("c", Cleaned::default(), Some("the session ended")),
-            Host { over: "local", ..host("here", Cleaned::default(), None) },
+            Outcome { over: "local", ..host("here", Cleaned::default(), None) },
             host("d", Cleaned { removed: vec![], kept: vec!["not empty".into()] }, None),
         ];
         let expected = "a: removed /c/linerate-node-ab (3.0 MiB)\na: removed /c\nb: nothing of ours is there\n\

@@ -39,13 +39,12 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut end = End::parse(&args.host)?;
-    let (mut inventory, host) = match &args.inventory {
-        Some(path) => (inventory::load(path)?, end.host.clone()),
-        None => {
-            let inventory = inventory::named(std::slice::from_ref(&end.host))?;
-            let name = inventory.hosts.first().map_or_else(String::new, |h| h.name.clone());
-            (inventory, name)
-        }
+    let (mut inventory, host) = if let Some(path) = &args.inventory {
+        (inventory::load(path)?, end.host.clone())
+    } else {
+        let inventory = inventory::named(std::slice::from_ref(&end.host))?;
+        let name = inventory.hosts.first().map_or_else(String::new, |h| h.name.clone());
+        (inventory, name)
     };
     if args.no_sudo {
         inventory.without_sudo();

@@ -1,7 +1,7 @@
 //! One session with one node program: a child process, the pure session of the wire, and the requests under way.
 //!
-//! What comes in: a child process that speaks the protocol, and requests. What goes out: the events of each request, in order. A node that dies, stalls
-//! or talks nonsense turns every request under way into [`LinkError::Lost`]; nothing here retries or restarts.
+//! What comes in: a child process that speaks the protocol, and requests. What goes out: the events of each request, in
+//! order. A node that dies, stalls or talks nonsense turns every request under way into [`LinkError::Lost`]; nothing here retries or restarts.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -217,7 +217,7 @@ fn iperf3(raw: &RawHost) -> Result<Option<TransportSpec>, Problem> {
 
 /// How a host with `transport = "ssh"` or a table `ssh` is reached.
 fn ssh(raw: &RawHost) -> Result<TransportSpec, Problem> {
-    let said = raw.ssh.as_ref().map(|s| s.get_ref());
+    let said = raw.ssh.as_ref().map(Spanned::get_ref);
     let spec = SshSpec {
         host: said.and_then(|s| s.host.clone()).unwrap_or_else(|| raw.name.get_ref().clone()),
         user: said.and_then(|s| s.user.clone()),

@@ -185,7 +185,9 @@ fn keep_a_common_family(hosts: &mut [(&Seen, Vec<Own>)]) {
     let all_have = |v6: bool| hosts.iter().all(|(_, own)| own.iter().any(|o| o.address.is_ipv6() == v6));
     let (v4, v6) = (all_have(false), all_have(true));
     if v4 != v6 {
-        hosts.iter_mut().for_each(|(_, own)| own.retain(|o| o.address.is_ipv6() == v6));
+        for (_, own) in hosts.iter_mut() {
+            own.retain(|o| o.address.is_ipv6() == v6);
+        }
     }
 }
 
