@@ -10,11 +10,12 @@ mod cli;
 #[cfg(test)]
 mod fake_node;
 mod fleet;
-mod inventory;
 mod observe;
 mod report;
 mod store;
 mod trial;
+
+use linerate::inventory;
 
 fn main() -> std::process::ExitCode {
     cli::main().into()

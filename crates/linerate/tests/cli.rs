@@ -41,6 +41,7 @@ fn every_command_has_help_with_an_example() {
         "runs",
         "report",
         "facts",
+        "inventory",
         "latency",
         "udp",
         "mtu",
@@ -135,4 +136,32 @@ fn a_snapshot_file_is_diagnosed_and_a_foreign_file_refused() {
     let refused = home.run(&["diagnose", "f.json"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("f.json is not a snapshot"));
+}
+
+#[test]
+fn a_list_of_hosts_is_shown_and_written_as_an_inventory() {
+    let home = Home::new();
+    std::fs::write(home.0.path().join("hosts.ini"), "[web]\nweb[1:2] ansible_host=10.0.0.[1\n").unwrap();
+    let refused = home.run(&["inventory", "hosts.ini"]);
+    assert_eq!(refused.status.code(), Some(2));
+    std::fs::write(home.0.path().join("hosts"), "10.0.0.1 arc-1\n10.0.0.2 arc-2\n127.0.0.1 localhost\n")
+        .unwrap();
+    let shown = text(&home.run(&["inventory", "hosts"]).stdout);
+    for part in
+        ["2 hosts, 0 groups; read as etc-hosts", "ssh 10.0.0.1", "underlay 10.0.0.2", "line 3", "loopback"]
+    {
+        assert!(shown.contains(part), "{shown}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_slice(&home.run(&["inventory", "hosts", "--json"]).stdout).unwrap();
+    assert_eq!(json["hosts"][1]["endpoints"][0]["address"], "10.0.0.2");
+    let written = text(&home.run(&["inventory", "hosts", "--toml"]).stdout);
+    assert!(written.contains("# left out: line 3, 127.0.0.1 localhost"), "{written}");
+    assert!(written.contains("[[host]]\nname = \"arc-2\""), "{written}");
+    let wrong = home.run(&["inventory", "hosts", "--format", "xml"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("kubernetes"), "{}", text(&wrong.stderr));
+    let missing = home.run(&["inventory", "nowhere"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(text(&missing.stderr).contains("nowhere"), "{}", text(&missing.stderr));
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::load::{LoadReport, LoadSpec};
 use linerate_sys::cpu::{self, CpuTicks, ThreadTimes};
+use linerate_sys::root::Root;
 use thiserror::Error;
 
 use crate::Control;
@@ -23,6 +24,13 @@ pub(crate) const SLICE: Duration = Duration::from_millis(20);
 
 /// How long a receiver waits for the first sign of its sender: the operator passes the port on in milliseconds.
 pub(crate) const FIRST_CONTACT: Duration = Duration::from_secs(3);
+
+/// Moves the calling thread into the network namespace that a place means: `pid:1234`, `container:NAME`, a path.
+pub(crate) fn enter(place: &Path) -> Result<(), LoadError> {
+    let path = linerate_sys::place::resolve(&Root::live(), place)
+        .map_err(|reason| LoadError::Place { place: place.to_path_buf(), reason })?;
+    linerate_sys::netns::enter(&path).map_err(|source| LoadError::Namespace { path, source })
+}
 
 /// Why a load ended before it was done. Becomes the `stopped` of its report: a value, not a failure of the program.
 #[derive(Debug, Error)]
@@ -73,6 +81,14 @@ pub enum LoadError {
         path: PathBuf,
         /// The kernel's answer.
         source: io::Error,
+    },
+    /// The namespace of the endpoint is not there.
+    #[error("network namespace {place}: {reason}")]
+    Place {
+        /// What was asked for.
+        place: PathBuf,
+        /// What is wrong, and what exists instead.
+        reason: String,
     },
     /// A kind that this program does not know.
     #[error("no load is called {name}")]

@@ -118,9 +118,8 @@ fn enter_and_run(job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError
     {
         return Err(LoadError::Family { bind: job.spec.bind, peer });
     }
-    if let Some(path) = &job.spec.netns {
-        linerate_sys::netns::enter(path)
-            .map_err(|source| LoadError::Namespace { path: path.clone(), source })?;
+    if let Some(place) = &job.spec.netns {
+        job::enter(place)?;
     }
     let name = job.spec.kind.name();
     let load = LOADS.iter().find(|load| load.name() == name).ok_or(LoadError::Unknown { name })?;

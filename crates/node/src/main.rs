@@ -21,7 +21,7 @@ use linerate_sys::root::Root;
 const HELP: &str = "\
 linerate-node: the part of linerate that runs on a measured host
 
-usage: linerate-node [--netns PATH] [COMMAND]
+usage: linerate-node [--netns PLACE] [COMMAND]
 
   (no command)       serve an operator on stdin and stdout
   facts [PREFIX...]  print facts and counters as JSON, all or those whose keys start so
@@ -29,7 +29,7 @@ usage: linerate-node [--netns PATH] [COMMAND]
   iperf3 FLAGS...    client or server of iperf3's protocol; `iperf3 --help` lists the flags
   record DIR         write a copy of what the facts are read from into an empty folder
 
-  --netns PATH       enter this network namespace first
+  --netns PLACE      enter this network namespace first: a path, a name of `ip netns`, pid:1234 or container:NAME
   --version          print the version
   --help             print this
 ";
@@ -116,7 +116,9 @@ fn run() -> Result<ExitCode, String> {
 /// the namespace.
 fn enter(path: &Path) -> Result<Option<String>, String> {
     let hint = "hint: entering a namespace needs root, or to own the user namespace it belongs to";
-    let file = File::open(path).map_err(|e| {
+    let path = linerate_sys::place::resolve(&Root::live(), path)
+        .map_err(|reason| format!("network namespace {}: {reason}", path.display()))?;
+    let file = File::open(&path).map_err(|e| {
         format!("cannot open {}: {e}\nhint: `ip netns` keeps them in /run/netns", path.display())
     })?;
     linerate_sys::netns::enter_file_with_sysfs(&file)

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::netns;
+use crate::{netns, place};
 
 /// Largest file that is read.
 pub const FILE_BYTES_MAX: u64 = 8 << 20;
@@ -257,7 +257,9 @@ impl Root {
                 return Ok(work(&Self::recorded(&tree), None));
             }
         };
-        let file = File::open(path).map_err(|e| format!("cannot open {}: {e}", path.display()))?;
+        // Never through a recording: what engines keep about containers has secrets in it.
+        let found = place::resolve(&Self::live(), path)?;
+        let file = File::open(&found).map_err(|e| format!("cannot open {}: {e}", found.display()))?;
         let run = || {
             let sysfs_gap = netns::enter_file_with_sysfs(&file)
                 .map_err(|e| format!("cannot enter {}: {e}; entering needs root", path.display()))?;

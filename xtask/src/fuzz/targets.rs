@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use linerate::inventory::reader::{Source, understand};
+use linerate::inventory::write;
 use linerate_diagnose::Knowledge;
 use linerate_load::iperf3::client::Client;
 use linerate_load::iperf3::parameters::{Parameters, VERSION};
@@ -35,6 +37,32 @@ pub(super) static TARGETS: &[Target] = &[
     Target { name: "wire-node", seeds: node_seeds, run: wire_node },
     Target { name: "wire-operator", seeds: operator_seeds, run: wire_operator },
     Target { name: "knowledge", seeds: knowledge_seeds, run: knowledge },
+    Target {
+        name: "inventory-kubernetes",
+        seeds: inventory_seeds,
+        run: |input| inventory("kubernetes", input),
+    },
+    Target { name: "inventory-docker", seeds: inventory_seeds, run: |input| inventory("docker", input) },
+    Target { name: "inventory-slurm", seeds: inventory_seeds, run: |input| inventory("slurm", input) },
+    Target { name: "inventory-toml", seeds: inventory_seeds, run: |input| inventory("toml", input) },
+    Target { name: "inventory-drbd", seeds: inventory_seeds, run: |input| inventory("drbd", input) },
+    Target {
+        name: "inventory-ssh-config",
+        seeds: inventory_seeds,
+        run: |input| inventory("ssh-config", input),
+    },
+    Target { name: "inventory-ansible", seeds: inventory_seeds, run: |input| inventory("ansible", input) },
+    Target {
+        name: "inventory-ansible-yaml",
+        seeds: inventory_seeds,
+        run: |input| inventory("ansible-yaml", input),
+    },
+    Target {
+        name: "inventory-etc-hosts",
+        seeds: inventory_seeds,
+        run: |input| inventory("etc-hosts", input),
+    },
+    Target { name: "inventory-hosts", seeds: inventory_seeds, run: |input| inventory("hosts", input) },
 ];
 
 fn parameters() -> Vec<u8> {
@@ -259,6 +287,33 @@ fn knowledge(input: &[u8]) -> String {
     let mut all = Knowledge::default();
     match all.add("a.toml", &String::from_utf8_lossy(input)) {
         Ok(()) => "taken".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Every fixture is a seed of every format: what one takes for a host is a surprise for another.
+fn inventory_seeds() -> Vec<Vec<u8>> {
+    let files = std::fs::read_dir("crates/linerate/tests/inventories").into_iter().flatten().flatten();
+    let mut paths: Vec<_> = files.map(|entry| entry.path()).collect();
+    paths.sort();
+    let seeds: Vec<Vec<u8>> = paths.into_iter().filter_map(|path| std::fs::read(path).ok()).collect();
+    if seeds.is_empty() { vec![b"n[1-3]\n".to_vec()] } else { seeds }
+}
+
+fn inventory(format: &str, input: &[u8]) -> String {
+    let text = String::from_utf8_lossy(input);
+    let include = |pattern: &str| Ok(vec![(pattern.to_owned(), "Host inner\n".to_owned())]);
+    let source = Source { include: &include, ..Source::alone("x", &text) };
+    match understand(&source, Some(format)) {
+        Ok(understood) => {
+            // What is written in our own format is read again.
+            if understood.clone().into_inventory().is_ok() {
+                understand(&Source::alone("again", &write::toml(&understood)), Some("toml"))
+                    .expect("our own text");
+            }
+            let (hosts, groups) = (understood.hosts.len().min(9), understood.groups.len().min(9));
+            format!("{hosts} {groups} {} {}", understood.ignored.len().min(9), understood.notes.len().min(9))
+        }
         Err(error) => error.to_string(),
     }
 }

@@ -9,7 +9,7 @@ use crate::host_facts::Facts;
 use crate::knowledge::Knowledge;
 
 /// Keys that differ between any two hosts, or that are state rather than settings.
-const IDENTITY: [&str; 27] = [
+const IDENTITY: [&str; 28] = [
     "nic.*.addresses",
     "nic.*.address",
     "nic.*.mac",
@@ -37,6 +37,7 @@ const IDENTITY: [&str; 27] = [
     "cpu.mhz*",
     "kernel.uptime*",
     "kernel.boot*",
+    "machine.*",
 ];
 /// More would not be read.
 const LISTED_MAX: usize = 12;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use linerate_model::exit::ExitCode;
 
+use super::place::{self, End};
 use super::{open, out};
 use crate::fleet::Fleet;
 use crate::inventory;
@@ -13,10 +14,11 @@ use crate::observe::run::read_facts;
 /// Read facts of a host now, all of them or those whose keys begin so.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate facts localhost sysctl.net.ipv4.tcp\n  linerate facts ops@arc-1 nic.eth0\n  linerate facts -i cluster.toml arc-1 nic.eth0 cpu"
+    after_help = "Examples:\n  linerate facts localhost sysctl.net.ipv4.tcp\n  linerate facts ops@arc-1 nic.eth0\n  linerate facts -i cluster.toml arc-1 nic.eth0 cpu\n  linerate facts -i cluster.toml 'arc-1!container:web' nic."
 )]
 pub(super) struct Args {
-    /// Host of the inventory; without one `localhost`, or a host to reach over ssh
+    /// Host of the inventory; without one `localhost`, or a host to reach over ssh. With `!container:NAME`, `!pid:1234` or
+    /// `!netns:PATH` a namespace inside of it
     host: String,
     /// Beginnings of keys
     #[arg(value_name = "KEY")]
@@ -36,10 +38,11 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut end = End::parse(&args.host)?;
     let (mut inventory, host) = if let Some(path) = &args.inventory {
-        (inventory::load(path)?, args.host.clone())
+        (inventory::load(path)?, end.host.clone())
     } else {
-        let inventory = inventory::named(std::slice::from_ref(&args.host))?;
+        let inventory = inventory::named(std::slice::from_ref(&end.host))?;
         let name = inventory.hosts.first().map_or_else(String::new, |h| h.name.clone());
         (inventory, name)
     };
@@ -51,6 +54,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "no host `{host}` in the inventory\nhint: known are: {}",
         inventory.hosts.iter().map(|h| h.name.as_str()).collect::<Vec<_>>().join(", ")
     );
+    end.host.clone_from(&host);
+    let inventory = place::only(&inventory, &end);
+    let prefix = end.prefix();
+    let mut keys: Vec<String> = args.keys.iter().map(|key| format!("{prefix}{key}")).collect();
+    if keys.is_empty() && end.place.is_some() {
+        keys.push(prefix);
+    }
     let read = open::runtime()?.block_on(async {
         let opened = open::unless_interrupted(Fleet::open(&inventory, |h| h.name == host)).await;
         let Some(fleet) = opened else { return Ok(None) };
@@ -61,7 +71,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .filter(|_| !fleet.hosts().is_empty())
             .for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
         open::with_fleet(fleet, async |fleet| {
-            read_facts(fleet, &inventory, &host, &args.keys).await.map_err(|reason| anyhow::anyhow!(reason))
+            read_facts(fleet, &inventory, &host, &keys).await.map_err(|reason| anyhow::anyhow!(reason))
         })
         .await
     })?;

@@ -9,6 +9,7 @@ mod diagnose;
 mod diff;
 mod facts;
 mod http;
+mod inventory;
 mod iperf3;
 mod keep;
 mod knowledge;
@@ -20,6 +21,7 @@ mod mtu;
 mod open;
 mod out;
 mod pair;
+mod place;
 mod progress;
 mod quantity;
 mod report;
@@ -74,6 +76,7 @@ enum Command {
     Runs(runs::Args),
     Report(report::Args),
     Facts(facts::Args),
+    Inventory(inventory::Args),
     Latency(latency::Args),
     Udp(udp::Args),
     Mtu(mtu::Args),
@@ -110,6 +113,7 @@ pub fn main() -> ExitCode {
         Command::Runs(args) => runs::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Facts(args) => facts::run(&args),
+        Command::Inventory(args) => inventory::run(&args),
         Command::Latency(args) => latency::run(&args),
         Command::Udp(args) => udp::run(&args),
         Command::Mtu(args) => mtu::run(&args),

@@ -11,6 +11,7 @@ use linerate_model::plan::Test;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::tuning::Tuning;
 
+use super::place::{self, End};
 use super::targets::Ways;
 use super::{open, out, progress};
 use crate::fleet::Fleet;
@@ -38,7 +39,7 @@ pub(super) struct Output {
 #[derive(Debug, clap::Args)]
 pub(super) struct Pair {
     /// Sender: a host of the inventory; without one a host to reach over ssh, or `local` for both ends on this machine's
-    /// loopback
+    /// loopback. `HOST!container:NAME`, `HOST!pid:1234` and `HOST!netns:PATH` are namespaces inside of a host
     from: String,
     /// Receiver; left out with `local`
     to: Option<String>,
@@ -70,8 +71,17 @@ impl Pair {
                 self.from
             ),
         };
-        let (mut inventory, names) = inventory_for(self.inventory.as_deref(), &[&self.from, to])?;
+        let mut ends = [End::parse(&self.from)?, End::parse(to)?];
+        let (mut inventory, names) =
+            inventory_for(self.inventory.as_deref(), &[&ends[0].host, &ends[1].host])?;
         self.ways.without_sudo(&mut inventory);
+        if ends.iter().any(|end| end.place.is_some()) {
+            for (end, name) in ends.iter_mut().zip(&names) {
+                end.host.clone_from(name);
+            }
+            let tests = [test(1, &ends[0].host, &ends[1].host, Layer::Overlay, kind)];
+            return run_with(inventory, &tests, tuning, Some(&self.ways), &self.output, Some(&ends));
+        }
         let layer = if self.overlay { Layer::Overlay } else { Layer::Underlay };
         for host in names.iter().filter(|_| !addresses::is_needed(&inventory)) {
             anyhow::ensure!(
@@ -119,11 +129,23 @@ pub(super) fn test(id: u32, from: &str, to: &str, layer: Layer, kind: TestKind) 
 
 /// Runs tests, stores them as a run, prints them. Without `ways` the tests need no addresses of the hosts.
 pub(super) fn run(
+    inventory: Inventory,
+    tests: &[Test],
+    tuning: &Tuning,
+    ways: Option<&Ways>,
+    output: &Output,
+) -> anyhow::Result<ExitCode> {
+    run_with(inventory, tests, tuning, ways, output, None)
+}
+
+/// The same between ends of which at least one is a place inside a host.
+fn run_with(
     mut inventory: Inventory,
     tests: &[Test],
     tuning: &Tuning,
     ways: Option<&Ways>,
     output: &Output,
+    ends: Option<&[End; 2]>,
 ) -> anyhow::Result<ExitCode> {
     let mut store = Store::open_default()?;
     let progress = progress::start(single::expected(tests, tuning) < NEEDS_PROGRESS);
@@ -139,8 +161,14 @@ pub(super) fn run(
             fleet
         });
         let Some(fleet) = opened.await else { return Ok(None) };
-        open::with_fleet(fleet, async |fleet| Ok(single::run(fleet, &inventory, tests, &mut way).await?))
-            .await
+        open::with_fleet(fleet, async |fleet| {
+            let placed = match ends {
+                Some(ends) => Some(place::with_endpoints(fleet, &inventory, ends).await?),
+                None => None,
+            };
+            Ok(single::run(fleet, placed.as_ref().unwrap_or(&inventory), tests, &mut way).await?)
+        })
+        .await
     })?;
     let Some((snapshot, diagnosis)) = measured else { return Ok(open::after_interrupt()) };
     print(&snapshot, &diagnosis, output)?;

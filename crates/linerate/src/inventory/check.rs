@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 use ::toml::Spanned;
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SshSpec, TransportSpec};
 
 use super::toml::{File, RawEndpoint, RawGroup, RawHost};
-use super::{Problem, did_you_mean};
+use super::{Flaw, Problem, did_you_mean, place};
 
 const TRANSPORTS: [&str; 3] = ["local", "netns", "ssh"];
 const KINDS: [&str; 2] = ["node", "iperf3"];
@@ -56,12 +55,8 @@ fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a Spanned<String>>) -> R
     let mut seen = std::collections::BTreeSet::new();
     for name in names {
         let text = name.get_ref().as_str();
-        let fit = !text.is_empty()
-            && text.len() <= NAME_BYTES_MAX
-            && text.chars().all(|c| c.is_alphanumeric() || "-_.:@".contains(c));
-        if !fit {
-            let hint = format!("letters, digits and -_.:@, 1 to {NAME_BYTES_MAX} bytes");
-            return Err(problem(name, format!("{kind} name `{}` is not allowed", text.escape_debug()), hint));
+        if let Err(flaw) = name_fits(kind, text) {
+            return Err(problem(name, flaw.what, flaw.hint));
         }
         if !seen.insert(text) {
             return Err(problem(
@@ -72,6 +67,21 @@ fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a Spanned<String>>) -> R
         }
     }
     Ok(())
+}
+
+/// Whether a text can be the name of a host or group.
+pub(super) fn name_fits(kind: &str, text: &str) -> Result<(), Flaw> {
+    let fit = !text.is_empty()
+        && text.len() <= NAME_BYTES_MAX
+        && text.chars().all(|c| c.is_alphanumeric() || "-_.:@".contains(c));
+    if fit {
+        return Ok(());
+    }
+    let shown: String = text.chars().take(NAME_BYTES_MAX).collect();
+    Err(Flaw::new(
+        format!("{kind} name `{}` is not allowed", shown.escape_debug()),
+        format!("letters, digits and -_.:@, 1 to {NAME_BYTES_MAX} bytes"),
+    ))
 }
 
 fn known(kind: &str, name: Option<&Spanned<String>>, all: &[&str]) -> Result<(), Problem> {
@@ -250,13 +260,7 @@ fn transport(raw: &RawHost) -> Result<TransportSpec, Problem> {
         )),
         (None | Some("local"), None) => Ok(TransportSpec::Local),
         (None | Some("netns"), Some(netns)) => {
-            let text = netns.get_ref();
-            if text.is_empty() || text.contains('\0') {
-                return Err(problem(netns, "`netns` is not a path", "such as /run/netns/NAME"));
-            }
-            // A bare name means what `ip netns` means by it.
-            let path =
-                if text.contains('/') { PathBuf::from(text) } else { PathBuf::from("/run/netns").join(text) };
+            let path = place::parse(netns.get_ref()).map_err(|flaw| problem(netns, flaw.what, flaw.hint))?;
             Ok(TransportSpec::Netns { path })
         }
         (Some(other), _) => {
@@ -284,10 +288,14 @@ fn endpoint(raw: &RawEndpoint) -> Result<Endpoint, Problem> {
             "a unicast address",
         ));
     }
+    let netns = match &raw.netns {
+        Some(text) => Some(place::parse(text.get_ref()).map_err(|flaw| problem(text, flaw.what, flaw.hint))?),
+        None => None,
+    };
     Ok(Endpoint {
         address,
         layer: raw.layer.unwrap_or(Layer::Underlay),
-        netns: raw.netns.clone(),
+        netns,
         link_bps: mbit(raw.link_mbit.as_ref(), "link_mbit")?,
     })
 }

@@ -1,13 +1,34 @@
-//! Inventories: files in, checked [`linerate_model::inventory::Inventory`] out. One file per format.
+//! Inventories: files in, checked [`linerate_model::inventory::Inventory`] out. One file per format, and one line for each in
+//! [`reader::READERS`].
 
+mod ansible;
+mod ansible_ini;
+mod ansible_yaml;
 mod check;
+mod docker;
+pub mod draft;
+mod drbd;
+mod etc_hosts;
+mod files;
+mod host_list;
+mod json;
+mod kubernetes;
 mod named;
+pub mod place;
+mod range;
+pub mod reader;
+pub mod seen;
+mod slurm;
+mod ssh_config;
 mod toml;
+pub mod write;
+mod yaml;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use linerate_model::inventory::{Endpoint, Host, Inventory, Layer, TransportSpec};
 
+pub use draft::Understood;
 pub use named::named;
 
 /// An inventory that cannot be used.
@@ -24,30 +45,30 @@ pub struct InventoryError {
     pub hint: String,
 }
 
-/// Reads and checks an inventory file.
+/// Reads and checks an inventory file of any format.
 pub fn load(path: &Path) -> Result<Inventory, InventoryError> {
     let file = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| InventoryError {
-        file: file.clone(),
+    let understood = files::read(path, None)?;
+    understood.into_inventory().map_err(|flaw| InventoryError {
+        file,
         line: 0,
-        problem: format!("cannot be read: {error}"),
-        hint: "name the inventory with -i; `docs/guide` shows one".to_owned(),
-    })?;
-    let mut inventory = parse(&file, &text)?;
-    let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
-    // A relative path in the file is meant from the file.
-    inventory.disturbances = inventory.disturbances.map(|p| folder.join(p));
-    Ok(inventory)
+        problem: flaw.what,
+        hint: flaw.hint,
+    })
 }
 
-/// Checks the text of an inventory; `file` is for error texts only.
-pub fn parse(file: &str, text: &str) -> Result<Inventory, InventoryError> {
-    toml::parse(text).map_err(|problem| InventoryError {
-        file: file.to_owned(),
-        line: line_of(text, problem.at),
-        problem: problem.what,
-        hint: problem.hint,
-    })
+/// What a file says, read as the format of this name or as the one that it looks like; `-` is standard input.
+pub fn understand(path: &Path, format: Option<&str>) -> Result<Understood, InventoryError> {
+    files::read(path, format)
+}
+
+/// Checks the text of an inventory in our own format; `file` is for error texts only.
+#[cfg(test)]
+fn parse(file: &str, text: &str) -> Result<Inventory, InventoryError> {
+    let source = reader::Source::alone(file, text);
+    let understood =
+        reader::READERS.iter().find(|r| r.name() == "toml").expect("it is in the list").read(&source)?;
+    understood.into_inventory().map_err(|flaw| source.at(0, flaw))
 }
 
 /// The machine that this program runs on, alone: for `linerate facts localhost` without an inventory.
@@ -80,6 +101,21 @@ pub fn loopback() -> Inventory {
         }];
     }
     inventory
+}
+
+/// What is wrong, without where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flaw {
+    /// Thing and value seen.
+    pub what: String,
+    /// What to do; may be empty.
+    pub hint: String,
+}
+
+impl Flaw {
+    pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { what: what.into(), hint: hint.into() }
+    }
 }
 
 /// What is wrong and at which byte of the text.
@@ -123,5 +159,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
+#[cfg(test)]
+mod format_tests;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,39 @@ use ::toml::Spanned;
 use linerate_model::inventory::{Inventory, Layer};
 use serde::Deserialize;
 
-use super::{Problem, check, nearest};
+use super::draft::Understood;
+use super::reader::{Reader, Source};
+use super::{InventoryError, Problem, check, line_of, nearest};
+
+/// The format.
+pub(super) struct Toml;
+
+impl Reader for Toml {
+    fn name(&self) -> &'static str {
+        "toml"
+    }
+
+    fn describes(&self) -> &'static str {
+        "linerate's own, with [[host]] and [[group]]"
+    }
+
+    fn looks_like(&self, text: &str) -> bool {
+        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        // Something of ours may stand before the first table: `name = "archive"`.
+        let ours = |line: &str| line.split_once('=').is_some_and(|(_, value)| value.trim().starts_with('"'));
+        lines.clone().any(|line| line.starts_with("[[")) || lines.next().is_some_and(ours)
+    }
+
+    fn read(&self, source: &Source<'_>) -> Result<Understood, InventoryError> {
+        let inventory = parse(source.text).map_err(|problem| InventoryError {
+            file: source.file.to_owned(),
+            line: line_of(source.text, problem.at),
+            problem: problem.what,
+            hint: problem.hint,
+        })?;
+        Ok(Understood::ours(self.name(), inventory))
+    }
+}
 
 /// The file.
 #[derive(Debug, Deserialize)]
@@ -66,12 +98,12 @@ pub(super) struct RawEndpoint {
     pub(super) port: Option<Spanned<u16>>,
     #[serde(default)]
     pub(super) layer: Option<Layer>,
-    pub(super) netns: Option<std::path::PathBuf>,
+    pub(super) netns: Option<Spanned<String>>,
     pub(super) link_mbit: Option<Spanned<f64>>,
 }
 
 /// Text to a checked inventory.
-pub(super) fn parse(text: &str) -> Result<Inventory, Problem> {
+fn parse(text: &str) -> Result<Inventory, Problem> {
     let file: File = ::toml::from_str(text).map_err(|error| {
         let what = error.message().lines().next().unwrap_or("not TOML").to_owned();
         let hint = unknown_hint(&what);

@@ -34,6 +34,9 @@ const BY_NATURE: &[&str] = &[
     "kernel.hostname",
     "fs.",
     "boot_id",
+    "machine.uuid",
+    "machine.host",
+    "machine.guests",
 ];
 
 /// Facts that differ, suspects first; at most `max` rows, and how many there were.

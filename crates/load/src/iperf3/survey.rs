@@ -26,10 +26,10 @@ pub(crate) fn run(spec: &Iperf3Spec, stop: &AtomicBool) -> LoadReport {
         Ok(wish) => wish,
         Err(error) => return stopped(error),
     };
-    if let Some(path) = &spec.netns
-        && let Err(source) = linerate_sys::netns::enter(path)
+    if let Some(place) = &spec.netns
+        && let Err(error) = crate::job::enter(place)
     {
-        return stopped(LoadError::Namespace { path: path.clone(), source });
+        return stopped(error);
     }
     let is_over = || stop.load(Ordering::Relaxed) || Instant::now() >= deadline;
     let record = ask::run(&wish, &is_over, &mut Nobody);

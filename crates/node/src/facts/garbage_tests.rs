@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::{counters, read};
 
 /// Files that readers parse.
-const FILES: [&str; 22] = [
+const FILES: [&str; 23] = [
     "proc/net/snmp",
     "proc/net/netstat",
     "proc/net/softnet_stat",
@@ -25,6 +25,7 @@ const FILES: [&str; 22] = [
     "sys/devices/system/cpu/online",
     "sys/devices/system/node/has_cpu",
     "sys/block/sda/size",
+    "sys/class/dmi/id/product_uuid",
     "sys/block/sda/queue/scheduler",
     "sys/class/net/eth0/ifindex",
     "sys/class/net/eth0/queues/rx-0/rps_cpus",

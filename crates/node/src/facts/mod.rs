@@ -18,6 +18,8 @@ mod feature;
 mod irq;
 mod kernel;
 mod link;
+mod lldp;
+mod machine;
 mod mount;
 mod mtu;
 mod namespace;
@@ -89,6 +91,8 @@ const FACTS: &[&dyn Fact] = &[
     &route::Routes,
     &mount::Mounts,
     &disk::Disks,
+    &machine::Machine,
+    &lldp::Lldp,
 ];
 
 /// A setting with the keys that it serves.
@@ -201,5 +205,6 @@ pub(crate) fn record(dir: &Path, netns: &[PathBuf]) -> Result<(), String> {
     for name in ["hostname", "domainname"] {
         root.replace(&format!("/proc/sys/kernel/{name}"), "recorded\n");
     }
+    root.replace("/sys/class/dmi/id/product_uuid", "recorded\n");
     root.finish()
 }

@@ -19,7 +19,8 @@ pub(super) fn is_setting(key: &str) -> bool {
 
 fn split(key: &str) -> Option<(&Path, &str)> {
     let (path, inner) = key.strip_prefix("netns.")?.split_once('|')?;
-    path.starts_with('/').then(|| (Path::new(path), inner))
+    let place = ["/", "pid:", "container:"].iter().any(|head| path.starts_with(head));
+    place.then(|| (Path::new(path), inner))
 }
 
 fn inside<T: Send>(
@@ -113,6 +114,7 @@ mod tests {
         assert!(!is_setting("netns./run/netns/a|nic.vx0.driver"));
         assert!(!is_setting("netns./a|netns./b|nic.vx0.mtu"));
         assert!(!is_setting("netns.a|nic.vx0.mtu"));
+        assert!(is_setting("netns.container:web|nic.eth0.mtu") && is_setting("netns.pid:17|nic.eth0.mtu"));
     }
 
     #[test]

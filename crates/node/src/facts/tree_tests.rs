@@ -166,6 +166,28 @@ fn a_server_with_many_devices_and_interrupts() {
 }
 
 #[test]
+fn a_hypervisor_tells_its_guests_and_its_switch() {
+    let root = tree("many-nics");
+    let facts = facts("many-nics");
+    assert_reads(
+        &facts,
+        "machine.vendor Dell Inc.
+         machine.product PowerEdge R740
+         machine.uuid 4c4c4544-0042-3510-8053-b4c04f564433
+         machine.guests 6f0e5c1e-1111-4222-8333-444455556666 52:54:00:11:22:33
+         nic.eno1.mac 52:54:00:00:00:00",
+    );
+    assert!(!facts.readings.keys().any(|key| key.starts_with("lldp.")), "it was not asked to listen");
+    let heard = read(&root, &["lldp.".into()], &[]);
+    assert_reads(
+        &heard,
+        "lldp.ens5f0np0.system leaf-1\n lldp.ens5f0np0.port Eth1/7\n lldp.ens5f0np0.chassis aa:bb:cc:00:00:01",
+    );
+    assert!(heard.gaps.iter().any(|g| g.what == "lldp.*" && g.reason.contains("nothing heard within 31 s")));
+    assert_gap(&self::facts("old-sparse"), "machine.uuid", "this kernel does not have it");
+}
+
+#[test]
 fn an_old_kernel_with_little_to_say() {
     let facts = facts("old-sparse");
     assert_reads(

@@ -1,0 +1,217 @@
+//! `linerate inventory`: what is understood of a list of hosts, and the same in our own format.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::time::Duration;
+
+use linerate_model::exit::ExitCode;
+use linerate_model::fact::HostFacts;
+use linerate_model::inventory::{Group, TransportSpec};
+
+use linerate_wire::message::{Event, Request};
+
+use super::{open, out};
+use crate::fleet::Fleet;
+use crate::inventory::draft::{HostRead, Reach, Remark, Understood, Way};
+use crate::inventory::seen::{self, Seen};
+use crate::inventory::{reader, understand, write};
+use crate::observe::join;
+
+/// Longest wait for what a host can see: 31 s of listening and the rest.
+const PROBE_WAIT: Duration = Duration::from_secs(45);
+
+/// Show what is understood of a list of hosts in any known format, or write it as an inventory.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Args {
+    /// File; `-` is standard input
+    #[arg(default_value = "-")]
+    file: PathBuf,
+    /// Read it as this format instead of the one that it looks like
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(reader::names()))]
+    format: Option<String>,
+    /// Ask the hosts too, and add groups that can be seen: hypervisors, switches (listens at most 31 s), subnets
+    #[arg(long)]
+    probe: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Write an inventory in linerate's own format
+    #[arg(long, conflicts_with = "json")]
+    toml: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  linerate inventory ~/.ssh/config
+  scontrol show node --oneliner | linerate inventory - --toml > cluster.toml
+  kubectl get nodes -o json | linerate inventory -
+  linerate inventory cluster.toml --probe --toml > with-groups.toml
+  echo 'n[001-128]' | linerate inventory - --format hosts";
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.file == Path::new("-") && std::io::stdin().is_terminal() {
+        anyhow::bail!(
+            "no file is named and nothing comes in on standard input\nhint: linerate inventory FILE"
+        );
+    }
+    let mut understood = understand(&args.file, args.format.as_deref())?;
+    if args.probe {
+        let Some(seen) = probe(&understood)? else { return Ok(open::after_interrupt()) };
+        understood.add(seen);
+    }
+    if args.json {
+        out::json(&understood)?;
+    } else if args.toml {
+        out::print(&write::toml(&understood))?;
+        let (left_out, format) = (understood.ignored.len(), understood.format);
+        out::note(&format!("read as {format}: {} hosts, {left_out} things left out", understood.hosts.len()));
+    } else {
+        out::print(&told(&understood))?;
+    }
+    Ok(ExitCode::Ok)
+}
+
+/// Reads the facts that tell groups, on all hosts at the same time. `None` when it was interrupted.
+fn probe(understood: &Understood) -> anyhow::Result<Option<Seen>> {
+    let inventory = understood
+        .clone()
+        .into_inventory()
+        .map_err(|flaw| anyhow::anyhow!("{}\nhint: {}", flaw.what, flaw.hint))?;
+    out::note("asking the hosts; where LLDP may be heard it is listened for, at most 31 s …");
+    open::runtime()?.block_on(async {
+        let opened = open::unless_interrupted(Fleet::open(&inventory, |_| true)).await;
+        let Some(fleet) = opened else { return Ok(None) };
+        fleet.notes.iter().for_each(|note| out::note(note));
+        for gap in &fleet.gaps {
+            out::note(&format!("not seen: {}: {}", gap.what, gap.reason));
+        }
+        open::with_fleet(fleet, async |fleet| {
+            let hosts = fleet.hosts();
+            let asked = hosts.iter().map(|host| {
+                let read: Pin<Box<dyn Future<Output = _>>> = Box::pin(facts_of(fleet, host));
+                read
+            });
+            let mut facts = BTreeMap::new();
+            for (host, read) in hosts.iter().zip(join::all(asked.collect()).await) {
+                match read {
+                    Ok(read) => {
+                        for gap in read.gaps.iter().filter(|gap| is_wanted(&gap.what)) {
+                            out::note(&format!("not seen: {host}: {}: {}", gap.what, gap.reason));
+                        }
+                        facts.insert(host.clone(), read);
+                    }
+                    Err(reason) => out::note(&format!("not seen: {reason}")),
+                }
+            }
+            Ok(seen::groups(&facts))
+        })
+        .await
+    })
+}
+
+/// Whether what could not be seen would have told a group.
+fn is_wanted(what: &str) -> bool {
+    what.starts_with("machine.") || what.starts_with("lldp.")
+}
+
+async fn facts_of(fleet: &Fleet, host: &str) -> Result<HostFacts, String> {
+    let request = Request::Facts { prefixes: seen::NEEDED.map(str::to_owned).to_vec(), netns: vec![] };
+    let link = fleet.link(host).map_err(|e| e.to_string())?;
+    let events = link.request(request, PROBE_WAIT).await.map_err(|e| e.to_string())?;
+    let facts = events
+        .into_iter()
+        .find_map(|event| if let Event::Facts(facts) = event { Some(*facts) } else { None });
+    facts.ok_or_else(|| format!("host {host} sent no facts"))
+}
+
+/// The whole for people. Writing into a `String` cannot fail, so that the results are dropped.
+fn told(understood: &Understood) -> String {
+    let (hosts, groups) = (understood.hosts.len(), understood.groups.len());
+    let describes = reader::READERS.iter().find(|r| r.name() == understood.format).map(|r| r.describes());
+    let mut text = format!(
+        "{hosts} hosts, {groups} groups; read as {} ({})\n",
+        understood.format,
+        describes.unwrap_or_default()
+    );
+    if !understood.groups.is_empty() {
+        text.push_str("\nGroups\n");
+        for group in understood.groups.iter().filter(|group| group.parent.is_none()) {
+            write_group(&mut text, understood, group, 1);
+        }
+    }
+    text.push_str("\nHosts\n");
+    let width = understood.hosts.iter().map(|host| host.name.chars().count()).max().unwrap_or(0).min(32);
+    for host in &understood.hosts {
+        let _ = writeln!(text, "  {:width$}  {:<28}  {}", host.name, way(host), addresses(host));
+    }
+    let bare = understood.hosts.iter().filter(|host| host.endpoints.is_empty()).count();
+    if bare > 0 {
+        let _ = writeln!(
+            text,
+            "\n{bare} of them without an address to measure between: only their facts are read."
+        );
+    }
+    remarks(&mut text, "Left out", &understood.ignored);
+    remarks(&mut text, "Notes", &understood.notes);
+    text
+}
+
+/// Groups are a forest (the readers see to it), so that this ends.
+fn write_group(text: &mut String, understood: &Understood, group: &Group, depth: usize) {
+    let direct: Vec<&str> =
+        understood.hosts.iter().filter(|h| h.groups.contains(&group.name)).map(|h| h.name.as_str()).collect();
+    let mut members = direct[..direct.len().min(8)].join(", ");
+    if direct.len() > 8 {
+        let _ = write!(members, " and {} more", direct.len() - 8);
+    }
+    let _ = writeln!(text, "{}{} ({})  {members}", "  ".repeat(depth), group.name, group.kind);
+    for child in understood.groups.iter().filter(|child| child.parent.as_ref() == Some(&group.name)) {
+        write_group(text, understood, child, depth + 1);
+    }
+}
+
+fn way(host: &HostRead) -> String {
+    match &host.way {
+        Way::Known(TransportSpec::Local) => "local".to_owned(),
+        Way::Known(TransportSpec::Netns { path }) => format!("netns {}", path.display()),
+        Way::Known(TransportSpec::Iperf3 { port }) => format!("iperf3 at port {port}"),
+        Way::Known(TransportSpec::Ssh(spec)) => over_ssh(
+            &spec.host,
+            spec.user.as_deref(),
+            spec.port,
+            if spec.sudo { "" } else { " without sudo" },
+        ),
+        Way::Ssh(Reach { address, user, port }) => {
+            over_ssh(address.as_deref().unwrap_or(&host.name), user.as_deref(), *port, "")
+        }
+    }
+}
+
+fn over_ssh(host: &str, user: Option<&str>, port: Option<u16>, more: &str) -> String {
+    let user = user.map_or(String::new(), |user| format!("{user}@"));
+    let port = port.map_or(String::new(), |port| format!(" port {port}"));
+    format!("ssh {user}{host}{port}{more}")
+}
+
+fn addresses(host: &HostRead) -> String {
+    let one = |endpoint: &linerate_model::inventory::Endpoint| {
+        let inside = endpoint.netns.as_ref().map_or(String::new(), |path| format!(" in {}", path.display()));
+        format!("{} {}{inside}", endpoint.layer, endpoint.address)
+    };
+    host.endpoints.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn remarks(text: &mut String, heading: &str, remarks: &[Remark]) {
+    if remarks.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n{heading}");
+    for remark in remarks {
+        let line = if remark.line > 0 { format!("line {}", remark.line) } else { String::new() };
+        let _ = writeln!(text, "  {line:<9} {}: {}", remark.what, remark.why);
+    }
+}

@@ -1,0 +1,92 @@
+//! Where the texts of inventories come from: a file, standard input, and the files that `~/.ssh/config` includes. The only file of
+//! this room that opens anything.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::draft::Understood;
+use super::reader::{self, Source, TEXT_BYTES_MAX};
+use super::{InventoryError, ssh_config};
+
+/// Files of a folder that an `Include` with a wildcard looks through.
+const FOLDER_MAX: usize = 10_000;
+
+/// Reads a file, or standard input for `-`.
+pub(super) fn read(path: &Path, format: Option<&str>) -> Result<Understood, InventoryError> {
+    let stdin = path == Path::new("-");
+    let file = if stdin { "standard input".to_owned() } else { path.display().to_string() };
+    let text = if stdin { bounded(std::io::stdin().lock()) } else { text_of(path) };
+    let text = text.map_err(|problem| InventoryError {
+        file: file.clone(),
+        line: 0,
+        problem,
+        hint: "name the inventory with -i; `docs/guide/inventory.md` shows what can be read".to_owned(),
+    })?;
+    let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+    let include = |pattern: &str| included(&folder, pattern);
+    let known_to_ssh = home().is_some_and(|home| {
+        let own = home.join(".ssh/config").canonicalize();
+        own.is_ok_and(|own| path.canonicalize().is_ok_and(|path| path == own))
+    });
+    let source = Source { file: &file, text: &text, include: &include, known_to_ssh };
+    // A file of ours that is still empty or broken at its first line is best judged by our own reader.
+    let named = path.extension().is_some_and(|e| e == "toml");
+    let recognised = reader::READERS.iter().any(|reader| reader.looks_like(&text));
+    let format = format.or((named && !recognised).then_some("toml"));
+    let mut understood = reader::understand(&source, format)?;
+    // A relative path in the file is meant from the file.
+    understood.disturbances = understood.disturbances.map(|p| folder.join(p));
+    Ok(understood)
+}
+
+fn home() -> Option<PathBuf> {
+    std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+}
+
+fn text_of(path: &Path) -> Result<String, String> {
+    let file = File::open(path).map_err(|error| format!("cannot be read: {error}"))?;
+    // A pipe without a writer would hold us up for ever; `-` is for pipes.
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        return Err("is a folder".to_owned());
+    }
+    bounded(file)
+}
+
+fn bounded(from: impl Read) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    from.take(TEXT_BYTES_MAX as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| format!("cannot be read: {error}"))?;
+    if bytes.len() > TEXT_BYTES_MAX {
+        return Err(format!("is longer than {TEXT_BYTES_MAX} bytes"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at].split(|b| *b == b'\n').count();
+        format!("is not UTF-8 text at line {line}")
+    })
+}
+
+/// The files of an `Include`, in the order of their names: `~/` is the home folder, a relative path begins beside the file, and the
+/// last part may have wildcards.
+fn included(folder: &Path, pattern: &str) -> Result<Vec<(String, String)>, String> {
+    let path = match pattern.strip_prefix("~/") {
+        Some(rest) => home().ok_or("HOME is not set")?.join(rest),
+        None => folder.join(pattern),
+    };
+    let last = path.file_name().and_then(|name| name.to_str()).ok_or("not a file name")?;
+    let mut paths = vec![path.clone()];
+    if last.contains(['*', '?']) {
+        let parent = path.parent().unwrap_or(folder);
+        let entries = std::fs::read_dir(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
+        let fits = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            !name.starts_with('.') && ssh_config::like(last.as_bytes(), name.as_bytes()) && path.is_file()
+        };
+        paths = entries.take(FOLDER_MAX).flatten().map(|entry| entry.path()).filter(fits).collect();
+        paths.sort();
+    }
+    let read = |path: PathBuf| Ok((path.display().to_string(), text_of(&path)?));
+    paths.into_iter().map(read).collect()
+}
