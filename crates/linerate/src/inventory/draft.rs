@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use linerate_model::inventory::{
-    Endpoint, Group, GroupName, Host, HostName, Inventory, Layer, TransportSpec,
+    Endpoint, Group, GroupName, Host, HostName, Inventory, Layer, SshSpec, TransportSpec,
 };
 use serde::Serialize;
 

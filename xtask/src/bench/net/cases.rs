@@ -76,6 +76,7 @@ const UDP_BULK: Case = Case {
 
 const SMALL_PEERS: &[&str] = &["iperf3 -u", "iperf2 -u", "nuttcp -u"];
 
+// iperf3 --gsro is not among these: its trains of so small datagrams have more segments than the kernel takes, and hardly any goes.
 const UDP_SMALL: Case = Case {
     name: "UDP flat out, 64 bytes",
     job: Job { bytes: 64, ..JOB },
@@ -85,7 +86,6 @@ const UDP_SMALL: Case = Case {
         Contender { name: "linerate, no offload", needs: None, turn: ours::udp_plain },
         Contender { name: "linerate, read in trains", needs: None, turn: ours::udp },
         Contender { name: "iperf3 -u", needs: IPERF3, turn: iperf3::udp },
-        Contender { name: "iperf3 -u --gsro", needs: IPERF3_GSO, turn: iperf3::udp_gso },
         Contender { name: "iperf2 -u", needs: IPERF2, turn: iperf2::udp },
         Contender { name: "nuttcp -u", needs: NUTTCP, turn: nuttcp::udp },
     ],
@@ -111,14 +111,13 @@ const UDP_SMALL_CUT: Case = Case {
         Contender { name: "linerate", needs: None, turn: ours::udp_send },
         Contender { name: "linerate, no offload", needs: None, turn: ours::udp_plain },
         Contender { name: "iperf3 -u", needs: IPERF3, turn: iperf3::udp },
-        Contender { name: "iperf3 -u --gsro", needs: IPERF3_GSO, turn: iperf3::udp_gso },
         Contender { name: "iperf2 -u", needs: IPERF2, turn: iperf2::udp },
         Contender { name: "nuttcp -u", needs: NUTTCP, turn: nuttcp::udp },
     ],
     metrics: &[Metric::Packets, Metric::Wire, Metric::Cpu],
     demands: &[
+        Demand { ours: "linerate, no offload", theirs: SMALL_PEERS, metric: Metric::Packets, limit: 2.0 },
         Demand { ours: "linerate", theirs: SMALL_PEERS, metric: Metric::Packets, limit: 4.0 },
-        Demand { ours: "linerate", theirs: &["iperf3 -u --gsro"], metric: Metric::Packets, limit: 2.0 },
     ],
 };
 
