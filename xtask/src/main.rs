@@ -8,6 +8,7 @@ mod ci;
 mod docs;
 mod fuzz;
 mod knowledge;
+mod scale;
 mod tests;
 mod tidy;
 
@@ -45,6 +46,18 @@ enum Task {
     /// Compare with the tools that people use now, interleaved, as ratios with ranges.
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Surveys at full size: simulated nodes in virtual time, and real node programs in network namespaces (root).
+    Scale {
+        /// Simulated nodes.
+        #[arg(long, default_value_t = 10_000)]
+        nodes: usize,
+        /// Real ones.
+        #[arg(long, default_value_t = 300)]
+        hosts: usize,
+        /// Time budget of the survey of the real ones.
+        #[arg(long, default_value = "60s")]
+        time: String,
+    },
     /// House rules that no compiler checks.
     Tidy,
     /// Write `docs/reference/` anew.
@@ -72,6 +85,7 @@ fn run() -> Result<()> {
         Task::Test { filter } => tests::run(filter.as_deref()),
         Task::Fuzz { target, time, seed } => fuzz::run(&target, &time, seed),
         Task::Bench(bench) => bench::run(&bench),
+        Task::Scale { nodes, hosts, time } => scale::run(nodes, hosts, &time),
         Task::Tidy => tidy::run(),
         Task::Docs { check } => docs::run(check),
     }

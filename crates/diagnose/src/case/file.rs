@@ -217,6 +217,7 @@ fn inventory(read: &File, name: &str) -> Inventory {
         groups: read.group.clone(),
         hosts: read.host.iter().enumerate().map(host).collect(),
         disturbances: None,
+        ..Inventory::default()
     }
 }
 

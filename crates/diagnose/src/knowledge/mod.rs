@@ -79,6 +79,15 @@ impl Knowledge {
         self.causes.iter().find(|c| c.id == id)
     }
 
+    /// Patterns of all the keys that some cause looks at or changes.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.causes.iter().flat_map(|cause| {
+            let tests = cause.betrays.iter().chain(&cause.excludes).flat_map(|test| &test.keys);
+            let settings = cause.remedy.iter().flat_map(|remedy| &remedy.set).flat_map(|set| &set.keys);
+            tests.chain(settings).chain(&cause.accompanies).chain(&cause.mismatch).map(String::as_str)
+        })
+    }
+
     /// Causes whose `proof` names neither a fault of the lab nor a recorded case of the given lists: one line each.
     pub fn unproven(&self, faults: &[&str], cases: &[&str]) -> Vec<String> {
         let known = |proof: &str| match proof.strip_prefix("case:") {

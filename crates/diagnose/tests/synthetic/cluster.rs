@@ -90,7 +90,7 @@ impl Cluster {
             })
             .collect();
         Self {
-            inventory: Inventory { name: "synthetic".to_owned(), groups, hosts, disturbances: None },
+            inventory: Inventory { name: "synthetic".to_owned(), groups, hosts, ..Inventory::default() },
             facts,
             layout,
         }

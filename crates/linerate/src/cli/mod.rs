@@ -26,6 +26,7 @@ mod survey;
 mod trial;
 mod udp;
 mod undo;
+mod via;
 
 use clap::{Parser, Subcommand};
 use linerate_model::exit::ExitCode;

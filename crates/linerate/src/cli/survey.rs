@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use linerate_model::exit::ExitCode;
 
+use super::via::{self, Hosts, Via};
 use super::{open, out, progress};
 use crate::fleet::Fleet;
-use crate::inventory;
 use crate::observe::run::{Order, survey};
 use crate::report;
 use crate::store::Store;
@@ -15,12 +15,14 @@ use crate::store::Store;
 /// Measure every pair against its ceiling, read every setting, name the culprit.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate survey -i cluster.toml\n  linerate survey -i cluster.toml --time 1m --json > result.json"
+    after_help = "Examples:\n  linerate survey -i cluster.toml\n  linerate survey -i cluster.toml --time 1m --json > result.json\n  linerate survey --via slurm -p compute -N 16 --time 5m"
 )]
 pub(super) struct Args {
     /// Inventory file
-    #[arg(short, long, value_name = "FILE")]
-    inventory: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present = "via", conflicts_with = "via")]
+    inventory: Option<PathBuf>,
+    #[command(flatten)]
+    via: Via,
     /// Time budget such as 30s, 5m, 1h; says what it leaves out
     #[arg(short, long, value_parser = duration)]
     time: Option<Duration>,
@@ -61,8 +63,31 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
+/// Opens the sessions and works with them; ends them in every case.
+async fn on<T>(
+    order: &Order<'_>,
+    work: impl AsyncFnOnce(&Fleet) -> anyhow::Result<T>,
+) -> anyhow::Result<Option<T>> {
+    let opened = tokio::select! {
+        fleet = Fleet::open(order.inventory, |_| true) => Some(fleet),
+        () = open::interrupted() => None,
+    };
+    let Some(fleet) = opened else { return Ok(None) };
+    anyhow::ensure!(
+        !fleet.hosts().is_empty(),
+        "no host answered: {}",
+        fleet
+            .gaps
+            .iter()
+            .take(10)
+            .map(|g| format!("{}: {}", g.what, g.reason))
+            .collect::<Vec<_>>()
+            .join("; ")
+    );
+    open::with_fleet(fleet, work).await
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let inventory = inventory::load(&args.inventory)?;
     let knowledge = open::knowledge()?;
     let mut store = Store::open_default()?;
     let parent = match &args.parent {
@@ -70,29 +95,27 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None => None,
     };
     let progress = progress::start(args.quiet);
-    let order = Order {
-        inventory: &inventory,
-        inventory_path: Some(open::absolute(&args.inventory)),
-        parent,
-        budget: args.time,
-        seed: args.seed,
-    };
     let surveyed = open::runtime()?.block_on(async {
-        let fleet = Fleet::open(&inventory, |_| true).await;
-        anyhow::ensure!(
-            !fleet.hosts().is_empty(),
-            "no host answered: {}",
-            fleet.gaps.iter().map(|g| format!("{}: {}", g.what, g.reason)).collect::<Vec<_>>().join("; ")
-        );
-        open::with_fleet(fleet, async |fleet| {
+        let Some(Hosts { inventory, path, job }) =
+            via::hosts(args.inventory.as_deref(), &args.via, args.time).await?
+        else {
+            return Ok(None);
+        };
+        let order =
+            Order { inventory: &inventory, inventory_path: path, parent, budget: args.time, seed: args.seed };
+        let surveyed = on(&order, async |fleet| {
             Ok(survey(&order, fleet, &mut store, &knowledge, progress.as_ref()).await?)
         })
-        .await
+        .await;
+        Hosts::end(job).await;
+        surveyed
     })?;
     progress.end();
     let Some((snapshot, diagnosis)) = surveyed else { return Ok(open::after_interrupt()) };
     if let Some(path) = &args.snapshot {
-        std::fs::write(path, serde_json::to_vec_pretty(&snapshot)?)
+        // A very large run keeps less in memory than in the store.
+        let whole = store.load_snapshot(&snapshot.id)?;
+        std::fs::write(path, serde_json::to_vec_pretty(&whole)?)
             .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", path.display()))?;
     }
     if args.json {

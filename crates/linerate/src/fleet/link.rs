@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use linerate_wire::message::{Event, Hello, Request, RequestId};
 use linerate_wire::session::{OperatorEvent, OperatorSession, is_last};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
@@ -20,6 +20,8 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 const STDERR_KEPT_BYTES: usize = 4096;
 /// Output that a node leaves unread before it is given up.
 const UNREAD_BYTES_MAX: usize = 4 << 20;
+/// Bytes taken from a node at once. Each session keeps that much room.
+const READ_BYTES: usize = 16 << 10;
 /// How long a node may take to undo and exit after `Bye` before it is killed; its guardian then undoes.
 const BYE_WAIT: Duration = Duration::from_secs(5);
 
@@ -61,6 +63,11 @@ enum Order {
     Bye,
 }
 
+/// What a node says arrives here.
+type FromNode = Box<dyn AsyncRead + Send + Unpin>;
+/// What is said to a node goes here.
+type ToNode = Box<dyn AsyncWrite + Send + Unpin>;
+
 /// A session with a node; see the file's head.
 #[derive(Debug)]
 pub struct Link {
@@ -97,30 +104,51 @@ impl Link {
             .process_group(0)
             .spawn()
             .map_err(|error| lost_now(format!("cannot start {}: {error}", program.display())))?;
-        #[cfg(test)]
-        let pid = child.id().unwrap_or_default();
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(lost_now("the child has no pipes".to_owned()));
         };
+        let said = Arc::new(Mutex::new(Vec::new()));
+        tokio::spawn(keep_stderr(stderr, Arc::clone(&said)));
+        Self::begin(host, (Box::new(stdout), Box::new(stdin)), Some(child), said, wait).await
+    }
+
+    /// The same over a stream that somebody else opened.
+    #[cfg(test)]
+    pub(super) async fn over(
+        host: &str,
+        stream: (FromNode, ToNode),
+        wait: Duration,
+    ) -> Result<Self, LinkError> {
+        Self::begin(host, stream, None, Arc::default(), wait).await
+    }
+
+    async fn begin(
+        host: &str,
+        (from_node, to_node): (FromNode, ToNode),
+        child: Option<Child>,
+        said: Arc<Mutex<Vec<u8>>>,
+        wait: Duration,
+    ) -> Result<Self, LinkError> {
+        let lost_now = |reason: String| LinkError::Lost { host: host.to_owned(), reason };
+        #[cfg(test)]
+        let pid = child.as_ref().and_then(Child::id).unwrap_or_default();
         let (orders, orders_rx) = mpsc::unbounded_channel();
         let (lost_tx, mut lost) = watch::channel(None);
         let (hello_tx, hello_rx) = oneshot::channel();
-        let said = Arc::new(Mutex::new(Vec::new()));
-        tokio::spawn(keep_stderr(stderr, Arc::clone(&said)));
         let driver = Driver {
             session: OperatorSession::new(),
             started: Instant::now(),
             child,
-            stdin: Some(stdin),
+            stdin: Some(to_node),
             unsent: Vec::new(),
             under_way: BTreeMap::new(),
             hello: Some(hello_tx),
             said,
             leaving: false,
         };
-        tokio::spawn(driver.run(stdout, orders_rx, lost_tx));
+        tokio::spawn(driver.run(from_node, orders_rx, lost_tx));
         let hello = match timeout(wait, hello_rx).await {
             Ok(Ok(hello)) => *hello,
             Ok(Err(_)) => {
@@ -236,8 +264,9 @@ async fn keep_stderr(mut stderr: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
 struct Driver {
     session: OperatorSession,
     started: Instant,
-    child: Child,
-    stdin: Option<ChildStdin>,
+    /// The process behind the stream, when there is one of our own.
+    child: Option<Child>,
+    stdin: Option<ToNode>,
     unsent: Vec<u8>,
     under_way: BTreeMap<RequestId, mpsc::UnboundedSender<Event>>,
     hello: Option<oneshot::Sender<Box<Hello>>>,
@@ -252,11 +281,11 @@ impl Driver {
 
     async fn run(
         mut self,
-        mut stdout: ChildStdout,
+        mut stdout: FromNode,
         mut orders: mpsc::UnboundedReceiver<Order>,
         lost: watch::Sender<Option<String>>,
     ) {
-        let mut buffer = vec![0; 64 << 10];
+        let mut buffer = vec![0; READ_BYTES];
         let mut leave_by: Option<Instant> = None;
         let reason = loop {
             if let Some(reason) = self.settle() {
@@ -344,12 +373,17 @@ impl Driver {
     async fn end(&mut self, reason: String) -> String {
         self.stdin = None;
         let patience = if self.leaving { BYE_WAIT } else { Duration::from_millis(200) };
-        let status = if let Ok(status) = timeout(patience, self.child.wait()).await {
-            status.ok()
-        } else {
-            // Our own child, by its handle: what it had not undone is undone by its guardian.
-            let _ = self.child.kill().await;
-            None
+        let status = match &mut self.child {
+            None => None,
+            Some(child) => {
+                if let Ok(status) = timeout(patience, child.wait()).await {
+                    status.ok()
+                } else {
+                    // Our own child, by its handle: what it had not undone is undone by its guardian.
+                    let _ = child.kill().await;
+                    None
+                }
+            }
         };
         let said = self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let said = String::from_utf8_lossy(&said);
@@ -365,7 +399,7 @@ impl Driver {
     }
 }
 
-async fn write_some(stdin: &mut Option<ChildStdin>, bytes: &[u8]) -> std::io::Result<usize> {
+async fn write_some(stdin: &mut Option<ToNode>, bytes: &[u8]) -> std::io::Result<usize> {
     match stdin {
         Some(stdin) => stdin.write(bytes).await,
         None => Ok(0),

@@ -6,20 +6,27 @@
 mod link;
 mod local;
 mod netns;
+#[cfg(test)]
+pub(crate) mod simulated;
+pub mod slurm;
 pub mod transport;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_model::fact::Gap;
 use linerate_model::inventory::{Host, HostName, Inventory, TransportSpec};
 use linerate_wire::message::Request;
+use tokio::sync::Semaphore;
 
 pub use link::{Exchange, Link, LinkError};
 
 /// Longest wait for the hello of a node.
 const HELLO_WAIT: Duration = Duration::from_secs(10);
+/// Sessions that are set up at the same time: each is a process here and a log-in or a job step there.
+const SET_UP_AT_ONCE: usize = 32;
 /// Longest wait for a small request such as `Setup`.
 pub const REQUEST_WAIT: Duration = Duration::from_secs(10);
 
@@ -29,16 +36,34 @@ pub struct Fleet {
     links: BTreeMap<HostName, Link>,
     /// Hosts that could not be reached, with the reason.
     pub gaps: Vec<Gap>,
+    /// A Slurm job that was made for these sessions.
+    job: Option<slurm::Allocation>,
 }
 
 impl Fleet {
     /// Starts the node program on every host of the inventory for which `wanted` says yes, all at the same time.
     pub async fn open(inventory: &Inventory, wanted: impl Fn(&Host) -> bool) -> Self {
+        allow_files(inventory.hosts.len());
         let program = transport::node_program();
-        Self::open_with(inventory, |host| {
-            wanted(host).then(|| program.as_ref().map(Clone::clone).map_err(ToString::to_string))
+        let ready = slurm::prepare(inventory, &wanted).await;
+        let mut inventory = inventory.clone();
+        for host in &mut inventory.hosts {
+            if let (TransportSpec::Slurm(spec), Some(Ok(job))) =
+                (&mut host.transport, ready.hosts.get(&host.name))
+            {
+                spec.job = Some(job.clone());
+            }
+        }
+        let mut fleet = Self::open_with(&inventory, |host| {
+            let program = || program.as_ref().map(Clone::clone).map_err(ToString::to_string);
+            wanted(host).then(|| match ready.hosts.get(&host.name) {
+                Some(Err(reason)) => Err(reason.clone()),
+                _ => program(),
+            })
         })
-        .await
+        .await;
+        fleet.job = ready.own;
+        fleet
     }
 
     /// The same with a program for each host.
@@ -47,6 +72,7 @@ impl Fleet {
         program: impl Fn(&Host) -> Option<Result<PathBuf, String>>,
     ) -> Self {
         let mut tasks = tokio::task::JoinSet::new();
+        let turns = Arc::new(Semaphore::new(SET_UP_AT_ONCE));
         for host in &inventory.hosts {
             // There is nothing to start on a device that only has iperf3.
             if matches!(host.transport, TransportSpec::Iperf3 { .. }) {
@@ -54,7 +80,10 @@ impl Fleet {
             }
             let Some(program) = program(host) else { continue };
             let host = host.clone();
+            let turns = Arc::clone(&turns);
             tasks.spawn(async move {
+                // Never closed, so there is always a turn.
+                let _turn = turns.acquire().await;
                 let link = match program {
                     Ok(program) => open_one(&host, &program).await,
                     Err(reason) => Err(LinkError::Lost { host: host.name.clone(), reason }),
@@ -85,6 +114,16 @@ impl Fleet {
         }
         fleet.gaps.sort_by(|a, b| a.what.cmp(&b.what));
         fleet
+    }
+
+    /// A fleet of sessions that are open already.
+    #[cfg(test)]
+    pub(crate) fn of(links: Vec<Link>, gaps: Vec<Gap>) -> Self {
+        Self {
+            links: links.into_iter().map(|link| (link.host().to_owned(), link)).collect(),
+            gaps,
+            job: None,
+        }
     }
 
     /// The session with a host, or why there is none.
@@ -120,6 +159,26 @@ impl Fleet {
             tasks.spawn(link.bye());
         }
         while tasks.join_next().await.is_some() {}
+        if let Some(job) = self.job {
+            job.end().await;
+        }
+    }
+}
+
+/// Open files that a session needs: three pipes and the handle of its process.
+const FILES_PER_SESSION: u64 = 4;
+/// What the rest of the program needs.
+const FILES_BESIDE: u64 = 100;
+
+/// Allows this process as many open files as so many sessions need, where the hard limit lets it. Most systems start programs
+/// with 1024, for the sake of old ones. Where it is refused, hosts beyond it become gaps with the system's reason.
+fn allow_files(sessions: usize) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let needed = sessions as u64 * FILES_PER_SESSION + FILES_BESIDE;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < needed) {
+        let current = Some(limit.maximum.map_or(needed, |most| most.min(needed)));
+        let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum });
     }
 }
 

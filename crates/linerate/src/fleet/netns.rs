@@ -19,7 +19,7 @@ impl Transport for Netns {
     fn argv(&self, host: &Host, program: &Path) -> Option<Vec<OsString>> {
         match &host.transport {
             TransportSpec::Netns { path } => Some(vec![program.into(), "--netns".into(), path.into()]),
-            TransportSpec::Local | TransportSpec::Iperf3 { .. } => None,
+            TransportSpec::Local | TransportSpec::Slurm(_) | TransportSpec::Iperf3 { .. } => None,
         }
     }
 }

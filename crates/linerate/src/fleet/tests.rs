@@ -13,7 +13,8 @@ use crate::fake_node;
 /// One host per transport of the list.
 fn hosts() -> Vec<Host> {
     let specs = [TransportSpec::Local, TransportSpec::Netns { path: "/proc/self/ns/net".into() }];
-    assert_eq!(specs.len(), TRANSPORTS.len(), "a new transport needs a host here");
+    // A step of Slurm needs a cluster: `tests/slurm.rs`.
+    assert_eq!(specs.len() + 1, TRANSPORTS.len(), "a new transport needs a host here");
     specs
         .into_iter()
         .zip(TRANSPORTS)

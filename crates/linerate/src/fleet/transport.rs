@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::inventory::Host;
 
-use super::{local, netns};
+use super::{local, netns, slurm};
 
 /// One way to reach a host. To add one: a file beside this one, a line in [`TRANSPORTS`], a variant in the model.
 pub trait Transport: Sync {
@@ -20,7 +20,7 @@ pub trait Transport: Sync {
 }
 
 /// All transports.
-pub const TRANSPORTS: &[&dyn Transport] = &[&local::Local, &netns::Netns];
+pub const TRANSPORTS: &[&dyn Transport] = &[&local::Local, &netns::Netns, &slurm::Slurm];
 
 /// The command line for a host.
 pub fn argv(host: &Host, program: &Path) -> Vec<OsString> {
@@ -84,7 +84,12 @@ mod tests {
 
     #[test]
     fn each_kind_of_host_is_taken_by_exactly_one_transport() {
-        for spec in [TransportSpec::Local, TransportSpec::Netns { path: "/run/netns/blue".into() }] {
+        let specs = [
+            TransportSpec::Local,
+            TransportSpec::Netns { path: "/run/netns/blue".into() },
+            TransportSpec::Slurm(linerate_model::inventory::SlurmSpec::default()),
+        ];
+        for spec in specs {
             let host = host(spec);
             let takers = TRANSPORTS.iter().filter(|t| t.argv(&host, Path::new("node")).is_some()).count();
             assert_eq!(takers, 1, "{:?}", host.transport);

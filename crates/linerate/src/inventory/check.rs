@@ -49,6 +49,7 @@ pub(super) fn checked(file: File) -> Result<Inventory, Problem> {
         groups: checked_groups,
         hosts: checked_hosts,
         disturbances: file.disturbances,
+        ..Inventory::default()
     })
 }
 

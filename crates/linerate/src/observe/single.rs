@@ -37,7 +37,7 @@ pub async fn run(
     }
     for test in tests {
         let sample = one(fleet, inventory, test).await;
-        store.add_sample(&snapshot.id, &sample)?;
+        store.add_samples(&snapshot.id, std::slice::from_ref(&sample))?;
         snapshot.samples.push(sample);
     }
     let diagnosis = Diagnosis {
