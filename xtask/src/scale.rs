@@ -11,7 +11,10 @@ use crate::{sh, target_release};
 
 /// Runs both at these sizes.
 pub(crate) fn run(nodes: usize, hosts: usize, time: &str) -> Result<()> {
-    sh("cargo", &["build", "--release", "--locked", "-p", "linerate", "-p", "linerate-node", "-p", "linerate-lab"])?;
+    sh(
+        "cargo",
+        &["build", "--release", "--locked", "-p", "linerate", "-p", "linerate-node", "-p", "linerate-lab"],
+    )?;
     test("linerate", &["--bin", "linerate"], "one_sick_host_of_many", &[("NODES", nodes.to_string())])?;
     let real = [("HOSTS", hosts.to_string()), ("TIME", time.to_owned())];
     test("linerate-lab", &["--test", "scale"], "many_hosts_in_one_survey", &real)
@@ -20,7 +23,11 @@ pub(crate) fn run(nodes: usize, hosts: usize, time: &str) -> Result<()> {
 fn test(package: &str, target: &[&str], name: &str, sizes: &[(&str, String)]) -> Result<()> {
     let bin = target_release();
     let mut command = Command::new("cargo");
-    command.args(["test", "--release", "--locked", "-p", package]).args(target).args([name, "--", "--nocapture"]);
+    command.args(["test", "--release", "--locked", "-p", package]).args(target).args([
+        name,
+        "--",
+        "--nocapture",
+    ]);
     command.env("LINERATE", bin.join("linerate")).env("LINERATE_NODE", bin.join("linerate-node"));
     for (size, value) in sizes {
         command.env(format!("LINERATE_SCALE_{size}"), value);

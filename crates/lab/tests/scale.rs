@@ -32,7 +32,9 @@ fn program(variable: &str, name: &str) -> PathBuf {
 
 fn missing() -> Option<String> {
     if !sandbox::is_root() {
-        return Some("needs root (the test runner has threads, so that it cannot enter a user namespace)".into());
+        return Some(
+            "needs root (the test runner has threads, so that it cannot enter a user namespace)".into(),
+        );
     }
     let programs = [program("LINERATE", "linerate"), program("LINERATE_NODE", "linerate-node")];
     programs.iter().find(|p| !p.is_file()).map(|p| format!("{} is not built", p.display()))

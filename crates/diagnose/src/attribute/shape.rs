@@ -297,7 +297,7 @@ fn end_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], suspects: &[&str]) {
     };
     let waits: Vec<f64> = tests(bad)
         .filter_map(|(cell, _, m)| {
-            let (tx, rx) = (share(m.tx.as_ref()), share(m.rx.as_ref()));
+            let (tx, rx) = (share(m.tx.as_deref()), share(m.rx.as_deref()));
             match (suspects.contains(&cell.from), suspects.contains(&cell.to)) {
                 (true, false) => tx,
                 (false, true) => rx,

@@ -88,6 +88,19 @@ impl Knowledge {
         })
     }
 
+    /// Whether some cause looks at this fact or changes it.
+    pub fn looks_at(&self, key: &str) -> bool {
+        self.keys().any(|pattern| crate::host_facts::pattern_fits(pattern, key))
+    }
+
+    /// Whether some cause looks at the change of this counter.
+    pub fn looks_at_counter(&self, key: &str) -> bool {
+        let tests = self.causes.iter().flat_map(|cause| &cause.shape);
+        tests
+            .filter_map(|test| test.value.strip_prefix("counter:"))
+            .any(|pattern| crate::host_facts::pattern_fits(pattern, key))
+    }
+
     /// Causes whose `proof` names neither a fault of the lab nor a recorded case of the given lists: one line each.
     pub fn unproven(&self, faults: &[&str], cases: &[&str]) -> Vec<String> {
         let known = |proof: &str| match proof.strip_prefix("case:") {

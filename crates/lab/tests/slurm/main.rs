@@ -26,6 +26,7 @@ fn with_cluster(test: &str, nodes: usize, body: impl FnOnce(&mut Cluster)) {
 
 fn survey(cluster: &Cluster, hosts: &[&str]) -> (Output, Snapshot) {
     let file = cluster.path("snapshot.json");
+    let _ = std::fs::remove_file(&file);
     let mut arguments = vec!["survey", "--quiet", "--time", "6s", "--snapshot", file.to_str().unwrap()];
     arguments.extend(["--via", "slurm"]);
     arguments.extend(hosts);
@@ -83,7 +84,7 @@ fn a_job_that_exists_is_used_and_stays() {
             program.display(),
             file.display()
         );
-        let output = cluster.command("salloc", &["--quiet", "-N2", "sh", "-c", &line]).output().unwrap();
+        let output = cluster.run("salloc", &["--quiet", "-N2", "sh", "-c", &line]);
         let said = String::from_utf8_lossy(&output.stderr);
         let snapshot: Snapshot = serde_json::from_slice(
             &std::fs::read(&file).unwrap_or_else(|e| panic!("no snapshot ({e}): {said}")),
@@ -141,17 +142,24 @@ fn the_job_ends_with_its_operator_however_that_ends() {
 fn a_wish_that_cannot_be_met_is_said_and_leaves_no_job() {
     with_cluster("a_wish_that_cannot_be_met_is_said_and_leaves_no_job", 2, |cluster| {
         for (hosts, words) in [
-            (["-N", "40"], "salloc failed"),
-            (["-p", "nowhere"], "which nodes"),
-            (["--nodelist", "n7"], "not known to Slurm"),
+            ("-p nowhere -N 1", "salloc failed"),
+            ("-p debug", "which nodes"),
+            ("--nodelist n7", "not known to Slurm"),
         ] {
             let mut arguments = vec!["survey", "--quiet", "--via", "slurm"];
-            arguments.extend(hosts);
+            arguments.extend(hosts.split(' '));
             let output = cluster.linerate(&arguments);
             let said = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(2), "{said}");
             assert!(said.contains(words), "{hosts:?}: {said}");
         }
+        // More nodes than there are: Slurm lets it wait, and a person gives up.
+        let mut operator = cluster.linerate_started(&["survey", "--quiet", "--via", "slurm", "-N", "40"]);
+        wait_until(PATIENCE, "the job waits", || cluster.jobs().iter().any(|job| job.ends_with("PENDING")));
+        let given_up = Command::new("kill").args(["-INT", &operator.0.id().to_string()]).status().unwrap();
+        assert!(given_up.success());
+        wait_until(GONE, "the place in the queue is given up", || cluster.jobs().is_empty());
+        assert_eq!(operator.0.wait().unwrap().code(), Some(130));
         assert_eq!(cluster.jobs(), Vec::<String>::new());
     });
 }

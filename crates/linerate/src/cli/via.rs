@@ -72,7 +72,7 @@ pub(super) async fn hosts(
         list: via.nodelist.clone(),
         limit: budget.map_or(slurm::LIMIT, |budget| budget + AROUND),
     };
-    out::note("asking Slurm for nodes …");
+    out::note("asking Slurm for nodes … (Ctrl-C gives up the place in the queue)");
     let asked = tokio::select! {
         asked = slurm::survey_nodes(&wish) => Some(asked?),
         () = open::interrupted() => None,

@@ -102,76 +102,102 @@ pub(super) struct Ready {
     pub own: Option<Allocation>,
 }
 
+/// Jobs by host, or why there is none.
+type Jobs = BTreeMap<HostName, Result<u32, String>>;
+
 /// Gets a job for the Slurm hosts among those wanted, unless they have one, and spreads the node program on its nodes.
 pub(super) async fn prepare(inventory: &Inventory, wanted: impl Fn(&Host) -> bool) -> Ready {
-    let hosts: Vec<(&Host, &SlurmSpec)> = inventory
+    let hosts: Vec<(&HostName, &SlurmSpec)> = inventory
         .hosts
         .iter()
         .filter(|h| wanted(h))
-        .filter_map(|h| if let TransportSpec::Slurm(spec) = &h.transport { Some((h, spec)) } else { None })
+        .filter_map(|h| match &h.transport {
+            TransportSpec::Slurm(spec) => Some((&h.name, spec)),
+            _ => None,
+        })
         .collect();
-    let mut ready = Ready::default();
     if hosts.is_empty() {
-        return ready;
+        return Ready::default();
     }
-    let all = |reason: String| hosts.iter().map(|(h, _)| (h.name.clone(), Err(reason.clone()))).collect();
     let program = match transport::node_program() {
         Ok(program) => program,
-        Err(error) => return Ready { hosts: all(error.to_string()), own: None },
+        Err(error) => {
+            let reason = error.to_string();
+            let hosts = hosts.iter().map(|(host, _)| ((*host).clone(), Err(reason.clone()))).collect();
+            return Ready { hosts, own: None };
+        }
     };
-    let mut jobs: BTreeMap<HostName, Result<u32, String>> = BTreeMap::new();
-    let without: Vec<&(&Host, &SlurmSpec)> = hosts.iter().filter(|(_, s)| s.job.is_none()).collect();
-    for (host, spec) in &hosts {
-        if let Some(job) = &spec.job {
-            jobs.insert(host.name.clone(), Ok(job.id));
-        }
-    }
-    if !without.is_empty() {
-        let names: Vec<&str> = without.iter().map(|(_, spec)| spec.node.as_str()).collect();
-        let wish = Wish {
-            partition: without.iter().find_map(|(_, spec)| spec.partition.clone()),
-            count: None,
-            list: Some(names.join(",")),
-            limit: LIMIT,
-        };
-        match Allocation::get(&wish).await {
-            Ok(allocation) => {
-                for (host, spec) in without {
-                    jobs.insert(host.name.clone(), allocation.holds(&spec.node).map(|()| allocation.id()));
-                }
-                ready.own = Some(allocation);
-            }
-            Err(error) => {
-                let reason = error.to_string().replace('\n', "; ");
-                jobs.extend(without.iter().map(|(host, _)| (host.name.clone(), Err(reason.clone()))));
-            }
-        }
-    }
-    let nodes: BTreeMap<&str, &str> =
-        hosts.iter().map(|(h, spec)| (h.name.as_str(), spec.node.as_str())).collect();
+    let (jobs, own) = jobs(&hosts).await;
+    let mut ready = Ready { hosts: BTreeMap::new(), own };
     let ids: BTreeSet<u32> = jobs.values().flatten().copied().collect();
     for id in ids {
-        let wanted: Vec<&str> =
-            jobs.iter().filter(|(_, job)| **job == Ok(id)).map(|(host, _)| nodes[host.as_str()]).collect();
-        let missing = match job::spread(id, &program, &wanted).await {
-            Ok((place, missing)) => {
-                for (host, _) in jobs.iter().filter(|(_, job)| **job == Ok(id)) {
-                    let job = SlurmJob { id, program: place.clone() };
-                    ready.hosts.insert(host.clone(), Ok(job));
-                }
-                missing
-            }
-            Err(reason) => wanted.iter().map(|node| ((*node).to_owned(), reason.clone())).collect(),
-        };
-        for (host, _) in jobs.iter().filter(|(_, job)| **job == Ok(id)) {
-            if let Some(reason) = missing.get(nodes[host.as_str()]) {
-                ready.hosts.insert(host.clone(), Err(reason.clone()));
-            }
-        }
+        let members: Vec<(&HostName, &str)> = hosts
+            .iter()
+            .filter(|(host, _)| jobs.get(*host) == Some(&Ok(id)))
+            .map(|(host, spec)| (*host, spec.node.as_str()))
+            .collect();
+        ready.hosts.extend(spread(id, &program, &members).await);
     }
     let refused = jobs.into_iter().filter_map(|(host, job)| Some((host, Err(job.err()?))));
     ready.hosts.extend(refused);
     ready
+}
+
+/// The jobs that hosts have already, and one for all others.
+async fn jobs(hosts: &[(&HostName, &SlurmSpec)]) -> (Jobs, Option<Allocation>) {
+    let mut jobs = Jobs::new();
+    let (with, without): (Vec<_>, Vec<_>) = hosts.iter().partition(|(_, spec)| spec.job.is_some());
+    for (host, spec) in with {
+        jobs.extend(spec.job.iter().map(|job| ((*host).clone(), Ok(job.id))));
+    }
+    if without.is_empty() {
+        return (jobs, None);
+    }
+    let names: Vec<&str> = without.iter().map(|(_, spec)| spec.node.as_str()).collect();
+    let wish = Wish {
+        partition: without.iter().find_map(|(_, spec)| spec.partition.clone()),
+        count: None,
+        list: Some(names.join(",")),
+        limit: LIMIT,
+    };
+    match Allocation::get(&wish).await {
+        Ok(allocation) => {
+            for (host, spec) in without {
+                jobs.insert((*host).clone(), allocation.holds(&spec.node).map(|()| allocation.id()));
+            }
+            (jobs, Some(allocation))
+        }
+        Err(error) => {
+            let known: BTreeMap<&str, &str> = match &error {
+                SlurmError::NoNode { refused } => {
+                    refused.iter().map(|(node, why)| (node.as_str(), why.as_str())).collect()
+                }
+                _ => BTreeMap::new(),
+            };
+            let words = error.to_string().replace('\n', "; ");
+            for (host, spec) in without {
+                let why = known.get(spec.node.as_str()).map_or(words.as_str(), |why| why);
+                jobs.insert((*host).clone(), Err(why.to_owned()));
+            }
+            (jobs, None)
+        }
+    }
+}
+
+/// The node program on the nodes of one job: for each host where it lies, or why it did not get there.
+async fn spread(
+    id: u32,
+    program: &Path,
+    hosts: &[(&HostName, &str)],
+) -> Vec<(HostName, Result<SlurmJob, String>)> {
+    let nodes: Vec<&str> = hosts.iter().map(|(_, node)| *node).collect();
+    let spread = job::spread(id, program, &nodes).await;
+    let of = |node: &str| match &spread {
+        Ok((_, missing)) if missing.contains_key(node) => Err(missing[node].clone()),
+        Ok((place, _)) => Ok(SlurmJob { id, program: place.clone() }),
+        Err(reason) => Err(reason.clone()),
+    };
+    hosts.iter().map(|(host, node)| ((*host).clone(), of(node))).collect()
 }
 
 /// Where a copy of the node program goes on a node: a name that nobody can guess, so that nobody can be there first.

@@ -5,12 +5,12 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use ::toml::Spanned;
-use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, TransportSpec};
+use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SlurmSpec, TransportSpec};
 
 use super::toml::{File, RawEndpoint, RawGroup, RawHost};
 use super::{Problem, did_you_mean};
 
-const TRANSPORTS: [&str; 2] = ["local", "netns"];
+const TRANSPORTS: [&str; 3] = ["local", "netns", "slurm"];
 const KINDS: [&str; 2] = ["node", "iperf3"];
 const IPERF3_PORT: u16 = 5201;
 /// Longest name of a host or group: they stand in file names and matrix headings.
@@ -214,6 +214,13 @@ fn transport(raw: &RawHost) -> Result<TransportSpec, Problem> {
             "add `netns = \"/run/netns/NAME\"`",
         )),
         (None | Some("local"), None) => Ok(TransportSpec::Local),
+        (Some("slurm"), None) => {
+            let node = raw.name.get_ref().clone();
+            Ok(TransportSpec::Slurm(SlurmSpec { node, ..SlurmSpec::default() }))
+        }
+        (Some("slurm"), Some(netns)) => {
+            Err(problem(netns, "`netns` beside `transport = \"slurm\"`", "put it into the endpoint"))
+        }
         (None | Some("netns"), Some(netns)) => {
             let text = netns.get_ref();
             if text.is_empty() || text.contains('\0') {

@@ -85,17 +85,18 @@ pub async fn survey(
         postponed: Vec::new(),
         slow: Slow::default(),
         strict: true,
+        knowledge,
     };
     for gap in &fleet.gaps {
         survey.gap(gap.clone())?;
     }
     survey.plain_hosts()?;
-    survey.facts(knowledge).await?;
+    survey.facts().await?;
     survey.first_stage().await?;
     survey.confirm_dead().await?;
     survey.again().await?;
     survey.own_limits().await?;
-    survey.second_stage(knowledge).await?;
+    survey.second_stage().await?;
     survey.lost_hosts()?;
     survey.snapshot.left_out.extend(survey.slow.left_out());
     let diagnosis = linerate_diagnose::diagnose(&survey.snapshot, knowledge);
@@ -124,6 +125,7 @@ struct Survey<'a> {
     /// A load that waited for a CPU makes its test worthless. Not in the last repetition: a host that is always so busy is
     /// what there is to see.
     strict: bool,
+    knowledge: &'a Knowledge,
 }
 
 impl Survey<'_> {
@@ -150,23 +152,21 @@ impl Survey<'_> {
         Ok(())
     }
 
-    async fn facts(&mut self, knowledge: &Knowledge) -> Result<(), StoreError> {
+    async fn facts(&mut self) -> Result<(), StoreError> {
         let hosts = self.fleet.hosts();
         self.progress.begin("reading facts", 1, 1.0);
         self.progress.round(0, &format!("facts of {} hosts", hosts.len()), 1.0);
         let (fleet, inventory) = (self.fleet, self.order.inventory);
         let at_once = Semaphore::new(FACTS_AT_ONCE);
-        let wanted = lean::facts(inventory, knowledge);
-        if !wanted.is_empty() {
+        let wanted = lean::Wanted::new(inventory, self.knowledge);
+        if wanted.is_part() {
             let why = "settings that no known cause speaks of: so many hosts would send more than a survey can hold";
             self.snapshot.left_out.push(why.to_owned());
         }
         let read = async |host: &HostName| {
             let _turn = at_once.acquire().await;
-            let mut facts = read_facts(fleet, inventory, host, &wanted).await?;
-            if !wanted.is_empty() {
-                lean::strip_facts(&mut facts);
-            }
+            let mut facts = read_facts(fleet, inventory, host, &wanted.prefixes).await?;
+            wanted.strip(&mut facts);
             Ok::<HostFacts, String>(facts)
         };
         let reads = hosts.iter().map(|host| boxed(read(host))).collect();
@@ -306,7 +306,8 @@ impl Survey<'_> {
         }
         self.store.add_samples(&self.snapshot.id, &self.snapshot.samples[first..])?;
         if self.order.inventory.hosts.len() >= lean::FROM_HOSTS {
-            self.snapshot.samples[first..].iter_mut().for_each(lean::strip);
+            let samples = &mut self.snapshot.samples[first..];
+            samples.iter_mut().for_each(|sample| lean::strip(sample, self.knowledge));
         }
         self.lost_hosts()
     }
@@ -342,13 +343,13 @@ impl Survey<'_> {
     }
 
     /// While time is left: what the evidence cannot tell apart is tested serially, then judged again.
-    async fn second_stage(&mut self, knowledge: &Knowledge) -> Result<(), StoreError> {
+    async fn second_stage(&mut self) -> Result<(), StoreError> {
         let begun = Instant::now();
         for _ in 0..SECOND_STAGE_ROUNDS_MAX {
             let room =
                 self.left().unwrap_or_else(|| SECOND_STAGE_MAX.saturating_sub(begun.elapsed())).as_secs_f64();
             let next_id = self.snapshot.samples.iter().map(|s| s.test.id).max().unwrap_or(0) + 1;
-            let wanted = linerate_diagnose::second_stage(&self.snapshot, knowledge, next_id);
+            let wanted = linerate_diagnose::second_stage(&self.snapshot, self.knowledge, next_id);
             let mut rounds = Vec::new();
             let mut expected_s = 0.0;
             for (test, id) in wanted.into_iter().filter(|t| self.alive(t)).zip(next_id..) {

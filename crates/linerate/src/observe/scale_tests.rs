@@ -18,7 +18,7 @@ use crate::store::Store;
 /// Hosts of the test; a scale run sets more.
 const NODES: usize = 500;
 /// Time that the survey may take, of the virtual clock.
-const BUDGET: Duration = Duration::from_secs(600);
+const BUDGET: Duration = Duration::from_secs(120);
 
 fn nodes() -> usize {
     std::env::var("LINERATE_SCALE_NODES").ok().and_then(|n| n.parse().ok()).unwrap_or(NODES)

@@ -189,7 +189,8 @@ type Cells<'a> = HashMap<(&'a str, &'a str, Layer), &'a Cell>;
 
 fn line<'a>(sample: &'a Sample, cells: &Cells<'a>) -> Option<Line<'a>> {
     let Outcome::Measured(m) = &sample.outcome else { return None };
-    let kept = |end: &'a Option<linerate_model::load::LoadReport>| end.as_ref().map(|r| r.series.as_slice());
+    let kept =
+        |end: &'a Option<Box<linerate_model::load::LoadReport>>| end.as_ref().map(|r| r.series.as_slice());
     let series = [kept(&m.rx), kept(&m.tx)].into_iter().flatten().find(|s| s.len() > 1)?;
     if sample.test.kind.name() != "tcp" {
         return None;

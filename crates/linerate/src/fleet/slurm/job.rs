@@ -53,6 +53,8 @@ pub enum SlurmError {
         program: String,
         /// Its words.
         said: String,
+        /// All that it printed on stdout before.
+        printed: String,
     },
     /// Nothing came in time.
     #[error("{program} did not answer within {} s", waited.as_secs())]
@@ -63,10 +65,10 @@ pub enum SlurmError {
         waited: Duration,
     },
     /// No node of those that are wanted can take a job.
-    #[error("none of the nodes can take a job: {reasons}\nhint: `sinfo -N -l` shows the state of each")]
+    #[error("none of the nodes can take a job: {}\nhint: `sinfo -N -l` shows the state of each", some(refused))]
     NoNode {
-        /// Node and reason, for some of them.
-        reasons: String,
+        /// Each with the reason.
+        refused: Vec<(String, String)>,
     },
     /// Slurm said something else than expected.
     #[error("{program} said something unexpected: {said}")]
@@ -91,6 +93,11 @@ pub enum SlurmError {
         /// Wanted.
         want: u32,
     },
+}
+
+fn some(refused: &[(String, String)]) -> String {
+    let words: Vec<String> = refused.iter().take(5).map(|(node, why)| format!("{node} {why}")).collect();
+    words.join("; ")
 }
 
 /// A job that holds nodes.
@@ -161,9 +168,7 @@ impl Allocation {
             let (fit, unfit): (Vec<_>, Vec<_>) = states.into_iter().partition(|(_, why)| why.is_none());
             refused = unfit.into_iter().filter_map(|(node, why)| Some((node, why?))).collect();
             if fit.is_empty() {
-                let reasons: Vec<String> =
-                    refused.iter().take(5).map(|(node, why)| format!("{node} {why}")).collect();
-                return Err(SlurmError::NoNode { reasons: reasons.join("; ") });
+                return Err(SlurmError::NoNode { refused });
             }
             let names: Vec<String> = fit.into_iter().map(|(node, _)| node).collect();
             // Slurm may be asked for more nodes than are listed, but never for fewer.
@@ -245,7 +250,7 @@ async fn granted(options: &[String]) -> Result<(Keeper, String), SlurmError> {
             let mut said = Vec::new();
             let mut stderr = stderr.expect("it was asked for").take(OUTPUT_BYTES_MAX);
             let _ = timeout(ANSWER_WAIT, stderr.read_to_end(&mut said)).await;
-            Err(SlurmError::Failed { program: program(), said: words(&said) })
+            Err(SlurmError::Failed { program: program(), said: words(&said), printed: String::new() })
         }
         Err(_) => Err(SlurmError::Late { program: program(), waited: QUEUE_WAIT }),
     }
@@ -271,10 +276,13 @@ async fn run(program: &str, arguments: &[&str], wait: Duration) -> Result<String
         .await
         .map_err(late)?
         .map_err(|source| SlurmError::Client { program: program.to_owned(), source })?;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        return Ok(printed);
     }
-    Err(SlurmError::Failed { program: program.to_owned(), said: words(&output.stderr) })
+    // Some of them complain on stdout.
+    let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
+    Err(SlurmError::Failed { program: program.to_owned(), said: words(said), printed })
 }
 
 /// The first lines of what a client said, on one line and without what a terminal would obey.

@@ -77,7 +77,11 @@ pub(super) async fn expanded(list: &str) -> Result<Vec<String>, SlurmError> {
 async fn described(names: &[String]) -> Result<Vec<Node>, SlurmError> {
     let mut nodes = Vec::new();
     for names in names.chunks(NAMES_AT_ONCE) {
-        let text = ask("scontrol", &["--oneliner", "show", "node", &names.join(",")]).await?;
+        let text = match ask("scontrol", &["--oneliner", "show", "node", &names.join(",")]).await {
+            // A name that it does not know fails the whole call, after the others were printed.
+            Err(SlurmError::Failed { said, printed, .. }) if said.contains("not found") => printed,
+            text => text?,
+        };
         nodes.extend(parsed(&text));
     }
     Ok(nodes)

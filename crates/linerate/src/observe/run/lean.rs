@@ -4,7 +4,8 @@
 //! the CPUs and whatever else only reports of single tests show. A run that is loaded from the store has all of it, and the
 //! diagnosis of both is the same.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 
 use linerate_diagnose::Knowledge;
 use linerate_model::fact::HostFacts;
@@ -15,27 +16,66 @@ use linerate_model::sample::{Outcome, Sample};
 /// From so many hosts on samples are kept lean: 10,000 hosts make about 300,000 of them.
 pub(super) const FROM_HOSTS: usize = 1000;
 
-/// What the ceilings look at, beside what the knowledge speaks of.
-const CEILING_KEYS: [&str; 3] = ["nic.", "sysctl.net.ipv4.tcp_rmem", "sysctl.net.ipv4.tcp_wmem"];
+/// What ceilings and reports look at, beside what the knowledge speaks of; the last part of a key of a NIC, or a whole key.
+const OF_NICS: [&str; 9] =
+    ["addresses", "mtu", "speed_mbit", "driver", "kind", "lower", "master", "speed_gts", "width"];
+const OF_HOSTS: [&str; 2] = ["sysctl.net.ipv4.tcp_rmem", "sysctl.net.ipv4.tcp_wmem"];
 
-/// The beginnings of the keys that are read; empty for all. A host has some thousand facts.
-pub(super) fn facts(inventory: &Inventory, knowledge: &Knowledge) -> Vec<String> {
-    if inventory.hosts.len() < FROM_HOSTS {
-        return Vec::new();
-    }
-    let keys = knowledge.keys().map(|pattern| pattern.split('*').next().unwrap_or_default().to_owned());
-    let wanted: BTreeSet<String> =
-        keys.chain(CEILING_KEYS.map(str::to_owned)).filter(|prefix| !prefix.is_empty()).collect();
-    wanted.into_iter().collect()
+/// Which facts are kept of each host of a very large cluster; all of them of a smaller one.
+pub(super) struct Wanted<'a> {
+    knowledge: &'a Knowledge,
+    /// What a node is asked for: beginnings of keys; empty for all. A host has some thousand facts.
+    pub(super) prefixes: Vec<String>,
+    /// Keys that were judged: most hosts have the same.
+    judged: RefCell<HashMap<String, bool>>,
 }
 
-/// Drops what of facts only says something when it is read twice.
-pub(super) fn strip_facts(facts: &mut HostFacts) {
-    facts.counters.clear();
+impl<'a> Wanted<'a> {
+    pub(super) fn new(inventory: &Inventory, knowledge: &'a Knowledge) -> Self {
+        let mut prefixes = BTreeSet::new();
+        if inventory.hosts.len() >= FROM_HOSTS {
+            let patterns = knowledge.keys().map(|pattern| pattern.split('*').next().unwrap_or_default());
+            prefixes.extend(patterns.chain(OF_HOSTS).chain(["nic."]).map(str::to_owned));
+            prefixes.remove("");
+        }
+        Self { knowledge, prefixes: prefixes.into_iter().collect(), judged: RefCell::default() }
+    }
+
+    /// Whether anything is left out.
+    pub(super) fn is_part(&self) -> bool {
+        !self.prefixes.is_empty()
+    }
+
+    /// Drops the rest of what a host sent, and its counters, which only say something when they are read twice.
+    pub(super) fn strip(&self, facts: &mut HostFacts) {
+        if self.is_part() {
+            facts.counters.clear();
+            let mut judged = self.judged.borrow_mut();
+            facts.readings.retain(|key, _| match judged.get(key) {
+                Some(kept) => *kept,
+                None => *judged.entry(key.clone()).or_insert(self.keeps(key)),
+            });
+        }
+    }
+
+    fn keeps(&self, key: &str) -> bool {
+        OF_HOSTS.contains(&key)
+            || key.rsplit('.').next().is_some_and(|last| OF_NICS.contains(&last))
+            || self.knowledge.looks_at(key)
+    }
 }
 
 /// Drops what no reasoning looks at.
-pub(super) fn strip(sample: &mut Sample) {
+pub(super) fn strip(sample: &mut Sample, knowledge: &Knowledge) {
+    for counters in [&mut sample.tx_counters, &mut sample.rx_counters] {
+        // One is kept in any case: that counters were read is a fact too. Quotas are looked at by name.
+        let mut first = true;
+        counters.retain(|key, _| {
+            let kept = first || key.starts_with("cgroup.") || knowledge.looks_at_counter(key);
+            first = false;
+            kept
+        });
+    }
     let transfer = matches!(sample.test.kind, TestKind::Tcp { .. });
     let Outcome::Measured(m) = &mut sample.outcome else { return };
     if !transfer {
@@ -55,7 +95,7 @@ pub(super) fn strip(sample: &mut Sample) {
             stopped: report.stopped.take(),
             ..LoadReport::default()
         };
-        *report = kept;
+        **report = kept;
         report.series.shrink_to_fit();
     }
 }
