@@ -133,7 +133,22 @@ pub(crate) fn collect(snapshot: &Snapshot) -> Vec<CellEvidence<'_>> {
             _ => {}
         }
     }
-    by_cell.into_values().filter_map(|(samples, worthless)| cell(snapshot, samples, worthless)).collect()
+    let mut cells: Vec<CellEvidence<'_>> =
+        by_cell.into_values().filter_map(|(samples, worthless)| cell(snapshot, samples, worthless)).collect();
+    let peers = peer_rates(&cells);
+    for cell in &mut cells {
+        let healthy = peers.get(&cell.kind).copied();
+        cell.two = cell.two.take().filter(|levels| is_capacity(levels, healthy));
+    }
+    cells
+}
+
+/// The higher of two levels is a capacity only from this share of a healthy pair's throughput on: what trickles through a path
+/// that hardly works comes in jerks too.
+const JERKS_MAX: f64 = 0.2;
+
+fn is_capacity(levels: &TwoLevels, healthy_bps: Option<f64>) -> bool {
+    healthy_bps.is_none_or(|healthy| levels.high >= JERKS_MAX * healthy)
 }
 
 fn cell<'a>(
@@ -234,17 +249,25 @@ fn two_state(cell: &CellEvidence<'_>) -> Option<TwoLevels> {
 }
 
 /// Whether the throughput of several cells jumps between two levels when their tests are strung together: one test may
-/// be too short to show both.
-pub(crate) fn jump_together(cells: &[&CellEvidence<'_>]) -> bool {
+/// be too short to show both. `healthy_bps`: what good cells reach. One cell that is apart from the others is another cell, not
+/// another time.
+pub(crate) fn jump_together(cells: &[&CellEvidence<'_>], healthy_bps: Option<f64>) -> bool {
     let Some(least) = cells.iter().map(|c| c.kind.shared_groups).min() else { return false };
-    let strung: Vec<f64> = cells
-        .iter()
-        .filter(|c| c.kind.shared_groups == least)
-        .flat_map(|c| c.measured())
-        .filter(|(s, _)| matches!(s.test.kind, TestKind::Tcp { .. }))
-        .flat_map(|(_, m)| series(m))
-        .collect();
-    two_levels(&strung).is_some()
+    let strung = |cell: &CellEvidence<'_>| -> Vec<f64> {
+        let transfers = cell.measured().filter(|(s, _)| matches!(s.test.kind, TestKind::Tcp { .. }));
+        transfers.flat_map(|(_, m)| series(m)).collect()
+    };
+    let of_cells: Vec<Vec<f64>> =
+        cells.iter().filter(|c| c.kind.shared_groups == least).map(|c| strung(c)).collect();
+    let Some(levels) = two_levels(&of_cells.concat()).filter(|levels| is_capacity(levels, healthy_bps))
+    else {
+        return false;
+    };
+    let middle = (levels.high * levels.low.max(1.0)).sqrt();
+    let is_high = |series: &&Vec<f64>| median(series).is_some_and(|rate| rate > middle);
+    let high = of_cells.iter().filter(is_high).count();
+    let low = of_cells.iter().filter(|series| !series.is_empty()).count() - high;
+    cells.iter().any(|c| c.two.is_some()) || (high >= 2 && low >= 2)
 }
 
 /// What the good cells of each kind reach, for kinds without a known ceiling and to calibrate those with one.

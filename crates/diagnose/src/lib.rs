@@ -20,6 +20,7 @@ mod responses;
 mod settings;
 pub mod stats;
 mod storage;
+mod summary;
 pub mod trial;
 mod verdict;
 pub mod words;

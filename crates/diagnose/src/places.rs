@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
+use linerate_model::inventory::Layer;
 
 use crate::attribute::shape::{self, Shape};
 use crate::attribute::{self, FactHit, Place, Scored, Subjects};
@@ -12,6 +13,7 @@ use crate::host_facts::Facts;
 use crate::knowledge::{ElementKind, Knowledge};
 use crate::localise::{Column, Located};
 use crate::responses::Row;
+use crate::stats::median;
 
 /// A place with its probability.
 pub(crate) type Weighed = (Element, Direction, f64);
@@ -199,6 +201,9 @@ fn is_twin(facts: &Facts<'_>, a: &Column, b: &Column) -> bool {
 
 /// The one layer that suffers while another one was measured on the same pairs and is fine; in the values in which the
 /// loss is clearest.
+/// Badness of a layer, as a share of that of the other one, from which both have the same loss.
+const SAME_LOSS_MIN: f64 = 0.2;
+
 fn layer_scope(bench: &Bench<'_>, located: &Located) -> LayerScope {
     let covered = located.column.cells();
     let strongest = located.gains.first().map(|(r, _)| *r);
@@ -210,10 +215,15 @@ fn layer_scope(bench: &Bench<'_>, located: &Located) -> LayerScope {
             .filter(|(_, r)| covered.contains(&r.cell) && Some(r.response) == strongest)
     };
     let mine: BTreeSet<usize> = located.rows.iter().copied().collect();
-    let bad: BTreeSet<_> =
-        rows().filter(|(i, _)| mine.contains(i)).map(|(_, r)| bench.cells[r.cell].layer).collect();
+    let mut bad: BTreeMap<Layer, Vec<f64>> = BTreeMap::new();
+    for (_, row) in rows().filter(|(i, _)| mine.contains(i)) {
+        bad.entry(bench.cells[row.cell].layer).or_default().push(row.y);
+    }
+    // Beside a layer that has collapsed, a little missing in the other is not the same loss.
+    let worst = bad.values().filter_map(|ys| median(ys)).fold(0.0, f64::max);
+    bad.retain(|_, ys| median(ys).is_some_and(|y| y >= SAME_LOSS_MIN * worst));
     let seen: BTreeSet<_> = rows().map(|(_, r)| bench.cells[r.cell].layer).collect();
-    match bad.iter().next() {
+    match bad.keys().next() {
         Some(only) if bad.len() == 1 && seen.len() > 1 => LayerScope::Only(*only),
         _ => LayerScope::Any,
     }

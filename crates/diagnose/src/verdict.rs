@@ -9,7 +9,6 @@ use linerate_model::finding::{
 };
 use linerate_model::inventory::HostName;
 use linerate_model::plan::Test;
-use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
 
 use crate::attribute::{Place, Scored, unexplained};
@@ -20,17 +19,12 @@ use crate::places::{Bench, Judged, judge, subjects};
 use crate::remedies::remedy;
 use crate::settings::Wrong;
 use crate::words;
-use crate::{decide, evidence, responses, settings, storage};
+use crate::{decide, evidence, responses, settings, storage, summary};
 
 /// Causes listed per finding.
 const CAUSES_MAX: usize = 5;
 /// Candidates from unknown differences, and what they get of the probability that is left.
 const UNKNOWN_MAX: usize = 3;
-/// Retransmits below this rate mean nothing by themselves.
-const RETRANSMITS_WORTH_A_NOTE: f64 = 20.0;
-/// A cell at this share of its ceiling is at its ceiling.
-const AT_CEILING: f64 = 0.9;
-
 /// The whole diagnosis.
 pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge) -> Diagnosis {
     let (bench, report) = bench(snapshot);
@@ -39,23 +33,15 @@ pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge) -> Diagnosis 
         judged.iter().filter(|j| !j.located.unconfirmed).map(|j| finding(&bench, j, knowledge)).collect();
     findings.extend(static_findings(&bench, &judged, knowledge));
     findings.extend(storage_findings(&bench, knowledge));
-    let mut refused = storage::refused(snapshot);
-    refused.extend(two_state_notes(&report));
-    refused.extend(snapshot.samples.iter().filter_map(|s| match &s.outcome {
-        Outcome::Invalid { reason } => {
-            Some(format!("{} {} to {}: {reason}", s.test.kind.name(), s.test.from, s.test.to))
-        }
-        _ => None,
-    }));
     Diagnosis {
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
-        headline: headline(&bench, &report, &findings),
-        notes: notes(&report, &judged),
+        headline: summary::headline(&bench, &report, &findings),
+        notes: summary::notes(&report, &judged),
         findings,
+        refused: summary::refused(snapshot, &report),
+        blind: summary::blind(snapshot, &bench.cells),
         cells: report,
-        refused,
-        blind: blind(snapshot),
     }
 }
 
@@ -404,85 +390,4 @@ fn storage_findings(bench: &Bench<'_>, knowledge: &Knowledge) -> Vec<Finding> {
             finding
         })
         .collect()
-}
-
-fn headline(bench: &Bench<'_>, report: &[Cell], findings: &[Finding]) -> String {
-    if let Some(first) = findings.first() {
-        let what = first.causes.first().map_or("no known cause fits", |c| c.title.as_str());
-        let place = first.places.first().map_or(String::new(), |p| words::place(&p.element, p.direction));
-        let more =
-            if findings.len() > 1 { format!(" (and {} more)", findings.len() - 1) } else { String::new() };
-        return format!("{place}{}: {what}{more}", words::layer(first.layer));
-    }
-    let shares: Vec<f64> =
-        report.iter().filter(|c| c.ceiling.binding != "peers").filter_map(|c| c.share).collect();
-    match crate::stats::median(&shares) {
-        Some(share) if share >= AT_CEILING => {
-            format!("at ceiling: {} % of it", (share * 100.0).min(100.0).floor())
-        }
-        Some(share) => format!("nothing stands out: {} of the ceiling", words::percent(share)),
-        None if bench.cells.is_empty() => "nothing was measured".to_owned(),
-        None => "nothing stands out among the peers; no ceiling is known".to_owned(),
-    }
-}
-
-fn notes(report: &[Cell], judged: &[Judged<'_, '_>]) -> Vec<String> {
-    let mut notes = Vec::new();
-    for cell in
-        report.iter().filter(|c| c.share.is_some_and(|s| s >= AT_CEILING) && c.ceiling.binding != "peers")
-    {
-        let rate = cell.retransmits_per_s.filter(|r| *r >= RETRANSMITS_WORTH_A_NOTE);
-        if let Some((rate, share)) = rate.zip(cell.share).filter(|_| report.len() <= 4) {
-            notes.push(format!(
-                "{} to {}: {} of the ceiling, so its {} retransmits per second do not matter",
-                cell.from,
-                cell.to,
-                words::percent(share),
-                words::digits(rate)
-            ));
-        }
-    }
-    for j in judged.iter().filter(|j| j.located.unconfirmed) {
-        let (element, direction, _) = &j.places[0];
-        notes.push(format!(
-            "{}: suspected once, not confirmed by a repetition",
-            words::place(element, *direction)
-        ));
-    }
-    notes
-}
-
-/// Means that must not be used because the series has two states.
-fn two_state_notes(report: &[Cell]) -> Vec<String> {
-    report
-        .iter()
-        .filter_map(|c| c.two_state_bps.map(|levels| (c, levels)))
-        .map(|(c, (high, low))| {
-            format!(
-                "{} to {} ({}): the mean throughput, for it jumps between {} and {}",
-                c.from,
-                c.to,
-                c.layer,
-                words::bps(high),
-                words::bps(low)
-            )
-        })
-        .collect()
-}
-
-fn blind(snapshot: &Snapshot) -> Vec<linerate_model::fact::Gap> {
-    let mut blind = snapshot.gaps.clone();
-    for sample in &snapshot.samples {
-        if let Outcome::Gap { reason } = &sample.outcome {
-            let what = format!(
-                "{} {} to {} ({})",
-                sample.test.kind.name(),
-                sample.test.from,
-                sample.test.to,
-                sample.test.layer
-            );
-            blind.push(linerate_model::fact::Gap { what, reason: reason.clone() });
-        }
-    }
-    blind
 }

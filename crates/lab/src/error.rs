@@ -58,6 +58,15 @@ pub enum LabError {
         #[source]
         source: io::Error,
     },
+    /// Wires are TAP devices, and those are not to be had.
+    #[error(
+        "/dev/net/tun cannot be opened: {source}\nhint: run it as root, or have root open it: modprobe tun; chmod 666 /dev/net/tun"
+    )]
+    NoTun {
+        /// What the kernel said.
+        #[source]
+        source: io::Error,
+    },
     /// Somebody pressed Ctrl-C, or asked the program to end.
     #[error("interrupted; everything was cleaned up")]
     Interrupted,

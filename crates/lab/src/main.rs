@@ -15,7 +15,7 @@ use linerate_lab::topology::Topology;
 use linerate_lab::{demo, faults, folder, judge, namespace, supervisor};
 use linerate_model::exit::ExitCode;
 use linerate_sys::interrupt::Interrupt;
-use linerate_sys::sandbox;
+use linerate_sys::{sandbox, tap};
 
 /// Virtual clusters in network namespaces, with faults whose truth is known.
 #[derive(Debug, Parser)]
@@ -236,6 +236,7 @@ fn prepare() -> Result<Interrupt> {
     }
     let interrupt = Interrupt::new().map_err(LabError::at("blocking the stop signals"))?;
     namespace::check_programs()?;
+    tap::is_usable().map_err(|source| LabError::NoTun { source })?;
     Ok(interrupt)
 }
 

@@ -32,7 +32,9 @@ fn a_transfer_over_loopback_tells_what_it_did() {
     let Some(output) = measure("measure local", &["local", "--time", "300ms", "-P", "2"]) else { return };
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    for part in ["2 streams", "throughput", "s/GB sender", "moved by", "held up by", "at both ends", "* "] {
+    for part in
+        ["streams       2", "throughput", "s/GB sender", "moved by", "held up by", "at both ends", "* "]
+    {
         assert!(text.contains(part), "{part}\nin\n{text}");
     }
 }
@@ -43,7 +45,7 @@ fn the_same_as_json_with_checksums_in_both_directions() {
     let Some(output) = measure("measure local --verify", &arguments) else { return };
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let measured = &json["sample"]["outcome"]["measured"];
+    let measured = &json["samples"][0]["outcome"]["measured"];
     for (tx, rx) in [(&measured["tx"], &measured["rx"]), (&measured["rx"]["back"], &measured["tx"]["back"])] {
         assert!(tx["bytes"].as_u64().unwrap() > 0);
         assert_eq!(tx["bytes"], rx["bytes"]);
@@ -56,6 +58,6 @@ fn what_cannot_be_had_is_said_with_code_2() {
     let arguments = ["local", "--time", "200ms", "--congestion", "nosuch"];
     let Some(output) = measure("measure local --congestion", &arguments) else { return };
     assert_eq!(output.status.code(), Some(2));
-    let text = String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("cannot use the congestion control `nosuch`"), "{text}");
 }

@@ -78,7 +78,7 @@ fn latency_is_printed_stored_and_drawn() {
         assert!(page.contains(words), "{words}");
     }
     let samples = home.json(&["latency", "local", "local", "--time", "100ms", "--tcp"]);
-    let phases = samples[0]["outcome"]["measured"]["tx"]["latency"].as_array().unwrap();
+    let phases = samples["samples"][0]["outcome"]["measured"]["tx"]["latency"].as_array().unwrap();
     assert_eq!(phases.len(), 2);
     assert!(phases.iter().all(|p| p["round_trip_ns"]["buckets"].as_array().is_some_and(|b| !b.is_empty())));
 }
@@ -87,7 +87,7 @@ fn latency_is_printed_stored_and_drawn() {
 fn datagrams_sizes_and_connections_are_counted() {
     let Some(home) = Home::new("datagrams_sizes_and_connections_are_counted") else { return };
     let samples = home.json(&["udp", "local", "local", "--rate", "20M", "--time", "300ms"]);
-    let measured = &samples[0]["outcome"]["measured"];
+    let measured = &samples["samples"][0]["outcome"]["measured"];
     let count = |end: &str, name: &str| measured[end]["udp"][name].as_u64().unwrap_or(0);
     assert_eq!(
         count("tx", "datagrams"),

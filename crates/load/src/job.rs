@@ -213,15 +213,24 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// Runs `work` on the calling thread and adds the CPU time that it took to the test's.
+    /// Runs `work` on the calling thread and adds the CPU time that it took, and waited for, to the test's.
     pub fn account<T>(&self, work: impl FnOnce() -> T) -> T {
-        let before = cpu::thread_times();
-        let result = work();
-        let after = cpu::thread_times();
-        let mut costs = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
-        costs.running += after.running.saturating_sub(before.running);
-        costs.waiting += after.waiting.saturating_sub(before.waiting);
+        let (result, times) = timed(work);
+        self.add(times);
         result
+    }
+
+    /// The same for a thread that only looks on: that it waited for a CPU did not hold the test up.
+    pub(crate) fn account_aside<T>(&self, work: impl FnOnce() -> T) -> T {
+        let (result, times) = timed(work);
+        self.add(ThreadTimes { waiting: Duration::ZERO, ..times });
+        result
+    }
+
+    fn add(&self, times: ThreadTimes) {
+        let mut costs = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        costs.running += times.running;
+        costs.waiting += times.waiting;
     }
 
     /// Takes what the threads took so far; from here on it is counted anew.
@@ -246,4 +255,16 @@ impl<'a> Job<'a> {
         report.cpu_s = costs.running.as_secs_f64();
         report.wait_s = costs.waiting.as_secs_f64();
     }
+}
+
+/// What a piece of work took of the calling thread's time.
+fn timed<T>(work: impl FnOnce() -> T) -> (T, ThreadTimes) {
+    let before = cpu::thread_times();
+    let result = work();
+    let after = cpu::thread_times();
+    let times = ThreadTimes {
+        running: after.running.saturating_sub(before.running),
+        waiting: after.waiting.saturating_sub(before.waiting),
+    };
+    (result, times)
 }

@@ -39,64 +39,40 @@ pub struct Reading {
     pub dsack: u64,
 }
 
-/// Columns of a [`Reading`].
-const COLUMNS: usize = 14;
+/// A reading as a row of a table; the order is that of the stored text.
+macro_rules! columns {
+    ($($field:ident),+ $(,)?) => {
+        /// Columns of a [`Reading`].
+        const COLUMNS: usize = [$(stringify!($field)),+].len();
 
-impl Reading {
-    fn columns(self) -> [u64; COLUMNS] {
-        [
-            self.at_us,
-            self.acked_bytes,
-            self.delivery_bytes_per_s,
-            self.pacing_bytes_per_s,
-            self.rtt_us,
-            self.rtt_min_us,
-            self.cwnd,
-            self.ssthresh,
-            self.retransmits,
-            self.busy_us,
-            self.rwnd_limited_us,
-            self.sndbuf_limited_us,
-            self.reordering,
-            self.dsack,
-        ]
-    }
+        impl Reading {
+            fn columns(self) -> [u64; COLUMNS] {
+                [$(self.$field),+]
+            }
 
-    fn of(columns: [u64; COLUMNS]) -> Self {
-        let [
-            at_us,
-            acked_bytes,
-            delivery_bytes_per_s,
-            pacing_bytes_per_s,
-            rtt_us,
-            rtt_min_us,
-            cwnd,
-            ssthresh,
-            retransmits,
-            busy_us,
-            rwnd_limited_us,
-            sndbuf_limited_us,
-            reordering,
-            dsack,
-        ] = columns;
-        Self {
-            at_us,
-            acked_bytes,
-            delivery_bytes_per_s,
-            pacing_bytes_per_s,
-            rtt_us,
-            rtt_min_us,
-            cwnd,
-            ssthresh,
-            retransmits,
-            busy_us,
-            rwnd_limited_us,
-            sndbuf_limited_us,
-            reordering,
-            dsack,
+            fn of([$($field),+]: [u64; COLUMNS]) -> Self {
+                Self { $($field),+ }
+            }
         }
-    }
+    };
 }
+
+columns!(
+    at_us,
+    acked_bytes,
+    delivery_bytes_per_s,
+    pacing_bytes_per_s,
+    rtt_us,
+    rtt_min_us,
+    cwnd,
+    ssthresh,
+    retransmits,
+    busy_us,
+    rwnd_limited_us,
+    sndbuf_limited_us,
+    reordering,
+    dsack,
+);
 
 /// All readings of one connection, packed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

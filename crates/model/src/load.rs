@@ -147,7 +147,7 @@ pub struct LoadReport {
     /// Kept apart from `cpu_s`, because other traffic of the host is in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub softirq_s: Option<f64>,
-    /// Seconds that this end's threads waited for a CPU (schedstat).
+    /// Seconds that the threads of this end that move data waited for a CPU (schedstat), all together.
     pub wait_s: f64,
     /// Highest busy share of one CPU during the test, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -286,54 +286,6 @@ fn messages_of(parts: &mut [libc::iovec]) -> Vec<libc::mmsghdr> {
         .collect()
 }
 
-/// Room for a batch of datagrams of which only the first bytes are kept.
-pub struct Inbox {
-    room: Vec<u8>,
-    slot: usize,
-    lengths: Vec<usize>,
-}
-
-impl Inbox {
-    /// Keeps the first `slot` bytes of each datagram.
-    pub fn new(slot: usize) -> Self {
-        let slot = slot.max(1);
-        Self { room: vec![0; slot * BATCH_MAX], slot, lengths: Vec::new() }
-    }
-
-    /// Waits for at least one datagram (as long as the socket's read timeout says) and takes all that are there.
-    pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<usize> {
-        self.lengths.clear();
-        let mut parts: Vec<libc::iovec> = self
-            .room
-            .chunks_exact_mut(self.slot)
-            .map(|part| libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() })
-            .collect();
-        let mut messages = messages_of(&mut parts);
-        // SAFETY: every message points at one entry of `parts`, which points into `self.room`; both outlive the call
-        // and nothing else looks at the room meanwhile.
-        let result = unsafe {
-            libc::recvmmsg(
-                socket.as_raw_fd(),
-                messages.as_mut_ptr(),
-                messages.len() as libc::c_uint,
-                libc::MSG_WAITFORONE | libc::MSG_TRUNC,
-                std::ptr::null_mut(),
-            )
-        };
-        let number = count(result as isize)?;
-        self.lengths.extend(messages.iter().take(number).map(|message| message.msg_len as usize));
-        Ok(number)
-    }
-
-    /// The datagrams of the last [`Self::receive`]: first bytes and full length.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], usize)> {
-        self.room
-            .chunks_exact(self.slot)
-            .zip(&self.lengths)
-            .map(|(part, &length)| (&part[..length.min(self.slot)], length))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -384,11 +336,11 @@ mod tests {
         let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         sender.connect(receiver.local_addr().unwrap()).unwrap();
         assert_eq!(send_batch(&sender, &[9; 3000], 1000).unwrap(), 3);
-        let mut inbox = Inbox::new(16);
+        let mut inbox = crate::datagram::Trains::new(BATCH_MAX, 16);
         let mut seen = 0;
         while seen < 3 {
             seen += inbox.receive(&receiver).unwrap();
-            assert!(inbox.iter().all(|(head, length)| head == [9; 16] && length == 1000));
+            assert!(inbox.iter().all(|unit| unit.bytes == [9; 16] && unit.length == 1000));
         }
         set_receive_buffer(&receiver, 1 << 20).unwrap();
         assert_eq!(dropped(&receiver).unwrap(), 0);

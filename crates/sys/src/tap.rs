@@ -30,6 +30,22 @@ pub struct Tap {
     file: File,
 }
 
+fn open() -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open("/dev/net/tun")
+}
+
+/// Whether this process may ask for TAP devices; makes none.
+///
+/// # Errors
+/// `/dev/net/tun` is missing, or closed to this user.
+pub fn is_usable() -> io::Result<()> {
+    open().map(drop)
+}
+
 impl Tap {
     /// Makes the device `name` in the network namespace of the calling thread.
     ///
@@ -42,11 +58,7 @@ impl Tap {
                 format!("device name {name:?}: 1 to 15 bytes wanted"),
             ));
         }
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-            .open("/dev/net/tun")?;
+        let file = open()?;
         // SAFETY: an all-zero ifreq is a valid value of that plain C struct.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {

@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use linerate_lab::namespace::Namespace;
-use linerate_sys::spawn;
+use linerate_sys::{ethtool, spawn};
 
 /// Address of the end that sends.
 pub(crate) const NEAR: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
 /// Address of the end that receives.
 pub(crate) const FAR: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 2);
 
-const DEADLINE: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// Which end a program runs at.
@@ -29,6 +29,15 @@ pub(crate) enum End {
     Near,
     /// [`FAR`].
     Far,
+}
+
+/// What passes the veth pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// As the kernel makes it: a train of datagrams passes as one piece, and the receiving socket cuts it.
+    Trains,
+    /// Real packets: the sender's kernel cuts trains before they pass, as with a NIC that has no segmentation of its own for UDP.
+    Packets,
 }
 
 /// The two namespaces.
@@ -65,6 +74,25 @@ impl Arena {
             namespace.write_sysctl("net.ipv4.tcp_congestion_control", "cubic").ok();
         }
         Ok(Self { near, far })
+    }
+
+    /// Chooses what passes between them.
+    pub(crate) fn set_wire(&self, wire: Wire) -> Result<()> {
+        let trains = [("tx-udp-segmentation".to_owned(), wire == Wire::Trains)];
+        for namespace in [&self.near, &self.far] {
+            let set = namespace.run(|| ethtool::set_features("eth0", &trains))?;
+            set.map_err(|error| anyhow::anyhow!("tx-udp-segmentation of {}: {error}", namespace.name))?;
+        }
+        Ok(())
+    }
+
+    /// Packets that the far end's device has taken so far.
+    pub(crate) fn packets(&self) -> Result<u64> {
+        let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
+        let table = self.far.run(read)??;
+        let line = table.lines().find_map(|line| line.trim().strip_prefix("eth0:"));
+        let packets = line.and_then(|line| line.split_ascii_whitespace().nth(1)?.parse().ok());
+        packets.context("no eth0 in the table of devices")
     }
 
     /// Starts a program; `input` goes to its standard input.

@@ -153,7 +153,8 @@ fn path_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEviden
     put(shape, "core_busy_rx_excess", busy(bad).map(|b| b - busy(good).unwrap_or(0.0)));
     put(shape, "udp_clean", over(bad, |c| c.loss.map(|l| f64::from(u8::from(l < 0.003)))));
     let jumps = over(bad, |c| c.rates.first().map(|_| f64::from(u8::from(c.two.is_some()))));
-    put(shape, "two_state", if jump_together(bad) { Some(1.0) } else { jumps });
+    let healthy_bps = over(good, |c| c.throughput_bps);
+    put(shape, "two_state", if jump_together(bad, healthy_bps) { Some(1.0) } else { jumps });
     let limited =
         |c: &CellEvidence<'_>| Some(f64::from(u8::from(crate::responses::size_limit(&c.probes()).is_some())));
     put(shape, "mtu_limit", over(bad, |c| if c.probes().is_empty() { None } else { limited(c) }));
@@ -202,16 +203,24 @@ fn full_at_times(cells: &[CellEvidence<'_>], rows: &[Row], bad_cells: &BTreeSet<
     const FULL: f64 = 0.75;
     const LOW: f64 = 0.5;
     let mut shares: Vec<f64> = Vec::new();
+    // One cell that is always full is another path, not another time.
+    let (mut full, mut all) = (0, 0);
     for row in rows.iter().filter(|r| r.response == Response::Throughput && bad_cells.contains(&r.cell)) {
         let cell = &cells[row.cell];
         if row.expected > 0.0 && (cell.kind.shared_groups == 0 || row.effect_min < 1.0) {
             let series = tests(&[cell]).flat_map(|(_, _, m)| series(m)).collect::<Vec<_>>();
-            shares.extend(series.iter().map(|v| v / row.expected));
+            let of_cell: Vec<f64> = series.iter().map(|v| v / row.expected).collect();
+            full += usize::from(of_cell.iter().any(|share| *share >= FULL));
+            all += 1;
+            shares.extend(of_cell);
         }
     }
     let part =
         |test: &dyn Fn(f64) -> bool| shares.iter().filter(|s| test(**s)).count() as f64 / shares.len() as f64;
-    shares.len() >= 12 && part(&|s| s >= FULL) >= 0.12 && part(&|s| s <= LOW) >= 0.25
+    shares.len() >= 12
+        && (full >= 2 || all <= 2)
+        && part(&|s| s >= FULL) >= 0.12
+        && part(&|s| s <= LOW) >= 0.25
 }
 
 /// Single-stream TCP measurements of cells.

@@ -54,6 +54,8 @@ struct Fit {
     shifts: Vec<(usize, f64)>,
 }
 
+/// Badness of a throughput that is down to a quarter.
+const COLLAPSED: f64 = 2.0;
 /// Log odds that the first finding needs, and further ones: after the first, remains of it look like others.
 const ACCEPT: f64 = 3.0;
 const ACCEPT_MORE: f64 = 7.0;
@@ -365,8 +367,13 @@ fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, rows: &[Row], cells: 
         }
     }
     let confirmed = evidence.iter().any(|c| c.confirmed_by() >= 2);
+    // So large a loss in each of two transfers is no chance.
+    let twice = |row: &Row| {
+        row.response == Response::Throughput && row.y >= COLLAPSED && cells[row.cell].rates.len() >= 2
+    };
+    let collapsed = mine.iter().any(|r| twice(&rows[*r]));
     // Several kinds of tests in which nothing at all got through are repetitions of each other.
     let dead = evidence.iter().all(|c| c.measured().next().is_none());
     let dead_again = dead && evidence.iter().map(|c| c.samples.len()).sum::<usize>() >= 3;
-    !(confirmed || dead_again)
+    !(confirmed || collapsed || dead_again)
 }

@@ -8,6 +8,7 @@ use linerate_model::exit::ExitCode;
 use linerate_model::http::{FRONT_ENDS_MAX, HttpPlan};
 use linerate_model::inventory::Layer;
 use linerate_model::load::TestKind;
+use linerate_model::tuning::Tuning;
 
 use super::{pair, survey};
 
@@ -77,5 +78,5 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .zip(1..)
         .map(|(host, id)| pair::test(id, host, &args.url, Layer::Underlay, kind.clone()))
         .collect();
-    pair::run(&inventory, &tests, &args.output)
+    pair::run(&inventory, &tests, &Tuning::default(), &args.output)
 }

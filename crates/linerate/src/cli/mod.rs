@@ -20,6 +20,7 @@ mod open;
 mod out;
 mod pair;
 mod progress;
+mod quantity;
 mod report;
 mod runs;
 mod survey;

@@ -1,6 +1,7 @@
 //! What the commands of one test between two hosts share: who, where the result goes, the run in the store.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
@@ -8,13 +9,17 @@ use linerate_model::inventory::{Inventory, Layer};
 use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 use linerate_model::snapshot::Snapshot;
+use linerate_model::tuning::Tuning;
 
-use super::{open, out};
+use super::{open, out, progress};
 use crate::fleet::Fleet;
 use crate::inventory;
-use crate::observe::single;
+use crate::observe::single::{self, Way};
 use crate::report::{self, Material};
 use crate::store::Store;
+
+/// What takes longer is told while it runs.
+const NEEDS_PROGRESS: Duration = Duration::from_secs(2);
 
 /// Where a result goes.
 #[derive(Debug, clap::Args)]
@@ -32,8 +37,8 @@ pub(super) struct Output {
 pub(super) struct Pair {
     /// Sender: a host of the inventory, or `local` for both ends on this machine's loopback
     from: String,
-    /// Receiver
-    to: String,
+    /// Receiver; left out with `local`
+    to: Option<String>,
     /// Inventory file; not needed for `local`
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
@@ -47,15 +52,28 @@ pub(super) struct Pair {
 impl Pair {
     /// Runs a test of this kind and prints it.
     pub(super) fn run(&self, kind: TestKind) -> anyhow::Result<ExitCode> {
-        let inventory = inventory_for(self.inventory.as_deref(), &[&self.from, &self.to])?;
+        self.run_tuned(kind, &Tuning::default())
+    }
+
+    /// The same with options of the transfer.
+    pub(super) fn run_tuned(&self, kind: TestKind, tuning: &Tuning) -> anyhow::Result<ExitCode> {
+        let to = match &self.to {
+            Some(to) => to,
+            None if self.inventory.is_none() => &self.from,
+            None => anyhow::bail!(
+                "two hosts are needed: from `{}` to whom?\nhint: or `local` without an inventory",
+                self.from
+            ),
+        };
+        let inventory = inventory_for(self.inventory.as_deref(), &[&self.from, to])?;
         let layer = if self.overlay { Layer::Overlay } else { Layer::Underlay };
-        for host in [&self.from, &self.to] {
+        for host in [&self.from, to] {
             anyhow::ensure!(
                 inventory.endpoint(host, layer).is_some(),
                 "host {host} has no {layer} endpoint in the inventory\nhint: add `[[host.endpoint]]` with its address"
             );
         }
-        run(&inventory, &[test(1, &self.from, &self.to, layer, kind)], &self.output)
+        run(&inventory, &[test(1, &self.from, to, layer, kind)], tuning, &self.output)
     }
 }
 
@@ -83,13 +101,19 @@ pub(super) fn test(id: u32, from: &str, to: &str, layer: Layer, kind: TestKind) 
 }
 
 /// Runs tests, stores them as a run, prints them.
-pub(super) fn run(inventory: &Inventory, tests: &[Test], output: &Output) -> anyhow::Result<ExitCode> {
+pub(super) fn run(
+    inventory: &Inventory,
+    tests: &[Test],
+    tuning: &Tuning,
+    output: &Output,
+) -> anyhow::Result<ExitCode> {
     let mut store = Store::open_default()?;
+    let progress = progress::start(single::expected(tests, tuning) < NEEDS_PROGRESS);
+    let mut way = Way { store: &mut store, progress: &*progress, tuning };
     let needed = |name: &String| tests.iter().any(|t| t.from == *name || t.to == *name);
     let measured = open::runtime()?.block_on(async {
         let fleet = Fleet::open(inventory, |h| needed(&h.name)).await;
-        open::with_fleet(fleet, async |fleet| Ok(single::run(fleet, inventory, &mut store, tests).await?))
-            .await
+        open::with_fleet(fleet, async |fleet| Ok(single::run(fleet, inventory, tests, &mut way).await?)).await
     })?;
     let Some((snapshot, diagnosis)) = measured else { return Ok(open::after_interrupt()) };
     print(&snapshot, &diagnosis, output)?;
@@ -104,7 +128,11 @@ fn print(snapshot: &Snapshot, diagnosis: &Diagnosis, output: &Output) -> anyhow:
             .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", path.display()))?;
     }
     if output.json {
-        return out::json(&snapshot.samples);
+        return out::json(&serde_json::json!({
+            "schema": linerate_model::SCHEMA,
+            "run": snapshot.id,
+            "samples": snapshot.samples,
+        }));
     }
     out::print(&report::text::page(snapshot, diagnosis, report::heat::Style::detect()))?;
     out::note(&format!("run {0}: `linerate report {0} --html` draws it", snapshot.id));

@@ -68,7 +68,8 @@ struct Lines(RefCell<State>);
 
 impl Progress for Lines {
     fn begin(&self, part: &str, rounds: usize, expected_s: f64) {
-        out::note(&format!("{part}: {rounds} rounds, about {}", seconds(expected_s)));
+        let count = if rounds == 1 { String::new() } else { format!("{rounds} rounds, ") };
+        out::note(&format!("{part}: {count}about {}", seconds(expected_s)));
         self.0.replace(State { part: part.to_owned(), rounds, said: Some(Instant::now()) });
     }
 

@@ -6,7 +6,7 @@ use linerate_model::datagram::{Offload, UdpOptions};
 use linerate_model::exit::ExitCode;
 use linerate_model::load::TestKind;
 
-use super::{pair, survey};
+use super::{pair, quantity, survey};
 
 /// Datagrams from one host to another: loss, reordering, duplication, jitter, change of the delay.
 #[derive(Debug, clap::Args)]
@@ -17,7 +17,7 @@ pub(super) struct Args {
     #[command(flatten)]
     pair: pair::Pair,
     /// Payload rate such as 50M, 2.5G
-    #[arg(long, value_parser = rate, default_value = "100M", conflicts_with = "flat_out")]
+    #[arg(long, value_parser = quantity::rate, default_value = "100M", conflicts_with = "flat_out")]
     rate: f64,
     /// As fast as the sender can
     #[arg(long)]
@@ -31,19 +31,6 @@ pub(super) struct Args {
     /// Segmentation offload: `auto`, `send` (cut by the kernel, read one by one), `off`
     #[arg(long, value_parser = ["auto", "send", "off"], default_value = "auto")]
     offload: String,
-}
-
-/// Reads `200M`, `2.5G`, `800k` or plain bit/s.
-fn rate(text: &str) -> Result<f64, String> {
-    let hint = "hint: such as 800k, 200M, 2.5G";
-    let (number, factor) = match text.as_bytes().last() {
-        Some(b'k' | b'K') => (&text[..text.len() - 1], 1e3),
-        Some(b'M') => (&text[..text.len() - 1], 1e6),
-        Some(b'G') => (&text[..text.len() - 1], 1e9),
-        _ => (text, 1.0),
-    };
-    let bps = number.parse::<f64>().map_err(|_| format!("`{text}` is not a rate\n{hint}"))? * factor;
-    if (1e3..=1e12).contains(&bps) { Ok(bps) } else { Err(format!("{text} is out of range\n{hint}")) }
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -63,16 +50,4 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         duration_ms: args.time.as_millis() as u32,
         options: UdpOptions { flat_out: args.flat_out, offload },
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rates_are_read_with_their_units() {
-        let near = |text: &str, bps: f64| rate(text).is_ok_and(|got| (got - bps).abs() < 1.0);
-        assert!(near("800k", 8e5) && near("200M", 2e8) && near("2.5G", 2.5e9) && near("5000", 5e3));
-        assert!(["", "M", "5X", "-3M", "1", "nanM", "1e999G"].iter().all(|text| rate(text).is_err()));
-    }
 }

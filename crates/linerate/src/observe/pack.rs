@@ -49,20 +49,24 @@ impl Uplinks {
                 mine
             })
             .collect();
-        // The fastest link in each group; unknown as soon as one of its hosts' is.
-        let mut fastest = vec![Some(0.0_f64); inventory.groups.len()];
+        // The fastest link in each group, how many hosts of it have an unknown one, and how many there are.
+        let mut links = vec![(0.0_f64, 0_usize, 0_usize); inventory.groups.len()];
         for (host, groups) in hosts.iter().zip(&groups) {
             let link = link_bps(host, layer);
             for group in groups {
-                fastest[*group] = fastest[*group].zip(link).map(|(most, bps)| most.max(bps));
+                let (most, unknown, all) = &mut links[*group];
+                *most = most.max(link.unwrap_or(0.0));
+                *unknown += usize::from(link.is_none());
+                *all += 1;
             }
         }
         let room = inventory
             .groups
             .iter()
-            .zip(fastest)
-            .map(|(group, link)| match (group.uplink_bps, link) {
-                (Some(uplink), Some(link)) if link > 0.0 && uplink >= 2.0 * link => (uplink / link) as usize,
+            .zip(links)
+            // In a large group a few hosts that nobody could read must not slow down the whole survey.
+            .map(|(group, (link, unknown, all))| match group.uplink_bps.filter(|_| unknown * 10 <= all) {
+                Some(uplink) if link > 0.0 && uplink >= 2.0 * link => (uplink / link) as usize,
                 _ => 1,
             })
             .collect();

@@ -160,7 +160,11 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
     };
     let room_s = budget.as_secs_f64() * (1.0 - RESERVE);
     let full = measured(wish) <= FULL_MATRIX_HOSTS_MAX;
+    let mut at_most = f64::INFINITY;
     for matchings in MATCHINGS.iter().take(if full { 1 } else { MATCHINGS.len() }) {
+        if *matchings as f64 > at_most {
+            continue;
+        }
         let blocks = blocks(wish, *matchings);
         for tcp_ms in TCP_MS {
             let times = Times::with_tcp(tcp_ms);
@@ -176,6 +180,9 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
                 return written(wish, &blocks, times, left_out);
             }
         }
+        // Time grows with the number of matchings, or slower: what cannot fit is not even packed.
+        let shortest = Times::with_tcp(*TCP_MS.last().expect("the list is not empty")).total_s(&blocks);
+        at_most = (*matchings as f64 * room_s / shortest.max(1e-3)).ceil();
     }
     squeezed(wish, room_s, full)
 }

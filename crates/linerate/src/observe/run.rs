@@ -189,7 +189,8 @@ impl Survey<'_> {
     }
 
     async fn first_stage(&mut self) -> Result<(), StoreError> {
-        let present: BTreeSet<HostName> = self.fleet.hosts().into_iter().collect();
+        let mut present: BTreeSet<HostName> = self.fleet.hosts().into_iter().collect();
+        present.retain(|host| self.fleet.link(host).is_ok());
         let hosts = &self.order.inventory.hosts;
         let absent: BTreeSet<HostName> = hosts
             .iter()

@@ -3,25 +3,66 @@
 //! What comes in: open sessions and tests. What goes out: a snapshot with their samples and a diagnosis that holds one
 //! sentence and the worst of what they show; both are in the store. It reads no facts and judges no setting: a survey does.
 
+use std::time::Duration;
+
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::Inventory;
 use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 use linerate_model::sample::Sample;
 use linerate_model::snapshot::Snapshot;
+use linerate_model::tuning::{CALIBRATION_MS_MAX, Tuning};
+use tokio::time::{Instant, MissedTickBehavior};
 
 use super::clock;
-use super::measure::{self, Patience};
+use super::measure;
+use super::progress::Progress;
 use crate::fleet::Fleet;
 use crate::report::single;
 use crate::store::{Store, StoreError};
+
+/// How often progress is told.
+const TICK: Duration = Duration::from_millis(500);
+
+/// What tests are run with.
+pub struct Way<'a> {
+    /// Keeps the run.
+    pub store: &'a mut Store,
+    /// Told while a test runs.
+    pub progress: &'a dyn Progress,
+    /// Options of bulk transfers.
+    pub tuning: &'a Tuning,
+}
+
+/// Time that tests are expected to take, all together.
+pub fn expected(tests: &[Test], tuning: &Tuning) -> Duration {
+    tests.iter().map(|test| expected_of(test, tuning)).sum()
+}
+
+fn expected_of(test: &Test, tuning: &Tuning) -> Duration {
+    let ms = match &test.kind {
+        TestKind::Tcp { duration_ms, .. } => {
+            // Most calibrations end well before they have to.
+            u64::from(*duration_ms) + if tuning.calibrate { u64::from(CALIBRATION_MS_MAX) / 2 } else { 0 }
+        }
+        TestKind::Latency(plan) => {
+            let settle_ms = |loaded| if loaded { u64::from(plan.settle_ms) } else { 0 };
+            plan.phases.iter().map(|p| u64::from(plan.phase_ms) + settle_ms(p.loaded)).sum()
+        }
+        // Nobody knows before: a second for each download, and sizes that arrive take no time.
+        TestKind::Http(plan) => 1000 * u64::from(plan.repeat) * plan.via.len().max(1) as u64,
+        TestKind::PathMtu(_) => 1000,
+        kind => measure::transfer_time(kind).as_millis() as u64,
+    };
+    Duration::from_millis(ms)
+}
 
 /// Runs the tests one after the other. Those of kind `http` have one end.
 pub async fn run(
     fleet: &Fleet,
     inventory: &Inventory,
-    store: &mut Store,
     tests: &[Test],
+    way: &mut Way<'_>,
 ) -> Result<(Snapshot, Diagnosis), StoreError> {
     let mut snapshot = Snapshot {
         schema: linerate_model::SCHEMA,
@@ -31,15 +72,22 @@ pub async fn run(
         gaps: fleet.gaps.clone(),
         ..Snapshot::default()
     };
-    store.begin_run(&snapshot, None)?;
+    way.store.begin_run(&snapshot, None)?;
     for gap in &snapshot.gaps {
-        store.add_gap(&snapshot.id, gap)?;
+        way.store.add_gap(&snapshot.id, gap)?;
     }
-    for test in tests {
-        let sample = one(fleet, inventory, test).await;
-        store.add_samples(&snapshot.id, std::slice::from_ref(&sample))?;
+    let until = Instant::now() + expected(tests, way.tuning);
+    way.progress.begin("tests", tests.len(), expected(tests, way.tuning).as_secs_f64());
+    for (done, test) in tests.iter().enumerate() {
+        let running = one(fleet, inventory, test, way.tuning);
+        let sample = told(running, until, |left_s| {
+            way.progress.round(done, &format!("{} to {}", test.from, test.to), left_s);
+        })
+        .await;
+        way.store.add_samples(&snapshot.id, std::slice::from_ref(&sample))?;
         snapshot.samples.push(sample);
     }
+    way.progress.end();
     let diagnosis = Diagnosis {
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
@@ -50,13 +98,26 @@ pub async fn run(
         notes: Vec::new(),
         blind: snapshot.gaps.clone(),
     };
-    store.finish(&snapshot, &diagnosis)?;
+    way.store.finish(&snapshot, &diagnosis)?;
     Ok((snapshot, diagnosis))
 }
 
-async fn one(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Sample {
+async fn one(fleet: &Fleet, inventory: &Inventory, test: &Test, tuning: &Tuning) -> Sample {
     match test.kind {
         TestKind::Http(_) => measure::alone(fleet, inventory, test).await,
-        _ => measure::measure(fleet, inventory, test, Patience::Usual).await,
+        _ => measure::measure_tuned(fleet, inventory, test, tuning).await,
+    }
+}
+
+/// Waits for a test and says in the meantime how many seconds are left.
+async fn told<T>(running: impl Future<Output = T>, until: Instant, tell: impl Fn(f64)) -> T {
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    tokio::pin!(running);
+    loop {
+        tokio::select! {
+            done = &mut running => return done,
+            _ = tick.tick() => tell(until.saturating_duration_since(Instant::now()).as_secs_f64()),
+        }
     }
 }

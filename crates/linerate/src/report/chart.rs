@@ -6,13 +6,13 @@ use std::fmt::Write;
 
 use linerate_model::finding::{Cell, Diagnosis};
 use linerate_model::inventory::{HostName, Layer};
-use linerate_model::load::Interval;
+use linerate_model::load::{Interval, LoadReport};
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
 use maud::{Markup, html};
 
-use super::units;
+use super::{inside, units};
 
 /// Left edge of every plot: room for the labels of the axis.
 const LEFT: f64 = 96.0;
@@ -150,7 +150,8 @@ struct Line<'a> {
     cell: Option<&'a Cell>,
 }
 
-/// Throughput over time of the worst pair and of a healthy pair of the same layer; nothing when no series was kept.
+/// Throughput over time of the worst pair and of a healthy pair of the same layer, and the inside of the worst pair's
+/// connections; nothing when no series was kept.
 pub fn series(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Option<Markup> {
     let mut cells: Cells<'_> = HashMap::new();
     for cell in &diagnosis.cells {
@@ -181,7 +182,18 @@ pub fn series(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Option<Markup> {
                 |l: &Line<'_>| l.cell.map(|c| &c.ceiling.binding) == worst.cell.map(|c| &c.ceiling.binding);
             like(a).cmp(&like(b)).then(share(a).unwrap_or(0.0).total_cmp(&share(b).unwrap_or(0.0)))
         });
-    Some(draw_series(worst, healthy, layer))
+    let inside = sender(worst.sample).map_or_else(Markup::default, |tx| inside::drawings(&tx.inside));
+    Some(html! {
+        (draw_series(worst, healthy, layer))
+        @if !inside.0.is_empty() {
+            h3 { "Inside the connections of the worst pair, as the sender's kernel saw them" }
+            (inside)
+        }
+    })
+}
+
+fn sender(sample: &Sample) -> Option<&LoadReport> {
+    if let Outcome::Measured(measured) = &sample.outcome { measured.tx.as_deref() } else { None }
 }
 
 /// Cells of the matrix by pair and layer.
@@ -189,8 +201,7 @@ type Cells<'a> = HashMap<(&'a str, &'a str, Layer), &'a Cell>;
 
 fn line<'a>(sample: &'a Sample, cells: &Cells<'a>) -> Option<Line<'a>> {
     let Outcome::Measured(m) = &sample.outcome else { return None };
-    let kept =
-        |end: &'a Option<Box<linerate_model::load::LoadReport>>| end.as_ref().map(|r| r.series.as_slice());
+    let kept = |end: &'a Option<Box<LoadReport>>| end.as_ref().map(|r| r.series.as_slice());
     let series = [kept(&m.rx), kept(&m.tx)].into_iter().flatten().find(|s| s.len() > 1)?;
     if sample.test.kind.name() != "tcp" {
         return None;

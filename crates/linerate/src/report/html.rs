@@ -45,6 +45,8 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, trials: &[Trial], reveal
     let cluster =
         if snapshot.inventory.name.is_empty() { "cluster" } else { snapshot.inventory.name.as_str() };
     let healthy = diagnosis.findings.is_empty();
+    // A page of single tests has no matrix to compare with.
+    let single = super::single::is_single(snapshot);
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -70,13 +72,14 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, trials: &[Trial], reveal
                     @for grid in grid::grids(diagnosis, &snapshot.inventory) { (heat_map(&grid)) }
                     (findings(snapshot, diagnosis))
                     (trials_section(trials))
-                    @if let Some(series) = chart::series(snapshot, diagnosis) {
+                    @if let Some(series) = chart::series(snapshot, diagnosis).filter(|_| !single) {
                         h2 { "Throughput over time" }
                         (series)
                     }
                     (super::single::sections(snapshot))
                     (differences(snapshot, diagnosis))
                     (tests_and_gaps(snapshot, diagnosis))
+                    @if !single { (how_to_read()) }
                     (about(snapshot, diagnosis))
                 }
             }
@@ -87,6 +90,13 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, trials: &[Trial], reveal
 
 fn at_a_glance(snapshot: &Snapshot, diagnosis: &Diagnosis, trials: &[Trial]) -> String {
     let hosts = snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count();
+    if super::single::is_single(snapshot) {
+        let words = text::test_counts(snapshot)
+            .iter()
+            .map(|(kind, n)| format!("{kind}: {}", n[0]))
+            .collect::<Vec<_>>();
+        return words.join(" · ");
+    }
     let pairs = diagnosis.cells.iter().filter(|c| c.throughput_bps.is_some()).count();
     let count =
         |n: usize, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
@@ -323,8 +333,7 @@ fn tests_and_gaps(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Markup {
     }
 }
 
-fn about(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Markup {
-    let inventory = &snapshot.inventory;
+fn how_to_read() -> Markup {
     html! {
         h2 { "How to read this" }
         p {
@@ -335,6 +344,12 @@ fn about(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Markup {
             "the explanations with each other: what nobody knows of is not among them. A trial measures with and without the change in "
             "turn, beside a pair that the change cannot touch, so that a quieter hour is not mistaken for a cure."
         }
+    }
+}
+
+fn about(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Markup {
+    let inventory = &snapshot.inventory;
+    html! {
         h2 { "About this run" }
         table.plain {
             tbody {

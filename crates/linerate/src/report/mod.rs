@@ -15,6 +15,7 @@ pub mod grid;
 pub mod heat;
 pub mod html;
 pub mod http;
+pub mod inside;
 pub mod json;
 pub mod latency;
 pub mod markdown;

@@ -11,7 +11,7 @@ use linerate_model::snapshot::Snapshot;
 use maud::{Markup, html};
 
 use super::heat::Style;
-use super::{connects, http, latency, names, path_mtu, text, udp};
+use super::{connects, http, latency, names, path_mtu, text, transfer, udp};
 
 /// How one kind of test is shown.
 pub trait View: Sync {
@@ -28,8 +28,14 @@ pub trait View: Sync {
 }
 
 /// All views.
-pub static VIEWS: &[&dyn View] =
-    &[&latency::Latency, &udp::Udp, &path_mtu::PathMtu, &connects::Connects, &http::Http];
+pub static VIEWS: &[&dyn View] = &[
+    &transfer::Transfer,
+    &latency::Latency,
+    &udp::Udp,
+    &path_mtu::PathMtu,
+    &connects::Connects,
+    &http::Http,
+];
 
 fn view(sample: &Sample) -> Option<&'static dyn View> {
     VIEWS.iter().copied().find(|view| view.kind() == sample.test.kind.name())
@@ -60,6 +66,11 @@ fn pair(sample: &Sample) -> String {
     format!("{} to {}", names::clean(&sample.test.from), names::clean(&names::cut(&sample.test.to, 60)))
 }
 
+/// Whether a run consists of single tests.
+pub fn is_single(snapshot: &Snapshot) -> bool {
+    !samples(snapshot).is_empty()
+}
+
 /// One sentence for all samples: that of the first which shows something wrong, else of the first.
 pub fn headline(samples: &[Sample]) -> String {
     let words = |sample: &Sample| match (ends(sample), view(sample)) {
@@ -75,11 +86,15 @@ fn is_wrong(sample: &Sample) -> bool {
     ends(sample).map_or(true, |(tx, rx)| view(sample).is_some_and(|view| view.is_finding(&tx, &rx)))
 }
 
-/// What the command that asked returns.
+/// What the command that asked returns. A test that could not run, or that is worthless, is no finding.
 pub fn exit_code(samples: &[Sample]) -> ExitCode {
-    if samples.iter().any(|s| is_wrong(s) && !matches!(s.outcome, Outcome::Gap { .. })) {
+    let unseen = |s: &&Sample| matches!(s.outcome, Outcome::Gap { .. } | Outcome::Invalid { .. });
+    let blind = samples.iter().filter(unseen).count();
+    if samples.iter().any(|s| !unseen(&s) && is_wrong(s)) {
         ExitCode::Findings
-    } else if samples.iter().any(|s| matches!(s.outcome, Outcome::Gap { .. })) {
+    } else if blind == samples.len() {
+        ExitCode::CouldNotRun
+    } else if blind > 0 {
         ExitCode::PartlyBlind
     } else {
         ExitCode::Ok

@@ -1,50 +1,110 @@
-//! One bulk transfer as text: what came through, what it cost, what held it up, which ways were tried. A sample in, text out.
+//! One bulk transfer in words: what came through, what it cost, what held it up, which ways were tried; drawn over time.
 
 use std::fmt::Write;
 
 use linerate_model::load::{Interval, LoadReport, TestKind, Turn, Way};
 use linerate_model::sample::{Measurement, Outcome, Sample};
+use maud::{Markup, html};
 
-use super::units;
+use super::distribution::{self, Line};
+use super::single::View;
+use super::{inside, text, units};
 
 /// Columns of the small picture of the series.
 const SPARK_COLUMNS: usize = 60;
 const SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Columns of what stands beside a name, so that a line has at most 100.
+const VALUE_COLUMNS: usize = 86;
 
-/// The whole of it; empty for a sample that is no measurement.
-pub fn page(sample: &Sample) -> String {
-    let Outcome::Measured(measured) = &sample.outcome else { return String::new() };
-    let (Some(tx), Some(rx)) = (&measured.tx, &measured.rx) else { return String::new() };
-    let mut text = String::new();
-    let streams = if let TestKind::Tcp { streams, .. } = sample.test.kind { streams } else { 1 };
-    let plural = if streams == 1 { "" } else { "s" };
-    let _ = writeln!(text, "{} > {}: {streams} stream{plural}", sample.test.from, sample.test.to);
-    line(&mut text, "throughput", &throughput(measured, tx));
-    line(&mut text, "", &sparkline(&rx.series));
-    if let Some(back) = &tx.back {
-        let bps = if back.elapsed_s > 0.0 { back.bytes as f64 * 8.0 / back.elapsed_s } else { 0.0 };
-        line(&mut text, "back", &units::rate(bps));
-        line(&mut text, "", &sparkline(&back.series));
+/// See the file's head.
+#[derive(Debug)]
+pub struct Transfer;
+
+impl View for Transfer {
+    fn kind(&self) -> &'static str {
+        "tcp"
     }
-    line(&mut text, "CPU", &cost(tx, rx));
-    if let (Some(send), Some(receive)) = (&tx.way, &rx.way) {
-        line(&mut text, "moved by", &format!("{} > {}", way(send), way(receive)));
+
+    fn headline(&self, sample: &Sample, tx: &LoadReport, rx: &LoadReport) -> String {
+        let mut words = throughput(measurement(sample), tx);
+        if let Some(back) = &tx.back {
+            let _ = write!(words, ", back {}", units::rate(mean_bps(back)));
+        }
+        let gigabytes = gigabytes(rx, tx);
+        if gigabytes > 0.0 {
+            let _ = write!(words, ", {} CPU s/GB", units::short((tx.cpu_s + rx.cpu_s) / gigabytes));
+        }
+        words
     }
-    line(&mut text, "held up by", &held_up(tx, streams));
-    line(&mut text, "connection", &connection(measured, tx, rx));
-    line(&mut text, "bytes", &bytes(tx, rx));
-    text.push_str(&turns(&tx.calibration));
-    text
+
+    fn text(&self, sample: &Sample, tx: &LoadReport, rx: &LoadReport) -> String {
+        let mut text = String::new();
+        let streams = if let TestKind::Tcp { streams, .. } = sample.test.kind { streams } else { 1 };
+        line(&mut text, "streams", &streams.to_string());
+        line(&mut text, "throughput", &throughput(measurement(sample), tx));
+        line(&mut text, "", &sparkline(&rx.series));
+        if let Some(back) = &tx.back {
+            line(&mut text, "back", &units::rate(mean_bps(back)));
+            line(&mut text, "", &sparkline(&back.series));
+        }
+        line(&mut text, "CPU", &cost(tx, rx));
+        if let (Some(send), Some(receive)) = (&tx.way, &rx.way) {
+            line(&mut text, "moved by", &format!("{} > {}", way(send), way(receive)));
+        }
+        line(&mut text, "held up by", &held_up(tx, streams));
+        line(&mut text, "connection", &connection(measurement(sample), tx, rx));
+        line(&mut text, "bytes", &bytes(tx, rx));
+        text.push_str(&turns(&tx.calibration));
+        text
+    }
+
+    fn drawings(&self, tx: &LoadReport, rx: &LoadReport) -> Markup {
+        let points = |series: &[Interval]| -> Vec<(f64, f64)> {
+            series.iter().map(|i| (i.at_ms, i.throughput_bps)).collect()
+        };
+        let there = points(&rx.series);
+        let back = points(tx.back.as_ref().map_or(&[], |back| &back.series));
+        let mut lines = vec![Line { class: "healthy", name: "received", of: there.as_slice() }];
+        if !back.is_empty() {
+            lines.push(Line { class: "worst", name: "back", of: back.as_slice() });
+        }
+        html! {
+            (distribution::courses(&lines, "bit/s", "Throughput"))
+            (inside::drawings(&tx.inside))
+        }
+    }
+
+    fn is_finding(&self, _: &LoadReport, _: &LoadReport) -> bool {
+        // What a path should carry is a survey's question.
+        false
+    }
+}
+
+fn measurement(sample: &Sample) -> Option<&Measurement> {
+    if let Outcome::Measured(measured) = &sample.outcome { Some(measured) } else { None }
+}
+
+fn mean_bps(report: &LoadReport) -> f64 {
+    if report.elapsed_s > 0.0 { report.bytes as f64 * 8.0 / report.elapsed_s } else { 0.0 }
+}
+
+/// Payload of both directions.
+fn gigabytes(rx: &LoadReport, tx: &LoadReport) -> f64 {
+    (rx.bytes + tx.back.as_ref().map_or(0, |back| back.bytes)) as f64 / 1e9
 }
 
 fn line(text: &mut String, name: &str, value: &str) {
-    if !value.is_empty() {
-        let _ = writeln!(text, "  {name:<12}{value}");
+    if value.is_empty() {
+        return;
+    }
+    for (number, part) in text::wrap(value, VALUE_COLUMNS).iter().enumerate() {
+        let name = if number == 0 { name } else { "" };
+        let _ = writeln!(text, "{name:<12}  {part}");
     }
 }
 
-fn throughput(measured: &Measurement, tx: &LoadReport) -> String {
-    let rate = measured.throughput_bps.map_or("unknown".to_owned(), units::rate);
+fn throughput(measured: Option<&Measurement>, tx: &LoadReport) -> String {
+    let rate = measured.and_then(|m| m.throughput_bps).map_or("unknown".to_owned(), units::rate);
     match tx.started_ms {
         Some(ms) if ms > 0.0 => {
             format!("{rate} (slow start of {} left out)", units::duration_us(ms * 1e3))
@@ -70,11 +130,10 @@ pub fn sparkline(series: &[Interval]) -> String {
 }
 
 fn cost(tx: &LoadReport, rx: &LoadReport) -> String {
-    let bytes = rx.bytes + tx.back.as_ref().map_or(0, |back| back.bytes);
-    if bytes == 0 {
+    let gigabytes = gigabytes(rx, tx);
+    if gigabytes <= 0.0 {
         return String::new();
     }
-    let gigabytes = bytes as f64 / 1e9;
     let mut text = format!(
         "{} s/GB sender + {} s/GB receiver",
         units::short(tx.cpu_s / gigabytes),
@@ -122,10 +181,10 @@ fn held_up(tx: &LoadReport, streams: u16) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-fn connection(measured: &Measurement, tx: &LoadReport, rx: &LoadReport) -> String {
+fn connection(measured: Option<&Measurement>, tx: &LoadReport, rx: &LoadReport) -> String {
     let Some(end) = &tx.tcp else { return String::new() };
     let mut parts = Vec::new();
-    if let Some(us) = measured.rtt_loaded_us {
+    if let Some(us) = measured.and_then(|m| m.rtt_loaded_us) {
         parts.push(format!("RTT {} under load", units::duration_us(us)));
     }
     if end.rtt_min_us > 0.0 {
@@ -269,14 +328,17 @@ mod tests {
 
     #[test]
     fn everything_that_a_transfer_shows_is_told() {
-        let text = page(&sample());
+        let sample = sample();
+        let text = Transfer.text(&sample, &report(), &report());
+        assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
         for part in [
-            "a > b: 1 stream\n",
+            "streams       1\n",
             "16 Gbit/s (slow start of 40 ms left out)",
             "▂▃▄▅▅▆▇█ (top: 8 Gbit/s)",
             "0.1 s/GB sender + 0.1 s/GB receiver; waited for a CPU: 0.3 s + 0.3 s",
             "zerocopy (huge pages) on CPUs 0,2 (the kernel copied after all)",
-            "congestion window and path 50 %, the receiver's window 10 %, the send buffer 30 %, nothing to send 10 %",
+            "congestion window and path 50 %, the receiver's window 10 %, the send buffer 30 %,",
+            "nothing to send 10 %",
             "7 retransmitted",
             "2000000000 at both ends; equal checksums: 1 streams",
             "* write     truncate",

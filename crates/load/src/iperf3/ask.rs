@@ -3,6 +3,10 @@
 //! What comes in: a wish. What goes out: a [`Record`], always: what went wrong stands in its `error`. Bounded: every step has a
 //! deadline, a test without progress ends, and the caller's stop flag is looked at every 20 ms.
 
+mod error;
+mod options;
+mod wish;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,16 +16,20 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use linerate_sys::cpu::ThreadTimes;
 use linerate_sys::{socket, socket_options};
 
-use super::auth::{AuthError, Rsa};
 use super::client::{Client, Event, Failure};
 use super::control::{Came, Control, connect};
-use super::parameters::{Parameters, Protocol, Unfit};
-use super::protocol::{COOKIE_BYTES, Cookie, PORT, UDP_HELLO, cookie};
+use super::parameters::{Parameters, Protocol};
+use super::protocol::{COOKIE_BYTES, Cookie, UDP_HELLO, cookie};
 use super::record::{Interval, Record};
 use super::results::{Results, ServerOutput};
 use super::streams::Wire;
 use super::traffic::Traffic;
 use crate::job::SLICE;
+
+pub use error::AskError;
+pub(super) use error::io_error;
+pub(super) use options::{finish_tcp, finish_udp, prepare};
+pub use wish::{Credentials, Family, Wish};
 
 /// Block of TCP when nobody says otherwise and time ends the test: divides well into what the kernel sends at once.
 const BLOCK_LARGE: u32 = 1 << 20;
@@ -29,97 +37,8 @@ const BLOCK_LARGE: u32 = 1 << 20;
 pub(super) const BLOCK: u32 = 128 << 10;
 /// Largest default payload of a datagram, as in iperf3.
 const PAYLOAD_MAX: u32 = 32 << 10;
-/// Receive buffer of UDP that is asked for when no window is given: what the socket drops is lost by the measurement.
-pub(super) const RECEIVE_BUFFER_BYTES: u32 = 8 << 20;
 /// How long a server may take to answer the opening of a UDP stream.
 const UDP_REPLY_WAIT: Duration = Duration::from_secs(10);
-
-/// Which addresses of a name are used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Family {
-    /// Any.
-    #[default]
-    Any,
-    /// IPv4 only.
-    V4,
-    /// IPv6 only.
-    V6,
-}
-
-impl Family {
-    fn takes(self, address: &SocketAddr) -> bool {
-        match self {
-            Self::Any => true,
-            Self::V4 => address.is_ipv4(),
-            Self::V6 => address.is_ipv6(),
-        }
-    }
-}
-
-/// A user's name and password, and the server's public key.
-#[derive(Debug, Clone)]
-pub struct Credentials {
-    /// Name.
-    pub user: String,
-    /// Password.
-    pub password: String,
-    /// Key and padding.
-    pub rsa: Rsa,
-}
-
-/// A test to be made.
-#[derive(Debug, Clone)]
-pub struct Wish {
-    /// Name or address of the server.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// Which addresses of the name.
-    pub family: Family,
-    /// Own address.
-    pub bind: Option<IpAddr>,
-    /// Own port of the first stream; the others follow. 0 for any.
-    pub client_port: u16,
-    /// What the test is.
-    pub parameters: Parameters,
-    /// A finer time than the whole seconds of the parameters, when time ends the test.
-    pub time: Option<Duration>,
-    /// Length of an interval; zero for none.
-    pub interval: Duration,
-    /// How long a connection may take.
-    pub connect_wait: Duration,
-    /// How long nothing may happen.
-    pub silence: Duration,
-    /// How long a server that is busy, or whose listener is just being opened again, is asked again.
-    pub patience: Duration,
-    /// Who we are, where the server asks.
-    pub credentials: Option<Credentials>,
-}
-
-impl Wish {
-    /// A test of this host with iperf3's defaults.
-    pub fn new(host: &str) -> Self {
-        Self {
-            host: host.to_owned(),
-            port: PORT,
-            family: Family::Any,
-            bind: None,
-            client_port: 0,
-            parameters: Parameters {
-                time_s: 10,
-                parallel: 1,
-                client_version: super::parameters::VERSION.to_owned(),
-                ..Parameters::default()
-            },
-            time: None,
-            interval: Duration::from_secs(1),
-            connect_wait: Duration::from_secs(10),
-            silence: Duration::from_secs(120),
-            patience: Duration::ZERO,
-            credentials: None,
-        }
-    }
-}
 
 /// Who looks on while a test runs.
 pub trait Watcher {
@@ -139,70 +58,6 @@ pub trait Watcher {
 pub struct Nobody;
 
 impl Watcher for Nobody {}
-
-/// Why a test ended early.
-#[derive(Debug, thiserror::Error)]
-pub enum AskError {
-    /// The name has no address.
-    #[error("cannot find an address of {host}: {why}")]
-    Resolve {
-        /// Name.
-        host: String,
-        /// Why.
-        why: String,
-    },
-    /// No connection.
-    #[error("cannot connect to {peer}: {source}")]
-    Connect {
-        /// Server.
-        peer: SocketAddr,
-        /// The kernel's answer.
-        source: io::Error,
-    },
-    /// A step failed.
-    #[error("cannot {what}: {source}")]
-    Io {
-        /// Step.
-        what: &'static str,
-        /// The kernel's answer.
-        source: io::Error,
-    },
-    /// The server's end of it.
-    #[error(transparent)]
-    Failed(#[from] Failure),
-    /// Nothing happened for too long.
-    #[error("nothing came for {waited_s} s while waiting for {what}")]
-    Silence {
-        /// What was waited for.
-        what: &'static str,
-        /// How long, seconds.
-        waited_s: u64,
-    },
-    /// A stream broke.
-    #[error("{0}")]
-    Stream(String),
-    /// No token.
-    #[error(transparent)]
-    Auth(#[from] AuthError),
-    /// The wish itself.
-    #[error(transparent)]
-    Unfit(#[from] Unfit),
-}
-
-impl AskError {
-    /// Whether asking again a little later may help.
-    fn is_passing(&self) -> bool {
-        match self {
-            Self::Failed(Failure::Busy) => true,
-            Self::Connect { source, .. } => source.kind() == io::ErrorKind::ConnectionRefused,
-            _ => false,
-        }
-    }
-}
-
-pub(super) fn io_error(what: &'static str) -> impl Fn(io::Error) -> AskError {
-    move |source| AskError::Io { what, source }
-}
 
 pub(super) fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
@@ -506,48 +361,6 @@ impl<'a> Asking<'a> {
 fn tell(watcher: &mut dyn Watcher, record: &Record) {
     if let Some(interval) = record.intervals.last() {
         watcher.interval(record, interval);
-    }
-}
-
-/// Options that a socket needs before its first packet.
-pub(super) fn prepare(parameters: &Parameters, socket: BorrowedFd<'_>, ipv6: bool) -> io::Result<()> {
-    if let Some(window) = parameters.window {
-        socket_options::set_buffers(&socket, window)?;
-    }
-    if let (Some(mss), Protocol::Tcp) = (parameters.mss, parameters.protocol) {
-        socket_options::set_segment(&socket, mss)?;
-    }
-    if parameters.tos != 0 {
-        socket_options::set_type_of_service(&socket, parameters.tos, ipv6)?;
-    }
-    Ok(())
-}
-
-/// Options of a stream of TCP that is connected.
-pub(super) fn finish_tcp(parameters: &Parameters, stream: &TcpStream) -> io::Result<()> {
-    stream.set_nodelay(parameters.nodelay)?;
-    if let Some(name) = &parameters.congestion {
-        socket_options::set_congestion(stream, name)
-            .map_err(|error| io::Error::new(error.kind(), format!("congestion control {name}: {error}")))?;
-    }
-    if parameters.fq_rate_bps > 0 {
-        socket_options::set_pacing_rate(stream, parameters.fq_rate_bps / 8)?;
-    }
-    Ok(())
-}
-
-/// What a stream of UDP gets when it can be had.
-pub(super) fn finish_udp(parameters: &Parameters, udp: &UdpSocket) {
-    if parameters.window.is_none() {
-        // A smaller buffer makes more drops, which are counted as loss by iperf3 anyway.
-        let _ = socket::set_receive_buffer(udp, RECEIVE_BUFFER_BYTES);
-    }
-    if parameters.fq_rate_bps > 0 {
-        let _ = socket_options::set_pacing_rate(udp, parameters.fq_rate_bps / 8);
-    }
-    if parameters.dont_fragment {
-        let ipv6 = udp.local_addr().is_ok_and(|local| local.is_ipv6());
-        let _ = socket::set_mtu_probing(udp, ipv6);
     }
 }
 

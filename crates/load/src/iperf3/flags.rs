@@ -3,6 +3,8 @@
 //! What comes in: arguments. What goes out: what is to be done, or an error that names the flag and its limits. A flag that
 //! iperf3 has and this program has not is named as such, never ignored.
 
+mod table;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,63 +15,8 @@ use super::parameters::{Direction, Protocol};
 use super::serve::{self, Door};
 use super::text::Unit;
 
-/// Printed for `--help`.
-pub const HELP: &str = "\
-iperf3's protocol: a client for every iperf3 server, a server for every iperf3 client
-
-usage: linerate iperf3 -s [options]
-       linerate iperf3 -c HOST [options]
-
-both:
-  -p, --port N             port (5201)
-  -B, --bind ADDR          own address
-  -4, -6                   IPv4 or IPv6 only
-  -i, --interval S         seconds between reports, 0 for none (1)
-  -f, --format X           unit of rates: k m g t for bits, K M G T for bytes
-  -J, --json               one JSON document of iperf3's schema per test
-  -V, --verbose            CPU of both ends and congestion control too
-  --use-pkcs1-padding      authenticate as versions before 3.17 do
-  --rcv-timeout MS         give a test up when no data came for so long (120000)
-
-server:
-  -s, --server             be the server; Ctrl-C ends it
-  -1, --one-off            one test only
-  --rsa-private-key-path FILE, --authorized-users-path FILE
-                           let only these users in; lines `user,hash`, hash: SHA-256 of `{user}password`
-  --time-skew-threshold S  allowed difference of the clocks (10)
-  --server-bitrate-limit R largest total rate of a test
-  --server-max-duration S  longest test
-
-client:
-  -c, --client HOST        be the client
-  -t, --time S             length of the test (10)
-  -n, --bytes N            bytes to send instead; K, M, G are powers of 1024
-  -k, --blockcount N       blocks to send instead
-  -u, --udp                UDP instead of TCP
-  -b, --bitrate R[/N]      rate of each stream, 0 for as fast as it goes (UDP: 1M); N blocks at once
-  --fq-rate R              rate that the kernel paces each stream to
-  -l, --length N           block of a write or payload of a datagram
-  -P, --parallel N         streams (1)
-  -R, --reverse            the server sends
-  --bidir                  both ends send
-  -O, --omit S             seconds at the start that do not count
-  -w, --window N           socket buffers
-  -M, --set-mss N          largest segment
-  -N, --no-delay           send small segments at once
-  -C, --congestion NAME    congestion control
-  -S, --tos N, --dscp X    type of service: a number, or a DSCP name or number
-  --cport N                own port of the first stream; the others follow
-  --connect-timeout MS     how long a connection may take (10000)
-  --udp-counters-64bit     wide sequence numbers in datagrams
-  --dont-fragment          datagrams are sent whole or not at all
-  --get-server-output      show the server's output too
-  -T, --title TEXT         repeated in outputs
-  --extra-data TEXT        repeated in JSON
-  --username NAME, --rsa-public-key-path FILE
-                           authenticate; the password is read from IPERF3_PASSWORD
-
-K, M, G, T behind a rate are powers of 1000. exit code 0: the test went through; 1: it did not; 2: it could not start
-";
+pub use table::HELP;
+use table::{CLIENT_VALUES, SERVER_VALUES, takes_value, unknown};
 
 /// What is to be done.
 #[derive(Debug, Clone)]
@@ -184,75 +131,6 @@ fn split(argument: &str) -> Result<Vec<(String, Option<String>)>, String> {
         flags.push((flag, None));
     }
     Ok(flags)
-}
-
-const CLIENT_VALUES: [&str; 36] = [
-    "-t",
-    "--time",
-    "-n",
-    "--bytes",
-    "-k",
-    "--blockcount",
-    "-b",
-    "--bitrate",
-    "--bandwidth",
-    "--fq-rate",
-    "-l",
-    "--length",
-    "-P",
-    "--parallel",
-    "-O",
-    "--omit",
-    "-w",
-    "--window",
-    "-M",
-    "--set-mss",
-    "-C",
-    "--congestion",
-    "--linux-congestion",
-    "-S",
-    "--tos",
-    "--dscp",
-    "--cport",
-    "--connect-timeout",
-    "-T",
-    "--title",
-    "--extra-data",
-    "--username",
-    "--rsa-public-key-path",
-    "-c",
-    "--client",
-    "--pacing-timer",
-];
-const SERVER_VALUES: [&str; 5] = [
-    "--rsa-private-key-path",
-    "--authorized-users-path",
-    "--time-skew-threshold",
-    "--server-bitrate-limit",
-    "--server-max-duration",
-];
-const BOTH_VALUES: [&str; 10] =
-    ["-p", "--port", "-B", "--bind", "-i", "--interval", "-f", "--format", "--rcv-timeout", "--idle-timeout"];
-
-fn takes_value(flag: &str) -> bool {
-    [&CLIENT_VALUES[..], &SERVER_VALUES, &BOTH_VALUES].iter().any(|list| list.contains(&flag))
-}
-
-fn unknown(flag: &str) -> String {
-    let reason = match flag {
-        "-Z" | "--zerocopy" => "sending from a file is not offered",
-        "-F" | "--file" => "sending and receiving files is not offered",
-        "-D" | "--daemon" => "it never runs in the background; let systemd do that",
-        "-A" | "--affinity" => "binding to a CPU is not offered; use taskset",
-        "-L" | "--flowlabel" => "flow labels are not offered",
-        "-X" | "--xbind" | "--sctp" | "--nstreams" => "SCTP is not offered",
-        "-m" | "--mptcp" => "Multipath TCP is not offered",
-        "--gsro" => "segments are not offered here; `linerate survey` uses them by itself",
-        "--logfile" | "-I" | "--pidfile" => "redirect the output instead",
-        "--json-stream" => "one document per test is what --json writes",
-        _ => "hint: --help",
-    };
-    format!("{flag} is not known here ({reason})")
 }
 
 impl Draft {

@@ -4,10 +4,12 @@
 //! blocks it: every step has its deadline, and whoever has not shown a cookie yet keeps nobody else out. A second client at
 //! the same time is told that it is busy. It listens until it is stopped, or for one test.
 
+mod error;
+mod wish;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,11 +17,11 @@ use linerate_sys::cpu::ThreadTimes;
 use linerate_sys::{socket, socket_options};
 
 use super::ask::{self, BLOCK, Family, Watcher, finish_tcp, finish_udp, unix_ms};
-use super::auth::{AuthError, Rsa, Users};
+use super::auth::Users;
 use super::control::{Came, Control};
 use super::lobby::Lobby;
-use super::parameters::{Parameters, Protocol, Unfit};
-use super::protocol::{Cookie, PORT, UDP_REPLY, number};
+use super::parameters::{Parameters, Protocol};
+use super::protocol::{Cookie, UDP_REPLY};
 use super::record::Record;
 use super::results::Results;
 use super::server::{Event, Failure, Server};
@@ -27,127 +29,14 @@ use super::streams::Wire;
 use super::traffic::Traffic;
 use crate::job::SLICE;
 
+pub use error::ServeError;
+use error::io_error;
+pub use wish::{Door, Wish};
+
 /// A client has so long for each step before and after the test itself.
 const STEP_WAIT: Duration = Duration::from_secs(10);
 /// A test that time ends may take so much longer than it said.
 const GRACE: Duration = Duration::from_secs(10);
-
-/// Who is let in.
-#[derive(Debug, Clone)]
-pub struct Door {
-    /// The server's private key.
-    pub rsa: Rsa,
-    /// File of users; read for each test, so that it can be changed.
-    pub users: PathBuf,
-    /// Clocks may differ by so much, seconds.
-    pub skew_s: u64,
-}
-
-/// A server to be run.
-#[derive(Debug, Clone)]
-pub struct Wish {
-    /// Own address; any when not given.
-    pub bind: Option<IpAddr>,
-    /// Port; 0 for any.
-    pub port: u16,
-    /// Which family.
-    pub family: Family,
-    /// One test only.
-    pub one_off: bool,
-    /// Length of an interval.
-    pub interval: Duration,
-    /// How long no data may come in a test.
-    pub silence: Duration,
-    /// Who is let in; everybody when not given.
-    pub door: Option<Door>,
-    /// Longest test, seconds; 0 for iperf3's own limit.
-    pub duration_s_max: u32,
-    /// Largest total rate of a test, bit/s; 0 for none.
-    pub rate_bps_max: u64,
-}
-
-impl Default for Wish {
-    fn default() -> Self {
-        Self {
-            bind: None,
-            port: PORT,
-            family: Family::Any,
-            one_off: false,
-            interval: Duration::from_secs(1),
-            silence: Duration::from_secs(120),
-            door: None,
-            duration_s_max: 0,
-            rate_bps_max: 0,
-        }
-    }
-}
-
-/// Why a server or one of its tests ended.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// It cannot listen.
-    #[error("cannot listen on {at}: {source}")]
-    Listen {
-        /// Where.
-        at: SocketAddr,
-        /// The kernel's answer.
-        source: io::Error,
-    },
-    /// A step failed.
-    #[error("cannot {what}: {source}")]
-    Io {
-        /// Step.
-        what: &'static str,
-        /// The kernel's answer.
-        source: io::Error,
-    },
-    /// The client's end of it.
-    #[error(transparent)]
-    Failed(#[from] Failure),
-    /// The client wants what is not to be had.
-    #[error("refused: {0}")]
-    Unfit(#[from] Unfit),
-    /// More than the server allows.
-    #[error("refused: {what} is {value}, allowed is {limit}")]
-    Limit {
-        /// What.
-        what: &'static str,
-        /// Wanted.
-        value: u64,
-        /// Allowed.
-        limit: u64,
-    },
-    /// Not let in.
-    #[error("refused: {0}")]
-    Auth(#[from] AuthError),
-    /// Nothing happened for too long.
-    #[error("the client said nothing for {waited_s} s while {what} was waited for")]
-    Silence {
-        /// What.
-        what: &'static str,
-        /// How long, seconds.
-        waited_s: u64,
-    },
-}
-
-impl ServeError {
-    /// What the client is told, where it is told anything: iperf3's number.
-    fn number(&self) -> i32 {
-        match self {
-            Self::Auth(_) => number::AUTHORISATION,
-            Self::Limit { what: "the time", .. } => number::SERVER_DURATION,
-            Self::Limit { .. } => number::TOTAL_RATE,
-            Self::Silence { what: "data", .. } => number::NO_DATA,
-            Self::Silence { .. } => number::DURATION_EXPIRED,
-            Self::Unfit(_) | Self::Failed(_) => number::PARAMETERS,
-            Self::Io { .. } | Self::Listen { .. } => number::STREAM_LISTEN,
-        }
-    }
-}
-
-fn io_error(what: &'static str) -> impl Fn(io::Error) -> ServeError {
-    move |source| ServeError::Io { what, source }
-}
 
 fn listen(wish: &Wish, port: u16) -> Result<TcpListener, ServeError> {
     let v4 = IpAddr::V4(Ipv4Addr::UNSPECIFIED);

@@ -12,7 +12,8 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use linerate_sys::socket::{self, BATCH_MAX, Inbox, Ready};
+use linerate_sys::datagram::Trains;
+use linerate_sys::socket::{self, BATCH_MAX, Ready};
 
 use super::board::{Board, Meter};
 use super::tally::{HEADER_BYTES, header};
@@ -223,7 +224,7 @@ fn send_datagrams(udp: &UdpSocket, pace: Pace, board: &Board, meter: &Meter) -> 
 }
 
 fn receive_datagrams(udp: &UdpSocket, pace: Pace, board: &Board, meter: &Meter) -> io::Result<()> {
-    let mut inbox = Inbox::new(HEADER_BYTES);
+    let mut inbox = Trains::new(BATCH_MAX, HEADER_BYTES);
     let mut quiet_since = None;
     while board.receivers_go_on() {
         match inbox.receive(udp) {
@@ -232,8 +233,8 @@ fn receive_datagrams(udp: &UdpSocket, pace: Pace, board: &Board, meter: &Meter) 
                 let mut tally = meter.tally();
                 let bytes: usize = inbox
                     .iter()
-                    .filter(|(head, _)| tally.note(head, pace.wide, at))
-                    .map(|(_, length)| length)
+                    .filter(|unit| tally.note(unit.bytes, pace.wide, at))
+                    .map(|unit| unit.length)
                     .sum();
                 drop(tally);
                 meter.note(bytes as u64, 0, at);

@@ -3,114 +3,29 @@
 //! What comes in: connected sockets and the parameters. What goes out: intervals, and this end's counts. It never speaks on the
 //! control connection.
 
+mod stream;
+
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use linerate_sys::{cpu, socket, tcp_info};
 
-use super::board::{Board, Meter};
+use super::board::Board;
 use super::parameters::{Direction, Parameters};
-use super::record::{Extremes, Interval, Lane, LaneEnd, Omitted, Record, Side, StreamInterval, TcpNow};
+use super::record::{Extremes, Interval, Lane, LaneEnd, Omitted, Record, Side};
 use super::results::{Results, StreamResult, stream_ids};
 use super::streams::{self, Pace, Wire};
-use super::tally::Tally;
+
+use stream::{Snapshot, Stream};
 
 /// Receivers get at most so long to take what is on its way when a test is over.
 pub(super) const DRAIN_MAX: Duration = Duration::from_secs(1);
 
 /// Intervals that are kept; a longer test keeps its beginning.
 const INTERVALS_MAX: usize = 100_000;
-
-/// Counts of a stream at some time.
-#[derive(Debug, Clone, Copy, Default)]
-struct Snapshot {
-    bytes: u64,
-    packets: u64,
-    tally: Tally,
-    retransmits: u64,
-    acknowledged: Option<u64>,
-}
-
-struct Stream {
-    lane: Lane,
-    wire: Wire,
-    meter: Arc<Meter>,
-    thread: Option<JoinHandle<()>>,
-    /// At the end of what is omitted.
-    base: Snapshot,
-    /// At the end of the last interval.
-    last: Snapshot,
-    extremes: Extremes,
-    rtt_sum_us: u64,
-    rtt_samples: u64,
-}
-
-impl Stream {
-    /// What is counted now, and the state of the connection when this end sends on it by TCP.
-    fn read(&self) -> (Snapshot, Option<tcp_info::TcpInfo>) {
-        let info = match &self.wire {
-            Wire::Tcp(stream) if self.lane.sends => tcp_info::read(&**stream).ok(),
-            _ => None,
-        };
-        let tally = *self.meter.tally();
-        let receives_datagrams = matches!(self.wire, Wire::Udp(_)) && !self.lane.sends;
-        let snapshot = Snapshot {
-            bytes: self.meter.bytes.load(Ordering::Relaxed),
-            packets: if receives_datagrams {
-                tally.packets
-            } else {
-                self.meter.packets.load(Ordering::Relaxed)
-            },
-            tally,
-            retransmits: info.map_or(0, |info| info.total_retrans.into()),
-            acknowledged: info.and_then(|info| info.bytes_acked),
-        };
-        (snapshot, info)
-    }
-
-    fn interval(&mut self) -> StreamInterval {
-        let (now, info) = self.read();
-        let before = std::mem::replace(&mut self.last, now);
-        let tcp = info.map(|info| {
-            let mss = u64::from(info.snd_mss);
-            let state = TcpNow {
-                retransmits: now.retransmits.saturating_sub(before.retransmits),
-                cwnd_bytes: u64::from(info.snd_cwnd) * mss,
-                cwnd: info.snd_cwnd,
-                send_window: info.snd_wnd.unwrap_or(0).into(),
-                rtt_us: info.rtt_us,
-                rttvar_us: info.rttvar_us,
-                pmtu: info.pmtu,
-            };
-            self.note_extremes(&state);
-            state
-        });
-        StreamInterval {
-            bytes: now.bytes.saturating_sub(before.bytes),
-            acknowledged: now.acknowledged.zip(before.acknowledged).map(|(n, b)| n.saturating_sub(b)),
-            packets: now.packets.saturating_sub(before.packets),
-            lost: now.tally.lost.saturating_sub(before.tally.lost),
-            out_of_order: now.tally.out_of_order.saturating_sub(before.tally.out_of_order),
-            jitter_s: now.tally.jitter_s,
-            tcp,
-        }
-    }
-
-    fn note_extremes(&mut self, now: &TcpNow) {
-        let most = &mut self.extremes;
-        most.cwnd_bytes = most.cwnd_bytes.max(now.cwnd_bytes);
-        most.send_window = most.send_window.max(now.send_window);
-        most.rtt_max_us = most.rtt_max_us.max(now.rtt_us);
-        most.rtt_min_us = if self.rtt_samples == 0 { now.rtt_us } else { most.rtt_min_us.min(now.rtt_us) };
-        self.rtt_sum_us += u64::from(now.rtt_us);
-        self.rtt_samples += 1;
-        most.rtt_mean_us = (self.rtt_sum_us / self.rtt_samples) as u32;
-    }
-}
 
 /// The streams of a test.
 pub(super) struct Traffic {

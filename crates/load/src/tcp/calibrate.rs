@@ -108,7 +108,7 @@ fn lead_turn(
     hear_ready(job, control)?;
     let _ = job.take_costs();
     let plan = Plan { duration: TURN, ..plan };
-    let (mut ends, kept) = job.account(|| {
+    let (mut ends, kept) = job.account_aside(|| {
         crew::run(job, plan, streams, &mut Counting, |crew, index, stream| {
             sending.push_all_the_time(crew, index, stream)
         })
@@ -171,7 +171,7 @@ fn follow_turn(
     let call_bytes = receiver::call_bytes(job, streams.len());
     let plan = Plan { duration: TURN, interval: LOOK_EVERY, stall: plan.stall.max(ANSWER_TIME), ..plan };
     let mut waiting = Waiting { control, heard: [0; 8], length: 0, wakes: Wakes::new(streams), ticks: 0 };
-    let (mut ends, kept) = job.account(|| {
+    let (mut ends, kept) = job.account_aside(|| {
         crew::run(job, plan, streams, &mut waiting, |crew, index, stream| {
             place.take(index, false);
             let mut end = StreamEnd::default();

@@ -142,7 +142,7 @@ pub(super) fn receive(
         wakes: Wakes::new(streams),
     };
     let plan = Plan { stall: plan.stall + STALL_EXTRA, ..plan };
-    let (mut ends, kept) = job.account(|| {
+    let (mut ends, kept) = job.account_aside(|| {
         crew::run(job, plan, streams, &mut sampler, |crew, index, stream| {
             place.take(index, false);
             read_to_end(crew, index, stream, way, call_bytes)

@@ -213,7 +213,7 @@ pub(super) fn send(
 ) -> Result<(), LoadError> {
     let sending = Sending::new(job, ways, streams)?;
     let mut sampler = Sampler::new(streams, plan);
-    let (mut ends, kept) = job.account(|| {
+    let (mut ends, kept) = job.account_aside(|| {
         crew::run(job, plan, streams, &mut sampler, |crew, index, stream| {
             let end = sending.push_all_the_time(crew, index, stream);
             finish(crew, stream, end)

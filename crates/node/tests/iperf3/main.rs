@@ -222,7 +222,7 @@ fn who_may_test_is_decided_alike() {
         return;
     };
     let (private, public, users) = (keys.path("private.pem"), keys.path("public.pem"), keys.path("users"));
-    let version = std::process::Command::new("iperf3").arg("--version").output().unwrap();
+    let version = stage::iperf3().arg("--version").output().unwrap();
     let old = ["3.1.", "3.9 ", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15", "3.16"]
         .iter()
         .any(|v| String::from_utf8_lossy(&version.stdout).contains(&format!("iperf {v}")));

@@ -1,4 +1,5 @@
-//! Two programs in a network namespace of their own: Debian's iperf3 and ours, each as server or client.
+//! Two programs in a network namespace of their own: Debian's iperf3 and ours, each as server or client. Another version of
+//! iperf3 takes Debian's place when `LINERATE_TEST_IPERF3` names its program.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -10,13 +11,18 @@ use serde_json::Value;
 /// Set in the process that runs inside the namespace.
 const INSIDE: &str = "LINERATE_TEST_INSIDE";
 
+/// The program of iperf3.
+pub(crate) fn iperf3() -> Command {
+    Command::new(std::env::var_os("LINERATE_TEST_IPERF3").unwrap_or_else(|| "iperf3".into()))
+}
+
 /// Runs the test of this name again inside fresh network and mount namespaces, where every port is free and nobody listens in.
 /// Gives `true` in the process inside.
 pub(crate) fn inside(name: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
     }
-    if Command::new("iperf3").arg("--version").output().is_err() {
+    if iperf3().arg("--version").output().is_err() {
         println!("SKIPPED {name}: no iperf3 here (install the package iperf3)");
         return false;
     }
@@ -52,7 +58,7 @@ impl Whose {
 
     pub(crate) fn command(self) -> Command {
         match self {
-            Self::Debians => Command::new("iperf3"),
+            Self::Debians => iperf3(),
             Self::Ours => {
                 let mut command = Command::new(env!("CARGO_BIN_EXE_linerate-node"));
                 command.arg("iperf3");

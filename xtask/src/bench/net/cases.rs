@@ -1,20 +1,25 @@
 //! The cases and what is demanded in each.
 
 use super::{Case, Contender, Demand, Job, Metric, iperf2, iperf3, nuttcp, ours, qperf, sockperf};
+use crate::bench::arena::Wire;
 
-const IPERF3: Option<(&str, &str)> = Some(("iperf3", "iperf3"));
-const IPERF2: Option<(&str, &str)> = Some(("iperf", "iperf"));
-const NUTTCP: Option<(&str, &str)> = Some(("nuttcp", "nuttcp"));
-const SOCKPERF: Option<(&str, &str)> = Some(("sockperf", "sockperf"));
-const QPERF: Option<(&str, &str)> = Some(("qperf", "qperf"));
+const IPERF3: Option<(&str, &str)> = Some(("iperf3", "package iperf3"));
+/// Debian 12 has none that cuts its datagrams by the kernel; one built from source is measured too.
+const IPERF3_GSO: Option<(&str, &str)> =
+    Some(("iperf3-gso", "iperf3 3.19 or newer under this name, on the search path"));
+const IPERF2: Option<(&str, &str)> = Some(("iperf", "package iperf"));
+const NUTTCP: Option<(&str, &str)> = Some(("nuttcp", "package nuttcp"));
+const SOCKPERF: Option<(&str, &str)> = Some(("sockperf", "package sockperf"));
+const QPERF: Option<(&str, &str)> = Some(("qperf", "package qperf"));
 
 const JOB: Job = Job { streams: 1, bytes: 0, seconds: 1 };
 
 /// All cases; the first contender of each is ours.
-pub(crate) const ALL: &[Case] = &[TCP_1, TCP_2, UDP_BULK, UDP_SMALL, REQUESTS];
+pub(crate) const ALL: &[Case] = &[TCP_1, TCP_2, UDP_BULK, UDP_SMALL, UDP_SMALL_CUT, REQUESTS];
 
 const TCP: &[Contender] = &[
-    Contender { name: "linerate", needs: None, turn: ours::tcp },
+    Contender { name: "linerate measure", needs: None, turn: ours::tcp },
+    Contender { name: "linerate survey", needs: None, turn: ours::tcp_survey },
     Contender { name: "iperf3", needs: IPERF3, turn: iperf3::tcp },
     Contender { name: "iperf3 -l 1M", needs: IPERF3, turn: iperf3::tcp_large },
     Contender { name: "iperf3 -Z -l 1M", needs: IPERF3, turn: iperf3::tcp_sendfile },
@@ -28,65 +33,92 @@ const TUNED: &[&str] = &["iperf3 -l 1M", "iperf3 -Z -l 1M", "iperf2", "iperf2 -l
 const TCP_1: Case = Case {
     name: "TCP, one stream",
     job: JOB,
+    wire: Wire::Trains,
     contenders: TCP,
     metrics: &[Metric::Throughput, Metric::Cpu],
     demands: &[
-        Demand { ours: "linerate", theirs: &["iperf3"], metric: Metric::Cpu, limit: 0.60 },
-        Demand { ours: "linerate", theirs: TUNED, metric: Metric::Cpu, limit: 0.80 },
-        Demand { ours: "linerate", theirs: &["iperf3"], metric: Metric::Throughput, limit: 1.35 },
-        Demand { ours: "linerate", theirs: TUNED, metric: Metric::Throughput, limit: 1.0 },
+        Demand { ours: "linerate measure", theirs: &["iperf3"], metric: Metric::Cpu, limit: 0.60 },
+        Demand { ours: "linerate measure", theirs: TUNED, metric: Metric::Cpu, limit: 0.80 },
+        Demand { ours: "linerate measure", theirs: &["iperf3"], metric: Metric::Throughput, limit: 1.35 },
+        Demand { ours: "linerate measure", theirs: TUNED, metric: Metric::Throughput, limit: 1.0 },
     ],
 };
 
 const TCP_2: Case = Case {
     name: "TCP, two streams",
     job: Job { streams: 2, ..JOB },
+    wire: Wire::Trains,
     contenders: TCP,
     metrics: &[Metric::Throughput, Metric::Cpu],
     demands: &[
-        Demand { ours: "linerate", theirs: &["iperf3"], metric: Metric::Throughput, limit: 1.45 },
-        Demand { ours: "linerate", theirs: TUNED, metric: Metric::Throughput, limit: 1.0 },
+        Demand { ours: "linerate measure", theirs: &["iperf3"], metric: Metric::Throughput, limit: 1.45 },
+        Demand { ours: "linerate measure", theirs: TUNED, metric: Metric::Throughput, limit: 1.0 },
     ],
 };
 
 const UDP_BULK: Case = Case {
     name: "UDP flat out, 1448 bytes",
     job: Job { bytes: 1448, ..JOB },
+    wire: Wire::Trains,
     contenders: &[
         Contender { name: "linerate", needs: None, turn: ours::udp },
         Contender { name: "iperf3 -u", needs: IPERF3, turn: iperf3::udp },
+        Contender { name: "iperf3 -u --gsro", needs: IPERF3_GSO, turn: iperf3::udp_gso },
         Contender { name: "iperf2 -u", needs: IPERF2, turn: iperf2::udp },
         Contender { name: "nuttcp -u", needs: NUTTCP, turn: nuttcp::udp },
     ],
     metrics: &[Metric::Throughput, Metric::Packets, Metric::Cpu],
-    demands: &[Demand { ours: "linerate", theirs: &["iperf3 -u"], metric: Metric::Throughput, limit: 10.0 }],
+    demands: &[
+        Demand { ours: "linerate", theirs: &["iperf3 -u"], metric: Metric::Throughput, limit: 10.0 },
+        Demand { ours: "linerate", theirs: &["iperf3 -u --gsro"], metric: Metric::Throughput, limit: 1.0 },
+    ],
 };
+
+const SMALL_PEERS: &[&str] = &["iperf3 -u", "iperf2 -u", "nuttcp -u"];
 
 const UDP_SMALL: Case = Case {
     name: "UDP flat out, 64 bytes",
     job: Job { bytes: 64, ..JOB },
+    wire: Wire::Trains,
     contenders: &[
-        Contender { name: "linerate, cut by the kernel", needs: None, turn: ours::udp_cut },
+        Contender { name: "linerate, read one by one", needs: None, turn: ours::udp_send },
         Contender { name: "linerate, no offload", needs: None, turn: ours::udp_plain },
-        Contender { name: "linerate, trains never cut", needs: None, turn: ours::udp },
+        Contender { name: "linerate, read in trains", needs: None, turn: ours::udp },
         Contender { name: "iperf3 -u", needs: IPERF3, turn: iperf3::udp },
+        Contender { name: "iperf3 -u --gsro", needs: IPERF3_GSO, turn: iperf3::udp_gso },
         Contender { name: "iperf2 -u", needs: IPERF2, turn: iperf2::udp },
         Contender { name: "nuttcp -u", needs: NUTTCP, turn: nuttcp::udp },
     ],
-    metrics: &[Metric::Packets, Metric::Cpu],
+    metrics: &[Metric::Packets, Metric::Wire, Metric::Cpu],
     demands: &[
+        Demand { ours: "linerate, no offload", theirs: SMALL_PEERS, metric: Metric::Packets, limit: 2.0 },
         Demand {
-            ours: "linerate, no offload",
-            theirs: &["iperf3 -u", "iperf2 -u", "nuttcp -u"],
-            metric: Metric::Packets,
-            limit: 2.0,
-        },
-        Demand {
-            ours: "linerate, cut by the kernel",
-            theirs: &["iperf3 -u", "iperf2 -u", "nuttcp -u"],
+            ours: "linerate, read one by one",
+            theirs: SMALL_PEERS,
             metric: Metric::Packets,
             limit: 4.0,
         },
+        Demand { ours: "linerate, read in trains", theirs: SMALL_PEERS, metric: Metric::Packets, limit: 4.0 },
+    ],
+};
+
+/// Packets on the wire, so that a rate of datagrams is one of packets.
+const UDP_SMALL_CUT: Case = Case {
+    name: "UDP flat out, 64 bytes, cut before the wire",
+    job: Job { bytes: 64, ..JOB },
+    wire: Wire::Packets,
+    contenders: &[
+        Contender { name: "linerate", needs: None, turn: ours::udp_send },
+        Contender { name: "linerate, no offload", needs: None, turn: ours::udp_plain },
+        Contender { name: "iperf3 -u", needs: IPERF3, turn: iperf3::udp },
+        Contender { name: "iperf3 -u --gsro", needs: IPERF3_GSO, turn: iperf3::udp_gso },
+        Contender { name: "iperf2 -u", needs: IPERF2, turn: iperf2::udp },
+        Contender { name: "nuttcp -u", needs: NUTTCP, turn: nuttcp::udp },
+    ],
+    metrics: &[Metric::Packets, Metric::Wire, Metric::Cpu],
+    demands: &[
+        Demand { ours: "linerate", theirs: SMALL_PEERS, metric: Metric::Packets, limit: 4.0 },
+        Demand { ours: "linerate", theirs: &["iperf3 -u --gsro"], metric: Metric::Packets, limit: 2.0 },
     ],
 };
 
@@ -95,6 +127,7 @@ const PEERS_RR: &[&str] = &["sockperf tcp", "sockperf udp", "qperf tcp_lat", "qp
 const REQUESTS: Case = Case {
     name: "request and response",
     job: Job { bytes: 14, ..JOB },
+    wire: Wire::Trains,
     contenders: &[
         Contender { name: "linerate tcp", needs: None, turn: ours::requests_tcp },
         Contender { name: "linerate udp", needs: None, turn: ours::requests_udp },

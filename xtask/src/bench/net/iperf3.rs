@@ -8,13 +8,13 @@ use crate::bench::arena::{Arena, End, FAR};
 
 const PORT: u16 = 5201;
 
-fn client(arena: &Arena, job: Job, more: &[&str]) -> Result<(Value, f64)> {
-    let mut server = arena.start(End::Far, "iperf3", &["-s", "-1"], "")?;
+fn client(arena: &Arena, job: Job, program: &str, more: &[&str]) -> Result<(Value, f64)> {
+    let mut server = arena.start(End::Far, program, &["-s", "-1"], "")?;
     server.listens("tcp", PORT)?;
     let (far, seconds, streams) = (FAR.to_string(), job.seconds.to_string(), job.streams.to_string());
     let mut args = vec!["-c", &far, "-J", "-t", &seconds, "-P", &streams];
     args.extend(more);
-    let client = arena.start(End::Near, "iperf3", &args, "")?.end()?;
+    let client = arena.start(End::Near, program, &args, "")?.end()?;
     let server = server.end()?;
     let report: Value = serde_json::from_str(&client.stdout).context("iperf3 printed no JSON")?;
     anyhow::ensure!(report["error"].is_null(), "{}", report["error"]);
@@ -22,7 +22,7 @@ fn client(arena: &Arena, job: Job, more: &[&str]) -> Result<(Value, f64)> {
 }
 
 fn transfer(arena: &Arena, job: Job, more: &[&str]) -> Result<Figures> {
-    let (report, cpu_s) = client(arena, job, more)?;
+    let (report, cpu_s) = client(arena, job, "iperf3", more)?;
     let sum = &report["end"]["sum_received"];
     let bytes = sum["bytes"].as_f64().context("no bytes")?;
     Ok(Figures {
@@ -49,8 +49,18 @@ pub(crate) fn tcp_sendfile(arena: &Arena, job: Job) -> Result<Figures> {
 
 /// UDP without a limit of the rate.
 pub(crate) fn udp(arena: &Arena, job: Job) -> Result<Figures> {
+    datagrams(arena, job, "iperf3", &[])
+}
+
+/// The same in trains that the kernels cut and glue (`--gsro`).
+pub(crate) fn udp_gso(arena: &Arena, job: Job) -> Result<Figures> {
+    datagrams(arena, job, "iperf3-gso", &["--gsro"])
+}
+
+fn datagrams(arena: &Arena, job: Job, program: &str, more: &[&str]) -> Result<Figures> {
     let bytes = job.bytes.to_string();
-    let (report, cpu_s) = client(arena, job, &["-u", "-b", "0", "-l", &bytes])?;
+    let arguments = [&["-u", "-b", "0", "-l", &bytes], more].concat();
+    let (report, cpu_s) = client(arena, job, program, &arguments)?;
     let sum = &report["end"]["sum"];
     let number = |key: &str| sum[key].as_f64().with_context(|| format!("no {key}"));
     let delivered = number("packets")? - number("lost_packets")?;

@@ -14,7 +14,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use linerate_lab::random::Random;
 
-use super::arena::Arena;
+use super::arena::{Arena, Wire};
 use super::stats::{self, Spread};
 use super::table;
 
@@ -44,6 +44,8 @@ pub(crate) struct Figures {
     pub(crate) cpu_s_per_gb: Option<f64>,
     /// Datagrams that the receiving program read, per second.
     pub(crate) packets_per_s: Option<f64>,
+    /// Packets that passed the wire during the turn, per second of the transfer.
+    pub(crate) wire_per_s: Option<f64>,
     /// Requests answered per second.
     pub(crate) transactions_per_s: Option<f64>,
 }
@@ -63,7 +65,7 @@ pub(crate) struct Job {
 pub(crate) struct Contender {
     /// As printed.
     pub(crate) name: &'static str,
-    /// Program that must be there, and the package that brings it; ours needs none.
+    /// Program that must be there, and where it comes from; ours needs none.
     pub(crate) needs: Option<(&'static str, &'static str)>,
     /// One turn.
     pub(crate) turn: fn(&Arena, Job) -> Result<Figures>,
@@ -87,6 +89,8 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     /// What to do.
     pub(crate) job: Job,
+    /// What passes between the namespaces.
+    pub(crate) wire: Wire,
     /// Who.
     pub(crate) contenders: &'static [Contender],
     /// Figures that are printed.
@@ -104,6 +108,8 @@ pub(crate) enum Metric {
     Cpu,
     /// Thousand datagrams per second.
     Packets,
+    /// Thousand packets per second on the wire.
+    Wire,
     /// Thousand transactions per second.
     Transactions,
 }
@@ -114,6 +120,7 @@ impl Metric {
             Self::Throughput => "Gbit/s",
             Self::Cpu => "CPU s/GB",
             Self::Packets => "k datagrams/s",
+            Self::Wire => "k packets/s on the wire",
             Self::Transactions => "k requests/s",
         }
     }
@@ -123,6 +130,7 @@ impl Metric {
             Self::Throughput => figures.bps.map(|v| v / 1e9),
             Self::Cpu => figures.cpu_s_per_gb,
             Self::Packets => figures.packets_per_s.map(|v| v / 1e3),
+            Self::Wire => figures.wire_per_s.map(|v| v / 1e3),
             Self::Transactions => figures.transactions_per_s.map(|v| v / 1e3),
         }
     }
@@ -150,6 +158,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let arena = Arena::new()?;
     let mut random = Random::new(options.seed);
     for case in cases::ALL.iter().filter(|c| options.only.as_ref().is_none_or(|o| c.name.contains(o))) {
+        arena.set_wire(case.wire)?;
         let turns = one_case(case, options, &arena, &mut random);
         report(case, &turns);
     }
@@ -161,8 +170,8 @@ fn one_case(case: &Case, options: &Options, arena: &Arena, random: &mut Random) 
     let mut there = Vec::new();
     for contender in case.contenders {
         match contender.needs {
-            Some((program, package)) if !installed(program) => {
-                println!("{}: left out, {program} is missing (package {package})", contender.name);
+            Some((program, hint)) if !installed(program) => {
+                println!("{}: left out, {program} is missing ({hint})", contender.name);
             }
             _ => {
                 there.push(contender);
@@ -178,7 +187,7 @@ fn one_case(case: &Case, options: &Options, arena: &Arena, random: &mut Random) 
             order.swap(last, random.below(last as u64 + 1) as usize);
         }
         for index in order {
-            let figures = (there[index].turn)(arena, job).with_context(|| there[index].name.to_owned());
+            let figures = one_turn(there[index], arena, job).with_context(|| there[index].name.to_owned());
             let turns = &mut turns[index];
             if let Err(error) = &figures {
                 turns.error = Some(format!("{error:#}"));
@@ -194,6 +203,13 @@ fn one_case(case: &Case, options: &Options, arena: &Arena, random: &mut Random) 
         );
     }
     turns
+}
+
+fn one_turn(contender: &Contender, arena: &Arena, job: Job) -> Result<Figures> {
+    let before = arena.packets()?;
+    let figures = (contender.turn)(arena, job)?;
+    let passed = arena.packets()?.saturating_sub(before);
+    Ok(Figures { wire_per_s: Some(passed as f64 / f64::from(job.seconds)), ..figures })
 }
 
 fn report(case: &Case, turns: &[Turns]) {
@@ -266,7 +282,8 @@ fn judged(demand: &Demand, turns: &[Turns]) -> String {
 
 /// How far the same tool is from itself, when that is a lot.
 fn noise(turns: &[Turns], metric: Metric) -> Option<String> {
-    let peer = turns.get(1)?;
+    // Ours come first; the tool as shipped is next.
+    let peer = turns.iter().find(|t| !t.name.starts_with("linerate"))?;
     let spread = stats::spread(peer.column(metric).into_iter().flatten())?;
     (spread.max > 2.0 * spread.min).then(|| {
         format!(

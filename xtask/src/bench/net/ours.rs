@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 use super::{Figures, Job};
 use crate::bench::arena::{Arena, End, FAR, NEAR};
 
-fn both_ends(arena: &Arena, kind: &Value) -> Result<(Value, Value, f64)> {
+fn both_ends(arena: &Arena, kind: &Value, tuning: &Value) -> Result<(Value, Value, f64)> {
     let program = crate::target_release().join("linerate-node");
     let program = program.to_string_lossy();
     let spec = |role: Value, bind: std::net::Ipv4Addr| {
         let token = [7_u8; 16];
-        json!({ "kind": kind, "role": role, "bind": bind, "token": token, "deadline_ms": 8000 }).to_string()
+        let whole = json!({ "kind": kind, "role": role, "bind": bind, "token": token, "deadline_ms": 16_000, "tuning": tuning });
+        whole.to_string()
     };
     let receiver = arena.start(End::Far, &program, &["load"], &spec(json!("receiver"), FAR))?;
     let port = receiver.said("listening")?;
@@ -29,10 +30,25 @@ fn both_ends(arena: &Arena, kind: &Value) -> Result<(Value, Value, f64)> {
     Ok((tx, rx, sender.cpu_s + receiver.cpu_s))
 }
 
-/// Bulk TCP.
+fn transfer(job: Job, duration_ms: u32) -> Value {
+    json!({ "tcp": { "streams": job.streams, "duration_ms": duration_ms } })
+}
+
+/// Bulk TCP as a survey makes it: the same ways for every pair.
+pub(crate) fn tcp_survey(arena: &Arena, job: Job) -> Result<Figures> {
+    let (_, rx, cpu_s) = both_ends(arena, &transfer(job, job.seconds * 1000), &json!({}))?;
+    bulk(&rx, cpu_s)
+}
+
+/// Bulk TCP as `linerate measure` makes it: the ways take turns first, the best pair of them is used. The figures are those of
+/// the transfer alone, which is why the turns have processes of their own here.
 pub(crate) fn tcp(arena: &Arena, job: Job) -> Result<Figures> {
-    let kind = json!({ "tcp": { "streams": job.streams, "duration_ms": job.seconds * 1000 } });
-    let (_, rx, cpu_s) = both_ends(arena, &kind)?;
+    let (tx, _, _) = both_ends(arena, &transfer(job, 100), &json!({ "calibrate": true }))?;
+    let turns = tx["calibration"].as_array().context("no calibration")?;
+    let best = turns.iter().find(|turn| turn["chosen"] == true).context("no way was chosen")?;
+    eprintln!("  {} > {}", best["send"], best["receive"]);
+    let tuning = json!({ "send": best["send"], "receive": best["receive"] });
+    let (_, rx, cpu_s) = both_ends(arena, &transfer(job, job.seconds * 1000), &tuning)?;
     bulk(&rx, cpu_s)
 }
 
@@ -52,7 +68,7 @@ fn flat_out(arena: &Arena, job: Job, offload: &str) -> Result<Figures> {
         "rate_bps": 1e12, "payload_bytes": job.bytes, "duration_ms": job.seconds * 1000,
         "options": { "flat_out": true, "offload": offload },
     } });
-    let (_, rx, cpu_s) = both_ends(arena, &kind)?;
+    let (_, rx, cpu_s) = both_ends(arena, &kind, &json!({}))?;
     bulk(&rx, cpu_s)
 }
 
@@ -61,8 +77,8 @@ pub(crate) fn udp(arena: &Arena, job: Job) -> Result<Figures> {
     flat_out(arena, job, "auto")
 }
 
-/// UDP in trains that the kernel cuts into packets before they pass the wire; each is read alone.
-pub(crate) fn udp_cut(arena: &Arena, job: Job) -> Result<Figures> {
+/// UDP in trains that the kernel cuts, at the latest for the receiving socket; each datagram is read alone.
+pub(crate) fn udp_send(arena: &Arena, job: Job) -> Result<Figures> {
     flat_out(arena, job, "send-only")
 }
 
@@ -76,7 +92,7 @@ fn requests(arena: &Arena, job: Job, carrier: &str, waiting: &str) -> Result<Fig
         "phases": [{ "carrier": carrier, "waiting": waiting, "loaded": false }],
         "phase_ms": job.seconds * 1000, "payload_bytes": job.bytes, "load_streams": 1, "settle_ms": 0,
     } });
-    let (tx, _, _) = both_ends(arena, &kind)?;
+    let (tx, _, _) = both_ends(arena, &kind, &json!({}))?;
     let phase = &tx["latency"][0];
     let buckets = phase["round_trip_ns"]["buckets"].as_array().context("no histogram")?;
     // Pairs: empty buckets before, count.

@@ -1,4 +1,4 @@
-//! Bulk TCP (and its relatives): options in, one transfer out.
+//! `linerate measure`: one bulk transfer over TCP or its relatives, with everything that it shows.
 
 use std::time::Duration;
 
@@ -6,18 +6,19 @@ use linerate_model::exit::ExitCode;
 use linerate_model::load::TestKind;
 use linerate_model::tuning::{Pin, Protocol, Tuning};
 
-use super::super::open;
-use super::super::survey::duration;
-use super::{Between, quantity};
-use crate::report;
+use super::survey::duration;
+use super::{pair, quantity};
 
-/// Bulk transfer over TCP, or over its relatives
+/// One bulk transfer in full detail: ways of sending and receiving tried in turns, CPU, the inside of each connection.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate measure -i cluster.toml arc-1 arc-2\n  linerate measure -i cluster.toml arc-1 arc-2 --streams 4 --both-ways --time 5s\n  linerate measure local --verify"
+)]
 // Flags of a command line.
 #[allow(clippy::struct_excessive_bools)]
-pub(super) struct Transfer {
+pub(super) struct Args {
     #[command(flatten)]
-    pub(super) between: Between,
+    pair: pair::Pair,
     /// Parallel streams, 1 to 512
     #[arg(short = 'P', long, default_value_t = 1, value_name = "N")]
     streams: u16,
@@ -85,7 +86,7 @@ fn pin(text: &str) -> Result<Pin, String> {
     cpus.map(Pin::Cpus).map_err(|_| format!("`{text}` is no list of CPUs\nhint: such as 0,2,4 or none"))
 }
 
-impl Transfer {
+impl Args {
     fn tuning(&self) -> Tuning {
         let protocol = match (self.mptcp, self.unix, self.vsock) {
             (true, _, _) => Protocol::Mptcp,
@@ -111,23 +112,17 @@ impl Transfer {
             write_bytes: self.write,
         }
     }
+}
 
-    /// Runs the transfer and prints it.
-    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
-        let ends = self.between.ends()?;
-        let duration_ms = u32::try_from(self.time.as_millis()).unwrap_or(u32::MAX);
-        anyhow::ensure!(
-            self.time <= TIME_MAX,
-            "{} s are too long for one test\nhint: at most {} s",
-            self.time.as_secs(),
-            TIME_MAX.as_secs()
-        );
-        let kind = TestKind::Tcp { streams: self.streams, duration_ms };
-        let Some(sample) = super::sample(&ends, kind, &self.tuning())? else {
-            return Ok(open::after_interrupt());
-        };
-        super::tell(self.between.json, &sample, report::transfer::page)
-    }
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        args.time <= TIME_MAX,
+        "{} s are too long for one test\nhint: at most {} s",
+        args.time.as_secs(),
+        TIME_MAX.as_secs()
+    );
+    let kind = TestKind::Tcp { streams: args.streams, duration_ms: args.time.as_millis() as u32 };
+    args.pair.run_tuned(kind, &args.tuning())
 }
 
 /// Every load is bounded.
@@ -140,7 +135,7 @@ mod tests {
     #[derive(Debug, clap::Parser)]
     struct Whole {
         #[command(flatten)]
-        args: Transfer,
+        args: Args,
     }
 
     #[test]

@@ -1,0 +1,215 @@
+//! What a diagnosis says beside its findings: the headline, notes, what was not used, what was not seen. Pure.
+
+use std::collections::BTreeMap;
+
+use linerate_model::fact::Gap;
+use linerate_model::finding::{Cell, Finding};
+use linerate_model::inventory::Layer;
+use linerate_model::load::TestKind;
+use linerate_model::sample::{Outcome, Sample};
+use linerate_model::snapshot::Snapshot;
+
+use crate::evidence::CellEvidence;
+use crate::places::{Bench, Judged};
+use crate::{storage, words};
+
+/// Retransmits below this rate mean nothing by themselves.
+const RETRANSMITS_WORTH_A_NOTE: f64 = 20.0;
+/// A cell at this share of its ceiling is at its ceiling.
+const AT_CEILING: f64 = 0.9;
+
+/// Share of the pairs of a layer that may be without a valid transfer before the verdict says so.
+const DISTURBED_MAX: f64 = 0.1;
+
+/// The most important in one sentence.
+pub(crate) fn headline(bench: &Bench<'_>, report: &[Cell], findings: &[Finding]) -> String {
+    if let Some(first) = findings.first() {
+        let what = first.causes.first().map_or("no known cause fits", |c| c.title.as_str());
+        let place = first.places.first().map_or(String::new(), |p| words::place(&p.element, p.direction));
+        let more =
+            if findings.len() > 1 { format!(" (and {} more)", findings.len() - 1) } else { String::new() };
+        return format!("{place}{}: {what}{more}", words::layer(first.layer));
+    }
+    let shares: Vec<f64> =
+        report.iter().filter(|c| c.ceiling.binding != "peers").filter_map(|c| c.share).collect();
+    let words = match crate::stats::median(&shares) {
+        Some(share) if share >= AT_CEILING => {
+            format!("at ceiling: {} % of it", (share * 100.0).min(100.0).floor())
+        }
+        Some(share) => format!("nothing stands out: {} of the ceiling", words::percent(share)),
+        None if bench.cells.is_empty() => "nothing was measured".to_owned(),
+        None => "nothing stands out among the peers; no ceiling is known".to_owned(),
+    };
+    let unseen = disturbed(&bench.cells);
+    let unseen: Vec<String> =
+        unseen.iter().map(|(layer, w, of)| format!("{w} of {of} pairs ({layer})")).collect();
+    if unseen.is_empty() {
+        words
+    } else {
+        format!("{words}, as far as it was seen; disturbed in every transfer: {}", unseen.join(", "))
+    }
+}
+
+/// What is worth knowing and is no finding.
+pub(crate) fn notes(report: &[Cell], judged: &[Judged<'_, '_>]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for cell in
+        report.iter().filter(|c| c.share.is_some_and(|s| s >= AT_CEILING) && c.ceiling.binding != "peers")
+    {
+        let rate = cell.retransmits_per_s.filter(|r| *r >= RETRANSMITS_WORTH_A_NOTE);
+        if let Some((rate, share)) = rate.zip(cell.share).filter(|_| report.len() <= 4) {
+            notes.push(format!(
+                "{} to {}: {} of the ceiling, so its {} retransmits per second do not matter",
+                cell.from,
+                cell.to,
+                words::percent(share),
+                words::digits(rate)
+            ));
+        }
+    }
+    for j in judged.iter().filter(|j| j.located.unconfirmed) {
+        let (element, direction, _) = &j.places[0];
+        notes.push(format!(
+            "{}: suspected once, not confirmed by a repetition",
+            words::place(element, *direction)
+        ));
+    }
+    notes
+}
+
+/// Means that must not be used because the series has two states.
+fn two_state_notes(report: &[Cell]) -> Vec<String> {
+    report
+        .iter()
+        .filter_map(|c| c.two_state_bps.map(|levels| (c, levels)))
+        .map(|(c, (high, low))| {
+            format!(
+                "{} to {} ({}): the mean throughput, for it jumps between {} and {}",
+                c.from,
+                c.to,
+                c.layer,
+                words::bps(high),
+                words::bps(low)
+            )
+        })
+        .collect()
+}
+
+/// What is no evidence, and why.
+pub(crate) fn refused(snapshot: &Snapshot, report: &[Cell]) -> Vec<String> {
+    let mut refused = storage::refused(snapshot);
+    refused.extend(two_state_notes(report));
+    refused.extend(snapshot.samples.iter().filter_map(|s| match &s.outcome {
+        Outcome::Invalid { reason } => {
+            Some(format!("{} {} to {}: {reason}", s.test.kind.name(), s.test.from, s.test.to))
+        }
+        _ => None,
+    }));
+    refused
+}
+
+/// What could not be seen: gaps, tests that could not run, and layers of which too many pairs have no valid transfer.
+pub(crate) fn blind(snapshot: &Snapshot, cells: &[CellEvidence<'_>]) -> Vec<Gap> {
+    let mut blind = snapshot.gaps.clone();
+    for sample in &snapshot.samples {
+        if let Outcome::Gap { reason } = &sample.outcome {
+            let what = format!(
+                "{} {} to {} ({})",
+                sample.test.kind.name(),
+                sample.test.from,
+                sample.test.to,
+                sample.test.layer
+            );
+            blind.push(Gap { what, reason: reason.clone() });
+        }
+    }
+    blind.extend(disturbed(cells).into_iter().map(|(layer, without, of)| Gap {
+        what: format!("the throughput of {without} of {of} pairs ({layer})"),
+        reason: "each of their transfers was disturbed; survey again when the hosts are idle".to_owned(),
+    }));
+    blind
+}
+
+/// Layers in which more pairs than [`DISTURBED_MAX`] had transfers, but only worthless ones: so many, of how many.
+fn disturbed(cells: &[CellEvidence<'_>]) -> Vec<(Layer, usize, usize)> {
+    let transfer = |s: &&&Sample| matches!(s.test.kind, TestKind::Tcp { .. });
+    let mut layers: BTreeMap<Layer, (usize, usize)> = BTreeMap::new();
+    for cell in cells {
+        let tried = cell.samples.iter().chain(&cell.worthless).any(|s| transfer(&s));
+        let counts = layers.entry(cell.layer).or_default();
+        counts.1 += usize::from(tried);
+        counts.0 += usize::from(tried && !cell.samples.iter().any(|s| transfer(&s)));
+    }
+    let many = |(without, of): &(usize, usize)| *without as f64 > DISTURBED_MAX * *of as f64;
+    layers.into_iter().filter(|(_, counts)| many(counts)).map(|(layer, (w, of))| (layer, w, of)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::plan::Test;
+
+    use super::*;
+    use crate::knowledge::Knowledge;
+
+    fn transfer(from: &str, to: &str, outcome: Outcome) -> Sample {
+        let test = Test {
+            id: 1,
+            from: from.into(),
+            to: to.into(),
+            layer: Layer::Overlay,
+            kind: TestKind::Tcp { streams: 1, duration_ms: 500 },
+            repeat: 0,
+            serial: false,
+            second_stage: false,
+        };
+        let (tx_counters, rx_counters) = (BTreeMap::new(), BTreeMap::new());
+        Sample { test, start_ms: 0, outcome, tx_counters, rx_counters }
+    }
+
+    fn snapshot(disturbed: usize) -> Snapshot {
+        let names = ["a", "b", "c", "d"];
+        let mut snapshot = Snapshot::default();
+        snapshot.inventory.hosts = names.iter().map(|name| host(name)).collect();
+        for (number, (from, to)) in
+            names.iter().flat_map(|f| names.iter().map(move |t| (f, t))).filter(|(f, t)| f != t).enumerate()
+        {
+            let outcome = if number < disturbed {
+                Outcome::Invalid { reason: "waited for a CPU".into() }
+            } else {
+                Outcome::Measured(Box::new(linerate_model::sample::Measurement {
+                    throughput_bps: Some(1e9),
+                    ..Default::default()
+                }))
+            };
+            snapshot.samples.push(transfer(from, to, outcome));
+        }
+        snapshot
+    }
+
+    fn host(name: &str) -> linerate_model::inventory::Host {
+        linerate_model::inventory::Host {
+            name: name.into(),
+            transport: linerate_model::inventory::TransportSpec::Local,
+            groups: Vec::new(),
+            endpoints: Vec::new(),
+            state_dir: None,
+            etc_dir: None,
+        }
+    }
+
+    #[test]
+    fn pairs_without_a_valid_transfer_are_not_called_healthy() {
+        let knowledge = Knowledge::default();
+        let seen = crate::verdict::diagnose(&snapshot(1), &knowledge);
+        assert!(seen.blind.is_empty() && !seen.headline.contains("seen"), "{}", seen.headline);
+        let half = crate::verdict::diagnose(&snapshot(7), &knowledge);
+        assert!(half.findings.is_empty());
+        assert!(
+            half.headline.ends_with("disturbed in every transfer: 7 of 12 pairs (overlay)"),
+            "{}",
+            half.headline
+        );
+        assert_eq!(half.blind.len(), 1);
+        assert_eq!(half.blind[0].what, "the throughput of 7 of 12 pairs (overlay)");
+    }
+}

@@ -1,0 +1,95 @@
+//! What a client is to do: whom to ask, for which test, as whom.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use super::super::auth::Rsa;
+use super::super::parameters::{Parameters, VERSION};
+use super::super::protocol::PORT;
+
+/// Which addresses of a name are used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Family {
+    /// Any.
+    #[default]
+    Any,
+    /// IPv4 only.
+    V4,
+    /// IPv6 only.
+    V6,
+}
+
+impl Family {
+    pub(super) fn takes(self, address: &SocketAddr) -> bool {
+        match self {
+            Self::Any => true,
+            Self::V4 => address.is_ipv4(),
+            Self::V6 => address.is_ipv6(),
+        }
+    }
+}
+
+/// A user's name and password, and the server's public key.
+#[derive(Debug, Clone)]
+pub struct Credentials {
+    /// Name.
+    pub user: String,
+    /// Password.
+    pub password: String,
+    /// Key and padding.
+    pub rsa: Rsa,
+}
+
+/// A test to be made.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    /// Name or address of the server.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Which addresses of the name.
+    pub family: Family,
+    /// Own address.
+    pub bind: Option<IpAddr>,
+    /// Own port of the first stream; the others follow. 0 for any.
+    pub client_port: u16,
+    /// What the test is.
+    pub parameters: Parameters,
+    /// A finer time than the whole seconds of the parameters, when time ends the test.
+    pub time: Option<Duration>,
+    /// Length of an interval; zero for none.
+    pub interval: Duration,
+    /// How long a connection may take.
+    pub connect_wait: Duration,
+    /// How long nothing may happen.
+    pub silence: Duration,
+    /// How long a server that is busy, or whose listener is just being opened again, is asked again.
+    pub patience: Duration,
+    /// Who we are, where the server asks.
+    pub credentials: Option<Credentials>,
+}
+
+impl Wish {
+    /// A test of this host with iperf3's defaults.
+    pub fn new(host: &str) -> Self {
+        Self {
+            host: host.to_owned(),
+            port: PORT,
+            family: Family::Any,
+            bind: None,
+            client_port: 0,
+            parameters: Parameters {
+                time_s: 10,
+                parallel: 1,
+                client_version: VERSION.to_owned(),
+                ..Parameters::default()
+            },
+            time: None,
+            interval: Duration::from_secs(1),
+            connect_wait: Duration::from_secs(10),
+            silence: Duration::from_secs(120),
+            patience: Duration::ZERO,
+            credentials: None,
+        }
+    }
+}

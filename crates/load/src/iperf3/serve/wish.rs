@@ -1,0 +1,59 @@
+//! What a server is to do: where to listen, whom to let in, what to allow.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::super::ask::Family;
+use super::super::auth::Rsa;
+use super::super::protocol::PORT;
+
+/// Who is let in.
+#[derive(Debug, Clone)]
+pub struct Door {
+    /// The server's private key.
+    pub rsa: Rsa,
+    /// File of users; read for each test, so that it can be changed.
+    pub users: PathBuf,
+    /// Clocks may differ by so much, seconds.
+    pub skew_s: u64,
+}
+
+/// A server to be run.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    /// Own address; any when not given.
+    pub bind: Option<IpAddr>,
+    /// Port; 0 for any.
+    pub port: u16,
+    /// Which family.
+    pub family: Family,
+    /// One test only.
+    pub one_off: bool,
+    /// Length of an interval.
+    pub interval: Duration,
+    /// How long no data may come in a test.
+    pub silence: Duration,
+    /// Who is let in; everybody when not given.
+    pub door: Option<Door>,
+    /// Longest test, seconds; 0 for iperf3's own limit.
+    pub duration_s_max: u32,
+    /// Largest total rate of a test, bit/s; 0 for none.
+    pub rate_bps_max: u64,
+}
+
+impl Default for Wish {
+    fn default() -> Self {
+        Self {
+            bind: None,
+            port: PORT,
+            family: Family::Any,
+            one_off: false,
+            interval: Duration::from_secs(1),
+            silence: Duration::from_secs(120),
+            door: None,
+            duration_s_max: 0,
+            rate_bps_max: 0,
+        }
+    }
+}
