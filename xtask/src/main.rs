@@ -9,6 +9,7 @@ mod docs;
 mod fuzz;
 mod knowledge;
 mod node;
+mod scale;
 mod tests;
 mod tidy;
 
@@ -52,6 +53,18 @@ enum Task {
         #[arg(long, default_value = std::env::consts::ARCH)]
         arch: String,
     },
+    /// Surveys at full size: simulated nodes in virtual time, and real node programs in network namespaces (root).
+    Scale {
+        /// Simulated nodes.
+        #[arg(long, default_value_t = 10_000)]
+        nodes: usize,
+        /// Real ones.
+        #[arg(long, default_value_t = 300)]
+        hosts: usize,
+        /// Time budget of the survey of the real ones.
+        #[arg(long, default_value = "60s")]
+        time: String,
+    },
     /// House rules that no compiler checks.
     Tidy,
     /// Write `docs/reference/` anew.
@@ -80,6 +93,7 @@ fn run() -> Result<()> {
         Task::Fuzz { target, time, seed } => fuzz::run(&target, &time, seed),
         Task::Bench(bench) => bench::run(&bench),
         Task::Node { arch } => node::run(&arch),
+        Task::Scale { nodes, hosts, time } => scale::run(nodes, hosts, &time),
         Task::Tidy => tidy::run(),
         Task::Docs { check } => docs::run(check),
     }

@@ -61,8 +61,10 @@ fn again(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
         if !cells.contains(&cell) {
             cells.push(cell);
         }
+        if cells.len() == CELLS_MAX {
+            break;
+        }
     }
-    cells.truncate(CELLS_MAX);
     let kinds = |response: &Response| match response {
         Response::Loss | Response::Reordering => "udp",
         Response::RttIdle => "rtt",
@@ -121,11 +123,10 @@ fn partners(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
 
 /// A host with endpoints that stands for an element.
 fn representative(bench: &Bench<'_>, element: &Element) -> Option<String> {
-    let inventory = &bench.facts.snapshot.inventory;
     match element {
         Element::Host(h) | Element::Pair(h, _) => Some(h.clone()),
         Element::Group(g) | Element::GroupToGroup(g, _) => {
-            inventory.members(g).first().map(|h| h.name.clone())
+            bench.facts.members(g).first().map(|h| h.name.clone())
         }
         Element::Mismatch(_, hosts) => hosts.first().cloned(),
         Element::All => None,
@@ -168,7 +169,6 @@ fn same(a: &TestKind, b: &TestKind) -> bool {
 
 /// The measurement that would settle what is open, in words; `None` when nothing is.
 pub(crate) fn words(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Option<String> {
-    let inventory = &bench.facts.snapshot.inventory;
     let (element, direction, _) = judged.places.first()?;
     if judged.located.unconfirmed {
         return Some("repeat the tests of this pair three times with nothing else running".to_owned());
@@ -186,7 +186,7 @@ pub(crate) fn words(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Option<String
         .iter()
         .map(|h| {
             let host = Element::Host((*h).to_owned());
-            match twin(inventory, &host) {
+            match twin(&bench.facts, &host) {
                 Some(Element::Group(g)) => format!("{h} on {g}"),
                 _ => (*h).to_owned(),
             }

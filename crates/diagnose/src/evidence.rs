@@ -221,7 +221,7 @@ fn rates(samples: &[&Sample]) -> Vec<f64> {
 /// The receiver's series where it has one, else the sender's, without the start of the transfer, smoothed over
 /// [`WINDOW_MS`]: what is read in bunches shows as an empty interval beside a double one.
 pub(crate) fn series(measurement: &Measurement) -> Vec<f64> {
-    let long = |report: &Option<LoadReport>| -> Option<Vec<f64>> {
+    let long = |report: &Option<Box<LoadReport>>| -> Option<Vec<f64>> {
         let series = &report.as_ref()?.series;
         let end = series.last()?.at_ms;
         let step = end / series.len() as f64;

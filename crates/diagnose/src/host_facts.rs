@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::fact::FactValue;
-use linerate_model::inventory::{HostName, Layer};
+use linerate_model::inventory::{Host, HostName, Layer};
 use linerate_model::snapshot::Snapshot;
 
 /// Facts of a namespace inside a host begin with this.
@@ -32,6 +32,8 @@ pub(crate) struct Facts<'a> {
     pub snapshot: &'a Snapshot,
     /// NIC of each endpoint.
     nics: BTreeMap<(&'a str, Layer), &'a str>,
+    /// Hosts with endpoints by group, direct or nested, in inventory order.
+    members: BTreeMap<&'a str, Vec<&'a Host>>,
 }
 
 impl<'a> Facts<'a> {
@@ -51,7 +53,18 @@ impl<'a> Facts<'a> {
                 Some(((host.name.as_str(), endpoint.layer), nic_of(found.0)?))
             })
             .collect();
-        Self { snapshot, nics }
+        let mut members: BTreeMap<&str, Vec<&Host>> = BTreeMap::new();
+        for host in snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()) {
+            for group in snapshot.inventory.groups_of(&host.name) {
+                members.entry(group.name.as_str()).or_default().push(host);
+            }
+        }
+        Self { snapshot, nics, members }
+    }
+
+    /// The hosts with endpoints that belong to the group, directly or through nested groups, in inventory order.
+    pub(crate) fn members(&self, group: &str) -> &[&'a Host] {
+        self.members.get(group).map_or(&[], Vec::as_slice)
     }
 
     /// One value.
@@ -131,21 +144,18 @@ pub(crate) fn nic_of(key: &str) -> Option<&str> {
 
 /// Whether a key (without its namespace) fits a pattern, in which `*` stands for any run of characters.
 pub(crate) fn pattern_fits(pattern: &str, key: &str) -> bool {
-    fn fits(pattern: &[&str], text: &str) -> bool {
-        match pattern {
-            [] => text.is_empty(),
-            [last] => text.ends_with(last),
-            [first, rest @ ..] => {
+    fn fits(pattern: &str, text: &str) -> bool {
+        match pattern.split_once('*') {
+            None => text.ends_with(pattern),
+            Some((first, rest)) => {
                 text.match_indices(first).any(|(at, part)| fits(rest, &text[at + part.len()..]))
             }
         }
     }
-    let parts: Vec<&str> = pattern.split('*').collect();
     let key = bare(key);
-    match parts.as_slice() {
-        [whole] => key == *whole,
-        [first, rest @ ..] => key.strip_prefix(first).is_some_and(|text| fits(rest, text)),
-        [] => false,
+    match pattern.split_once('*') {
+        None => key == pattern,
+        Some((first, rest)) => key.strip_prefix(first).is_some_and(|text| fits(rest, text)),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
-use linerate_model::inventory::{Inventory, Layer};
+use linerate_model::inventory::Layer;
 
 use crate::attribute::shape::{self, Shape};
 use crate::attribute::{self, FactHit, Place, Scored, Subjects};
@@ -44,18 +44,37 @@ pub(crate) struct Bench<'a> {
     pub cells: Vec<CellEvidence<'a>>,
     /// Rows.
     pub rows: Vec<Row>,
+    /// Hosts that are an end of some cell, in order of their names.
+    pub measured: Vec<&'a str>,
+    /// Machines that are a group, in order of their names.
+    pub machines: Vec<&'a str>,
+}
+
+impl<'a> Bench<'a> {
+    /// What a snapshot gives.
+    pub(crate) fn new(facts: Facts<'a>, cells: Vec<CellEvidence<'a>>, rows: Vec<Row>) -> Self {
+        let measured: BTreeSet<&'a str> = cells.iter().flat_map(|c| [c.from, c.to]).collect();
+        let groups = &facts.snapshot.inventory.groups;
+        let machines: BTreeSet<&'a str> = groups.iter().filter_map(|g| g.machine.as_deref()).collect();
+        Self {
+            facts,
+            cells,
+            rows,
+            measured: measured.into_iter().collect(),
+            machines: machines.into_iter().collect(),
+        }
+    }
 }
 
 /// Weighs the places and causes of a located loss.
 pub(crate) fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k Knowledge) -> Judged<'a, 'k> {
-    let inventory = &bench.facts.snapshot.inventory;
     let layer = layer_scope(bench, &located);
     let mut responses: Vec<Response> = located.gains.iter().map(|(r, _)| *r).collect();
     // Two levels say more than the lower of them as a throughput.
     responses.sort_by_key(|r| *r != Response::TwoState);
     let mut columns = vec![(located.column.clone(), located.score)];
     for (column, score) in &located.alternatives {
-        if !columns.iter().any(|(c, _)| is_twin(inventory, c, column)) {
+        if !columns.iter().any(|(c, _)| is_twin(&bench.facts, c, column)) {
             columns.push((column.clone(), *score));
         }
     }
@@ -72,7 +91,7 @@ pub(crate) fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k 
             responses: &responses,
             shape: &shape,
             subjects: subjects.clone(),
-            has_twin: twin(inventory, &column.element).is_some(),
+            has_twin: twin(&bench.facts, &column.element).is_some(),
         };
         let ranked = attribute::rank(&bench.facts, &place, knowledge);
         // An element for which nobody knows a cause is still possible.
@@ -89,7 +108,7 @@ pub(crate) fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k 
         .collect();
     let causes = merge_causes(&columns, &weighed);
     let (shape, subjects) = contexts.swap_remove(*best);
-    settle(inventory, &mut places, &causes);
+    settle(&bench.facts, &mut places, &causes);
     Judged { located, places, layer, responses, shape, subjects, causes }
 }
 
@@ -127,13 +146,13 @@ fn merge_causes<'k>(
 
 /// The leading cause says what kind of element it sits in: a host and its group of one are the same place, and a cause
 /// that harms both directions is not a cause of one only because the other was too weak to see.
-fn settle(inventory: &Inventory, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f64)]) {
+fn settle(facts: &Facts<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f64)]) {
     let Some((cause, probability)) = causes.first() else { return };
     let (element, direction, _) = &mut places[0];
     let kind = ElementKind::of(element, *direction);
     let other_name = cause.native == kind.twin() || cause.native == kind.twin().widened();
     if let Some(other) =
-        twin(inventory, element).filter(|_| other_name && cause.native.is_group() != kind.is_group())
+        twin(facts, element).filter(|_| other_name && cause.native.is_group() != kind.is_group())
     {
         *element = other;
     }
@@ -158,14 +177,16 @@ fn settle(inventory: &Inventory, places: &mut Vec<Weighed>, causes: &[(Scored<'_
 }
 
 /// The group of which a host is the only member, or the only member of a group.
-pub(crate) fn twin(inventory: &Inventory, element: &Element) -> Option<Element> {
+pub(crate) fn twin(facts: &Facts<'_>, element: &Element) -> Option<Element> {
     match element {
-        Element::Host(host) => inventory
+        Element::Host(host) => facts
+            .snapshot
+            .inventory
             .groups_of(host)
             .into_iter()
-            .find(|g| inventory.members(&g.name).len() == 1)
+            .find(|g| facts.members(&g.name).len() == 1)
             .map(|g| Element::Group(g.name.clone())),
-        Element::Group(group) => match inventory.members(group).as_slice() {
+        Element::Group(group) => match facts.members(group) {
             [only] => Some(Element::Host(only.name.clone())),
             _ => None,
         },
@@ -174,8 +195,8 @@ pub(crate) fn twin(inventory: &Inventory, element: &Element) -> Option<Element> 
 }
 
 /// Whether two columns are the same place under two names.
-fn is_twin(inventory: &Inventory, a: &Column, b: &Column) -> bool {
-    a.direction == b.direction && twin(inventory, &a.element).as_ref() == Some(&b.element)
+fn is_twin(facts: &Facts<'_>, a: &Column, b: &Column) -> bool {
+    a.direction == b.direction && twin(facts, &a.element).as_ref() == Some(&b.element)
 }
 
 /// The one layer that suffers while another one was measured on the same pairs and is fine; in the values in which the
@@ -193,8 +214,9 @@ fn layer_scope(bench: &Bench<'_>, located: &Located) -> LayerScope {
             .enumerate()
             .filter(|(_, r)| covered.contains(&r.cell) && Some(r.response) == strongest)
     };
+    let mine: BTreeSet<usize> = located.rows.iter().copied().collect();
     let mut bad: BTreeMap<Layer, Vec<f64>> = BTreeMap::new();
-    for (_, row) in rows().filter(|(i, _)| located.rows.contains(i)) {
+    for (_, row) in rows().filter(|(i, _)| mine.contains(i)) {
         bad.entry(bench.cells[row.cell].layer).or_default().push(row.y);
     }
     // Beside a layer that has collapsed, a little missing in the other is not the same loss.
@@ -213,12 +235,11 @@ fn member_suspects<'a>(bench: &Bench<'a>, element: &Element) -> Vec<&'a str> {
     let hosts = |test: &dyn Fn(&str) -> bool| -> Vec<&'a str> {
         inventory.hosts.iter().map(|h| h.name.as_str()).filter(|h| test(h)).collect()
     };
+    let members = |group: &str| bench.facts.members(group).iter().map(|h| h.name.as_str());
     match element {
-        Element::Host(h) => hosts(&|x| x == h),
-        Element::Group(g) => inventory.members(g).iter().map(|h| h.name.as_str()).collect(),
-        Element::GroupToGroup(a, b) => {
-            [a, b].iter().flat_map(|g| inventory.members(g)).map(|h| h.name.as_str()).collect()
-        }
+        Element::Host(h) => inventory.host(h).map(|h| h.name.as_str()).into_iter().collect(),
+        Element::Group(g) => members(g).collect(),
+        Element::GroupToGroup(a, b) => members(a).chain(members(b)).collect(),
         Element::Pair(a, b) => hosts(&|x| x == a || x == b),
         Element::Mismatch(_, list) => hosts(&|x| list.iter().any(|l| l == x)),
         Element::All => Vec::new(),
@@ -228,13 +249,11 @@ fn member_suspects<'a>(bench: &Bench<'a>, element: &Element) -> Vec<&'a str> {
 /// Whose facts are looked at for an element.
 pub(crate) fn subjects<'a>(bench: &Bench<'a>, element: &Element, bad_rows: &[usize]) -> Subjects<'a> {
     let inventory = &bench.facts.snapshot.inventory;
-    let measured: BTreeSet<&'a str> = bench.cells.iter().flat_map(|c| [c.from, c.to]).collect();
-    let machines: BTreeSet<&'a str> = inventory.groups.iter().filter_map(|g| g.machine.as_deref()).collect();
     let of_groups = |groups: &[&String]| -> Vec<&'a str> {
         groups.iter().filter_map(|g| inventory.group(g)?.machine.as_deref()).collect()
     };
     let (mut suspects, mine): (Vec<&'a str>, Vec<&'a str>) = match element {
-        Element::All => (measured.iter().copied().collect(), machines.iter().copied().collect()),
+        Element::All => (bench.measured.clone(), bench.machines.clone()),
         Element::Group(g) => (of_groups(&[g]), of_groups(&[g])),
         Element::GroupToGroup(a, b) => (of_groups(&[a, b]), of_groups(&[a, b])),
         _ => {
@@ -243,7 +262,7 @@ pub(crate) fn subjects<'a>(bench: &Bench<'a>, element: &Element, bad_rows: &[usi
             (hosts, under)
         }
     };
-    if suspects.is_empty() || twin(inventory, element).is_some() {
+    if suspects.is_empty() || twin(&bench.facts, element).is_some() {
         suspects.extend(member_suspects(bench, element));
         suspects.extend(&mine);
     }
@@ -253,13 +272,20 @@ pub(crate) fn subjects<'a>(bench: &Bench<'a>, element: &Element, bad_rows: &[usi
         let set: BTreeSet<&str> = bad_rows.iter().map(|r| end(&bench.cells[bench.rows[*r].cell])).collect();
         set.into_iter().collect()
     };
-    let inside = |host: &str| suspects.contains(&host);
     Subjects {
-        host_peers: measured.iter().copied().filter(|h| !inside(h)).collect(),
-        machine_peers: machines.iter().copied().filter(|m| !inside(m) && !mine.contains(m)).collect(),
+        host_peers: some_of(&bench.measured).filter(|h| !seen.contains(h)).collect(),
+        machine_peers: some_of(&bench.machines).filter(|m| !seen.contains(m) && !mine.contains(m)).collect(),
         senders: ends(|c| c.from),
         receivers: ends(|c| c.to),
         machines: mine,
         suspects,
     }
+}
+
+/// What most peers have is known from a few hundred of them; of thousands these many are asked, spread over all.
+const PEERS_MAX: usize = 256;
+
+fn some_of<'a>(all: &[&'a str]) -> impl Iterator<Item = &'a str> {
+    let count = all.len().min(PEERS_MAX);
+    (0..count).map(move |i| all[i * all.len() / count])
 }

@@ -71,7 +71,7 @@ fn bench(snapshot: &Snapshot) -> (Bench<'_>, Vec<Cell>) {
     let cells = evidence::collect(snapshot);
     let report = evidence::report_cells(snapshot, &cells);
     let rows = responses::rows(&facts, &cells, &report);
-    (Bench { facts, cells, rows }, report)
+    (Bench::new(facts, cells, rows), report)
 }
 
 fn located<'a, 'k>(bench: &Bench<'a>, knowledge: &'k Knowledge) -> Vec<Judged<'a, 'k>> {
@@ -93,7 +93,7 @@ fn finding(bench: &Bench<'_>, judged: &Judged<'_, '_>, knowledge: &Knowledge) ->
         responses: &judged.responses,
         shape: &judged.shape,
         subjects: judged.subjects.clone(),
-        has_twin: crate::places::twin(&bench.facts.snapshot.inventory, element).is_some(),
+        has_twin: crate::places::twin(&bench.facts, element).is_some(),
     };
     let mut causes: Vec<RankedCause> = judged
         .causes
@@ -113,11 +113,11 @@ fn finding(bench: &Bench<'_>, judged: &Judged<'_, '_>, knowledge: &Knowledge) ->
         crate::stats::median(&rows.iter().map(|r| pick(r)).collect::<Vec<_>>()).unwrap_or(0.0)
     };
     let mut affected: Vec<(HostName, HostName)> = Vec::new();
+    let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
     for row in &judged.located.rows {
         let cell = &bench.cells[bench.rows[*row].cell];
-        let pair = (cell.from.to_owned(), cell.to.to_owned());
-        if !affected.contains(&pair) {
-            affected.push(pair);
+        if seen.insert((cell.from, cell.to)) {
+            affected.push((cell.from.to_owned(), cell.to.to_owned()));
         }
     }
     let mut finding = Finding {
@@ -279,7 +279,6 @@ fn loss(finding: &Finding, primary: Response) -> String {
 }
 
 fn static_findings(bench: &Bench<'_>, judged: &[Judged<'_, '_>], knowledge: &Knowledge) -> Vec<Finding> {
-    let inventory = &bench.facts.snapshot.inventory;
     let mut named: BTreeSet<String> = BTreeSet::new();
     let mut explained: BTreeSet<&str> = BTreeSet::new();
     for j in judged.iter().filter(|j| !j.located.unconfirmed) {
@@ -288,7 +287,7 @@ fn static_findings(bench: &Bench<'_>, judged: &[Judged<'_, '_>], knowledge: &Kno
         for (element, _, _) in &j.places {
             match element {
                 Element::Host(h) => drop(named.insert(h.clone())),
-                Element::Group(g) => named.extend(inventory.members(g).iter().map(|h| h.name.clone())),
+                Element::Group(g) => named.extend(bench.facts.members(g).iter().map(|h| h.name.clone())),
                 _ => {}
             }
         }

@@ -2,8 +2,10 @@
 //!
 //! These are the checked values; the file formats they come from live in the operator's `inventory` room.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +29,9 @@ pub struct Inventory {
     /// such a span are invalid and are repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbances: Option<PathBuf>,
+    /// Where each name stands; nothing to fill in.
+    #[serde(skip)]
+    pub index: NameIndex,
 }
 
 /// Hosts that share something: a hypervisor, a rack, a switch.
@@ -81,6 +86,8 @@ pub enum TransportSpec {
     },
     /// Over the system's `ssh` program, with its own configuration.
     Ssh(SshSpec),
+    /// A node of a Slurm cluster: the node program is a step of a job.
+    Slurm(SlurmSpec),
     /// Not at all: only an iperf3 server listens on its endpoints, which the other end of each test speaks to.
     Iperf3 {
         /// Its port.
@@ -165,6 +172,28 @@ fn allowed(what: &str, text: &str, more: &str) -> Result<(), String> {
     ))
 }
 
+/// A node of a Slurm cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlurmSpec {
+    /// Slurm's name of the node.
+    pub node: String,
+    /// Partition to get it from; Slurm's default when `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
+    /// The job to run a step in. It ends with the command that has it, so it is never stored.
+    #[serde(skip)]
+    pub job: Option<SlurmJob>,
+}
+
+/// A job that holds nodes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SlurmJob {
+    /// Number.
+    pub id: u32,
+    /// Where the node program lies on the node.
+    pub program: PathBuf,
+}
+
 /// One address of a host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Endpoint {
@@ -203,12 +232,12 @@ impl std::fmt::Display for Layer {
 impl Inventory {
     /// The host of this name.
     pub fn host(&self, name: &str) -> Option<&Host> {
-        self.hosts.iter().find(|h| h.name == name)
+        named(&self.hosts, name, |h| &h.name, || &self.index.of(self).hosts)
     }
 
     /// The group of this name.
     pub fn group(&self, name: &str) -> Option<&Group> {
-        self.groups.iter().find(|g| g.name == name)
+        named(&self.groups, name, |g| &g.name, || &self.index.of(self).groups)
     }
 
     /// All groups of a host, direct ones first, then their parents; each once. Stops at a cycle.
@@ -242,7 +271,10 @@ impl Inventory {
     pub fn iperf3_port(&self, host: &str) -> Option<u16> {
         match self.host(host)?.transport {
             TransportSpec::Iperf3 { port } => Some(port),
-            TransportSpec::Local | TransportSpec::Netns { .. } | TransportSpec::Ssh(_) => None,
+            TransportSpec::Local
+            | TransportSpec::Netns { .. }
+            | TransportSpec::Ssh(_)
+            | TransportSpec::Slurm(_) => None,
         }
     }
 
@@ -262,6 +294,71 @@ impl Inventory {
             .filter(|l| self.hosts.iter().filter(|h| h.endpoints.iter().any(|e| e.layer == *l)).count() > 1)
             .collect()
     }
+}
+
+/// Positions of the names of an inventory, made at the first look-up. Each hit is checked against the list and anything else
+/// is searched for, so an inventory that was changed after a look-up costs time but never gives a wrong answer.
+#[derive(Default)]
+pub struct NameIndex(OnceLock<Positions>);
+
+#[derive(Default)]
+struct Positions {
+    hosts: HashMap<String, usize>,
+    groups: HashMap<String, usize>,
+}
+
+impl NameIndex {
+    fn of(&self, inventory: &Inventory) -> &Positions {
+        fn positions<'a>(names: impl Iterator<Item = &'a String>) -> HashMap<String, usize> {
+            let mut map = HashMap::new();
+            for (position, name) in names.enumerate() {
+                map.entry(name.clone()).or_insert(position);
+            }
+            map
+        }
+        self.0.get_or_init(|| Positions {
+            hosts: positions(inventory.hosts.iter().map(|h| &h.name)),
+            groups: positions(inventory.groups.iter().map(|g| &g.name)),
+        })
+    }
+}
+
+/// A copy may be changed before it is asked, so it starts without positions.
+impl Clone for NameIndex {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+/// Says nothing that the lists do not say.
+impl PartialEq for NameIndex {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl std::fmt::Debug for NameIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("NameIndex")
+    }
+}
+
+/// Below this many names looking through them is faster than a map.
+const INDEXED_FROM: usize = 24;
+
+fn named<'a, T>(
+    all: &'a [T],
+    name: &str,
+    name_of: impl Fn(&T) -> &String,
+    positions: impl FnOnce() -> &'a HashMap<String, usize>,
+) -> Option<&'a T> {
+    if all.len() >= INDEXED_FROM
+        && let Some(hit) = positions().get(name).and_then(|position| all.get(*position))
+        && name_of(hit) == name
+    {
+        return Some(hit);
+    }
+    all.iter().find(|one| name_of(one) == name)
 }
 
 #[cfg(test)]
@@ -311,5 +408,30 @@ mod tests {
         let text = serde_json::to_string(&spec).unwrap();
         assert_eq!(text, r#"{"ssh":{"host":"arc-1","user":"ops"}}"#);
         assert_eq!(serde_json::from_str::<TransportSpec>(&text).unwrap(), spec);
+    }
+
+    fn host(name: String) -> Host {
+        Host {
+            name,
+            transport: TransportSpec::Local,
+            groups: vec!["rack".to_owned()],
+            endpoints: Vec::new(),
+            state_dir: None,
+            etc_dir: None,
+        }
+    }
+
+    #[test]
+    fn names_are_found_also_after_the_lists_were_changed() {
+        let hosts = (0..100).map(|i| host(format!("n{i}"))).collect();
+        let mut inventory = Inventory { hosts, ..Inventory::default() };
+        assert_eq!(inventory.host("n57").map(|h| h.name.as_str()), Some("n57"));
+        inventory.hosts.remove(3);
+        inventory.hosts.push(host("late".to_owned()));
+        for name in ["n2", "n57", "n99", "late"] {
+            assert_eq!(inventory.host(name).map(|h| h.name.as_str()), Some(name));
+        }
+        assert_eq!(inventory.host("n3"), None);
+        assert_eq!(inventory.clone(), inventory);
     }
 }

@@ -81,8 +81,8 @@ pub struct Measurement {
     pub mtu: Vec<MtuProbe>,
     /// The sender's own report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tx: Option<LoadReport>,
+    pub tx: Option<Box<LoadReport>>,
     /// The receiver's own report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rx: Option<LoadReport>,
+    pub rx: Option<Box<LoadReport>>,
 }

@@ -179,6 +179,9 @@ fn readable(bytes: &[u8]) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().filter(|c| !c.is_control()).collect()
 }
 
+/// Room that a decoder keeps between two frames.
+const KEPT_BYTES: usize = 16 << 10;
+
 /// Takes a stream behind its [`MAGIC`] apart. After an error it repeats that error.
 #[derive(Debug, Default)]
 pub struct Decoder {
@@ -198,6 +201,10 @@ impl Decoder {
         if self.failed.is_none() {
             self.buffer.drain(..self.start);
             self.start = 0;
+            // After a large frame its room is given back: an operator has thousands of these.
+            if self.buffer.is_empty() && self.buffer.capacity() > KEPT_BYTES {
+                self.buffer = Vec::new();
+            }
             self.buffer.extend_from_slice(bytes);
         }
     }

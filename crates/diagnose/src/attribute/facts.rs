@@ -1,5 +1,8 @@
 //! Fact tests of a cause: whose facts, which NICs, against what.
 
+use std::cell::LazyCell;
+use std::ops::Deref;
+
 use linerate_model::fact::FactValue;
 use linerate_model::finding::LayerScope;
 use linerate_model::inventory::Layer;
@@ -110,6 +113,14 @@ pub(super) fn judge(
     Some(())
 }
 
+/// Whether some fact may betray the cause, whatever was measured. What depends on measured values counts as possible.
+pub(crate) fn possible(facts: &Facts<'_>, place: &Place<'_>, cause: &Cause) -> bool {
+    cause
+        .betrays
+        .iter()
+        .any(|test| test.op == Op::WindowBinds || matches!(run(facts, place, test), Outcome::Holds(_)))
+}
+
 enum Outcome {
     Holds(Vec<FactHit>),
     Fails(String),
@@ -123,11 +134,12 @@ fn run(facts: &Facts<'_>, place: &Place<'_>, test: &FactTest) -> Outcome {
     for host in place.subjects.side(test.side) {
         for (key, value) in candidates(facts, host, &test.keys, test.nic, place) {
             read = true;
-            let population = Population::of(facts, host, key, place.subjects.peers_of(host));
-            let usual = population.usual();
-            let unlike = !test.unlike_peers || population.values.is_empty() || population.differs(value);
-            if unlike && holds(facts, host, key, value, &population, test, place.shape) {
-                let peers = usual.filter(|u| *u != value).cloned();
+            // Asked for only where the value alone does not decide: of thousands of hosts that costs.
+            let population =
+                LazyCell::new(|| Population::of(facts, host, key, place.subjects.peers_of(host)));
+            let unlike = || !test.unlike_peers || population.values.is_empty() || population.differs(value);
+            if holds(facts, host, key, value, &population, test, place.shape) && unlike() {
+                let peers = population.usual().filter(|u| *u != value).cloned();
                 hits.push(FactHit {
                     host: host.to_owned(),
                     key: key.to_owned(),
@@ -181,7 +193,7 @@ fn holds(
     host: &str,
     key: &str,
     value: &FactValue,
-    population: &Population,
+    population: &impl Deref<Target = Population>,
     test: &FactTest,
     shape: &Shape,
 ) -> bool {

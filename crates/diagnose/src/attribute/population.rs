@@ -36,8 +36,17 @@ impl Population {
 
     /// What most peers have, when at least 60 % of those that have the key agree.
     pub(crate) fn usual(&self) -> Option<&FactValue> {
-        let best = self.values.iter().max_by_key(|v| self.values.iter().filter(|o| o == v).count())?;
-        let same = self.values.iter().filter(|v| *v == best).count();
+        // Whatever 60 % agree on outlives every pairing off with something else, so one candidate is enough.
+        let mut best = self.values.first()?;
+        let mut lead = 0_usize;
+        for value in &self.values {
+            match (value == best, lead) {
+                (true, _) => lead += 1,
+                (false, 0) => (best, lead) = (value, 1),
+                (false, _) => lead -= 1,
+            }
+        }
+        let same = self.same(best);
         (same * 5 >= self.values.len() * 3).then_some(best)
     }
 

@@ -91,6 +91,15 @@ impl Shape {
     }
 }
 
+/// Cells that are fine which stand beside the bad ones.
+const GOOD_MAX: usize = 2000;
+
+/// What a shape says without a look at the values: which layers were measured, and of how many hosts.
+pub(crate) fn frame(cells: &[CellEvidence<'_>]) -> Shape {
+    let hosts: BTreeSet<&str> = cells.iter().flat_map(|c| [c.from, c.to]).collect();
+    Shape { layers: cells.iter().map(|c| c.layer).collect(), two_hosts: hosts.len() <= 2, ..Shape::default() }
+}
+
 /// The shape of the bad cells, seen beside the good ones; `suspects` are the hosts whose counters count.
 pub(crate) fn of(cells: &[CellEvidence<'_>], rows: &[Row], bad_rows: &[usize], suspects: &[&str]) -> Shape {
     let bad_cells: BTreeSet<usize> = bad_rows.iter().map(|r| rows[*r].cell).collect();
@@ -100,14 +109,14 @@ pub(crate) fn of(cells: &[CellEvidence<'_>], rows: &[Row], bad_rows: &[usize], s
         .filter(|i| !bad_cells.contains(i) && kinds.contains(&cells[*i].kind))
         .map(|i| &cells[i])
         .collect();
-    let hosts: BTreeSet<&str> = cells.iter().flat_map(|c| [c.from, c.to]).collect();
+    // A median of thousands is that of some of them, spread over all.
+    let step = good.len().div_ceil(GOOD_MAX).max(1);
+    let good: Vec<&CellEvidence<'_>> = good.into_iter().step_by(step).collect();
     let mut shape = Shape {
-        layers: cells.iter().map(|c| c.layer).collect(),
-        two_hosts: hosts.len() <= 2,
         rate_bps: over(&bad, |c| c.throughput_bps),
         rtt_us: over(&bad, |c| c.rtt_loaded_us.or(c.rtt_idle_us)),
         counters: counters(&bad, &good, suspects),
-        ..Shape::default()
+        ..frame(cells)
     };
     path_values(&mut shape, &bad, &good);
     row_values(&mut shape, cells, rows, &bad_cells);
@@ -297,7 +306,7 @@ fn end_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], suspects: &[&str]) {
     };
     let waits: Vec<f64> = tests(bad)
         .filter_map(|(cell, _, m)| {
-            let (tx, rx) = (share(m.tx.as_ref()), share(m.rx.as_ref()));
+            let (tx, rx) = (share(m.tx.as_deref()), share(m.rx.as_deref()));
             match (suspects.contains(&cell.from), suspects.contains(&cell.to)) {
                 (true, false) => tx,
                 (false, true) => rx,
@@ -314,30 +323,35 @@ fn counters(
     good: &[&CellEvidence<'_>],
     suspects: &[&str],
 ) -> BTreeMap<String, f64> {
-    let collect = |cells: &[&CellEvidence<'_>], only: Option<&[&str]>| -> (BTreeMap<String, f64>, usize) {
-        let mut sums: BTreeMap<String, f64> = BTreeMap::new();
-        let mut ends = 0;
-        for cell in cells {
-            for sample in cell.samples.iter().chain(&cell.worthless) {
-                for (host, deltas) in [(cell.from, &sample.tx_counters), (cell.to, &sample.rx_counters)] {
-                    if only.is_none_or(|o| o.is_empty() || o.contains(&host)) {
-                        ends += 1;
-                        for (key, delta) in deltas {
-                            *sums.entry(key.clone()).or_insert(0.0) += *delta as f64;
-                        }
+    let (at_bad, bad_ends) = sums(bad, suspects);
+    let (at_good, good_ends) = sums(good, &[]);
+    at_bad
+        .into_iter()
+        .map(|(key, sum)| {
+            let usual = at_good.get(key).map_or(0.0, |g| g / (good_ends.max(1) as f64));
+            (key.to_owned(), sum / bad_ends.max(1) as f64 - usual)
+        })
+        .collect()
+}
+
+/// Sums of the counters at the ends of cells, at all of them when no host is named; and how many ends that are.
+fn sums<'a>(cells: &[&CellEvidence<'a>], only: &[&str]) -> (BTreeMap<&'a str, f64>, usize) {
+    let only: BTreeSet<&str> = only.iter().copied().collect();
+    let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+    let mut ends = 0;
+    for cell in cells {
+        for sample in cell.samples.iter().chain(&cell.worthless) {
+            for (host, deltas) in [(cell.from, &sample.tx_counters), (cell.to, &sample.rx_counters)] {
+                if only.is_empty() || only.contains(host) {
+                    ends += 1;
+                    for (key, delta) in deltas {
+                        *sums.entry(key.as_str()).or_insert(0.0) += *delta as f64;
                     }
                 }
             }
         }
-        (sums, ends)
-    };
-    let (mut at_bad, bad_ends) = collect(bad, Some(suspects));
-    let (at_good, good_ends) = collect(good, None);
-    for (key, sum) in &mut at_bad {
-        let usual = at_good.get(key).map_or(0.0, |g| g / (good_ends.max(1) as f64));
-        *sum = *sum / bad_ends.max(1) as f64 - usual;
     }
-    at_bad
+    (sums, ends)
 }
 
 /// Adds the shape tests of a cause to its score; `None` when a required one fails.

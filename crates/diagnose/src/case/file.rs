@@ -217,6 +217,7 @@ fn inventory(read: &File, name: &str) -> Inventory {
         groups: read.group.clone(),
         hosts: read.host.iter().enumerate().map(host).collect(),
         disturbances: None,
+        ..Inventory::default()
     }
 }
 
@@ -306,8 +307,8 @@ fn samples(entry: &Entry) -> Vec<Sample> {
                 throughput_bps: throughput,
                 rtt_loaded_us: entry.rtt_loaded_us,
                 retransmits_per_s: entry.retransmits_per_s,
-                tx: Some(end(entry.core_busy_tx, Vec::new())),
-                rx: Some(end(entry.core_busy_rx, series)),
+                tx: Some(Box::new(end(entry.core_busy_tx, Vec::new()))),
+                rx: Some(Box::new(end(entry.core_busy_rx, series))),
                 ..Measurement::default()
             },
         ));

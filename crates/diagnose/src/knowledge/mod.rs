@@ -79,6 +79,28 @@ impl Knowledge {
         self.causes.iter().find(|c| c.id == id)
     }
 
+    /// Patterns of all the keys that some cause looks at or changes.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.causes.iter().flat_map(|cause| {
+            let tests = cause.betrays.iter().chain(&cause.excludes).flat_map(|test| &test.keys);
+            let settings = cause.remedy.iter().flat_map(|remedy| &remedy.set).flat_map(|set| &set.keys);
+            tests.chain(settings).chain(&cause.accompanies).chain(&cause.mismatch).map(String::as_str)
+        })
+    }
+
+    /// Whether some cause looks at this fact or changes it.
+    pub fn looks_at(&self, key: &str) -> bool {
+        self.keys().any(|pattern| crate::host_facts::pattern_fits(pattern, key))
+    }
+
+    /// Whether some cause looks at the change of this counter.
+    pub fn looks_at_counter(&self, key: &str) -> bool {
+        let tests = self.causes.iter().flat_map(|cause| &cause.shape);
+        tests
+            .filter_map(|test| test.value.strip_prefix("counter:"))
+            .any(|pattern| crate::host_facts::pattern_fits(pattern, key))
+    }
+
     /// Causes whose `proof` names neither a fault of the lab nor a recorded case of the given lists: one line each.
     pub fn unproven(&self, faults: &[&str], cases: &[&str]) -> Vec<String> {
         let known = |proof: &str| match proof.strip_prefix("case:") {

@@ -1,6 +1,6 @@
 //! The hypotheses: every element with a direction, and the cells that it would harm.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Direction, Element};
 use linerate_model::inventory::Inventory;
@@ -50,60 +50,92 @@ impl Column {
     }
 }
 
+/// Cells by what they touch, each list in the order of the cells: a pass over all cells for every element would be a square of
+/// the number of hosts.
+#[derive(Default)]
+struct Touched<'a> {
+    /// Cells that a host sends, and that it receives.
+    hosts: BTreeMap<&'a str, [Vec<usize>; 2]>,
+    /// Cells that leave a group, and that enter it; by place in the inventory.
+    groups: Vec<[Vec<usize>; 2]>,
+    /// Cells that leave one group and enter another.
+    between: BTreeMap<(usize, usize), Vec<usize>>,
+    /// Cells of an ordered pair.
+    pairs: BTreeMap<(&'a str, &'a str), Vec<usize>>,
+}
+
+impl<'a> Touched<'a> {
+    fn new(inventory: &Inventory, cells: &[CellEvidence<'a>]) -> Self {
+        let numbers: BTreeMap<&str, usize> =
+            inventory.groups.iter().enumerate().map(|(i, g)| (g.name.as_str(), i)).collect();
+        let mut touched =
+            Self { groups: vec![Default::default(); inventory.groups.len()], ..Self::default() };
+        let groups_of: BTreeMap<&str, Vec<usize>> = cells
+            .iter()
+            .flat_map(|c| [c.from, c.to])
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .map(|h| {
+                let groups = inventory.groups_of(h);
+                (h, groups.iter().filter_map(|g| numbers.get(g.name.as_str()).copied()).collect())
+            })
+            .collect();
+        for (i, cell) in cells.iter().enumerate() {
+            touched.hosts.entry(cell.from).or_default()[0].push(i);
+            touched.hosts.entry(cell.to).or_default()[1].push(i);
+            touched.pairs.entry((cell.from, cell.to)).or_default().push(i);
+            let (from, to) = (&groups_of[cell.from], &groups_of[cell.to]);
+            let left = from.iter().filter(|g| !to.contains(g));
+            let entered: Vec<usize> = to.iter().filter(|g| !from.contains(g)).copied().collect();
+            for group in left {
+                touched.groups[*group][0].push(i);
+                for other in &entered {
+                    touched.between.entry((*group, *other)).or_default().push(i);
+                }
+            }
+            for group in entered {
+                touched.groups[group][1].push(i);
+            }
+        }
+        touched
+    }
+}
+
 /// All hypotheses that the cells can tell something about.
 pub(crate) fn columns(inventory: &Inventory, cells: &[CellEvidence<'_>]) -> Vec<Column> {
+    let touched = Touched::new(inventory, cells);
     let mut all = Vec::new();
-    let pick = |test: &dyn Fn(&CellEvidence<'_>) -> bool| -> Vec<usize> {
-        (0..cells.len()).filter(|i| test(&cells[*i])).collect()
-    };
     let mut add = |element: Element, direction: Direction, parts: Vec<Vec<usize>>, penalty: f64| {
         if parts.iter().all(|p| !p.is_empty()) {
             all.push(Column { element, direction, parts, penalty });
         }
     };
-    let hosts: BTreeSet<&str> = cells.iter().flat_map(|c| [c.from, c.to]).collect();
-    for host in &hosts {
-        let (tx, rx) = (pick(&|c| c.from == *host), pick(&|c| c.to == *host));
+    for (host, [tx, rx]) in &touched.hosts {
         let element = || Element::Host((*host).to_owned());
         add(element(), Direction::Rx, vec![rx.clone()], HOST);
         add(element(), Direction::Tx, vec![tx.clone()], HOST);
-        add(element(), Direction::Both, vec![rx, tx], BOTH);
+        add(element(), Direction::Both, vec![rx.clone(), tx.clone()], BOTH);
     }
-    let inside = |host: &str, group: &str| inventory.groups_of(host).iter().any(|g| g.name == group);
-    for group in &inventory.groups {
-        let g = group.name.as_str();
-        let tx = pick(&|c| inside(c.from, g) && !inside(c.to, g));
-        let rx = pick(&|c| inside(c.to, g) && !inside(c.from, g));
-        let element = || Element::Group(g.to_owned());
+    for (number, (group, [tx, rx])) in inventory.groups.iter().zip(&touched.groups).enumerate() {
+        let element = || Element::Group(group.name.clone());
         add(element(), Direction::Rx, vec![rx.clone()], GROUP);
         add(element(), Direction::Tx, vec![tx.clone()], GROUP);
-        add(element(), Direction::Both, vec![rx, tx], BOTH + 0.1);
-        for other in inventory.groups.iter().filter(|o| o.name != group.name) {
-            let o = other.name.as_str();
-            let path =
-                pick(&|c| inside(c.from, g) && !inside(c.to, g) && inside(c.to, o) && !inside(c.from, o));
-            add(
-                Element::GroupToGroup(g.to_owned(), o.to_owned()),
-                Direction::Both,
-                vec![path],
-                GROUP_TO_GROUP,
-            );
+        add(element(), Direction::Both, vec![rx.clone(), tx.clone()], BOTH + 0.1);
+        for ((_, other), path) in touched.between.range((number, 0)..(number + 1, 0)) {
+            let element = Element::GroupToGroup(group.name.clone(), inventory.groups[*other].name.clone());
+            add(element, Direction::Both, vec![path.clone()], GROUP_TO_GROUP);
         }
     }
     add(Element::All, Direction::Both, vec![(0..cells.len()).collect()], ALL);
-    for a in &hosts {
-        for b in hosts.iter().filter(|b| *b != a) {
-            let (there, back) =
-                (pick(&|c| c.from == *a && c.to == *b), pick(&|c| c.from == *b && c.to == *a));
-            add(Element::Pair((*a).to_owned(), (*b).to_owned()), Direction::Tx, vec![there.clone()], PAIR);
-            if a < b {
-                add(
-                    Element::Pair((*a).to_owned(), (*b).to_owned()),
-                    Direction::Both,
-                    vec![there, back],
-                    PAIR,
-                );
-            }
+    let seen: BTreeSet<(&str, &str)> = touched.pairs.keys().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).collect();
+    let nothing = Vec::new();
+    for (a, b) in seen.into_iter().filter(|(a, b)| a != b) {
+        let there = touched.pairs.get(&(a, b)).unwrap_or(&nothing);
+        let back = touched.pairs.get(&(b, a)).unwrap_or(&nothing);
+        let element = || Element::Pair(a.to_owned(), b.to_owned());
+        add(element(), Direction::Tx, vec![there.clone()], PAIR);
+        if a < b {
+            add(element(), Direction::Both, vec![there.clone(), back.clone()], PAIR);
         }
     }
     all

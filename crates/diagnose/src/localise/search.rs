@@ -101,8 +101,14 @@ pub(crate) fn locate(
     let table = Table::new(rows, cells);
     let accept_first = if two_hosts(cells) { ACCEPT_TWO_HOSTS } else { ACCEPT };
     let common = common(columns, &table, &mut residual, &mut alive);
+    let mut fits: Vec<Fit> = columns.iter().map(|c| fit(c, &table, &residual, &alive)).collect();
+    let mut touching: Vec<Vec<usize>> = vec![Vec::new(); cells.len()];
+    for (i, column) in columns.iter().enumerate() {
+        for cell in column.parts.iter().flatten() {
+            touching[*cell].push(i);
+        }
+    }
     while found.len() < FINDINGS_MAX && doubted.len() < FINDINGS_MAX {
-        let fits: Vec<Fit> = columns.iter().map(|c| fit(c, &table, &residual, &alive)).collect();
         let Some(best) = (0..columns.len()).max_by(|a, b| fits[*a].score.total_cmp(&fits[*b].score)) else {
             break;
         };
@@ -111,6 +117,7 @@ pub(crate) fn locate(
             break;
         }
         let located = accept(best, columns, &fits, &table, &residual, &alive);
+        let before = (residual.clone(), alive.clone());
         for (row, shift) in &fits[best].shifts {
             // Bad cells scatter with the size of their loss: what is left of it is no loss of its own.
             residual[*row] = (residual[*row] - 1.6 * shift).max(0.0);
@@ -125,7 +132,19 @@ pub(crate) fn locate(
                 || (!located.unconfirmed && columns[best].touches(inventory, &cells[row.cell]));
             alive[i] &= !follows || columns[best].element == linerate_model::finding::Element::All;
         }
-        if located.unconfirmed { doubted.push(located) } else { found.push(located) }
+        if located.unconfirmed {
+            doubted.push(located);
+        } else {
+            found.push(located);
+        }
+        // Only hypotheses about cells in which something changed fit otherwise than before.
+        let changed: BTreeSet<usize> = (0..rows.len())
+            .filter(|i| before.0[*i].to_bits() != residual[*i].to_bits() || before.1[*i] != alive[*i])
+            .flat_map(|i| touching[rows[i].cell].iter().copied())
+            .collect();
+        for column in changed {
+            fits[column] = fit(&columns[column], &table, &residual, &alive);
+        }
     }
     found.extend(common);
     found.extend(doubted);
@@ -148,7 +167,7 @@ fn common(
     let kinds: BTreeSet<Kind> = rows.iter().filter(|r| r.common > 0.0).map(|r| r.kind).collect();
     let whole: BTreeSet<usize> = (0..cells.len()).filter(|i| kinds.contains(&cells[*i].kind)).collect();
     let best = (0..columns.len())
-        .filter(|i| columns[*i].cells().is_superset(&whole) && fits[*i].score >= ACCEPT)
+        .filter(|i| fits[*i].score >= ACCEPT && columns[*i].cells().is_superset(&whole))
         .max_by(|a, b| fits[*a].score.total_cmp(&fits[*b].score))?;
     let mut located = accept(best, columns, &fits, table, residual, alive);
     located.alternatives.retain(|(column, _)| column.cells().is_superset(&whole));
@@ -195,6 +214,11 @@ struct PartFit {
 }
 
 fn fit_part(part: &[usize], table: &Table<'_, '_>, residual: &[f64], alive: &[bool]) -> PartFit {
+    // Most parts of a large cluster are healthy: nothing gains there, whatever the rest says.
+    let is_bad = |i: &&usize| alive[**i] && residual[**i] >= table.rows[**i].effect_min;
+    if !part.iter().flat_map(|cell| &table.by_cell[*cell]).any(|i| is_bad(&i)) {
+        return PartFit::default();
+    }
     let mut slots: BTreeMap<(Response, Kind), Vec<usize>> = BTreeMap::new();
     for i in part.iter().flat_map(|cell| &table.by_cell[*cell]).filter(|i| alive[**i]) {
         slots.entry((table.rows[*i].response, table.rows[*i].kind)).or_default().push(*i);

@@ -90,7 +90,7 @@ impl Cluster {
             })
             .collect();
         Self {
-            inventory: Inventory { name: "synthetic".to_owned(), groups, hosts, disturbances: None },
+            inventory: Inventory { name: "synthetic".to_owned(), groups, hosts, ..Inventory::default() },
             facts,
             layout,
         }
@@ -336,8 +336,8 @@ fn tcp(from: &str, to: &str, layer: Layer, repeat: u16, path: &Path, rng: &mut R
         rtt_loaded_us: Some(loaded),
         retransmits_per_s: Some(path.retransmits_per_s),
         cpu_s_per_gb: Some(path.cpu),
-        tx: Some(report(Some(end))),
-        rx: Some(report(None)),
+        tx: Some(Box::new(report(Some(end)))),
+        rx: Some(Box::new(report(None))),
         ..Measurement::default()
     };
     let mut sample = sample(from, to, layer, kind, repeat, Outcome::Measured(Box::new(measurement)));
@@ -365,10 +365,10 @@ fn udp(from: &str, to: &str, layer: Layer, path: &Path) -> Sample {
         loss: Some(path.loss),
         reordered: Some(path.reordered),
         duplicated: Some(0.0),
-        rx: Some(LoadReport {
+        rx: Some(Box::new(LoadReport {
             udp: Some(UdpEnd { datagrams: 2000, ..UdpEnd::default() }),
             ..LoadReport::default()
-        }),
+        })),
         ..Measurement::default()
     };
     sample(from, to, layer, kind, 0, Outcome::Measured(Box::new(measurement)))

@@ -53,7 +53,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                         one(name, &spec).await
                     });
                 }
-                TransportSpec::Local | TransportSpec::Netns { .. } | TransportSpec::Iperf3 { .. } => {
+                // What is copied to a node of a Slurm cluster goes with its session.
+                TransportSpec::Local
+                | TransportSpec::Netns { .. }
+                | TransportSpec::Slurm(_)
+                | TransportSpec::Iperf3 { .. } => {
                     let over = transport::name(host);
                     done.push(Outcome { host: name, over, cleaned: Cleaned::default(), error: None });
                 }

@@ -4,8 +4,11 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use linerate_model::exit::ExitCode;
+use linerate_model::fact::HostFacts;
+use linerate_model::inventory::Inventory;
 
 use super::place::{self, End};
+use super::via::{self, Hosts, Via};
 use super::{open, out};
 use crate::fleet::Fleet;
 use crate::inventory;
@@ -24,8 +27,10 @@ pub(super) struct Args {
     #[arg(value_name = "KEY")]
     keys: Vec<String>,
     /// Inventory file
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "via")]
     inventory: Option<PathBuf>,
+    #[command(flatten)]
+    via: Via,
     /// Counters too
     #[arg(long)]
     counters: bool,
@@ -37,45 +42,63 @@ pub(super) struct Args {
     no_sudo: bool,
 }
 
-pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let mut end = End::parse(&args.host)?;
-    let (mut inventory, host) = if let Some(path) = &args.inventory {
-        (inventory::load(path)?, end.host.clone())
+/// The inventory that has the host. Its name in there goes into `end`.
+async fn hosts(args: &Args, end: &mut End) -> anyhow::Result<Option<Hosts>> {
+    if args.via.is_asked() {
+        let mut via = args.via.clone();
+        via.nodelist.get_or_insert_with(|| end.host.clone());
+        return via::hosts(&via, None).await;
+    }
+    let mut inventory = if let Some(path) = &args.inventory {
+        inventory::load(path)?
     } else {
         let inventory = inventory::named(std::slice::from_ref(&end.host))?;
-        let name = inventory.hosts.first().map_or_else(String::new, |h| h.name.clone());
-        (inventory, name)
+        end.host = inventory.hosts.first().map_or_else(String::new, |h| h.name.clone());
+        inventory
     };
     if args.no_sudo {
         inventory.without_sudo();
     }
+    Ok(Some(Hosts::free(inventory, None)))
+}
+
+async fn read(args: &Args) -> anyhow::Result<Option<HostFacts>> {
+    let mut end = End::parse(&args.host)?;
+    let Some(Hosts { inventory, job, .. }) = hosts(args, &mut end).await? else { return Ok(None) };
+    let read = read_in(args, &inventory, &end).await;
+    Hosts::end(job).await;
+    read
+}
+
+async fn read_in(args: &Args, inventory: &Inventory, end: &End) -> anyhow::Result<Option<HostFacts>> {
+    let host = &end.host;
     anyhow::ensure!(
-        inventory.host(&host).is_some(),
+        inventory.host(host).is_some(),
         "no host `{host}` in the inventory\nhint: known are: {}",
         inventory.hosts.iter().map(|h| h.name.as_str()).collect::<Vec<_>>().join(", ")
     );
-    end.host.clone_from(&host);
-    let inventory = place::only(&inventory, &end);
+    let inventory = place::only(inventory, end);
     let prefix = end.prefix();
     let mut keys: Vec<String> = args.keys.iter().map(|key| format!("{prefix}{key}")).collect();
     if keys.is_empty() && end.place.is_some() {
         keys.push(prefix);
     }
-    let read = open::runtime()?.block_on(async {
-        let opened = open::unless_interrupted(Fleet::open(&inventory, |h| h.name == host)).await;
-        let Some(fleet) = opened else { return Ok(None) };
-        fleet.notes.iter().for_each(|note| out::note(note));
-        fleet
-            .gaps
-            .iter()
-            .filter(|_| !fleet.hosts().is_empty())
-            .for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
-        open::with_fleet(fleet, async |fleet| {
-            read_facts(fleet, &inventory, &host, &keys).await.map_err(|reason| anyhow::anyhow!(reason))
-        })
-        .await
-    })?;
-    let Some(facts) = read else { return Ok(open::after_interrupt()) };
+    let opened = open::unless_interrupted(Fleet::open(&inventory, |h| h.name == *host)).await;
+    let Some(fleet) = opened else { return Ok(None) };
+    fleet.notes.iter().for_each(|note| out::note(note));
+    fleet
+        .gaps
+        .iter()
+        .filter(|_| !fleet.hosts().is_empty())
+        .for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
+    open::with_fleet(fleet, async |fleet| {
+        read_facts(fleet, &inventory, host, &keys).await.map_err(|reason| anyhow::anyhow!(reason))
+    })
+    .await
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let Some(facts) = open::runtime()?.block_on(read(args))? else { return Ok(open::after_interrupt()) };
     if args.json {
         out::json(&facts)?;
         return Ok(ExitCode::Ok);

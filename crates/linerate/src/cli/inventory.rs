@@ -178,6 +178,7 @@ fn way(host: &HostRead) -> String {
     match &host.way {
         Way::Known(TransportSpec::Local) => "local".to_owned(),
         Way::Known(TransportSpec::Netns { path }) => format!("netns {}", path.display()),
+        Way::Known(TransportSpec::Slurm(spec)) => format!("slurm node {}", spec.node),
         Way::Known(TransportSpec::Iperf3 { port }) => format!("iperf3 at port {port}"),
         Way::Known(TransportSpec::Ssh(spec)) => over_ssh(
             &spec.host,

@@ -31,6 +31,7 @@ mod targets;
 mod trial;
 mod udp;
 mod undo;
+mod via;
 
 use clap::{Parser, Subcommand};
 use linerate_model::exit::ExitCode;

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_model::exit::ExitCode;
+use linerate_model::inventory::Inventory;
 
 use super::targets::{Targets, Ways};
+use super::via::{self, Hosts, Via};
 use super::{open, out, progress};
 use crate::fleet::Fleet;
 use crate::observe::run::{Order, survey};
@@ -15,13 +17,17 @@ use crate::store::Store;
 /// Measure every pair against its ceiling, read every setting, name the culprit.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate survey arc-1 arc-2 ops@arc-3\n  linerate survey -i cluster.toml\n  linerate survey -i cluster.toml --time 1m --json > result.json"
+    after_help = "Examples:\n  linerate survey arc-1 arc-2 ops@arc-3\n  linerate survey -i cluster.toml\n  linerate survey -i cluster.toml --time 1m --json > result.json\n  linerate survey --via slurm -p compute -N 16 --time 5m",
+    mut_arg("hosts", |hosts| hosts.required_unless_present("via").conflicts_with("via")),
+    mut_arg("inventory", |inventory| inventory.conflicts_with("via"))
 )]
 pub(super) struct Args {
     #[command(flatten)]
     targets: Targets,
     #[command(flatten)]
     ways: Ways,
+    #[command(flatten)]
+    via: Via,
     /// Time budget such as 30s, 5m, 1h; says what it leaves out
     #[arg(short, long, value_parser = duration)]
     time: Option<Duration>,
@@ -62,9 +68,37 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
+/// Opens the sessions, settles how the hosts are measured and works with them; ends them in every case.
+async fn on<T>(
+    ways: &Ways,
+    inventory: &mut Inventory,
+    work: impl AsyncFnOnce(&Fleet, &Inventory) -> anyhow::Result<T>,
+) -> anyhow::Result<Option<T>> {
+    ways.without_sudo(inventory);
+    let opened = open::unless_interrupted(async {
+        let mut fleet = Fleet::open(inventory, |_| true).await;
+        if !fleet.hosts().is_empty() {
+            ways.settle(&mut fleet, inventory).await;
+        }
+        fleet
+    });
+    let Some(fleet) = opened.await else { return Ok(None) };
+    anyhow::ensure!(
+        !fleet.hosts().is_empty(),
+        "no host answered: {}",
+        fleet
+            .gaps
+            .iter()
+            .take(10)
+            .map(|g| format!("{}: {}", g.what, g.reason))
+            .collect::<Vec<_>>()
+            .join("; ")
+    );
+    open::with_fleet(fleet, async |fleet| work(fleet, inventory).await).await
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let mut inventory = args.targets.inventory()?;
-    args.ways.without_sudo(&mut inventory);
+    let named = if args.via.is_asked() { None } else { Some(args.targets.hosts()?) };
     let knowledge = open::knowledge()?;
     let mut store = Store::open_default()?;
     let parent = match &args.parent {
@@ -73,35 +107,25 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let progress = progress::start(args.quiet);
     let surveyed = open::runtime()?.block_on(async {
-        let opened = open::unless_interrupted(async {
-            let mut fleet = Fleet::open(&inventory, |_| true).await;
-            if !fleet.hosts().is_empty() {
-                args.ways.settle(&mut fleet, &mut inventory).await;
-            }
-            fleet
-        });
-        let Some(fleet) = opened.await else { return Ok(None) };
-        anyhow::ensure!(
-            !fleet.hosts().is_empty(),
-            "no host answered: {}",
-            fleet.gaps.iter().map(|g| format!("{}: {}", g.what, g.reason)).collect::<Vec<_>>().join("; ")
-        );
-        let order = Order {
-            inventory: &inventory,
-            inventory_path: args.targets.path().map(open::absolute),
-            parent,
-            budget: args.time,
-            seed: args.seed,
+        let hosts = match named {
+            Some(hosts) => Some(hosts),
+            None => via::hosts(&args.via, args.time).await?,
         };
-        open::with_fleet(fleet, async |fleet| {
+        let Some(Hosts { mut inventory, path, job }) = hosts else { return Ok(None) };
+        let surveyed = on(&args.ways, &mut inventory, async |fleet, inventory| {
+            let order = Order { inventory, inventory_path: path, parent, budget: args.time, seed: args.seed };
             Ok(survey(&order, fleet, &mut store, &knowledge, progress.as_ref()).await?)
         })
-        .await
+        .await;
+        Hosts::end(job).await;
+        surveyed
     })?;
     progress.end();
     let Some((snapshot, diagnosis)) = surveyed else { return Ok(open::after_interrupt()) };
     if let Some(path) = &args.snapshot {
-        std::fs::write(path, serde_json::to_vec_pretty(&snapshot)?)
+        // A very large run keeps less in memory than in the store.
+        let whole = store.load_snapshot(&snapshot.id)?;
+        std::fs::write(path, serde_json::to_vec_pretty(&whole)?)
             .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", path.display()))?;
     }
     if args.json {

@@ -1,10 +1,11 @@
 //! Which hosts a command is about: an inventory file, or names on the command line that are reached over ssh.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use linerate_model::inventory::Inventory;
 
-use super::out;
+use super::via::Hosts;
+use super::{open, out};
 use crate::fleet::Fleet;
 use crate::inventory;
 use crate::observe::addresses::{self, Net};
@@ -29,9 +30,9 @@ impl Targets {
         })
     }
 
-    /// The file.
-    pub(super) fn path(&self) -> Option<&Path> {
-        self.inventory.as_deref()
+    /// The same with where it came from.
+    pub(super) fn hosts(&self) -> anyhow::Result<Hosts> {
+        Ok(Hosts::free(self.inventory()?, self.inventory.as_deref().map(open::absolute)))
     }
 }
 

@@ -10,14 +10,15 @@ use std::time::Duration;
 use linerate_wire::message::{Event, Hello, Request, RequestId};
 use linerate_wire::session::{OperatorEvent, OperatorSession, is_last};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::ChildStdin;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use super::pipes::Pipes;
+use super::pipes::{Pipes, ToNode};
 
 /// Output that a node leaves unread before it is given up.
 const UNREAD_BYTES_MAX: usize = 4 << 20;
+/// Bytes taken from a node at once. Each session keeps that much room.
+const READ_BYTES: usize = 16 << 10;
 /// How long a node may take to undo and exit after `Bye` before it is killed; its guardian then undoes.
 const BYE_WAIT: Duration = Duration::from_secs(5);
 /// How long a child whose session was lost may take to say why.
@@ -253,7 +254,7 @@ impl Driver {
     }
 
     async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>, lost: watch::Sender<Option<String>>) {
-        let mut buffer = vec![0; 64 << 10];
+        let mut buffer = vec![0; READ_BYTES];
         let mut leave_by: Option<Instant> = None;
         let reason = loop {
             if let Some(reason) = self.settle() {
@@ -339,7 +340,7 @@ impl Driver {
     }
 }
 
-async fn write_some(stdin: &mut Option<ChildStdin>, bytes: &[u8]) -> std::io::Result<usize> {
+async fn write_some(stdin: &mut Option<ToNode>, bytes: &[u8]) -> std::io::Result<usize> {
     match stdin {
         Some(stdin) => stdin.write(bytes).await,
         None => Ok(0),

@@ -8,6 +8,9 @@ mod local;
 mod netns;
 mod pipes;
 pub mod programs;
+#[cfg(test)]
+pub(crate) mod simulated;
+pub mod slurm;
 pub mod ssh;
 pub mod transport;
 
@@ -29,7 +32,7 @@ use programs::Programs;
 const HELLO_WAIT: Duration = Duration::from_secs(10);
 /// Longest wait for a small request such as `Setup`.
 pub const REQUEST_WAIT: Duration = Duration::from_secs(10);
-/// Sessions that are opened at the same time. An sshd refuses at random beyond ten unfinished log-ins (`MaxStartups`), but
+/// Sessions that are opened at the same time: each is a process here and a log-in or a job step there. An sshd refuses at random beyond ten unfinished log-ins (`MaxStartups`), but
 /// each host has its own; a jump host has them all.
 const OPENING_MAX: usize = 16;
 /// A host is taken up again at most so often in a run.
@@ -46,13 +49,27 @@ pub struct Fleet {
     pub gaps: Vec<Gap>,
     /// What a person should know about the way to the hosts.
     pub notes: Vec<String>,
+    /// A Slurm job that was made for these sessions.
+    job: Option<slurm::Allocation>,
 }
 
 impl Fleet {
     /// Starts the node program on every host of the inventory for which `wanted` says yes, many at the same time.
     pub async fn open(inventory: &Inventory, wanted: impl Fn(&Host) -> bool) -> Self {
+        allow_files(inventory.hosts.len());
         let programs = Arc::<Programs>::default();
-        Self::open_with(inventory, |_| Arc::clone(&programs), wanted).await
+        // Jobs and copies first: the steps are started in them.
+        let ready = slurm::prepare(inventory, &wanted).await;
+        let mut fleet = Self::open_with(
+            &ready.applied(inventory),
+            |_| Arc::clone(&programs),
+            |host| wanted(host) && ready.refused(&host.name).is_none(),
+        )
+        .await;
+        fleet.gaps.extend(ready.gaps());
+        fleet.gaps.sort_by(|a, b| a.what.cmp(&b.what));
+        fleet.job = ready.own;
+        fleet
     }
 
     /// The same with the programs to start on each host.
@@ -126,6 +143,13 @@ impl Fleet {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A fleet of sessions that are open already.
+    #[cfg(test)]
+    pub(crate) fn of(links: Vec<Link>, gaps: Vec<Gap>) -> Self {
+        let links = links.into_iter().map(|link| (link.host().to_owned(), Arc::new(link))).collect();
+        Self { links: Mutex::new(links), gaps, ..Self::default() }
+    }
+
     /// The session with a host, or why there is none.
     pub fn link(&self, host: &str) -> Result<Arc<Link>, LinkError> {
         let Some(link) = self.links().get(host).map(Arc::clone) else {
@@ -195,6 +219,26 @@ impl Fleet {
             tasks.spawn(async move { link.bye().await });
         }
         while tasks.join_next().await.is_some() {}
+        if let Some(job) = self.job {
+            job.end().await;
+        }
+    }
+}
+
+/// Open files that a session needs: three pipes and the handle of its process.
+const FILES_PER_SESSION: u64 = 4;
+/// What the rest of the program needs.
+const FILES_BESIDE: u64 = 100;
+
+/// Allows this process as many open files as so many sessions need, where the hard limit lets it. Most systems start programs
+/// with 1024, for the sake of old ones. Where it is refused, hosts beyond it become gaps with the system's reason.
+fn allow_files(sessions: usize) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let needed = sessions as u64 * FILES_PER_SESSION + FILES_BESIDE;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < needed) {
+        let current = Some(limit.maximum.map_or(needed, |most| most.min(needed)));
+        let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum });
     }
 }
 

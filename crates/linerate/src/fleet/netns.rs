@@ -19,7 +19,10 @@ impl Transport for Netns {
     fn argv(&self, host: &Host, program: &Path) -> Option<Vec<OsString>> {
         match &host.transport {
             TransportSpec::Netns { path } => Some(vec![program.into(), "--netns".into(), path.into()]),
-            TransportSpec::Local | TransportSpec::Ssh(_) | TransportSpec::Iperf3 { .. } => None,
+            TransportSpec::Local
+            | TransportSpec::Ssh(_)
+            | TransportSpec::Slurm(_)
+            | TransportSpec::Iperf3 { .. } => None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The child process of a session: its pipes, what it said on stderr, and its end.
 //!
-//! What comes in: a command line. What goes out: bytes both ways, and in words why it ended. What a child says on stderr is
+//! What comes in: a command line (in tests also a stream that somebody else opened). What goes out: bytes both ways, and in words why it ended. What a child says on stderr is
 //! never part of the protocol: its last lines are quoted, escaped, in the reason of a gap.
 
 use std::ffi::OsString;
@@ -8,8 +8,8 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::process::{Child, ChildStderr, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -21,15 +21,27 @@ const STDERR_WAIT: Duration = Duration::from_millis(200);
 const LINES_QUOTED: usize = 3;
 const QUOTED_CHARS_MAX: usize = 400;
 
+/// What a node says arrives here.
+pub(super) type FromNode = Box<dyn AsyncRead + Send + Unpin>;
+/// What is said to a node goes here.
+pub(super) type ToNode = Box<dyn AsyncWrite + Send + Unpin>;
+
 /// A child and its pipes.
-#[derive(Debug)]
 pub(super) struct Pipes {
-    child: Child,
+    /// The process behind the stream, when there is one of our own.
+    child: Option<Child>,
     /// `None` when it is closed.
-    pub(super) stdin: Option<ChildStdin>,
-    pub(super) stdout: ChildStdout,
+    pub(super) stdin: Option<ToNode>,
+    pub(super) stdout: FromNode,
     said: Arc<Mutex<Vec<u8>>>,
-    stderr: JoinHandle<()>,
+    stderr: Option<JoinHandle<()>>,
+}
+
+/// Streams have no words of their own.
+impl std::fmt::Debug for Pipes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pipes").field("child", &self.child).field("said", &self.said).finish_non_exhaustive()
+    }
 }
 
 impl Pipes {
@@ -53,13 +65,25 @@ impl Pipes {
         };
         let said = Arc::new(Mutex::new(Vec::new()));
         let stderr = tokio::spawn(keep_stderr(stderr, Arc::clone(&said)));
-        Ok(Self { child, stdin: Some(stdin), stdout, said, stderr })
+        Ok(Self {
+            child: Some(child),
+            stdin: Some(Box::new(stdin)),
+            stdout: Box::new(stdout),
+            said,
+            stderr: Some(stderr),
+        })
+    }
+
+    /// A stream without a child.
+    #[cfg(test)]
+    pub(super) fn without_child(stdout: FromNode, stdin: ToNode) -> Self {
+        Self { child: None, stdin: Some(stdin), stdout, said: Arc::default(), stderr: None }
     }
 
     /// Process id of the child.
     #[cfg(test)]
     pub(super) fn pid(&self) -> u32 {
-        self.child.id().unwrap_or_default()
+        self.child.as_ref().and_then(Child::id).unwrap_or_default()
     }
 
     /// What the child said on stderr so far: the last few KiB.
@@ -76,15 +100,22 @@ impl Pipes {
     /// Closes stdin, reaps the child, which has `patience` to end by itself, and words the reason.
     pub(super) async fn end(&mut self, reason: String, patience: Duration) -> String {
         self.stdin = None;
-        let status = if let Ok(status) = timeout(patience, self.child.wait()).await {
-            status.ok()
-        } else {
-            // Our own child, by its handle: what its node had not undone is undone by its guardian.
-            let _ = self.child.kill().await;
-            None
+        let status = match &mut self.child {
+            None => None,
+            Some(child) => {
+                if let Ok(status) = timeout(patience, child.wait()).await {
+                    status.ok()
+                } else {
+                    // Our own child, by its handle: what its node had not undone is undone by its guardian.
+                    let _ = child.kill().await;
+                    None
+                }
+            }
         };
         // What it said last may still be in the pipe; somebody else may hold the pipe open.
-        let _ = timeout(STDERR_WAIT, &mut self.stderr).await;
+        if let Some(stderr) = &mut self.stderr {
+            let _ = timeout(STDERR_WAIT, stderr).await;
+        }
         let mut words = reason;
         if let Some(status) = status.filter(|s| !s.success()) {
             words = format!("{words} ({status})");

@@ -35,7 +35,10 @@ impl Transport for Ssh {
     fn argv(&self, host: &Host, _program: &Path) -> Option<Vec<OsString>> {
         match &host.transport {
             TransportSpec::Ssh(spec) => Some(command(spec, include_str!("ssh/greet.sh"))),
-            TransportSpec::Local | TransportSpec::Netns { .. } | TransportSpec::Iperf3 { .. } => None,
+            TransportSpec::Local
+            | TransportSpec::Netns { .. }
+            | TransportSpec::Slurm(_)
+            | TransportSpec::Iperf3 { .. } => None,
         }
     }
 }

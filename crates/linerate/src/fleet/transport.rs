@@ -8,7 +8,7 @@ use std::path::Path;
 
 use linerate_model::inventory::Host;
 
-use super::{local, netns, ssh};
+use super::{local, netns, slurm, ssh};
 
 /// One way to reach a host. To add one: a file beside this one, a line in [`TRANSPORTS`], a variant in the model.
 pub trait Transport: Sync {
@@ -20,7 +20,7 @@ pub trait Transport: Sync {
 }
 
 /// All transports.
-pub const TRANSPORTS: &[&dyn Transport] = &[&local::Local, &netns::Netns, &ssh::Ssh];
+pub const TRANSPORTS: &[&dyn Transport] = &[&local::Local, &netns::Netns, &ssh::Ssh, &slurm::Slurm];
 
 /// The command line for a host.
 pub fn argv(host: &Host, program: &Path) -> Vec<OsString> {
@@ -58,6 +58,7 @@ mod tests {
             TransportSpec::Local,
             TransportSpec::Netns { path: "/run/netns/blue".into() },
             TransportSpec::Ssh(SshSpec::parse("blue").unwrap()),
+            TransportSpec::Slurm(linerate_model::inventory::SlurmSpec::default()),
         ];
         for spec in specs {
             let host = host(spec);

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ::toml::Spanned;
-use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SshSpec, TransportSpec};
+use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SlurmSpec, SshSpec, TransportSpec};
 
 use super::toml::{File, RawEndpoint, RawGroup, RawHost};
 use super::{Flaw, Problem, did_you_mean, place};
 
-const TRANSPORTS: [&str; 3] = ["local", "netns", "ssh"];
+const TRANSPORTS: [&str; 4] = ["local", "netns", "ssh", "slurm"];
 const KINDS: [&str; 2] = ["node", "iperf3"];
 const IPERF3_PORT: u16 = 5201;
 /// Longest name of a host or group: they stand in file names and matrix headings.
@@ -48,6 +48,7 @@ pub(super) fn checked(file: File) -> Result<Inventory, Problem> {
         groups: checked_groups,
         hosts: checked_hosts,
         disturbances: file.disturbances,
+        ..Inventory::default()
     })
 }
 
@@ -259,6 +260,13 @@ fn transport(raw: &RawHost) -> Result<TransportSpec, Problem> {
             "add `netns = \"/run/netns/NAME\"`",
         )),
         (None | Some("local"), None) => Ok(TransportSpec::Local),
+        (Some("slurm"), None) => {
+            let node = raw.name.get_ref().clone();
+            Ok(TransportSpec::Slurm(SlurmSpec { node, ..SlurmSpec::default() }))
+        }
+        (Some("slurm"), Some(netns)) => {
+            Err(problem(netns, "`netns` beside `transport = \"slurm\"`", "put it into the endpoint"))
+        }
         (None | Some("netns"), Some(netns)) => {
             let path = place::parse(netns.get_ref()).map_err(|flaw| problem(netns, flaw.what, flaw.hint))?;
             Ok(TransportSpec::Netns { path })

@@ -155,6 +155,7 @@ impl Understood {
             groups: self.groups,
             hosts: self.hosts.into_iter().map(host).collect::<Result<_, Flaw>>()?,
             disturbances: self.disturbances,
+            ..Inventory::default()
         })
     }
 }

@@ -78,6 +78,7 @@ fn write_transport(text: &mut String, name: &str, spec: &TransportSpec) {
             let host = Some(spec.host.as_str()).filter(|host| *host != name);
             write_ssh(text, host, spec.user.as_deref(), spec.port, spec.sudo);
         }
+        TransportSpec::Slurm(_) => pair(text, "transport", "slurm"),
         // Told by the kind of its endpoints.
         TransportSpec::Iperf3 { .. } => {}
     }

@@ -55,8 +55,8 @@ pub fn outcome(kind: &TestKind, tx: LoadReport, rx: LoadReport) -> Outcome {
         }
         TestKind::PathMtu(_) | TestKind::Connects(_) | TestKind::Http(_) => {}
     }
-    m.tx = Some(tx);
-    m.rx = Some(rx);
+    m.tx = Some(Box::new(tx));
+    m.rx = Some(Box::new(rx));
     Outcome::Measured(Box::new(m))
 }
 

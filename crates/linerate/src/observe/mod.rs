@@ -13,5 +13,7 @@ pub mod pairs;
 pub mod plan;
 pub mod progress;
 pub mod run;
+#[cfg(test)]
+mod scale_tests;
 pub mod single;
 pub mod slow;

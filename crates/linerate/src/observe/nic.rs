@@ -12,14 +12,19 @@ pub type Facts = BTreeMap<HostName, HostFacts>;
 /// The key prefix `nic.<if>.` of the NIC that has the endpoint's address, with the namespace prefix before it.
 fn nic_prefix(facts: &HostFacts, endpoint: &Endpoint) -> Option<String> {
     let namespace = endpoint.netns.as_ref().map_or(String::new(), |p| format!("netns.{}|", p.display()));
-    let nic = format!("{namespace}nic.");
-    facts
-        .readings
-        .range(nic.clone()..)
-        .take_while(|(key, _)| key.starts_with(&nic))
-        .filter_map(|(key, value)| Some((key.strip_suffix("addresses")?, value)))
-        .find(|(_, value)| holds(value, endpoint.address))
-        .map(|(prefix, _)| prefix.to_owned())
+    let nics = format!("{namespace}nic.");
+    let mut from = nics.clone();
+    loop {
+        // The first key of a device, then on to the next device: a host has hundreds of keys and few devices.
+        let (key, _) = facts.readings.range(from..).next().filter(|(key, _)| key.starts_with(&nics))?;
+        let name_bytes = key[nics.len()..].find('.')?;
+        let device = &key[..nics.len() + name_bytes];
+        if facts.readings.get(&format!("{device}.addresses")).is_some_and(|v| holds(v, endpoint.address)) {
+            return Some(format!("{device}."));
+        }
+        // The character behind `.`.
+        from = format!("{device}/");
+    }
 }
 
 fn holds(value: &FactValue, address: IpAddr) -> bool {

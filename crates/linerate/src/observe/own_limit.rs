@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
-use linerate_model::inventory::{Endpoint, HostName, Inventory, Layer};
+use linerate_model::inventory::{Endpoint, Host, HostName, Inventory, Layer, TransportSpec};
 use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Outcome, Sample};
@@ -37,17 +37,27 @@ pub fn hosts_in_question(inventory: &Inventory, facts: &Facts, samples: &[Sample
     fast.into_iter().filter(|host| unknown(host)).map(str::to_owned).collect()
 }
 
-/// The inventory in which each host is only its own loopback, and the test of one host in it.
+/// Hosts on the machine of the operator: they share its CPUs, so they are asked one after the other, and this many of them tell.
+pub const HERE_MAX: usize = 16;
+/// Hosts on machines of their own that are asked at the same time.
+pub const AT_ONCE: usize = 64;
+
+/// Whether a host is a part of the machine that the operator runs on.
+pub fn is_here(inventory: &Inventory, host: &str) -> bool {
+    let transport = inventory.host(host).map(|h| &h.transport);
+    matches!(transport, Some(TransportSpec::Local | TransportSpec::Netns { .. }))
+}
+
+/// The inventory in which the host is only its own loopback, and the test in it.
 pub fn test_of(inventory: &Inventory, host: &str) -> (Inventory, Test) {
-    let mut own = inventory.clone();
-    for known in &mut own.hosts {
-        known.endpoints = vec![Endpoint {
-            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            layer: Layer::Underlay,
-            netns: None,
-            link_bps: None,
-        }];
-    }
+    let loopback = Endpoint {
+        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        layer: Layer::Underlay,
+        netns: None,
+        link_bps: None,
+    };
+    let hosts = inventory.host(host).map(|h| Host { endpoints: vec![loopback], ..h.clone() });
+    let own = Inventory { hosts: hosts.into_iter().collect(), ..Inventory::default() };
     let test = Test {
         id: 0,
         from: host.to_owned(),

@@ -4,7 +4,7 @@
 //! [`Sharing::Bulk`] two tests never share the uplink of a group (unless its rate is known to hold more than one link), and no
 //! rule ever lets both directions of an uplink run at once. Nothing here knows what the tests measure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::inventory::{Inventory, Layer};
 
@@ -24,8 +24,8 @@ pub enum Sharing {
 /// Uplinks that tests in parallel may need, by index, with the number of bulk tests that each can hold.
 #[derive(Debug, Clone, Default)]
 pub struct Uplinks {
-    /// Per ordered pair: (uplink, whether it is left upwards).
-    paths: BTreeMap<(usize, usize), Vec<(usize, bool)>>,
+    /// Groups of each host, in order.
+    groups: Vec<Vec<usize>>,
     room: Vec<usize>,
 }
 
@@ -37,40 +37,48 @@ impl Uplinks {
         link_bps: impl Fn(&str, Layer) -> Option<f64>,
         layer: Layer,
     ) -> Self {
+        let numbers: BTreeMap<&str, usize> =
+            inventory.groups.iter().enumerate().map(|(i, g)| (g.name.as_str(), i)).collect();
         let groups: Vec<Vec<usize>> = hosts
             .iter()
             .map(|host| {
                 let mine = inventory.groups_of(host);
-                (0..inventory.groups.len())
-                    .filter(|i| mine.iter().any(|g| g.name == inventory.groups[*i].name))
-                    .collect()
+                let mut mine: Vec<usize> =
+                    mine.iter().filter_map(|g| numbers.get(g.name.as_str()).copied()).collect();
+                mine.sort_unstable();
+                mine
             })
             .collect();
-        let room = (0..inventory.groups.len())
-            .map(|group| {
-                let members = (0..hosts.len()).filter(|h| groups[*h].contains(&group));
-                let link = members
-                    .map(|h| link_bps(&hosts[h], layer))
-                    .try_fold(0.0_f64, |most, bps| Some(most.max(bps?)));
-                match (inventory.groups[group].uplink_bps, link) {
-                    (Some(uplink), Some(link)) if link > 0.0 && uplink >= 2.0 * link => {
-                        (uplink / link) as usize
-                    }
-                    _ => 1,
-                }
-            })
-            .collect();
-        let mut paths = BTreeMap::new();
-        for (from, to) in super::pairs::all(hosts.len()) {
-            let up = groups[from].iter().filter(|g| !groups[to].contains(g)).map(|g| (*g, true));
-            let down = groups[to].iter().filter(|g| !groups[from].contains(g)).map(|g| (*g, false));
-            paths.insert((from, to), up.chain(down).collect());
+        // The fastest link in each group, how many hosts of it have an unknown one, and how many there are.
+        let mut links = vec![(0.0_f64, 0_usize, 0_usize); inventory.groups.len()];
+        for (host, groups) in hosts.iter().zip(&groups) {
+            let link = link_bps(host, layer);
+            for group in groups {
+                let (most, unknown, all) = &mut links[*group];
+                *most = most.max(link.unwrap_or(0.0));
+                *unknown += usize::from(link.is_none());
+                *all += 1;
+            }
         }
-        Self { paths, room }
+        let room = inventory
+            .groups
+            .iter()
+            .zip(links)
+            // In a large group a few hosts that nobody could read must not slow down the whole survey.
+            .map(|(group, (link, unknown, all))| match group.uplink_bps.filter(|_| unknown * 10 <= all) {
+                Some(uplink) if link > 0.0 && uplink >= 2.0 * link => (uplink / link) as usize,
+                _ => 1,
+            })
+            .collect();
+        Self { groups, room }
     }
 
-    fn path(&self, pair: (usize, usize)) -> &[(usize, bool)] {
-        self.paths.get(&pair).map_or(&[], Vec::as_slice)
+    /// The uplinks on the way of a pair: (uplink, whether it is left upwards).
+    fn path(&self, (from, to): (usize, usize)) -> impl Iterator<Item = (usize, bool)> {
+        let of = |host: usize| self.groups.get(host).map_or(&[][..], Vec::as_slice);
+        let (mine, theirs) = (of(from), of(to));
+        let up = mine.iter().filter(|g| !theirs.contains(g)).map(|g| (*g, true));
+        up.chain(theirs.iter().filter(|g| !mine.contains(g)).map(|g| (*g, false)))
     }
 }
 
@@ -89,48 +97,69 @@ pub fn pack(
         .unwrap_or_default()
 }
 
+/// From so many pairs on the order in which they are tried is made anew only every few rounds: what is most wanted changes
+/// slowly then, and sorting would take most of the time.
+const MANY_PAIRS: usize = 4000;
+const ORDER_KEPT_ROUNDS: usize = 8;
+
 fn pack_once(
     pairs: &[(usize, usize)],
     uplinks: &Uplinks,
     sharing: Sharing,
     random: &mut Random,
 ) -> Vec<Vec<(usize, usize)>> {
+    let hosts = pairs.iter().map(|(a, b)| 1 + *a.max(b)).max().unwrap_or(0);
     let mut left: Vec<(usize, usize)> = pairs.to_vec();
     let mut rounds = Vec::new();
+    let mut order: Vec<(usize, usize)> = Vec::new();
+    // In which round each host was last taken.
+    let mut busy = vec![usize::MAX; hosts];
     while !left.is_empty() {
-        let demand = Demand::of(&left, uplinks, sharing);
-        let mut order: Vec<(u64, u64, usize)> = left
-            .iter()
-            .enumerate()
-            .map(|(i, pair)| {
-                let (most, sum) = demand.weight(*pair, uplinks, sharing);
-                // Larger first; among equals the order of the list with a little chance in it.
-                (u64::MAX - most * 4096 - sum, i as u64 / 8 * 8 + random.next() % 8, i)
-            })
-            .collect();
-        order.sort_unstable();
+        if order.is_empty() || left.len() < MANY_PAIRS || rounds.len() % ORDER_KEPT_ROUNDS == 0 {
+            order = wanted_first(&left, uplinks, sharing, random);
+        }
         let mut round = Vec::new();
-        let mut taken = Vec::new();
         let mut use_of: BTreeMap<usize, (bool, usize)> = BTreeMap::new();
-        for (_, _, i) in order {
-            let pair = left[i];
-            let busy = round.iter().any(|(a, b)| [*a, *b].contains(&pair.0) || [*a, *b].contains(&pair.1));
-            if busy || !fits(pair, uplinks, sharing, &use_of) {
+        for pair in &order {
+            let free = busy[pair.0] != rounds.len() && busy[pair.1] != rounds.len();
+            if !free || !fits(*pair, uplinks, sharing, &use_of) {
                 continue;
             }
-            for (group, upwards) in uplinks.path(pair) {
-                use_of.entry(*group).or_insert((*upwards, 0)).1 += 1;
+            for (group, upwards) in uplinks.path(*pair) {
+                use_of.entry(group).or_insert((upwards, 0)).1 += 1;
             }
-            round.push(pair);
-            taken.push(i);
+            (busy[pair.0], busy[pair.1]) = (rounds.len(), rounds.len());
+            round.push(*pair);
         }
-        taken.sort_unstable_by(|a, b| b.cmp(a));
-        for i in taken {
-            left.remove(i);
-        }
+        // No host is twice in a round, so no pair is either; a pair that is wanted twice loses one.
+        let mut taken: BTreeSet<(usize, usize)> = round.iter().copied().collect();
+        left.retain(|pair| !taken.remove(pair));
+        let mut taken: BTreeSet<(usize, usize)> = round.iter().copied().collect();
+        order.retain(|pair| !taken.remove(pair));
         rounds.push(round);
     }
     rounds
+}
+
+/// The pairs in the order in which they are tried: those that need the most wanted host or uplink first.
+fn wanted_first(
+    left: &[(usize, usize)],
+    uplinks: &Uplinks,
+    sharing: Sharing,
+    random: &mut Random,
+) -> Vec<(usize, usize)> {
+    let demand = Demand::of(left, uplinks, sharing);
+    let mut order: Vec<(u64, u64, usize)> = left
+        .iter()
+        .enumerate()
+        .map(|(i, pair)| {
+            let (most, sum) = demand.weight(*pair, uplinks, sharing);
+            // Larger first; among equals the order of the list with a little chance in it.
+            (u64::MAX - most * 4096 - sum, i as u64 / 8 * 8 + random.next() % 8, i)
+        })
+        .collect();
+    order.sort_unstable();
+    order.into_iter().map(|(_, _, i)| left[i]).collect()
 }
 
 fn room(uplinks: &Uplinks, group: usize, sharing: Sharing) -> usize {
@@ -149,43 +178,51 @@ fn fits(
     use_of: &BTreeMap<usize, (bool, usize)>,
 ) -> bool {
     sharing == Sharing::Nothing
-        || uplinks.path(pair).iter().all(|(group, upwards)| {
-            use_of.get(group).is_none_or(|(direction, count)| {
-                direction == upwards && *count < room(uplinks, *group, sharing)
+        || uplinks.path(pair).all(|(group, upwards)| {
+            use_of.get(&group).is_none_or(|(direction, count)| {
+                *direction == upwards && *count < room(uplinks, group, sharing)
             })
         })
 }
 
 /// How many rounds each host and uplink still needs.
 struct Demand {
-    hosts: BTreeMap<usize, u64>,
-    uplinks: BTreeMap<usize, u64>,
+    hosts: Vec<u64>,
+    uplinks: Vec<u64>,
 }
 
 impl Demand {
     fn of(left: &[(usize, usize)], uplinks: &Uplinks, sharing: Sharing) -> Self {
-        let mut demand = Self { hosts: BTreeMap::new(), uplinks: BTreeMap::new() };
+        let hosts = left.iter().map(|(a, b)| 1 + *a.max(b)).max().unwrap_or(0);
+        let mut demand = Self { hosts: vec![0; hosts], uplinks: vec![0; uplinks.room.len()] };
         for pair in left {
-            *demand.hosts.entry(pair.0).or_default() += 1;
-            *demand.hosts.entry(pair.1).or_default() += 1;
+            demand.hosts[pair.0] += 1;
+            demand.hosts[pair.1] += 1;
             if sharing != Sharing::Nothing {
                 for (group, _) in uplinks.path(*pair) {
-                    *demand.uplinks.entry(*group).or_default() += 1;
+                    demand.uplinks[group] += 1;
                 }
             }
         }
-        for (group, count) in &mut demand.uplinks {
-            *count = count.div_ceil(room(uplinks, *group, sharing) as u64);
+        if sharing != Sharing::Nothing {
+            for (group, count) in demand.uplinks.iter_mut().enumerate() {
+                *count = count.div_ceil(room(uplinks, group, sharing) as u64);
+            }
         }
         demand
     }
 
     fn weight(&self, pair: (usize, usize), uplinks: &Uplinks, sharing: Sharing) -> (u64, u64) {
-        let of_host = |h: usize| self.hosts.get(&h).copied().unwrap_or(0);
-        let path = if sharing == Sharing::Nothing { &[] } else { uplinks.path(pair) };
-        let shared = path.iter().map(|(g, _)| self.uplinks.get(g).copied().unwrap_or(0));
-        let all: Vec<u64> = [of_host(pair.0), of_host(pair.1)].into_iter().chain(shared).collect();
-        (all.iter().copied().max().unwrap_or(0), all.iter().sum::<u64>().min(4095))
+        let shared = uplinks.path(pair).filter(|_| sharing != Sharing::Nothing);
+        let (mut most, mut sum) = (0, 0);
+        for count in [self.hosts[pair.0], self.hosts[pair.1]]
+            .into_iter()
+            .chain(shared.map(|(group, _)| self.uplinks[group]))
+        {
+            most = most.max(count);
+            sum += count;
+        }
+        (most, sum.min(4095))
     }
 }
 
@@ -229,6 +266,7 @@ mod tests {
                 })
                 .collect(),
             disturbances: None,
+            ..Inventory::default()
         }
     }
 

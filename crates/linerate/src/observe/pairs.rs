@@ -47,13 +47,12 @@ pub fn matchings(hosts: usize, rounds: usize, seed: u64) -> Vec<(usize, usize)> 
             .map(|_| {
                 let matching = one(hosts, &mut random);
                 let again = matching.iter().filter(|p| seen.contains(*p)).count();
-                let resting = (0..hosts).filter(|h| matching.iter().all(|(a, b)| a != h && b != h));
-                let rest = resting.map(|h| rested[h]).max().unwrap_or(0);
+                let rest = resting(hosts, &matching).map(|h| rested[h]).max().unwrap_or(0);
                 (rest, again, matching)
             })
             .min()
             .map_or(Vec::new(), |(_, _, matching)| matching);
-        for host in (0..hosts).filter(|h| best.iter().all(|(a, b)| a != h && b != h)) {
+        for host in resting(hosts, &best) {
             rested[host] += 1;
         }
         for (a, b) in best {
@@ -63,6 +62,15 @@ pub fn matchings(hosts: usize, rounds: usize, seed: u64) -> Vec<(usize, usize)> 
         }
     }
     pairs
+}
+
+/// Hosts that are in no pair.
+fn resting(hosts: usize, matching: &[(usize, usize)]) -> impl Iterator<Item = usize> {
+    let mut rests = vec![true; hosts];
+    for (a, b) in matching {
+        (rests[*a], rests[*b]) = (false, false);
+    }
+    (0..hosts).filter(move |h| rests[*h])
 }
 
 fn one(hosts: usize, random: &mut Random) -> Vec<(usize, usize)> {

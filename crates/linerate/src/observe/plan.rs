@@ -4,7 +4,7 @@
 //! budget left out. The important goes first, so that a survey that is cut short has the most telling half. UDP rates are a
 //! first guess: the survey lowers them to what TCP reached on the pair.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use linerate_model::inventory::{HostName, Inventory, Layer};
@@ -160,7 +160,11 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
     };
     let room_s = budget.as_secs_f64() * (1.0 - RESERVE);
     let full = measured(wish) <= FULL_MATRIX_HOSTS_MAX;
+    let mut at_most = f64::INFINITY;
     for matchings in MATCHINGS.iter().take(if full { 1 } else { MATCHINGS.len() }) {
+        if *matchings as f64 > at_most {
+            continue;
+        }
         let blocks = blocks(wish, *matchings);
         for tcp_ms in TCP_MS {
             let times = Times::with_tcp(tcp_ms);
@@ -176,6 +180,9 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
                 return written(wish, &blocks, times, left_out);
             }
         }
+        // Time grows with the number of matchings, or slower: what cannot fit is not even packed.
+        let shortest = Times::with_tcp(*TCP_MS.last().expect("the list is not empty")).total_s(&blocks);
+        at_most = (*matchings as f64 * room_s / shortest.max(1e-3)).ceil();
     }
     squeezed(wish, room_s, full)
 }
@@ -281,14 +288,13 @@ impl Packed {
             .collect();
         let uplinks =
             Uplinks::new(inventory, &hosts, |h, l| nic::link_bps(wish.facts, inventory, h, l), layer);
-        let all = pairs::all(hosts.len());
         let all_rounds_s = 2.0 * hosts.len() as f64 * expected_s(&TestKind::Rtt { count: RTT_COUNT });
         let room_s = wish.budget.map_or(RTT_ALL_S_MAX, |b| b.as_secs_f64() * RTT_ALL_SHARE);
         let all_pairs = all_rounds_s <= room_s.min(RTT_ALL_S_MAX);
         // Of two devices that only have iperf3 nobody can ask.
         let plain = |host: usize| inventory.iperf3_port(&hosts[host]).is_some();
         let mut wanted = if hosts.len() <= FULL_MATRIX_HOSTS_MAX {
-            all.clone()
+            pairs::all(hosts.len())
         } else {
             pairs::matchings(hosts.len(), matchings, wish.seed)
         };
@@ -300,7 +306,7 @@ impl Packed {
             pairs.iter().copied().filter(|(from, to)| !plain(*from) && !plain(*to)).collect()
         };
         let small = with_nodes(&wanted);
-        let every = with_nodes(if all_pairs { &all } else { &wanted });
+        let every = if all_pairs { with_nodes(&pairs::all(hosts.len())) } else { small.clone() };
         let is_inner = |(from, to): &(usize, usize)| inner(inventory, &hosts[*from], &hosts[*to]);
         let named = |pairs: &[(usize, usize)], sharing: Sharing| -> Rounds {
             let (inside, outside): (Vec<_>, Vec<_>) =
@@ -333,6 +339,8 @@ impl Packed {
 
 fn written(wish: &Wish<'_>, blocks: &[Block], times: Times, left_out: Vec<String>) -> Plan {
     let mut plan = Plan { rounds: Vec::new(), expected_s: times.total_s(blocks), left_out };
+    let mtus: BTreeMap<Layer, BTreeSet<u32>> =
+        blocks.iter().map(|b| b.layer).map(|layer| (layer, known_mtus(wish, layer))).collect();
     let mut id = 0;
     for block in blocks {
         for round in &block.rounds {
@@ -347,7 +355,7 @@ fn written(wish: &Wish<'_>, blocks: &[Block], times: Times, left_out: Vec<String
                         from: from.clone(),
                         to: to.clone(),
                         layer: block.layer,
-                        kind: kind(wish, block, times, from, to),
+                        kind: kind(wish, block, times, (from, to), &mtus[&block.layer]),
                         repeat: if let What::Tcp { repeat } = block.what { repeat } else { 0 },
                         serial,
                         second_stage: false,
@@ -360,11 +368,19 @@ fn written(wish: &Wish<'_>, blocks: &[Block], times: Times, left_out: Vec<String
     plan
 }
 
-fn kind(wish: &Wish<'_>, block: &Block, times: Times, from: &str, to: &str) -> TestKind {
+fn kind(
+    wish: &Wish<'_>,
+    block: &Block,
+    times: Times,
+    (from, to): (&str, &str),
+    mtus: &BTreeSet<u32>,
+) -> TestKind {
     let inner = inner(wish.inventory, from, to);
     match block.what {
         What::Rtt => TestKind::Rtt { count: RTT_COUNT },
-        What::Mtu => TestKind::Mtu { sizes: mtu_sizes(wish, block.layer, from, to), tries: MTU_TRIES },
+        What::Mtu => {
+            TestKind::Mtu { sizes: mtu_sizes(wish, block.layer, (from, to), mtus), tries: MTU_TRIES }
+        }
         What::Tcp { .. } => TestKind::Tcp { streams: 1, duration_ms: times.tcp_ms(inner) },
         What::Streams => TestKind::Tcp { streams: STREAMS, duration_ms: times.tcp_ms(inner) },
         What::Udp => {
@@ -375,10 +391,15 @@ fn kind(wish: &Wish<'_>, block: &Block, times: Times, from: &str, to: &str) -> T
     }
 }
 
+/// All MTUs that occur in a layer.
+fn known_mtus(wish: &Wish<'_>, layer: Layer) -> BTreeSet<u32> {
+    let hosts = wish.inventory.hosts.iter();
+    hosts.filter_map(|h| nic::mtu(wish.facts, wish.inventory, &h.name, layer)).collect()
+}
+
 /// A small packet, the full packet of either end, and where hosts differ the two usual sizes.
-fn mtu_sizes(wish: &Wish<'_>, layer: Layer, from: &str, to: &str) -> Vec<u32> {
+fn mtu_sizes(wish: &Wish<'_>, layer: Layer, (from, to): (&str, &str), all: &BTreeSet<u32>) -> Vec<u32> {
     let known = |host: &str| nic::mtu(wish.facts, wish.inventory, host, layer);
-    let all: BTreeSet<u32> = wish.inventory.hosts.iter().filter_map(|h| known(&h.name)).collect();
     let mut sizes = BTreeSet::from([MTU_SMALL]);
     sizes.extend(known(from));
     sizes.extend(known(to));

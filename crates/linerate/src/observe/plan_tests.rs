@@ -39,6 +39,7 @@ fn cluster(groups: &[usize]) -> Inventory {
             })
             .collect(),
         disturbances: None,
+        ..Inventory::default()
     }
 }
 

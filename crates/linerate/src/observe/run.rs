@@ -4,12 +4,13 @@
 //! the store as soon as it is there. A host that dies makes gaps and nothing else. It changes no setting.
 
 mod beside;
+mod lean;
 mod lost;
 mod repeat;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use linerate_diagnose::Knowledge;
 use linerate_model::fact::{Gap, HostFacts};
@@ -20,6 +21,8 @@ use linerate_model::plan::{Round, Test};
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::{RunId, Snapshot};
 use linerate_wire::message::{Event, Request};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use super::measure::Patience;
 use super::progress::Progress;
@@ -30,6 +33,8 @@ use crate::store::{Store, StoreError};
 
 /// Longest wait for the facts of a host.
 const FACTS_WAIT: Duration = Duration::from_secs(20);
+/// Hosts whose facts are on the way at the same time: each answer is some hundred kilobytes.
+const FACTS_AT_ONCE: usize = 128;
 /// Longest second stage of a survey without a budget.
 const SECOND_STAGE_MAX: Duration = Duration::from_secs(30);
 /// Diagnose and test again at most so often.
@@ -73,6 +78,7 @@ pub async fn survey(
         progress,
         snapshot,
         ended_ms: Vec::new(),
+        transfers: HashMap::new(),
         store,
         started: Instant::now(),
         known_lost: BTreeSet::new(),
@@ -80,6 +86,7 @@ pub async fn survey(
         postponed: Vec::new(),
         slow: Slow::default(),
         strict: true,
+        knowledge,
     };
     for gap in &fleet.gaps {
         survey.gap(gap.clone())?;
@@ -90,7 +97,7 @@ pub async fn survey(
     survey.confirm_dead().await?;
     survey.again().await?;
     survey.own_limits().await?;
-    survey.second_stage(knowledge).await?;
+    survey.second_stage().await?;
     survey.lost_hosts().await?;
     survey.snapshot.left_out.extend(survey.slow.left_out());
     let diagnosis = linerate_diagnose::diagnose(&survey.snapshot, knowledge);
@@ -106,6 +113,8 @@ struct Survey<'a> {
     snapshot: Snapshot,
     /// End of each sample, Unix milliseconds.
     ended_ms: Vec<u64>,
+    /// Where the samples of single-stream transfers of each pair stand in the snapshot.
+    transfers: HashMap<(HostName, HostName, Layer), Vec<usize>>,
     store: &'a mut Store,
     started: Instant,
     known_lost: BTreeSet<HostName>,
@@ -117,6 +126,7 @@ struct Survey<'a> {
     /// A load that waited for a CPU makes its test worthless. Not in the last repetition: a host that is always so busy is
     /// what there is to see.
     strict: bool,
+    knowledge: &'a Knowledge,
 }
 
 impl Survey<'_> {
@@ -136,16 +146,28 @@ impl Survey<'_> {
         self.progress.begin("reading facts", 1, 1.0);
         self.progress.round(0, &format!("facts of {} hosts", hosts.len()), 1.0);
         let (fleet, inventory) = (self.fleet, self.order.inventory);
-        let reads = hosts.iter().map(|host| boxed(read_facts(fleet, inventory, host, &[]))).collect();
+        let at_once = Semaphore::new(FACTS_AT_ONCE);
+        let wanted = lean::Wanted::new(inventory, self.knowledge);
+        if wanted.is_part() {
+            let why = "settings that no known cause speaks of: so many hosts would send more than a survey can hold";
+            self.snapshot.left_out.push(why.to_owned());
+        }
+        let read = async |host: &HostName| {
+            let _turn = at_once.acquire().await;
+            let mut facts = read_facts(fleet, inventory, host, &wanted.prefixes).await?;
+            wanted.strip(&mut facts);
+            Ok::<HostFacts, String>(facts)
+        };
+        let reads = hosts.iter().map(|host| boxed(read(host))).collect();
         for (host, read) in hosts.iter().zip(join::all(reads).await) {
             match read {
                 Ok(facts) => {
-                    self.store.add_facts(&self.snapshot.id, host, &facts)?;
                     self.snapshot.facts.insert(host.clone(), facts);
                 }
                 Err(reason) => self.gap(Gap { what: format!("facts of {host}"), reason })?,
             }
         }
+        self.store.add_facts(&self.snapshot.id, &self.snapshot.facts)?;
         self.progress.end();
         Ok(())
     }
@@ -156,7 +178,8 @@ impl Survey<'_> {
     }
 
     async fn first_stage(&mut self) -> Result<(), StoreError> {
-        let present = self.fleet.hosts();
+        let mut present: BTreeSet<HostName> = self.fleet.hosts().into_iter().collect();
+        present.retain(|host| self.fleet.link(host).is_ok());
         let hosts = &self.order.inventory.hosts;
         let absent: BTreeSet<HostName> = hosts
             .iter()
@@ -171,7 +194,7 @@ impl Survey<'_> {
             seed: self.order.seed,
         };
         let plan = plan::plan(&wish);
-        self.snapshot.left_out.clone_from(&plan.left_out);
+        self.snapshot.left_out.extend(plan.left_out.iter().cloned());
         if !plan.left_out.is_empty() {
             self.progress.note(&format!("the time budget leaves out: {}", plan.left_out.join("; ")));
         }
@@ -251,22 +274,34 @@ impl Survey<'_> {
         let back = self.lost_hosts().await?;
         self.mark_unanswered(&back)?;
         let spans = disturb::read(inventory.disturbances.as_deref());
-        for (mut sample, ended_ms) in results {
-            repeat::mark(&mut sample, ended_ms, &spans);
+        let first = self.snapshot.samples.len();
+        for Ended { mut sample, at_ms, took_ms } in results {
+            repeat::mark(&mut sample, at_ms, &spans);
             repeat::mark_cut(&mut sample, &back);
             let test = &sample.test;
             let path_bps = nic::path_bps(&self.snapshot.facts, inventory, &test.from, &test.to, test.layer);
             if let Some(reason) = gather::starved(&sample, path_bps).filter(|_| self.strict) {
                 sample.outcome = Outcome::Invalid { reason };
             }
-            let unanswered = matches!(sample.outcome, Outcome::NothingThrough { .. });
-            if unanswered && matches!(sample.test.kind, TestKind::Rtt { .. }) {
-                self.dead.insert((sample.test.from.clone(), sample.test.to.clone(), sample.test.layer));
+            let pair = (sample.test.from.clone(), sample.test.to.clone(), sample.test.layer);
+            match sample.test.kind {
+                TestKind::Rtt { .. } if matches!(sample.outcome, Outcome::NothingThrough { .. }) => {
+                    self.dead.insert(pair);
+                }
+                TestKind::Tcp { streams: 1, .. } => {
+                    self.transfers.entry(pair).or_default().push(self.snapshot.samples.len());
+                }
+                _ => {}
             }
-            self.slow.saw(&sample.test, ended_ms.saturating_sub(sample.start_ms));
-            self.store.add_sample(&self.snapshot.id, &sample)?;
+            self.slow.saw(&sample.test, took_ms);
             self.snapshot.samples.push(sample);
-            self.ended_ms.push(ended_ms);
+            self.ended_ms.push(at_ms);
+        }
+        self.store.add_samples(&self.snapshot.id, &self.snapshot.samples[first..])?;
+        if self.order.inventory.hosts.len() >= lean::FROM_HOSTS {
+            for sample in &mut self.snapshot.samples[first..] {
+                lean::strip(sample, self.knowledge);
+            }
         }
         Ok(())
     }
@@ -274,8 +309,8 @@ impl Survey<'_> {
     /// A UDP probe takes its share of what TCP reached on the pair, where that is less than the rate of the path.
     fn with_rate(&self, test: &Test) -> Test {
         let mut test = test.clone();
+        let reached = self.tcp_median(&test);
         if let TestKind::Udp { rate_bps, payload_bytes, duration_ms, .. } = &mut test.kind {
-            let reached = tcp_median(&self.snapshot.samples, &test.from, &test.to, test.layer);
             let path =
                 nic::path_bps(&self.snapshot.facts, self.order.inventory, &test.from, &test.to, test.layer);
             let least = [reached, path].into_iter().flatten().reduce(f64::min);
@@ -288,14 +323,27 @@ impl Survey<'_> {
         test
     }
 
+    /// Median of the valid single-stream transfers so far between the hosts of a test.
+    fn tcp_median(&self, test: &Test) -> Option<f64> {
+        let places = self.transfers.get(&(test.from.clone(), test.to.clone(), test.layer))?;
+        let values: Vec<f64> = places
+            .iter()
+            .filter_map(|place| match &self.snapshot.samples[*place].outcome {
+                Outcome::Measured(m) => m.throughput_bps,
+                _ => None,
+            })
+            .collect();
+        gather::median(&values)
+    }
+
     /// While time is left: what the evidence cannot tell apart is tested serially, then judged again.
-    async fn second_stage(&mut self, knowledge: &Knowledge) -> Result<(), StoreError> {
+    async fn second_stage(&mut self) -> Result<(), StoreError> {
         let begun = Instant::now();
         for _ in 0..SECOND_STAGE_ROUNDS_MAX {
             let room =
                 self.left().unwrap_or_else(|| SECOND_STAGE_MAX.saturating_sub(begun.elapsed())).as_secs_f64();
             let next_id = self.snapshot.samples.iter().map(|s| s.test.id).max().unwrap_or(0) + 1;
-            let wanted = linerate_diagnose::second_stage(&self.snapshot, knowledge, next_id);
+            let wanted = linerate_diagnose::second_stage(&self.snapshot, self.knowledge, next_id);
             let mut rounds = Vec::new();
             let mut expected_s = 0.0;
             for (test, id) in wanted.into_iter().filter(|t| self.alive(t)).zip(next_id..) {
@@ -327,23 +375,17 @@ fn boxed<'a, T>(future: impl Future<Output = T> + 'a) -> std::pin::Pin<Box<dyn F
     Box::pin(future)
 }
 
-async fn ended(fleet: &Fleet, inventory: &Inventory, test: &Test, patience: Patience) -> (Sample, u64) {
-    let sample = measure::measure(fleet, inventory, test, patience).await;
-    (sample, clock::now_ms())
+/// A sample, when its test ended (Unix milliseconds), and how long that took by a clock that nobody sets.
+struct Ended {
+    sample: Sample,
+    at_ms: u64,
+    took_ms: u64,
 }
 
-/// Median of the valid TCP tests of a pair so far, one stream.
-fn tcp_median(samples: &[Sample], from: &str, to: &str, layer: Layer) -> Option<f64> {
-    let values: Vec<f64> = samples
-        .iter()
-        .filter(|s| s.test.from == from && s.test.to == to && s.test.layer == layer)
-        .filter(|s| matches!(s.test.kind, TestKind::Tcp { streams: 1, .. }))
-        .filter_map(|s| match &s.outcome {
-            Outcome::Measured(m) => m.throughput_bps,
-            _ => None,
-        })
-        .collect();
-    gather::median(&values)
+async fn ended(fleet: &Fleet, inventory: &Inventory, test: &Test, patience: Patience) -> Ended {
+    let begun = Instant::now();
+    let sample = measure::measure(fleet, inventory, test, patience).await;
+    Ended { sample, at_ms: clock::now_ms(), took_ms: begun.elapsed().as_millis() as u64 }
 }
 
 fn round_s(round: &Round) -> f64 {

@@ -84,7 +84,7 @@ pub async fn run(
             way.progress.round(done, &format!("{} to {}", test.from, test.to), left_s);
         })
         .await;
-        way.store.add_sample(&snapshot.id, &sample)?;
+        way.store.add_samples(&snapshot.id, std::slice::from_ref(&sample))?;
         snapshot.samples.push(sample);
     }
     way.progress.end();

@@ -24,6 +24,8 @@ const TESTS_MIN: usize = 4;
 pub struct Slow {
     took_ms: BTreeMap<HostName, Vec<f64>>,
     all_ms: Vec<f64>,
+    /// Median of the above, until the next test ends.
+    middle_ms: Option<f64>,
     /// Small tests done, by host, kind, layer and direction.
     done: BTreeMap<String, usize>,
     dropped: BTreeMap<HostName, usize>,
@@ -36,6 +38,7 @@ impl Slow {
             return;
         }
         self.all_ms.push(took_ms as f64);
+        self.middle_ms = None;
         for host in [&test.from, &test.to] {
             self.took_ms.entry(host.clone()).or_default().push(took_ms as f64);
             *self.done.entry(place(test, host)).or_default() += 1;
@@ -47,6 +50,9 @@ impl Slow {
         if !is_small(test) {
             return false;
         }
+        if self.middle_ms.is_none() {
+            self.middle_ms = median(&self.all_ms);
+        }
         let enough = |host: &&HostName| self.done.get(&place(test, host)).is_some_and(|n| *n >= ENOUGH);
         let slow = [&test.from, &test.to].into_iter().find(|h| self.is_slow(h) && enough(h)).cloned();
         if let Some(host) = &slow {
@@ -57,7 +63,7 @@ impl Slow {
 
     fn is_slow(&self, host: &str) -> bool {
         let Some(own) = self.took_ms.get(host).filter(|o| o.len() >= TESTS_MIN) else { return false };
-        let (Some(own), Some(all)) = (median(own), median(&self.all_ms)) else { return false };
+        let (Some(own), Some(all)) = (median(own), self.middle_ms) else { return false };
         own > LEAST_MS && own > TIMES * all
     }
 

@@ -1,6 +1,7 @@
 //! What there is to say about a finding or a trial, in order and in plain words: rows of a label and lines. Text, HTML and
 //! Markdown render the same cards, so none of them can forget something. Never formats for one medium.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use linerate_model::change::{Change, Remedy, Risk};
@@ -93,13 +94,12 @@ fn breadth(finding: &Finding) -> String {
 /// Pairs in few words: senders with the same receivers are named together.
 fn pairs(affected: &[(HostName, HostName)]) -> Vec<String> {
     let mut by_receivers: Vec<(Vec<HostName>, Vec<HostName>)> = Vec::new();
-    let mut senders: Vec<&HostName> = affected.iter().map(|p| &p.0).collect();
-    senders.sort();
-    senders.dedup();
-    for sender in senders {
-        let mut to: Vec<HostName> = affected.iter().filter(|p| p.0 == *sender).map(|p| p.1.clone()).collect();
-        to.sort();
-        to.dedup();
+    let mut by_sender: BTreeMap<&HostName, BTreeSet<&HostName>> = BTreeMap::new();
+    for (sender, receiver) in affected {
+        by_sender.entry(sender).or_default().insert(receiver);
+    }
+    for (sender, receivers) in by_sender {
+        let to: Vec<HostName> = receivers.into_iter().cloned().collect();
         match by_receivers.iter_mut().find(|(receivers, _)| *receivers == to) {
             Some((_, from)) => from.push(sender.clone()),
             None => by_receivers.push((to, vec![sender.clone()])),

@@ -1,6 +1,7 @@
 //! Drawings for the HTML report, as inline SVG: the arms of a trial, the effect with its interval, and throughput over time.
 //! Values in, markup out. No scripts, no fonts, no colours of its own (classes of the style sheet).
 
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
 use linerate_model::finding::{Cell, Diagnosis};
@@ -152,7 +153,11 @@ struct Line<'a> {
 /// Throughput over time of the worst pair and of a healthy pair of the same layer, and the inside of the worst pair's
 /// connections; nothing when no series was kept.
 pub fn series(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Option<Markup> {
-    let lines: Vec<Line<'_>> = snapshot.samples.iter().filter_map(|s| line(s, diagnosis)).collect();
+    let mut cells: Cells<'_> = HashMap::new();
+    for cell in &diagnosis.cells {
+        cells.entry((&cell.from, &cell.to, cell.layer)).or_insert(cell);
+    }
+    let lines: Vec<Line<'_>> = snapshot.samples.iter().filter_map(|s| line(s, &cells)).collect();
     let share = |l: &Line<'_>| {
         let cell = l.cell?;
         match (cell.two_state_bps, cell.ceiling.bps) {
@@ -161,8 +166,8 @@ pub fn series(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Option<Markup> {
         }
     };
     let affected: &[(HostName, HostName)] = diagnosis.findings.first().map_or(&[], |f| &f.affected);
-    let sick =
-        |l: &Line<'_>| affected.iter().any(|(f, t)| *f == l.sample.test.from && *t == l.sample.test.to);
+    let affected: BTreeSet<(&str, &str)> = affected.iter().map(|(f, t)| (f.as_str(), t.as_str())).collect();
+    let sick = |l: &Line<'_>| affected.contains(&(l.sample.test.from.as_str(), l.sample.test.to.as_str()));
     let worst = lines
         .iter()
         .filter(|l| affected.is_empty() || sick(l))
@@ -188,19 +193,21 @@ pub fn series(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Option<Markup> {
 }
 
 fn sender(sample: &Sample) -> Option<&LoadReport> {
-    if let Outcome::Measured(measured) = &sample.outcome { measured.tx.as_ref() } else { None }
+    if let Outcome::Measured(measured) = &sample.outcome { measured.tx.as_deref() } else { None }
 }
 
-fn line<'a>(sample: &'a Sample, diagnosis: &'a Diagnosis) -> Option<Line<'a>> {
+/// Cells of the matrix by pair and layer.
+type Cells<'a> = HashMap<(&'a str, &'a str, Layer), &'a Cell>;
+
+fn line<'a>(sample: &'a Sample, cells: &Cells<'a>) -> Option<Line<'a>> {
     let Outcome::Measured(m) = &sample.outcome else { return None };
-    let kept = |end: &'a Option<LoadReport>| end.as_ref().map(|r| r.series.as_slice());
+    let kept = |end: &'a Option<Box<LoadReport>>| end.as_ref().map(|r| r.series.as_slice());
     let series = [kept(&m.rx), kept(&m.tx)].into_iter().flatten().find(|s| s.len() > 1)?;
     if sample.test.kind.name() != "tcp" {
         return None;
     }
     let test = &sample.test;
-    let cell =
-        diagnosis.cells.iter().find(|c| c.from == test.from && c.to == test.to && c.layer == test.layer);
+    let cell = cells.get(&(test.from.as_str(), test.to.as_str(), test.layer)).copied();
     Some(Line { sample, series, cell })
 }
 

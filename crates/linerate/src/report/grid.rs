@@ -1,12 +1,16 @@
 //! The matrix of a layer, ready to be drawn: a diagnosis in, squares with short text, a heat and a full sentence out.
 //! Text, HTML and Markdown draw the same squares. Never averages two levels, never hides an unseen cell.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use linerate_model::finding::{Cell, Diagnosis, Response};
 use linerate_model::inventory::{HostName, Inventory, Layer};
 
 use super::{names, units};
+
+/// Up to this many hosts a page draws the whole matrix; beyond, it lists the worst pairs and hosts.
+pub const PAGE_HOSTS_MAX: usize = 100;
 
 /// What the squares show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,8 +66,9 @@ pub struct Grid {
     pub short: Vec<String>,
     /// The direct groups of each host, for the margin.
     pub groups: Vec<String>,
-    /// Rows send, columns receive.
-    pub squares: Vec<Vec<Square>>,
+    /// Squares of the pairs that were tested, by row (sends) and column (receives): of thousands of hosts that is a small part
+    /// of the matrix.
+    pub tested: BTreeMap<(usize, usize), Square>,
     /// One line per binding term of the ceilings.
     pub ceilings: Vec<String>,
 }
@@ -86,14 +91,28 @@ impl Grid {
         format!("{}: {what}", self.layer)
     }
 
+    /// The square of a row and column.
+    pub fn square(&self, row: usize, column: usize) -> Square {
+        let (from, to) = (&self.hosts[row], &self.hosts[column]);
+        match self.tested.get(&(row, column)) {
+            _ if row == column => blank(Kind::Itself, "-", format!("{from} itself")),
+            None => blank(Kind::Unseen, "?", format!("{from} to {to}: not tested")),
+            Some(square) => square.clone(),
+        }
+    }
+
+    /// A row of the matrix.
+    pub fn row(&self, row: usize) -> Vec<Square> {
+        (0..self.hosts.len()).map(|column| self.square(row, column)).collect()
+    }
+
     /// The squares that were measured, worst first: row, column, square.
     pub fn worst(&self) -> Vec<(usize, usize, &Square)> {
         let mut seen: Vec<(usize, usize, &Square)> = self
-            .squares
+            .tested
             .iter()
-            .enumerate()
-            .flat_map(|(r, row)| row.iter().enumerate().map(move |(c, s)| (r, c, s)))
-            .filter(|(_, _, s)| !matches!(s.kind, Kind::Itself | Kind::Unseen))
+            .map(|((r, c), s)| (*r, *c, s))
+            .filter(|(r, c, s)| r != c && s.kind != Kind::Unseen)
             .collect();
         seen.sort_by(|a, b| b.2.badness.total_cmp(&a.2.badness));
         seen
@@ -101,7 +120,12 @@ impl Grid {
 
     /// Whether some square has this kind.
     pub fn has(&self, kind: Kind) -> bool {
-        self.squares.iter().flatten().any(|s| s.kind == kind)
+        let pairs = self.hosts.len() * self.hosts.len().saturating_sub(1);
+        match kind {
+            Kind::Itself => !self.hosts.is_empty(),
+            Kind::Unseen if self.tested.len() < pairs => true,
+            _ => self.tested.values().any(|s| s.kind == kind),
+        }
     }
 }
 
@@ -135,26 +159,19 @@ pub fn grid(diagnosis: &Diagnosis, inventory: &Inventory, layer: Layer, metric: 
     }
     let hosts = hosts_of(&cells, inventory);
     let typical = typical(&cells, metric);
-    let squares = hosts
-        .iter()
-        .map(|from| {
-            hosts
-                .iter()
-                .map(|to| match cells.iter().find(|c| c.from == *from && c.to == *to) {
-                    _ if from == to => blank(Kind::Itself, "-", format!("{from} itself")),
-                    None => blank(Kind::Unseen, "?", format!("{from} to {to}: not tested")),
-                    Some(cell) => square(cell, metric, typical),
-                })
-                .collect()
-        })
-        .collect();
+    let numbers: HashMap<&str, usize> = hosts.iter().enumerate().map(|(i, h)| (h.as_str(), i)).collect();
+    let mut tested = BTreeMap::new();
+    for cell in &cells {
+        let pair = (numbers[cell.from.as_str()], numbers[cell.to.as_str()]);
+        tested.entry(pair).or_insert_with(|| square(cell, metric, typical));
+    }
     let groups = hosts
         .iter()
         .map(|h| inventory.host(h).map_or(String::new(), |h| h.groups.first().cloned().unwrap_or_default()))
         .collect();
     let ceilings = if metric == Metric::Share { ceiling_lines(&cells) } else { Vec::new() };
     let short = names::without_domain(&hosts);
-    Some(Grid { layer, metric, hosts, short, groups, squares, ceilings })
+    Some(Grid { layer, metric, hosts, short, groups, tested, ceilings })
 }
 
 /// Hosts that occur in a cell, in the order of the inventory; hosts it does not name come last.
@@ -162,7 +179,9 @@ fn hosts_of(cells: &[&Cell], inventory: &Inventory) -> Vec<HostName> {
     let mut hosts: Vec<HostName> = cells.iter().flat_map(|c| [c.from.clone(), c.to.clone()]).collect();
     hosts.sort();
     hosts.dedup();
-    hosts.sort_by_key(|h| inventory.hosts.iter().position(|i| i.name == *h).unwrap_or(usize::MAX));
+    let places: HashMap<&str, usize> =
+        inventory.hosts.iter().enumerate().rev().map(|(i, h)| (h.name.as_str(), i)).collect();
+    hosts.sort_by_key(|h| places.get(h.as_str()).copied().unwrap_or(usize::MAX));
     hosts
 }
 

@@ -11,6 +11,12 @@ use super::card::{self, Card, Row, Shape};
 use super::grid::{self, Grid, Kind, Metric};
 use super::{Format, Material, chart, differ, names, text, units};
 
+/// A page stays one that a browser opens at once, however large the cluster: at most so many findings, worst pairs, remarks of a
+/// kind and groups.
+const FINDINGS_MAX: usize = 50;
+const WORST_MAX: usize = 100;
+const LINES_MAX: usize = 200;
+const GROUPS_MAX: usize = 60;
 /// Differing facts that are listed.
 const DIFFERENCES_MAX: usize = 60;
 /// From this many hosts on the heat map is drawn small, with upright names.
@@ -115,6 +121,35 @@ fn heat_map(grid: &Grid) -> Markup {
         section.map {
         h2 { (grid.title()) }
         @for line in &grid.ceilings { p.small { "Ceiling " (line) "." } }
+        @if grid.hosts.len() > grid::PAGE_HOSTS_MAX { (worst_pairs(grid)) } @else { (squares(grid, many)) }
+        (legend(grid))
+        }
+    }
+}
+
+/// Of a cluster that no matrix can show: the worst pairs.
+fn worst_pairs(grid: &Grid) -> Markup {
+    let worst = grid.worst();
+    let bad = worst.iter().filter(|(_, _, s)| s.heat > 0).count();
+    html! {
+        p { (worst.len()) " pairs seen, " (bad) " of them below what they should reach. The worst:" }
+        table.plain {
+            thead { tr { th { "sender" } th { "receiver" } th.n { "value" } } }
+            tbody {
+                @for (r, c, square) in worst.iter().take(WORST_MAX) {
+                    tr {
+                        td { (grid.hosts[*r]) }
+                        td { (grid.hosts[*c]) }
+                        td class=(square_class(square)) title=(square.title) { (square.text) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn squares(grid: &Grid, many: bool) -> Markup {
+    html! {
         div.scroll {
             table class=(if many { "heat many" } else { "heat" }) {
                 caption { "Rows send, columns receive." }
@@ -125,19 +160,17 @@ fn heat_map(grid: &Grid) -> Markup {
                     }
                 }
                 tbody {
-                    @for (i, row) in grid.squares.iter().enumerate() {
+                    @for i in 0..grid.hosts.len() {
                         tr {
                             th scope="row" title=(grid.hosts[i]) { (names::host(&grid.short[i], 24)) }
-                            @for square in row {
-                                td class=(square_class(square)) title=(square.title) { (square.text) }
+                            @for square in grid.row(i) {
+                                td class=(square_class(&square)) title=(square.title) { (square.text) }
                             }
                             @if !grid.groups[i].is_empty() { td.grp { (grid.groups[i]) } }
                         }
                     }
                 }
             }
-        }
-        (legend(grid))
         }
     }
 }
@@ -173,11 +206,14 @@ fn findings(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Markup {
         @if !diagnosis.findings.is_empty() {
             h2 { (if diagnosis.findings.len() == 1 { "The finding" } else { "The findings, worst first" }) }
         }
-        @for finding in &diagnosis.findings {
+        @for finding in diagnosis.findings.iter().take(FINDINGS_MAX) {
             article.card {
                 p.over { (card::short_place(finding)) }
                 (card_body(&card::finding(finding, &snapshot.inventory)))
             }
+        }
+        @if diagnosis.findings.len() > FINDINGS_MAX {
+            p { "And " (diagnosis.findings.len() - FINDINGS_MAX) " more findings: linerate report --json has all." }
         }
     }
 }
@@ -290,7 +326,7 @@ fn tests_and_gaps(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Markup {
         @for (title, lines) in &lists {
             @if !lines.is_empty() {
                 h3 { (title) }
-                ul { @for line in lines { li { (line) } } }
+                ul { @for line in text::some(lines, LINES_MAX) { li { (line) } } }
             }
         }
         @if lists.iter().all(|(_, lines)| lines.is_empty()) { p { "Everything that was planned was seen." } }
@@ -322,7 +358,8 @@ fn about(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Markup {
                 tr { td { "cluster" } td { (inventory.name) ", " (inventory.hosts.len()) " machines" } }
                 tr {
                     td { "groups" }
-                    td { @for (i, g) in inventory.groups.iter().enumerate() { @if i > 0 { "; " } (names::group(&g.name, inventory)) } }
+                    td { @for (i, g) in inventory.groups.iter().take(GROUPS_MAX).enumerate() { @if i > 0 { "; " } (names::group(&g.name, inventory)) }
+                    @if inventory.groups.len() > GROUPS_MAX { "; and " (inventory.groups.len() - GROUPS_MAX) " more" } }
                 }
                 tr { td { "facts" } td { (snapshot.facts.values().map(|f| f.readings.len()).sum::<usize>()) " read on " (snapshot.facts.len()) " machines" } }
                 tr { td { "written by" } td { "linerate " (env!("CARGO_PKG_VERSION")) ", schema " (SCHEMA) ", diagnosis of run " (diagnosis.run) } }

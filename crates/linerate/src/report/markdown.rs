@@ -6,6 +6,9 @@ use super::card::{self, Card, Shape};
 use super::grid::{self, Grid};
 use super::{Format, Material, text, units};
 
+/// Pairs that are listed of a cluster that no matrix can show.
+const WORST_MAX: usize = 100;
+
 /// `linerate report RUN --md`.
 #[derive(Debug)]
 pub struct Markdown;
@@ -64,14 +67,22 @@ fn matrix(out: &mut String, grid: &Grid) {
     for line in &grid.ceilings {
         let _ = writeln!(out, "- ceiling {}", escape(line));
     }
+    if grid.hosts.len() > grid::PAGE_HOSTS_MAX {
+        *out += "\n| sender | receiver | value |\n| --- | --- | ---: |\n";
+        for (r, c, square) in grid.worst().into_iter().take(WORST_MAX) {
+            let (from, to) = (escape(&grid.hosts[r]), escape(&grid.hosts[c]));
+            let _ = writeln!(out, "| {from} | {to} | {} |", escape(&square.text));
+        }
+        return;
+    }
     *out += "\n| from \\ to |";
     for host in &grid.hosts {
         let _ = write!(out, " {} |", escape(host));
     }
     let _ = writeln!(out, "\n| --- |{}", " ---: |".repeat(grid.hosts.len()));
-    for (host, row) in grid.hosts.iter().zip(&grid.squares) {
+    for (number, host) in grid.hosts.iter().enumerate() {
         let _ = write!(out, "| {} |", escape(host));
-        for square in row {
+        for square in grid.row(number) {
             // What is bad is bold: Markdown has no colours.
             let text = escape(&square.text);
             let strong = if square.heat >= 2 { "**" } else { "" };

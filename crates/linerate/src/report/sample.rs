@@ -147,7 +147,7 @@ fn samples(cells: &[Cell]) -> Vec<Sample> {
                 Some(bps) if bps <= 0.0 => Outcome::NothingThrough { reason: "connect".to_owned() },
                 Some(bps) => Outcome::Measured(Box::new(Measurement {
                     throughput_bps: Some(bps),
-                    rx: Some(LoadReport { series: series(bps), ..LoadReport::default() }),
+                    rx: Some(Box::new(LoadReport { series: series(bps), ..LoadReport::default() })),
                     ..Measurement::default()
                 })),
             };

@@ -44,7 +44,9 @@ fn view(sample: &Sample) -> Option<&'static dyn View> {
 /// Both reports of a test that ran.
 fn ends(sample: &Sample) -> Result<(LoadReport, LoadReport), &str> {
     match &sample.outcome {
-        Outcome::Measured(m) => Ok((m.tx.clone().unwrap_or_default(), m.rx.clone().unwrap_or_default())),
+        Outcome::Measured(m) => {
+            Ok((m.tx.as_deref().cloned().unwrap_or_default(), m.rx.as_deref().cloned().unwrap_or_default()))
+        }
         Outcome::NothingThrough { reason } | Outcome::Invalid { reason } | Outcome::Gap { reason } => {
             Err(reason)
         }

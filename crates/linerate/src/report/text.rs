@@ -1,6 +1,7 @@
 //! The report for a terminal: matrices and verdicts in plain words, at most 100 columns. Material in, text out; colour only
 //! when the style says so. Never prints.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use linerate_model::finding::Diagnosis;
@@ -17,6 +18,9 @@ use super::{Format, Material, names, units};
 
 /// Up to this many hosts the whole matrix fits 100 columns.
 const MATRIX_HOSTS_MAX: usize = 12;
+/// Findings in full, and lines of each kind of remark: a report is read by a person.
+const FINDINGS_MAX: usize = 20;
+const LINES_MAX: usize = 40;
 /// Cells in the list of the worst.
 const WORST_MAX: usize = 15;
 /// Width of the labels of a card.
@@ -58,10 +62,11 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String 
     out += &verdict(diagnosis, &snapshot.inventory, style);
     out += &super::single::tables(snapshot, style);
     let mut rest = Vec::new();
-    rest.extend(diagnosis.notes.iter().map(|n| ("Note", n.clone())));
-    rest.extend(diagnosis.refused.iter().map(|r| ("Not used", r.clone())));
-    rest.extend(blind_spots(snapshot, diagnosis).into_iter().map(|b| ("Not seen", b)));
-    rest.extend(snapshot.left_out.iter().map(|l| ("Left out", l.clone())));
+    let mut add = |label, lines: &[String]| rest.extend(some(lines, LINES_MAX).map(|line| (label, line)));
+    add("Note", &diagnosis.notes);
+    add("Not used", &diagnosis.refused);
+    add("Not seen", &blind_spots(snapshot, diagnosis));
+    add("Left out", &snapshot.left_out);
     if !rest.is_empty() {
         out.push('\n');
     }
@@ -79,7 +84,7 @@ pub fn verdict(diagnosis: &Diagnosis, inventory: &Inventory, style: Style) -> St
         out.push('\n');
     }
     let count = diagnosis.findings.len();
-    for (i, finding) in diagnosis.findings.iter().enumerate() {
+    for (i, finding) in diagnosis.findings.iter().enumerate().take(FINDINGS_MAX) {
         let number = if count > 1 { format!("Finding {} of {count}. ", i + 1) } else { String::new() };
         out.push('\n');
         let card = card::finding(finding, inventory);
@@ -92,7 +97,18 @@ pub fn verdict(diagnosis: &Diagnosis, inventory: &Inventory, style: Style) -> St
         }
         rows(&mut out, &card, style);
     }
+    if count > FINDINGS_MAX {
+        let _ =
+            writeln!(out, "\nand {} more findings: `linerate report --json` has all", count - FINDINGS_MAX);
+    }
     out
+}
+
+/// At most `max` of the lines, and how many more there are.
+pub fn some(lines: &[String], max: usize) -> impl Iterator<Item = String> {
+    let more = lines.len().saturating_sub(max);
+    let rest = (more > 0).then(|| format!("and {more} more"));
+    lines.iter().take(max).cloned().chain(rest)
 }
 
 /// A trial: arms, effect, what next.
@@ -137,18 +153,20 @@ fn arms(out: &mut String, trial: &Trial, style: Style) {
 /// What could not be seen: the diagnosis' own list, or the snapshot's when it has none, and lost tests.
 pub fn blind_spots(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Vec<String> {
     let gaps = if diagnosis.blind.is_empty() { &snapshot.gaps } else { &diagnosis.blind };
-    let mut lines: Vec<String> = Vec::new();
-    // Many gaps of the same reason are one line.
-    for gap in gaps {
-        if lines.iter().any(|l| l.ends_with(&gap.reason) && !l.is_empty()) && gaps.len() > 12 {
-            continue;
-        }
-        let same: Vec<String> =
-            gaps.iter().filter(|g| g.reason == gap.reason).map(|g| g.what.clone()).collect();
-        let what = if gaps.len() > 12 { names::list(&same, 4) } else { gap.what.clone() };
-        lines.push(format!("{what}: {}", gap.reason));
+    if gaps.len() <= 12 {
+        return gaps.iter().map(|gap| format!("{}: {}", gap.what, gap.reason)).collect();
     }
-    lines
+    // Many gaps of the same reason are one line, at the place of the first.
+    let mut same: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for gap in gaps {
+        same.entry(&gap.reason).or_default().push(gap.what.clone());
+    }
+    gaps.iter()
+        .filter_map(|gap| {
+            let what = same.remove(gap.reason.as_str())?;
+            Some(format!("{}: {}", names::list(&what, 4), gap.reason))
+        })
+        .collect()
 }
 
 /// Tests of a run by kind: planned, measured, nothing through, invalid, gap.
@@ -210,7 +228,8 @@ fn legend(grid: &Grid) -> String {
 
 fn squares(out: &mut String, grid: &Grid, style: Style) {
     let longest = grid.short.iter().map(|h| h.chars().count()).max().unwrap_or(0);
-    let text_width = grid.squares.iter().flatten().map(|s| s.text.chars().count()).max().unwrap_or(1);
+    let drawn: Vec<Vec<grid::Square>> = (0..grid.hosts.len()).map(|row| grid.row(row)).collect();
+    let text_width = drawn.iter().flatten().map(|s| s.text.chars().count()).max().unwrap_or(1);
     let column_max = ((style.width - 2 - longest.min(16)) / grid.hosts.len().max(1)).saturating_sub(1).max(4);
     // Long names: columns are numbered, rows carry number and name.
     let numbered = longest > column_max;
@@ -230,7 +249,7 @@ fn squares(out: &mut String, grid: &Grid, style: Style) {
     }
     out.push('\n');
     let room = 2 + row_width + grid.hosts.len() * (column + 1) + 2;
-    for (i, row) in grid.squares.iter().enumerate() {
+    for (i, row) in drawn.iter().enumerate() {
         let _ = write!(out, "  {:row_width$}", row_name(i));
         for square in row {
             let text = format!("{:>column$}", square.text);
@@ -266,9 +285,16 @@ fn summary(out: &mut String, grid: &Grid, style: Style) {
 /// Median of what a host sends and receives, worst hosts first.
 fn host_lines(out: &mut String, grid: &Grid, style: Style) {
     let n = grid.hosts.len();
-    let median = |squares: Vec<&grid::Square>| {
-        let mut seen: Vec<_> =
-            squares.into_iter().filter(|s| !matches!(s.kind, Kind::Itself | Kind::Unseen)).collect();
+    // What each host sends and receives.
+    let mut ends: Vec<[Vec<&grid::Square>; 2]> = vec![Default::default(); n];
+    for ((row, column), square) in &grid.tested {
+        if row != column && square.kind != Kind::Unseen {
+            ends[*row][0].push(square);
+            ends[*column][1].push(square);
+        }
+    }
+    let median = |squares: &[&grid::Square]| {
+        let mut seen = squares.to_vec();
         seen.sort_by(|a, b| a.badness.total_cmp(&b.badness));
         (
             seen.get(seen.len() / 2).map(|s| (s.text.clone(), s.heat)),
@@ -277,8 +303,8 @@ fn host_lines(out: &mut String, grid: &Grid, style: Style) {
     };
     let mut lines: Vec<(usize, usize, String)> = (0..n)
         .map(|i| {
-            let (tx, tx_bad) = median(grid.squares[i].iter().collect());
-            let (rx, rx_bad) = median(grid.squares.iter().map(|row| &row[i]).collect());
+            let (tx, tx_bad) = median(&ends[i][0]);
+            let (rx, rx_bad) = median(&ends[i][1]);
             let shown = |m: Option<(String, u8)>| match m {
                 Some((text, heat)) => style.square(&format!("{text:>9}"), heat),
                 None => format!("{:>9}", "?"),

@@ -313,8 +313,8 @@ mod tests {
         };
         let measured = Measurement {
             throughput_bps: Some(16e9),
-            tx: Some(report()),
-            rx: Some(report()),
+            tx: Some(Box::new(report())),
+            rx: Some(Box::new(report())),
             ..Measurement::default()
         };
         Sample {

@@ -1,7 +1,7 @@
 //! The operator's memory: every run, sample, fact, finding and trial in one SQLite file, written as it happens.
 //!
 //! What comes in: values of the model. What goes out: the same, and lists of runs and trials. A kill at any point loses at
-//! most the test under way: each call is one transaction in a write-ahead log. Nothing is ever changed behind a run.
+//! most the round under way: each call is one transaction in a write-ahead log. Nothing is ever changed behind a run.
 
 mod migrations;
 mod trials;
@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use linerate_model::fact::{Gap, HostFacts};
 use linerate_model::finding::Diagnosis;
+use linerate_model::inventory::HostName;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::{RunId, Snapshot};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -162,44 +163,54 @@ impl Store {
         Ok(())
     }
 
-    /// Facts of one host.
-    pub fn add_facts(&self, run: &str, host: &str, facts: &HostFacts) -> Result<(), StoreError> {
-        self.connection
-            .execute(
-                "insert or replace into facts (run, host, json) values (?1,?2,?3)",
-                params![run, host, to_json(facts)],
-            )
-            .map_err(at("write facts"))?;
-        Ok(())
+    /// Facts of hosts, all or none of them.
+    pub fn add_facts<'a>(
+        &mut self,
+        run: &str,
+        facts: impl IntoIterator<Item = (&'a HostName, &'a HostFacts)>,
+    ) -> Result<(), StoreError> {
+        let change = self.connection.transaction().map_err(at("write facts"))?;
+        for (host, facts) in facts {
+            change
+                .prepare_cached("insert or replace into facts (run, host, json) values (?1,?2,?3)")
+                .and_then(|mut insert| insert.execute(params![run, host, to_json(facts)]))
+                .map_err(at("write facts"))?;
+        }
+        change.commit().map_err(at("write facts"))
     }
 
-    /// One sample, as soon as it is there.
-    pub fn add_sample(&self, run: &str, sample: &Sample) -> Result<(), StoreError> {
-        let throughput = match &sample.outcome {
-            Outcome::Measured(m) => m.throughput_bps,
-            Outcome::NothingThrough { .. } => Some(0.0),
-            Outcome::Invalid { .. } | Outcome::Gap { .. } => None,
-        };
-        let test = &sample.test;
-        self.connection
-            .execute(
-                "insert into sample (run, test, from_host, to_host, layer, kind, start_ms, outcome, throughput_bps, json)
-                 values (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
-                params![
-                    run,
-                    test.id,
-                    test.from,
-                    test.to,
-                    test.layer.to_string(),
-                    test.kind.name(),
-                    sample.start_ms as i64,
-                    outcome_name(&sample.outcome),
-                    throughput,
-                    to_json(sample),
-                ],
-            )
-            .map_err(at("write a sample"))?;
-        Ok(())
+    /// The samples of a round, as soon as they are there; all or none of them.
+    pub fn add_samples(&mut self, run: &str, samples: &[Sample]) -> Result<(), StoreError> {
+        let change = self.connection.transaction().map_err(at("write samples"))?;
+        for sample in samples {
+            let throughput = match &sample.outcome {
+                Outcome::Measured(m) => m.throughput_bps,
+                Outcome::NothingThrough { .. } => Some(0.0),
+                Outcome::Invalid { .. } | Outcome::Gap { .. } => None,
+            };
+            let test = &sample.test;
+            change
+                .prepare_cached(
+                    "insert into sample (run, test, from_host, to_host, layer, kind, start_ms, outcome, throughput_bps, json)
+                     values (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
+                )
+                .and_then(|mut insert| {
+                    insert.execute(params![
+                        run,
+                        test.id,
+                        test.from,
+                        test.to,
+                        test.layer.to_string(),
+                        test.kind.name(),
+                        sample.start_ms as i64,
+                        outcome_name(&sample.outcome),
+                        throughput,
+                        to_json(sample),
+                    ])
+                })
+                .map_err(at("write samples"))?;
+        }
+        change.commit().map_err(at("write samples"))
     }
 
     /// A sample again, after something was learned about it (a disturbance that was reported late).

@@ -45,11 +45,11 @@ fn a_run_comes_back_as_it_was_written() {
     store.begin_run(&run, Some(Path::new("cluster.toml"))).unwrap();
     run.samples = vec![sample(1), sample(2)];
     for s in &run.samples {
-        store.add_sample("r1", s).unwrap();
+        store.add_samples("r1", std::slice::from_ref(s)).unwrap();
     }
     let mut facts = HostFacts::default();
     facts.readings.insert("cpu.count".into(), linerate_model::fact::FactValue::Int(2));
-    store.add_facts("r1", "a", &facts).unwrap();
+    store.add_facts("r1", [(&"a".to_owned(), &facts)]).unwrap();
     run.facts.insert("a".into(), facts);
     run.gaps.push(Gap { what: "host c".into(), reason: "dead".into() });
     store.add_gap("r1", &run.gaps[0]).unwrap();
@@ -79,10 +79,10 @@ fn opening_again_keeps_the_schema_and_a_newer_one_is_refused() {
 #[test]
 fn writer_for_the_kill_test() {
     let Some(path) = std::env::var_os("LINERATE_TEST_STORE") else { return };
-    let store = Store::open(Path::new(&path)).unwrap();
+    let mut store = Store::open(Path::new(&path)).unwrap();
     store.begin_run(&snapshot("killed"), None).unwrap();
     for id in 0.. {
-        store.add_sample("killed", &sample(id)).unwrap();
+        store.add_samples("killed", &[sample(id)]).unwrap();
         // One line per committed sample: the parent knows what must have survived.
         std::fs::write(Path::new(&path).with_extension("count"), format!("{}", id + 1)).unwrap();
     }

@@ -123,7 +123,7 @@ mod tests {
             .collect();
         let m = Measurement {
             throughput_bps: Some(5.9e9),
-            rx: Some(LoadReport { series, ..LoadReport::default() }),
+            rx: Some(Box::new(LoadReport { series, ..LoadReport::default() })),
             ..Measurement::default()
         };
         assert_eq!(value(Response::TwoState, &Outcome::Measured(Box::new(m))), Some(2.33e9));

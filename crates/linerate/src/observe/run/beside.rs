@@ -7,27 +7,51 @@ use linerate_model::fact::Gap;
 use linerate_model::inventory::HostName;
 use linerate_model::sample::Outcome;
 
-use super::Survey;
+use super::{Survey, boxed};
 use crate::observe::measure::{self, Patience};
-use crate::observe::own_limit;
+use crate::observe::{join, own_limit};
 use crate::store::StoreError;
 
 impl Survey<'_> {
-    /// What the tool reaches on the hosts where it may be what binds, one host after the other.
+    /// What the tool reaches on the hosts where it may be what binds: machines of their own at the same time, hosts on this one
+    /// after the other.
     pub(super) async fn own_limits(&mut self) -> Result<(), StoreError> {
         let inventory = self.order.inventory;
-        for host in own_limit::hosts_in_question(inventory, &self.snapshot.facts, &self.snapshot.samples) {
-            let (own, test) = own_limit::test_of(inventory, &host);
-            if self.left().is_some_and(|left| left < measure::transfer_time(&test.kind)) || !self.alive(&test)
-            {
-                continue;
-            }
-            let sample = measure::measure(self.fleet, &own, &test, Patience::Usual).await;
+        let all = own_limit::hosts_in_question(inventory, &self.snapshot.facts, &self.snapshot.samples);
+        let (here, there): (Vec<HostName>, Vec<HostName>) =
+            all.into_iter().partition(|host| own_limit::is_here(inventory, host));
+        if here.len() > own_limit::HERE_MAX {
+            let what = format!("the tool's own limit on {} hosts", here.len() - own_limit::HERE_MAX);
+            let reason =
+                format!("they are on this machine, of which {} hosts were asked", own_limit::HERE_MAX);
+            self.gap(Gap { what, reason })?;
+        }
+        let one_by_one = here.chunks(1).take(own_limit::HERE_MAX);
+        for hosts in one_by_one.chain(there.chunks(own_limit::AT_ONCE)) {
+            self.own_limits_of(hosts).await?;
+        }
+        self.lost_hosts().await.map(|_| ())
+    }
+
+    async fn own_limits_of(&mut self, hosts: &[HostName]) -> Result<(), StoreError> {
+        let inventory = self.order.inventory;
+        let tests: Vec<_> = hosts
+            .iter()
+            .map(|host| own_limit::test_of(inventory, host))
+            .filter(|(_, test)| {
+                self.left().is_none_or(|left| left >= measure::transfer_time(&test.kind)) && self.alive(test)
+            })
+            .collect();
+        let fleet = self.fleet;
+        let run = |own, test| boxed(measure::measure(fleet, own, test, Patience::Usual));
+        let running = tests.iter().map(|(own, test)| run(own, test)).collect();
+        for sample in join::all(running).await {
+            let host = &sample.test.from;
             let reason = match sample.outcome {
                 Outcome::Measured(m) => {
-                    if let (Some(facts), Some(bps)) = (self.snapshot.facts.get_mut(&host), m.throughput_bps) {
+                    if let (Some(facts), Some(bps)) = (self.snapshot.facts.get_mut(host), m.throughput_bps) {
                         facts.tool_bps = Some(bps);
-                        self.store.add_facts(&self.snapshot.id, &host, facts)?;
+                        self.store.add_facts(&self.snapshot.id, [(host, &*facts)])?;
                     }
                     continue;
                 }
@@ -37,7 +61,7 @@ impl Survey<'_> {
             };
             self.gap(Gap { what: format!("the tool's own limit on {host}"), reason })?;
         }
-        self.lost_hosts().await.map(|_| ())
+        Ok(())
     }
 
     /// What cannot be seen of devices that only have iperf3.

@@ -73,7 +73,9 @@ impl Survey<'_> {
         }
         let inventory = self.order.inventory;
         let hosts: Vec<HostName> = inventory.hosts.iter().map(|h| h.name.clone()).collect();
-        let index = |name: &str| hosts.iter().position(|h| h == name).unwrap_or(0);
+        let numbers: BTreeMap<&str, usize> =
+            hosts.iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
+        let index = |name: &str| numbers.get(name).copied().unwrap_or(0);
         let mut rounds = Vec::new();
         for ((layer, kind, ..), tests) in kinds {
             let facts = &self.snapshot.facts;

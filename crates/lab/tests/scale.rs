@@ -1,0 +1,211 @@
+//! Many hosts on one machine: each a network namespace with a `linerate-node` of its own behind a process of its own, in one
+//! survey with a time budget, and one of them frozen in the middle. `LINERATE_SCALE_HOSTS` sets how many (`cargo xtask scale`);
+//! what the operator needed is printed.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::fmt::Write as _;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use linerate_lab::folder::Folder;
+use linerate_lab::namespace::Namespace;
+use linerate_model::sample::Outcome;
+use linerate_model::snapshot::Snapshot;
+use linerate_sys::sandbox;
+
+/// Hosts of the test; a scale run sets more.
+const HOSTS: usize = 40;
+/// Rate of each link: all of them together are no load for the machine.
+const LINK_MBIT: u32 = 10;
+/// Far above what the survey takes.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Between two looks at the operator.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+fn program(variable: &str, name: &str) -> PathBuf {
+    std::env::var_os(variable)
+        .map_or_else(|| Path::new(env!("CARGO_BIN_EXE_linerate-lab")).with_file_name(name), PathBuf::from)
+}
+
+fn missing() -> Option<String> {
+    if !sandbox::is_root() {
+        return Some(
+            "needs root (the test runner has threads, so that it cannot enter a user namespace)".into(),
+        );
+    }
+    let programs = [program("LINERATE", "linerate"), program("LINERATE_NODE", "linerate-node")];
+    programs.iter().find(|p| !p.is_file()).map(|p| format!("{} is not built", p.display()))
+}
+
+fn address(number: usize) -> String {
+    format!("10.156.{}.{}", number / 200, number % 200 + 1)
+}
+
+/// A switch, and hosts at its ports behind slow links.
+fn hosts(count: usize) -> (Namespace, Vec<Namespace>) {
+    let switch = Namespace::create("switch").unwrap();
+    switch.ip("link add br0 type bridge\nlink set br0 up\n").unwrap();
+    let hosts = (0..count)
+        .map(|number| {
+            let host = Namespace::create(&format!("h{number}")).unwrap();
+            let there = host.path();
+            let there = there.display();
+            switch
+                .ip(&format!("link add p{number} type veth peer name eth0 netns {there}\nlink set p{number} master br0 up\n"))
+                .unwrap();
+            let limit = format!("root tbf rate {LINK_MBIT}mbit burst 32k latency 20ms");
+            switch.tc(&format!("qdisc add dev p{number} {limit}\n")).unwrap();
+            host.ip(&format!("address add {}/16 dev eth0\nlink set eth0 up\n", address(number))).unwrap();
+            host.tc(&format!("qdisc add dev eth0 {limit}\n")).unwrap();
+            host
+        })
+        .collect();
+    (switch, hosts)
+}
+
+fn inventory(folder: &Path, hosts: &[Namespace]) -> PathBuf {
+    let mut text = "name = \"scale\"\n".to_owned();
+    for (number, host) in hosts.iter().enumerate() {
+        let _ = write!(
+            text,
+            "[[host]]\nname = \"{name}\"\nnetns = \"{netns}\"\nstate_dir = \"{state}\"\netc_dir = \"{state}\"\n\
+             [[host.endpoint]]\naddress = \"{address}\"\nlink_mbit = {LINK_MBIT}\n",
+            name = host.name,
+            netns = host.path().display(),
+            state = folder.join(&host.name).display(),
+            address = address(number),
+        );
+    }
+    let path = folder.join("scale.toml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// A child that is killed with its value.
+struct Operator(Child);
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What the operator needed at the most.
+#[derive(Debug, Default)]
+struct Needed {
+    files: usize,
+    memory_kb: u64,
+}
+
+impl Needed {
+    fn look(&mut self, pid: u32) {
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
+        self.files = self.files.max(files);
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let peak = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+        let peak = peak.and_then(|l| l.split_ascii_whitespace().next()?.parse().ok());
+        self.memory_kb = self.memory_kb.max(peak.unwrap_or(0));
+    }
+}
+
+/// Node programs in a namespace.
+fn nodes_in(namespace: &Namespace) -> Vec<u32> {
+    let inode = namespace.inode().unwrap();
+    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
+    let inside = |pid: &u32| {
+        std::fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|m| m.ino() == inode)
+            && *pid != std::process::id()
+            && std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|s| !s.contains(") Z "))
+    };
+    pids.filter(inside).collect()
+}
+
+/// Waits for the end of the operator, looking at it meanwhile. As soon as measuring has begun one node is frozen.
+fn watched(mut operator: Operator, victim: &Namespace) -> (Option<i32>, Needed) {
+    let pid = operator.0.id();
+    let mut said = std::io::BufReader::new(operator.0.stderr.take().unwrap());
+    let (tell, told) = mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        use std::io::BufRead as _;
+        let mut line = String::new();
+        while said.read_line(&mut line).is_ok_and(|n| n > 0) {
+            print!("    {line}");
+            let _ = tell.send(line.starts_with("measuring:"));
+            line.clear();
+        }
+    });
+    let (mut needed, mut frozen, begun) = (Needed::default(), Vec::new(), Instant::now());
+    loop {
+        assert!(begun.elapsed() < PATIENCE, "the survey does not end");
+        needed.look(pid);
+        match told.recv_timeout(LOOK_EVERY) {
+            Ok(true) if frozen.is_empty() => {
+                frozen = nodes_in(victim);
+                assert!(!frozen.is_empty(), "the node runs");
+                let pids = frozen.iter().map(u32::to_string);
+                assert!(Command::new("kill").arg("-STOP").args(pids).status().unwrap().success());
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            _ => {}
+        }
+    }
+    reader.join().unwrap();
+    assert!(!frozen.is_empty(), "measuring began");
+    let code = operator.0.wait().unwrap().code();
+    (code, needed)
+}
+
+#[test]
+fn many_hosts_in_one_survey_and_one_of_them_freezes() {
+    if let Some(reason) = missing() {
+        println!("SKIPPED many_hosts_in_one_survey_and_one_of_them_freezes: {reason}");
+        return;
+    }
+    let count = std::env::var("LINERATE_SCALE_HOSTS").ok().and_then(|n| n.parse().ok()).unwrap_or(HOSTS);
+    let budget = std::env::var("LINERATE_SCALE_TIME").unwrap_or_else(|_| "30s".to_owned());
+    let folder = Folder::create().unwrap();
+    let (_switch, hosts) = hosts(count);
+    let file = folder.path().join("snapshot.json");
+    let begun = Instant::now();
+    let operator = Command::new(program("LINERATE", "linerate"))
+        .args(["survey", "--time", &budget, "-i"])
+        .arg(inventory(folder.path(), &hosts))
+        .arg("--snapshot")
+        .arg(&file)
+        .env("LINERATE_DATA", folder.path().join("data"))
+        .env("LINERATE_NODE", program("LINERATE_NODE", "linerate-node"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let victim = &hosts[count / 2];
+    let (code, needed) = watched(Operator(operator), victim);
+    println!(
+        "{count} hosts: {:.1} s, at most {} open files and {} MB of memory",
+        begun.elapsed().as_secs_f64(),
+        needed.files,
+        needed.memory_kb / 1024
+    );
+    assert!(matches!(code, Some(0 | 1 | 3)), "{code:?}");
+    let snapshot: Snapshot = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let lost: Vec<_> = snapshot.gaps.iter().filter(|g| g.what.starts_with("host ")).collect();
+    assert_eq!(lost.len(), 1, "{lost:?}");
+    assert!(lost[0].what.ends_with(&victim.name) && lost[0].reason.contains("said nothing"), "{lost:?}");
+    assert_eq!(snapshot.facts.len(), count, "every host was read before one froze");
+    let others = snapshot.samples.iter().filter(|s| s.test.from != victim.name && s.test.to != victim.name);
+    let (mut all, mut measured) = (0, 0);
+    for sample in others {
+        all += 1;
+        measured += usize::from(matches!(sample.outcome, Outcome::Measured(_)));
+    }
+    println!("    {measured} of {all} tests of the others were measured");
+    assert!(measured * 2 > all, "{measured} of {all}");
+    for host in &hosts {
+        assert_eq!(nodes_in(host), Vec::<u32>::new(), "nothing runs in {}", host.name);
+    }
+}

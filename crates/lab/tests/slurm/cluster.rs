@@ -1,0 +1,322 @@
+//! A real Slurm in network namespaces: munge, slurmctld and one slurmd per node, each node with its own network, host name,
+//! `/tmp` and `/var/lib`. In: the number of nodes. Out: a cluster that runs clients in the controller's namespace. Nothing of it
+//! is left when it is dropped; it touches no configuration of the machine.
+
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use linerate_lab::namespace::Namespace;
+use linerate_sys::{sandbox, spawn};
+
+/// Far above what a step takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Addresses of the nodes end in 1, 2, …; the controller's in 254.
+const NET: &str = "10.155.0";
+
+pub(crate) fn wait_until(within: Duration, what: &str, mut holds: impl FnMut() -> bool) -> Duration {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < within, "after {within:?} still not: {what}");
+        // A moment for others: what is waited for runs on the same CPUs.
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    start.elapsed()
+}
+
+/// Why there can be no Slurm here.
+pub(crate) fn missing() -> Option<String> {
+    if !sandbox::is_root() {
+        return Some("needs root (namespaces, munge, slurmd)".to_owned());
+    }
+    for (program, package) in [
+        ("munged", "munge"),
+        ("slurmctld", "slurmctld"),
+        ("slurmd", "slurmd"),
+        ("srun", "slurm-client"),
+        ("sbcast", "slurm-client"),
+    ] {
+        let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+        if !found.is_ok_and(|o| o.status.success()) {
+            return Some(format!("{program} is not installed (package {package})"));
+        }
+    }
+    let programs = [program("LINERATE", "linerate"), program("LINERATE_NODE", "linerate-node")];
+    programs.iter().find(|p| !p.is_file()).map(|p| format!("{} is not built", p.display()))
+}
+
+pub(crate) fn program(variable: &str, name: &str) -> PathBuf {
+    std::env::var_os(variable)
+        .map_or_else(|| Path::new(env!("CARGO_BIN_EXE_linerate-lab")).with_file_name(name), PathBuf::from)
+}
+
+/// A folder that goes away with its value.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A child that is killed with its value.
+pub(crate) struct Daemon(pub(crate) Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A running cluster.
+pub(crate) struct Cluster {
+    /// One per node; `None` after it was killed.
+    slurmds: Vec<Option<Daemon>>,
+    _controller: Daemon,
+    _munge: Daemon,
+    control: Namespace,
+    nodes: Vec<Namespace>,
+    folder: Folder,
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // What slurmd started (slurmstepd and its tasks) does not end with it.
+        self.slurmds.clear();
+        for namespace in self.nodes.iter().chain([&self.control]) {
+            let pids: Vec<String> = processes_in(namespace).iter().map(u32::to_string).collect();
+            if !pids.is_empty() {
+                let _ = Command::new("kill").arg("-9").args(&pids).stderr(Stdio::null()).status();
+            }
+        }
+    }
+}
+
+/// Processes other than this one in a namespace.
+pub(crate) fn processes_in(namespace: &Namespace) -> Vec<u32> {
+    let inode = namespace.inode().unwrap();
+    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
+    let inside = |pid: &u32| {
+        std::fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|m| m.ino() == inode)
+            && *pid != std::process::id()
+            && std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|s| !s.contains(") Z "))
+    };
+    pids.filter(inside).collect()
+}
+
+impl Cluster {
+    /// A cluster whose nodes `n1`, `n2`, … are idle.
+    pub(crate) fn up(nodes: usize) -> Self {
+        let folder = Folder(PathBuf::from(format!("/var/tmp/lrs-{}", random())));
+        for part in ["", "munge", "etc", "state", "spool", "log"] {
+            let path = folder.0.join(part);
+            std::fs::create_dir(&path).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let (control, namespaces) = network(nodes);
+        configure(&folder.0, nodes);
+        let munge = munge(&folder.0);
+        let conf = folder.0.join("etc/slurm.conf");
+        let conf = conf.to_str().unwrap();
+        let controller = daemon(&control, "ctl", &format!("exec slurmctld -D -c -f {conf}"));
+        let slurmds = namespaces
+            .iter()
+            .map(|node| {
+                // Each node has its own /tmp and /var/lib, as a machine has.
+                let own = "mount -t tmpfs node /tmp && mount -t tmpfs node /var/lib";
+                Some(daemon(node, &node.name, &format!("{own} && exec slurmd -D -N {} -f {conf}", node.name)))
+            })
+            .collect();
+        let cluster =
+            Self { slurmds, _controller: controller, _munge: munge, control, nodes: namespaces, folder };
+        wait_until(PATIENCE, "all nodes are idle", || {
+            let (_, said) = cluster.client("sinfo", &["-h", "-o", "%T %D"]);
+            said.trim() == format!("idle {nodes}")
+        });
+        cluster
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.0.join(name)
+    }
+
+    /// A command in the controller's namespace, ready to be started.
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .env("SLURM_CONF", self.path("etc/slurm.conf"))
+            .env("LINERATE_DATA", self.path("data"))
+            .env("LINERATE_NODE", crate::cluster::program("LINERATE_NODE", "linerate-node"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        spawn::in_namespace(&mut command, self.control.file());
+        command
+    }
+
+    /// A program to its end, which has to come: Slurm's clients wait for ever where nodes are missing.
+    pub(crate) fn run(&self, program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Output {
+        let mut daemon = Daemon(self.command(program, arguments).spawn().unwrap());
+        let collect = |mut stream: Box<dyn Read + Send>| {
+            std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                let _ = stream.read_to_end(&mut bytes);
+                bytes
+            })
+        };
+        let stdout = collect(Box::new(daemon.0.stdout.take().unwrap()));
+        let stderr = collect(Box::new(daemon.0.stderr.take().unwrap()));
+        wait_until(2 * PATIENCE, &format!("{arguments:?} ends"), || daemon.0.try_wait().unwrap().is_some());
+        let status = daemon.0.wait().unwrap();
+        Output { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
+    }
+
+    /// One of Slurm's clients, to its end.
+    pub(crate) fn client(&self, program: &str, arguments: &[&str]) -> (bool, String) {
+        let output = self.run(program, arguments);
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// `linerate` to its end.
+    pub(crate) fn linerate(&self, arguments: &[&str]) -> Output {
+        self.run(program("LINERATE", "linerate"), arguments)
+    }
+
+    /// `linerate` under way.
+    pub(crate) fn linerate_started(&self, arguments: &[&str]) -> Daemon {
+        let mut child = self.command(program("LINERATE", "linerate"), arguments).spawn().unwrap();
+        // Read, so that nothing waits for a full pipe.
+        for mut stream in [
+            Box::new(child.stdout.take().unwrap()) as Box<dyn Read + Send>,
+            Box::new(child.stderr.take().unwrap()),
+        ] {
+            std::thread::spawn(move || std::io::copy(&mut stream, &mut std::io::sink()));
+        }
+        Daemon(child)
+    }
+
+    /// Jobs that hold nodes or wait for some.
+    pub(crate) fn jobs(&self) -> Vec<String> {
+        let (_, said) = self.client("squeue", &["-h", "-o", "%i %T"]);
+        said.lines().map(str::to_owned).collect()
+    }
+
+    /// Node programs on all nodes.
+    pub(crate) fn node_programs(&self) -> usize {
+        let is_ours = |pid: &u32| {
+            std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|c| c.starts_with("linerate-node"))
+        };
+        self.nodes.iter().flat_map(processes_in).filter(is_ours).count()
+    }
+
+    /// Files of ours on a node.
+    pub(crate) fn left_on(&self, node: usize) -> Vec<String> {
+        let Some(Some(slurmd)) = self.slurmds.get(node) else { return Vec::new() };
+        let root = format!("/proc/{}/root", slurmd.0.id());
+        let files = std::fs::read_dir(format!("{root}/tmp")).unwrap();
+        files
+            .filter_map(|f| f.ok()?.file_name().into_string().ok())
+            .filter(|f| f.contains("linerate"))
+            .collect()
+    }
+
+    /// Kills the daemon of a node and everything on it: the machine is gone.
+    pub(crate) fn kill_node(&mut self, node: usize) {
+        self.slurmds[node] = None;
+        let pids: Vec<String> = processes_in(&self.nodes[node]).iter().map(u32::to_string).collect();
+        if !pids.is_empty() {
+            let _ = Command::new("kill").arg("-9").args(&pids).stderr(Stdio::null()).status();
+        }
+    }
+}
+
+fn random() -> String {
+    let mut bytes = [0; 4];
+    std::fs::File::open("/dev/urandom").unwrap().read_exact(&mut bytes).unwrap();
+    format!("{:08x}", u32::from_ne_bytes(bytes))
+}
+
+/// The controller's namespace with a bridge, and one per node.
+fn network(nodes: usize) -> (Namespace, Vec<Namespace>) {
+    let control = Namespace::create("ctl").unwrap();
+    control
+        .ip(&format!("link add br0 type bridge\naddress add {NET}.254/24 dev br0\nlink set br0 up\n"))
+        .unwrap();
+    let nodes = (1..=nodes)
+        .map(|number| {
+            let node = Namespace::create(&format!("n{number}")).unwrap();
+            let there = node.path();
+            let there = there.display();
+            control
+                .ip(&format!(
+                    "link add p{number} type veth peer name eth0 netns {there}\nlink set p{number} master br0 up\n"
+                ))
+                .unwrap();
+            node.ip(&format!("address add {NET}.{number}/24 dev eth0\nlink set eth0 up\n")).unwrap();
+            node
+        })
+        .collect();
+    (control, nodes)
+}
+
+fn configure(folder: &Path, nodes: usize) {
+    let lab = folder.display();
+    let half = nodes.div_ceil(2);
+    let conf = format!(
+        "ClusterName=lab\nSlurmctldHost=ctl({NET}.254)\nSlurmUser=root\nSlurmdUser=root\n\
+         AuthType=auth/munge\nAuthInfo=socket={lab}/munge/socket\nCredType=cred/munge\n\
+         StateSaveLocation={lab}/state\nSlurmdSpoolDir={lab}/spool/%n\n\
+         SlurmctldPidFile={lab}/slurmctld.pid\nSlurmdPidFile={lab}/slurmd-%n.pid\n\
+         SlurmctldLogFile={lab}/log/slurmctld.log\nSlurmdLogFile={lab}/log/slurmd-%n.log\n\
+         ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\n\
+         JobAcctGatherType=jobacct_gather/none\nAccountingStorageType=accounting_storage/none\n\
+         SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\nMpiDefault=none\nReturnToService=2\n\
+         SlurmdParameters=config_overrides\nSlurmdTimeout=300\nMessageTimeout=5\nKillWait=2\n\
+         TopologyPlugin=topology/tree\n\
+         NodeName=n[1-{nodes}] NodeAddr={NET}.[1-{nodes}] CPUs=2 RealMemory=1000 State=UNKNOWN\n\
+         PartitionName=debug Nodes=ALL Default=YES MaxTime=60 State=UP\n"
+    );
+    std::fs::write(folder.join("etc/slurm.conf"), conf).unwrap();
+    std::fs::write(folder.join("etc/cgroup.conf"), "CgroupPlugin=cgroup/v1\n").unwrap();
+    let topology = format!(
+        "SwitchName=leaf1 Nodes=n[1-{half}]\nSwitchName=leaf2 Nodes=n[{}-{nodes}]\nSwitchName=top Switches=leaf[1-2]\n",
+        half + 1
+    );
+    std::fs::write(folder.join("etc/topology.conf"), topology).unwrap();
+}
+
+fn munge(folder: &Path) -> Daemon {
+    let folder = folder.join("munge");
+    let mut key = vec![0; 1024];
+    std::fs::File::open("/dev/urandom").unwrap().read_exact(&mut key).unwrap();
+    std::fs::write(folder.join("key"), key).unwrap();
+    std::fs::set_permissions(folder.join("key"), std::fs::Permissions::from_mode(0o400)).unwrap();
+    let at = |option: &str, name: &str| format!("--{option}={}", folder.join(name).display());
+    let mut command = Command::new("munged");
+    command
+        .args(["--foreground", "--force"])
+        .args([at("key-file", "key"), at("socket", "socket"), at("pid-file", "pid")])
+        .args([at("log-file", "log"), at("seed-file", "seed")])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let daemon = Daemon(command.spawn().unwrap());
+    wait_until(PATIENCE, "munge listens", || folder.join("socket").exists());
+    daemon
+}
+
+/// A shell command in a namespace, with a host name and mounts of its own.
+fn daemon(namespace: &Namespace, name: &str, line: &str) -> Daemon {
+    let mut command = Command::new("unshare");
+    command
+        .args(["--uts", "--mount", "sh", "-c", &format!("hostname {name} && {line}")])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    spawn::in_namespace(&mut command, namespace.file());
+    Daemon(command.spawn().unwrap())
+}

@@ -1,0 +1,165 @@
+//! Surveys over a real Slurm: a job of its own and one that exists, a drained node, a dead node, Ctrl-C and `kill -9` of the
+//! operator. In: Slurm and munge as installed, `linerate` and `linerate-node` (`LINERATE`, `LINERATE_NODE`, or beside the lab's).
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod cluster;
+
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use cluster::{Cluster, PATIENCE, wait_until};
+use linerate_model::inventory::TransportSpec;
+use linerate_model::sample::Outcome;
+use linerate_model::snapshot::Snapshot;
+
+/// What the job may take to end after its operator did.
+const GONE: Duration = Duration::from_secs(10);
+
+/// A cluster, or the reason why there is none.
+fn with_cluster(test: &str, nodes: usize, body: impl FnOnce(&mut Cluster)) {
+    if let Some(reason) = cluster::missing() {
+        println!("SKIPPED {test}: {reason}");
+        return;
+    }
+    body(&mut Cluster::up(nodes));
+}
+
+fn survey(cluster: &Cluster, hosts: &[&str]) -> (Output, Snapshot) {
+    let file = cluster.path("snapshot.json");
+    let _ = std::fs::remove_file(&file);
+    let mut arguments = vec!["survey", "--quiet", "--time", "6s", "--snapshot", file.to_str().unwrap()];
+    arguments.extend(["--via", "slurm"]);
+    arguments.extend(hosts);
+    let output = cluster.linerate(&arguments);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let text = std::fs::read(&file).unwrap_or_else(|e| panic!("no snapshot ({e}): {said}"));
+    (output, serde_json::from_slice(&text).unwrap())
+}
+
+/// Ordered pairs with a transfer that was measured.
+fn measured(snapshot: &Snapshot) -> Vec<(&str, &str)> {
+    let transfers = snapshot.samples.iter().filter(|s| s.test.kind.name() == "tcp");
+    let done = transfers.filter(|s| matches!(s.outcome, Outcome::Measured(_)));
+    let mut pairs: Vec<(&str, &str)> = done.map(|s| (s.test.from.as_str(), s.test.to.as_str())).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
+}
+
+fn nothing_left(cluster: &Cluster, nodes: usize) {
+    wait_until(GONE, "the job is gone", || cluster.jobs().is_empty());
+    wait_until(PATIENCE, "the node programs are gone", || cluster.node_programs() == 0);
+    for node in 0..nodes {
+        wait_until(PATIENCE, "the copies are removed", || cluster.left_on(node).is_empty());
+    }
+}
+
+#[test]
+fn a_job_of_its_own_is_surveyed_and_given_back() {
+    with_cluster("a_job_of_its_own_is_surveyed_and_given_back", 3, |cluster| {
+        let (output, snapshot) = survey(cluster, &["-p", "debug", "-N", "3"]);
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
+        assert_eq!(measured(&snapshot).len(), 6, "{:?}", snapshot.gaps);
+        let names: Vec<&str> = snapshot.inventory.hosts.iter().map(|h| h.name.as_str()).collect();
+        assert_eq!(names, ["n1", "n2", "n3"]);
+        assert!(snapshot.inventory.hosts.iter().all(|h| matches!(h.transport, TransportSpec::Slurm(_))));
+        let groups: Vec<&str> = snapshot.inventory.groups_of("n1").iter().map(|g| g.name.as_str()).collect();
+        assert_eq!(groups, ["leaf1", "top"], "switches are groups");
+        assert_eq!(snapshot.facts.len(), 3);
+        nothing_left(cluster, 3);
+        // What follows a run gets its nodes again: the stored inventory has no job.
+        let output = cluster.linerate(&["facts", "n2", "nic.eth0.mtu", "--via", "slurm"]);
+        assert!(String::from_utf8_lossy(&output.stdout).contains("nic.eth0.mtu = 1500"), "{output:?}");
+        nothing_left(cluster, 3);
+    });
+}
+
+#[test]
+fn a_job_that_exists_is_used_and_stays() {
+    with_cluster("a_job_that_exists_is_used_and_stays", 3, |cluster| {
+        let file = cluster.path("inside.json");
+        let program = cluster::program("LINERATE", "linerate");
+        let line = format!(
+            "'{}' survey --quiet --time 6s --via slurm --snapshot '{}' >&2; squeue -h -o '%i %T'",
+            program.display(),
+            file.display()
+        );
+        let output = cluster.run("salloc", &["--quiet", "-N2", "sh", "-c", &line]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let snapshot: Snapshot = serde_json::from_slice(
+            &std::fs::read(&file).unwrap_or_else(|e| panic!("no snapshot ({e}): {said}")),
+        )
+        .unwrap();
+        assert_eq!(measured(&snapshot).len(), 2, "{said}");
+        assert!(
+            String::from_utf8_lossy(&output.stdout).contains("RUNNING"),
+            "our job is not ended by the survey"
+        );
+        nothing_left(cluster, 3);
+    });
+}
+
+#[test]
+fn drained_and_dead_nodes_are_gaps() {
+    with_cluster("drained_and_dead_nodes_are_gaps", 4, |cluster| {
+        let drain = ["update", "NodeName=n2", "State=DRAIN", "Reason=fan 3 broken"];
+        assert!(cluster.client("scontrol", &drain).0);
+        let (output, snapshot) = survey(cluster, &["--nodelist", "n[1-4]"]);
+        assert!(matches!(output.status.code(), Some(1 | 3)), "{output:?}");
+        assert_eq!(measured(&snapshot).len(), 6, "{:?}", snapshot.gaps);
+        let gap = snapshot.gaps.iter().find(|g| g.what == "host n2").unwrap();
+        assert!(gap.reason.contains("drain") && gap.reason.contains("fan 3 broken"), "{gap:?}");
+        nothing_left(cluster, 4);
+
+        // Slurm has not noticed yet when the next survey begins.
+        cluster.kill_node(3);
+        let (_, snapshot) = survey(cluster, &["--nodelist", "n1,n3,n4"]);
+        assert!(snapshot.gaps.iter().any(|g| g.what == "host n4"), "{:?}", snapshot.gaps);
+        assert_eq!(measured(&snapshot), [("n1", "n3"), ("n3", "n1")], "{:?}", snapshot.gaps);
+        nothing_left(cluster, 3);
+    });
+}
+
+#[test]
+fn the_job_ends_with_its_operator_however_that_ends() {
+    with_cluster("the_job_ends_with_its_operator_however_that_ends", 2, |cluster| {
+        for signal in ["-INT", "-9"] {
+            let mut operator = cluster
+                .linerate_started(&["survey", "--quiet", "--time", "60s", "--via", "slurm", "-N", "2"]);
+            wait_until(PATIENCE, "node programs run", || cluster.node_programs() >= 2);
+            let killed = Command::new("kill").args([signal, &operator.0.id().to_string()]).status().unwrap();
+            assert!(killed.success());
+            let took = wait_until(GONE, "the job is gone", || cluster.jobs().is_empty());
+            println!("kill {signal}: the job was gone after {:.1} s", took.as_secs_f64());
+            let status = operator.0.wait().unwrap();
+            assert_eq!(status.code(), if signal == "-INT" { Some(130) } else { None });
+            nothing_left(cluster, 2);
+        }
+    });
+}
+
+#[test]
+fn a_wish_that_cannot_be_met_is_said_and_leaves_no_job() {
+    with_cluster("a_wish_that_cannot_be_met_is_said_and_leaves_no_job", 2, |cluster| {
+        for (hosts, words) in [
+            ("-p nowhere -N 1", "salloc failed"),
+            ("-p debug", "which nodes"),
+            ("--nodelist n7", "not known to Slurm"),
+        ] {
+            let mut arguments = vec!["survey", "--quiet", "--via", "slurm"];
+            arguments.extend(hosts.split(' '));
+            let output = cluster.linerate(&arguments);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{said}");
+            assert!(said.contains(words), "{hosts:?}: {said}");
+        }
+        // More nodes than there are: Slurm lets it wait, and a person gives up.
+        let mut operator = cluster.linerate_started(&["survey", "--quiet", "--via", "slurm", "-N", "40"]);
+        wait_until(PATIENCE, "the job waits", || cluster.jobs().iter().any(|job| job.ends_with("PENDING")));
+        let given_up = Command::new("kill").args(["-INT", &operator.0.id().to_string()]).status().unwrap();
+        assert!(given_up.success());
+        wait_until(GONE, "the place in the queue is given up", || cluster.jobs().is_empty());
+        assert_eq!(operator.0.wait().unwrap().code(), Some(130));
+        assert_eq!(cluster.jobs(), Vec::<String>::new());
+    });
+}

@@ -1,0 +1,402 @@
+//! A fleet in memory, for tests: thousands of nodes that speak the real protocol over streams inside this process.
+//!
+//! What comes in: how many, a seed, who is sick. What goes out: an inventory and its open sessions. Delays, failures and figures
+//! are drawn from the seed; time is the runtime's, so with virtual time a minute of measuring takes as long as the operator's
+//! work on it. No socket, no process, no clock.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use linerate_model::fact::{FactValue, Gap, HostFacts};
+use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SlurmSpec, TransportSpec};
+use linerate_model::load::{Interval, LoadReport, LoadSpec, MtuProbe, Role, TcpEnd, TestKind, UdpEnd};
+use linerate_wire::message::{Event, Hello, PROTOCOL, Request, RequestId};
+use linerate_wire::session::{NodeEvent, NodeSession};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::pipes::Pipes;
+use super::{Fleet, HELLO_WAIT, Link, OPENING_MAX};
+use crate::observe::pairs::Random;
+
+/// Rate of every host's link, and hosts in a rack. Racks are oversubscribed two to one.
+const LINK_BPS: f64 = 25e9;
+const RACK: usize = 40;
+/// One host of so many never answers, one dies in the middle, and one test of so many is refused.
+const SILENT_ONE_IN: usize = 500;
+const DYING_ONE_IN: usize = 500;
+const REFUSED_ONE_IN: usize = 2000;
+/// The largest receive buffer of the sick host: a third of the rate that its path would carry.
+const SICK_RMEM_BYTES: f64 = 98_304.0;
+/// Readings and counters of a host with one fast NIC and some virtual ones, as the node program finds them.
+const SYSCTLS: usize = 480;
+const NICS: usize = 4;
+const NIC_READINGS: usize = 110;
+const COUNTERS: usize = 600;
+
+/// All nodes.
+pub(crate) struct World {
+    seed: u64,
+    sick: usize,
+    numbers: HashMap<IpAddr, usize>,
+    /// Receivers that wait for the report of their sender, by token.
+    flows: Mutex<HashMap<[u8; 16], oneshot::Sender<LoadReport>>>,
+}
+
+/// What one node is like.
+struct Character {
+    hello_after: Duration,
+    silent: bool,
+    dies_after: Option<Duration>,
+}
+
+/// The inventory: racks of [`RACK`] hosts.
+pub(crate) fn inventory(hosts: usize) -> Inventory {
+    let rack = |number: usize| Group {
+        name: format!("rack{number:03}"),
+        kind: "rack".to_owned(),
+        uplink_bps: Some(LINK_BPS * RACK as f64 / 2.0),
+        ..Group::default()
+    };
+    let host = |number: usize| Host {
+        name: name(number),
+        // Machines of their own, as far as a survey is concerned.
+        transport: TransportSpec::Slurm(SlurmSpec { node: name(number), ..SlurmSpec::default() }),
+        groups: vec![format!("rack{:03}", number / RACK)],
+        endpoints: vec![Endpoint {
+            address: address(number),
+            layer: Layer::Underlay,
+            netns: None,
+            link_bps: None,
+        }],
+        state_dir: None,
+        etc_dir: None,
+    };
+    Inventory {
+        name: "simulated".to_owned(),
+        groups: (0..hosts.div_ceil(RACK)).map(rack).collect(),
+        hosts: (0..hosts).map(host).collect(),
+        ..Inventory::default()
+    }
+}
+
+fn name(number: usize) -> String {
+    format!("n{number:05}")
+}
+
+fn address(number: usize) -> IpAddr {
+    Ipv4Addr::from(0x0a00_0001 + number as u32).into()
+}
+
+impl World {
+    /// A world in which the host of this number has a receive buffer that is too small.
+    pub(crate) fn new(hosts: usize, sick: usize, seed: u64) -> Arc<Self> {
+        let numbers = (0..hosts).map(|number| (address(number), number)).collect();
+        Arc::new(Self { seed, sick, numbers, flows: Mutex::default() })
+    }
+
+    /// Opens a session with every node, as many at once as with real ones.
+    pub(crate) async fn open(self: &Arc<Self>) -> Fleet {
+        let turns = Arc::new(Semaphore::new(OPENING_MAX));
+        let mut tasks = tokio::task::JoinSet::new();
+        for number in 0..self.numbers.len() {
+            let (world, turns) = (Arc::clone(self), Arc::clone(&turns));
+            tasks.spawn(async move {
+                let _turn = turns.acquire().await;
+                let (ours, theirs) = tokio::io::duplex(8 << 10);
+                tokio::spawn(node(world, number, theirs));
+                let (from_node, to_node) = tokio::io::split(ours);
+                let pipes = Pipes::without_child(Box::new(from_node), Box::new(to_node));
+                (number, Link::over(&name(number), pipes, Vec::new(), HELLO_WAIT).await)
+            });
+        }
+        let (mut links, mut gaps) = (Vec::new(), Vec::new());
+        while let Some(joined) = tasks.join_next().await {
+            match joined.unwrap() {
+                (_, Ok(link)) => links.push(link),
+                (number, Err(error)) => {
+                    gaps.push(Gap { what: format!("host {}", name(number)), reason: error.to_string() });
+                }
+            }
+        }
+        gaps.sort_by(|a, b| a.what.cmp(&b.what));
+        Fleet::of(links, gaps)
+    }
+
+    fn random(&self, what: usize, number: usize) -> Random {
+        let mut random = Random(self.seed ^ (what as u64) << 48 ^ number as u64);
+        random.next();
+        random
+    }
+
+    fn character(&self, number: usize) -> Character {
+        let mut random = self.random(1, number);
+        let well = number == self.sick;
+        let hello_after = Duration::from_millis(5 + random.below(300) as u64);
+        let silent = random.below(SILENT_ONE_IN) == 0 && !well;
+        let dies = random.below(DYING_ONE_IN) == 0 && !well;
+        let dies_after = dies.then(|| Duration::from_secs(5 + random.below(120) as u64));
+        Character { hello_after, silent, dies_after }
+    }
+
+    fn facts(&self, number: usize, prefixes: &[String]) -> HostFacts {
+        let wanted = |key: &str| prefixes.is_empty() || prefixes.iter().any(|p| key.starts_with(p.as_str()));
+        let mut readings = BTreeMap::new();
+        let mut put = |key: String, value: FactValue| {
+            if wanted(&key) {
+                readings.insert(key, value);
+            }
+        };
+        let mut random = self.random(2, number);
+        for i in 0..SYSCTLS {
+            put(format!("sysctl.net.ipv4.simulated_setting_{i}"), FactValue::Int(i as i64));
+        }
+        let rmem = if number == self.sick {
+            format!("4096 16384 {SICK_RMEM_BYTES}")
+        } else {
+            "4096 131072 33554432".to_owned()
+        };
+        put("sysctl.net.ipv4.tcp_rmem".to_owned(), FactValue::Text(rmem));
+        put("sysctl.net.ipv4.tcp_wmem".to_owned(), FactValue::Text("4096 16384 33554432".to_owned()));
+        put("sysctl.net.ipv4.tcp_congestion_control".to_owned(), FactValue::Text("cubic".to_owned()));
+        for nic in 0..NICS {
+            for i in 0..NIC_READINGS {
+                let value = FactValue::Flag(i % 3 == 0);
+                put(format!("nic.ens{nic}.feature.simulated-offload-{i}"), value);
+            }
+            put(format!("nic.ens{nic}.mtu"), FactValue::Int(9000));
+            let mac = format!("02:00:00:{:02x}:{:02x}:{nic:02x}", number >> 8, number & 255);
+            put(format!("nic.ens{nic}.mac"), FactValue::Text(mac));
+        }
+        put("nic.ens0.addresses".to_owned(), FactValue::List(vec![format!("{}/8", address(number))]));
+        put("nic.ens0.speed_mbit".to_owned(), FactValue::Int((LINK_BPS / 1e6) as i64));
+        put("nic.ens0.driver".to_owned(), FactValue::Text("mlx5_core".to_owned()));
+        let counters = (0..COUNTERS)
+            .map(|i| (format!("nic.ens0.stat.simulated_{i}"), random.below(1 << 30) as i64))
+            .filter(|(key, _)| wanted(key))
+            .collect();
+        HostFacts { readings, counters, ..HostFacts::default() }
+    }
+}
+
+/// A node until its operator leaves or it dies.
+async fn node(world: Arc<World>, number: usize, stream: DuplexStream) {
+    let character = world.character(number);
+    let begun = Instant::now();
+    let (mut from_operator, mut to_operator) = tokio::io::split(stream);
+    sleep(character.hello_after).await;
+    if character.silent {
+        // Its stream stays open and nothing ever comes.
+        let _ = tokio::io::copy(&mut from_operator, &mut tokio::io::sink()).await;
+        return;
+    }
+    let death = begun + character.dies_after.unwrap_or(Duration::from_secs(86_400));
+    let mut session = NodeSession::new(hello());
+    let (answers, mut answered) = mpsc::unbounded_channel::<(RequestId, Event)>();
+    let mut stops: HashMap<RequestId, oneshot::Sender<()>> = HashMap::new();
+    let mut buffer = vec![0; 2048];
+    let mut loads = 0;
+    let now_ms = || begun.elapsed().as_millis() as u64;
+    loop {
+        session.tick(now_ms());
+        if to_operator.write_all(&session.take_output()).await.is_err() {
+            return;
+        }
+        let wake = begun + Duration::from_millis(session.next_wakeup_ms().unwrap_or_default());
+        tokio::select! {
+            read = from_operator.read(&mut buffer) => match read {
+                Ok(0) | Err(_) => return,
+                Ok(count) => session.received(now_ms(), &buffer[..count]),
+            },
+            Some((id, event)) = answered.recv() => session.respond(now_ms(), id, event),
+            () = sleep_until(wake) => {}
+            () = sleep_until(death) => return,
+        }
+        while let Some(event) = session.poll_event() {
+            let NodeEvent::Request { id, body } = event else { return };
+            match body {
+                Request::Facts { prefixes, .. } => {
+                    session.respond(now_ms(), id, Event::Facts(Box::new(world.facts(number, &prefixes))));
+                }
+                Request::Load(spec) => {
+                    loads += 1;
+                    let mut random = world.random(3 + loads, number);
+                    if random.below(REFUSED_ONE_IN) == 0 {
+                        let error = "no memory for the streams".to_owned();
+                        let event = Event::Failed { error, hint: String::new(), undo_failed: false };
+                        session.respond(now_ms(), id, event);
+                        continue;
+                    }
+                    let (stop, stopped) = oneshot::channel();
+                    stops.insert(id, stop);
+                    load(&world, (id, spec), random, &answers, stopped);
+                    continue;
+                }
+                Request::StopLoad { load } => drop(stops.remove(&load)),
+                Request::Bye => {
+                    session.respond(now_ms(), id, Event::Done);
+                    let _ = to_operator.write_all(&session.take_output()).await;
+                    return;
+                }
+                _ => {}
+            }
+            session.respond(now_ms(), id, Event::Done);
+        }
+    }
+}
+
+fn hello() -> Hello {
+    Hello {
+        protocol: PROTOCOL,
+        version: "simulated".into(),
+        build: "simulated".into(),
+        facts: vec![],
+        loads: ["tcp", "udp", "rtt", "mtu"].map(str::to_owned).into(),
+        root: true,
+    }
+}
+
+/// One end of a load, in the background: the sender writes both reports when its time is over.
+fn load(
+    world: &Arc<World>,
+    (id, spec): (RequestId, LoadSpec),
+    mut random: Random,
+    answers: &mpsc::UnboundedSender<(RequestId, Event)>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let (world, answers) = (Arc::clone(world), answers.clone());
+    let done = |report: LoadReport| {
+        let counters = (0..4).map(|i| (format!("nic.ens0.stat.simulated_{i}"), 1000)).collect();
+        Event::LoadDone { report: Box::new(report), counters }
+    };
+    match spec.role {
+        Role::Receiver => {
+            let (report, reported) = oneshot::channel();
+            world.flows.lock().unwrap_or_else(PoisonError::into_inner).insert(spec.token, report);
+            let _ = answers.send((id, Event::Listening { port: 9 }));
+            tokio::spawn(async move {
+                let gone = || LoadReport { stopped: Some("no stream came".into()), ..LoadReport::default() };
+                let report = tokio::select! {
+                    report = reported => report.unwrap_or_else(|_| gone()),
+                    _ = stopped => gone(),
+                    () = sleep(Duration::from_millis(u64::from(spec.deadline_ms))) => gone(),
+                };
+                world.flows.lock().unwrap_or_else(PoisonError::into_inner).remove(&spec.token);
+                let _ = answers.send((id, done(report)));
+            });
+        }
+        Role::Sender { peer } => {
+            // Over its own loopback a host has no window to wait for.
+            let sick = world.numbers.get(&peer.ip()) == Some(&world.sick);
+            let path = Path::draw(&mut random, sick);
+            tokio::spawn(async move {
+                sleep(path.time(&spec.kind)).await;
+                let waiting = world.flows.lock().unwrap_or_else(PoisonError::into_inner).remove(&spec.token);
+                let mut own = path.report(&spec.kind, true);
+                match waiting {
+                    Some(receiver) => drop(receiver.send(path.report(&spec.kind, false))),
+                    None => {
+                        own = LoadReport {
+                            stopped: Some("the receiver has left".into()),
+                            ..LoadReport::default()
+                        }
+                    }
+                }
+                let _ = answers.send((id, done(own)));
+            });
+        }
+    }
+}
+
+/// A path at one moment.
+struct Path {
+    rate_bps: f64,
+    rtt_us: f64,
+    /// The receiver's window is what binds.
+    window: bool,
+    /// Noise of the intervals of a transfer.
+    wobble: f64,
+}
+
+impl Path {
+    fn draw(random: &mut Random, sick_receiver: bool) -> Self {
+        let mut unit = || random.below(1 << 20) as f64 / f64::from(1 << 20);
+        let rtt_us = 75.0 + 20.0 * unit();
+        let free_bps = 0.98 * LINK_BPS * (0.985 + 0.01 * unit());
+        let window_bps = SICK_RMEM_BYTES * 8.0 / (rtt_us * 1e-6);
+        let window = sick_receiver && window_bps < free_bps;
+        Self { rate_bps: if window { window_bps } else { free_bps }, rtt_us, window, wobble: 0.02 * unit() }
+    }
+
+    fn time(&self, kind: &TestKind) -> Duration {
+        match kind {
+            TestKind::Tcp { duration_ms, .. } | TestKind::Udp { duration_ms, .. } => {
+                Duration::from_millis(u64::from(*duration_ms) + 20)
+            }
+            _ => Duration::from_micros(40_000 + self.rtt_us as u64),
+        }
+    }
+
+    fn report(&self, kind: &TestKind, sender: bool) -> LoadReport {
+        let mut report = LoadReport { elapsed_s: 0.04, cpu_s: 0.001, ..LoadReport::default() };
+        match kind {
+            TestKind::Tcp { duration_ms, .. } => self.transfer(&mut report, *duration_ms, sender),
+            TestKind::Udp { rate_bps, payload_bytes, duration_ms, .. } => {
+                let datagrams = (rate_bps * f64::from(*duration_ms) / 8e3 / f64::from(*payload_bytes)) as u64;
+                report.elapsed_s = f64::from(*duration_ms) / 1e3;
+                report.bytes = datagrams * u64::from(*payload_bytes);
+                report.udp = Some(UdpEnd { datagrams, ..UdpEnd::default() });
+            }
+            TestKind::Rtt { count } => report.rtt_us = vec![self.rtt_us; usize::from(*count)],
+            TestKind::Mtu { sizes, tries } => {
+                let probe = |bytes: &u32| MtuProbe {
+                    bytes: *bytes,
+                    sent: *tries,
+                    answered: *tries,
+                    refused_mtu: None,
+                };
+                report.mtu = sizes.iter().map(probe).collect();
+            }
+            other => report.stopped = Some(format!("a simulated node makes no `{}`", other.name())),
+        }
+        report
+    }
+
+    fn transfer(&self, report: &mut LoadReport, duration_ms: u32, sender: bool) {
+        let seconds = f64::from(duration_ms) / 1e3;
+        let loaded_us = if self.window { self.rtt_us } else { self.rtt_us + 180.0 };
+        report.elapsed_s = seconds;
+        report.cpu_s = 0.6 * seconds;
+        report.core_busy_max = Some(0.6);
+        report.bytes = (self.rate_bps * seconds / 8.0) as u64;
+        report.drained = true;
+        report.series = (1..=duration_ms / 50)
+            .map(|i| Interval {
+                at_ms: 50.0 * f64::from(i),
+                throughput_bps: self.rate_bps * (1.0 + self.wobble * (f64::from(i % 5) - 2.0) / 2.0),
+                rtt_us: if sender { loaded_us } else { 0.0 },
+                cwnd: 300,
+                ..Interval::default()
+            })
+            .collect();
+        if sender {
+            let busy_us = (seconds * 1e6) as u64;
+            let in_flight =
+                if self.window { SICK_RMEM_BYTES } else { self.rate_bps / 8.0 * loaded_us * 1e-6 };
+            report.tcp = Some(TcpEnd {
+                rtt_min_us: self.rtt_us,
+                busy_us,
+                rwnd_limited_us: if self.window { busy_us * 9 / 10 } else { 0 },
+                mss: 8948,
+                congestion: "cubic".into(),
+                wscale: (10, 10),
+                unacked_bytes_max: in_flight as u64,
+                sndbuf_bytes: 4 << 20,
+                ..TcpEnd::default()
+            });
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Transport `slurm`: a node of a Slurm cluster, where the node program is a step of a job.
+//!
+//! What comes in: a wish (partition, number or list of nodes), or an inventory with Slurm hosts. What goes out: a job that holds
+//! the nodes (the one that this program runs in, or one of its own that ends with it), the node program on them, and one command
+//! line per node: `srun` with its output unbuffered, for without that it keeps back what no line end follows, and never for
+//! several nodes, for then it cuts their frames into each other. Slurm does the rest; nothing here schedules.
+
+mod job;
+mod nodes;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linerate_model::fact::Gap;
+use linerate_model::inventory::{Host, HostName, Inventory, SlurmJob, SlurmSpec, TransportSpec};
+
+use super::programs;
+use super::transport::Transport;
+pub use job::{Allocation, SlurmError};
+
+/// Longest job of a command that says nothing about its time.
+pub const LIMIT: Duration = Duration::from_secs(30 * 60);
+
+/// What is wanted of Slurm.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    /// Partition; Slurm's default when `None`.
+    pub partition: Option<String>,
+    /// Number of nodes.
+    pub count: Option<u32>,
+    /// Names of nodes as Slurm writes them, such as `n[1-4,7]`.
+    pub list: Option<String>,
+    /// The job ends then, whatever happens.
+    pub limit: Duration,
+}
+
+/// The nodes that a wish gives, as an inventory: their addresses and the switches between them from Slurm's own configuration.
+/// Nodes that are named but cannot take a job are in it too, so that they become gaps with their reason.
+pub async fn survey_nodes(wish: &Wish) -> Result<(Inventory, Allocation), SlurmError> {
+    let allocation = Allocation::get(wish).await?;
+    match nodes::inventory(&allocation, wish).await {
+        Ok(inventory) => Ok((inventory, allocation)),
+        Err(error) => {
+            allocation.end().await;
+            Err(error)
+        }
+    }
+}
+
+/// See the file's head.
+pub(super) struct Slurm;
+
+impl Transport for Slurm {
+    fn name(&self) -> &'static str {
+        "slurm"
+    }
+
+    fn argv(&self, host: &Host, _: &Path) -> Option<Vec<OsString>> {
+        match &host.transport {
+            TransportSpec::Slurm(spec) => Some(step(spec)),
+            _ => None,
+        }
+    }
+}
+
+/// Variables of an allocation that would shape a step otherwise than its options say.
+const SHAPING: [&str; 7] = [
+    "SLURM_NTASKS_PER_NODE",
+    "SLURM_CPUS_PER_TASK",
+    "SLURM_DISTRIBUTION",
+    "SLURM_CPU_BIND",
+    "SLURM_LABELIO",
+    "SLURM_STEP_KILLED_MSG_NODE_ID",
+    "SLURM_OPEN_MODE",
+];
+
+/// Runs the node program and removes it from the node afterwards, also when Slurm asks the step to end.
+const RUN_ONCE: &str = r#"trap : TERM INT HUP; "$0"; code=$?; rm -f -- "$0"; exit $code"#;
+
+/// The step of one node.
+fn step(spec: &SlurmSpec) -> Vec<OsString> {
+    let job = spec.job.clone().unwrap_or_default();
+    let mut argv: Vec<OsString> = vec!["env".into()];
+    argv.extend(SHAPING.iter().flat_map(|name| ["-u".into(), (*name).into()]));
+    argv.extend(
+        ["srun", "--quiet", "--unbuffered", "--overlap", "--nodes=1", "--ntasks=1", "--cpu-bind=none"]
+            .map(OsString::from),
+    );
+    argv.push(format!("--jobid={}", job.id).into());
+    argv.push(format!("--nodelist={}", spec.node).into());
+    argv.extend(["sh", "-c", RUN_ONCE].map(OsString::from));
+    argv.push(job.program.into());
+    argv
+}
+
+/// What a fleet needs before it starts steps: for each host its job, or why there is none.
+#[derive(Debug, Default)]
+pub(super) struct Ready {
+    /// By host.
+    pub hosts: BTreeMap<HostName, Result<SlurmJob, String>>,
+    /// A job that was made for this fleet and ends with it.
+    pub own: Option<Allocation>,
+}
+
+impl Ready {
+    /// The inventory with the job of each Slurm host that has one.
+    pub fn applied(&self, inventory: &Inventory) -> Inventory {
+        let mut inventory = inventory.clone();
+        for host in &mut inventory.hosts {
+            if let (TransportSpec::Slurm(spec), Some(Ok(job))) =
+                (&mut host.transport, self.hosts.get(&host.name))
+            {
+                spec.job = Some(job.clone());
+            }
+        }
+        inventory
+    }
+
+    /// Why a host has no job.
+    pub fn refused(&self, host: &str) -> Option<&str> {
+        self.hosts.get(host)?.as_ref().err().map(String::as_str)
+    }
+
+    /// The hosts without a job.
+    pub fn gaps(&self) -> impl Iterator<Item = Gap> {
+        let gap = |host: &HostName, why: &String| Gap { what: format!("host {host}"), reason: why.clone() };
+        self.hosts.iter().filter_map(move |(host, job)| Some(gap(host, job.as_ref().err()?)))
+    }
+}
+
+/// Jobs by host, or why there is none.
+type Jobs = BTreeMap<HostName, Result<u32, String>>;
+
+/// Gets a job for the Slurm hosts among those wanted, unless they have one, and spreads the node program on its nodes.
+pub(super) async fn prepare(inventory: &Inventory, wanted: impl Fn(&Host) -> bool) -> Ready {
+    let hosts: Vec<(&HostName, &SlurmSpec)> = inventory
+        .hosts
+        .iter()
+        .filter(|h| wanted(h))
+        .filter_map(|h| match &h.transport {
+            TransportSpec::Slurm(spec) => Some((&h.name, spec)),
+            _ => None,
+        })
+        .collect();
+    if hosts.is_empty() {
+        return Ready::default();
+    }
+    let program = match programs::node_program() {
+        Ok(program) => program,
+        Err(error) => {
+            let reason = error.to_string();
+            let hosts = hosts.iter().map(|(host, _)| ((*host).clone(), Err(reason.clone()))).collect();
+            return Ready { hosts, own: None };
+        }
+    };
+    let (jobs, own) = jobs(&hosts).await;
+    let mut ready = Ready { hosts: BTreeMap::new(), own };
+    let ids: BTreeSet<u32> = jobs.values().flatten().copied().collect();
+    for id in ids {
+        let members: Vec<(&HostName, &str)> = hosts
+            .iter()
+            .filter(|(host, _)| jobs.get(*host) == Some(&Ok(id)))
+            .map(|(host, spec)| (*host, spec.node.as_str()))
+            .collect();
+        ready.hosts.extend(spread(id, &program, &members).await);
+    }
+    let refused = jobs.into_iter().filter_map(|(host, job)| Some((host, Err(job.err()?))));
+    ready.hosts.extend(refused);
+    ready
+}
+
+/// The jobs that hosts have already, and one for all others.
+async fn jobs(hosts: &[(&HostName, &SlurmSpec)]) -> (Jobs, Option<Allocation>) {
+    let mut jobs = Jobs::new();
+    let (with, without): (Vec<_>, Vec<_>) = hosts.iter().partition(|(_, spec)| spec.job.is_some());
+    for (host, spec) in with {
+        jobs.extend(spec.job.iter().map(|job| ((*host).clone(), Ok(job.id))));
+    }
+    if without.is_empty() {
+        return (jobs, None);
+    }
+    let names: Vec<&str> = without.iter().map(|(_, spec)| spec.node.as_str()).collect();
+    let wish = Wish {
+        partition: without.iter().find_map(|(_, spec)| spec.partition.clone()),
+        count: None,
+        list: Some(names.join(",")),
+        limit: LIMIT,
+    };
+    match Allocation::get(&wish).await {
+        Ok(allocation) => {
+            for (host, spec) in without {
+                jobs.insert((*host).clone(), allocation.holds(&spec.node).map(|()| allocation.id()));
+            }
+            (jobs, Some(allocation))
+        }
+        Err(error) => {
+            let known: BTreeMap<&str, &str> = match &error {
+                SlurmError::NoNode { refused } => {
+                    refused.iter().map(|(node, why)| (node.as_str(), why.as_str())).collect()
+                }
+                _ => BTreeMap::new(),
+            };
+            let words = error.to_string().replace('\n', "; ");
+            for (host, spec) in without {
+                let why = known.get(spec.node.as_str()).map_or(words.as_str(), |why| why);
+                jobs.insert((*host).clone(), Err(why.to_owned()));
+            }
+            (jobs, None)
+        }
+    }
+}
+
+/// The node program on the nodes of one job: for each host where it lies, or why it did not get there.
+async fn spread(
+    id: u32,
+    program: &Path,
+    hosts: &[(&HostName, &str)],
+) -> Vec<(HostName, Result<SlurmJob, String>)> {
+    let nodes: Vec<&str> = hosts.iter().map(|(_, node)| *node).collect();
+    let spread = job::spread(id, program, &nodes).await;
+    let of = |node: &str| match &spread {
+        Ok((_, missing)) if missing.contains_key(node) => Err(missing[node].clone()),
+        Ok((place, _)) => Ok(SlurmJob { id, program: place.clone() }),
+        Err(reason) => Err(reason.clone()),
+    };
+    hosts.iter().map(|(host, node)| ((*host).clone(), of(node))).collect()
+}
+
+/// Where a copy of the node program goes on a node: a name that nobody can guess, so that nobody can be there first.
+fn place_on_node() -> std::io::Result<PathBuf> {
+    let random = crate::observe::clock::random::<8>()?;
+    let hex = u64::from_be_bytes(random);
+    Ok(PathBuf::from(format!("/tmp/linerate-node-{hex:016x}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_for_one_node_unbuffered_and_cleans_up() {
+        let job = SlurmJob { id: 7, program: "/tmp/p".into() };
+        let spec = SlurmSpec { node: "n3".into(), partition: None, job: Some(job) };
+        let line = step(&spec).join(std::ffi::OsStr::new(" ")).into_string().unwrap();
+        for part in ["--unbuffered", "--nodes=1", "--ntasks=1", "--jobid=7", "--nodelist=n3", "--overlap"] {
+            assert!(line.contains(part), "{part} in {line}");
+        }
+        assert!(line.ends_with("/tmp/p") && line.contains("rm -f"), "{line}");
+    }
+}

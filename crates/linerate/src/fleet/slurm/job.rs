@@ -1,0 +1,353 @@
+//! The job that holds the nodes.
+//!
+//! What comes in: a wish. What goes out: the number of a job and the nodes in it. A job of our own is a `salloc` whose only
+//! command reads a pipe that this process holds: when this process ends, in whatever way, the pipe closes, the command ends and
+//! Slurm takes the nodes back at once. A second line of defence is the job's time limit; a third that node programs leave when
+//! they hear nothing for four seconds. It never ends a job that it did not make.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::{Wish, nodes, place_on_node};
+
+/// Longest wait for nodes: a queue may be long, and a person may give up earlier.
+const QUEUE_WAIT: Duration = Duration::from_secs(15 * 60);
+/// Longest wait for an answer of Slurm's controller. Its clients themselves wait 9 s for one that is down.
+const ANSWER_WAIT: Duration = Duration::from_secs(20);
+/// Longest time of copying the node program.
+const SPREAD_WAIT: Duration = Duration::from_secs(60);
+/// Longest time of copying it to one node, and nodes to which it is copied at the same time.
+const COPY_WAIT: Duration = Duration::from_secs(20);
+const COPIES_AT_ONCE: usize = 16;
+/// Longest wait for `salloc` to give the nodes back.
+const END_WAIT: Duration = Duration::from_secs(8);
+/// Output of a client that is read at most, and how much of its errors is told.
+const OUTPUT_BYTES_MAX: u64 = 16 << 20;
+const SAID_BYTES_MAX: usize = 600;
+
+/// What can go wrong between Slurm and us.
+#[derive(Debug, thiserror::Error)]
+pub enum SlurmError {
+    /// A client is not installed.
+    #[error(
+        "cannot run {program}: {source}\nhint: run linerate where Slurm's commands work, such as a login node"
+    )]
+    Client {
+        /// Which.
+        program: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A client failed.
+    #[error("{program} failed: {said}")]
+    Failed {
+        /// Which.
+        program: String,
+        /// Its words.
+        said: String,
+        /// All that it printed on stdout before.
+        printed: String,
+    },
+    /// Nothing came in time.
+    #[error("{program} did not answer within {} s", waited.as_secs())]
+    Late {
+        /// Which.
+        program: String,
+        /// How long it was waited.
+        waited: Duration,
+    },
+    /// No node of those that are wanted can take a job.
+    #[error(
+        "none of the nodes can take a job: {}\nhint: `sinfo -N -l` shows the state of each",
+        some(refused)
+    )]
+    NoNode {
+        /// Each with the reason.
+        refused: Vec<(String, String)>,
+    },
+    /// Slurm said something else than expected.
+    #[error("{program} said something unexpected: {said}")]
+    Odd {
+        /// Which.
+        program: String,
+        /// What.
+        said: String,
+    },
+    /// Neither a number nor names of nodes.
+    #[error("which nodes?\nhint: -N NUMBER or --nodelist NODES, or run linerate inside a job (salloc)")]
+    NoWish,
+    /// More is wanted than the job has that this runs in.
+    #[error(
+        "job {job} has {have} nodes, {want} are wanted\nhint: leave out -N, or run linerate outside of the job"
+    )]
+    TooFew {
+        /// Job.
+        job: u32,
+        /// Its nodes.
+        have: usize,
+        /// Wanted.
+        want: u32,
+    },
+}
+
+fn some(refused: &[(String, String)]) -> String {
+    let words: Vec<String> = refused.iter().take(5).map(|(node, why)| format!("{node} {why}")).collect();
+    words.join("; ")
+}
+
+/// A job that holds nodes.
+#[derive(Debug)]
+pub struct Allocation {
+    id: u32,
+    /// Names of the nodes in it.
+    nodes: Vec<String>,
+    /// Nodes that were wanted and cannot take a job, with the reason.
+    refused: Vec<(String, String)>,
+    /// `salloc`, for a job of our own. Dropping it closes its pipe.
+    keeper: Option<Keeper>,
+}
+
+/// A running `salloc`. Dropped in any state it gives its nodes, or its place in the queue, back.
+#[derive(Debug)]
+struct Keeper(Option<Child>);
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        let Some(mut child) = self.0.take() else { return };
+        drop(child.stdin.take());
+        // While it waits for nodes it reads no pipe, but it gives up its place at this signal.
+        if let Some(pid) = child.id() {
+            let kill = std::process::Command::new("kill").args(["-TERM", &pid.to_string()]).status();
+            drop(kill);
+        }
+    }
+}
+
+impl Allocation {
+    /// The job that this program runs in, or a new one.
+    pub async fn get(wish: &Wish) -> Result<Self, SlurmError> {
+        let inside = std::env::var("SLURM_JOB_ID").ok().and_then(|id| id.parse().ok());
+        match inside {
+            Some(id) => Self::existing(id, wish).await,
+            None => Self::own(wish).await,
+        }
+    }
+
+    async fn existing(id: u32, wish: &Wish) -> Result<Self, SlurmError> {
+        let list = match std::env::var("SLURM_JOB_NODELIST") {
+            Ok(list) => list,
+            Err(_) => ask("squeue", &["--noheader", "--format=%N", &format!("--jobs={id}")]).await?,
+        };
+        let mut nodes = nodes::expanded(list.trim()).await?;
+        let mut refused = Vec::new();
+        if let Some(list) = &wish.list {
+            let wanted = nodes::expanded(list).await?;
+            let missing = wanted.iter().filter(|n| !nodes.contains(n));
+            refused = missing.map(|n| (n.clone(), format!("is not in job {id}"))).collect();
+            nodes.retain(|node| wanted.contains(node));
+        }
+        if let Some(want) = wish.count {
+            if nodes.len() < want as usize {
+                return Err(SlurmError::TooFew { job: id, have: nodes.len(), want });
+            }
+            nodes.truncate(want as usize);
+        }
+        Ok(Self { id, nodes, refused, keeper: None })
+    }
+
+    async fn own(wish: &Wish) -> Result<Self, SlurmError> {
+        let mut refused = Vec::new();
+        let mut options: Vec<String> = Vec::new();
+        if let Some(list) = &wish.list {
+            let states = nodes::states(&nodes::expanded(list).await?).await?;
+            let (fit, unfit): (Vec<_>, Vec<_>) = states.into_iter().partition(|(_, why)| why.is_none());
+            refused = unfit.into_iter().filter_map(|(node, why)| Some((node, why?))).collect();
+            if fit.is_empty() {
+                return Err(SlurmError::NoNode { refused });
+            }
+            let names: Vec<String> = fit.into_iter().map(|(node, _)| node).collect();
+            // Slurm may be asked for more nodes than are listed, but never for fewer.
+            let count = wish.count.map_or(names.len(), |count| (count as usize).max(names.len()));
+            options.push(format!("--nodes={count}"));
+            options.push(format!("--nodelist={}", names.join(",")));
+        } else {
+            let count = wish.count.ok_or(SlurmError::NoWish)?;
+            options.push(format!("--nodes={count}"));
+        }
+        options.extend(wish.partition.iter().map(|p| format!("--partition={p}")));
+        options.push(format!("--time={}", wish.limit.as_secs().div_ceil(60).max(1)));
+        let (keeper, line) = granted(&options).await?;
+        let odd = || SlurmError::Odd { program: "salloc".to_owned(), said: line.trim().to_owned() };
+        let (id, list) = line.trim().split_once(' ').ok_or_else(odd)?;
+        let id = id.parse().map_err(|_| odd())?;
+        let nodes = nodes::expanded(list).await?;
+        Ok(Self { id, nodes, refused, keeper: Some(keeper) })
+    }
+
+    /// Number of the job.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Its nodes.
+    pub fn nodes(&self) -> &[String] {
+        &self.nodes
+    }
+
+    /// Nodes that were wanted and cannot take a job, with the reason.
+    pub fn refused(&self) -> &[(String, String)] {
+        &self.refused
+    }
+
+    /// Whether a node can be used; else why not.
+    pub(super) fn holds(&self, node: &str) -> Result<(), String> {
+        if self.nodes.iter().any(|n| n == node) {
+            return Ok(());
+        }
+        let why = self.refused.iter().find(|(n, _)| n == node).map(|(_, why)| why.as_str());
+        Err(why.unwrap_or("is not in the job").to_owned())
+    }
+
+    /// Gives the nodes back, if the job is ours.
+    pub async fn end(mut self) {
+        let Some(mut keeper) = self.keeper.take() else { return };
+        if let Some(child) = &mut keeper.0 {
+            drop(child.stdin.take());
+            if timeout(END_WAIT, child.wait()).await.is_ok() {
+                keeper.0 = None;
+            }
+        }
+    }
+}
+
+/// Starts `salloc` and waits for the line that its command says when the nodes are there.
+async fn granted(options: &[String]) -> Result<(Keeper, String), SlurmError> {
+    let program = || "salloc".to_owned();
+    let command = r#"echo "$SLURM_JOB_ID $SLURM_JOB_NODELIST"; exec cat > /dev/null"#;
+    let mut child = Command::new("salloc")
+        // Nobody else's load, all memory, and a node that dies does not end the job.
+        .args(["--quiet", "--job-name=linerate", "--exclusive", "--mem=0", "--no-kill"])
+        .args(options)
+        .args(["sh", "-c", command])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .map_err(|source| SlurmError::Client { program: program(), source })?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let keeper = Keeper(Some(child));
+    let mut line = String::new();
+    let mut lines = BufReader::new(stdout.expect("it was asked for").take(OUTPUT_BYTES_MAX));
+    match timeout(QUEUE_WAIT, lines.read_line(&mut line)).await {
+        Ok(Ok(count)) if count > 0 => Ok((keeper, line)),
+        Ok(_) => {
+            let mut said = Vec::new();
+            let mut stderr = stderr.expect("it was asked for").take(OUTPUT_BYTES_MAX);
+            let _ = timeout(ANSWER_WAIT, stderr.read_to_end(&mut said)).await;
+            Err(SlurmError::Failed { program: program(), said: words(&said), printed: String::new() })
+        }
+        Err(_) => Err(SlurmError::Late { program: program(), waited: QUEUE_WAIT }),
+    }
+}
+
+/// Runs one of Slurm's clients to its end and gives what it printed.
+pub(super) async fn ask(program: &str, arguments: &[&str]) -> Result<String, SlurmError> {
+    run(program, arguments, ANSWER_WAIT).await
+}
+
+async fn run(program: &str, arguments: &[&str], wait: Duration) -> Result<String, SlurmError> {
+    let child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|source| SlurmError::Client { program: program.to_owned(), source })?;
+    let late = |_| SlurmError::Late { program: program.to_owned(), waited: wait };
+    let output = timeout(wait, child.wait_with_output())
+        .await
+        .map_err(late)?
+        .map_err(|source| SlurmError::Client { program: program.to_owned(), source })?;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(printed);
+    }
+    // Some of them complain on stdout.
+    let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
+    Err(SlurmError::Failed { program: program.to_owned(), said: words(said), printed })
+}
+
+/// The first lines of what a client said, on one line and without what a terminal would obey.
+fn words(said: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&said[..said.len().min(SAID_BYTES_MAX)]);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    let text: String = lines.join("; ").chars().filter(|c| !c.is_control()).collect();
+    if text.is_empty() { "it gave no reason".to_owned() } else { text }
+}
+
+/// Copies the node program to nodes of a job, to the same place on each: over Slurm's own tree, and where that fails (a node that
+/// died holds up the whole copy) or for a single node with a step per node. Gives the place, and the nodes that did not get it
+/// with the reason.
+pub(super) async fn spread(
+    id: u32,
+    program: &Path,
+    nodes: &[&str],
+) -> Result<(PathBuf, BTreeMap<String, String>), String> {
+    let place = place_on_node().map_err(|error| format!("no random name for its copy: {error}"))?;
+    let (job, from, to) = (format!("--jobid={id}"), program.to_string_lossy(), place.to_string_lossy());
+    if nodes.len() > 1
+        && run("sbcast", &[&job, "--force", "--preserve", &from, &to], SPREAD_WAIT).await.is_ok()
+    {
+        return Ok((place, BTreeMap::new()));
+    }
+    let turns = Arc::new(Semaphore::new(COPIES_AT_ONCE));
+    let mut tasks = tokio::task::JoinSet::new();
+    for node in nodes {
+        let (node, turns) = ((*node).to_owned(), Arc::clone(&turns));
+        let (program, place) = (program.to_owned(), place.clone());
+        tasks.spawn(async move {
+            let _turn = turns.acquire().await;
+            let copied = timeout(COPY_WAIT, copy_to(id, &node, &program, &place)).await;
+            let late = || Err(format!("the node program did not get there within {} s", COPY_WAIT.as_secs()));
+            (node, copied.unwrap_or_else(|_| late()))
+        });
+    }
+    let mut missing = BTreeMap::new();
+    while let Some(done) = tasks.join_next().await {
+        if let Ok((node, Err(reason))) = done {
+            missing.insert(node, reason);
+        }
+    }
+    Ok((place, missing))
+}
+
+/// Copies the node program to one node through the stdin of a step.
+async fn copy_to(id: u32, node: &str, program: &Path, place: &Path) -> Result<(), String> {
+    let file = std::fs::File::open(program).map_err(|e| format!("cannot read {}: {e}", program.display()))?;
+    let take = r#"umask 077; cat > "$0" && chmod 700 "$0""#;
+    let child = Command::new("srun")
+        .args(["--quiet", "--unbuffered", "--overlap", "--nodes=1", "--ntasks=1"])
+        .args([format!("--jobid={id}"), format!("--nodelist={node}")])
+        .args(["sh", "-c", take])
+        .arg(place)
+        .stdin(file)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| format!("cannot run srun: {error}"))?;
+    let output = child.wait_with_output().await.map_err(|error| format!("srun: {error}"))?;
+    if output.status.success() { Ok(()) } else { Err(words(&output.stderr)) }
+}

@@ -1,0 +1,224 @@
+//! What Slurm says of its nodes: names, addresses, states, switches. Its text formats, which every version has.
+//!
+//! What comes in: the output of `scontrol`. What goes out: nodes and an inventory. It never asks for what a job does.
+
+use std::net::{IpAddr, ToSocketAddrs};
+
+use linerate_model::inventory::{
+    Endpoint, Group, Host, Inventory, Layer, SlurmJob, SlurmSpec, TransportSpec,
+};
+
+use super::Wish;
+use super::job::{Allocation, SlurmError, ask};
+
+/// Names in one call of `scontrol`: a command line has a limit.
+const NAMES_AT_ONCE: usize = 500;
+/// States that take no job, as words of a node's state. A node that is reserved or powered down for want of work may still.
+const UNFIT: [&str; 10] =
+    ["DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR", "FUTURE", "NOT_RESPONDING", "MAINT"];
+
+/// A node as `scontrol show node` describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Node {
+    pub name: String,
+    /// Address or name by which Slurm reaches it.
+    pub address: String,
+    /// Such as `IDLE+DRAIN`; a star means that it does not respond.
+    pub state: String,
+    /// Why it is drained or down; may be empty.
+    pub reason: String,
+}
+
+/// The nodes in the output of `scontrol --oneliner show node`: fields `Key=value` separated by spaces, the reason last and with
+/// spaces in it.
+pub(super) fn parsed(text: &str) -> Vec<Node> {
+    let node = |line: &str| {
+        let field = |key: &str| {
+            let value = line.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='))?;
+            Some(value.to_owned())
+        };
+        let reason = line.split_once(" Reason=").map_or("", |(_, reason)| reason.trim());
+        let name = field("NodeName")?;
+        Some(Node {
+            address: field("NodeAddr").filter(|a| !a.is_empty()).unwrap_or_else(|| name.clone()),
+            state: field("State").unwrap_or_default(),
+            reason: reason.to_owned(),
+            name,
+        })
+    };
+    text.lines().filter_map(node).collect()
+}
+
+impl Node {
+    /// Why the node takes no job; `None` when it does.
+    fn unfit(&self) -> Option<String> {
+        let silent = self.state.contains('*').then_some("NOT_RESPONDING");
+        let mut words = self.state.split(['+', '*']).chain(silent);
+        words.find(|word| UNFIT.contains(word)).map(|_| {
+            let state = self.state.to_lowercase();
+            if self.reason.is_empty() {
+                format!("is {state} in Slurm")
+            } else {
+                format!("is {state} in Slurm: {}", self.reason)
+            }
+        })
+    }
+}
+
+/// The names in a list such as `n[1-4,7]`.
+pub(super) async fn expanded(list: &str) -> Result<Vec<String>, SlurmError> {
+    if list.is_empty() {
+        return Ok(Vec::new());
+    }
+    let text = ask("scontrol", &["show", "hostnames", list]).await?;
+    Ok(text.lines().map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned).collect())
+}
+
+async fn described(names: &[String]) -> Result<Vec<Node>, SlurmError> {
+    let mut nodes = Vec::new();
+    for names in names.chunks(NAMES_AT_ONCE) {
+        let text = match ask("scontrol", &["--oneliner", "show", "node", &names.join(",")]).await {
+            // A name that it does not know fails the whole call, after the others were printed.
+            Err(SlurmError::Failed { said, printed, .. }) if said.contains("not found") => printed,
+            text => text?,
+        };
+        nodes.extend(parsed(&text));
+    }
+    Ok(nodes)
+}
+
+/// For each node why it takes no job, or `None`. A node that Slurm does not know takes none.
+pub(super) async fn states(names: &[String]) -> Result<Vec<(String, Option<String>)>, SlurmError> {
+    let nodes = described(names).await?;
+    let of = |name: &String| nodes.iter().find(|n| n.name == *name);
+    let why = |name: &String| of(name).map_or(Some("is not known to Slurm".to_owned()), Node::unfit);
+    Ok(names.iter().map(|name| (name.clone(), why(name))).collect())
+}
+
+/// The nodes of an allocation, and those that were refused, with the switches between them.
+pub(super) async fn inventory(allocation: &Allocation, wish: &Wish) -> Result<Inventory, SlurmError> {
+    let refused = allocation.refused().iter().map(|(node, _)| node);
+    let names: Vec<String> = allocation.nodes().iter().chain(refused).cloned().collect();
+    let nodes = described(&names).await?;
+    // Clusters without a tree of switches have nothing to say here; older versions call that an error.
+    let topology = ask("scontrol", &["show", "topology"]).await.unwrap_or_default();
+    let mut groups = Vec::new();
+    let mut members: Vec<(String, Vec<String>)> = Vec::new();
+    for switch in switches(&topology) {
+        for inner in &expanded(&switch.switches).await? {
+            if let Some(group) = groups.iter_mut().find(|g: &&mut Group| g.name == *inner) {
+                group.parent = Some(switch.name.clone());
+            }
+        }
+        if switch.switches.is_empty() {
+            members.push((switch.name.clone(), expanded(&switch.nodes).await?));
+        }
+        groups.push(Group { name: switch.name, kind: "switch".to_owned(), ..Group::default() });
+    }
+    let mut hosts = Vec::new();
+    for node in nodes {
+        let job = allocation.holds(&node.name).is_ok();
+        let above = members.iter().filter(|(_, nodes)| nodes.contains(&node.name));
+        hosts.push(Host {
+            groups: above.map(|(switch, _)| switch.clone()).collect(),
+            endpoints: address(&node.address).await.map(endpoint).into_iter().collect(),
+            transport: TransportSpec::Slurm(SlurmSpec {
+                node: node.name.clone(),
+                partition: wish.partition.clone(),
+                job: job.then(|| SlurmJob { id: allocation.id(), ..SlurmJob::default() }),
+            }),
+            name: node.name,
+            state_dir: None,
+            etc_dir: None,
+        });
+    }
+    // A switch above none of these nodes says nothing.
+    groups.retain(|g: &Group| hosts.iter().any(|h| h.groups.contains(&g.name)) || g.parent.is_none());
+    let name = format!("slurm job {}", allocation.id());
+    Ok(Inventory { name, groups, hosts, ..Inventory::default() })
+}
+
+fn endpoint(address: IpAddr) -> Endpoint {
+    Endpoint { address, layer: Layer::Underlay, netns: None, link_bps: None }
+}
+
+/// An address, or the first one of a name. A name that cannot be resolved leaves a host of which only facts are read.
+async fn address(text: &str) -> Option<IpAddr> {
+    if let Ok(address) = text.parse() {
+        return Some(address);
+    }
+    let name = text.to_owned();
+    let found = tokio::task::spawn_blocking(move || {
+        let addresses: Vec<IpAddr> = (name.as_str(), 0).to_socket_addrs().ok()?.map(|a| a.ip()).collect();
+        addresses.iter().find(|a| a.is_ipv4()).or(addresses.first()).copied()
+    });
+    found.await.ok().flatten()
+}
+
+/// A line of `scontrol show topology`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Switch {
+    name: String,
+    /// Nodes below it, directly or not.
+    nodes: String,
+    /// Switches below it; empty for one with nodes at its ports.
+    switches: String,
+}
+
+fn switches(text: &str) -> Vec<Switch> {
+    let switch = |line: &str| {
+        let field = |key: &str| {
+            line.split_ascii_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+        };
+        Some(Switch {
+            name: field("SwitchName")?.to_owned(),
+            nodes: field("Nodes").unwrap_or_default().to_owned(),
+            switches: field("Switches").unwrap_or_default().to_owned(),
+        })
+    };
+    text.lines().filter_map(switch).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DRAINED: &str = "NodeName=n3 Arch=x86_64 CoresPerSocket=1  CPUAlloc=0 Gres=(null) NodeAddr=10.55.0.3 \
+        NodeHostName=n3 Version=22.05.8 OS=Linux 6.1 #1 SMP  RealMemory=1000 State=IDLE+DRAIN ThreadsPerCore=1 \
+        Partitions=debug  AllocTRES= Reason=rx 0.94<25Gb/s NET-SPEED eth0 [root@2026-11-21T06:36:28]";
+
+    #[test]
+    fn a_node_is_read_with_its_reason() {
+        let nodes = parsed(&format!("{DRAINED}\nNodeName=n4 State=MIXED ThreadsPerCore=1\n\nnonsense\n"));
+        assert_eq!((nodes[0].name.as_str(), nodes[0].address.as_str()), ("n3", "10.55.0.3"));
+        let why = nodes[0].unfit().unwrap();
+        assert!(why.contains("idle+drain") && why.contains("NET-SPEED eth0"), "{why}");
+        assert_eq!((nodes[1].address.as_str(), nodes[1].unfit()), ("n4", None));
+        assert_eq!(nodes.len(), 2);
+    }
+
+    #[test]
+    fn a_node_that_does_not_respond_takes_no_job() {
+        for state in ["IDLE*", "DOWN", "DOWN*+DRAIN", "MIXED+DRAIN", "IDLE+NOT_RESPONDING"] {
+            let node = parsed(&format!("NodeName=a State={state}"));
+            assert!(node[0].unfit().is_some(), "{state}");
+        }
+        for state in ["IDLE", "MIXED", "ALLOCATED", "IDLE+CLOUD", "COMPLETING"] {
+            let node = parsed(&format!("NodeName=a State={state}"));
+            assert_eq!(node[0].unfit(), None, "{state}");
+        }
+    }
+
+    #[test]
+    fn switches_are_read() {
+        let text = "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[1-3]\n\
+                    SwitchName=top Level=1 LinkSpeed=1 Nodes=n[1-6] Switches=s[0-1]\n";
+        let all = switches(text);
+        assert_eq!(
+            (all[0].name.as_str(), all[0].nodes.as_str(), all[0].switches.as_str()),
+            ("s0", "n[1-3]", "")
+        );
+        assert_eq!(all[1].switches, "s[0-1]");
+        assert_eq!(switches("No topology information available"), vec![]);
+    }
+}

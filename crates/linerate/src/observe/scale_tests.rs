@@ -1,0 +1,153 @@
+//! Surveys of clusters as large as they come, on simulated nodes in virtual time: the sick host is found, what fails is a gap,
+//! the report stays readable. `LINERATE_SCALE_NODES` sets the size (`cargo xtask scale`); what each phase took is printed.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use linerate_diagnose::Knowledge;
+use linerate_model::finding::{Diagnosis, Direction, Element};
+use linerate_model::sample::Outcome;
+use linerate_model::snapshot::Snapshot;
+
+use super::progress::Progress;
+use super::run::{Order, survey};
+use crate::fleet::simulated::{self, World};
+use crate::report::{self, Format, Material};
+use crate::store::Store;
+
+/// Hosts of the test; a scale run sets more.
+const NODES: usize = 500;
+/// Time that the survey may take, of the virtual clock.
+const BUDGET: Duration = Duration::from_secs(120);
+
+fn nodes() -> usize {
+    std::env::var("LINERATE_SCALE_NODES").ok().and_then(|n| n.parse().ok()).unwrap_or(NODES)
+}
+
+/// One line per phase: real seconds since the last one, and the most memory that this process ever had.
+struct Phases(Instant);
+
+/// Prints when the parts of a survey begin.
+struct Parts(Instant);
+
+impl Progress for Parts {
+    fn begin(&self, part: &str, rounds: usize, _: f64) {
+        let seconds = self.0.elapsed().as_secs_f64();
+        println!("    after {seconds:6.2} s, {} MB in use: {part}, {rounds} rounds", memory_mb("VmRSS:"));
+    }
+    fn round(&self, _: usize, _: &str, _: f64) {}
+    fn note(&self, text: &str) {
+        println!("    {text}");
+    }
+    fn end(&self) {}
+}
+
+impl Phases {
+    fn end(&mut self, phase: &str) {
+        println!("{phase:<34} {:8.2} s   peak {:>6} MB", self.0.elapsed().as_secs_f64(), memory_mb("VmHWM:"));
+        self.0 = Instant::now();
+    }
+}
+
+/// A size in the status of this process.
+fn memory_mb(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|l| l.starts_with(name)).unwrap_or_default();
+    line.split_ascii_whitespace().nth(1).and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
+
+fn surveyed(hosts: usize, sick: usize, store: &Path, phases: &mut Phases) -> (Snapshot, Diagnosis) {
+    let inventory = simulated::inventory(hosts);
+    let knowledge = Knowledge::builtin().unwrap();
+    let mut store = Store::open(store).unwrap();
+    let order =
+        Order { inventory: &inventory, inventory_path: None, parent: None, budget: Some(BUDGET), seed: 7 };
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let begun = tokio::time::Instant::now();
+        let fleet = World::new(hosts, sick, 11).open().await;
+        phases.end("sessions opened");
+        let done = survey(&order, &fleet, &mut store, &knowledge, &Parts(Instant::now())).await.unwrap();
+        phases.end("survey: facts, plan, tests, verdict");
+        println!("{:<34} {:8.2} s", "of the virtual clock", begun.elapsed().as_secs_f64());
+        fleet.bye().await;
+        phases.end("sessions closed");
+        done
+    })
+}
+
+/// The part of a figure that the diagnosis takes, and the plan.
+fn alone(snapshot: &Snapshot, phases: &mut Phases) {
+    let knowledge = Knowledge::builtin().unwrap();
+    let wish = super::plan::Wish {
+        inventory: &snapshot.inventory,
+        facts: &snapshot.facts,
+        absent: &std::collections::BTreeSet::new(),
+        budget: Some(BUDGET),
+        seed: 7,
+    };
+    let plan = super::plan::plan(&wish);
+    phases.end("plan alone");
+    let tests: usize = plan.rounds.iter().map(|r| r.tests.len()).sum();
+    println!("    {} rounds, {tests} tests, {:.0} s expected", plan.rounds.len(), plan.expected_s);
+    drop(plan);
+    let _ = linerate_diagnose::diagnose(snapshot, &knowledge);
+    phases.end("diagnosis alone");
+}
+
+#[test]
+fn one_sick_host_of_many_is_found_and_what_fails_is_a_gap() {
+    let hosts = nodes();
+    let sick = hosts * 2 / 3;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scale.sqlite");
+    let mut phases = Phases(Instant::now());
+    println!("{hosts} simulated nodes");
+    let (snapshot, diagnosis) = surveyed(hosts, sick, &file, &mut phases);
+    let gaps = snapshot.samples.iter().filter(|s| matches!(s.outcome, Outcome::Gap { .. })).count();
+    println!(
+        "    {} samples, {gaps} of them gaps; {} other gaps",
+        snapshot.samples.len(),
+        snapshot.gaps.len()
+    );
+    println!("    {}", diagnosis.headline);
+
+    let name = snapshot.inventory.hosts[sick].name.clone();
+    assert_eq!(
+        diagnosis.findings.len(),
+        1,
+        "{:?}",
+        diagnosis.findings.iter().map(|f| &f.sentence).collect::<Vec<_>>()
+    );
+    let finding = &diagnosis.findings[0];
+    assert_eq!(
+        (&finding.places[0].element, finding.places[0].direction),
+        (&Element::Host(name), Direction::Rx)
+    );
+    assert_eq!(finding.causes[0].id, "tcp-rmem-small", "{}", finding.sentence);
+    assert!(gaps > 0 && !snapshot.gaps.is_empty(), "the seed has failures in it");
+
+    let text = report::text::page(&snapshot, &diagnosis, report::heat::Style::default());
+    phases.end("report as text");
+    let html = report::html::Html.render(&Material {
+        snapshot: &snapshot,
+        diagnosis: &diagnosis,
+        trials: &[],
+        reveal: None,
+    });
+    phases.end("report as HTML");
+    println!("    text {} lines, HTML {} kB", text.lines().count(), html.len() / 1024);
+    assert!(text.lines().count() < 200, "a person reads it:\n{text}");
+    assert!(html.len() < 4 << 20, "a browser opens it: {} bytes", html.len());
+
+    alone(&snapshot, &mut phases);
+    let json = std::fs::metadata(&file).map_or(0, |m| m.len());
+    println!("    store {} MB", json >> 20);
+    drop(snapshot);
+    let stored = Store::open(&file).unwrap().load_snapshot(&diagnosis.run).unwrap();
+    phases.end("snapshot loaded from the store");
+    let again = linerate_diagnose::diagnose(&stored, &Knowledge::builtin().unwrap());
+    assert_eq!(again.findings, diagnosis.findings, "what was kept in memory gives the verdict of the whole");
+    phases.end("diagnosis of the stored run");
+}

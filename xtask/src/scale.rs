@@ -1,0 +1,39 @@
+//! The figures of scale: one survey of thousands of simulated nodes, and one of hundreds of real node programs on this machine.
+//!
+//! In: how many of each. Out: what the tests print, with times and memory. They are the same tests as in `cargo xtask test`, at
+//! their full size and optimised.
+
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::{sh, target_release};
+
+/// Runs both at these sizes.
+pub(crate) fn run(nodes: usize, hosts: usize, time: &str) -> Result<()> {
+    sh(
+        "cargo",
+        &["build", "--release", "--locked", "-p", "linerate", "-p", "linerate-node", "-p", "linerate-lab"],
+    )?;
+    test("linerate", &["--bin", "linerate"], "one_sick_host_of_many", &[("NODES", nodes.to_string())])?;
+    let real = [("HOSTS", hosts.to_string()), ("TIME", time.to_owned())];
+    test("linerate-lab", &["--test", "scale"], "many_hosts_in_one_survey", &real)
+}
+
+fn test(package: &str, target: &[&str], name: &str, sizes: &[(&str, String)]) -> Result<()> {
+    let bin = target_release();
+    let mut command = Command::new("cargo");
+    command.args(["test", "--release", "--locked", "-p", package]).args(target).args([
+        name,
+        "--",
+        "--nocapture",
+    ]);
+    command.env("LINERATE", bin.join("linerate")).env("LINERATE_NODE", bin.join("linerate-node"));
+    for (size, value) in sizes {
+        command.env(format!("LINERATE_SCALE_{size}"), value);
+    }
+    println!("$ {command:?}");
+    let status = command.status().context("cannot run cargo")?;
+    ensure!(status.success(), "{name} failed");
+    Ok(())
+}
