@@ -11,21 +11,23 @@ use crate::fleet::slurm::{self, Allocation, Wish};
 /// Time that a job has beyond the survey in it: copying, set-up, the last words.
 const AROUND: Duration = Duration::from_secs(300);
 
+/// Where the options stand in the help. Each says so, because a heading for all of them would take what follows as well.
+const HEADING: &str = "Hosts from Slurm";
+
 /// How the hosts are reached when no inventory says it.
 #[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Hosts from Slurm")]
 pub(super) struct Via {
     /// Measure nodes of a Slurm cluster: those of the job that this runs in, or of a job of its own that ends with it
-    #[arg(id = "via", long = "via", value_name = "WAY", value_enum)]
+    #[arg(id = "via", long = "via", value_name = "WAY", value_enum, help_heading = HEADING)]
     way: Option<Way>,
     /// Partition
-    #[arg(short, long, requires = "via")]
+    #[arg(short, long, requires = "via", help_heading = HEADING)]
     partition: Option<String>,
     /// Number of nodes
-    #[arg(short = 'N', long, value_name = "NUMBER", requires = "via")]
+    #[arg(short = 'N', long, value_name = "NUMBER", requires = "via", help_heading = HEADING)]
     nodes: Option<u32>,
     /// Nodes, such as n[1-4,7]
-    #[arg(long, value_name = "NODES", requires = "via")]
+    #[arg(long, value_name = "NODES", requires = "via", help_heading = HEADING)]
     pub(super) nodelist: Option<String>,
 }
 
@@ -39,7 +41,7 @@ impl Via {
 /// Ways to get hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Way {
-    /// Nodes of a Slurm cluster.
+    // Without a text of its own, which would make the help twice as long.
     Slurm,
 }
 
