@@ -133,9 +133,9 @@ pub(crate) fn locate(
             alive[i] &= !follows || columns[best].element == linerate_model::finding::Element::All;
         }
         if located.unconfirmed {
-            doubted.push(located)
+            doubted.push(located);
         } else {
-            found.push(located)
+            found.push(located);
         }
         // Only hypotheses about cells in which something changed fit otherwise than before.
         let changed: BTreeSet<usize> = (0..rows.len())

@@ -237,7 +237,7 @@ impl Cluster {
 fn random() -> String {
     let mut bytes = [0; 4];
     std::fs::File::open("/dev/urandom").unwrap().read_exact(&mut bytes).unwrap();
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    format!("{:08x}", u32::from_ne_bytes(bytes))
 }
 
 /// The controller's namespace with a bridge, and one per node.

@@ -202,9 +202,8 @@ async fn spread(
 
 /// Where a copy of the node program goes on a node: a name that nobody can guess, so that nobody can be there first.
 fn place_on_node() -> std::io::Result<PathBuf> {
-    let random = crate::observe::clock::random::<8>()?;
-    let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(PathBuf::from(format!("/tmp/linerate-node-{hex}")))
+    let random = u64::from_ne_bytes(crate::observe::clock::random::<8>()?);
+    Ok(PathBuf::from(format!("/tmp/linerate-node-{random:016x}")))
 }
 
 #[cfg(test)]
