@@ -84,7 +84,7 @@ impl Knowledge {
         self.causes.iter().flat_map(|cause| {
             let tests = cause.betrays.iter().chain(&cause.excludes).flat_map(|test| &test.keys);
             let settings = cause.remedy.iter().flat_map(|remedy| &remedy.set).flat_map(|set| &set.keys);
-            tests.chain(settings).chain(&cause.accompanies).chain(&cause.mismatch).map(String::as_str)
+            tests.chain(settings).chain(&cause.mismatch).map(String::as_str)
         })
     }
 

@@ -230,9 +230,8 @@ async fn spread(
 
 /// Where a copy of the node program goes on a node: a name that nobody can guess, so that nobody can be there first.
 fn place_on_node() -> std::io::Result<PathBuf> {
-    let random = crate::observe::clock::random::<8>()?;
-    let hex = u64::from_be_bytes(random);
-    Ok(PathBuf::from(format!("/tmp/linerate-node-{hex:016x}")))
+    let random = u64::from_ne_bytes(crate::observe::clock::random::<8>()?);
+    Ok(PathBuf::from(format!("/tmp/linerate-node-{random:016x}")))
 }
 
 #[cfg(test)]

@@ -19,6 +19,9 @@ use super::pairs;
 pub const FULL_MATRIX_HOSTS_MAX: usize = 8;
 /// Random matchings beyond; 8 find a host that is 20 % slow, 4 one that is 50 % slow.
 const MATCHINGS: [usize; 5] = [8, 7, 6, 5, 4];
+/// From so many hosts on the fewest matchings are all: each is twice as many tests as hosts, of four kinds, and what a host needs to
+/// be judged does not grow with the number of others.
+const VERY_MANY_HOSTS: usize = 4000;
 /// Times of one TCP transfer that a budget chooses from, milliseconds.
 const TCP_MS: [u32; 11] = [3000, 2000, 1500, 1000, 800, 600, 500, 400, 350, 300, 250];
 /// Time of one TCP transfer without a budget.
@@ -155,12 +158,17 @@ impl Times {
 /// The plan for a wish.
 pub fn plan(wish: &Wish<'_>) -> Plan {
     let Some(budget) = wish.budget else {
-        let blocks = blocks(wish, MATCHINGS[0]);
-        return written(wish, &blocks, Times::with_tcp(TCP_MS_DEFAULT), Vec::new());
+        let first = if measured(wish) < VERY_MANY_HOSTS { 0 } else { MATCHINGS.len() - 1 };
+        let blocks = blocks(wish, MATCHINGS[first]);
+        let fewer = (first > 0)
+            .then(|| format!("{} of {} matchings of pairs", MATCHINGS[0] - MATCHINGS[first], MATCHINGS[0]));
+        let times = Times::with_tcp(TCP_MS_DEFAULT);
+        return written(wish, &blocks, times, fewer.into_iter().collect());
     };
     let room_s = budget.as_secs_f64() * (1.0 - RESERVE);
     let full = measured(wish) <= FULL_MATRIX_HOSTS_MAX;
-    let mut at_most = f64::INFINITY;
+    let fewest = MATCHINGS[MATCHINGS.len() - 1] as f64;
+    let mut at_most = if measured(wish) < VERY_MANY_HOSTS { f64::INFINITY } else { fewest };
     for matchings in MATCHINGS.iter().take(if full { 1 } else { MATCHINGS.len() }) {
         if *matchings as f64 > at_most {
             continue;

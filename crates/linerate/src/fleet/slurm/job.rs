@@ -304,21 +304,24 @@ pub(super) async fn spread(
     program: &Path,
     nodes: &[&str],
 ) -> Result<(PathBuf, BTreeMap<String, String>), String> {
-    let place = place_on_node().map_err(|error| format!("no random name for its copy: {error}"))?;
+    let no_name = |error: std::io::Error| format!("no random name for its copy: {error}");
+    let mut place = place_on_node().map_err(no_name)?;
     let (job, from, to) = (format!("--jobid={id}"), program.to_string_lossy(), place.to_string_lossy());
     if nodes.len() > 1
         && run("sbcast", &[&job, "--force", "--preserve", &from, &to], SPREAD_WAIT).await.is_ok()
     {
         return Ok((place, BTreeMap::new()));
     }
+    // What a failed copy left is still open there, so that it cannot be run: another name, and the old one goes.
+    let abandoned = std::mem::replace(&mut place, place_on_node().map_err(no_name)?);
     let turns = Arc::new(Semaphore::new(COPIES_AT_ONCE));
     let mut tasks = tokio::task::JoinSet::new();
     for node in nodes {
         let (node, turns) = ((*node).to_owned(), Arc::clone(&turns));
-        let (program, place) = (program.to_owned(), place.clone());
+        let (program, places) = (program.to_owned(), [place.clone(), abandoned.clone()]);
         tasks.spawn(async move {
             let _turn = turns.acquire().await;
-            let copied = timeout(COPY_WAIT, copy_to(id, &node, &program, &place)).await;
+            let copied = timeout(COPY_WAIT, copy_to(id, &node, &program, &places)).await;
             let late = || Err(format!("the node program did not get there within {} s", COPY_WAIT.as_secs()));
             (node, copied.unwrap_or_else(|_| late()))
         });
@@ -332,15 +335,15 @@ pub(super) async fn spread(
     Ok((place, missing))
 }
 
-/// Copies the node program to one node through the stdin of a step.
-async fn copy_to(id: u32, node: &str, program: &Path, place: &Path) -> Result<(), String> {
+/// Copies the node program to the first place on one node through the stdin of a step; what is at the second goes.
+async fn copy_to(id: u32, node: &str, program: &Path, places: &[PathBuf; 2]) -> Result<(), String> {
     let file = std::fs::File::open(program).map_err(|e| format!("cannot read {}: {e}", program.display()))?;
-    let take = r#"umask 077; cat > "$0" && chmod 700 "$0""#;
+    let take = r#"rm -f -- "$1"; umask 077; cat > "$0" && chmod 700 "$0""#;
     let child = Command::new("srun")
         .args(["--quiet", "--unbuffered", "--overlap", "--nodes=1", "--ntasks=1"])
         .args([format!("--jobid={id}"), format!("--nodelist={node}")])
         .args(["sh", "-c", take])
-        .arg(place)
+        .args(places)
         .stdin(file)
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
