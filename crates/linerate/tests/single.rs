@@ -169,15 +169,15 @@ fn a_slow_front_end_is_named() {
 fn what_cannot_be_asked_is_code_2_with_a_hint() {
     let Some(home) = Home::new("what_cannot_be_asked_is_code_2_with_a_hint") else { return };
     for wrong in [
-        &["latency", "nobody", "local"][..],
+        &["latency", "no body", "local"][..],
         &["latency", "local", "local", "--time", "2h"],
         &["udp", "local", "local", "--rate", "5X"],
         &["mtu", "local", "local", "--least", "1500", "--most", "1000"],
         &["connects", "local", "local", "--count", "50000"],
-        &["http", "http://x/", "--from", "a"],
+        &["http", "http://x/", "--from", "a b"],
     ] {
         let output = home.run(wrong);
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");
-        assert!(output.stdout.is_empty() && !output.stderr.is_empty());
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{wrong:?}");
     }
 }

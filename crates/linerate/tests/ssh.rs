@@ -38,7 +38,7 @@ fn three_names_are_surveyed_and_cleaned() {
     let mtu = lab.output(&["mtu", "h1", "root@h2", "--json"]);
     let samples: serde_json::Value =
         serde_json::from_slice(&mtu.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&mtu.stderr)));
-    assert!(samples[0]["outcome"].get("measured").is_some(), "{samples}");
+    assert!(samples["samples"][0]["outcome"].get("measured").is_some(), "{samples}");
     let file =
         "[[host]]\nname = \"a\"\nssh = { host = \"h1\" }\n[[host]]\nname = \"b\"\nssh = { host = \"h3\" }\n";
     std::fs::write(lab.path("two.toml"), file).unwrap();

@@ -91,7 +91,9 @@ fn moment(streams: &[Vec<Reading>], from_us: u64, to_us: u64) -> Moment {
         let (first, last) =
             [from_us, to_us].map(|us| list.partition_point(|reading| reading.at_us <= us)).into();
         let Some(now) = last.checked_sub(1).and_then(|at| list.get(at)) else { continue };
-        let before = first.checked_sub(1).and_then(|at| list.get(at)).copied().unwrap_or_default();
+        // Counts since the connection was made: what a calibration did before the first reading is not drawn.
+        let Some(base) = list.first() else { continue };
+        let before = first.checked_sub(1).and_then(|at| list.get(at)).unwrap_or(base);
         let since = list.get(first..last).unwrap_or_default();
         let slowest = since.iter().map(|reading| reading.rtt_us).max().unwrap_or(now.rtt_us);
         let time_us = now.at_us.saturating_sub(before.at_us).max(1) as f64;
@@ -100,7 +102,7 @@ fn moment(streams: &[Vec<Reading>], from_us: u64, to_us: u64) -> Moment {
         sum.rtt_us.0 += now.rtt_us as f64;
         sum.rtt_us.1 = sum.rtt_us.1.max(slowest as f64);
         sum.cwnd += now.cwnd as f64;
-        sum.retransmits += now.retransmits as f64;
+        sum.retransmits += now.retransmits.saturating_sub(base.retransmits) as f64;
         sum.held_by_window += share(now.rwnd_limited_us, before.rwnd_limited_us);
         sum.held_by_buffer += share(now.sndbuf_limited_us, before.sndbuf_limited_us);
     }
@@ -136,6 +138,7 @@ mod tests {
         let (first, last) = (course[0], course[99]);
         assert_eq!((first.rtt_us, first.cwnd, first.retransmits), ((200.0, 300.0), 20.0, 0.0));
         assert!((last.held_by_window - 0.25).abs() < 1e-9 && last.held_by_buffer == 0.0);
+        assert!(first.held_by_window.abs() < 1e-9, "nothing is known of the time before");
         assert_eq!((last.at_ms, last.retransmits), (2000.0, 3.0));
     }
 
@@ -144,7 +147,7 @@ mod tests {
         let quiet = drawings(&[Packed::pack(&stream(100, 0, u64::MAX))]).into_string();
         assert!(quiet.contains("Round trip over time") && quiet.contains("Congestion window"));
         assert!(!quiet.contains("Retransmitted") && !quiet.contains("held up"), "{quiet}");
-        let held = [Packed::pack(&stream(100, 40, 0)), Packed::pack(&stream(500, 0, 0))];
+        let held = [Packed::pack(&stream(100, 40, 500_000)), Packed::pack(&stream(500, 0, 0))];
         let held = drawings(&held).into_string();
         assert!(held.contains("Retransmitted") && held.contains("held up by") && held.contains("slowest"));
         assert_eq!(drawings(&[]).into_string(), "");

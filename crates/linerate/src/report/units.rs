@@ -82,11 +82,12 @@ pub fn sure(probability: f64) -> String {
     }
 }
 
-/// A duration given in microseconds: `340 us`, `1.3 ms`, `2.1 s`.
+/// A duration given in microseconds: `12 ns`, `340 us`, `1.3 ms`, `2.1 s`.
 pub fn duration_us(us: f64) -> String {
     match us.abs() {
         s if s >= 999_500.0 => format!("{} s", short(us / 1e6)),
         s if s >= 999.5 => format!("{} ms", short(us / 1e3)),
+        s if s > 0.0 && s < 0.0995 => format!("{} ns", short(us * 1e3)),
         _ => format!("{} us", short(us)),
     }
 }

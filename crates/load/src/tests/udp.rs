@@ -61,19 +61,29 @@ fn swapped_datagrams_are_counted_exactly() {
     assert!(received.reordered > 0 && received.duplicates == 0);
 }
 
+/// Packets that all CPUs threw away before a protocol saw them.
+fn backlog_drops() -> u64 {
+    let table = std::fs::read_to_string("/proc/net/softnet_stat").unwrap();
+    let dropped = |line: &str| u64::from_str_radix(line.split_ascii_whitespace().nth(1)?, 16).ok();
+    table.lines().filter_map(dropped).sum()
+}
+
 #[test]
 fn flat_out_counts_the_same_at_both_ends_with_and_without_offload() {
     for bind in families() {
         for offload in [Offload::Auto, Offload::SendOnly, Offload::Off] {
             for payload in [64, 1448] {
+                let before = backlog_drops();
                 let (sent, received) = both(&flat_out(payload, offload), bind, |_| {});
+                let backlog = backlog_drops() - before;
                 assert_eq!((&sent.stopped, &received.stopped), (&None, &None), "{bind} {offload:?}");
                 let (tx, rx) = (sent.udp.unwrap(), received.udp.unwrap());
                 assert!(rx.datagrams > 0);
-                assert_eq!(
-                    tx.datagrams,
-                    rx.datagrams + rx.kernel_drops.unwrap(),
-                    "{bind} {offload:?} {payload}"
+                // On a machine that is busy otherwise the kernel's queue in front of the loopback may overflow, by a train each time.
+                let missing = tx.datagrams - rx.datagrams - rx.kernel_drops.unwrap();
+                assert!(
+                    missing <= 64 * backlog,
+                    "{bind} {offload:?} {payload}: {missing} missing, {backlog}"
                 );
                 assert_eq!(received.bytes, rx.datagrams * u64::from(payload));
                 assert_eq!((rx.reordered, rx.duplicates), (0, 0));
