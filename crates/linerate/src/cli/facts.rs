@@ -39,7 +39,7 @@ pub(super) struct Args {
 
 /// The inventory that has the host.
 async fn hosts(args: &Args) -> anyhow::Result<Option<Hosts>> {
-    if args.inventory.is_none() && args.via.via.is_none() {
+    if args.inventory.is_none() && args.via.way.is_none() {
         return Ok(Some(Hosts { inventory: inventory::localhost(), path: None, job: None }));
     }
     let mut via = args.via.clone();

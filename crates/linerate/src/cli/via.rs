@@ -17,8 +17,8 @@ const AROUND: Duration = Duration::from_secs(300);
 #[command(next_help_heading = "Hosts from Slurm")]
 pub(super) struct Via {
     /// Measure nodes of a Slurm cluster: those of the job that this runs in, or of a job of its own that ends with it
-    #[arg(long, value_enum)]
-    pub(super) via: Option<Way>,
+    #[arg(long = "via", id = "via", value_name = "WAY", value_enum)]
+    pub(super) way: Option<Way>,
     /// Partition
     #[arg(short, long, requires = "via")]
     partition: Option<String>,
@@ -60,7 +60,7 @@ pub(super) async fn hosts(
     via: &Via,
     budget: Option<Duration>,
 ) -> anyhow::Result<Option<Hosts>> {
-    let Some(Way::Slurm) = via.via else {
+    let Some(Way::Slurm) = via.way else {
         let file =
             file.ok_or_else(|| anyhow::anyhow!("no hosts\nhint: name an inventory with -i, or --via slurm"))?;
         let inventory = inventory::load(file)?;

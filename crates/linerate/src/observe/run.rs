@@ -307,8 +307,9 @@ impl Survey<'_> {
         }
         self.store.add_samples(&self.snapshot.id, &self.snapshot.samples[first..])?;
         if self.order.inventory.hosts.len() >= lean::FROM_HOSTS {
-            let samples = &mut self.snapshot.samples[first..];
-            samples.iter_mut().for_each(|sample| lean::strip(sample, self.knowledge));
+            for sample in &mut self.snapshot.samples[first..] {
+                lean::strip(sample, self.knowledge);
+            }
         }
         self.lost_hosts()
     }
