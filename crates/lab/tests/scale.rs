@@ -166,7 +166,7 @@ fn many_hosts_in_one_survey_and_one_of_them_freezes() {
         return;
     }
     let count = std::env::var("LINERATE_SCALE_HOSTS").ok().and_then(|n| n.parse().ok()).unwrap_or(HOSTS);
-    let budget = std::env::var("LINERATE_SCALE_TIME").unwrap_or_else(|_| "30s".to_owned());
+    let budget = std::env::var("LINERATE_SCALE_TIME").unwrap_or_else(|_| "15s".to_owned());
     let folder = Folder::create().unwrap();
     let (_switch, hosts) = hosts(count);
     let file = folder.path().join("snapshot.json");

@@ -24,8 +24,8 @@ fn nodes() -> usize {
     std::env::var("LINERATE_SCALE_NODES").ok().and_then(|n| n.parse().ok()).unwrap_or(NODES)
 }
 
-/// One line per phase: real seconds since the last one, and the most memory that this process ever had.
-struct Phases(Instant);
+/// One line per phase: seconds and seconds of CPU since the last one, and the most memory that this process ever had.
+struct Phases(Instant, f64);
 
 /// Prints when the parts of a survey begin.
 struct Parts(Instant);
@@ -44,9 +44,20 @@ impl Progress for Parts {
 
 impl Phases {
     fn end(&mut self, phase: &str) {
-        println!("{phase:<34} {:8.2} s   peak {:>6} MB", self.0.elapsed().as_secs_f64(), memory_mb("VmHWM:"));
-        self.0 = Instant::now();
+        let (seconds, cpu_s) = (self.0.elapsed().as_secs_f64(), cpu_s() - self.1);
+        println!("{phase:<34} {seconds:8.2} s {cpu_s:8.2} CPU s   peak {:>6} MB", memory_mb("VmHWM:"));
+        *self = Self(Instant::now(), cpu_s + self.1);
     }
+}
+
+/// CPU time of all threads of this process so far, of its running ones only as far as the kernel has counted.
+fn cpu_s() -> f64 {
+    let threads = std::fs::read_dir("/proc/self/task").map_or(0.0, |tasks| {
+        let of = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("schedstat")).ok();
+        let ns = |text: String| text.split_ascii_whitespace().next()?.parse::<f64>().ok();
+        tasks.flatten().filter_map(|task| ns(of(task)?)).sum()
+    });
+    threads / 1e9
 }
 
 /// A size in the status of this process.
@@ -102,7 +113,7 @@ fn one_sick_host_of_many_is_found_and_what_fails_is_a_gap() {
     let sick = hosts * 2 / 3;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("scale.sqlite");
-    let mut phases = Phases(Instant::now());
+    let mut phases = Phases(Instant::now(), cpu_s());
     println!("{hosts} simulated nodes");
     let (snapshot, diagnosis) = surveyed(hosts, sick, &file, &mut phases);
     let gaps = snapshot.samples.iter().filter(|s| matches!(s.outcome, Outcome::Gap { .. })).count();
