@@ -8,6 +8,8 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::socket::set_option;
+
 /// Segments that the kernel cuts one write into at most (`UDP_MAX_SEGMENTS` before Linux 6.11; 128 since).
 pub const SEGMENTS_MAX: usize = 64;
 
@@ -17,33 +19,19 @@ pub const WRITE_MAX: usize = 65_507;
 /// Room for the control data of one message: a time stamp and a segment size, 56 bytes on 64-bit machines.
 const CONTROL_WORDS: usize = 12;
 
-fn set(socket: &UdpSocket, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
-    // SAFETY: `value` is valid for its size during the call.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            (&raw const value).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 /// From now on one write is cut into datagrams of this payload (the last may be shorter); 0 switches it off. Linux 4.18.
 pub fn set_segment_bytes(socket: &UdpSocket, bytes: u16) -> io::Result<()> {
-    set(socket, libc::SOL_UDP, libc::UDP_SEGMENT, libc::c_int::from(bytes))
+    set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, &libc::c_int::from(bytes))
 }
 
 /// From now on one read may give several datagrams of the same size glued together. Linux 5.0.
 pub fn set_receive_offload(socket: &UdpSocket, on: bool) -> io::Result<()> {
-    set(socket, libc::SOL_UDP, libc::UDP_GRO, libc::c_int::from(on))
+    set_option(socket, libc::SOL_UDP, libc::UDP_GRO, &libc::c_int::from(on))
 }
 
 /// From now on every read tells when the kernel took the datagram from the device.
 pub fn set_time_stamps(socket: &UdpSocket) -> io::Result<()> {
-    set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &(1 as libc::c_int))
 }
 
 /// Sleeps of the calling thread end as exactly as the kernel can; by default they may be 50 us late.

@@ -1,4 +1,4 @@
-//! Options of sockets that a user of iperf3 may ask for, and sockets that need them before they are connected.
+//! Options of sockets that a user may ask for, and sockets that need them before they are connected.
 //!
 //! What comes in: a socket, a number or a name. What goes out: the kernel's answer. It decides nothing.
 
@@ -70,6 +70,20 @@ pub fn set_buffers(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &as_int(bytes))
 }
 
+/// The same beyond the host's limits where the rights allow it; returns what the kernel gave the smaller one (it keeps half of a
+/// buffer for bookkeeping and says the double).
+pub fn force_buffers(socket: &impl AsFd, bytes: u32) -> io::Result<u64> {
+    let mut least = u64::MAX;
+    for (forced, plain) in [(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)]
+    {
+        set_option(socket, libc::SOL_SOCKET, forced, &as_int(bytes))
+            .or_else(|_| set_option(socket, libc::SOL_SOCKET, plain, &as_int(bytes)))?;
+        let given = int_option(socket, libc::SOL_SOCKET, plain)?;
+        least = least.min(u64::try_from(given).unwrap_or(0) / 2);
+    }
+    Ok(least)
+}
+
 /// Largest segment of a connection to be, bytes; 0 for the kernel's choice.
 pub fn set_segment(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &as_int(bytes))
@@ -133,6 +147,8 @@ mod tests {
         assert_eq!(send_buffer(&client).unwrap(), 131_072, "the kernel counts twice");
         assert_eq!(crate::tcp_info::congestion(&client).unwrap(), "reno");
         set_pacing_rate(&client, 1_000_000).unwrap();
+        assert!(force_buffers(&client, 65_536).unwrap() >= 65_536);
+        assert!(set_segment(&client, 7).is_err());
         assert!(set_congestion(&client, "no-such-control").is_err());
         drop(listener);
     }

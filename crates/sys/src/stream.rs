@@ -1,6 +1,6 @@
-//! Stream sockets of every family that a transfer can use, and their options.
+//! Stream sockets of every family that a transfer can use.
 //!
-//! In: a kind of socket, addresses, values. Out: streams, or the kernel's answer. A stream of any family is given as the
+//! In: a kind of socket, addresses. Out: streams, or the kernel's answer. A stream of any family is given as the
 //! standard library's `TcpStream`, of which only reading, writing, shutting down and time limits are used. It decides
 //! nothing and never retries.
 
@@ -9,7 +9,7 @@ use std::mem::{offset_of, size_of, zeroed};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-use crate::socket::{local_end, raw_address};
+use crate::socket::{int_option, local_end, raw_address};
 
 /// Connections that wait to be accepted: all streams of a test may come at once.
 const BACKLOG: libc::c_int = 2048;
@@ -167,87 +167,9 @@ pub fn accept(socket: &OwnedFd) -> io::Result<TcpStream> {
     Ok(TcpStream::from(owned))
 }
 
-fn set<T>(socket: &impl AsFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: `value` is valid for the size of T during the call; callers pass plain C values.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            level,
-            name,
-            std::ptr::from_ref(value).cast(),
-            size_of::<T>() as libc::socklen_t,
-        )
-    };
-    check(result).map(|_| ())
-}
-
-fn get_int(socket: &impl AsFd, name: libc::c_int) -> io::Result<libc::c_int> {
-    let mut value: libc::c_int = 0;
-    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most one int into `value`.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            name,
-            (&raw mut value).cast(),
-            &raw mut length,
-        )
-    };
-    check(result).map(|_| value)
-}
-
-/// Chooses the congestion control. `NotFound` when the kernel does not have it.
-pub fn set_congestion(socket: &impl AsFd, name: &str) -> io::Result<()> {
-    // SAFETY: the kernel reads at most the length of the name.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_CONGESTION,
-            name.as_ptr().cast(),
-            name.len() as libc::socklen_t,
-        )
-    };
-    check(result).map(|_| ())
-}
-
-/// Marks all packets with a code point (0 to 63).
-pub fn set_dscp(socket: &impl AsFd, ipv6: bool, code: u8) -> io::Result<()> {
-    let value = libc::c_int::from(code) << 2;
-    if ipv6 {
-        set(socket, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &value)
-    } else {
-        set(socket, libc::IPPROTO_IP, libc::IP_TOS, &value)
-    }
-}
-
-/// Largest segment, bytes; before connecting.
-pub fn set_mss(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
-    set(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &bytes)
-}
-
-/// Fixes both buffers, beyond the host's limits where the rights allow it; returns what the kernel gave the smaller one
-/// (it keeps half of a buffer for bookkeeping and says the double).
-pub fn set_buffers(socket: &impl AsFd, bytes: u32) -> io::Result<u64> {
-    let mut least = u64::MAX;
-    for (forced, plain) in [(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)]
-    {
-        set(socket, libc::SOL_SOCKET, forced, &bytes)
-            .or_else(|_| set(socket, libc::SOL_SOCKET, plain, &bytes))?;
-        least = least.min(u64::try_from(get_int(socket, plain)?).unwrap_or(0) / 2);
-    }
-    Ok(least)
-}
-
-/// Most that the stream sends, bytes per second.
-pub fn set_pacing(socket: &impl AsFd, bytes_per_s: u64) -> io::Result<()> {
-    set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_s)
-}
-
 /// CPU that handled the last packet of a stream.
 pub fn incoming_cpu(socket: &impl AsFd) -> Option<u32> {
-    get_int(socket, libc::SO_INCOMING_CPU).ok().and_then(|cpu| u32::try_from(cpu).ok())
+    int_option(socket, libc::SOL_SOCKET, libc::SO_INCOMING_CPU).ok().and_then(|cpu| u32::try_from(cpu).ok())
 }
 
 #[cfg(test)]
@@ -302,16 +224,8 @@ mod tests {
     }
 
     #[test]
-    fn options_are_taken_or_refused() {
-        let socket = open(Kind::Tcp, false).unwrap();
-        set_mss(&socket, 1000).unwrap();
-        set_dscp(&socket, false, 46).unwrap();
-        set_pacing(&socket, 1_000_000).unwrap();
-        assert!(set_buffers(&socket, 65_536).unwrap() >= 65_536);
-        assert!(set_congestion(&socket, "nosuch").is_err());
-        assert!(set_mss(&socket, 7).is_err());
+    fn the_cpu_of_the_packets_is_known() {
         let (client, mut server) = connected(Kind::Tcp).unwrap();
-        set_congestion(&client, &crate::tcp_info::congestion(&server).unwrap()).unwrap();
         (&client).write_all(&[1; 100]).unwrap();
         server.read_exact(&mut [0; 100]).unwrap();
         assert!(incoming_cpu(&server).is_some());

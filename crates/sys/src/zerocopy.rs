@@ -8,6 +8,8 @@ use std::io::{self, Write};
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
+use crate::socket::set_option;
+
 /// `SO_EE_ORIGIN_ZEROCOPY`: a message about a finished send.
 const ORIGIN_ZEROCOPY: u8 = 5;
 
@@ -21,17 +23,7 @@ fn count(result: isize) -> io::Result<usize> {
 /// Allows `MSG_ZEROCOPY` on a socket.
 pub fn allow(socket: &impl AsFd) -> io::Result<()> {
     let on: libc::c_int = 1;
-    // SAFETY: the value is an int that outlives the call.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ZEROCOPY,
-            (&raw const on).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    set_option(socket, libc::SOL_SOCKET, libc::SO_ZEROCOPY, &on)
 }
 
 /// Hands memory to the kernel, which sends from it until it says otherwise ([`reap`]): the content must not change before.

@@ -7,6 +7,7 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, OwnedFd};
 
 use linerate_model::tuning::{Pin, Protocol, SAMPLE_HZ_MAX, Tuning};
+use linerate_sys::socket_options;
 use linerate_sys::stream::{self, Kind};
 
 use super::{receive, send};
@@ -84,19 +85,21 @@ pub(super) fn socket(tuning: &Tuning, ipv6: bool) -> Result<OwnedFd, LoadError> 
     };
     let socket = stream::open(kind, ipv6).map_err(refused("protocol", tuning.protocol.name().to_owned()))?;
     if let Some(bytes) = tuning.mss {
-        stream::set_mss(&socket, bytes).map_err(refused("largest segment", bytes.to_string()))?;
+        socket_options::set_segment(&socket, bytes).map_err(refused("largest segment", bytes.to_string()))?;
     }
     if let Some(code) = tuning.dscp {
-        stream::set_dscp(&socket, ipv6, code).map_err(refused("code point (DSCP)", code.to_string()))?;
+        socket_options::set_type_of_service(&socket, u32::from(code) << 2, ipv6)
+            .map_err(refused("code point (DSCP)", code.to_string()))?;
     }
     if let Some(name) = &tuning.congestion {
-        stream::set_congestion(&socket, name).map_err(|error| {
+        socket_options::set_congestion(&socket, name).map_err(|error| {
             let reason = format!("{error} (hint: see net.ipv4.tcp_available_congestion_control; ordinary users may use the allowed ones)");
             LoadError::Option { what: "congestion control", value: name.clone(), reason }
         })?;
     }
     if let Some(bytes) = tuning.window_bytes {
-        let got = stream::set_buffers(&socket, bytes).map_err(refused("window", bytes.to_string()))?;
+        let got =
+            socket_options::force_buffers(&socket, bytes).map_err(refused("window", bytes.to_string()))?;
         if got < u64::from(bytes) {
             let reason =
                 format!("the kernel gives {got} bytes (hint: net.core.rmem_max and wmem_max limit it)");
@@ -104,7 +107,8 @@ pub(super) fn socket(tuning: &Tuning, ipv6: bool) -> Result<OwnedFd, LoadError> 
         }
     }
     if let Some(bps) = tuning.pacing_bps {
-        stream::set_pacing(&socket, (bps / 8.0) as u64).map_err(refused("pacing rate", bps.to_string()))?;
+        socket_options::set_pacing_rate(&socket, (bps / 8.0) as u64)
+            .map_err(refused("pacing rate", bps.to_string()))?;
     }
     Ok(socket)
 }
@@ -116,7 +120,7 @@ pub(super) fn finish(tuning: &Tuning, stream: &TcpStream) -> io::Result<()> {
     }
     if let Some(bps) = tuning.pacing_bps {
         // An accepted stream does not inherit it everywhere.
-        stream::set_pacing(&stream.as_fd(), (bps / 8.0) as u64)?;
+        socket_options::set_pacing_rate(&stream.as_fd(), (bps / 8.0) as u64)?;
     }
     Ok(())
 }
