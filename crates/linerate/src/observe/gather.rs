@@ -64,6 +64,13 @@ fn disagreement(kind: &TestKind, tx: &LoadReport, rx: &LoadReport) -> Option<Str
     if !matches!(kind, TestKind::Tcp { .. } | TestKind::Udp { .. }) {
         return None;
     }
+    if let Some(reason) = tx.stopped.as_ref().filter(|_| rx.bytes > tx.bytes) {
+        // A sender that was broken off knows only what was acknowledged when it last looked.
+        return Some(format!(
+            "the sender ended early ({reason}) and knows of {} of {} bytes received",
+            tx.bytes, rx.bytes
+        ));
+    }
     if rx.bytes > tx.bytes {
         return Some(format!(
             "{} bytes received but only {} sent: traffic of somebody else",
@@ -292,6 +299,21 @@ mod tests {
         assert!(matches!(more, Outcome::Invalid { .. }), "{more:?}");
         let less = outcome(&TCP, report(1 << 30, &[]), report(1 << 28, &[]));
         assert!(matches!(less, Outcome::Invalid { .. }), "{less:?}");
+    }
+
+    #[test]
+    fn a_sender_that_was_broken_off_is_named_rather_than_a_stranger() {
+        let (mut tx, rx) = (report(999, &[1e9]), report(1000, &[1e9]));
+        let reason = |tx: &LoadReport| match outcome(&TCP, tx.clone(), rx.clone()) {
+            Outcome::Invalid { reason } => reason,
+            other => panic!("{other:?}"),
+        };
+        assert!(reason(&tx).contains("traffic of somebody else"));
+        tx.stopped = Some("the deadline".into());
+        assert_eq!(
+            reason(&tx),
+            "the sender ended early (the deadline) and knows of 999 of 1000 bytes received"
+        );
     }
 
     #[test]
