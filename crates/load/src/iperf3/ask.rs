@@ -98,6 +98,7 @@ fn empty(wish: &Wish) -> Record {
         block: wish.parameters.len.unwrap_or(0),
         buffers: (0, 0),
         lanes: Vec::new(),
+        interval_s: wish.interval.as_secs_f64(),
         intervals: Vec::new(),
         ends: Vec::new(),
         cpu_percent: [0.0; 3],

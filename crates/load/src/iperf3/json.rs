@@ -46,9 +46,11 @@ fn start(record: &Record) -> Value {
         "connected": record.lanes.iter().map(connected).collect::<Vec<_>>(),
         "version": VERSION,
         "system_info": system(),
-        "timestamp": { "time": http_date(record.start_unix_ms / 1000), "timesecs": record.start_unix_ms / 1000 },
+        "timestamp": { "time": http_date(record.start_unix_ms / 1000), "timesecs": record.start_unix_ms / 1000,
+            "timemillisecs": record.start_unix_ms % 1000 },
         "cookie": cookie_text(&record.cookie),
         "target_bitrate": parameters.rate_bps,
+        "fq_rate": parameters.fq_rate_bps,
         "sock_bufsize": parameters.window.unwrap_or(0),
         "sndbuf_actual": record.buffers.0,
         "rcvbuf_actual": record.buffers.1,
@@ -65,6 +67,10 @@ fn start(record: &Record) -> Value {
             "target_bitrate": parameters.rate_bps,
             "bidir": i32::from(parameters.direction == Direction::Both),
             "fqrate": parameters.fq_rate_bps,
+            "interval": record.interval_s,
+            // Sending and receiving in trains is not offered here, so nobody asked for it.
+            "gso": 0,
+            "gro": 0,
         },
     });
     let (host, port) = &record.target;
@@ -166,6 +172,8 @@ fn stream_interval(record: &Record, interval: &Interval, lane: &Lane, stream: &S
         value["rtt"] = tcp.rtt_us.into();
         value["rttvar"] = tcp.rttvar_us.into();
         value["pmtu"] = tcp.pmtu.into();
+        // iperf3 as well says -1 where the kernel does not count.
+        value["reorder"] = tcp.reorder.map_or(-1, i64::from).into();
     }
     datagrams(record, &mut value, stream, lane.sends);
     value["omitted"] = interval.omitted.into();
@@ -279,6 +287,7 @@ fn tcp_stream(lane: &Lane, end: &LaneEnd) -> Value {
         // iperf3 writes them at either end; only the sending one has something to say.
         sender["max_snd_cwnd"] = end.extremes.cwnd_bytes.into();
         sender["max_snd_wnd"] = end.extremes.send_window.into();
+        sender["reorder"] = end.info.as_ref().and_then(|info| info.reord_seen).map_or(-1, i64::from).into();
         sender["max_rtt"] = end.extremes.rtt_max_us.into();
         sender["min_rtt"] = end.extremes.rtt_min_us.into();
         sender["mean_rtt"] = end.extremes.rtt_mean_us.into();

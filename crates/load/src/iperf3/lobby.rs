@@ -72,10 +72,11 @@ impl Lobby {
         Some((visitor.stream, visitor.cookie))
     }
 
-    /// Tells all of them that we are busy.
-    pub(super) fn deny_all(&mut self) {
-        for visitor in self.visitors.drain(..) {
-            Self::deny(&visitor.stream);
+    /// Tells those who have shown their cookie that we are busy. The others would get a reset while they still write it, and
+    /// say that instead of the reason.
+    pub(super) fn deny_shown(&mut self) {
+        while let Some((stream, _)) = self.next() {
+            Self::deny(&stream);
         }
     }
 

@@ -63,6 +63,8 @@ pub struct TcpNow {
     pub rttvar_us: u32,
     /// Path MTU, bytes.
     pub pmtu: u32,
+    /// Times that segments were seen to overtake one another since the start; nothing where the kernel does not say.
+    pub reorder: Option<u32>,
 }
 
 /// An interval.
@@ -145,6 +147,8 @@ pub struct Record {
     pub target: (String, u16),
     /// Begin, Unix milliseconds.
     pub start_unix_ms: u64,
+    /// Length of an interval, seconds; 0 for none.
+    pub interval_s: f64,
     /// Largest segment of the control connection, bytes.
     pub mss: u32,
     /// Block of a write or payload of a datagram, bytes.

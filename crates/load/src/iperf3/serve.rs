@@ -78,7 +78,7 @@ pub fn run(
         lobby.accept(&listener).map_err(io_error("take a connection"))?;
         let Some((stream, cookie)) = lobby.next() else { continue };
         let Ok(control) = Control::new(stream) else { continue };
-        let mut record = empty(&control, cookie);
+        let mut record = empty(&control, cookie, wish.interval);
         let mut serving = Serving {
             wish,
             stop,
@@ -111,7 +111,7 @@ pub fn run(
     Ok(())
 }
 
-fn empty(control: &Control, cookie: Cookie) -> Record {
+fn empty(control: &Control, cookie: Cookie, interval: Duration) -> Record {
     let peer = control.stream().peer_addr();
     Record {
         server: true,
@@ -123,6 +123,7 @@ fn empty(control: &Control, cookie: Cookie) -> Record {
         block: 0,
         buffers: (0, 0),
         lanes: Vec::new(),
+        interval_s: interval.as_secs_f64(),
         intervals: Vec::new(),
         ends: Vec::new(),
         cpu_percent: [0.0; 3],
@@ -203,7 +204,7 @@ impl Serving<'_> {
         self.lobby.accept(self.listener).map_err(io_error("take a connection"))?;
         let missing = self.traffic.as_ref().map_or(0, Traffic::missing);
         if missing == 0 {
-            self.lobby.deny_all();
+            self.lobby.deny_shown();
             return Ok(());
         }
         while let Some((stream, cookie)) = self.lobby.next() {
@@ -353,7 +354,7 @@ impl Serving<'_> {
 
     fn begin(&mut self, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), ServeError> {
         self.udp = None;
-        self.lobby.deny_all();
+        self.lobby.deny_shown();
         let Some(traffic) = &mut self.traffic else { return Ok(()) };
         record.lanes = traffic.lanes();
         record.buffers = traffic.buffers();

@@ -11,9 +11,27 @@ use serde_json::Value;
 /// Set in the process that runs inside the namespace.
 const INSIDE: &str = "LINERATE_TEST_INSIDE";
 
+/// Names the program of another version of iperf3 than Debian's.
+const OTHER: &str = "LINERATE_TEST_IPERF3";
+/// A client that takes longer is ended and has failed: some versions never end for lines that others know.
+const LONGEST_SECONDS: &str = "30";
+
 /// The program of iperf3.
 pub(crate) fn iperf3() -> Command {
-    Command::new(std::env::var_os("LINERATE_TEST_IPERF3").unwrap_or_else(|| "iperf3".into()))
+    Command::new(std::env::var_os(OTHER).unwrap_or_else(|| "iperf3".into()))
+}
+
+/// Whether another version of iperf3 stands in for Debian's, which may not know everything that Debian's does.
+pub(crate) fn other_version() -> bool {
+    std::env::var_os(OTHER).is_some()
+}
+
+/// The second number of the version of this iperf3: 12 of 3.12, 1 of 3.1.7.
+pub(crate) fn minor_version() -> u32 {
+    let output = iperf3().arg("--version").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let number = text.split(['.', ' ', '+', '\n']).nth(2).and_then(|word| word.parse().ok());
+    number.unwrap_or_else(|| panic!("no version: {text}"))
 }
 
 /// Runs the test of this name again inside fresh network and mount namespaces, where every port is free and nobody listens in.
@@ -22,7 +40,7 @@ pub(crate) fn inside(name: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
     }
-    if iperf3().arg("--version").output().is_err() {
+    if !iperf3().arg("--version").output().is_ok_and(|output| output.status.success()) {
         println!("SKIPPED {name}: no iperf3 here (install the package iperf3)");
         return false;
     }
@@ -71,7 +89,6 @@ impl Whose {
 /// A server. It is ended, whatever happens.
 pub(crate) struct Server {
     child: Child,
-    /// Of Debian's its lines after the first ones, of ours all.
     stdout: Box<dyn Read + Send>,
 }
 
@@ -81,9 +98,6 @@ impl Server {
         let _ = Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap();
         let mut command = whose.command();
         command.arg("-s").args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        if whose == Whose::Debians {
-            command.arg("--forceflush");
-        }
         let mut child = command.spawn().unwrap();
         let stdout: Box<dyn Read + Send> = match whose {
             Whose::Ours => {
@@ -92,29 +106,28 @@ impl Server {
                 assert!(line.contains("listening on"), "{line}");
                 Box::new(child.stdout.take().unwrap())
             }
-            Whose::Debians if arguments.contains(&"-J") => {
-                // It says nothing: the kernel does.
-                listens();
-                Box::new(child.stdout.take().unwrap())
-            }
             Whose::Debians => {
-                let mut stdout = BufReader::new(child.stdout.take().unwrap());
-                let mut line = String::new();
-                while !line.contains("listening on") {
-                    line.clear();
-                    assert!(stdout.read_line(&mut line).unwrap() > 0, "it ended before it listened");
-                }
-                Box::new(stdout)
+                // What it says may be kept back in its buffer: the kernel knows.
+                let port = arguments.windows(2).find(|pair| pair[0] == "-p").map_or("5201", |pair| pair[1]);
+                listens(port.parse().unwrap(), &mut child);
+                Box::new(child.stdout.take().unwrap())
             }
         };
         Self { child, stdout }
     }
 
-    /// What it printed until it ended by itself.
-    pub(crate) fn output(mut self) -> String {
+    /// What it printed until it ended by itself, and whether well.
+    pub(crate) fn end(mut self) -> (String, bool) {
         let mut text = String::new();
         self.stdout.read_to_string(&mut text).unwrap();
-        assert!(self.child.wait().unwrap().success(), "{text}");
+        let good = self.child.wait().unwrap().success();
+        (text, good)
+    }
+
+    /// What it printed until it ended by itself, which it must have done well.
+    pub(crate) fn output(self) -> String {
+        let (text, good) = self.end();
+        assert!(good, "{text}");
         text
     }
 }
@@ -126,18 +139,20 @@ impl Drop for Server {
     }
 }
 
-/// Waits until something listens on iperf3's port in this namespace.
-fn listens() {
+/// Waits until something listens on this port in this namespace.
+fn listens(port: u16, server: &mut Child) {
     let deadline = Instant::now() + Duration::from_secs(10);
-    // Port 5201 in hex, state 0A: listening.
+    // The port in hex; state 0A: listening.
+    let port = format!(":{port:04X}");
     let there = |path: &str| {
         let table = std::fs::read_to_string(path).unwrap_or_default();
         table.lines().any(|line| {
             let mut fields = line.split_whitespace().skip(1);
-            fields.next().is_some_and(|local| local.ends_with(":1451")) && fields.nth(1) == Some("0A")
+            fields.next().is_some_and(|local| local.ends_with(&port)) && fields.nth(1) == Some("0A")
         })
     };
     while !there("/proc/net/tcp6") && !there("/proc/net/tcp") {
+        assert!(server.try_wait().unwrap().is_none(), "it ended before it listened");
         assert!(Instant::now() < deadline, "nobody listens within 10 s");
         std::thread::yield_now();
     }
@@ -145,7 +160,9 @@ fn listens() {
 
 /// Runs a client to its end.
 pub(crate) fn client(whose: Whose, host: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
-    let mut command = whose.command();
+    let program = whose.command();
+    let mut command = Command::new("timeout");
+    command.arg(LONGEST_SECONDS).arg(program.get_program()).args(program.get_args());
     command.args(["-c", host]).args(arguments).envs(variables.iter().copied()).stdin(Stdio::null());
     command.output().unwrap()
 }

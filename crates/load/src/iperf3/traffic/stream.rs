@@ -72,6 +72,7 @@ impl Stream {
                 rtt_us: info.rtt_us,
                 rttvar_us: info.rttvar_us,
                 pmtu: info.pmtu,
+                reorder: info.reord_seen,
             };
             self.note_extremes(&state);
             state
