@@ -46,6 +46,17 @@ fn text_is_as_recorded() {
 }
 
 #[test]
+fn a_screen_counts_what_it_does_not_list() {
+    let (snapshot, mut diagnosis) = sample::sick();
+    diagnosis.refused = (1..=8).map(|n| format!("test {n} waited for a CPU")).collect();
+    let text = text::page(&snapshot, &diagnosis, Style::default());
+    assert!(text.contains("test 5 waited") && !text.contains("test 6 waited"), "{text}");
+    assert!(text.contains("and 3 more; the JSON report has all"), "{text}");
+    let html = html::page(&snapshot, &diagnosis, &[], None);
+    assert!(html.contains("test 8 waited"));
+}
+
+#[test]
 fn markdown_is_as_recorded() {
     let (snapshot, diagnosis) = sample::sick();
     let trials = [sample::trial()];

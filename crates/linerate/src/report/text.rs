@@ -21,6 +21,8 @@ const MATRIX_HOSTS_MAX: usize = 12;
 /// Findings in full, and lines of each kind of remark: a report is read by a person.
 const FINDINGS_MAX: usize = 20;
 const LINES_MAX: usize = 40;
+/// Tests that were not used: each says the same of another pair, and what follows from them is in the headline.
+const REFUSED_MAX: usize = 5;
 /// Cells in the list of the worst.
 const WORST_MAX: usize = 15;
 /// Width of the labels of a card.
@@ -62,11 +64,11 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String 
     out += &verdict(diagnosis, &snapshot.inventory, style);
     out += &super::single::tables(snapshot, style);
     let mut rest = Vec::new();
-    let mut add = |label, lines: &[String]| rest.extend(some(lines, LINES_MAX).map(|line| (label, line)));
-    add("Note", &diagnosis.notes);
-    add("Not used", &diagnosis.refused);
-    add("Not seen", &blind_spots(snapshot, diagnosis));
-    add("Left out", &snapshot.left_out);
+    let mut add = |label, lines: &[String], max| rest.extend(some(lines, max).map(|line| (label, line)));
+    add("Note", &diagnosis.notes, LINES_MAX);
+    add("Not used", &diagnosis.refused, REFUSED_MAX);
+    add("Not seen", &blind_spots(snapshot, diagnosis), LINES_MAX);
+    add("Left out", &snapshot.left_out, LINES_MAX);
     if !rest.is_empty() {
         out.push('\n');
     }
@@ -107,7 +109,7 @@ pub fn verdict(diagnosis: &Diagnosis, inventory: &Inventory, style: Style) -> St
 /// At most `max` of the lines, and how many more there are.
 pub fn some(lines: &[String], max: usize) -> impl Iterator<Item = String> {
     let more = lines.len().saturating_sub(max);
-    let rest = (more > 0).then(|| format!("and {more} more"));
+    let rest = (more > 0).then(|| format!("and {more} more; the JSON report has all"));
     lines.iter().take(max).cloned().chain(rest)
 }
 
