@@ -105,10 +105,14 @@ impl Cluster {
 
     fn write_inventory(&self) -> Result<()> {
         let path = self.inventory_path();
-        std::fs::write(&path, self.inventory()).map_err(LabError::at(format!("writing {}", path.display())))
+        let text = self.inventory(|namespace| {
+            format!("transport = \"netns\"\nnetns = {}\n", quoted(&namespace.path().to_string_lossy()))
+        });
+        std::fs::write(&path, text).map_err(LabError::at(format!("writing {}", path.display())))
     }
 
-    fn inventory(&self) -> String {
+    /// The inventory, with the lines that say how each machine is reached.
+    pub fn inventory(&self, reach: impl Fn(&Namespace) -> String) -> String {
         let mut text = format!(
             "name = {}\ndisturbances = {}\n",
             quoted(&self.topology.name),
@@ -123,7 +127,7 @@ impl Cluster {
             );
         }
         for (plan, namespace) in &self.hosts {
-            self.describe(&mut text, namespace);
+            self.describe(&mut text, namespace, &reach);
             let group = &self.topology.hypervisors[plan.hypervisor].name;
             let _ = writeln!(text, "groups = [{}]", quoted(group));
             for (address, layer) in [(plan.underlay(), "underlay"), (plan.overlay(), "overlay")] {
@@ -131,18 +135,18 @@ impl Cluster {
             }
         }
         for namespace in &self.hypervisors {
-            self.describe(&mut text, namespace);
+            self.describe(&mut text, namespace, &reach);
         }
         text
     }
 
-    fn describe(&self, text: &mut String, namespace: &Namespace) {
+    fn describe(&self, text: &mut String, namespace: &Namespace, reach: impl Fn(&Namespace) -> String) {
         let folder = self.folder.join("hosts").join(&namespace.name);
         let _ = write!(
             text,
-            "\n[[host]]\nname = {}\ntransport = \"netns\"\nnetns = {}\nstate_dir = {}\netc_dir = {}\n",
+            "\n[[host]]\nname = {}\n{}state_dir = {}\netc_dir = {}\n",
             quoted(&namespace.name),
-            quoted(&namespace.path().to_string_lossy()),
+            reach(namespace),
             quoted(&folder.join("state").to_string_lossy()),
             quoted(&folder.join("etc").to_string_lossy()),
         );

@@ -19,6 +19,7 @@ use crate::lab::Lab;
 use crate::operator::{Operator, Output};
 use crate::random::Random;
 use crate::topology::Topology;
+use crate::way;
 
 /// Far above what any step takes.
 const STEP_WITHIN: Duration = Duration::from_secs(120);
@@ -30,6 +31,8 @@ pub struct Options {
     pub lab: String,
     /// Repeats the choice.
     pub seed: u64,
+    /// How the hosts are reached.
+    pub via: String,
     /// Fault; at random when absent.
     pub fault: Option<String>,
     /// Place; at random when absent.
@@ -63,10 +66,10 @@ struct TrialRow {
 pub fn demo(options: &Options, interrupt: &Interrupt) -> Result<ExitCode> {
     let start = Instant::now();
     let fault = choose(options)?;
-    let mut lab = Lab::up(Topology::load(&options.lab)?)?;
+    let mut lab = Lab::up_via(Topology::load(&options.lab)?, way::find(&options.via)?)?;
     lab.inject(fault, options.at.as_deref(), options.seed)?;
-    let operator = Operator::find(&lab.folder.path().join("data"))?;
-    let stage = Stage { operator, interrupt, start, inventory: lab.cluster.inventory_path(), options };
+    let operator = Operator::find(&lab)?;
+    let stage = Stage { operator, interrupt, start, inventory: lab.reached.inventory.clone(), options };
     stage.title(&format!(
         "1. A virtual cluster: {} hosts on {} hypervisors, uplinks of {} Mbit/s, a vxlan overlay",
         lab.cluster.hosts.len(),

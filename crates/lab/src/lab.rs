@@ -12,6 +12,7 @@ use crate::faults::{self, Fault, Place, Truth};
 use crate::folder::Folder;
 use crate::random::Random;
 use crate::topology::Topology;
+use crate::way::{self, Reached, Way};
 
 /// A fault in a running cluster.
 pub struct Injected {
@@ -30,15 +31,23 @@ pub struct Lab {
     pub cluster: Cluster,
     /// Its folder.
     pub folder: Folder,
+    /// How `linerate` reaches the hosts.
+    pub reached: Reached,
     injected: Vec<Injected>,
 }
 
 impl Lab {
-    /// Builds the cluster in a new folder.
+    /// Builds the cluster in a new folder. Its hosts are reached in the usual way.
     pub fn up(topology: Topology) -> Result<Self> {
+        Self::up_via(topology, way::WAYS[0])
+    }
+
+    /// The same with another way to the hosts.
+    pub fn up_via(topology: Topology, way: &dyn Way) -> Result<Self> {
         let folder = Folder::create()?;
         let cluster = Cluster::build(topology, folder.path())?;
-        Ok(Self { cluster, folder, injected: Vec::new() })
+        let reached = way.prepare(&cluster)?;
+        Ok(Self { cluster, folder, reached, injected: Vec::new() })
     }
 
     /// The faults that are in.
@@ -113,7 +122,10 @@ impl Lab {
         for hypervisor in &topology.hypervisors {
             let _ = writeln!(text, "  {}: {}", hypervisor.name, hypervisor.hosts.join(" "));
         }
-        let _ = writeln!(text, "inventory: {}", self.cluster.inventory_path().display());
+        let _ = writeln!(text, "inventory: {}", self.reached.inventory.display());
+        for (variable, value) in &self.reached.environment {
+            let _ = writeln!(text, "environment: {variable}={}", value.display());
+        }
         for injected in &self.injected {
             let _ = writeln!(text, "broken: {} at {}", injected.fault.name(), injected.place);
         }

@@ -20,4 +20,5 @@ pub mod random;
 pub mod readiness;
 pub mod supervisor;
 pub mod topology;
+pub mod way;
 pub mod wire;

@@ -12,7 +12,7 @@ use linerate_lab::control::{self, Request};
 use linerate_lab::error::{LabError, Result};
 use linerate_lab::lab::Lab;
 use linerate_lab::topology::Topology;
-use linerate_lab::{demo, faults, folder, judge, namespace, supervisor};
+use linerate_lab::{demo, faults, folder, judge, namespace, supervisor, way};
 use linerate_model::exit::ExitCode;
 use linerate_sys::interrupt::Interrupt;
 use linerate_sys::{sandbox, tap};
@@ -35,6 +35,8 @@ enum Do {
         /// Return when the cluster is ready; `down` ends it.
         #[arg(long)]
         background: bool,
+        #[command(flatten)]
+        way: By,
     },
     /// Put a fault into the running lab.
     Break {
@@ -71,6 +73,8 @@ enum Do {
         /// Labs, in turn.
         #[arg(long, value_delimiter = ',', default_value = "three,casebook-a,twelve")]
         labs: Vec<String>,
+        #[command(flatten)]
+        way: By,
         /// Only these faults.
         #[arg(long, value_delimiter = ',')]
         faults: Vec<String>,
@@ -110,7 +114,16 @@ enum Do {
         /// Lab file, or the name of a built-in lab.
         #[arg(long, default_value = "casebook-a")]
         lab: String,
+        #[command(flatten)]
+        way: By,
     },
+}
+
+#[derive(Debug, clap::Args)]
+struct By {
+    /// How linerate reaches the hosts: netns, or ssh (a real sshd on each host; root only).
+    #[arg(long, default_value = "netns")]
+    via: String,
 }
 
 #[derive(Debug, clap::Args)]
@@ -163,11 +176,11 @@ fn main() -> Code {
 
 fn run(command: Do) -> Result<ExitCode> {
     match command {
-        Do::Up { lab, background: true } => {
-            say(supervisor::start_in_background(&lab)?.trim_end());
+        Do::Up { lab, background: true, way } => {
+            say(supervisor::start_in_background(&lab, &way.via)?.trim_end());
             Ok(ExitCode::Ok)
         }
-        Do::Up { lab, background: false } => up(&lab),
+        Do::Up { lab, background: false, way } => up(&lab, &way.via),
         Do::Break { fault, at, seed, which } => {
             which.ask(&Request::Break { fault, at, seed: seed.unwrap_or_else(random_seed) })
         }
@@ -181,7 +194,7 @@ fn run(command: Do) -> Result<ExitCode> {
             }
             Ok(ExitCode::Ok)
         }
-        Do::Judge { runs, healthy, seed, labs, faults, time, part, json, resume, keep_failures } => {
+        Do::Judge { runs, healthy, seed, labs, way, faults, time, part, json, resume, keep_failures } => {
             let fresh = json.as_ref().filter(|path| path.exists());
             if let Some(path) = fresh {
                 return Err(LabError::Unknown(format!(
@@ -194,6 +207,7 @@ fn run(command: Do) -> Result<ExitCode> {
                 healthy,
                 seed,
                 labs,
+                via: way.via,
                 faults,
                 time,
                 part,
@@ -202,9 +216,10 @@ fn run(command: Do) -> Result<ExitCode> {
                 root: sandbox::is_root(),
             })
         }
-        Do::Demo { seed, fault, at, report, time, lab } => {
+        Do::Demo { seed, fault, at, report, time, lab, way } => {
             let seed = seed.unwrap_or_else(|| random_seed() % 1_000_000);
-            let options = demo::Options { lab, seed, fault, at, report, time, root: sandbox::is_root() };
+            let (via, root) = (way.via, sandbox::is_root());
+            let options = demo::Options { lab, seed, via, fault, at, report, time, root };
             let interrupt = prepare()?;
             demo::demo(&options, &interrupt)
         }
@@ -240,11 +255,11 @@ fn prepare() -> Result<Interrupt> {
     Ok(interrupt)
 }
 
-fn up(lab: &str) -> Result<ExitCode> {
+fn up(lab: &str, via: &str) -> Result<ExitCode> {
     let topology = Topology::load(lab)?;
     let user_namespace = !sandbox::is_root();
     let interrupt = prepare()?;
-    let mut lab = Lab::up(topology)?;
+    let mut lab = Lab::up_via(topology, way::find(via)?)?;
     if user_namespace {
         say(&format!(
             "this lab belongs to you alone; enter it with: nsenter --preserve-credentials -U -n -m -t {}",

@@ -3,10 +3,10 @@
 //! In: arguments. Out: what it printed and how it ended. It never looks inside; the judge and the demo know no more than a
 //! user does.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ use linerate_sys::interrupt::Interrupt;
 use linerate_sys::{sched, spawn};
 
 use crate::error::{LabError, Result};
+use crate::lab::Lab;
 
 const LOOK_AGAIN_NS: u64 = 20_000_000;
 /// How long `linerate` may take to clean up after it was asked to end.
@@ -45,11 +46,12 @@ pub struct Ended {
 pub struct Operator {
     program: PathBuf,
     data: PathBuf,
+    environment: Vec<(&'static str, OsString)>,
 }
 
 impl Operator {
-    /// Finds the program: named by `LINERATE`, or beside this one.
-    pub fn find(data: &Path) -> Result<Self> {
+    /// Finds the program: named by `LINERATE`, or beside this one. It keeps its data in the folder of the lab.
+    pub fn find(lab: &Lab) -> Result<Self> {
         let beside = || std::env::current_exe().map(|own| own.with_file_name("linerate")).unwrap_or_default();
         let program = std::env::var_os("LINERATE").map_or_else(beside, PathBuf::from);
         if !program.is_file() {
@@ -58,7 +60,8 @@ impl Operator {
                 program.display()
             )));
         }
-        Ok(Self { program, data: data.into() })
+        let data = lab.folder.path().join("data");
+        Ok(Self { program, data, environment: lab.reached.environment.clone() })
     }
 
     /// Runs it to its end, at most for `within`.
@@ -73,7 +76,8 @@ impl Operator {
         interrupt: &Interrupt,
     ) -> Result<Ended> {
         let mut command = Command::new(&self.program);
-        command.args(arguments).env("LINERATE_DATA", &self.data).stdin(Stdio::null());
+        command.args(arguments).env("LINERATE_DATA", &self.data);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
         if output == Output::Captured {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         }

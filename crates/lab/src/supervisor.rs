@@ -46,11 +46,11 @@ pub fn serve(lab: &mut Lab, interrupt: &Interrupt) -> Result<bool> {
 }
 
 /// Starts this program again with the same lab, without a terminal, and returns what it said once it was ready.
-pub fn start_in_background(lab: &str) -> Result<String> {
+pub fn start_in_background(lab: &str, via: &str) -> Result<String> {
     let step = || "starting the lab in the background".to_owned();
     let own = std::env::current_exe().map_err(LabError::at(step()))?;
     let mut child = Command::new(own)
-        .args(["up", "--lab", lab])
+        .args(["up", "--lab", lab, "--via", via])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())

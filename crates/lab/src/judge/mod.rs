@@ -21,6 +21,7 @@ use crate::lab::Lab;
 use crate::operator::{Ended, Operator, Output};
 use crate::random::Random;
 use crate::topology::Topology;
+use crate::way;
 use record::Record;
 
 /// What to judge.
@@ -34,6 +35,8 @@ pub struct Options {
     pub seed: u64,
     /// Labs, in turn.
     pub labs: Vec<String>,
+    /// How the hosts are reached.
+    pub via: String,
     /// Names of faults; all that this machine can show when empty.
     pub faults: Vec<String>,
     /// Time budget of a survey, as `linerate survey --time` takes it: one for each lab in its order, the last for all further ones.
@@ -126,13 +129,13 @@ struct Page {
 }
 
 fn run(options: &Options, job: &Job, interrupt: &Interrupt) -> Result<Record> {
-    let mut lab = Lab::up(Topology::load(&job.lab)?)?;
+    let mut lab = Lab::up_via(Topology::load(&job.lab)?, way::find(&options.via)?)?;
     if let Some(fault) = job.fault {
         lab.inject(fault, None, job.seed)?;
     }
-    let operator = Operator::find(&lab.folder.path().join("data"))?;
+    let operator = Operator::find(&lab)?;
     let snapshot = lab.folder.path().join("snapshot.json");
-    let inventory = lab.cluster.inventory_path();
+    let inventory = lab.reached.inventory.clone();
     let arguments = [
         "survey".as_ref(),
         "-i".as_ref(),
@@ -202,6 +205,7 @@ mod tests {
             healthy: 5,
             seed: 3,
             labs: vec!["three".into(), "twelve".into()],
+            via: "netns".into(),
             faults: Vec::new(),
             time: vec!["15s".into()],
             part: (0, 1),

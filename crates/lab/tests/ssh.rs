@@ -1,0 +1,216 @@
+//! The lab's faults through a real sshd on each host: the survey names one, the trial proves its remedy, `keep` makes it stay,
+//! `undo` takes it back; and an operator killed in the middle of a trial over ssh leaves nothing.
+//!
+//! In: the programs `linerate` and `linerate-node` (named by `LINERATE` and `LINERATE_NODE`, or beside the lab's), OpenSSH.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use linerate_lab::faults;
+use linerate_lab::lab::Lab;
+use linerate_lab::namespace::Namespace;
+use linerate_lab::topology::Topology;
+use linerate_lab::way;
+use linerate_model::exit::ExitCode;
+use linerate_sys::sandbox;
+
+const VICTIM: &str = "node-2";
+const KEY: &str = "net.ipv4.tcp_rmem";
+const CAUSE: &str = "tcp-rmem-small";
+/// Far above what a step takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn program(variable: &str, name: &str) -> PathBuf {
+    let beside = || Path::new(env!("CARGO_BIN_EXE_linerate-lab")).with_file_name(name);
+    std::env::var_os(variable).map_or_else(beside, PathBuf::from)
+}
+
+/// Why it cannot run here.
+fn missing() -> Option<String> {
+    if !sandbox::is_root() {
+        return Some("needs root (sshd has users of its own)".into());
+    }
+    if !Path::new("/usr/sbin/sshd").exists() {
+        return Some("no sshd here (install the package openssh-server)".into());
+    }
+    let programs = [program("LINERATE", "linerate"), program("LINERATE_NODE", "linerate-node")];
+    programs.iter().find(|p| !p.is_file()).map(|p| format!("{} is not built", p.display()))
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "after {PATIENCE:?} still not: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Three hosts behind sshd, the second with a receive window that never grows.
+struct Scene {
+    lab: Lab,
+    broken: String,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// A process has one lab at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+impl Scene {
+    fn new() -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lab = Lab::up_via(Topology::load("three").unwrap(), way::find("ssh").unwrap()).unwrap();
+        lab.inject(faults::find("small-rmem").unwrap(), Some(VICTIM), 1).unwrap();
+        let mut scene = Self { lab, broken: String::new(), _alone: alone };
+        scene.broken = scene.value();
+        scene
+    }
+
+    fn host(&self) -> &Namespace {
+        &self.lab.cluster.hosts.iter().find(|(plan, _)| plan.name == VICTIM).unwrap().1
+    }
+
+    fn value(&self) -> String {
+        self.host().read_sysctl(KEY).unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program("LINERATE", "linerate"));
+        command
+            .args(arguments)
+            .env("LINERATE_DATA", self.lab.folder.path().join("data"))
+            .env("LINERATE_NODE", program("LINERATE_NODE", "linerate-node"))
+            .envs(self.lab.reached.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> (Output, String) {
+        let output = self.command(arguments).output().unwrap();
+        let said = [&output.stdout, &output.stderr]
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+            .concat();
+        (output, said)
+    }
+
+    /// Surveys and gives the verdict as JSON.
+    fn survey(&self) -> serde_json::Value {
+        let inventory = self.lab.reached.inventory.display().to_string();
+        let (output, said) = self.run(&["survey", "-i", &inventory, "--time", "8s", "--json", "--quiet"]);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {said}"))
+    }
+
+    /// Files below the folders that stand for `/etc` and the state of the changed host, without locks and closed journals.
+    fn files(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut todo = vec![self.lab.folder.path().join("hosts").join(VICTIM)];
+        while let Some(folder) = todo.pop() {
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    todo.push(path);
+                } else if std::fs::metadata(&path).is_ok_and(|m| m.len() > 0)
+                    && !std::fs::read_to_string(&path).unwrap_or_default().contains("\"closed\"")
+                {
+                    found.push(path);
+                }
+            }
+        }
+        found
+    }
+
+    /// No process is in any namespace of a host, and nobody listens.
+    fn nothing_is_left(&self) {
+        use std::os::unix::fs::MetadataExt;
+        for (_, namespace) in &self.lab.cluster.hosts {
+            let inode = namespace.inode().unwrap();
+            let inside = |pid: &std::ffi::OsStr| {
+                std::fs::metadata(Path::new("/proc").join(pid).join("ns/net")).is_ok_and(|m| m.ino() == inode)
+            };
+            wait_until("no process is left", || {
+                !std::fs::read_dir("/proc").unwrap().flatten().any(|entry| inside(&entry.file_name()))
+            });
+            // The overlay itself is a UDP port of the kernel.
+            let listening = namespace.output("ss", &["-Hltun"]).unwrap();
+            assert!(listening.lines().all(|line| line.contains(":4789 ")), "{}: {listening}", namespace.name);
+        }
+    }
+}
+
+#[test]
+fn a_fault_is_found_mended_and_undone_over_ssh() {
+    if let Some(reason) = missing() {
+        println!("SKIPPED a_fault_is_found_mended_and_undone_over_ssh: {reason}");
+        return;
+    }
+    let scene = Scene::new();
+    let verdict = scene.survey();
+    let finding = &verdict["diagnosis"]["findings"][0];
+    assert_eq!(finding["places"][0]["element"]["host"], VICTIM, "{finding}");
+    assert_eq!(finding["causes"][0]["id"], CAUSE, "{finding}");
+    assert_eq!(scene.value(), scene.broken, "a survey changes nothing");
+
+    let (tried, said) = scene.run(&["try", CAUSE, "--on", VICTIM, "--json", "--quiet"]);
+    let trial: serde_json::Value =
+        serde_json::from_slice(&tried.stdout).unwrap_or_else(|e| panic!("{e}: {said}"));
+    assert_eq!(tried.status.code(), Some(ExitCode::Ok as i32), "{said}");
+    assert_eq!(scene.value(), scene.broken, "a trial puts the old value back");
+    assert_eq!(scene.files(), Vec::<PathBuf>::new());
+    scene.nothing_is_left();
+
+    let id = trial["trial"]["id"].as_str().unwrap();
+    let (kept, said) = scene.run(&["keep", id, "--quiet"]);
+    assert_eq!(kept.status.code(), Some(ExitCode::Ok as i32), "{said}");
+    assert_ne!(scene.value(), scene.broken);
+    assert!(
+        scene.files().iter().any(|path| path.ends_with("sysctl.d/90-linerate.conf")),
+        "{:?}",
+        scene.files()
+    );
+    let healed = scene.survey();
+    assert_eq!(healed["diagnosis"]["findings"], serde_json::json!([]), "{healed}");
+
+    let (undone, said) = scene.run(&["undo", id]);
+    assert_eq!(undone.status.code(), Some(ExitCode::Ok as i32), "{said}");
+    assert_eq!(scene.value(), scene.broken);
+    assert_eq!(scene.files(), Vec::<PathBuf>::new());
+    scene.nothing_is_left();
+}
+
+/// Ended whatever happens.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn an_operator_killed_in_a_trial_over_ssh_leaves_nothing() {
+    if let Some(reason) = missing() {
+        println!("SKIPPED an_operator_killed_in_a_trial_over_ssh_leaves_nothing: {reason}");
+        return;
+    }
+    let scene = Scene::new();
+    scene.survey();
+    let mut operator = Running(
+        scene
+            .command(&["try", CAUSE, "--on", VICTIM])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    wait_until("the new value is in force", || scene.value() != scene.broken);
+    operator.0.kill().unwrap();
+    operator.0.wait().unwrap();
+    wait_until("the old value is back", || scene.value() == scene.broken);
+    scene.nothing_is_left();
+    assert_eq!(scene.files(), Vec::<PathBuf>::new());
+}
