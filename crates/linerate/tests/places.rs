@@ -4,92 +4,34 @@
 // Helpers of tests may fail the test as loudly as the tests themselves.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
-/// Set in the process that runs inside the namespaces.
-const INSIDE: &str = "LINERATE_TEST_INSIDE";
+use linerate_stage::{self as stage, Holder, World, run};
 
 fn node_program() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_BIN_EXE_linerate")).with_file_name("linerate-node");
-    std::env::var_os("LINERATE_NODE").map(PathBuf::from).or(Some(beside)).filter(|p| p.is_file())
+    stage::node_program(env!("CARGO_BIN_EXE_linerate"))
 }
 
 /// Runs the test of this name again inside fresh network and mount namespaces. Gives `true` in the process inside.
 fn inside(name: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
-        return true;
-    }
     if node_program().is_none() {
-        println!("SKIPPED {name}: no linerate-node beside linerate and LINERATE_NODE is not set");
-        return false;
+        return stage::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
     }
-    let root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n");
-    let flags: &[&str] = if root { &["-n", "-m"] } else { &["-U", "-r", "-n", "-m"] };
-    let possible = Command::new("unshare").args(flags).args(["ip", "link", "set", "lo", "up"]).output();
-    if !possible.as_ref().is_ok_and(|o| o.status.success()) {
-        println!("SKIPPED {name}: no namespaces here: {possible:?}");
-        return false;
-    }
-    let this = std::env::current_exe().unwrap();
-    let mut again = Command::new("unshare");
-    again.args(flags).arg(this).args([name, "--exact", "--nocapture"]).env(INSIDE, "1");
-    assert!(again.status().unwrap().success(), "{name} failed inside the namespaces");
-    false
-}
-
-/// A process in a network namespace of its own, which lives as long as our pipe.
-struct Holder(Child);
-
-impl Holder {
-    fn new() -> Self {
-        let mut child = Command::new("unshare")
-            .args(["-n", "sh", "-c", "echo ready; exec cat"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
-        Self(child)
-    }
-
-    fn pid(&self) -> String {
-        self.0.id().to_string()
-    }
-
-    /// Runs `ip` inside.
-    fn ip(&self, arguments: &[&str]) {
-        ip(&[&["nsenter", "-t", &self.pid(), "-n", "ip"], arguments].concat());
-    }
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
-    }
-}
-
-fn ip(line: &[&str]) {
-    let output = Command::new(line[0]).args(&line[1..]).output().unwrap();
-    assert!(output.status.success(), "{line:?}: {}", String::from_utf8_lossy(&output.stderr));
+    stage::inside(name, World::Mounts)
 }
 
 /// Joins two namespaces by a pair of devices called `eth0`, with an address each and at most 300 Mbit/s.
 fn join(a: &Holder, b: &Holder, addresses: [&str; 2]) {
-    ip(&["ip", "link", "add", "left", "type", "veth", "peer", "name", "right"]);
+    run("ip", &["link", "add", "left", "type", "veth", "peer", "name", "right"]);
     for (end, holder, address) in [("left", a, addresses[0]), ("right", b, addresses[1])] {
-        ip(&["ip", "link", "set", end, "netns", &holder.pid()]);
-        holder.ip(&["link", "set", end, "name", "eth0"]);
-        holder.ip(&["addr", "add", address, "dev", "eth0"]);
-        holder.ip(&["link", "set", "eth0", "up"]);
-        holder.ip(&["link", "set", "lo", "up"]);
-        let shaper = "qdisc add dev eth0 root tbf rate 300mbit burst 64k latency 20ms";
-        let pid = holder.pid();
-        let words: Vec<&str> =
-            ["nsenter", "-t", &pid, "-n", "tc"].into_iter().chain(shaper.split(' ')).collect();
-        ip(&words);
+        run("ip", &["link", "set", end, "netns", &holder.pid()]);
+        holder.run(&["ip", "link", "set", end, "name", "eth0"]);
+        holder.run(&["ip", "addr", "add", address, "dev", "eth0"]);
+        holder.run(&["ip", "link", "set", "eth0", "up"]);
+        holder.run(&["ip", "link", "set", "lo", "up"]);
+        let shaper = "tc qdisc add dev eth0 root tbf rate 300mbit burst 64k latency 20ms";
+        holder.run(&shaper.split(' ').collect::<Vec<_>>());
     }
 }
 
@@ -227,7 +169,7 @@ fn groups_that_can_be_seen_are_added() {
     std::fs::write(&path, text + &more).unwrap();
     for host in &site.hosts {
         // Down for the listener, up again would be another test: the addresses stay.
-        host.ip(&["link", "set", "eth0", "down"]);
+        host.run(&["ip", "link", "set", "eth0", "down"]);
     }
     let [said, errors] = site.run(&["inventory", "plain.toml", "--probe", "--toml"]);
     assert!(said.contains("name = \"net-10.99.0.0-24\"\nkind = \"subnet\""), "{said} {errors}");

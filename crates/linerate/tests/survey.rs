@@ -10,102 +10,51 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Set in the process that runs inside the namespaces.
-const INSIDE: &str = "LINERATE_TEST_INSIDE";
+use linerate_stage::{self as stage, Holder, World, run, wait_until};
 
 fn node_program() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_BIN_EXE_linerate")).with_file_name("linerate-node");
-    std::env::var_os("LINERATE_NODE").map(PathBuf::from).or(Some(beside)).filter(|p| p.is_file())
+    stage::node_program(env!("CARGO_BIN_EXE_linerate"))
 }
 
 /// Runs the test of this name again inside fresh network and mount namespaces, so that nothing outside is ever touched.
 /// Gives `true` in the process inside.
 fn inside(name: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
-        return true;
-    }
     if node_program().is_none() {
-        println!("SKIPPED {name}: no linerate-node beside linerate and LINERATE_NODE is not set");
-        return false;
+        return stage::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
     }
-    let root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n");
-    let flags: &[&str] = if root { &["-n", "-m"] } else { &["-U", "-r", "-n", "-m"] };
-    let possible = Command::new("unshare").args(flags).args(["ip", "link", "set", "lo", "up"]).output();
-    match possible {
-        Ok(output) if output.status.success() => {}
-        Ok(output) => {
-            println!(
-                "SKIPPED {name}: no namespaces here: {}",
-                String::from_utf8_lossy(&output.stderr).trim()
-            );
-            return false;
-        }
-        Err(error) => {
-            println!("SKIPPED {name}: unshare: {error}");
-            return false;
-        }
-    }
-    let status = Command::new("unshare")
-        .args(flags)
-        .arg(std::env::current_exe().unwrap())
-        .args([name, "--exact", "--nocapture"])
-        .env(INSIDE, "1")
-        .status()
-        .unwrap();
-    assert!(status.success(), "{name} failed inside the namespaces");
-    false
+    stage::inside(name, World::Mounts)
 }
 
-fn ip(arguments: &[&str]) {
-    let output = Command::new("ip").args(arguments).output().unwrap();
-    assert!(
-        output.status.success(),
-        "ip {}: {}",
-        arguments.join(" "),
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !done() {
-        assert!(Instant::now() < deadline, "{what}: did not happen within 20 s");
-        std::thread::yield_now();
-    }
-}
-
-/// Three hosts on one bridge, 200 Mbit/s each. A namespace lives as long as its holder, which lives as long as our pipe.
+/// Three hosts on one bridge, 200 Mbit/s each. A namespace lives as long as its holder.
 struct Cluster {
     folder: tempfile::TempDir,
-    holders: Vec<Child>,
+    holders: Vec<Holder>,
 }
 
 impl Cluster {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        ip(&["link", "set", "lo", "up"]);
-        ip(&["link", "add", "br0", "type", "bridge"]);
-        ip(&["link", "set", "br0", "up"]);
+        run("ip", &["link", "set", "lo", "up"]);
+        run("ip", &["link", "add", "br0", "type", "bridge"]);
+        run("ip", &["link", "set", "br0", "up"]);
         let mut toml = "name = \"three\"\n".to_owned();
         let mut holders = Vec::new();
         for number in 1..=3 {
-            let holder = holder();
-            let pid = holder.id().to_string();
+            let holder = Holder::new();
+            let pid = holder.pid();
             let (port, address) = (format!("p{number}"), format!("10.99.0.{number}"));
-            ip(&["link", "add", &port, "type", "veth", "peer", "name", "eth0", "netns", &pid]);
-            ip(&["link", "set", &port, "master", "br0", "up"]);
+            run("ip", &["link", "add", &port, "type", "veth", "peer", "name", "eth0", "netns", &pid]);
+            run("ip", &["link", "set", &port, "master", "br0", "up"]);
             let shaper = [
                 "qdisc", "add", "dev", &port, "root", "tbf", "rate", "200mbit", "burst", "64k", "latency",
                 "20ms",
             ];
-            assert!(Command::new("tc").args(shaper).status().unwrap().success());
+            run("tc", &shaper);
             for command in [
                 &["addr", "add", &format!("{address}/24"), "dev", "eth0"][..],
                 &["link", "set", "eth0", "up"],
             ] {
-                let status =
-                    Command::new("nsenter").args(["-t", &pid, "-n", "ip"]).args(command).status().unwrap();
-                assert!(status.success());
+                holder.run(&[&["ip"], command].concat());
             }
             let state = folder.path().join(format!("h{number}"));
             let _ = write!(
@@ -147,29 +96,6 @@ impl Cluster {
         };
         children(operator)
     }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        for holder in &mut self.holders {
-            drop(holder.stdin.take());
-            let _ = holder.wait();
-        }
-    }
-}
-
-fn holder() -> Child {
-    let child = Command::new("unshare")
-        .args(["-n", "cat"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let link = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
-    let ours = link("self");
-    let pid = child.id().to_string();
-    wait_until("a network namespace of its own", || link(&pid).is_some_and(|l| Some(l) != ours));
-    child
 }
 
 /// Starts a survey and waits until it measures.
@@ -287,9 +213,9 @@ fn a_device_that_only_has_iperf3_is_one_end_of_tests() {
 struct IperfServer(Child);
 
 impl IperfServer {
-    fn start(holder: &Child) -> Self {
+    fn start(holder: &Holder) -> Self {
         let mut child = Command::new("nsenter")
-            .args(["-t", &holder.id().to_string(), "-n", "iperf3", "-s", "--forceflush"])
+            .args(["-t", &holder.pid(), "-n", "iperf3", "-s", "--forceflush"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

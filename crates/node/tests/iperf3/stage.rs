@@ -4,12 +4,9 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
+use linerate_stage::{World, wait_until};
 use serde_json::Value;
-
-/// Set in the process that runs inside the namespace.
-const INSIDE: &str = "LINERATE_TEST_INSIDE";
 
 /// Names the program of another version of iperf3 than Debian's.
 const OTHER: &str = "LINERATE_TEST_IPERF3";
@@ -37,29 +34,10 @@ pub(crate) fn minor_version() -> u32 {
 /// Runs the test of this name again inside fresh network and mount namespaces, where every port is free and nobody listens in.
 /// Gives `true` in the process inside.
 pub(crate) fn inside(name: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
-        return true;
-    }
     if !iperf3().arg("--version").output().is_ok_and(|output| output.status.success()) {
-        println!("SKIPPED {name}: no iperf3 here (install the package iperf3)");
-        return false;
+        return linerate_stage::skip(name, "no iperf3 here (install the package iperf3)");
     }
-    let root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n");
-    let flags: &[&str] = if root { &["-n"] } else { &["-U", "-r", "-n"] };
-    let possible = Command::new("unshare").args(flags).args(["ip", "link", "set", "lo", "up"]).output();
-    if !possible.as_ref().is_ok_and(|output| output.status.success()) {
-        println!("SKIPPED {name}: no network namespaces here: {possible:?}");
-        return false;
-    }
-    let status = Command::new("unshare")
-        .args(flags)
-        .arg(std::env::current_exe().unwrap())
-        .args([name, "--exact", "--nocapture"])
-        .env(INSIDE, "1")
-        .status()
-        .unwrap();
-    assert!(status.success(), "{name} failed inside the namespace");
-    false
+    linerate_stage::inside(name, World::Network)
 }
 
 /// Whose program.
@@ -141,7 +119,6 @@ impl Drop for Server {
 
 /// Waits until something listens on this port in this namespace.
 fn listens(port: u16, server: &mut Child) {
-    let deadline = Instant::now() + Duration::from_secs(10);
     // The port in hex; state 0A: listening.
     let port = format!(":{port:04X}");
     let there = |path: &str| {
@@ -151,11 +128,10 @@ fn listens(port: u16, server: &mut Child) {
             fields.next().is_some_and(|local| local.ends_with(&port)) && fields.nth(1) == Some("0A")
         })
     };
-    while !there("/proc/net/tcp6") && !there("/proc/net/tcp") {
+    wait_until("somebody listens", || {
         assert!(server.try_wait().unwrap().is_none(), "it ended before it listened");
-        assert!(Instant::now() < deadline, "nobody listens within 10 s");
-        std::thread::yield_now();
-    }
+        there("/proc/net/tcp6") || there("/proc/net/tcp")
+    });
 }
 
 /// Runs a client to its end.

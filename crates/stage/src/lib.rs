@@ -1,0 +1,141 @@
+//! A stage for tests: the test starts itself again inside fresh namespaces, makes further ones, and waits for conditions.
+//!
+//! In: the name of a test, what it needs. Out: `SKIPPED name: reason`, or a world that goes with the test. Nothing of the machine
+//! outside is touched. Fails as loudly as a test, which is what it is part of; no program uses it.
+#![deny(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::missing_panics_doc)]
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Set in the process that runs inside the namespaces.
+const INSIDE: &str = "LINERATE_TEST_INSIDE";
+/// Far above what a step takes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a test wants around itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum World {
+    /// A network of its own.
+    Network,
+    /// A network and mounts of its own.
+    Mounts,
+    /// The same as the machine's root, because several users take part.
+    Root,
+}
+
+impl World {
+    fn flags(self, root: bool) -> &'static [&'static str] {
+        match (self, root) {
+            (Self::Network, true) => &["-n"],
+            (Self::Network, false) => &["-U", "-r", "-n"],
+            (Self::Mounts, true) | (Self::Root, _) => &["-n", "-m", "--propagation", "private"],
+            (Self::Mounts, false) => &["-U", "-r", "-n", "-m"],
+        }
+    }
+}
+
+/// Runs the test of this name again inside a fresh world. Gives `true` in the process inside; `false` outside, behind its end or
+/// after a skip.
+#[must_use]
+pub fn inside(name: &str, world: World) -> bool {
+    if is_inside() {
+        return true;
+    }
+    let root = is_root();
+    if world == World::Root && !root {
+        return skip(name, "needs root");
+    }
+    let flags = world.flags(root);
+    let possible = Command::new("unshare").args(flags).args(["ip", "link", "set", "lo", "up"]).output();
+    match possible {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => return skip(name, &format!("no namespaces here: {}", text(&output.stderr).trim())),
+        Err(error) => return skip(name, &format!("unshare: {error}")),
+    }
+    let mut again = Command::new("unshare");
+    again.args(flags).arg(std::env::current_exe().unwrap()).args([name, "--exact", "--nocapture"]);
+    assert!(again.env(INSIDE, "1").status().unwrap().success(), "{name} failed inside the namespaces");
+    false
+}
+
+/// Whether this process is the one inside.
+pub fn is_inside() -> bool {
+    std::env::var_os(INSIDE).is_some()
+}
+
+/// Says why a test does not run; gives `false`.
+pub fn skip(name: &str, reason: &str) -> bool {
+    println!("SKIPPED {name}: {reason}");
+    false
+}
+
+/// Whether this process is root, be it of a user namespace.
+pub fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n")
+}
+
+/// The node program: named by `LINERATE_NODE`, or beside this program of ours.
+pub fn node_program(beside: &str) -> Option<PathBuf> {
+    let beside = Path::new(beside).with_file_name("linerate-node");
+    std::env::var_os("LINERATE_NODE").map(PathBuf::from).or(Some(beside)).filter(|p| p.is_file())
+}
+
+/// Runs a program that has to succeed; gives what it printed.
+pub fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{program} {}: {}", arguments.join(" "), text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// Bytes as text, whatever they are.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Waits until something is so, and fails when it never is.
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < deadline, "{what}: did not happen within {} s", PATIENCE.as_secs());
+        std::thread::yield_now();
+    }
+}
+
+/// A process in a network namespace of its own, which lives as long as our pipe to it: also a killed test leaves none.
+#[derive(Debug)]
+pub struct Holder(Child);
+
+impl Holder {
+    /// A fresh namespace.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        let mut child = Command::new("unshare")
+            .args(["-n", "sh", "-c", "echo ready; exec cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+        Self(child)
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    /// Runs a program inside that has to succeed; gives what it printed.
+    pub fn run(&self, command: &[&str]) -> String {
+        run("nsenter", &[&["-t", &self.pid(), "-n"], command].concat())
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
