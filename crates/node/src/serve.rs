@@ -107,6 +107,10 @@ pub(crate) fn hello() -> Hello {
         facts: facts::declarations(),
         loads: linerate_load::names(),
         root: linerate_sys::sandbox::is_root(),
+        wall_ms: std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .ok()
+            .map(|since| since.as_millis() as u64),
     }
 }
 

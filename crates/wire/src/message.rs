@@ -183,4 +183,7 @@ pub struct Hello {
     pub loads: Vec<String>,
     /// Whether it runs with the rights of root in its user namespace.
     pub root: bool,
+    /// Time of day on the host, Unix milliseconds. Nothing is measured by it; it tells of a clock that is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_ms: Option<u64>,
 }

@@ -4,10 +4,11 @@
 //! bytes to write, events to act on, the time at which to come back. It never reads a clock, a pipe or a file.
 //!
 //! Rules that both ends enforce: [`MAGIC`] first; the node's hello first and once; a heartbeat every second; 4 s without a
-//! byte, the end of the stream, or anything that is not the protocol ends the session for good. A request is answered by
+//! byte, the end of the stream, a node that says more than it was asked for, or anything that is not the protocol ends the session
+//! for good. A request is answered by
 //! events and exactly one last event ([`is_last`]).
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,6 +24,21 @@ pub const SILENCE_MS: u64 = 4_000;
 
 /// The node's first byte may take longer, milliseconds: a transport may have to log in first.
 pub const HELLO_MS: u64 = 15_000;
+
+/// What a node may say before anything is asked, bytes: more than the largest answer has (a frame of
+/// [`crate::frame::BODY_BYTES_MAX`] and the events before it).
+pub const SAID_BYTES_MAX: u64 = 48 << 20;
+
+/// What it may say more for each request, bytes. A report of a test has some ten kilobytes, facts have up to a megabyte.
+/// Together with [`SAID_BYTES_MAX`] it bounds what a node can make its operator keep.
+pub const SAID_BYTES_PER_REQUEST: u64 = 512 << 10;
+
+/// Events that may answer one request: none needs more than two. Small ones take far more room here than on the wire.
+pub const EVENTS_PER_REQUEST_MAX: u32 = 4;
+
+/// Facts, counters and gaps in one answer. A node keeps itself to 200,000 readings; a host with hundreds of CPUs and queues has
+/// some ten thousand.
+pub const FACTS_MAX: usize = 400_000;
 
 /// Whether nothing follows this event for its request.
 pub fn is_last(event: &Event) -> bool {
@@ -153,11 +169,14 @@ pub enum OperatorEvent {
 pub struct OperatorSession {
     link: Link,
     last_id: RequestId,
-    open: BTreeSet<RequestId>,
+    /// Requests under way with the number of their events so far.
+    open: BTreeMap<RequestId, u32>,
     hello_seen: bool,
     /// Requests made before the hello; nothing but heartbeats goes to a node whose protocol is unknown.
     waiting: Vec<ToNode>,
     events: VecDeque<OperatorEvent>,
+    /// Bytes that came from the node.
+    said_bytes: u64,
 }
 
 impl Default for OperatorSession {
@@ -172,10 +191,11 @@ impl OperatorSession {
         Self {
             link: Link::new(Kind::ToNode, BANNER_BYTES_MAX),
             last_id: 0,
-            open: BTreeSet::new(),
+            open: BTreeMap::new(),
             hello_seen: false,
             waiting: Vec::new(),
             events: VecDeque::new(),
+            said_bytes: 0,
         }
     }
 
@@ -185,7 +205,7 @@ impl OperatorSession {
         self.last_id += 1;
         let message = ToNode { id: self.last_id, body };
         if !self.link.lost {
-            self.open.insert(message.id);
+            self.open.insert(message.id, 0);
             if self.hello_seen { self.send(&message) } else { self.waiting.push(message) }
         }
         self.last_id
@@ -194,6 +214,15 @@ impl OperatorSession {
     /// Takes bytes of the node.
     pub fn received(&mut self, now_ms: u64, bytes: &[u8]) {
         if self.link.lost {
+            return;
+        }
+        self.said_bytes += bytes.len() as u64;
+        let allowed = SAID_BYTES_MAX + self.last_id * SAID_BYTES_PER_REQUEST;
+        if self.said_bytes > allowed {
+            self.lose(format!(
+                "it said more than the {allowed} bytes that {} requests may bring",
+                self.last_id
+            ));
             return;
         }
         let (messages, error) = self.link.receive::<FromNode>(now_ms, bytes);
@@ -245,7 +274,7 @@ impl OperatorSession {
 
     /// Requests whose last event has not come.
     pub fn open(&self) -> impl Iterator<Item = RequestId> {
-        self.open.iter().copied()
+        self.open.keys().copied()
     }
 
     fn send(&mut self, message: &ToNode) {
@@ -280,15 +309,27 @@ impl OperatorSession {
             _ if id == 0 || id > self.last_id => {
                 self.lose(format!("it answered request {id}, which was never asked"));
             }
-            // An event behind the last one of its request tells nothing new.
-            body if self.open.contains(&id) => {
-                if is_last(&body) {
-                    self.open.remove(&id);
-                }
-                self.events.push_back(OperatorEvent::Event { id, body });
+            Event::Facts(facts)
+                if facts.readings.len() + facts.counters.len() + facts.gaps.len() > FACTS_MAX =>
+            {
+                self.lose(format!("it told more than {FACTS_MAX} facts at once"));
             }
-            _ => {}
+            body => self.answered(id, body),
         }
+    }
+
+    /// An event behind the last one of its request tells nothing new.
+    fn answered(&mut self, id: RequestId, body: Event) {
+        let Some(events) = self.open.get_mut(&id) else { return };
+        *events += 1;
+        if *events > EVENTS_PER_REQUEST_MAX {
+            self.lose(format!("it answered request {id} more than {EVENTS_PER_REQUEST_MAX} times"));
+            return;
+        }
+        if is_last(&body) {
+            self.open.remove(&id);
+        }
+        self.events.push_back(OperatorEvent::Event { id, body });
     }
 
     fn lose(&mut self, reason: String) {

@@ -1,6 +1,7 @@
 //! Both ends of a session in memory, in virtual time.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use linerate_model::fact::{FactValue, HostFacts};
 use linerate_wire::frame::{Kind, MAGIC, encode};
 use linerate_wire::message::{Event, FromNode, Hello, PROTOCOL, Request, ToNode};
 use linerate_wire::session::{HELLO_MS, NodeEvent, NodeSession, OperatorEvent, OperatorSession, SILENCE_MS};
@@ -14,6 +15,7 @@ fn hello(protocol: u32) -> Hello {
         facts: Vec::new(),
         loads: vec!["tcp".into()],
         root: false,
+        wall_ms: None,
     }
 }
 
@@ -341,4 +343,48 @@ proptest! {
         node.closed(1);
         prop_assert!(node.poll_event().is_some());
     }
+}
+
+#[test]
+fn a_node_that_floods_is_lost_before_it_fills_the_memory() {
+    use linerate_wire::session::{SAID_BYTES_MAX, SAID_BYTES_PER_REQUEST};
+    let mut operator = OperatorSession::new();
+    operator.received(0, &from_node(&[greeting()]));
+    operator.request(0, Request::Journals);
+    // Each frame alone is a good one: a heartbeat with a megabyte of blanks behind it.
+    let mut body = serde_json::to_vec(&FromNode { id: 0, body: Event::Heartbeat }).unwrap();
+    body.resize(1 << 20, b' ');
+    let mut flood = Vec::new();
+    encode(Kind::FromNode, &body, &mut flood).unwrap();
+    let mut said = 0;
+    while operator.next_wakeup_ms().is_some() {
+        operator.received(0, &flood);
+        said += flood.len() as u64;
+        assert!(said < 2 * SAID_BYTES_MAX, "still listening after {said} bytes");
+    }
+    assert!(said >= SAID_BYTES_MAX);
+    let allowed = SAID_BYTES_MAX + SAID_BYTES_PER_REQUEST;
+    let said = reason(&operator_events(&mut operator));
+    assert_eq!(said, format!("it said more than the {allowed} bytes that 1 requests may bring"));
+}
+
+#[test]
+fn a_node_that_answers_without_end_is_lost() {
+    use linerate_wire::session::{EVENTS_PER_REQUEST_MAX, FACTS_MAX};
+    let facts = |count: usize| {
+        let readings = (0..count).map(|n| (n.to_string(), FactValue::Int(0))).collect();
+        Event::Facts(Box::new(HostFacts { readings, ..HostFacts::default() }))
+    };
+    let lost = |answers: Vec<(u64, Event)>| {
+        let mut operator = OperatorSession::new();
+        operator.request(0, Request::Journals);
+        operator.received(0, &from_node(&[vec![greeting()], answers].concat()));
+        operator_events(&mut operator)
+    };
+    let most = EVENTS_PER_REQUEST_MAX as usize;
+    assert_eq!(lost(vec![(1, facts(1)); most]).len(), most + 1, "the hello and each of them");
+    let events = lost(vec![(1, facts(1)); most + 1]);
+    assert_eq!(reason(&events), format!("it answered request 1 more than {most} times"));
+    let events = lost(vec![(1, facts(FACTS_MAX + 1))]);
+    assert_eq!(reason(&events), format!("it told more than {FACTS_MAX} facts at once"));
 }

@@ -223,6 +223,7 @@ fn hello() -> Hello {
         facts: vec![],
         loads: vec!["tcp".into()],
         root: true,
+        wall_ms: None,
     }
 }
 
