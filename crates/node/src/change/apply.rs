@@ -130,7 +130,7 @@ impl<H: Host> Changes<H> {
         }
         journal.files = persist::plan(&self.host, &self.name, &self.etc_dir, &journal.changes)?;
         journal.state = State::Keeping;
-        journal.deadline_ms = self.host.now_ms() + KEEP_MS;
+        journal.deadline_ms = self.host.running_ms() + KEEP_MS;
         self.arm(&path, &journal)?;
         let done = self
             .put(&path, &journal)
@@ -158,7 +158,7 @@ impl<H: Host> Changes<H> {
             // Half undone is worse than kept: from here on the guardian or the next node would finish it.
             journal.olds = still_ours(&self.host, &journal, journal.boot_id != self.host.boot_id())?;
             journal.state = State::Undoing;
-            journal.deadline_ms = self.host.now_ms() + KEEP_MS;
+            journal.deadline_ms = self.host.running_ms() + KEEP_MS;
             self.arm(&path, &journal)?;
         }
         take_back(&self.host, &path, &journal, "undone")?;
@@ -214,7 +214,7 @@ impl<H: Host> Changes<H> {
         for path in paths {
             let Ok(Some(journal)) = self.read(&path) else { continue };
             if journal.state == State::Closed
-                && self.host.now_ms() > journal.deadline_ms.saturating_add(RECORD_MS)
+                && self.host.now_ms() > journal.created_ms.saturating_add(RECORD_MS)
             {
                 let _ = self.host.remove(&path);
             }
@@ -236,7 +236,7 @@ impl<H: Host> Changes<H> {
             return true;
         }
         // The values of another namespace cannot be reached from here; its guardian is inside.
-        journal.namespace == self.host.namespace() && self.host.now_ms() >= journal.deadline_ms
+        journal.namespace == self.host.namespace() && self.host.running_ms() >= journal.deadline_ms
     }
 
     fn deadline(&self, seconds: u32) -> Result<u64, ChangeError> {
@@ -244,7 +244,7 @@ impl<H: Host> Changes<H> {
             let seen = format!("{seconds} s");
             return Err(ChangeError::OutOfRange { what: "the deadline", seen, allowed: "1 s to one day" });
         }
-        Ok(self.host.now_ms() + u64::from(seconds) * 1_000)
+        Ok(self.host.running_ms() + u64::from(seconds) * 1_000)
     }
 
     /// Takes the lock of the journals.

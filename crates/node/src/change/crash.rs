@@ -255,6 +255,32 @@ fn an_extended_deadline_moves_and_a_missed_one_is_told() {
 }
 
 #[test]
+fn a_clock_that_is_set_moves_no_deadline() {
+    const HOUR_MS: i64 = 3_600_000;
+    for set_ms in [-HOUR_MS, HOUR_MS] {
+        let shared = world();
+        let mut session = session(Process::new(&shared));
+        session.apply("t1", &changes(), 10).unwrap();
+        shared.borrow_mut().set_ms = set_ms;
+        shared.borrow_mut().now_ms += 9_000;
+        session.tick();
+        assert_eq!(shared.borrow().settings[SACK], Int(0), "set by {set_ms} ms: undone too early");
+        shared.borrow_mut().now_ms += 1_000;
+        session.tick();
+        check(&shared, &format!("set by {set_ms} ms"));
+
+        let shared = world();
+        run(Process::new(&shared), &LIFE[..1]);
+        shared.borrow_mut().set_ms = set_ms;
+        let armed_ms = shared.borrow().now_ms;
+        guard(&shared, false, None);
+        let waited_ms = shared.borrow().now_ms - armed_ms;
+        assert!((1..=u64::from(DEADLINE_S) * 1_000 + 1_000).contains(&waited_ms), "{waited_ms} ms");
+        check(&shared, &format!("guardian, set by {set_ms} ms"));
+    }
+}
+
+#[test]
 fn after_a_reboot_only_files_are_taken_back() {
     let (all, _) = run(Process::new(&world()), LIFE);
     for effects in 0..all {

@@ -33,7 +33,7 @@ pub(crate) enum Next {
 pub(crate) fn look<H: Host>(host: &H, path: &Path, node_gone: bool, tries: &mut u32) -> Next {
     let due_in = || match journal::read(host, "", path) {
         Ok(Some(journal)) if journal.state.is_armed() => {
-            let left_ms = journal.deadline_ms.saturating_sub(host.now_ms());
+            let left_ms = journal.deadline_ms.saturating_sub(host.running_ms());
             Some(if node_gone { 0 } else { left_ms })
         }
         // Closed, kept or removed with its folder; one that cannot be read says nothing about what to restore.

@@ -36,8 +36,10 @@ pub(crate) struct Lock(
 
 /// The host whose settings change.
 pub(crate) trait Host {
-    /// Unix milliseconds.
+    /// Time of day, Unix milliseconds. Somebody may set it, so that it serves for records only.
     fn now_ms(&self) -> u64;
+    /// Milliseconds of a clock that nobody sets and that all processes of one boot share: deadlines stand in it.
+    fn running_ms(&self) -> u64;
     /// Identity of this boot of the kernel.
     fn boot_id(&self) -> String;
     /// Identity of the network namespace that the settings belong to.
@@ -78,9 +80,29 @@ impl RealHost {
     }
 }
 
+/// Puts content at a fresh path, with the rights of what is at `path` now.
+fn put(fresh: &Path, path: &Path, content: &Content) -> io::Result<()> {
+    let text = match content {
+        Content::Text(text) => text,
+        Content::Link(target) => return std::os::unix::fs::symlink(target, fresh),
+    };
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(fresh)?;
+    if let Ok(old) = path.symlink_metadata()
+        && old.is_file()
+    {
+        file.set_permissions(std::fs::Permissions::from_mode(old.mode() & 0o7777))?;
+    }
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
 impl Host for RealHost {
     fn now_ms(&self) -> u64 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
+    }
+
+    fn running_ms(&self) -> u64 {
+        linerate_sys::sched::monotonic_ns() / 1_000_000
     }
 
     fn boot_id(&self) -> String {
@@ -130,20 +152,11 @@ impl Host for RealHost {
         let name = path.file_name().ok_or_else(|| io::Error::other("a path without a name"))?;
         let fresh = folder.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
         self.remove(&fresh)?;
-        match content {
-            Content::Text(text) => {
-                let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&fresh)?;
-                if let Ok(old) = path.symlink_metadata()
-                    && old.is_file()
-                {
-                    file.set_permissions(std::fs::Permissions::from_mode(old.mode() & 0o7777))?;
-                }
-                file.write_all(text.as_bytes())?;
-                file.sync_all()?;
-            }
-            Content::Link(target) => std::os::unix::fs::symlink(target, &fresh)?,
+        if let Err(error) = put(&fresh, path, content).and_then(|()| std::fs::rename(&fresh, path)) {
+            // Half of a file on a full disk is of no use to anybody, and in the way of everybody.
+            let _ = std::fs::remove_file(&fresh);
+            return Err(error);
         }
-        std::fs::rename(&fresh, path)?;
         File::open(folder)?.sync_all()
     }
 

@@ -80,7 +80,7 @@ pub(crate) struct Journal {
     pub(crate) namespace: u64,
     /// Unix milliseconds of the first write.
     pub(crate) created_ms: u64,
-    /// Unix milliseconds; an armed trial is undone then.
+    /// When an armed trial is undone, in milliseconds of the clock of this boot that nobody sets.
     pub(crate) deadline_ms: u64,
     pub(crate) changes: Vec<Change>,
     pub(crate) olds: Vec<Old>,

@@ -19,6 +19,8 @@ use super::setting::Persist;
 #[derive(Debug, Clone, Default)]
 pub(super) struct World {
     pub(super) now_ms: u64,
+    /// How far somebody has set the time of day.
+    pub(super) set_ms: i64,
     pub(super) boot: u32,
     pub(super) namespace: u64,
     pub(super) settings: BTreeMap<String, FactValue>,
@@ -72,6 +74,11 @@ impl Process {
 
 impl Host for Process {
     fn now_ms(&self) -> u64 {
+        let world = self.world.borrow();
+        world.now_ms.saturating_add_signed(world.set_ms)
+    }
+
+    fn running_ms(&self) -> u64 {
         self.world.borrow().now_ms
     }
 
