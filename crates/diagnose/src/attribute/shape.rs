@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::finding::Response;
 use linerate_model::inventory::Layer;
 use linerate_model::load::{LoadReport, TestKind};
-use linerate_model::sample::{Measurement, Sample};
+use linerate_model::sample::{Measurement, Outcome, Sample};
 
 use super::Scored;
 use crate::evidence::{CellEvidence, jump_together, series};
@@ -158,8 +158,7 @@ fn path_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEviden
     let limited =
         |c: &CellEvidence<'_>| Some(f64::from(u8::from(crate::responses::size_limit(&c.probes()).is_some())));
     put(shape, "mtu_limit", over(bad, |c| if c.probes().is_empty() { None } else { limited(c) }));
-    let blocked = |c: &CellEvidence<'_>| Some(f64::from(u8::from(c.measured().next().is_none())));
-    put(shape, "blocked", over(bad, blocked));
+    put(shape, "blocked", over(bad, |c| Some(f64::from(u8::from(is_blocked(c))))));
     put(shape, "streams_gain", over(bad, streams_gain));
     put(
         shape,
@@ -172,6 +171,14 @@ fn path_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEviden
             Some(f64::from(u8::from(c.throughput_bps? < 1.1 * offered)))
         }),
     );
+}
+
+/// Whether nothing gets through that needs an answer. A rule in one direction lets the datagrams of the other one arrive.
+fn is_blocked(cell: &CellEvidence<'_>) -> bool {
+    let answered = |kind: &TestKind| !matches!(kind, TestKind::Udp { .. });
+    let refused = |s: &&Sample| matches!(s.outcome, Outcome::NothingThrough { .. }) && answered(&s.test.kind);
+    cell.measured().next().is_none()
+        || (cell.samples.iter().any(refused) && !cell.measured().any(|(s, _)| answered(&s.test.kind)))
 }
 
 /// Throughput with many streams over that with one.
