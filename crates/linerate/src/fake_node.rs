@@ -1,6 +1,11 @@
 //! Node programs that are not real, for tests: this very test program started again, as a child that speaks the protocol, or
 //! breaks it in one of the ways that nodes break. Makes no traffic and changes nothing.
 
+// The file of this module is found from here also when a test beside the crate uses this file.
+#[path = "fake_node/hostile.rs"]
+#[allow(dead_code, reason = "the list of attacks is gone through by a test beside the crate")]
+pub(crate) mod hostile;
+
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -52,10 +57,10 @@ fn not_a_test() {
             say(&session.take_output());
             wait_for_end()
         }
-        "slow" => serve(1, None, Way::Open),
-        "dies-early" => serve(usize::MAX, Some(4), Way::Open),
-        "no-way-to-2" => serve(usize::MAX, None, Way::NoneToTwo),
-        _ => serve(usize::MAX, None, Way::Open),
+        "slow" => serve(1, None, Way::Open, &behaviour),
+        "dies-early" => serve(usize::MAX, Some(4), Way::Open, &behaviour),
+        "no-way-to-2" => serve(usize::MAX, None, Way::NoneToTwo, &behaviour),
+        _ => serve(usize::MAX, None, Way::Open, &behaviour),
     };
     std::process::exit(code);
 }
@@ -105,11 +110,12 @@ fn hello() -> Hello {
         facts: vec![],
         loads: ["tcp", "udp", "rtt", "mtu"].map(str::to_owned).into(),
         root: false,
+        wall_ms: None,
     }
 }
 
 /// A node that answers everything; `chunk` bytes at a time; dead at the load number `dies_at`.
-fn serve(chunk: usize, dies_at: Option<u32>, way: Way) -> i32 {
+fn serve(chunk: usize, dies_at: Option<u32>, way: Way, behaviour: &str) -> i32 {
     let (bytes, incoming) = mpsc::channel();
     std::thread::spawn(move || {
         let mut buffer = [0; 4096];
@@ -120,7 +126,7 @@ fn serve(chunk: usize, dies_at: Option<u32>, way: Way) -> i32 {
         }
     });
     let begun = Instant::now();
-    let mut session = NodeSession::new(hello());
+    let mut session = NodeSession::new(hostile::hello(behaviour, hello()));
     let mut loads = 0;
     loop {
         let now = begun.elapsed().as_millis() as u64;
@@ -144,7 +150,9 @@ fn serve(chunk: usize, dies_at: Option<u32>, way: Way) -> i32 {
                     return 9;
                 }
             }
-            answer(&mut session, now, id, &body, way);
+            if !hostile::answer(&mut session, now, id, &body, behaviour) {
+                answer(&mut session, now, id, &body, way);
+            }
             if leaves {
                 say(&session.take_output());
                 return 0;

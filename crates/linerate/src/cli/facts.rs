@@ -13,6 +13,7 @@ use super::{open, out};
 use crate::fleet::Fleet;
 use crate::inventory;
 use crate::observe::run::read_facts;
+use crate::report::names::one_line;
 
 /// Read facts of a host now, all of them or those whose keys begin so.
 #[derive(Debug, clap::Args)]
@@ -105,14 +106,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let mut text = String::new();
     for (key, value) in &facts.readings {
-        let _ = writeln!(text, "{key} = {value}");
+        let _ = writeln!(text, "{} = {}", one_line(key), one_line(&value.to_string()));
     }
     for (key, value) in facts.counters.iter().filter(|_| args.counters) {
-        let _ = writeln!(text, "{key} = {value} (counter)");
+        let _ = writeln!(text, "{} = {value} (counter)", one_line(key));
     }
     out::print(if text.is_empty() { "nothing begins so" } else { &text })?;
     for gap in &facts.gaps {
-        out::note(&format!("not seen: {}: {}", gap.what, gap.reason));
+        out::note(&format!("not seen: {}: {}", one_line(&gap.what), one_line(&gap.reason)));
     }
     Ok(ExitCode::Ok)
 }

@@ -1,9 +1,42 @@
 //! The two streams of a command: results to stdout, everything else to stderr. Nothing else in the crate prints.
+//!
+//! What hosts say passes through here on its way to a terminal or a log: whatever could move a cursor, hide or reorder text is
+//! written as an escape. Only line breaks, tabs and our own colours are let through.
 
+use std::borrow::Cow;
 use std::io::Write;
+
+use crate::report;
+use crate::report::heat::Style;
+use crate::report::names::acts;
+
+/// Text that a terminal shows as it is.
+fn shown(text: &str) -> Cow<'_, str> {
+    let passes = |c: char| !acts(c) || matches!(c, '\n' | '\t');
+    if text.chars().all(passes) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() + 64);
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if let Some(code) = Style::code_at(rest) {
+            out.push_str(code);
+            rest = &rest[code.len()..];
+            continue;
+        }
+        if passes(c) {
+            out.push(c);
+        } else {
+            out.extend(c.escape_default());
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    out.into()
+}
 
 /// Writes a result.
 pub(super) fn print(text: &str) -> anyhow::Result<()> {
+    let text = shown(text);
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     if !text.ends_with('\n') {
@@ -15,12 +48,12 @@ pub(super) fn print(text: &str) -> anyhow::Result<()> {
 
 /// Writes a value as JSON.
 pub(super) fn json<T: serde::Serialize>(value: &T) -> anyhow::Result<()> {
-    print(&serde_json::to_string_pretty(value)?)
+    print(&report::json::shown(serde_json::to_string_pretty(value)?))
 }
 
 /// A remark for people.
 pub(super) fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", shown(text));
 }
 
 /// An error with its causes, each once; hints come last.
@@ -47,4 +80,21 @@ pub(super) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|c| {
         c.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_acts_on_a_terminal_gets_through() {
+        assert_eq!(shown("a\u{1b}[2Jb\u{7}\r\n\tc"), "a\\u{1b}[2Jb\\u{7}\\r\n\tc");
+        assert_eq!(shown("a\u{9b}31mb\u{202e}c\u{7f}"), "a\\u{9b}31mb\\u{202e}c\\u{7f}");
+        // Hidden text is none of our colours.
+        assert_eq!(shown("\u{1b}[8mx"), "\\u{1b}[8mx");
+        let ours = Style { colour: true, ..Style::default() };
+        let text =
+            ours.alarm("x") + &ours.square("y", 3) + &ours.bold("z") + &ours.dim("z") + &ours.command("z");
+        assert_eq!(shown(&text), text.as_str());
+    }
 }

@@ -82,6 +82,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         show(&planned, args.json)?;
         return Ok(ExitCode::Ok);
     }
+    // What cannot be recorded is not begun.
+    store.save_trial(&planned)?;
     let progress = progress::start(args.quiet);
     let inventory = snapshot.inventory.clone();
     let trial = open::runtime()?.block_on(async {

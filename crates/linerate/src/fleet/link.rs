@@ -13,7 +13,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use super::pipes::{Pipes, ToNode};
+use super::pipes::{Pipes, ToNode, escaped};
+use super::words;
+use crate::observe::clock;
 
 /// Output that a node leaves unread before it is given up.
 const UNREAD_BYTES_MAX: usize = 4 << 20;
@@ -67,6 +69,7 @@ enum Order {
 pub struct Link {
     host: String,
     hello: Hello,
+    clock_ahead_ms: Option<i64>,
     reached: Reached,
     orders: mpsc::UnboundedSender<Order>,
     lost: watch::Receiver<Option<String>>,
@@ -140,8 +143,12 @@ impl Link {
                 return Err(lost_now(format!("no hello within {} s", wait.as_secs_f32())));
             }
         };
+        let now_ms = clock::now_ms();
+        // Both go into sentences.
+        let hello = Hello { version: escaped(&hello.version), build: escaped(&hello.build), ..hello };
         Ok(Self {
             host: host.to_owned(),
+            clock_ahead_ms: hello.wall_ms.map(|ms| (ms as i64).saturating_sub(now_ms as i64)),
             hello,
             reached: Reached::default(),
             orders,
@@ -159,6 +166,12 @@ impl Link {
     /// What the node said about itself.
     pub fn hello(&self) -> &Hello {
         &self.hello
+    }
+
+    /// How far the clock of the host is ahead of ours, by the time in its hello; less than the way of the hello took is no
+    /// difference. `None` where the node does not say.
+    pub fn clock_ahead_ms(&self) -> Option<i64> {
+        self.clock_ahead_ms
     }
 
     /// The same with what the transport learned.
@@ -311,7 +324,7 @@ impl Driver {
                 OperatorEvent::Event { id, body } => {
                     let last = is_last(&body);
                     if let Some(events) = self.under_way.get(&id) {
-                        let _ = events.send(body);
+                        let _ = events.send(words::on_one_line(body));
                     }
                     if last {
                         self.under_way.remove(&id);

@@ -8,11 +8,13 @@ mod local;
 mod netns;
 mod pipes;
 pub mod programs;
+mod remarks;
 #[cfg(test)]
 pub(crate) mod simulated;
 pub mod slurm;
 pub mod ssh;
 pub mod transport;
+mod words;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -129,6 +131,11 @@ impl Fleet {
                 self.gaps.push(Gap { what: format!("root on host {name}"), reason });
             }
         }
+        self.notes
+            .extend(remarks::clocks(links.iter().map(|(name, link)| (name.as_str(), link.clock_ahead_ms()))));
+        self.notes.extend(remarks::builds(
+            links.iter().map(|(name, link)| (name.as_str(), link.hello().build.as_str())),
+        ));
         if let Some((_, bytes)) = copied.first() {
             let hosts: Vec<&str> = copied.iter().map(|(name, _)| *name).collect();
             let megabytes = *bytes as f64 / f64::from(1 << 20);

@@ -13,6 +13,8 @@ use tokio::process::{Child, ChildStderr, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use crate::report::names::acts;
+
 /// Bytes of a child's stderr that are kept for the reason of its end.
 const STDERR_KEPT_BYTES: usize = 4096;
 /// How long its last words are waited for after its end.
@@ -151,9 +153,7 @@ pub(super) fn quoted(text: &str) -> String {
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in text.trim().chars().take(QUOTED_CHARS_MAX) {
-        // Bidirectional overrides are no control characters but can reorder what stands around them.
-        let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if c.is_control() || turns {
+        if acts(c) {
             out.extend(c.escape_default());
         } else {
             out.push(c);

@@ -256,6 +256,7 @@ fn hello() -> Hello {
         facts: vec![],
         loads: ["tcp", "udp", "rtt", "mtu"].map(str::to_owned).into(),
         root: true,
+        wall_ms: None,
     }
 }
 

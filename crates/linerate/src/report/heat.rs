@@ -57,6 +57,17 @@ impl Style {
         self.wrap(text, "1;36")
     }
 
+    /// The colour code of ours with which a text begins.
+    pub fn code_at(text: &str) -> Option<&str> {
+        let inner = text.strip_prefix("\x1b[")?;
+        let (code, _) = inner.split_once('m')?;
+        let square =
+            |code: &str| TERMINAL.iter().any(|(back, front)| code == format!("48;5;{back};38;5;{front}"));
+        let ours = matches!(code, "0" | "1" | "2" | "1;38;5;160" | "1;38;5;28" | "1;36")
+            || (code.len() < 32 && square(code));
+        ours.then(|| &text[..code.len() + 3])
+    }
+
     fn wrap(self, text: &str, code: &str) -> String {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }

@@ -9,6 +9,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::card::{self, Card, Row, Shape};
 use super::grid::{self, Grid, Kind, Metric};
+use super::names::acts;
 use super::{Format, Material, chart, differ, names, text, units};
 
 /// A page stays one that a browser opens at once, however large the cluster: at most so many findings, worst pairs, remarks of a
@@ -86,6 +87,7 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, trials: &[Trial], reveal
         }
     }
     .into_string()
+    .replace(|c: char| acts(c) && c != '\n', "")
 }
 
 fn at_a_glance(snapshot: &Snapshot, diagnosis: &Diagnosis, trials: &[Trial]) -> String {

@@ -1,10 +1,13 @@
 //! JSON for programs: the run, its diagnosis and its trials in; one object out. Never leaves anything out, never adds words.
 
+use std::fmt::Write;
+
 use linerate_model::SCHEMA;
 use linerate_model::finding::Diagnosis;
 use linerate_model::trial::Trial;
 use serde::Serialize;
 
+use super::names::acts;
 use super::{Format, Material};
 
 /// The shape; `schema` is raised when a field changes its meaning.
@@ -53,5 +56,37 @@ pub fn page(diagnosis: &Diagnosis, snapshot_path: Option<&str>) -> String {
 
 fn write(page: &Page<'_>) -> String {
     // Numbers that are not finite become null, keys are strings: nothing here can fail.
-    serde_json::to_string_pretty(page).expect("plain model values always serialise") + "\n"
+    shown(serde_json::to_string_pretty(page).expect("plain model values always serialise")) + "\n"
+}
+
+/// JSON that a terminal shows as it is: of the characters that act on one JSON itself escapes those below 32 only. The others
+/// stand in strings only, where any character may be written as its number.
+pub fn shown(text: String) -> String {
+    let passes = |c: char| !acts(c) || c == '\n';
+    if text.chars().all(passes) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 64);
+    for c in text.chars() {
+        if passes(c) {
+            out.push(c);
+        } else {
+            // All of them lie in the first plane; writing into a `String` cannot fail.
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_safe_on_a_terminal_and_stays_json() {
+        let value = vec!["a\u{9b}\u{202e}\u{7f}\u{1b}\nä"];
+        let safe = shown(serde_json::to_string_pretty(&value).unwrap());
+        assert!(!safe.chars().any(|c| acts(c) && c != '\n'), "{safe:?}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&safe).unwrap(), value);
+    }
 }

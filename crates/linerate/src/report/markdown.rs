@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::card::{self, Card, Shape};
 use super::grid::{self, Grid};
+use super::names::acts;
 use super::{Format, Material, text, units};
 
 /// Pairs that are listed of a cluster that no matrix can show.
@@ -142,6 +143,7 @@ fn escape(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
+            _ if acts(c) => {}
             _ => out.push(c),
         }
     }

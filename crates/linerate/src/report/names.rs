@@ -119,9 +119,25 @@ pub fn cut(text: &str, max: usize) -> String {
     kept + "…"
 }
 
+/// Whether a character reorders what stands around it: marks, overrides and isolates of bidirectional text.
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Whether a character is a command to a terminal, or reorders what stands around it.
+pub fn acts(c: char) -> bool {
+    c.is_control() || turns_text(c)
+}
+
+/// The words of a host on one line: a line break of theirs must not look like a line of ours.
+pub fn one_line(text: &str) -> String {
+    let escaped = |c: char| if acts(c) { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escaped).collect()
+}
+
 /// Text without control characters: what a host calls itself must not move the cursor of a terminal.
 pub fn clean(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).collect()
+    text.chars().filter(|c| !acts(*c)).collect()
 }
 
 /// A host name in at most `max` characters: the end is kept, because names of a cluster differ there.
@@ -207,6 +223,7 @@ mod tests {
     fn long_names_keep_their_end() {
         assert_eq!(host("storage-node-0017", 10), "sto…e-0017");
         assert_eq!(host("a\x1b[2Jb", 10), "a[2Jb");
+        assert_eq!(one_line("a\nb\u{1b}c"), "a\\nb\\u{1b}c");
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// The database refused.
-    #[error("database: {doing}")]
+    #[error("database: {doing}{}", room(source))]
     Database {
         /// At which step.
         doing: &'static str,
@@ -64,6 +64,19 @@ pub enum StoreError {
         /// What was asked for.
         id: String,
     },
+}
+
+/// What to do where the disk of the operator is full.
+fn room(source: &rusqlite::Error) -> String {
+    use rusqlite::ErrorCode::{DiskFull, SystemIoFailure};
+    // Which of both depends on the file that finds no room.
+    if !matches!(source.sqlite_error_code(), Some(DiskFull | SystemIoFailure)) {
+        return String::new();
+    }
+    format!(
+        "\nhint: make room in {}, or set LINERATE_DATA to a folder on another file system",
+        data_dir().display()
+    )
 }
 
 fn at(doing: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
