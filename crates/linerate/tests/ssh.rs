@@ -153,7 +153,7 @@ fn a_remedy_is_tried_kept_and_undone_over_ssh() {
         "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "30mbit", "burst", "32k", "latency",
         "30ms",
     ];
-    lab.on(3, &shaper);
+    lab.arrange(3, &shaper);
     let qdisc = || lab.on(3, &["tc", "qdisc", "show", "dev", "eth0"]);
     let before = qdisc();
     let survey = ["survey", "h1", "h2", "h3", "--time", "15s", "--json", "-q", "--snapshot", "s.json"];

@@ -63,6 +63,7 @@ fn a_shell_with_a_banner_is_passed_over_and_a_flood_is_not() {
     ]);
     let facts = lab.output(&["facts", "h1", "kernel.release"]);
     assert!(text(&facts.stdout).starts_with("kernel.release = "), "{}", text(&facts.stderr));
+    assert!(!text(&facts.stderr).contains("complaint"), "{}", text(&facts.stderr));
     let said = refused(&lab, "h2");
     assert!(said.contains("its shell printed more than 65536 bytes"), "{said}");
 }
@@ -141,6 +142,7 @@ fn was_taken_up(lab: &Lab, said: &str, why: &str) {
     assert_eq!(gaps.len(), 1, "{gaps:?}\n{said}");
     assert!(gaps[0].starts_with("host h2: the session was lost and taken up again: "), "{gaps:?}");
     assert!(gaps[0].contains(why), "{gaps:?}");
+    println!("{}", gaps[0]);
     for (from, to) in [("h1", "h2"), ("h2", "h1"), ("h3", "h2"), ("h2", "h3"), ("h1", "h3")] {
         assert!(outcomes(&snapshot, from, to, "measured") > 1, "{from} to {to}\n{said}");
         assert_eq!(outcomes(&snapshot, from, to, "gap"), 0, "{from} to {to}\n{said}");
@@ -164,7 +166,9 @@ fn a_session_cut_in_mid_survey_is_taken_up_again() {
         return;
     }
     let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
-    let said = disturbed(&lab, |_, survey| {
+    let said = disturbed(&lab, |lab, survey| {
+        // Whoever cleans up there meanwhile is no harm either: the program is copied again.
+        std::fs::remove_dir_all(lab.inside_host(2, CACHE)).unwrap();
         let line = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let children = std::fs::read_to_string(format!("/proc/{survey}/task/{survey}/children")).unwrap();
         let ssh = children.split_ascii_whitespace().filter_map(|c| c.parse::<u32>().ok());
@@ -199,7 +203,7 @@ fn a_host_whose_sshd_is_gone_is_a_gap_and_the_survey_goes_on() {
     }
     let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
     let said = disturbed(&lab, |lab, _| {
-        lab.on(2, &["ip", "link", "set", "eth0", "down"]);
+        lab.arrange(2, &["ip", "link", "set", "eth0", "down"]);
     });
     let gaps = gaps(&lab.snapshot());
     assert_eq!(gaps.len(), 1, "{gaps:?}\n{said}");
@@ -222,6 +226,8 @@ fn a_killed_operator_leaves_nothing_on_the_hosts() {
     survey.wait().unwrap();
     drop(said.join());
     lab.nothing_is_left();
+    let runs = text(&lab.output(&["runs"]).stdout);
+    assert!(runs.contains("did not come to its end"), "{runs}");
     let (mut survey, said) = lab.surveying(&["survey", "h1", "h2", "--time", "60s"]);
     kill("-INT", survey.id());
     assert_eq!(survey.wait().unwrap().code(), Some(130));
@@ -241,7 +247,7 @@ fn a_port_blocked_between_two_hosts_only_is_named() {
     }
     let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
     let rules = "table inet t { chain c { type filter hook input priority 0; ip saddr 10.99.0.2 drop; }; }";
-    lab.on(1, &["nft", rules]);
+    lab.arrange(1, &["nft", rules]);
     let done =
         lab.output(&["survey", "h1", "h2", "h3", "--time", "20s", "--json", "-q", "--snapshot", "s.json"]);
     let snapshot = lab.snapshot();
@@ -253,6 +259,169 @@ fn a_port_blocked_between_two_hosts_only_is_named() {
     );
     let json: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
     let headline = json["diagnosis"]["headline"].as_str().unwrap();
+    println!("{headline}");
+    assert_eq!(json["diagnosis"]["findings"][0]["causes"][0]["id"], "path-blocked", "{json}");
     assert!(headline.contains("h1") && headline.contains("h2") && !headline.contains("h3"), "{headline}");
+    lab.nothing_is_left();
+}
+
+/// A survey that finds the shaper of h3, for a trial.
+fn found_a_shaper(lab: &Lab) {
+    let shaper = "tc qdisc add dev eth0 root tbf rate 30mbit burst 32k latency 30ms";
+    lab.arrange(3, &shaper.split(' ').collect::<Vec<_>>());
+    let survey = ["survey", "h1", "h2", "h3", "--time", "12s", "--json", "-q"];
+    let found = text(&lab.output(&survey).stdout);
+    let json: serde_json::Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(json["diagnosis"]["findings"][0]["causes"][0]["id"], "forgotten-shaper", "{json}");
+}
+
+#[test]
+fn a_change_is_not_made_where_its_old_value_cannot_be_written_down() {
+    if !inside("a_change_is_not_made_where_its_old_value_cannot_be_written_down") {
+        return;
+    }
+    let full = Wish { state_kib: 64, ..Wish::default() };
+    let lab = Lab::new(&[Wish::default(), Wish::default(), full]);
+    found_a_shaper(&lab);
+    let filler = lab.inside_host(3, "/var/lib/linerate/filler");
+    assert!(std::fs::write(&filler, vec![0; 1 << 20]).is_err(), "the disk is full");
+    let tried = lab.output(&["try", "forgotten-shaper", "--on", "h3", "-q"]);
+    let said = text(&tried.stdout) + &text(&tried.stderr);
+    println!("{said}");
+    assert!(said.contains("No space left on device") && said.contains("/var/lib/linerate"), "{said}");
+    assert!(said.contains("h3") && said.contains("Nothing was left changed"), "{said}");
+    assert_ne!(tried.status.code(), Some(0), "{said}");
+    std::fs::remove_file(filler).unwrap();
+    lab.nothing_is_left();
+}
+
+#[test]
+fn a_full_disk_of_the_operator_is_said_and_changes_nothing() {
+    if !inside("a_full_disk_of_the_operator_is_said_and_changes_nothing") {
+        return;
+    }
+    let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
+    let small = |kib: u32| {
+        let folder = lab.path(&format!("store-{kib}"));
+        std::fs::create_dir(&folder).unwrap();
+        let options = format!("size={kib}k");
+        run("mount", &["-t", "tmpfs", "-o", &options, "tmpfs", &folder.display().to_string()]);
+        folder
+    };
+    // Too small for the tables, and too small for what is measured.
+    for (kib, hosts) in [(16, "h1 h2"), (300, "h1 h2 h3")] {
+        let store = small(kib);
+        let mut arguments = vec!["survey"];
+        arguments.extend(hosts.split(' '));
+        arguments.extend(["--time", "8s", "-q"]);
+        let survey = lab.command(&arguments).env("LINERATE_DATA", &store).output().unwrap();
+        let said = text(&survey.stderr);
+        println!("{kib} KiB: {said}");
+        assert_eq!(survey.status.code(), Some(2), "{said}");
+        assert!(said.contains("error: database: "), "{said}");
+        assert!(said.contains(&format!("hint: make room in {}", store.display())), "{said}");
+        lab.nothing_is_left();
+    }
+    // A trial that cannot be recorded is not begun.
+    found_a_shaper(&lab);
+    let store = small(8 << 10);
+    std::fs::copy(lab.path("linerate.sqlite"), store.join("linerate.sqlite")).unwrap();
+    assert!(std::fs::write(store.join("filler"), vec![0; 16 << 20]).is_err(), "the disk is full");
+    let tried =
+        lab.command(&["try", "forgotten-shaper", "-q"]).env("LINERATE_DATA", &store).output().unwrap();
+    let said = text(&tried.stderr);
+    println!("try: {said}");
+    assert_eq!(tried.status.code(), Some(2), "{said}");
+    assert!(said.contains("error: database: ") && said.contains("hint: make room in"), "{said}");
+    lab.nothing_is_left();
+}
+
+#[test]
+fn a_clock_that_is_an_hour_ahead_is_said_and_spoils_nothing() {
+    const NAME: &str = "a_clock_that_is_an_hour_ahead_is_said_and_spoils_nothing";
+    let library = format!("/usr/lib/{}-linux-gnu/faketime/libfaketime.so.1", std::env::consts::ARCH);
+    if !std::path::Path::new(&library).exists() {
+        println!("SKIPPED {NAME}: no {library} here (install the package faketime)");
+        return;
+    }
+    // The kernel has one time of day for all namespaces, so the clock is turned between the C library and every program of the
+    // session: the shell, its tools, the node.
+    let loaded = sshd::node_program().is_some_and(|node| {
+        let node = node.display().to_string();
+        Command::new("grep").args(["-aqm1", "/ld-linux-", &node]).status().unwrap().success()
+    });
+    if !loaded {
+        println!("SKIPPED {NAME}: the node program is a static one, whose clock cannot be turned");
+        return;
+    }
+    if !inside(NAME) {
+        return;
+    }
+    let ahead = format!("LD_PRELOAD={library} FAKETIME=+3600s FAKETIME_DONT_FAKE_MONOTONIC=1");
+    let lab = Lab::new(&[Wish::default(), Wish::default(), Wish { environment: ahead, ..Wish::default() }]);
+    let seconds = |text: &str| text.trim().parse::<i64>().unwrap();
+    let there = run(&lab.path("ssh").display().to_string(), &["h3", "date", "+%s"]);
+    assert!((3_500..3_700).contains(&(seconds(&there) - seconds(&run("date", &["+%s"])))), "{there}");
+    let survey = ["survey", "h1", "h2", "h3", "--time", "10s", "--json", "-q", "--snapshot", "s.json"];
+    let said = text(&lab.output(&survey).stderr);
+    assert!(said.contains("host h3: the clock is 1 h 0 min ahead of this machine's"), "{said}");
+    assert!(!said.contains("host h1: the clock") && !said.contains("host h2: the clock"), "{said}");
+    let snapshot = lab.snapshot();
+    assert_eq!(gaps(&snapshot), Vec::<String>::new());
+    for (from, to) in [("h1", "h3"), ("h3", "h1"), ("h3", "h2"), ("h2", "h3")] {
+        assert!(outcomes(&snapshot, from, to, "measured") > 1, "{from} to {to}");
+    }
+    lab.nothing_is_left();
+    // The deadline of a change is a span of time, wherever the clock stands.
+    found_a_shaper(&lab);
+    let tried = lab.output(&["try", "forgotten-shaper", "--on", "h3", "--json", "-q"]);
+    let trial: serde_json::Value =
+        serde_json::from_slice(&tried.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&tried.stderr)));
+    assert_eq!(trial["trial"]["status"], "measured", "{trial}");
+    lab.nothing_is_left();
+}
+
+#[test]
+fn a_node_program_of_another_build_is_named_and_a_missing_one_too() {
+    if !inside("a_node_program_of_another_build_is_named_and_a_missing_one_too") {
+        return;
+    }
+    let lab = Lab::new(&[Wish::default()]);
+    // The same program with another mark of the same length.
+    let own = sshd::node_program().unwrap();
+    let other = "~".repeat(linerate_wire::BUILD.len());
+    let mut bytes = std::fs::read(&own).unwrap();
+    for line in run("grep", &["-abo", linerate_wire::BUILD, &own.display().to_string()]).lines() {
+        let at: usize = line.split_once(':').unwrap().0.parse().unwrap();
+        bytes[at..at + other.len()].copy_from_slice(other.as_bytes());
+    }
+    let node = lab.path("other-node");
+    std::fs::write(&node, bytes).unwrap();
+    let facts = lab.command(&["facts", "h1", "kernel.release"]).env("LINERATE_NODE", &node).output().unwrap();
+    let said = text(&facts.stderr);
+    assert!(text(&facts.stdout).starts_with("kernel.release = "), "{said}");
+    let expected = format!(
+        "host h1: the node program is of the build {other}, this program of {}",
+        linerate_wire::BUILD
+    );
+    assert!(said.contains(&expected), "{said}");
+    let own = lab.output(&["facts", "h1", "kernel.release"]);
+    assert!(!text(&own.stderr).contains("of the build"), "{}", text(&own.stderr));
+    lab.nothing_is_left();
+    // Alone in a folder, the operator has nothing to copy.
+    let alone = lab.path("alone");
+    std::fs::create_dir(&alone).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_linerate"), alone.join("linerate")).unwrap();
+    let mut command = Command::new(alone.join("linerate"));
+    let ordinary = lab.command(&[]);
+    command.args(["facts", "h1", "kernel.release"]);
+    command
+        .envs(ordinary.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .env_remove("LINERATE_NODE");
+    let output = command.output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(&format!("there is no node program for {}", std::env::consts::ARCH)), "{said}");
+    assert!(said.contains("cargo xtask node --arch") && said.contains("LINERATE_NODE_DIR"), "{said}");
     lab.nothing_is_left();
 }

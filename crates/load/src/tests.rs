@@ -509,3 +509,44 @@ fn a_load_enters_its_namespace_and_sees_the_mtu_there() {
     assert!(send(&spec(tcp(1, 10), Role::Sender { peer: receiver.address }, V4)).stopped.is_none());
     assert!(receiver.report().stopped.is_none());
 }
+
+/// What somebody who listened in on an old test has: its token, and every byte of its handshake.
+#[test]
+fn a_token_of_an_old_run_opens_nothing() {
+    let old = Receiver::start(spec(tcp(1, 100), Role::Receiver, V4));
+    let listener = TcpListener::bind((V4, 0)).unwrap();
+    let peer = listener.local_addr().unwrap();
+    let sender = thread::spawn(move || send(&spec(tcp(1, 100), Role::Sender { peer }, V4)));
+    let (mut near, _) = listener.accept().unwrap();
+    let mut far = TcpStream::connect(old.address).unwrap();
+    let (mut back_in, mut back_out) = (far.try_clone().unwrap(), near.try_clone().unwrap());
+    let back = thread::spawn(move || std::io::copy(&mut back_in, &mut back_out));
+    let mut recorded = [0; 18];
+    near.read_exact(&mut recorded).unwrap();
+    far.write_all(&recorded).unwrap();
+    std::io::copy(&mut near, &mut far).unwrap();
+    far.shutdown(std::net::Shutdown::Write).unwrap();
+    let (sent, received) = (sender.join().unwrap(), old.report());
+    assert!(sent.bytes > 0 && received.bytes == sent.bytes, "the handshake that was heard was a good one");
+    drop((near, far));
+    let _ = back.join().unwrap();
+
+    // The token of the run after, and for good measure the old one with a new nonce: a recording is worth nothing either way.
+    for token in [[8; 16], TOKEN] {
+        let fresh = LoadSpec { token, ..spec(tcp(1, 100), Role::Receiver, V4) };
+        let receiver = Receiver::start(fresh);
+        let role = Role::Sender { peer: receiver.address };
+        if token != TOKEN {
+            let stale = send(&spec(tcp(1, 100), role.clone(), V4));
+            assert!(stale.bytes == 0 && stale.stopped.is_some(), "{stale:?}");
+        }
+        let mut replayed = TcpStream::connect(receiver.address).unwrap();
+        replayed.read_exact(&mut [0; 16]).unwrap();
+        replayed.write_all(&recorded).unwrap();
+        // Cut off without the welcome that the right one gets.
+        assert!(!matches!(replayed.read(&mut [0; 16]), Ok(1..)));
+        let right = send(&LoadSpec { token, ..spec(tcp(1, 100), role, V4) });
+        assert_eq!(right.stopped, None);
+        assert_eq!(receiver.report().bytes, right.bytes, "nothing of the others was counted");
+    }
+}

@@ -3,72 +3,35 @@
 // Helpers of tests may fail the test as loudly as the tests themselves; not every test file uses all of them.
 #![allow(dead_code)]
 
+mod traces;
+
+use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Set in the process that runs inside the namespaces.
-const INSIDE: &str = "LINERATE_TEST_INSIDE";
+use linerate_stage::{self as stage, World};
+pub(crate) use linerate_stage::{run, text, wait_until};
+use traces::Traces;
 
 pub(crate) fn node_program() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_BIN_EXE_linerate")).with_file_name("linerate-node");
-    std::env::var_os("LINERATE_NODE").map(PathBuf::from).or(Some(beside)).filter(|p| p.is_file())
+    stage::node_program(env!("CARGO_BIN_EXE_linerate"))
 }
 
 /// Runs the test of this name again inside fresh network and mount namespaces. Gives `true` in the process inside.
 pub(crate) fn inside(name: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
-        return true;
-    }
-    let skip = |reason: &str| {
-        println!("SKIPPED {name}: {reason}");
-        false
-    };
     if node_program().is_none() {
-        return skip("no linerate-node beside linerate and LINERATE_NODE is not set");
+        return stage::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
     }
     if !Path::new("/usr/sbin/sshd").exists() {
-        return skip("no sshd here (install the package openssh-server)");
+        return stage::skip(name, "no sshd here (install the package openssh-server)");
     }
-    if !Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n") {
-        return skip("sshd needs root to let several users in");
-    }
-    let possible = Command::new("unshare").args(["-n", "-m", "--uts", "true"]).output();
-    if !possible.is_ok_and(|o| o.status.success()) {
-        return skip("no namespaces here");
-    }
-    let status = Command::new("unshare")
-        .args(["-n", "-m", "--propagation", "private"])
-        .arg(std::env::current_exe().unwrap())
-        .args([name, "--exact", "--nocapture"])
-        .env(INSIDE, "1")
-        .status()
-        .unwrap();
-    assert!(status.success(), "{name} failed inside the namespaces");
-    false
-}
-
-pub(crate) fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {}: {said}", arguments.join(" "));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !done() {
-        assert!(Instant::now() < deadline, "{what}: did not happen within 30 s");
-        std::thread::yield_now();
-    }
-}
-
-pub(crate) fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    // sshd lets several users in.
+    stage::inside(name, World::Root)
 }
 
 /// How a host differs from an ordinary one.
@@ -86,6 +49,16 @@ pub(crate) struct Wish {
     pub(crate) sudoers: &'static str,
     /// No program `sudo` in the path.
     pub(crate) without_sudo: bool,
+    /// Login shell of root.
+    pub(crate) shell: &'static str,
+    /// The only programs in the path are those of busybox.
+    pub(crate) busybox: bool,
+    /// Size of the file system that journals of changes are on.
+    pub(crate) state_kib: u32,
+    /// What the host takes names for: lines of its `/etc/hosts`.
+    pub(crate) names: &'static str,
+    /// Variables of every session.
+    pub(crate) environment: String,
 }
 
 impl Default for Wish {
@@ -97,6 +70,11 @@ impl Default for Wish {
             ipv6_only: false,
             sudoers: "",
             without_sudo: false,
+            shell: "/bin/sh",
+            busybox: false,
+            state_kib: 1 << 20,
+            names: "",
+            environment: String::new(),
         }
     }
 }
@@ -105,6 +83,8 @@ impl Default for Wish {
 pub(crate) struct Lab {
     pub(crate) folder: tempfile::TempDir,
     hosts: Vec<Child>,
+    /// What each host had at first.
+    before: RefCell<Vec<Traces>>,
 }
 
 impl Lab {
@@ -115,7 +95,8 @@ impl Lab {
         run("ip", &["addr", "add", "10.99.0.254/24", "dev", "br0"]);
         run("ip", &["addr", "add", "2001:db8::fe/64", "dev", "br0", "nodad"]);
         run("ip", &["link", "set", "br0", "up"]);
-        let mut lab = Self { folder, hosts: Vec::new() };
+        let mut lab = Self { folder, hosts: Vec::new(), before: RefCell::default() };
+        std::fs::create_dir(lab.path("tmp")).unwrap();
         lab.client();
         for (wish, number) in wishes.iter().zip(1..) {
             lab.host(number, wish);
@@ -130,6 +111,13 @@ impl Lab {
             wait_until("sshd listens", || {
                 TcpStream::connect_timeout(&address, Duration::from_millis(500)).is_ok()
             });
+        }
+        for number in 1..=wishes.len() {
+            // That of the question above ends by itself.
+            wait_until("sshd is alone", || lab.strangers(number).is_empty());
+            wait_until("addresses are settled", || !lab.on(number, &["ip", "address"]).contains("tentative"));
+            let traces = Traces::of(&lab, number);
+            lab.before.borrow_mut().push(traces);
         }
         lab
     }
@@ -173,20 +161,21 @@ impl Lab {
             "Host h{number} o{number} alias{number}\nHostName {address}\nHostKeyAlias h{number}\nHost alias*\nUser root\n"
         );
         self.append("config", &alias);
-        let path = if wish.without_sudo {
+        let path = if wish.without_sudo || wish.busybox {
             format!("{here}/h{number}/bin")
         } else {
             format!("{here}/h{number}/bin:/usr/sbin:/usr/bin:/sbin:/bin")
         };
+        let environment = &wish.environment;
         let server = format!(
             "Port 22\nHostKey {here}/h{number}/key\nAuthorizedKeysFile {here}/authorized\nStrictModes no\nUsePAM no\n\
-             PidFile none\nPermitRootLogin yes\nMaxStartups 100:30:200\nSetEnv PATH={path}\n"
+             PidFile none\nPermitRootLogin yes\nMaxStartups 100:30:200\nSetEnv PATH={path} {environment}\n"
         );
         self.write(&format!("h{number}/sshd_config"), &server, 0o600);
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sshd/host.sh");
         let child = Command::new("unshare")
             .args(["-n", "-m", "--propagation", "private", "--uts", "sh", script, &here])
-            .args([number.to_string(), wish.home_kib.to_string()])
+            .args([number.to_string(), wish.home_kib.to_string(), wish.state_kib.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -215,7 +204,12 @@ impl Lab {
 
     /// Users, sudoers, start-up files and a path of its own.
     fn files(&self, number: usize, wish: &Wish) {
-        let root_shell = if wish.bashrc.is_some() { "/bin/bash" } else { "/bin/sh" };
+        let busybox = self.path(&format!("h{number}/bin/sh")).display().to_string();
+        let root_shell = match wish {
+            Wish { busybox: true, .. } => &busybox,
+            Wish { bashrc: Some(_), .. } => "/bin/bash",
+            _ => wish.shell,
+        };
         let passwd = format!(
             "root:x:0:0:root:/root:{root_shell}\nops:x:61234:61234::/home/ops:/bin/sh\n\
              sshd:x:61235:65534::/run/sshd:/usr/sbin/nologin\nnobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n"
@@ -227,6 +221,12 @@ impl Lab {
         self.write(&format!("h{number}/sudoers"), &format!("Defaults !fqdn\n{}\n", wish.sudoers), 0o440);
         if let Some(bashrc) = wish.bashrc {
             self.write(&format!("h{number}/bashrc"), bashrc, 0o644);
+        }
+        if !wish.names.is_empty() {
+            self.write(&format!("h{number}/hosts"), wish.names, 0o644);
+        }
+        if wish.busybox {
+            run("busybox", &["--install", "-s", &self.path(&format!("h{number}/bin")).display().to_string()]);
         }
         if let Some(machine) = wish.machine {
             let uname =
@@ -243,6 +243,11 @@ impl Lab {
                 }
             }
         }
+    }
+
+    /// A program of the lab.
+    pub(crate) fn script(&self, name: &str, text: &str) {
+        self.write(name, text, 0o755);
     }
 
     pub(crate) fn append(&self, name: &str, more: &str) {
@@ -287,6 +292,13 @@ impl Lab {
         self.processes(number, "linerate-node")
     }
 
+    /// All processes of a host but its sshd, which is the host itself. That of a connection whose other end went silent waits for
+    /// it as long as TCP does, and has nothing below it.
+    fn strangers(&self, number: usize) -> Vec<u32> {
+        let sshd = self.processes(number, "/usr/sbin/sshd");
+        self.processes(number, "").into_iter().filter(|pid| !sshd.contains(pid)).collect()
+    }
+
     fn processes(&self, number: usize, program: &str) -> Vec<u32> {
         let Ok(space) = std::fs::read_link(format!("/proc/{}/ns/net", self.pid(number))) else {
             return Vec::new();
@@ -301,24 +313,6 @@ impl Lab {
             .collect()
     }
 
-    /// Fails unless nothing of ours runs or listens on any host within the deadline.
-    pub(crate) fn nothing_is_left(&self) {
-        for number in 1..=self.hosts.len() {
-            wait_until("no node program is left", || self.nodes(number).is_empty());
-            wait_until("nothing but sshd listens", || {
-                let listening = self.on(number, &["ss", "-Hltun"]);
-                listening.lines().all(|line| line.contains(":22 "))
-            });
-            let cache = ["/root/.cache/linerate", "/home/ops/.cache/linerate"];
-            let unfinished: Vec<String> = cache
-                .iter()
-                .flat_map(|folder| self.names(number, folder))
-                .filter(|name| !name.starts_with("linerate-node-"))
-                .collect();
-            assert!(unfinished.is_empty(), "{unfinished:?}");
-        }
-    }
-
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
         command
@@ -327,6 +321,7 @@ impl Lab {
             .env("LINERATE_DATA", self.folder.path())
             .env("LINERATE_NODE", node_program().unwrap())
             .env("LINERATE_SSH", self.path("ssh"))
+            .env("TMPDIR", self.path("tmp"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
