@@ -42,3 +42,17 @@ pub fn find(name: &str) -> Result<&'static dyn Way> {
         LabError::Unknown(format!("no way {name:?} to the hosts\nhint: known are {}", known.join(", ")))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_have_names_of_their_own() {
+        for way in WAYS {
+            assert_eq!(find(way.name()).unwrap().name(), way.name());
+        }
+        let error = find("pigeon").unwrap_err().to_string();
+        assert!(error.contains("pigeon") && error.contains("netns, ssh"), "{error}");
+    }
+}

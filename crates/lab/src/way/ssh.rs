@@ -114,8 +114,8 @@ impl Site {
         self.write("host.sh", include_str!("ssh/host.sh"), 0o700)?;
         self.write("ssh", &format!("#!/bin/sh\nexec ssh -F '{here}/config' \"$@\"\n"), 0o700)?;
         let all = format!(
-            "Host *\nUser root\nIdentityFile {here}/user_key\nIdentitiesOnly yes\nIdentityAgent none\n\
-             UserKnownHostsFile {here}/known_hosts\nGlobalKnownHostsFile none\nStrictHostKeyChecking yes\n"
+            "Host *\nUser root\nIdentityFile \"{here}/user_key\"\nIdentitiesOnly yes\nIdentityAgent none\n\
+             UserKnownHostsFile \"{here}/known_hosts\"\nGlobalKnownHostsFile none\nStrictHostKeyChecking yes\n"
         );
         self.write("config", &all, 0o600)
     }
@@ -128,8 +128,8 @@ impl Site {
         self.append("known_hosts", &format!("{name} {public}"))?;
         let mut server = String::new();
         for line in [
-            &format!("HostKey {here}/{name}/key"),
-            &format!("AuthorizedKeysFile {here}/authorized"),
+            &format!("HostKey \"{here}/{name}/key\""),
+            &format!("AuthorizedKeysFile \"{here}/authorized\""),
             "PermitRootLogin yes",
             "PasswordAuthentication no",
             "StrictModes no",
@@ -140,7 +140,7 @@ impl Site {
         }
         self.write(&format!("{name}/sshd_config"), &server, 0o600)?;
         let way_in = format!(
-            "Host {name}\nProxyCommand nsenter --net={} unshare --mount --uts --propagation private sh {here}/host.sh {here} {name}\n",
+            "Host {name}\nProxyCommand nsenter --net={} unshare --mount --uts --propagation private sh '{here}/host.sh' '{here}' {name}\n",
             namespace.path().display()
         );
         self.append("config", &way_in)
