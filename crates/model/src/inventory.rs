@@ -180,9 +180,22 @@ pub struct SlurmSpec {
     /// Partition to get it from; Slurm's default when `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
+    /// How steps are made; by the number of nodes when `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<SlurmSteps>,
     /// The job to run a step in. It ends with the command that has it, so it is never stored.
     #[serde(skip)]
     pub job: Option<SlurmJob>,
+}
+
+/// How the node programs of a Slurm job are started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SlurmSteps {
+    /// One step per node, whose stdin and stdout are the session.
+    Each,
+    /// One step for all, whose node programs dial back.
+    One,
 }
 
 /// A job that holds nodes.

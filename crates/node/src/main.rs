@@ -1,10 +1,11 @@
 //! `linerate-node`: reads facts, makes load, applies and undoes changes on the host it runs on.
 //!
-//! In: requests of an operator on stdin. Out: answers on stdout. It listens on nothing but the loads it was told to
+//! In: requests of an operator on stdin, or over a connection to the operator that an order on stdin names. Out: answers. It listens on nothing but the loads it was told to
 //! receive (and as `iperf3 -s`, started by hand, for iperf3's clients), changes nothing whose old value is not on its disk, and never decides.
 
 mod change;
 mod change_worker;
+mod dial;
 mod facts;
 mod iperf3;
 mod load_once;
@@ -21,14 +22,16 @@ use linerate_sys::root::Root;
 const HELP: &str = "\
 linerate-node: the part of linerate that runs on a measured host
 
-usage: linerate-node [--netns PLACE] [COMMAND]
+usage: linerate-node [--once] [--netns PLACE] [COMMAND]
 
   (no command)       serve an operator on stdin and stdout
+  dial               read from stdin where an operator waits and with which key, connect and serve it
   facts [PREFIX...]  print facts and counters as JSON, all or those whose keys start so
   declarations       print what can be read and set, as JSON
   iperf3 FLAGS...    client or server of iperf3's protocol; `iperf3 --help` lists the flags
   record DIR         write a copy of what the facts are read from into an empty folder
 
+  --once             remove the file of this program first
   --netns PLACE      enter this network namespace first: a path, a name of `ip netns`, pid:1234 or container:NAME
   --version          print the version
   --help             print this
@@ -38,6 +41,7 @@ usage: linerate-node [--netns PLACE] [COMMAND]
 #[derive(Debug, PartialEq, Eq)]
 enum Command {
     Serve,
+    Dial,
     Facts(Vec<String>),
     Declarations,
     Iperf3(Vec<String>),
@@ -48,9 +52,18 @@ enum Command {
     Help,
 }
 
-fn parse(arguments: impl Iterator<Item = String>) -> Result<(Option<PathBuf>, Command), String> {
+/// What comes before the command.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Options {
+    /// The file of the program goes.
+    once: bool,
+    /// Namespace to enter.
+    netns: Option<PathBuf>,
+}
+
+fn parse(arguments: impl Iterator<Item = String>) -> Result<(Options, Command), String> {
     let mut arguments = arguments.peekable();
-    let mut netns = None;
+    let mut options = Options::default();
     while let Some(argument) = arguments.next() {
         let mut path = |what: &str| {
             arguments
@@ -60,9 +73,14 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<(Option<PathBuf>, Co
         };
         let command = match argument.as_str() {
             "--netns" => {
-                netns = Some(path("path")?);
+                options.netns = Some(path("path")?);
                 continue;
             }
+            "--once" => {
+                options.once = true;
+                continue;
+            }
+            "dial" => Command::Dial,
             "--version" | "-V" => Command::Version,
             "--help" | "-h" => Command::Help,
             "facts" => Command::Facts(arguments.by_ref().collect()),
@@ -75,21 +93,25 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<(Option<PathBuf>, Co
         };
         return match arguments.next() {
             Some(rest) => Err(format!("'{rest}' is one argument too many")),
-            None => Ok((netns, command)),
+            None => Ok((options, command)),
         };
     }
-    Ok((netns, Command::Serve))
+    Ok((options, Command::Serve))
 }
 
 fn run() -> Result<ExitCode, String> {
-    let (netns, command) =
+    let (options, command) =
         parse(std::env::args().skip(1)).map_err(|e| format!("{e}\nhint: linerate-node --help"))?;
-    let gap = match &netns {
+    if options.once {
+        remove_self()?;
+    }
+    let gap = match &options.netns {
         Some(path) => enter(path)?,
         None => None,
     };
     match command {
         Command::Serve => serve::serve(gap),
+        Command::Dial => dial::run(gap)?,
         Command::Facts(prefixes) => {
             let mut facts = facts::read(&Root::live(), &prefixes, &[]);
             facts
@@ -110,6 +132,13 @@ fn run() -> Result<ExitCode, String> {
         Command::Help => print(HELP)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Removes the file of this program, which runs on without it: a copy that was made for one session must not stay behind,
+/// however the session ends.
+fn remove_self() -> Result<(), String> {
+    let path = std::env::current_exe().map_err(|e| format!("cannot find the file of this program: {e}"))?;
+    std::fs::remove_file(&path).map_err(|e| format!("cannot remove {}: {e}", path.display()))
 }
 
 /// Moves the whole process, which has one thread yet, into a network namespace. Gives the reason when `/sys` is not that of
@@ -146,23 +175,35 @@ fn main() -> ExitCode {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<(Option<PathBuf>, Command), String> {
+    fn parsed(line: &str) -> Result<(Options, Command), String> {
         parse(line.split_whitespace().map(str::to_owned))
     }
 
     #[test]
     fn the_command_line_is_understood() {
-        assert_eq!(parsed(""), Ok((None, Command::Serve)));
-        assert_eq!(parsed("--netns /n"), Ok((Some("/n".into()), Command::Serve)));
+        assert_eq!(parsed(""), Ok((Options::default(), Command::Serve)));
+        assert_eq!(
+            parsed("--netns /n"),
+            Ok((Options { netns: Some("/n".into()), once: false }, Command::Serve))
+        );
         assert_eq!(
             parsed("--netns /n facts nic. cpu."),
-            Ok((Some("/n".into()), Command::Facts(vec!["nic.".into(), "cpu.".into()])))
+            Ok((
+                Options { netns: Some("/n".into()), once: false },
+                Command::Facts(vec!["nic.".into(), "cpu.".into()])
+            ))
         );
-        assert_eq!(parsed("iperf3 -c h"), Ok((None, Command::Iperf3(vec!["-c".into(), "h".into()]))));
-        assert_eq!(parsed("record d"), Ok((None, Command::Record("d".into()))));
-        assert_eq!(parsed("load"), Ok((None, Command::Load)));
-        assert_eq!(parsed("guard j"), Ok((None, Command::Guard("j".into()))));
-        for wrong in ["--netns", "record", "guard", "record a b", "load x", "serve", "--version x"] {
+        assert_eq!(
+            parsed("iperf3 -c h"),
+            Ok((Options::default(), Command::Iperf3(vec!["-c".into(), "h".into()])))
+        );
+        assert_eq!(parsed("record d"), Ok((Options::default(), Command::Record("d".into()))));
+        assert_eq!(parsed("load"), Ok((Options::default(), Command::Load)));
+        assert_eq!(parsed("guard j"), Ok((Options::default(), Command::Guard("j".into()))));
+        let once = Options { netns: None, once: true };
+        assert_eq!(parsed("--once dial"), Ok((once, Command::Dial)));
+        for wrong in ["--netns", "record", "guard", "record a b", "load x", "dial x", "serve", "--version x"]
+        {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
     }

@@ -1,6 +1,6 @@
-//! A session with an operator: stdin and stdout, and the work that is asked for.
+//! A session with an operator: two streams (stdin and stdout, or those of a connection), and the work that is asked for.
 //!
-//! In: frames on stdin. Out: frames on stdout, and changes of this host that are taken back when the operator is gone. The
+//! In: frames on one stream. Out: frames on the other, and changes of this host that are taken back when the operator is gone. The
 //! main thread owns the protocol and never blocks on anything else: one thread reads, one writes, one makes the changes in
 //! their order, and every load and every reading of facts has its own.
 
@@ -28,16 +28,16 @@ const JOBS_MAX: usize = 64;
 const LOADS_END_MS: u64 = 800;
 /// After the operator is gone its changes have this long to be taken back; then the guardians go on alone.
 const CHANGES_END_MS: u64 = 20_000;
-/// Pieces of news that wait; more hold up whoever has them, so that a flood on stdin costs no memory.
+/// Pieces of news that wait; more hold up whoever has them, so that a flood costs no memory.
 const NEWS_MAX: usize = 64;
 /// The last answers may take this long to be written.
 const FLUSH_MS: u64 = 2_000;
 
 /// What the other threads tell the main thread.
 pub(crate) enum News {
-    /// From stdin.
+    /// From the operator.
     Bytes(Vec<u8>),
-    /// Stdin ended.
+    /// The operator's stream ended.
     Closed,
     /// Of a request.
     Answer(RequestId, Event),
@@ -60,17 +60,27 @@ struct Node {
     sysfs_gap: Option<String>,
 }
 
+/// Where the operator speaks.
+pub(crate) type Input = Box<dyn Read + Send>;
+/// Where the operator listens.
+pub(crate) type Output = Box<dyn Write + Send>;
+
+/// Serves on stdin and stdout.
+pub(crate) fn serve(sysfs_gap: Option<String>) {
+    serve_over(sysfs_gap, Box::new(std::io::stdin()), Box::new(std::io::stdout()));
+}
+
 /// Serves until the operator says bye or is gone. `sysfs_gap` says why `/sys` is not that of our namespace, where it is
 /// not.
-pub(crate) fn serve(sysfs_gap: Option<String>) {
+pub(crate) fn serve_over(sysfs_gap: Option<String>, from_operator: Input, to_operator: Output) {
     let (to_self, news) = mpsc::sync_channel(NEWS_MAX);
     let (output, to_write) = mpsc::channel::<Vec<u8>>();
     let (changes, orders) = mpsc::channel();
     let (written, all_written) = mpsc::channel::<()>();
     let reader = to_self.clone();
-    std::thread::spawn(move || read_stdin(&reader));
+    std::thread::spawn(move || read(from_operator, &reader));
     std::thread::spawn(move || {
-        write_stdout(&to_write);
+        write(to_operator, &to_write);
         drop(written);
     });
     let worker = to_self.clone();
@@ -114,11 +124,10 @@ pub(crate) fn hello() -> Hello {
     }
 }
 
-fn read_stdin(to_main: &SyncSender<News>) {
-    let mut stdin = std::io::stdin();
+fn read(mut from_operator: Input, to_main: &SyncSender<News>) {
     let mut buffer = vec![0; 64 << 10];
     loop {
-        let news = match stdin.read(&mut buffer) {
+        let news = match from_operator.read(&mut buffer) {
             Ok(n) if n > 0 => News::Bytes(buffer[..n].to_vec()),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             _ => News::Closed,
@@ -130,11 +139,10 @@ fn read_stdin(to_main: &SyncSender<News>) {
     }
 }
 
-fn write_stdout(to_write: &Receiver<Vec<u8>>) {
-    let mut stdout = std::io::stdout();
+fn write(mut to_operator: Output, to_write: &Receiver<Vec<u8>>) {
     for bytes in to_write {
-        // An operator that does not read is noticed by its silence or the end of stdin.
-        if stdout.write_all(&bytes).and_then(|()| stdout.flush()).is_err() {
+        // An operator that does not read is noticed by its silence or the end of its stream.
+        if to_operator.write_all(&bytes).and_then(|()| to_operator.flush()).is_err() {
             return;
         }
     }

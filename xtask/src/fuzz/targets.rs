@@ -15,6 +15,7 @@ use linerate_load::iperf3::results::{Results, StreamResult, stream_ids};
 use linerate_load::iperf3::server::Server;
 use linerate_load::iperf3::{client, flags, server};
 use linerate_wire::message::{Event, Hello, PROTOCOL, Request};
+use linerate_wire::sealed::{Caller, Greeting, Key, Sealed};
 use linerate_wire::session::{NodeSession, OperatorSession};
 
 /// One thing that takes bytes of strangers.
@@ -36,6 +37,8 @@ pub(super) static TARGETS: &[Target] = &[
     Target { name: "iperf3-flags", seeds: flag_seeds, run: iperf3_flags },
     Target { name: "wire-node", seeds: node_seeds, run: wire_node },
     Target { name: "wire-operator", seeds: operator_seeds, run: wire_operator },
+    Target { name: "wire-door", seeds: door_seeds, run: wire_door },
+    Target { name: "wire-sealed", seeds: sealed_seeds, run: wire_sealed },
     Target { name: "knowledge", seeds: knowledge_seeds, run: knowledge },
     Target {
         name: "inventory-kubernetes",
@@ -273,6 +276,69 @@ fn wire_operator(input: &[u8]) -> String {
     session.closed(2);
     session.tick(9_000);
     answer
+}
+
+fn run_key() -> Key {
+    Key::new([1; 32])
+}
+
+/// Greetings that know the key and one that does not; what follows them in a real conversation is another for each run.
+fn door_seeds() -> Vec<Vec<u8>> {
+    let greeting = |key: Key| Greeting::dial(&key).map(|mut g| g.take_output()).unwrap_or_default();
+    let behind = [greeting(run_key()), vec![0, 40], vec![7; 40]].concat();
+    vec![greeting(run_key()), greeting(Key::new([2; 32])), behind]
+}
+
+/// Bytes of a stranger into the greeting of the end that listens, and on into its first record.
+fn wire_door(input: &[u8]) -> String {
+    let Ok(mut greeting) = Greeting::answer(&run_key()) else { return "no greeting".to_owned() };
+    let mut sealed: Option<Sealed> = None;
+    for piece in pieces(input) {
+        let heard = match &mut sealed {
+            None => greeting.received(piece).map(|came| sealed = came),
+            Some(sealed) => {
+                sealed.opener.push(piece);
+                // No stranger gets a record through: that would need the numbers behind a greeting.
+                sealed.opener.next_record().map(|record| assert!(record.is_none(), "a forged record"))
+            }
+        };
+        if let Err(error) = heard {
+            assert!(sealed.is_some() || greeting.take_output().is_empty(), "an answer to a stranger");
+            return error.to_string();
+        }
+    }
+    format!("{}", sealed.is_some())
+}
+
+fn sealed_seeds() -> Vec<Vec<u8>> {
+    vec![Caller { node: "n1".into(), pid: 7 }.record(), vec![0, 40, 1, 2, 3], vec![255; 40]]
+}
+
+/// Bytes into a stream between two that know each other, at a place that the first byte says: nothing forged is heard.
+fn wire_sealed(input: &[u8]) -> String {
+    let pair = || {
+        let (mut dials, mut answers) = (Greeting::dial(&run_key()).ok()?, Greeting::answer(&run_key()).ok()?);
+        let operator = answers.received(&dials.take_output()).ok()??;
+        Some((dials.received(&answers.take_output()).ok()??, operator))
+    };
+    let (mut node, mut operator) = pair().expect("both ends have the same key");
+    let text = Caller { node: "n1".into(), pid: 7 }.record();
+    let mut bytes = Vec::new();
+    node.sealer.seal(&text, &mut bytes).expect("a short record");
+    let at = usize::from(input.first().copied().unwrap_or(0)) % (bytes.len() + 1);
+    bytes.splice(at..at, input.iter().copied().skip(1));
+    for piece in pieces(&bytes) {
+        operator.opener.push(piece);
+        loop {
+            match operator.opener.next_record() {
+                Ok(Some(heard)) => assert_eq!(heard, text, "a forged record"),
+                Ok(None) => break,
+                Err(_) => return "refused".to_owned(),
+            }
+        }
+    }
+    let read = Caller::read(input).map_or_else(|error| error.to_string(), |caller| caller.pid.to_string());
+    format!("waits {}", read.len().min(50))
 }
 
 fn knowledge_seeds() -> Vec<Vec<u8>> {

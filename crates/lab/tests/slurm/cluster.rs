@@ -107,6 +107,20 @@ pub(crate) fn processes_in(namespace: &Namespace) -> Vec<u32> {
     pids.filter(inside).collect()
 }
 
+fn name_of(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
+}
+
+/// Inodes of the sockets of a process.
+fn sockets_of(pid: u32) -> Vec<String> {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let inode = |path: PathBuf| {
+        let to = std::fs::read_link(path).ok()?;
+        Some(to.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned())
+    };
+    files.filter_map(|f| inode(f.path())).collect()
+}
+
 impl Cluster {
     /// A cluster whose nodes `n1`, `n2`, … are idle.
     pub(crate) fn up(nodes: usize) -> Self {
@@ -125,8 +139,8 @@ impl Cluster {
         let slurmds = namespaces
             .iter()
             .map(|node| {
-                // Each node has its own /tmp and /var/lib, as a machine has.
-                let own = "mount -t tmpfs node /tmp && mount -t tmpfs node /var/lib";
+                // Each node has its own /tmp, /var/lib and persistent settings, as a machine has.
+                let own = "for f in /tmp /var/lib /etc/sysctl.d; do mount -t tmpfs node $f || exit; done";
                 Some(daemon(node, &node.name, &format!("{own} && exec slurmd -D -N {} -f {conf}", node.name)))
             })
             .collect();
@@ -205,12 +219,95 @@ impl Cluster {
         said.lines().map(str::to_owned).collect()
     }
 
-    /// Node programs on all nodes.
+    /// Programs of ours on all nodes: node programs and their guardians.
     pub(crate) fn node_programs(&self) -> usize {
-        let is_ours = |pid: &u32| {
-            std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|c| c.starts_with("linerate-node"))
+        (0..self.nodes.len()).map(|node| self.named_on(node, "linerate-node").len()).sum()
+    }
+
+    /// Node programs of one node, without guardians.
+    pub(crate) fn node_programs_on(&self, node: usize) -> Vec<u32> {
+        let guards = |pid: &u32| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.windows(7).any(|w| w == b"\0guard\0")
         };
-        self.nodes.iter().flat_map(processes_in).filter(is_ours).count()
+        let mut programs = self.named_on(node, "linerate-node");
+        programs.retain(|pid| !guards(pid));
+        programs
+    }
+
+    /// Processes of a node whose name begins so.
+    pub(crate) fn named_on(&self, node: usize, name: &str) -> Vec<u32> {
+        let mut pids = processes_in(&self.nodes[node]);
+        pids.retain(|pid| name_of(*pid).starts_with(name));
+        pids
+    }
+
+    /// Processes that linerate started on the operator's side, and itself.
+    pub(crate) fn clients(&self) -> Vec<u32> {
+        self.clients_named(&["linerate", "salloc", "srun", "sbcast", "sh", "scancel", "timeout"])
+    }
+
+    /// Those of these names.
+    pub(crate) fn clients_named(&self, names: &[&str]) -> Vec<u32> {
+        let mut pids = processes_in(&self.control);
+        pids.retain(|pid| names.contains(&name_of(*pid).as_str()));
+        pids
+    }
+
+    /// TCP connections of a node to other nodes or to the operator, without those of Slurm itself.
+    pub(crate) fn connections(&self, node: usize) -> usize {
+        let slurm = |port: &str| u16::from_str_radix(port, 16).is_ok_and(|p| (6817..=6818).contains(&p));
+        let table = || std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap();
+        let table = self.nodes[node].run(table).unwrap();
+        let ours = |line: &&str| {
+            let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+            let port = |at: usize| fields.get(at)?.split(':').nth(1);
+            let of_step = self.owned_by_slurm(node, fields.get(9).copied().unwrap_or_default());
+            fields.get(3) == Some(&"01") && ![port(1), port(2)].into_iter().flatten().any(slurm) && !of_step
+        };
+        table.lines().filter(ours).count()
+    }
+
+    /// Whether a socket belongs to a daemon of Slurm on a node.
+    fn owned_by_slurm(&self, node: usize, inode: &str) -> bool {
+        self.named_on(node, "slurm").iter().any(|pid| sockets_of(*pid).contains(&inode.to_owned()))
+    }
+
+    /// Addresses on which a process on the operator's side listens.
+    pub(crate) fn listens(&self, pid: u32) -> Vec<std::net::SocketAddr> {
+        let table = || std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap();
+        let table = self.control.run(table).unwrap();
+        let own = sockets_of(pid);
+        let address = |line: &str| {
+            let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+            let (ip, port) = fields.get(1)?.split_once(':')?;
+            let ip = u32::from_str_radix(ip, 16).ok()?.to_le_bytes();
+            let listens =
+                fields.get(3) == Some(&"0A") && own.iter().any(|s| Some(&s.as_str()) == fields.get(9));
+            listens.then(|| (ip, u16::from_str_radix(port, 16).unwrap()).into())
+        };
+        table.lines().filter_map(address).collect()
+    }
+
+    /// Does something in the network of a node, such as dialling.
+    pub(crate) fn on_node<T: Send>(&self, node: usize, work: impl FnOnce() -> T + Send) -> T {
+        self.nodes[node].run(work).unwrap()
+    }
+
+    /// The network of a node.
+    pub(crate) fn node(&self, node: usize) -> &Namespace {
+        &self.nodes[node]
+    }
+
+    /// All processes of ours and of Slurm, on both sides.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        self.nodes.iter().chain([&self.control]).flat_map(processes_in).collect()
+    }
+
+    /// The root folder of a node as it can be read from here.
+    pub(crate) fn root_of(&self, node: usize) -> PathBuf {
+        let slurmd = self.slurmds[node].as_ref().unwrap();
+        PathBuf::from(format!("/proc/{}/root", slurmd.0.id()))
     }
 
     /// Files of ours on a node.

@@ -1,8 +1,10 @@
-//! Surveys over a real Slurm: a job of its own and one that exists, a drained node, a dead node, Ctrl-C and `kill -9` of the
-//! operator. In: Slurm and munge as installed, `linerate` and `linerate-node` (`LINERATE`, `LINERATE_NODE`, or beside the lab's).
+//! Surveys over a real Slurm: a job of its own and one that exists, a drained node, a dead node, a lost session, Ctrl-C and `kill -9`
+//! of the operator and of Slurm's clients; node programs that dial back (`one_step.rs`); remedies (`remedy.rs`). In: Slurm and munge as installed, `linerate` and `linerate-node` (`LINERATE`, `LINERATE_NODE`, or beside the lab's).
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod cluster;
+mod one_step;
+mod remedy;
 
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -48,10 +50,22 @@ fn measured(snapshot: &Snapshot) -> Vec<(&str, &str)> {
 
 fn nothing_left(cluster: &Cluster, nodes: usize) {
     wait_until(GONE, "the job is gone", || cluster.jobs().is_empty());
-    wait_until(PATIENCE, "the node programs are gone", || cluster.node_programs() == 0);
+    gone_within(cluster, nodes, PATIENCE);
+}
+
+/// No process of ours anywhere, no copy on a node.
+fn gone_within(cluster: &Cluster, nodes: usize, within: Duration) {
+    wait_until(within, "the node programs are gone", || cluster.node_programs() == 0);
+    wait_until(within, "no client of Slurm is left", || cluster.clients().is_empty());
     for node in 0..nodes {
-        wait_until(PATIENCE, "the copies are removed", || cluster.left_on(node).is_empty());
+        wait_until(within, "the copies are removed", || cluster.left_on(node).is_empty());
     }
+}
+
+fn kill(signal: &str, pids: &[u32]) {
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+    assert!(!pids.is_empty());
+    assert!(Command::new("kill").arg(signal).args(&pids).status().unwrap().success());
 }
 
 #[test]
@@ -126,20 +140,75 @@ fn drained_and_dead_nodes_are_gaps() {
     });
 }
 
+/// Ways to start node programs.
+const STEPS: [&str; 2] = ["each", "one"];
+
 #[test]
 fn the_job_ends_with_its_operator_however_that_ends() {
     with_cluster("the_job_ends_with_its_operator_however_that_ends", 2, |cluster| {
-        for signal in ["-INT", "-9"] {
-            let mut operator = cluster
-                .linerate_started(&["survey", "--quiet", "--time", "60s", "--via", "slurm", "-N", "2"]);
-            wait_until(PATIENCE, "node programs run", || cluster.node_programs() >= 2);
-            let killed = Command::new("kill").args([signal, &operator.0.id().to_string()]).status().unwrap();
-            assert!(killed.success());
-            let took = wait_until(GONE, "the job is gone", || cluster.jobs().is_empty());
-            println!("kill {signal}: the job was gone after {:.1} s", took.as_secs_f64());
-            let status = operator.0.wait().unwrap();
-            assert_eq!(status.code(), if signal == "-INT" { Some(130) } else { None });
-            nothing_left(cluster, 2);
+        let endings: [(&str, &str, &[&str]); 3] = [
+            ("-INT", "the operator", &[]),
+            ("-9", "the operator", &[]),
+            ("-9", "the operator, salloc and every srun", &["salloc", "srun"]),
+        ];
+        for steps in STEPS {
+            for (signal, who, clients) in endings {
+                let arguments = ["survey", "--quiet", "--time", "60s", "--via", "slurm", "-N", "2"];
+                let mut operator =
+                    cluster.linerate_started(&[&arguments[..], &["--slurm-steps", steps]].concat());
+                wait_until(PATIENCE, "node programs run", || cluster.node_programs() >= 2);
+                kill(signal, &[cluster.clients_named(clients), vec![operator.0.id()]].concat());
+                let took = wait_until(GONE, "the job is gone", || cluster.jobs().is_empty());
+                println!(
+                    "{steps}, kill {signal} of {who}: the job was gone after {:.1} s",
+                    took.as_secs_f64()
+                );
+                let status = operator.0.wait().unwrap();
+                assert_eq!(status.code(), if signal == "-INT" { Some(130) } else { None });
+                gone_within(cluster, 2, GONE);
+            }
+        }
+    });
+}
+
+#[test]
+fn what_was_copied_goes_also_when_the_operator_is_killed_while_it_copies() {
+    with_cluster("what_was_copied_goes_also_when_the_operator_is_killed_while_it_copies", 2, |cluster| {
+        for steps in STEPS {
+            let arguments = ["survey", "--quiet", "--via", "slurm", "-N", "2", "--slurm-steps", steps];
+            let mut operator = cluster.linerate_started(&arguments);
+            wait_until(PATIENCE, "the copy begins", || !cluster.left_on(0).is_empty());
+            kill("-9", &[operator.0.id()]);
+            operator.0.wait().unwrap();
+            wait_until(GONE, "the job is gone", || cluster.jobs().is_empty());
+            gone_within(cluster, 2, GONE);
+        }
+    });
+}
+
+#[test]
+fn a_session_that_is_lost_is_taken_up_again_and_is_one_gap() {
+    with_cluster("a_session_that_is_lost_is_taken_up_again_and_is_one_gap", 3, |cluster| {
+        for (steps, signal) in [("each", "-9"), ("one", "-9"), ("one", "-STOP")] {
+            let file = cluster.path("lost.json");
+            let _ = std::fs::remove_file(&file);
+            let arguments =
+                ["survey", "--quiet", "--time", "15s", "--via", "slurm", "-N", "3", "--slurm-steps"];
+            let file_name = file.to_str().unwrap().to_owned();
+            let mut operator =
+                cluster.linerate_started(&[&arguments[..], &[steps, "--snapshot", &file_name]].concat());
+            // Its first transfer: the session is open and in use.
+            wait_until(PATIENCE, "n2 is measured", || cluster.connections(1) > usize::from(steps == "one"));
+            kill(signal, &cluster.node_programs_on(1));
+            wait_until(2 * PATIENCE, "the survey ends", || operator.0.try_wait().unwrap().is_some());
+            let snapshot: Snapshot = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+            let of_n2: Vec<_> = snapshot.gaps.iter().filter(|g| g.what == "host n2").collect();
+            assert_eq!(of_n2.len(), 1, "{steps} {signal}: {:?}", snapshot.gaps);
+            assert!(of_n2[0].reason.contains("taken up again"), "{of_n2:?}");
+            assert!(!of_n2[0].reason.contains("could not"), "{of_n2:?}");
+            println!("{steps}, kill {signal}: {}", of_n2[0].reason);
+            assert_eq!(measured(&snapshot).len(), 6, "{steps} {signal}: {:?}", snapshot.gaps);
+            nothing_left(cluster, 3);
         }
     });
 }

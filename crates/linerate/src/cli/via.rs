@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_model::inventory::Inventory;
+use linerate_model::inventory::{Inventory, SlurmSteps};
 
 use super::{open, out};
 use crate::fleet::slurm::{self, Allocation, Wish};
@@ -29,6 +29,10 @@ pub(super) struct Via {
     /// Nodes, such as n[1-4,7]
     #[arg(long, value_name = "NODES", requires = "via", help_heading = HEADING)]
     pub(super) nodelist: Option<String>,
+    /// Start the node programs by one job step per node, or by one for all, whose node programs dial back to this machine;
+    /// without this it is one for all from 256 nodes on
+    #[arg(long, value_name = "STEPS", value_enum, requires = "via", help_heading = HEADING)]
+    slurm_steps: Option<Steps>,
 }
 
 impl Via {
@@ -43,6 +47,22 @@ impl Via {
 pub(super) enum Way {
     // Without a text of its own, which would make the help twice as long.
     Slurm,
+}
+
+/// Ways to start node programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Steps {
+    Each,
+    One,
+}
+
+impl From<Steps> for SlurmSteps {
+    fn from(steps: Steps) -> Self {
+        match steps {
+            Steps::Each => Self::Each,
+            Steps::One => Self::One,
+        }
+    }
 }
 
 /// Hosts, where they came from, and the job that holds them.
@@ -73,6 +93,7 @@ pub(super) async fn hosts(via: &Via, budget: Option<Duration>) -> anyhow::Result
         partition: via.partition.clone(),
         count: via.nodes,
         list: via.nodelist.clone(),
+        steps: via.slurm_steps.map(SlurmSteps::from),
         limit: budget.map_or(slurm::LIMIT, |budget| budget + AROUND),
     };
     out::note("asking Slurm for nodes … (Ctrl-C gives up the place in the queue)");

@@ -9,6 +9,7 @@ mod netns;
 mod pipes;
 pub mod programs;
 mod remarks;
+mod sealed;
 #[cfg(test)]
 pub(crate) mod simulated;
 pub mod slurm;
@@ -22,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linerate_model::fact::Gap;
-use linerate_model::inventory::{Host, HostName, Inventory, TransportSpec};
+use linerate_model::inventory::{Host, HostName, Inventory, SlurmJob, TransportSpec};
 use linerate_wire::message::Request;
 use tokio::sync::Semaphore;
 
@@ -53,6 +54,12 @@ pub struct Fleet {
     pub notes: Vec<String>,
     /// A Slurm job that was made for these sessions.
     job: Option<slurm::Allocation>,
+    /// Steps of it that run node programs which dialled back.
+    steps: Vec<slurm::OneStep>,
+    /// The job of each Slurm host, to take it up again.
+    slurm_jobs: BTreeMap<HostName, SlurmJob>,
+    /// Nodes that have a copy of the node program of which nobody heard.
+    never_ran: Vec<(String, SlurmJob)>,
 }
 
 impl Fleet {
@@ -65,9 +72,12 @@ impl Fleet {
         let mut fleet = Self::open_with(
             &ready.applied(inventory),
             |_| Arc::clone(&programs),
-            |host| wanted(host) && ready.refused(&host.name).is_none(),
+            |host| wanted(host) && ready.refused(&host.name).is_none() && !ready.in_one_step(&host.name),
         )
         .await;
+        fleet.slurm_jobs = ready.jobs();
+        fleet.adopt(ready.gather(inventory).await);
+        fleet.never_ran = fleet.copies_that_never_ran(inventory);
         fleet.gaps.extend(ready.gaps());
         fleet.gaps.sort_by(|a, b| a.what.cmp(&b.what));
         fleet.job = ready.own;
@@ -117,6 +127,31 @@ impl Fleet {
         fleet.links = Mutex::new(links);
         fleet.gaps.sort_by(|a, b| a.what.cmp(&b.what));
         fleet
+    }
+
+    /// Takes over the sessions of nodes that dialled back.
+    fn adopt(&mut self, gathered: slurm::Gathered) {
+        for (name, link) in gathered.hosts {
+            match link {
+                Ok(link) => drop(self.links().insert(name, Arc::new(link))),
+                Err(reason) => {
+                    let reason = format!("over slurm: {reason}");
+                    self.gaps.push(Gap { what: format!("host {name}"), reason });
+                }
+            }
+        }
+        self.notes.extend(gathered.notes);
+        self.steps.extend(gathered.steps);
+        self.slurm_jobs.extend(gathered.jobs);
+    }
+
+    fn copies_that_never_ran(&self, inventory: &Inventory) -> Vec<(String, SlurmJob)> {
+        let (links, nodes) = (self.links(), slurm::Ready::nodes(inventory));
+        let jobs = self
+            .slurm_jobs
+            .iter()
+            .filter(|(host, job)| !links.contains_key(*host) && !job.program.as_os_str().is_empty());
+        jobs.filter_map(|(host, job)| Some((nodes.get(host)?.clone(), job.clone()))).collect()
     }
 
     /// What was learned on the way: hosts without root, programs that were copied, warnings of ssh.
@@ -180,11 +215,19 @@ impl Fleet {
         self.links().iter().filter_map(|(name, link)| Some((name.clone(), link.lost()?))).collect()
     }
 
+    /// Whether a job holds a host, so that only this fleet can reach it.
+    pub fn is_held(&self, host: &str) -> bool {
+        self.slurm_jobs.contains_key(host)
+    }
+
     /// Opens a new session with a host whose connection was lost. `None` for a host that is not reached over a connection,
     /// and for one that was taken up often enough; an error is the end of a sentence about the host.
     pub async fn take_up(&self, host: &Host) -> Option<Result<(), String>> {
-        if !matches!(host.transport, TransportSpec::Ssh(_)) {
-            return None;
+        let job = self.slurm_jobs.get(&host.name);
+        match &host.transport {
+            TransportSpec::Ssh(_) => {}
+            TransportSpec::Slurm(_) if job.is_some() => {}
+            _ => return None,
         }
         {
             let mut taken_up = self.taken_up.lock().unwrap_or_else(PoisonError::into_inner);
@@ -195,7 +238,7 @@ impl Fleet {
             *count += 1;
         }
         let old = self.links().get(&host.name).map_or(0, |link| link.reached().pid);
-        Some(match open_one(host, &self.programs, old).await {
+        Some(match self.open_again(host, job, old).await {
             Ok(link) => {
                 self.links().insert(host.name.clone(), Arc::new(link));
                 Ok(())
@@ -208,6 +251,15 @@ impl Fleet {
                 Err(bare(error))
             }
         })
+    }
+
+    async fn open_again(&self, host: &Host, job: Option<&SlurmJob>, old: u32) -> Result<Link, LinkError> {
+        let mut host = host.clone();
+        if let (TransportSpec::Slurm(spec), Some(job)) = (&mut host.transport, job) {
+            let lost = |reason| LinkError::Lost { host: host.name.clone(), reason };
+            spec.job = Some(slurm::again(spec, job).await.map_err(lost)?);
+        }
+        open_one(&host, &self.programs, old).await
     }
 
     /// Ends the session with a host, which takes no part any more.
@@ -226,6 +278,12 @@ impl Fleet {
             tasks.spawn(async move { link.bye().await });
         }
         while tasks.join_next().await.is_some() {}
+        let steps = async {
+            for step in self.steps {
+                step.end().await;
+            }
+        };
+        tokio::join!(steps, slurm::remove(self.never_ran));
         if let Some(job) = self.job {
             job.end().await;
         }
@@ -287,6 +345,11 @@ async fn open_one(host: &Host, programs: &Programs, old: u32) -> Result<Link, Li
         }
         other => other,
     })?;
+    set_up(link, host).await
+}
+
+/// Tells a node program that said hello about its host.
+async fn set_up(link: Link, host: &Host) -> Result<Link, LinkError> {
     let setup = Request::Setup {
         state_dir: host.state_dir.clone().unwrap_or_else(|| PathBuf::from("/var/lib/linerate")),
         etc_dir: host.etc_dir.clone().unwrap_or_else(|| PathBuf::from("/etc")),

@@ -1,6 +1,6 @@
 //! The child process of a session: its pipes, what it said on stderr, and its end.
 //!
-//! What comes in: a command line (in tests also a stream that somebody else opened). What goes out: bytes both ways, and in words why it ended. What a child says on stderr is
+//! What comes in: a command line, or a stream that somebody else opened. What goes out: bytes both ways, and in words why it ended. What a child says on stderr is
 //! never part of the protocol: its last lines are quoted, escaped, in the reason of a gap.
 
 use std::ffi::OsString;
@@ -79,7 +79,12 @@ impl Pipes {
     /// A stream without a child.
     #[cfg(test)]
     pub(super) fn without_child(stdout: FromNode, stdin: ToNode) -> Self {
-        Self { child: None, stdin: Some(stdin), stdout, said: Arc::default(), stderr: None }
+        Self::over(stdout, stdin, Arc::default())
+    }
+
+    /// A stream whose process somebody else started, who also keeps what is said about it.
+    pub(super) fn over(stdout: FromNode, stdin: ToNode, said: Arc<Mutex<Vec<u8>>>) -> Self {
+        Self { child: None, stdin: Some(stdin), stdout, said, stderr: None }
     }
 
     /// Process id of the child.
@@ -118,6 +123,10 @@ impl Pipes {
         if let Some(stderr) = &mut self.stderr {
             let _ = timeout(STDERR_WAIT, stderr).await;
         }
+        if self.child.is_none() && self.said.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            // Whoever started the process hears of its end a little later than its stream does.
+            tokio::time::sleep(STDERR_WAIT).await;
+        }
         let mut words = reason;
         if let Some(status) = status.filter(|s| !s.success()) {
             words = format!("{words} ({status})");
@@ -133,11 +142,16 @@ impl Pipes {
 async fn keep_stderr(mut stderr: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = [0; 1024];
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
-        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.extend_from_slice(&buffer[..count]);
-        let surplus = said.len().saturating_sub(STDERR_KEPT_BYTES);
-        said.drain(..surplus);
+        keep(&said, &buffer[..count]);
     }
+}
+
+/// Keeps words, the last few KiB.
+pub(super) fn keep(said: &Mutex<Vec<u8>>, words: &[u8]) {
+    let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+    said.extend_from_slice(words);
+    let surplus = said.len().saturating_sub(STDERR_KEPT_BYTES);
+    said.drain(..surplus);
 }
 
 /// The last lines, on one line, with everything escaped that a terminal could take for a command. Lines of nothing but

@@ -3,10 +3,16 @@
 //! What comes in: a wish (partition, number or list of nodes), or an inventory with Slurm hosts. What goes out: a job that holds
 //! the nodes (the one that this program runs in, or one of its own that ends with it), the node program on them, and one command
 //! line per node: `srun` with its output unbuffered, for without that it keeps back what no line end follows, and never for
-//! several nodes, for then it cuts their frames into each other. Slurm does the rest; nothing here schedules.
+//! several nodes, for then it cuts their frames into each other. For many nodes it is one step for all, whose node programs dial
+//! back (`dialled.rs`). Slurm does the rest; nothing here schedules.
 
+mod dialled;
+mod door;
+#[cfg(test)]
+mod door_tests;
 mod job;
 mod nodes;
+mod one_step;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -14,14 +20,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use linerate_model::fact::Gap;
-use linerate_model::inventory::{Host, HostName, Inventory, SlurmJob, SlurmSpec, TransportSpec};
+use linerate_model::inventory::{Host, HostName, Inventory, SlurmJob, SlurmSpec, SlurmSteps, TransportSpec};
 
 use super::programs;
 use super::transport::Transport;
+pub(super) use dialled::Gathered;
+pub(super) use job::remove;
 pub use job::{Allocation, SlurmError};
+pub(super) use one_step::OneStep;
 
 /// Longest job of a command that says nothing about its time.
 pub const LIMIT: Duration = Duration::from_secs(30 * 60);
+
+/// From so many nodes on one step for all is made, unless something else is asked for. A step of its own costs the controller and
+/// this machine about 0.1 s and a process per node; one for all costs one process and an open port while nodes are awaited.
+pub const ONE_STEP_FROM: usize = 256;
 
 /// What is wanted of Slurm.
 #[derive(Debug, Clone)]
@@ -32,6 +45,8 @@ pub struct Wish {
     pub count: Option<u32>,
     /// Names of nodes as Slurm writes them, such as `n[1-4,7]`.
     pub list: Option<String>,
+    /// How the node programs are started; by the number of nodes when `None`.
+    pub steps: Option<SlurmSteps>,
     /// The job ends then, whatever happens.
     pub limit: Duration,
 }
@@ -76,8 +91,8 @@ const SHAPING: [&str; 7] = [
     "SLURM_OPEN_MODE",
 ];
 
-/// Runs the node program and removes it from the node afterwards, also when Slurm asks the step to end.
-const RUN_ONCE: &str = r#"trap : TERM INT HUP; "$0"; code=$?; rm -f -- "$0"; exit $code"#;
+/// Runs the node program on a node.
+const RUN: &str = include_str!("slurm/run.sh");
 
 /// The step of one node.
 fn step(spec: &SlurmSpec) -> Vec<OsString> {
@@ -90,7 +105,7 @@ fn step(spec: &SlurmSpec) -> Vec<OsString> {
     );
     argv.push(format!("--jobid={}", job.id).into());
     argv.push(format!("--nodelist={}", spec.node).into());
-    argv.extend(["sh", "-c", RUN_ONCE].map(OsString::from));
+    argv.extend(["sh", "-c", RUN].map(OsString::from));
     argv.push(job.program.into());
     argv
 }
@@ -102,6 +117,9 @@ pub(super) struct Ready {
     pub hosts: BTreeMap<HostName, Result<SlurmJob, String>>,
     /// A job that was made for this fleet and ends with it.
     pub own: Option<Allocation>,
+    /// Jobs whose nodes are reached by one step for all.
+    one: Vec<(u32, BTreeSet<HostName>)>,
+    program: PathBuf,
 }
 
 impl Ready {
@@ -116,6 +134,39 @@ impl Ready {
             }
         }
         inventory
+    }
+
+    /// The job of each host that has one.
+    pub fn jobs(&self) -> BTreeMap<HostName, SlurmJob> {
+        self.hosts.iter().filter_map(|(host, job)| Some((host.clone(), job.clone().ok()?))).collect()
+    }
+
+    /// The node of each host.
+    pub fn nodes(inventory: &Inventory) -> BTreeMap<HostName, String> {
+        let node = |host: &Host| match &host.transport {
+            TransportSpec::Slurm(spec) => Some((host.name.clone(), spec.node.clone())),
+            _ => None,
+        };
+        inventory.hosts.iter().filter_map(node).collect()
+    }
+
+    /// Whether a host is reached by one step for all.
+    pub fn in_one_step(&self, host: &str) -> bool {
+        self.one.iter().any(|(_, hosts)| hosts.contains(host))
+    }
+
+    /// Makes the steps for all and gives the sessions of the nodes that dial back.
+    pub async fn gather(&self, inventory: &Inventory) -> Gathered {
+        let mut all = Gathered::default();
+        for (id, names) in &self.one {
+            let hosts: Vec<&Host> = inventory.hosts.iter().filter(|h| names.contains(&h.name)).collect();
+            let gathered = dialled::gather(*id, &self.program, &hosts).await;
+            all.hosts.extend(gathered.hosts);
+            all.notes.extend(gathered.notes);
+            all.steps.extend(gathered.steps);
+            all.jobs.extend(gathered.jobs);
+        }
+        all
     }
 
     /// Why a host has no job.
@@ -152,23 +203,43 @@ pub(super) async fn prepare(inventory: &Inventory, wanted: impl Fn(&Host) -> boo
         Err(error) => {
             let reason = error.to_string();
             let hosts = hosts.iter().map(|(host, _)| ((*host).clone(), Err(reason.clone()))).collect();
-            return Ready { hosts, own: None };
+            return Ready { hosts, ..Ready::default() };
         }
     };
     let (jobs, own) = jobs(&hosts).await;
-    let mut ready = Ready { hosts: BTreeMap::new(), own };
+    let mut ready = Ready { own, program, ..Ready::default() };
     let ids: BTreeSet<u32> = jobs.values().flatten().copied().collect();
     for id in ids {
-        let members: Vec<(&HostName, &str)> = hosts
-            .iter()
-            .filter(|(host, _)| jobs.get(*host) == Some(&Ok(id)))
-            .map(|(host, spec)| (*host, spec.node.as_str()))
-            .collect();
-        ready.hosts.extend(spread(id, &program, &members).await);
+        let members: Vec<(&HostName, &SlurmSpec)> =
+            hosts.iter().filter(|(host, _)| jobs.get(*host) == Some(&Ok(id))).copied().collect();
+        if is_one_step(&members) {
+            let job = SlurmJob { id, program: PathBuf::new() };
+            ready.hosts.extend(members.iter().map(|(host, _)| ((*host).clone(), Ok(job.clone()))));
+            ready.one.push((id, members.iter().map(|(host, _)| (*host).clone()).collect()));
+            continue;
+        }
+        let members: Vec<(&HostName, &str)> =
+            members.iter().map(|(host, spec)| (*host, spec.node.as_str())).collect();
+        ready.hosts.extend(spread(id, &ready.program, &members).await);
     }
     let refused = jobs.into_iter().filter_map(|(host, job)| Some((host, Err(job.err()?))));
     ready.hosts.extend(refused);
     ready
+}
+
+/// Whether the nodes of a job are reached by one step for all: as asked for, or by their number.
+fn is_one_step(members: &[(&HostName, &SlurmSpec)]) -> bool {
+    let asked = members.iter().find_map(|(_, spec)| spec.steps);
+    asked.map_or(members.len() >= ONE_STEP_FROM, |steps| steps == SlurmSteps::One)
+}
+
+/// Brings a fresh copy of the node program to the node of a host whose session was lost, after what is left of the old program there
+/// has ended (its guardians stay and undo). Gives the job with the place of the copy, for a step of its own.
+pub(super) async fn again(spec: &SlurmSpec, job: &SlurmJob) -> Result<SlurmJob, String> {
+    let program = programs::node_program().map_err(|error| error.to_string())?;
+    let place = place_on_node(job.id).map_err(|error| format!("no random name for its copy: {error}"))?;
+    job::copy_again(job.id, &spec.node, &program, &place, &job.program).await?;
+    Ok(SlurmJob { id: job.id, program: place })
 }
 
 /// The jobs that hosts have already, and one for all others.
@@ -186,6 +257,7 @@ async fn jobs(hosts: &[(&HostName, &SlurmSpec)]) -> (Jobs, Option<Allocation>) {
         partition: without.iter().find_map(|(_, spec)| spec.partition.clone()),
         count: None,
         list: Some(names.join(",")),
+        steps: None,
         limit: LIMIT,
     };
     match Allocation::get(&wish).await {
@@ -228,24 +300,36 @@ async fn spread(
     hosts.iter().map(|(host, node)| ((*host).clone(), of(node))).collect()
 }
 
-/// Where a copy of the node program goes on a node: a name that nobody can guess, so that nobody can be there first.
-fn place_on_node() -> std::io::Result<PathBuf> {
+/// Where a copy of the node program goes on a node: a name that nobody can guess, so that nobody can be there first. The number of the
+/// job is in it so that whoever ends the job finds what a killed operator left.
+fn place_on_node(id: u32) -> std::io::Result<PathBuf> {
     let random = u64::from_ne_bytes(crate::observe::clock::random::<8>()?);
-    Ok(PathBuf::from(format!("/tmp/linerate-node-{random:016x}")))
+    Ok(PathBuf::from(format!("/tmp/linerate-node-{id}-{random:016x}")))
 }
 
 #[cfg(test)]
-mod tests {
+mod step_tests {
     use super::*;
+
+    #[test]
+    fn many_nodes_or_a_wish_make_one_step() {
+        let (host, spec) = ("a".to_owned(), SlurmSpec::default());
+        let many = |count| vec![(&host, &spec); count];
+        assert!(!is_one_step(&many(ONE_STEP_FROM - 1)) && is_one_step(&many(ONE_STEP_FROM)));
+        let (each, one) = (Some(SlurmSteps::Each), Some(SlurmSteps::One));
+        let (each, one) =
+            (SlurmSpec { steps: each, ..spec.clone() }, SlurmSpec { steps: one, ..spec.clone() });
+        assert!(!is_one_step(&vec![(&host, &each); ONE_STEP_FROM]) && is_one_step(&[(&host, &one)]));
+    }
 
     #[test]
     fn a_step_is_for_one_node_unbuffered_and_cleans_up() {
         let job = SlurmJob { id: 7, program: "/tmp/p".into() };
-        let spec = SlurmSpec { node: "n3".into(), partition: None, job: Some(job) };
+        let spec = SlurmSpec { node: "n3".into(), job: Some(job), ..SlurmSpec::default() };
         let line = step(&spec).join(std::ffi::OsStr::new(" ")).into_string().unwrap();
         for part in ["--unbuffered", "--nodes=1", "--ntasks=1", "--jobid=7", "--nodelist=n3", "--overlap"] {
             assert!(line.contains(part), "{part} in {line}");
         }
-        assert!(line.ends_with("/tmp/p") && line.contains("rm -f"), "{line}");
+        assert!(line.ends_with("/tmp/p") && line.contains("rm -f") && line.contains("--once"), "{line}");
     }
 }

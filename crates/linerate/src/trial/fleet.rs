@@ -54,6 +54,13 @@ impl<'a> FleetHands<'a> {
     async fn ask_again(&mut self, host: &str, body: Request) -> Result<Vec<Event>, HandError> {
         for _ in 0..REOPEN_TRIES {
             match self.ask(host, body.clone()).await {
+                // In the job that holds the host: a second one would wait for it.
+                Err(e) if e.lost && self.fleet.is_held(host) => {
+                    if let Some(host) = self.inventory.host(host) {
+                        // What keeps it from coming back is what the next try says.
+                        let _ = self.fleet.take_up(host).await;
+                    }
+                }
                 Err(e) if e.lost => {
                     let fleet = Fleet::open(self.inventory, |h| h.name == host).await;
                     if let Some(old) = self.again.insert(host.to_owned(), fleet) {

@@ -62,6 +62,8 @@ pub(crate) fn look<H: Host>(host: &H, path: &Path, node_gone: bool, tries: &mut 
 
 /// Guards until there is nothing left to guard. Stdin is the pipe from the node.
 pub(crate) fn run(path: &Path) {
+    // A scheduler or a machine that ends asks all processes at once. The node goes then, and this is what has to outlive it.
+    linerate_sys::process::ignore_termination();
     let host = RealHost::new(Root::live());
     let (node_alive, node_gone) = mpsc::channel::<()>();
     std::thread::spawn(move || {

@@ -1,9 +1,10 @@
 //! The job that holds the nodes.
 //!
 //! What comes in: a wish. What goes out: the number of a job and the nodes in it. A job of our own is a `salloc` whose only
-//! command reads a pipe that this process holds: when this process ends, in whatever way, the pipe closes, the command ends and
-//! Slurm takes the nodes back at once. A second line of defence is the job's time limit; a third that node programs leave when
-//! they hear nothing for four seconds. It never ends a job that it did not make.
+//! command (`keeper.sh`) reads a pipe that this process holds: when this process ends, in whatever way, the pipe closes, the command
+//! ends and Slurm takes the nodes back at once; where `salloc` itself was killed, the command cancels the job. A second line of
+//! defence is the job's time limit; a third that node programs leave when they hear nothing for four seconds. It never ends a job that
+//! it did not make.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use linerate_model::inventory::SlurmJob;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -27,6 +29,9 @@ const SPREAD_WAIT: Duration = Duration::from_secs(60);
 /// Longest time of copying it to one node, and nodes to which it is copied at the same time.
 const COPY_WAIT: Duration = Duration::from_secs(20);
 const COPIES_AT_ONCE: usize = 16;
+/// Longest time of removing a copy that never ran, and how many are removed: each is a step of its own.
+const REMOVE_WAIT: Duration = Duration::from_secs(4);
+const REMOVED_MAX: usize = 64;
 /// Longest wait for `salloc` to give the nodes back.
 const END_WAIT: Duration = Duration::from_secs(8);
 /// Output of a client that is read at most, and how much of its errors is told.
@@ -117,14 +122,18 @@ pub struct Allocation {
 
 /// A running `salloc`. Dropped in any state it gives its nodes, or its place in the queue, back.
 #[derive(Debug)]
-struct Keeper(Option<Child>);
+struct Keeper {
+    child: Option<Child>,
+    /// Its command reads the pipe.
+    granted: bool,
+}
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        let Some(mut child) = self.0.take() else { return };
+        let Some(mut child) = self.child.take() else { return };
         drop(child.stdin.take());
-        // While it waits for nodes it reads no pipe, but it gives up its place at this signal.
-        if let Some(pid) = child.id() {
+        // While it waits for nodes nobody reads the pipe, but it gives up its place at this signal.
+        if let Some(pid) = child.id().filter(|_| !self.granted) {
             let kill = std::process::Command::new("kill").args(["-TERM", &pid.to_string()]).status();
             drop(kill);
         }
@@ -177,7 +186,7 @@ impl Allocation {
             // Slurm may be asked for more nodes than are listed, but never for fewer.
             let count = wish.count.map_or(names.len(), |count| (count as usize).max(names.len()));
             options.push(format!("--nodes={count}"));
-            options.push(format!("--nodelist={}", names.join(",")));
+            options.push(format!("--nodelist={}", nodes::compressed(&names)));
         } else {
             let count = wish.count.ok_or(SlurmError::NoWish)?;
             options.push(format!("--nodes={count}"));
@@ -219,11 +228,13 @@ impl Allocation {
     /// Gives the nodes back, if the job is ours.
     pub async fn end(mut self) {
         let Some(mut keeper) = self.keeper.take() else { return };
-        if let Some(child) = &mut keeper.0 {
-            drop(child.stdin.take());
-            if timeout(END_WAIT, child.wait()).await.is_ok() {
-                keeper.0 = None;
-            }
+        let Some(child) = &mut keeper.child else { return };
+        if let Some(mut stdin) = child.stdin.take() {
+            // A job that ended in order has nothing left on its nodes.
+            let _ = stdin.write_all(b"done\n").await;
+        }
+        if timeout(END_WAIT, child.wait()).await.is_ok() {
+            keeper.child = None;
         }
     }
 }
@@ -231,12 +242,11 @@ impl Allocation {
 /// Starts `salloc` and waits for the line that its command says when the nodes are there.
 async fn granted(options: &[String]) -> Result<(Keeper, String), SlurmError> {
     let program = || "salloc".to_owned();
-    let command = r#"echo "$SLURM_JOB_ID $SLURM_JOB_NODELIST"; exec cat > /dev/null"#;
     let mut child = Command::new("salloc")
         // Nobody else's load, all memory, and a node that dies does not end the job.
         .args(["--quiet", "--job-name=linerate", "--exclusive", "--mem=0", "--no-kill"])
         .args(options)
-        .args(["sh", "-c", command])
+        .args(["sh", "-c", include_str!("keeper.sh")])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -244,11 +254,14 @@ async fn granted(options: &[String]) -> Result<(Keeper, String), SlurmError> {
         .spawn()
         .map_err(|source| SlurmError::Client { program: program(), source })?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let keeper = Keeper(Some(child));
+    let mut keeper = Keeper { child: Some(child), granted: false };
     let mut line = String::new();
     let mut lines = BufReader::new(stdout.expect("it was asked for").take(OUTPUT_BYTES_MAX));
     match timeout(QUEUE_WAIT, lines.read_line(&mut line)).await {
-        Ok(Ok(count)) if count > 0 => Ok((keeper, line)),
+        Ok(Ok(count)) if count > 0 => {
+            keeper.granted = true;
+            Ok((keeper, line))
+        }
         Ok(_) => {
             let mut said = Vec::new();
             let mut stderr = stderr.expect("it was asked for").take(OUTPUT_BYTES_MAX);
@@ -296,6 +309,16 @@ fn words(said: &[u8]) -> String {
     if text.is_empty() { "it gave no reason".to_owned() } else { text }
 }
 
+/// Copies the node program to all nodes of a job, or of a step (`JOB.STEP`), over Slurm's own tree. The error is what `sbcast` said.
+pub(super) async fn broadcast(to: &str, program: &Path, place: &Path) -> Result<(), String> {
+    let (job, from, to) = (format!("--jobid={to}"), program.to_string_lossy(), place.to_string_lossy());
+    match run("sbcast", &[&job, "--force", "--preserve", &from, &to], SPREAD_WAIT).await {
+        Ok(_) => Ok(()),
+        Err(SlurmError::Failed { said, .. }) => Err(said),
+        Err(error) => Err(error.to_string().replace('\n', "; ")),
+    }
+}
+
 /// Copies the node program to nodes of a job, to the same place on each: over Slurm's own tree, and where that fails (a node that
 /// died holds up the whole copy) or for a single node with a step per node. Gives the place, and the nodes that did not get it
 /// with the reason.
@@ -305,15 +328,12 @@ pub(super) async fn spread(
     nodes: &[&str],
 ) -> Result<(PathBuf, BTreeMap<String, String>), String> {
     let no_name = |error: std::io::Error| format!("no random name for its copy: {error}");
-    let mut place = place_on_node().map_err(no_name)?;
-    let (job, from, to) = (format!("--jobid={id}"), program.to_string_lossy(), place.to_string_lossy());
-    if nodes.len() > 1
-        && run("sbcast", &[&job, "--force", "--preserve", &from, &to], SPREAD_WAIT).await.is_ok()
-    {
+    let mut place = place_on_node(id).map_err(no_name)?;
+    if nodes.len() > 1 && broadcast(&id.to_string(), program, &place).await.is_ok() {
         return Ok((place, BTreeMap::new()));
     }
     // What a failed copy left is still open there, so that it cannot be run: another name, and the old one goes.
-    let abandoned = std::mem::replace(&mut place, place_on_node().map_err(no_name)?);
+    let abandoned = std::mem::replace(&mut place, place_on_node(id).map_err(no_name)?);
     let turns = Arc::new(Semaphore::new(COPIES_AT_ONCE));
     let mut tasks = tokio::task::JoinSet::new();
     for node in nodes {
@@ -321,7 +341,8 @@ pub(super) async fn spread(
         let (program, places) = (program.to_owned(), [place.clone(), abandoned.clone()]);
         tasks.spawn(async move {
             let _turn = turns.acquire().await;
-            let copied = timeout(COPY_WAIT, copy_to(id, &node, &program, &places)).await;
+            let copied =
+                timeout(COPY_WAIT, copy_to(id, &node, &program, TAKE, [&places[0], &places[1]])).await;
             let late = || Err(format!("the node program did not get there within {} s", COPY_WAIT.as_secs()));
             (node, copied.unwrap_or_else(|_| late()))
         });
@@ -335,10 +356,47 @@ pub(super) async fn spread(
     Ok((place, missing))
 }
 
-/// Copies the node program to the first place on one node through the stdin of a step; what is at the second goes.
-async fn copy_to(id: u32, node: &str, program: &Path, places: &[PathBuf; 2]) -> Result<(), String> {
+/// On one node: takes the node program from stdin; what is at the other place goes.
+const TAKE: &str = r#"rm -f -- "$1"; umask 077; cat > "$0" && chmod 700 "$0""#;
+
+/// The same after programs of ours that were started from the other place have ended. Their guardians go on: they undo.
+const TAKE_AGAIN: &str = r#"umask 077
+for p in /proc/[0-9]*; do case $(readlink "$p/exe" 2>/dev/null) in "$1"|"$1 (deleted)") case $(tr "\0" " " <"$p/cmdline" 2>/dev/null) in
+*" guard "*) ;; *) kill -9 "${p##*/}" ;; esac ;; esac; done
+rm -f -- "$1"; cat > "$0" && chmod 700 "$0""#;
+
+/// Copies the node program to a node of which a session was lost, and ends what is left of the one at the other place.
+pub(super) async fn copy_again(
+    id: u32,
+    node: &str,
+    program: &Path,
+    place: &Path,
+    old: &Path,
+) -> Result<(), String> {
+    let copied = timeout(COPY_WAIT, copy_to(id, node, program, TAKE_AGAIN, [place, old])).await;
+    copied.unwrap_or_else(|_| {
+        Err(format!("did not take the node program again within {} s", COPY_WAIT.as_secs()))
+    })
+}
+
+/// Removes the copy of the node program from nodes on which it never ran. Nodes that are dead keep it, and nobody waits for them.
+pub(in crate::fleet) async fn remove(copies: Vec<(String, SlurmJob)>) {
+    let mut tasks = tokio::task::JoinSet::new();
+    for (node, job) in copies.into_iter().take(REMOVED_MAX) {
+        tasks.spawn(async move {
+            let (id, node) = (format!("--jobid={}", job.id), format!("--nodelist={node}"));
+            let place = job.program.to_string_lossy();
+            let step =
+                ["--quiet", "--overlap", "--nodes=1", "--ntasks=1", &id, &node, "rm", "-f", "--", &place];
+            let _ = run("srun", &step, REMOVE_WAIT).await;
+        });
+    }
+    while tasks.join_next().await.is_some() {}
+}
+
+/// Copies the node program to the first place on one node through the stdin of a step that runs this script there.
+async fn copy_to(id: u32, node: &str, program: &Path, take: &str, places: [&Path; 2]) -> Result<(), String> {
     let file = std::fs::File::open(program).map_err(|e| format!("cannot read {}: {e}", program.display()))?;
-    let take = r#"rm -f -- "$1"; umask 077; cat > "$0" && chmod 700 "$0""#;
     let child = Command::new("srun")
         .args(["--quiet", "--unbuffered", "--overlap", "--nodes=1", "--ntasks=1"])
         .args([format!("--jobid={id}"), format!("--nodelist={node}")])

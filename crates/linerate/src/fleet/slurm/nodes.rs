@@ -2,6 +2,7 @@
 //!
 //! What comes in: the output of `scontrol`. What goes out: nodes and an inventory. It never asks for what a job does.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, ToSocketAddrs};
 
 use linerate_model::inventory::{
@@ -74,6 +75,42 @@ pub(super) async fn expanded(list: &str) -> Result<Vec<String>, SlurmError> {
     Ok(text.lines().map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned).collect())
 }
 
+/// Names as one list that Slurm takes apart again, such as `n[1-4,7],login`: a command line has a limit, and thousands of names
+/// may be longer.
+pub(super) fn compressed(names: &[String]) -> String {
+    /// Names with the same letters and number of digits in front of and in their number, by number.
+    type Runs<'a> = BTreeMap<(&'a str, usize), BTreeSet<u64>>;
+    let mut runs = Runs::new();
+    let mut list: Vec<String> = Vec::new();
+    for name in names {
+        let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let digits = &name[prefix.len()..];
+        match digits.parse() {
+            // A number of another length is another name: `n1` and `n01`.
+            Ok(number) if digits.len() < 18 => {
+                let width = if digits.starts_with('0') { digits.len() } else { 0 };
+                runs.entry((prefix, width)).or_default().insert(number);
+            }
+            _ => list.push(name.clone()),
+        }
+    }
+    for ((prefix, width), numbers) in runs {
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for number in numbers {
+            match ranges.last_mut() {
+                Some((_, to)) if *to + 1 == number => *to = number,
+                _ => ranges.push((number, number)),
+            }
+        }
+        let word = |(from, to): &(u64, u64)| {
+            if from == to { format!("{from:0width$}") } else { format!("{from:0width$}-{to:0width$}") }
+        };
+        let words: Vec<String> = ranges.iter().map(word).collect();
+        list.push(format!("{prefix}[{}]", words.join(",")));
+    }
+    list.join(",")
+}
+
 async fn described(names: &[String]) -> Result<Vec<Node>, SlurmError> {
     let mut nodes = Vec::new();
     for names in names.chunks(NAMES_AT_ONCE) {
@@ -125,6 +162,7 @@ pub(super) async fn inventory(allocation: &Allocation, wish: &Wish) -> Result<In
             transport: TransportSpec::Slurm(SlurmSpec {
                 node: node.name.clone(),
                 partition: wish.partition.clone(),
+                steps: wish.steps,
                 job: job.then(|| SlurmJob { id: allocation.id(), ..SlurmJob::default() }),
             }),
             name: node.name,
@@ -207,6 +245,17 @@ mod tests {
             let node = parsed(&format!("NodeName=a State={state}"));
             assert_eq!(node[0].unfit(), None, "{state}");
         }
+    }
+
+    #[test]
+    fn thousands_of_names_are_a_short_list() {
+        let of = |names: &[&str]| compressed(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["n1", "n2", "n3", "n7", "login"]), "login,n[1-3,7]");
+        // A number of another width is another name.
+        assert_eq!(of(&["n098", "n099", "n100", "n9", "n10"]), "n[9-10,100],n[098-099]");
+        assert_eq!(of(&["a-1-x", "rack2n1", "rack1n1"]), "a-1-x,rack1n[1],rack2n[1]");
+        let all: Vec<String> = (1..=10_000).map(|n| format!("node-{n:05}")).collect();
+        assert_eq!(compressed(&all), "node-[00001-09999],node-[10000]");
     }
 
     #[test]

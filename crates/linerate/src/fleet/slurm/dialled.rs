@@ -1,0 +1,287 @@
+//! The sessions of nodes that dial back.
+//!
+//! What comes in: a job, hosts in it, the node program. What goes out: a session for each host whose node program came, and a gap
+//! with its reason for each other one. The key of the run is made here, goes to the nodes on the stdin of their step, and is
+//! forgotten when this returns; nothing listens after that. What the key proves is that a program was started by this run: on which
+//! of its nodes it says itself, so that somebody with rights on one of the nodes could give himself out as another. That is refused
+//! where it shows: two that have the same name, or an address that belongs to another node.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_model::inventory::{Host, HostName, SlurmJob, TransportSpec};
+use linerate_wire::sealed::{DialOrder, Key, ORDER_BYTES_MAX};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use super::door::{Door, Guest};
+use super::one_step::{self, OneStep, Words};
+use crate::fleet::link::{Link, LinkError, Reached};
+use crate::fleet::{HELLO_WAIT, bare, sealed, set_up};
+use crate::observe::clock;
+
+/// Longest wait for the first node, and for the next one after one came.
+const FIRST_WAIT: Duration = Duration::from_secs(60);
+const NEXT_WAIT: Duration = Duration::from_secs(20);
+/// Longest wait for all, however many come.
+const ALL_WAIT: Duration = Duration::from_secs(180);
+/// Connections that are on their way when the step has ended.
+const LAST_WAIT: Duration = Duration::from_secs(1);
+/// Own addresses that nodes try.
+const ADDRESSES_MAX: usize = 8;
+
+/// What came of one job.
+#[derive(Debug, Default)]
+pub(in crate::fleet) struct Gathered {
+    /// By host: its session, or the end of a sentence about it.
+    pub hosts: BTreeMap<HostName, Result<Link, String>>,
+    /// What a person should know.
+    pub notes: Vec<String>,
+    /// The steps that run until the sessions end.
+    pub steps: Vec<OneStep>,
+    /// Where the copy of the node program was.
+    pub jobs: BTreeMap<HostName, SlurmJob>,
+}
+
+/// A host and what is known of it before it comes.
+struct Expected {
+    host: Host,
+    node: String,
+}
+
+/// Starts the node program on all these hosts of one job by one step, and waits for those that dial back.
+pub(super) async fn gather(id: u32, program: &Path, hosts: &[&Host]) -> Gathered {
+    let expected: BTreeMap<String, Expected> = hosts
+        .iter()
+        .filter_map(|host| match &host.transport {
+            TransportSpec::Slurm(spec) => {
+                Some((spec.node.clone(), Expected { host: (*host).clone(), node: spec.node.clone() }))
+            }
+            _ => None,
+        })
+        .collect();
+    let mut gathered = Gathered::default();
+    let refuse = |gathered: &mut Gathered, reason: &str| {
+        let rest = expected.values().filter(|e| !gathered.hosts.contains_key(&e.host.name));
+        let rest: Vec<_> = rest.map(|e| (e.host.name.clone(), Err(reason.to_owned()))).collect();
+        gathered.hosts.extend(rest);
+    };
+    let (step, missing) = one_step::start(id, program, expected.keys().cloned().collect()).await;
+    for (node, reason) in missing {
+        gathered.hosts.extend(expected.get(&node).map(|e| (e.host.name.clone(), Err(reason))));
+    }
+    let Some(mut step) = step else { return gathered };
+    // The door opens when all are ready to come, and not before.
+    let opened = match door_and_order(&expected).await {
+        Ok((door, order)) => step.order(&order).await.map(|()| door),
+        Err(reason) => Err(reason),
+    };
+    let mut door = match opened {
+        Ok(door) => door,
+        Err(reason) => {
+            refuse(&mut gathered, &reason);
+            step.end().await;
+            return gathered;
+        }
+    };
+    let mut waiting = Waiting::of(&expected, &step);
+    waiting.arrivals(&mut door, &mut step).await;
+    let (addresses, turned_away) = (door.addresses(), std::mem::take(&mut door.turned_away));
+    // Nothing listens any more.
+    drop(door);
+    let why = |node: &str| late(&addresses, &step.words.quoted(node));
+    gathered.hosts.extend(waiting.settle(why).await);
+    gathered.notes.append(&mut waiting.notes);
+    if let Some((from, why)) = turned_away.last {
+        let count = turned_away.count;
+        gathered.notes.push(format!(
+            "{count} connections to the port on which node programs were awaited were cut off; the last came from {from}: {why}"
+        ));
+    }
+    for node in &step.nodes {
+        let job = SlurmJob { id, program: step.place.clone() };
+        gathered.jobs.extend(expected.get(node).map(|e| (e.host.name.clone(), job)));
+    }
+    gathered.steps.push(step);
+    gathered
+}
+
+/// A node that did not come.
+fn late(addresses: &[SocketAddr], said: &str) -> String {
+    let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    let mut words = format!("its node program did not dial back to {}", addresses.join(" or "));
+    if said.is_empty() {
+        words.push_str("; hint: may the node open connections to this machine? LINERATE_DIAL_TO names other addresses of it");
+    } else {
+        words = format!("{words}; Slurm said: {said}");
+    }
+    words
+}
+
+/// A door with a fresh key, and the order that tells the nodes of it.
+async fn door_and_order(expected: &BTreeMap<String, Expected>) -> Result<(Door, String), String> {
+    let key = clock::random::<32>().map(Key::new).map_err(|e| format!("no random key: {e}"))?;
+    let of_nodes: BTreeSet<IpAddr> = expected.values().flat_map(|e| addresses_of(&e.host)).collect();
+    let door = Door::open(&own_addresses(&of_nodes)?, key.clone()).await?;
+    let order = DialOrder {
+        key,
+        addresses: door.addresses(),
+        build: linerate_wire::BUILD.to_owned(),
+        wait_s: FIRST_WAIT.as_secs() as u32,
+    };
+    let order = serde_json::to_string(&order).map_err(|e| format!("the order cannot be written: {e}"))?;
+    if order.len() >= ORDER_BYTES_MAX {
+        return Err(format!(
+            "the order to dial has {} bytes, at most {ORDER_BYTES_MAX} are read",
+            order.len()
+        ));
+    }
+    Ok((door, order))
+}
+
+/// Addresses that belong to the host itself, not to a namespace in it.
+fn addresses_of(host: &Host) -> impl Iterator<Item = IpAddr> {
+    host.endpoints.iter().filter(|e| e.netns.is_none()).map(|e| e.address)
+}
+
+/// Addresses of this machine that nodes can reach: those named in `LINERATE_DIAL_TO`, or those from which the kernel would send to
+/// the nodes; the one that is right for most nodes first.
+fn own_addresses(nodes: &BTreeSet<IpAddr>) -> Result<Vec<IpAddr>, String> {
+    if let Some(named) = std::env::var("LINERATE_DIAL_TO").ok().filter(|text| !text.trim().is_empty()) {
+        let parse = |text: &str| {
+            text.trim().parse().map_err(|_| format!("LINERATE_DIAL_TO: `{}` is no address", text.trim()))
+        };
+        return named.split(',').take(ADDRESSES_MAX).map(parse).collect();
+    }
+    let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
+    for node in nodes {
+        if let Some(address) = towards(*node) {
+            *counts.entry(address).or_default() += 1;
+        }
+    }
+    let mut addresses: Vec<(usize, IpAddr)> = counts.into_iter().map(|(a, count)| (count, a)).collect();
+    addresses.sort_by_key(|(count, address)| (std::cmp::Reverse(*count), *address));
+    if addresses.is_empty() {
+        return Err("no address of this machine is known to which its nodes could dial back\nhint: name one in LINERATE_DIAL_TO, or use --slurm-steps each".to_owned());
+    }
+    Ok(addresses.into_iter().map(|(_, address)| address).take(ADDRESSES_MAX).collect())
+}
+
+/// The address from which this machine would send to a node. Nothing is sent.
+fn towards(node: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr =
+        if node.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    // Any port: a datagram socket that is connected only looks up the route.
+    socket.connect((node, 9)).ok()?;
+    socket.local_addr().ok().map(|a| a.ip()).filter(|ip| !ip.is_unspecified())
+}
+
+/// Nodes that are awaited, and those that came.
+struct Waiting<'a> {
+    expected: &'a BTreeMap<String, Expected>,
+    words: Arc<Words>,
+    missing: BTreeSet<String>,
+    /// Two came with the same name.
+    disputed: BTreeSet<String>,
+    sessions: JoinSet<(String, Result<Link, LinkError>)>,
+    notes: Vec<String>,
+}
+
+impl<'a> Waiting<'a> {
+    fn of(expected: &'a BTreeMap<String, Expected>, step: &OneStep) -> Self {
+        Self {
+            expected,
+            words: Arc::clone(&step.words),
+            missing: step.nodes.iter().cloned().collect(),
+            disputed: BTreeSet::new(),
+            sessions: JoinSet::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Takes in who comes, until all are there, nobody comes any more, or the step has ended.
+    async fn arrivals(&mut self, door: &mut Door, step: &mut OneStep) {
+        let begun = Instant::now();
+        let mut until = begun + FIRST_WAIT;
+        let mut running = true;
+        while !self.missing.is_empty() {
+            tokio::select! {
+                guest = door.next() => {
+                    if self.admit(guest) {
+                        until = (begun + ALL_WAIT).min(Instant::now() + NEXT_WAIT);
+                    }
+                }
+                () = sleep_until(until) => return,
+                () = step.ended(), if running => {
+                    running = false;
+                    until = until.min(Instant::now() + LAST_WAIT);
+                }
+            }
+        }
+    }
+
+    /// Begins the session of a guest whose name is expected.
+    fn admit(&mut self, guest: Guest) -> bool {
+        let Guest { caller, from, connection, sealed } = guest;
+        let Some(expected) = self.expected.get(&caller.node) else {
+            self.notes
+                .push(format!("a node program from {from} said that it is of another node; it was cut off"));
+            return false;
+        };
+        if let Some(other) = self.owner(from.ip(), expected) {
+            let node = &expected.node;
+            self.notes.push(format!(
+                "a node program from {from}, an address of {other}, said that it is {node}; it was cut off"
+            ));
+            return false;
+        }
+        if !self.missing.remove(&caller.node) {
+            self.disputed.insert(caller.node);
+            return false;
+        }
+        let pipes = sealed::pipes(connection, sealed, self.words.of(&caller.node));
+        let host = expected.host.clone();
+        let reached = Reached { address: None, pid: caller.pid, ..Reached::default() };
+        self.sessions.spawn(async move {
+            let link = match Link::over(&host.name, pipes, Vec::new(), HELLO_WAIT).await {
+                Ok(link) => set_up(link.with(reached), &host).await,
+                Err(error) => Err(error),
+            };
+            (caller.node, link)
+        });
+        true
+    }
+
+    /// Another host to which an address belongs, and to it alone.
+    fn owner(&self, from: IpAddr, expected: &Expected) -> Option<&HostName> {
+        if addresses_of(&expected.host).any(|address| address == from) {
+            return None;
+        }
+        self.expected.values().find(|e| addresses_of(&e.host).any(|a| a == from)).map(|e| &e.host.name)
+    }
+
+    /// The session of each node, or why there is none.
+    async fn settle(&mut self, why: impl Fn(&str) -> String) -> Vec<(HostName, Result<Link, String>)> {
+        let mut settled = Vec::new();
+        while let Some(joined) = self.sessions.join_next().await {
+            let Ok((node, link)) = joined else { continue };
+            let Some(expected) = self.expected.get(&node) else { continue };
+            let link = match link {
+                Ok(link) if self.disputed.contains(&node) => {
+                    link.bye().await;
+                    Err("two programs that know the key of the run said that they are this node; neither is believed".to_owned())
+                }
+                other => other.map_err(bare),
+            };
+            settled.push((expected.host.name.clone(), link));
+        }
+        for node in &self.missing {
+            settled.extend(self.expected.get(node).map(|e| (e.host.name.clone(), Err(why(node)))));
+        }
+        settled
+    }
+}

@@ -1,0 +1,179 @@
+//! The door at which node programs arrive that dial back.
+//!
+//! What comes in: own addresses and the key of the run. What goes out: connections whose other end has shown that it knows the
+//! key, with the name that it gives itself. Everybody else is cut off: without an answer, after a bounded number of bytes and
+//! seconds, and where too many are there at once the one that has said nothing for longest makes room for the next. Nothing listens
+//! when the door is dropped.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::task::Poll;
+use std::time::Duration;
+
+use linerate_wire::sealed::{Caller, Greeting, Key, SealError, Sealed};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+/// Longest time of a greeting. One that is honest takes two round trips.
+const GREETING_WAIT: Duration = Duration::from_secs(5);
+/// Connections that may be there without having said who they are. Each is an open file.
+pub(super) const UNKNOWN_MAX: usize = 256;
+/// Where so many are there, each has this long before it has to make room. Thousands of nodes come in the same moment: those wait.
+const CROWDED_WAIT: Duration = Duration::from_secs(1);
+/// After an accept that failed (no open file left).
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Who came in.
+#[derive(Debug)]
+pub(super) struct Guest {
+    /// Who it says it is.
+    pub caller: Caller,
+    /// From where.
+    pub from: SocketAddr,
+    /// The connection, behind its first record.
+    pub connection: TcpStream,
+    /// Its encryption.
+    pub sealed: Sealed,
+}
+
+/// Those that were cut off.
+#[derive(Debug, Default)]
+pub(super) struct TurnedAway {
+    /// How many.
+    pub count: u64,
+    /// The last of them, and why.
+    pub last: Option<(SocketAddr, String)>,
+}
+
+/// See the file's head.
+#[derive(Debug)]
+pub(super) struct Door {
+    listeners: Vec<TcpListener>,
+    key: Key,
+    unknown: JoinSet<(SocketAddr, Result<Guest, String>)>,
+    /// Those in `unknown` and some that have ended, the oldest first.
+    order: VecDeque<(Instant, SocketAddr, AbortHandle)>,
+    pub(super) turned_away: TurnedAway,
+}
+
+impl Door {
+    /// Listens on each of these addresses, on ports that the system chooses. The error is the end of a sentence.
+    pub(super) async fn open(addresses: &[IpAddr], key: Key) -> Result<Self, String> {
+        let mut listeners = Vec::new();
+        let mut words = Vec::new();
+        for address in addresses {
+            match TcpListener::bind((*address, 0)).await {
+                Ok(listener) => listeners.push(listener),
+                Err(error) => words.push(format!("{address}: {error}")),
+            }
+        }
+        if listeners.is_empty() {
+            return Err(format!("cannot listen for node programs: {}", words.join(", ")));
+        }
+        let (unknown, order) = (JoinSet::new(), VecDeque::new());
+        Ok(Self { listeners, key, unknown, order, turned_away: TurnedAway::default() })
+    }
+
+    /// Where it listens.
+    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
+        self.listeners.iter().filter_map(|l| l.local_addr().ok()).collect()
+    }
+
+    /// The next one who knows the key. Nothing is lost when the wait is given up.
+    pub(super) async fn next(&mut self) -> Guest {
+        loop {
+            self.order.retain(|(_, _, task)| !task.is_finished());
+            let crowded = self.unknown.len() >= UNKNOWN_MAX;
+            let patience = self.order.front().map_or_else(Instant::now, |(came, _, _)| *came + CROWDED_WAIT);
+            let ended = tokio::select! {
+                accepted = accept(&self.listeners), if !crowded => {
+                    match accepted {
+                        Ok((connection, from)) => self.greet(connection, from),
+                        Err(_) => sleep(PAUSE).await,
+                    }
+                    continue;
+                }
+                Some(ended) = self.unknown.join_next() => ended,
+                () = sleep_until(patience), if crowded => {
+                    self.make_room();
+                    continue;
+                }
+            };
+            match ended {
+                Ok((_, Ok(guest))) => return guest,
+                Ok((from, Err(why))) => self.turn_away(from, why),
+                // One that had to make room: it was counted then.
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn make_room(&mut self) {
+        if let Some((_, from, oldest)) = self.order.pop_front() {
+            oldest.abort();
+            self.turn_away(from, format!("it was one of {UNKNOWN_MAX} that did not say who they are"));
+        }
+    }
+
+    fn greet(&mut self, connection: TcpStream, from: SocketAddr) {
+        let key = self.key.clone();
+        let task = self.unknown.spawn(async move {
+            let late = |_| format!("it did not say who it is within {} s", GREETING_WAIT.as_secs());
+            let guest = timeout(GREETING_WAIT, greet(connection, from, &key)).await;
+            (from, guest.map_err(late).and_then(|guest| guest))
+        });
+        self.order.push_back((Instant::now(), from, task));
+    }
+
+    fn turn_away(&mut self, from: SocketAddr, why: String) {
+        self.turned_away.count += 1;
+        self.turned_away.last = Some((from, why));
+    }
+}
+
+/// The next connection at any of the listeners.
+async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {
+    poll_fn(|cx| {
+        let mut ready = listeners.iter().map(|listener| listener.poll_accept(cx));
+        ready.find(Poll::is_ready).unwrap_or(Poll::Pending)
+    })
+    .await
+}
+
+/// Both ends show that they know the key, and the other one says its name.
+async fn greet(mut connection: TcpStream, from: SocketAddr, key: &Key) -> Result<Guest, String> {
+    let words = |error: io::Error| error.to_string();
+    let unseal = |error: SealError| error.to_string();
+    let mut greeting = Greeting::answer(key).map_err(unseal)?;
+    let mut buffer = [0; 1024];
+    let mut sealed = loop {
+        let bytes = some(&mut connection, &mut buffer).await?;
+        if let Some(sealed) = greeting.received(bytes).map_err(unseal)? {
+            break sealed;
+        }
+    };
+    // Frames are small and each is waited for.
+    connection.set_nodelay(true).map_err(words)?;
+    connection.write_all(&greeting.take_output()).await.map_err(words)?;
+    let record = loop {
+        if let Some(record) = sealed.opener.next_record().map_err(unseal)? {
+            break record;
+        }
+        let bytes = some(&mut connection, &mut buffer).await?;
+        sealed.opener.push(bytes);
+    };
+    let caller = Caller::read(&record).map_err(unseal)?;
+    Ok(Guest { caller, from, connection, sealed })
+}
+
+async fn some<'a>(connection: &mut TcpStream, buffer: &'a mut [u8]) -> Result<&'a [u8], String> {
+    match connection.read(buffer).await {
+        Ok(0) => Err("it closed the connection without saying who it is".to_owned()),
+        Ok(count) => Ok(&buffer[..count]),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,218 @@
+//! The door against strangers, with real connections on the loopback: wrong keys, keys of old runs, garbage, recorded greetings,
+//! silence, floods, a damaged stream; and that those who are awaited come in all the same.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use linerate_wire::sealed::{Caller, Greeting, Key, Sealed};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::door::{Door, Guest, UNKNOWN_MAX};
+use crate::fleet::sealed;
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn key(byte: u8) -> Key {
+    Key::new([byte; 32])
+}
+
+/// Dials as a node program does.
+async fn dial(to: SocketAddr, key: Key, node: &str) -> std::io::Result<(TcpStream, Sealed)> {
+    let mut stream = TcpStream::connect(to).await?;
+    let mut greeting = Greeting::dial(&key).unwrap();
+    stream.write_all(&greeting.take_output()).await?;
+    let mut buffer = [0; 256];
+    let mut sealed = loop {
+        let count = stream.read(&mut buffer).await?;
+        if count == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some(sealed) = greeting.received(&buffer[..count]).unwrap() {
+            break sealed;
+        }
+    };
+    let mut bytes = Vec::new();
+    sealed.sealer.seal(&Caller { node: node.to_owned(), pid: 7 }.record(), &mut bytes).unwrap();
+    stream.write_all(&bytes).await?;
+    Ok((stream, sealed))
+}
+
+/// Everything that the other end still says; its end is an end however it comes.
+async fn rest(mut stream: TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes).await;
+    bytes
+}
+
+fn run(body: impl AsyncFnOnce(Door, SocketAddr)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let door = Door::open(&[LOOPBACK], key(1)).await.unwrap();
+        let address = door.addresses()[0];
+        body(door, address).await;
+    });
+}
+
+/// The guests of a door while something else happens, until that has ended.
+async fn guests_during<T>(door: &mut Door, work: impl Future<Output = T>) -> (Vec<Guest>, T) {
+    let mut guests = Vec::new();
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            guest = door.next() => guests.push(guest),
+            done = &mut work => return (guests, done),
+        }
+    }
+}
+
+#[test]
+fn strangers_are_cut_off_without_an_answer_and_a_node_comes_in() {
+    run(async |mut door, to| {
+        let strangers = async {
+            for bytes in [
+                b"GET / HTTP/1.0\r\n\r\n".to_vec(),
+                Greeting::dial(&key(2)).unwrap().take_output(),
+                vec![0; 100_000],
+            ] {
+                let mut stream = TcpStream::connect(to).await.unwrap();
+                // It may be cut off before all of it is taken.
+                let _ = stream.write_all(&bytes).await;
+                assert_eq!(rest(stream).await, b"", "nothing is said to a stranger");
+            }
+        };
+        let (guests, ()) = guests_during(&mut door, strangers).await;
+        assert!(guests.is_empty());
+        assert_eq!(door.turned_away.count, 3);
+        let (guest, node) = tokio::join!(door.next(), dial(to, key(1), "n1"));
+        node.unwrap();
+        assert_eq!(guest.caller, Caller { node: "n1".into(), pid: 7 });
+    });
+}
+
+#[test]
+fn the_key_of_an_old_run_opens_nothing() {
+    let old = run_and_forget();
+    run(async |mut door, to| {
+        let (guests, refused) = guests_during(&mut door, dial(to, old.clone(), "n1")).await;
+        assert!(guests.is_empty() && refused.is_err());
+        assert!(door.turned_away.last.as_ref().unwrap().1.contains("key of this run"));
+    });
+}
+
+/// The key of a run that is over.
+fn run_and_forget() -> Key {
+    let old = Key::new(crate::observe::clock::random().unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut door = Door::open(&[LOOPBACK], old.clone()).await.unwrap();
+        let to = door.addresses()[0];
+        let (_, node) = tokio::join!(door.next(), dial(to, old.clone(), "n1"));
+        node.unwrap();
+        drop(door);
+        assert!(TcpStream::connect(to).await.is_err(), "nothing listens when the door is gone");
+    });
+    old
+}
+
+#[test]
+fn a_recorded_greeting_does_not_bring_a_second_guest() {
+    run(async |mut door, to| {
+        let mut greeting = Greeting::dial(&key(1)).unwrap();
+        let recorded = greeting.take_output();
+        let again = async {
+            let mut stream = TcpStream::connect(to).await.unwrap();
+            stream.write_all(&recorded).await.unwrap();
+            // The answer is for somebody who has the numbers behind the greeting; anything else that follows is forged.
+            let mut answer = [0; 56];
+            stream.read_exact(&mut answer).await.unwrap();
+            stream.write_all(&[0, 40]).await.unwrap();
+            stream.write_all(&[9; 40]).await.unwrap();
+            assert_eq!(rest(stream).await, b"");
+        };
+        let (guests, ()) = guests_during(&mut door, again).await;
+        assert!(guests.is_empty());
+        assert!(door.turned_away.last.as_ref().unwrap().1.contains("record 0"), "{:?}", door.turned_away);
+    });
+}
+
+#[test]
+fn silent_connections_are_bounded_and_keep_nobody_out() {
+    run(async |mut door, to| {
+        let mut silent = Vec::new();
+        for _ in 0..UNKNOWN_MAX + 44 {
+            let (guests, stream) = guests_during(&mut door, TcpStream::connect(to)).await;
+            assert!(guests.is_empty());
+            silent.push(stream.unwrap());
+        }
+        let (guest, node) = tokio::join!(door.next(), dial(to, key(1), "n1"));
+        node.unwrap();
+        assert_eq!(guest.caller.node, "n1");
+        // Those beyond the limit were cut off, the oldest first.
+        assert!(door.turned_away.count >= 44, "{:?}", door.turned_away);
+        assert_eq!(rest(silent.swap_remove(0)).await, b"");
+        // All others are cut off by their time, also those that begin and do not go on.
+        let last = silent.pop().unwrap();
+        let half = async move {
+            let mut last = last;
+            last.write_all(b"LRDIAL").await.unwrap();
+            rest(last).await
+        };
+        let (guests, said) = guests_during(&mut door, half).await;
+        assert!(guests.is_empty() && said.is_empty());
+    });
+}
+
+#[test]
+fn a_stream_goes_both_ways_and_a_damaged_one_says_so() {
+    run(async |mut door, to| {
+        let (guest, node) = tokio::join!(door.next(), dial(to, key(1), "n1"));
+        let (mut stream, mut node) = node.unwrap();
+        let said = sealed::Said::default();
+        let mut pipes = sealed::pipes(guest.connection, guest.sealed, said.clone());
+        let text: Vec<u8> = (0..200_000_u32).map(|n| n as u8).collect();
+        // Towards the node.
+        let mut stdin = pipes.stdin.take().unwrap();
+        let writes = async {
+            stdin.write_all(&text).await.unwrap();
+            stdin.flush().await.unwrap();
+        };
+        let reads = async {
+            let (mut heard, mut buffer) = (Vec::new(), vec![0; 10_000]);
+            while heard.len() < text.len() {
+                let count = stream.read(&mut buffer).await.unwrap();
+                assert!(count > 0);
+                node.opener.push(&buffer[..count]);
+                while let Some(record) = node.opener.next_record().unwrap() {
+                    heard.extend(record);
+                }
+            }
+            heard
+        };
+        let ((), heard) = tokio::join!(writes, reads);
+        assert!(heard == text);
+        // From the node, and then one bit wrong.
+        let mut bytes = Vec::new();
+        node.sealer.seal(&text, &mut bytes).unwrap();
+        let mut heard = vec![0; text.len()];
+        let (written, read) = tokio::join!(stream.write_all(&bytes), pipes.stdout.read_exact(&mut heard));
+        written.unwrap();
+        read.unwrap();
+        assert!(heard == text);
+        let mut bytes = Vec::new();
+        node.sealer.seal(b"undo", &mut bytes).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        stream.write_all(&bytes).await.unwrap();
+        assert!(pipes.stdout.read(&mut heard).await.is_err(), "nothing forged gets through");
+        assert!(String::from_utf8_lossy(&said.lock().unwrap()).contains("sealed stream is broken"));
+        // The end of the session is the end of the connection.
+        drop((stdin, pipes));
+        assert_eq!(rest(stream).await, b"");
+    });
+}
+
+#[test]
+fn every_key_is_another() {
+    let keys: BTreeSet<[u8; 32]> = (0..8).map(|_| crate::observe::clock::random().unwrap()).collect();
+    assert_eq!(keys.len(), 8);
+}

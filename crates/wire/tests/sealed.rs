@@ -1,0 +1,221 @@
+//! Sealed streams against strangers, old keys, damaged, cut, swapped, repeated and oversized bytes.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use linerate_wire::sealed::{
+    Caller, DialOrder, GREETING_BYTES, Greeting, Key, Opener, RECORD_BYTES_MAX, SealError, Sealed,
+};
+use proptest::prelude::*;
+
+fn key(byte: u8) -> Key {
+    Key::new([byte; 32])
+}
+
+/// Both ends of a stream: the one that dialled, and the one that answered.
+fn pair() -> (Sealed, Sealed) {
+    let (mut dials, mut answers) = (Greeting::dial(&key(1)).unwrap(), Greeting::answer(&key(1)).unwrap());
+    let answered = answers.received(&dials.take_output()).unwrap().unwrap();
+    (dials.received(&answers.take_output()).unwrap().unwrap(), answered)
+}
+
+fn drain(opener: &mut Opener) -> Result<Vec<Vec<u8>>, SealError> {
+    let mut records = Vec::new();
+    while let Some(record) = opener.next_record()? {
+        records.push(record);
+    }
+    Ok(records)
+}
+
+#[test]
+fn both_ends_say_and_hear() {
+    let (mut node, mut operator) = pair();
+    for (from, to, text) in [
+        (&mut node.sealer, &mut operator.opener, b"what is said".to_vec()),
+        (&mut operator.sealer, &mut node.opener, vec![7; 100_000]),
+    ] {
+        let mut bytes = Vec::new();
+        from.seal(&text, &mut bytes).unwrap();
+        assert!(!bytes.windows(8).any(|w| w == b"what is " || w == [7; 8]), "nothing goes in the clear");
+        to.push(&bytes);
+        let records = drain(to).unwrap();
+        assert!(records.iter().all(|r| r.len() <= RECORD_BYTES_MAX));
+        assert_eq!(records.concat(), text);
+    }
+}
+
+#[test]
+fn what_is_behind_the_greeting_in_the_same_bytes_is_not_lost() {
+    let (mut dials, mut answers) = (Greeting::dial(&key(1)).unwrap(), Greeting::answer(&key(1)).unwrap());
+    let mut answered = answers.received(&dials.take_output()).unwrap().unwrap();
+    let mut bytes = answers.take_output();
+    answered.sealer.seal(b"first", &mut bytes).unwrap();
+    let mut node = dials.received(&bytes).unwrap().unwrap();
+    assert_eq!(node.opener.next_record().unwrap().unwrap(), b"first");
+}
+
+#[test]
+fn a_stranger_gets_no_answer() {
+    let mut answers = Greeting::answer(&key(1)).unwrap();
+    assert_eq!(answers.received(b"GET / HTTP/1.1\r\n").unwrap_err(), SealError::Stranger);
+    assert!(answers.take_output().is_empty());
+    assert_eq!(
+        answers.received(&Greeting::dial(&key(1)).unwrap().take_output()).unwrap_err(),
+        SealError::Stranger
+    );
+    // Told from the first byte that differs, not only when a whole greeting is there.
+    assert_eq!(Greeting::answer(&key(1)).unwrap().received(b"X").unwrap_err(), SealError::Stranger);
+}
+
+#[test]
+fn another_key_is_refused_at_both_ends() {
+    let mut answers = Greeting::answer(&key(1)).unwrap();
+    assert_eq!(
+        answers.received(&Greeting::dial(&key(2)).unwrap().take_output()).unwrap_err(),
+        SealError::Key
+    );
+    assert!(answers.take_output().is_empty());
+    // Somebody who answers without the key: what it says is that of another conversation.
+    let mut dials = Greeting::dial(&key(1)).unwrap();
+    let mut other = Greeting::answer(&key(2)).unwrap();
+    other.received(&Greeting::dial(&key(2)).unwrap().take_output()).unwrap().unwrap();
+    assert_eq!(dials.received(&other.take_output()).unwrap_err(), SealError::Key);
+}
+
+#[test]
+fn a_recorded_conversation_cannot_be_said_again() {
+    let mut dials = Greeting::dial(&key(1)).unwrap();
+    let mut recorded = dials.take_output();
+    let mut answers = Greeting::answer(&key(1)).unwrap();
+    answers.received(&recorded).unwrap().unwrap();
+    let mut node = dials.received(&answers.take_output()).unwrap().unwrap();
+    let from = recorded.len();
+    node.sealer.seal(&Caller { node: "n1".into(), pid: 7 }.record(), &mut recorded).unwrap();
+    // The greeting alone is one that knows the key; but its sender cannot go on.
+    let mut again = Greeting::answer(&key(1)).unwrap();
+    let mut replayed = again.received(&recorded[..from]).unwrap().unwrap();
+    replayed.opener.push(&recorded[from..]);
+    assert_eq!(replayed.opener.next_record().unwrap_err(), SealError::Forged { number: 0 });
+}
+
+#[test]
+fn records_out_of_turn_twice_or_left_out_are_refused() {
+    let (mut node, _) = pair();
+    let mut records = Vec::new();
+    for text in [b"a", b"b", b"c"] {
+        let mut bytes = Vec::new();
+        node.sealer.seal(text, &mut bytes).unwrap();
+        records.push(bytes);
+    }
+    for (order, number) in [(vec![1, 0], 0), (vec![0, 0], 1), (vec![0, 2], 1)] {
+        let (mut node, mut operator) = pair();
+        let mut records = Vec::new();
+        for text in [b"a", b"b", b"c"] {
+            let mut bytes = Vec::new();
+            node.sealer.seal(text, &mut bytes).unwrap();
+            records.push(bytes);
+        }
+        for at in order {
+            operator.opener.push(&records[at]);
+        }
+        assert_eq!(drain(&mut operator.opener).unwrap_err(), SealError::Forged { number });
+        // Nothing is taken after that.
+        operator.opener.push(&records[usize::try_from(number).unwrap()]);
+        assert!(operator.opener.next_record().is_err());
+    }
+    // Those of another stream with the same key are forged as well.
+    let (_, mut operator) = pair();
+    operator.opener.push(&records[0]);
+    assert_eq!(drain(&mut operator.opener).unwrap_err(), SealError::Forged { number: 0 });
+}
+
+#[test]
+fn a_record_of_a_length_that_none_has_is_refused_before_it_comes() {
+    for bytes in [0, 1, 16, RECORD_BYTES_MAX + 17, usize::from(u16::MAX)] {
+        let (mut node, _) = pair();
+        node.opener.push(&u16::try_from(bytes).unwrap().to_be_bytes());
+        assert_eq!(node.opener.next_record().unwrap_err(), SealError::Length { bytes });
+    }
+}
+
+#[test]
+fn the_key_is_in_the_order_and_nowhere_else() {
+    let order = DialOrder {
+        key: key(0xab),
+        addresses: vec!["[::1]:5".parse().unwrap()],
+        build: "b".into(),
+        wait_s: 9,
+    };
+    let line = serde_json::to_string(&order).unwrap();
+    assert!(line.contains(&"ab".repeat(32)));
+    assert_eq!(serde_json::from_str::<DialOrder>(&line).unwrap(), order);
+    assert!(!format!("{order:?} {:?}", Greeting::dial(&order.key).unwrap()).contains("abab"));
+    for wrong in ["", "ab", &"zz".repeat(32), &"+a".repeat(32)] {
+        let error = serde_json::from_str::<DialOrder>(&line.replace(&"ab".repeat(32), wrong)).unwrap_err();
+        assert!(wrong.is_empty() || !error.to_string().contains(wrong), "{error}");
+    }
+}
+
+#[test]
+fn a_caller_says_who_it_is_in_few_bytes() {
+    let caller = Caller { node: "n1".into(), pid: 7 };
+    assert_eq!(Caller::read(&caller.record()).unwrap(), caller);
+    assert_eq!(Caller::read(b"{}").unwrap_err(), SealError::Name);
+    let long = Caller { node: "n".repeat(600), pid: 7 };
+    assert_eq!(Caller::read(&long.record()).unwrap_err(), SealError::Name);
+}
+
+proptest! {
+    #[test]
+    fn any_bit_that_flips_is_noticed(texts in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..200), 1..5), at: prop::sample::Index, bit in 0..8_u8) {
+        let (mut node, mut operator) = pair();
+        let mut bytes = Vec::new();
+        for text in &texts {
+            node.sealer.seal(text, &mut bytes).unwrap();
+        }
+        let at = at.index(bytes.len());
+        bytes[at] ^= 1 << bit;
+        operator.opener.push(&bytes);
+        let mut heard = 0;
+        let refused = loop {
+            match operator.opener.next_record() {
+                Ok(Some(text)) => { prop_assert_eq!(&text, &texts[heard]); heard += 1; }
+                Ok(None) => break false,
+                Err(_) => break true,
+            }
+        };
+        // A length that grew waits for more; nothing behind the flip is ever heard.
+        prop_assert!(refused || heard < texts.len());
+    }
+
+    #[test]
+    fn a_greeting_with_a_flipped_bit_or_cut_short_is_none(at in 0..GREETING_BYTES, bit in 0..8_u8) {
+        let greeting = Greeting::dial(&key(1)).unwrap().take_output();
+        let mut answers = Greeting::answer(&key(1)).unwrap();
+        prop_assert!(answers.received(&greeting[..at]).unwrap().is_none());
+        prop_assert!(answers.take_output().is_empty());
+        let mut damaged = greeting;
+        damaged[at] ^= 1 << bit;
+        let mut answers = Greeting::answer(&key(1)).unwrap();
+        prop_assert!(answers.received(&damaged).is_err());
+        prop_assert!(answers.take_output().is_empty());
+    }
+
+    #[test]
+    fn a_stream_in_any_pieces_is_the_same_and_a_cut_one_a_beginning(
+        texts in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..200), 1..5),
+        size in 1..50_usize,
+        cut: prop::sample::Index,
+    ) {
+        let (mut node, mut operator) = pair();
+        let mut bytes = Vec::new();
+        for text in &texts {
+            node.sealer.seal(text, &mut bytes).unwrap();
+        }
+        bytes.truncate(cut.index(bytes.len() + 1));
+        let mut heard = Vec::new();
+        for piece in bytes.chunks(size) {
+            operator.opener.push(piece);
+            heard.extend(drain(&mut operator.opener).unwrap());
+        }
+        prop_assert!(texts.starts_with(&heard));
+    }
+}
