@@ -254,8 +254,8 @@ impl Cluster {
         pids
     }
 
-    /// TCP connections of a node to other nodes or to the operator, without those of Slurm itself.
-    pub(crate) fn connections(&self, node: usize) -> usize {
+    /// TCP connections of a node to other nodes, or those to the operator, without those of Slurm itself.
+    pub(crate) fn connections(&self, node: usize, to_operator: bool) -> usize {
         let slurm = |port: &str| u16::from_str_radix(port, 16).is_ok_and(|p| (6817..=6818).contains(&p));
         let table = || std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap();
         let table = self.nodes[node].run(table).unwrap();
@@ -263,7 +263,10 @@ impl Cluster {
             let fields: Vec<&str> = line.split_ascii_whitespace().collect();
             let port = |at: usize| fields.get(at)?.split(':').nth(1);
             let of_step = self.owned_by_slurm(node, fields.get(9).copied().unwrap_or_default());
-            fields.get(3) == Some(&"01") && ![port(1), port(2)].into_iter().flatten().any(slurm) && !of_step
+            // The last number of an address comes first.
+            let operator = fields.get(2).is_some_and(|to| to.starts_with("FE"));
+            let established = fields.get(3) == Some(&"01") && operator == to_operator;
+            established && ![port(1), port(2)].into_iter().flatten().any(slurm) && !of_step
         };
         table.lines().filter(ours).count()
     }

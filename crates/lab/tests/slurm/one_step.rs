@@ -34,7 +34,7 @@ fn node_programs_that_dial_back_are_surveyed() {
         // While one runs: one srun for all nodes, no listener of the operator any more, the key in no place that others can read.
         let arguments = ["survey", "--quiet", "--time", "30s", "--via", "slurm", "-N", "4", ONE[0], ONE[1]];
         let mut operator = cluster.linerate_started(&arguments);
-        let linked = |cluster: &Cluster| (0..4).all(|node| cluster.connections(node) > 0);
+        let linked = |cluster: &Cluster| (0..4).all(|node| cluster.connections(node, true) > 0);
         wait_until(PATIENCE, "all have dialled", || linked(cluster));
         wait_until(PATIENCE, "nothing listens", || cluster.listens(operator.0.id()).is_empty());
         // Slurm's client has a helper process of its own.

@@ -131,15 +131,18 @@ impl Fleet {
 
     /// Takes over the sessions of nodes that dialled back.
     fn adopt(&mut self, gathered: slurm::Gathered) {
+        let mut links = BTreeMap::new();
         for (name, link) in gathered.hosts {
             match link {
-                Ok(link) => drop(self.links().insert(name, Arc::new(link))),
+                Ok(link) => drop(links.insert(name, Arc::new(link))),
                 Err(reason) => {
                     let reason = format!("over slurm: {reason}");
                     self.gaps.push(Gap { what: format!("host {name}"), reason });
                 }
             }
         }
+        self.tell(&links);
+        self.links().extend(links);
         self.notes.extend(gathered.notes);
         self.steps.extend(gathered.steps);
         self.slurm_jobs.extend(gathered.jobs);

@@ -69,6 +69,14 @@ pub(super) async fn gather(id: u32, program: &Path, hosts: &[&Host]) -> Gathered
         let rest: Vec<_> = rest.map(|e| (e.host.name.clone(), Err(reason.to_owned()))).collect();
         gathered.hosts.extend(rest);
     };
+    for host in hosts {
+        if let TransportSpec::Slurm(spec) = &host.transport
+            && let Some(other) = expected.get(&spec.node).filter(|e| e.host.name != host.name)
+        {
+            let reason = format!("is the node {}, as {} is", spec.node, other.host.name);
+            gathered.hosts.insert(host.name.clone(), Err(reason));
+        }
+    }
     let (step, missing) = one_step::start(id, program, expected.keys().cloned().collect()).await;
     for (node, reason) in missing {
         gathered.hosts.extend(expected.get(&node).map(|e| (e.host.name.clone(), Err(reason))));

@@ -359,11 +359,8 @@ pub(super) async fn spread(
 /// On one node: takes the node program from stdin; what is at the other place goes.
 const TAKE: &str = r#"rm -f -- "$1"; umask 077; cat > "$0" && chmod 700 "$0""#;
 
-/// The same after programs of ours that were started from the other place have ended. Their guardians go on: they undo.
-const TAKE_AGAIN: &str = r#"umask 077
-for p in /proc/[0-9]*; do case $(readlink "$p/exe" 2>/dev/null) in "$1"|"$1 (deleted)") case $(tr "\0" " " <"$p/cmdline" 2>/dev/null) in
-*" guard "*) ;; *) kill -9 "${p##*/}" ;; esac ;; esac; done
-rm -f -- "$1"; cat > "$0" && chmod 700 "$0""#;
+/// The same after programs of ours that were started from the other place have ended.
+const TAKE_AGAIN: &str = include_str!("again.sh");
 
 /// Copies the node program to a node of which a session was lost, and ends what is left of the one at the other place.
 pub(super) async fn copy_again(

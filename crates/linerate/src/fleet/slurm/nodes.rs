@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(of(&["n098", "n099", "n100", "n9", "n10"]), "n[9-10,100],n[098-099]");
         assert_eq!(of(&["a-1-x", "rack2n1", "rack1n1"]), "a-1-x,rack1n[1],rack2n[1]");
         let all: Vec<String> = (1..=10_000).map(|n| format!("node-{n:05}")).collect();
-        assert_eq!(compressed(&all), "node-[00001-09999],node-[10000]");
+        assert_eq!(compressed(&all), "node-[10000],node-[00001-09999]");
     }
 
     #[test]

@@ -6,7 +6,7 @@ code=$?
 rm -f -- "$0"
 guarded() {
 for p in $(grep -lzxs guard /proc/[0-9]*/cmdline); do
-case $(readlink "${p%cmdline}exe") in "$0"*) return 0 ;; esac
+case $(readlink "${p%cmdline}exe") in "$0"*) grep -zqxs "SLURMD_NODENAME=$SLURMD_NODENAME" "${p%cmdline}environ" && return 0 ;; esac
 done
 return 1
 }
