@@ -1,14 +1,13 @@
 //! Looking up facts: the NIC that carries an endpoint, the machine under a host, keys by pattern.
 //! A snapshot comes in, values go out; nothing is judged here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use linerate_model::fact::FactValue;
+use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::inventory::{Host, HostName, Layer};
 use linerate_model::snapshot::Snapshot;
 
-/// Facts of a namespace inside a host begin with this.
-const NAMESPACE: &str = "netns.";
+use crate::layouts::Layouts;
 
 /// Drivers and kinds of devices that only pretend to have a link speed.
 const VIRTUAL: [&str; 12] = [
@@ -30,8 +29,11 @@ const VIRTUAL: [&str; 12] = [
 pub(crate) struct Facts<'a> {
     /// Where they come from.
     pub snapshot: &'a Snapshot,
+    /// Facts by host, with the number of their layout.
+    hosts: HashMap<&'a str, (&'a HostFacts, usize)>,
+    layouts: Layouts<'a>,
     /// NIC of each endpoint.
-    nics: BTreeMap<(&'a str, Layer), &'a str>,
+    nics: HashMap<(&'a str, Layer), &'a str>,
     /// Hosts with endpoints by group, direct or nested, in inventory order.
     members: BTreeMap<&'a str, Vec<&'a Host>>,
 }
@@ -59,7 +61,15 @@ impl<'a> Facts<'a> {
                 members.entry(group.name.as_str()).or_default().push(host);
             }
         }
-        Self { snapshot, nics, members }
+        let mut layouts = Layouts::default();
+        let hosts = snapshot.facts.iter();
+        let hosts = hosts.map(|(host, facts)| (host.as_str(), (facts, layouts.number(facts)))).collect();
+        Self { snapshot, hosts, layouts, nics, members }
+    }
+
+    /// All facts of a host.
+    pub(crate) fn of(&self, host: &str) -> Option<&'a HostFacts> {
+        self.hosts.get(host).map(|(facts, _)| *facts)
     }
 
     /// The hosts with endpoints that belong to the group, directly or through nested groups, in inventory order.
@@ -69,7 +79,7 @@ impl<'a> Facts<'a> {
 
     /// One value.
     pub(crate) fn get(&self, host: &str, key: &str) -> Option<&'a FactValue> {
-        self.snapshot.facts.get(host)?.readings.get(key)
+        self.of(host)?.readings.get(key)
     }
 
     /// A number.
@@ -79,17 +89,9 @@ impl<'a> Facts<'a> {
 
     /// All readings of a host whose key matches the pattern, in order of the key. The loopback is left out.
     pub(crate) fn matching(&self, host: &str, pattern: &str) -> Vec<(&'a str, &'a FactValue)> {
-        let Some(facts) = self.snapshot.facts.get(host) else { return Vec::new() };
-        let start = pattern.split('*').next().unwrap_or("");
-        let range = |prefix: &str| {
-            let prefix = prefix.to_owned();
-            facts.readings.range(prefix.clone()..).take_while(move |(key, _)| key.starts_with(&prefix))
-        };
-        range(NAMESPACE)
-            .chain(range(start))
-            .filter(|(key, _)| pattern_fits(pattern, key) && nic_of(key) != Some("lo"))
-            .map(|(key, value)| (key.as_str(), value))
-            .collect()
+        let Some((facts, layout)) = self.hosts.get(host) else { return Vec::new() };
+        let keys = self.layouts.matching(*layout, pattern);
+        keys.iter().filter_map(|key| Some((*key, facts.readings.get(key)?))).collect()
     }
 
     /// Name of the NIC that carries the endpoint of a host in a layer.

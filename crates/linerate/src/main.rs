@@ -11,6 +11,7 @@ mod cli;
 mod fake_node;
 mod fleet;
 mod observe;
+mod progress;
 mod report;
 mod store;
 mod trial;

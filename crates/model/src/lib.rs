@@ -12,6 +12,7 @@ pub mod connects;
 pub mod datagram;
 pub mod exit;
 pub mod fact;
+pub mod fact_map;
 pub mod finding;
 pub mod histogram;
 pub mod http;

@@ -137,7 +137,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Case, CaseError> {
             .facts
             .iter()
             .map(|(host, readings)| {
-                (host.clone(), HostFacts { readings: readings.clone(), ..HostFacts::default() })
+                (host.clone(), HostFacts { readings: readings.clone().into(), ..HostFacts::default() })
             })
             .collect(),
         storage: read

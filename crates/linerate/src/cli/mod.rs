@@ -7,6 +7,7 @@ mod connects;
 mod demo;
 mod diagnose;
 mod diff;
+mod events;
 mod facts;
 mod http;
 mod inventory;

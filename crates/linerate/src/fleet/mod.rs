@@ -30,6 +30,8 @@ pub use link::{Exchange, Link, LinkError};
 use pipes::Pipes;
 use programs::Programs;
 
+use crate::progress::{Phase, Progress, Silent};
+
 /// Longest wait for the hello of a node.
 const HELLO_WAIT: Duration = Duration::from_secs(10);
 /// Longest wait for a small request such as `Setup`.
@@ -58,6 +60,15 @@ pub struct Fleet {
 impl Fleet {
     /// Starts the node program on every host of the inventory for which `wanted` says yes, many at the same time.
     pub async fn open(inventory: &Inventory, wanted: impl Fn(&Host) -> bool) -> Self {
+        Self::open_told(inventory, wanted, &Silent).await
+    }
+
+    /// The same, and tells how far it is.
+    pub async fn open_told(
+        inventory: &Inventory,
+        wanted: impl Fn(&Host) -> bool,
+        progress: &dyn Progress,
+    ) -> Self {
         allow_files(inventory.hosts.len());
         let programs = Arc::<Programs>::default();
         // Jobs and copies first: the steps are started in them.
@@ -66,6 +77,7 @@ impl Fleet {
             &ready.applied(inventory),
             |_| Arc::clone(&programs),
             |host| wanted(host) && ready.refused(&host.name).is_none(),
+            progress,
         )
         .await;
         fleet.gaps.extend(ready.gaps());
@@ -79,6 +91,7 @@ impl Fleet {
         inventory: &Inventory,
         programs: impl Fn(&Host) -> Arc<Programs>,
         wanted: impl Fn(&Host) -> bool,
+        progress: &dyn Progress,
     ) -> Self {
         let mut tasks = tokio::task::JoinSet::new();
         let places = Arc::new(Semaphore::new(OPENING_MAX));
@@ -97,7 +110,11 @@ impl Fleet {
         }
         let mut fleet = Self::default();
         let mut links = BTreeMap::new();
+        progress.begin(&Phase { name: "connecting", unit: "hosts", total: tasks.len(), expected_s: None });
+        let mut answered = 0;
         while let Some(joined) = tasks.join_next().await {
+            answered += 1;
+            progress.step(answered, "", None);
             match joined {
                 Ok((name, programs, Ok(link))) => {
                     fleet.programs = programs;
@@ -113,6 +130,7 @@ impl Fleet {
                 }
             }
         }
+        progress.end();
         fleet.tell(&links);
         fleet.links = Mutex::new(links);
         fleet.gaps.sort_by(|a, b| a.what.cmp(&b.what));
