@@ -98,7 +98,13 @@ fn rate(done: usize, took_s: f64) -> Option<f64> {
     (done > 0 && took_s >= RATE_FROM_S).then(|| done as f64 / took_s)
 }
 
+/// What is counted, as it is said of so many.
+fn of_count(unit: &str, count: usize) -> &str {
+    if count == 1 { unit.trim_end_matches('s') } else { unit }
+}
+
 fn over(phase: &str, unit: &str, (done, total): (usize, usize), took_s: f64) -> String {
+    let unit = of_count(unit, total);
     let counts = if done == total { done.to_string() } else { format!("{done} of {total}") };
     let rate = rate(done, took_s).map_or(String::new(), |rate| format!(" ({})", per_second(rate)));
     format!("{phase}: {counts} {unit} in {took_s:.1} s{rate}")
@@ -146,7 +152,8 @@ struct Lines(RefCell<Option<Running>>);
 impl Progress for Lines {
     fn begin(&self, phase: &Phase<'_>) {
         if let Some(expected) = phase.expected_s.filter(|s| *s >= SHORT_S) {
-            let Phase { name, unit, total, .. } = phase;
+            let Phase { name, unit, total, .. } = *phase;
+            let unit = of_count(unit, total);
             out::note(&format!("{name}: {total} {unit}, about {}", seconds(expected)));
         }
         self.0.replace(Some(Running::new(phase)));
@@ -229,6 +236,7 @@ mod tests {
         assert_eq!(over("measuring", "tests", (444, 444), 36.13), "measuring: 444 tests in 36.1 s (12/s)");
         assert_eq!(over("connecting", "hosts", (5, 6), 2.0), "connecting: 5 of 6 hosts in 2.0 s (2.5/s)");
         assert_eq!(over("connecting", "hosts", (0, 6), 2.0), "connecting: 0 of 6 hosts in 2.0 s");
+        assert_eq!(over("connecting", "hosts", (1, 1), 0.1), "connecting: 1 host in 0.1 s");
     }
 
     #[test]
