@@ -50,9 +50,15 @@ impl<'a> Facts<'a> {
                     text.split([' ', ',']).any(|part| part.split('/').next() == Some(address.as_str()))
                 };
                 let readings = &snapshot.facts.get(&host.name)?.readings;
-                let found =
-                    readings.iter().find(|(key, value)| key.ends_with(".addresses") && carries(value))?;
-                Some(((host.name.as_str(), endpoint.layer), nic_of(found.0)?))
+                let nic = match readings
+                    .iter()
+                    .find(|(key, value)| key.ends_with(".addresses") && carries(value))
+                {
+                    Some((key, _)) => nic_of(key)?,
+                    None if endpoint.layer == Layer::Underlay => only_nic(readings)?,
+                    None => return None,
+                };
+                Some(((host.name.as_str(), endpoint.layer), nic))
             })
             .collect();
         let mut members: BTreeMap<&str, Vec<&Host>> = BTreeMap::new();
@@ -132,6 +138,14 @@ impl<'a> Facts<'a> {
             .filter(|(nic, bps)| *bps > 0.0 && !self.is_virtual(host, nic))
             .max_by(|a, b| a.1.total_cmp(&b.1))
     }
+}
+
+/// The one device that is known of a host of which nobody read the addresses: foreign evidence seldom has them.
+fn only_nic(readings: &BTreeMap<String, FactValue>) -> Option<&str> {
+    let addresses = readings.keys().any(|key| key.ends_with(".addresses") && nic_of(key) != Some("lo"));
+    let mut nics = readings.keys().filter_map(|key| nic_of(key)).filter(|nic| *nic != "lo");
+    let first = nics.next().filter(|_| !addresses)?;
+    nics.all(|nic| nic == first).then_some(first)
 }
 
 /// The part of a key after `netns.<path>|`.

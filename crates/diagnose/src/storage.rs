@@ -57,6 +57,34 @@ pub(crate) fn refused(snapshot: &Snapshot) -> Vec<String> {
         .collect()
 }
 
+/// A device that is busy for this share of the time has nothing left.
+const SATURATED: f64 = 0.8;
+
+/// Devices that had no time left under the load that they were seen with, and devices that were far from it.
+pub(crate) fn notes(snapshot: &Snapshot) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    let devices = || snapshot.storage.iter().filter(|f| f.what == "device");
+    for read in devices().filter(|f| f.pattern == "read" && f.busy.is_some_and(|b| b >= SATURATED)) {
+        let same = |f: &&StorageFigure| f.pattern == "write" && f.host == read.host && f.variant == read.variant;
+        let write = devices().find(same);
+        let sum = |pick: fn(&StorageFigure) -> Option<f64>| {
+            pick(read).unwrap_or(0.0) + write.and_then(pick).unwrap_or(0.0)
+        };
+        let merged = match sum(|f| f.merged_per_s) {
+            merged if merged >= 1.0 => format!(" after merging {} a second", digits(merged)),
+            _ => String::new(),
+        };
+        let place = if read.host.is_empty() { String::new() } else { format!("{} ", read.host) };
+        notes.push(format!(
+            "{place}{}: busy for {} of the time with {} requests a second{merged}: the device itself is the limit",
+            read.variant,
+            percent(read.busy.unwrap_or(0.0)),
+            digits(sum(|f| f.requests_per_s)),
+        ));
+    }
+    notes
+}
+
 fn is_cached(figure: &StorageFigure, written: f64) -> bool {
     figure.pattern.contains("read") && written > 0.0 && figure.bytes_per_s > CACHE_FACTOR * written
 }

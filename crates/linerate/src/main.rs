@@ -10,6 +10,7 @@ mod cli;
 #[cfg(test)]
 mod fake_node;
 mod fleet;
+mod import;
 mod observe;
 mod progress;
 mod report;

@@ -14,6 +14,7 @@ pub mod exit;
 pub mod fact;
 pub mod fact_map;
 pub mod finding;
+pub mod foreign;
 pub mod histogram;
 pub mod http;
 pub mod inside;
