@@ -65,7 +65,8 @@ pub(crate) fn notes(snapshot: &Snapshot) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     let devices = || snapshot.storage.iter().filter(|f| f.what == "device");
     for read in devices().filter(|f| f.pattern == "read" && f.busy.is_some_and(|b| b >= SATURATED)) {
-        let same = |f: &&StorageFigure| f.pattern == "write" && f.host == read.host && f.variant == read.variant;
+        let same =
+            |f: &&StorageFigure| f.pattern == "write" && f.host == read.host && f.variant == read.variant;
         let write = devices().find(same);
         let sum = |pick: fn(&StorageFigure) -> Option<f64>| {
             pick(read).unwrap_or(0.0) + write.and_then(pick).unwrap_or(0.0)

@@ -54,14 +54,7 @@ pub(crate) fn snapshot(mut sink: Sink, options: &Options, account: &mut Foreign)
         sink.note(format!("some of it names no host: it is called {NAMELESS}; --host NAME names it"));
     }
     account.notes = sink.notes.into_iter().collect();
-    Snapshot {
-        schema: linerate_model::SCHEMA,
-        inventory,
-        facts,
-        samples,
-        storage,
-        ..Snapshot::default()
-    }
+    Snapshot { schema: linerate_model::SCHEMA, inventory, facts, samples, storage, ..Snapshot::default() }
 }
 
 fn renamed(names: &Names, host: &str) -> String {
@@ -78,6 +71,8 @@ fn bps(raw: &Raw) -> Option<f64> {
 /// Which names mean the same host.
 struct Names {
     aliases: BTreeMap<String, String>,
+    /// Addresses of each host.
+    addresses: BTreeMap<String, Vec<IpAddr>>,
     /// First names that hosts of several domains have.
     ambiguous: BTreeSet<String>,
 }
@@ -105,8 +100,11 @@ impl Names {
             aliases.entry(address).or_insert(host);
         }
         // A word of a file's name is a host when something else says so.
-        let said = |word: &String| sink.facts.contains_key(word) || sink.order.contains(word) || aliases.values().any(|h| h == word);
-        let weak: Vec<_> = sink.weak.iter().filter(|(_, word)| said(word)).map(|(a, w)| (a.clone(), w.clone())).collect();
+        let said = |word: &String| {
+            sink.facts.contains_key(word) || sink.order.contains(word) || aliases.values().any(|h| h == word)
+        };
+        let weak: Vec<_> =
+            sink.weak.iter().filter(|(_, word)| said(word)).map(|(a, w)| (a.clone(), w.clone())).collect();
         for (address, word) in weak {
             aliases.entry(address).or_insert(word);
         }
@@ -116,17 +114,27 @@ impl Names {
             let first = name.split('.').next().unwrap_or(name);
             domains.entry(first).or_default().extend(name.contains('.').then_some(name.as_str()));
         }
-        let ambiguous = domains.into_iter().filter(|(_, all)| all.len() > 1).map(|(n, _)| n.to_owned()).collect();
-        let mut names = Self { aliases, ambiguous };
+        let ambiguous =
+            domains.into_iter().filter(|(_, all)| all.len() > 1).map(|(n, _)| n.to_owned()).collect();
+        let mut names = Self { aliases, addresses: BTreeMap::new(), ambiguous };
         names.name_the_nameless(sink);
+        for alias in names.aliases.keys() {
+            if let Ok(address) = alias.parse() {
+                names.addresses.entry(names.host(alias)).or_default().push(address);
+            }
+        }
         names
     }
 
     /// Facts without a name belong to the end of a test that has one of their addresses.
     fn name_the_nameless(&mut self, sink: &Sink) {
         let Some(facts) = sink.facts.get(NAMELESS) else { return };
-        let ends: BTreeSet<String> =
-            sink.samples.iter().flat_map(|raw| [&raw.from, &raw.to]).map(|end| plain_address(end).to_owned()).collect();
+        let ends: BTreeSet<String> = sink
+            .samples
+            .iter()
+            .flat_map(|raw| [&raw.from, &raw.to])
+            .map(|end| plain_address(end).to_owned())
+            .collect();
         let own = addresses_in(facts).into_iter().find(|address| ends.contains(address));
         if let Some(own) = own {
             let name = self.host(&own);
@@ -146,12 +154,6 @@ impl Names {
         let first = name.split('.').next().unwrap_or(name);
         let keeps = first.is_empty() || is_address(name) || self.ambiguous.contains(first);
         if keeps { name.to_owned() } else { first.to_owned() }
-    }
-
-    /// Addresses of a host, in order.
-    fn addresses(&self, host: &str) -> Vec<IpAddr> {
-        let of_host = self.aliases.keys().filter(|a| self.host(a) == host);
-        of_host.filter_map(|a| a.parse().ok()).collect()
     }
 }
 
@@ -181,20 +183,22 @@ fn merged(raws: Vec<Raw>) -> Vec<Raw> {
             whole.push(raw);
             continue;
         };
-        match at.get(&(flow.clone(), raw.kind.name())) {
-            Some(first) => join(&mut whole[*first], raw),
-            None => {
-                at.insert((flow, raw.kind.name()), whole.len());
-                whole.push(raw);
-            }
+        if let Some(first) = at.get(&(flow.clone(), raw.kind.name())) {
+            join(&mut whole[*first], raw);
+        } else {
+            at.insert((flow, raw.kind.name()), whole.len());
+            whole.push(raw);
         }
     }
     whole
 }
 
 fn join(first: &mut Raw, other: Raw) {
-    let (Outcome::Measured(one), Outcome::Measured(two)) = (&mut first.outcome, other.outcome) else { return };
-    let Measurement { throughput_bps, loss, rtt_idle_us, rtt_loaded_us, retransmits_per_s, tx, rx, .. } = *two;
+    let (Outcome::Measured(one), Outcome::Measured(two)) = (&mut first.outcome, other.outcome) else {
+        return;
+    };
+    let Measurement { throughput_bps, loss, rtt_idle_us, rtt_loaded_us, retransmits_per_s, tx, rx, .. } =
+        *two;
     // What arrived is what counts: the view that has a receiver's report tells it.
     if rx.as_ref().is_some_and(|r| r.bytes > 0) && one.rx.as_ref().is_none_or(|r| r.bytes == 0) {
         one.throughput_bps = throughput_bps.or(one.throughput_bps);
@@ -242,7 +246,8 @@ fn samples(raws: &[Raw], names: &Names, sink: &mut Sink) -> (Vec<Sample>, Addres
             continue;
         }
         let flow = raw.flow.as_deref().and_then(|f| f.split_once('>'));
-        let ends = flow.map(|(a, b)| [a, b].map(|end| end.rsplit_once(':').map_or(end, |(address, _)| address)));
+        let ends =
+            flow.map(|(a, b)| [a, b].map(|end| end.rsplit_once(':').map_or(end, |(address, _)| address)));
         let told = ends.unwrap_or([&raw.from, &raw.to]);
         for (host, text) in [&from, &to].into_iter().zip(told) {
             if let Ok(address) = plain_address(text).parse() {
@@ -282,7 +287,10 @@ fn inventory(
     sink: &mut Sink,
     options: &Options,
 ) -> Inventory {
-    let mut inventory = options.inventory.clone().unwrap_or_else(|| Inventory { name: "imported".to_owned(), ..Inventory::default() });
+    let mut inventory = options
+        .inventory
+        .clone()
+        .unwrap_or_else(|| Inventory { name: "imported".to_owned(), ..Inventory::default() });
     let mut measured: BTreeMap<&str, BTreeSet<Layer>> = BTreeMap::new();
     for test in samples.iter().map(|s| &s.test) {
         for end in [&test.from, &test.to] {
@@ -299,10 +307,21 @@ fn inventory(
         let number = inventory.hosts.len();
         let mut endpoints = Vec::new();
         for layer in layers {
-            let address = addresses.get(&(name.clone(), layer)).copied().or_else(|| guess(name, layer, names, sink));
-            endpoints.push(Endpoint { address: address.unwrap_or_else(|| unknown(number)), layer, netns: None, link_bps: None });
+            let address =
+                addresses.get(&(name.clone(), layer)).copied().or_else(|| guess(name, layer, names, sink));
+            endpoints.push(Endpoint {
+                address: address.unwrap_or_else(|| unknown(number)),
+                layer,
+                netns: None,
+                link_bps: None,
+            });
         }
-        let spec = SshSpec::parse(name).unwrap_or_else(|_| SshSpec { host: name.clone(), user: None, port: None, sudo: true });
+        let spec = SshSpec::parse(name).unwrap_or_else(|_| SshSpec {
+            host: name.clone(),
+            user: None,
+            port: None,
+            sudo: true,
+        });
         inventory.hosts.push(Host {
             name: name.clone(),
             transport: TransportSpec::Ssh(spec),
@@ -316,7 +335,8 @@ fn inventory(
     for (number, host) in inventory.hosts.iter_mut().enumerate() {
         for layer in measured.get(host.name.as_str()).cloned().unwrap_or_default() {
             if !host.endpoints.iter().any(|e| e.layer == layer) {
-                let address = addresses.get(&(host.name.clone(), layer)).copied().unwrap_or_else(|| unknown(number));
+                let address =
+                    addresses.get(&(host.name.clone(), layer)).copied().unwrap_or_else(|| unknown(number));
                 host.endpoints.push(Endpoint { address, layer, netns: None, link_bps: None });
             }
         }
@@ -330,10 +350,12 @@ fn guess(name: &str, layer: Layer, names: &Names, sink: &mut Sink) -> Option<IpA
     if layer == Layer::Overlay {
         return None;
     }
-    let all = names.addresses(name);
+    let all = names.addresses.get(name)?;
     let first = all.iter().find(|a| a.is_ipv4()).or(all.first()).copied()?;
     if all.iter().filter(|a| a.is_ipv4()).count() > 1 {
-        sink.note(format!("{name} has several addresses: {first} is taken for the one that was measured; -i FILE tells it"));
+        sink.note(format!(
+            "{name} has several addresses: {first} is taken for the one that was measured; -i FILE tells it"
+        ));
     }
     Some(first)
 }
@@ -345,15 +367,24 @@ fn unknown(number: usize) -> IpAddr {
 
 /// Tables of who stands where become groups.
 fn groups(inventory: &mut Inventory, names: &Names, sink: &Sink, facts: &BTreeMap<String, HostFacts>) {
+    let places: BTreeMap<String, usize> =
+        inventory.hosts.iter().enumerate().map(|(place, host)| (host.name.clone(), place)).collect();
+    let mut known: BTreeSet<String> = inventory.groups.iter().map(|group| group.name.clone()).collect();
     for member in &sink.members {
         let (host, group) = (names.host(&member.host), names.host(&member.group));
-        let Some(entry) = inventory.hosts.iter_mut().find(|h| h.name == host && h.name != group) else { continue };
+        let Some(place) = places.get(&host).filter(|_| host != group) else { continue };
+        let entry = &mut inventory.hosts[*place];
         if !entry.groups.contains(&group) {
             entry.groups.push(group.clone());
         }
-        if !inventory.groups.iter().any(|g| g.name == group) {
+        if known.insert(group.clone()) {
             let machine = facts.contains_key(&group).then(|| group.clone());
-            inventory.groups.push(Group { name: group, kind: member.kind.clone(), machine, ..Group::default() });
+            inventory.groups.push(Group {
+                name: group,
+                kind: member.kind.clone(),
+                machine,
+                ..Group::default()
+            });
         }
     }
 }

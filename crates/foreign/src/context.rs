@@ -6,9 +6,10 @@ use linerate_model::inventory::Layer;
 /// Tools whose output is read, and what people put in front of them. A bare `$` or `#` is only taken for a prompt before one of
 /// these, because comments begin like that too.
 pub(crate) const TOOLS: [&str; 34] = [
-    "iperf", "iperf2", "iperf3", "nuttcp", "netperf", "ethtool", "sysctl", "ip", "ss", "ping", "ping6", "iostat", "fio", "tiotest",
-    "tiobench", "drbdadm", "cat", "grep", "sudo", "ssh", "nsenter", "docker", "kubectl", "hostname", "uname", "for", "dd", "lspci",
-    "mpstat", "time", "numactl", "taskset", "head", "egrep",
+    "iperf", "iperf2", "iperf3", "nuttcp", "netperf", "ethtool", "sysctl", "ip", "ss", "ping", "ping6",
+    "iostat", "fio", "tiotest", "tiobench", "drbdadm", "cat", "grep", "sudo", "ssh", "nsenter", "docker",
+    "kubectl", "hostname", "uname", "for", "dd", "lspci", "mpstat", "time", "numactl", "taskset", "head",
+    "egrep",
 ];
 
 /// Words in front of the command that is really run.
@@ -141,12 +142,13 @@ pub(crate) struct Context {
 impl Context {
     /// Layer of a measurement that follows.
     pub(crate) fn layer(&self) -> Layer {
-        let says = |text: &str| {
-            let text = text.to_lowercase();
-            ["overlay", "vxlan", "ingress_sbox", "/docker/netns/"].iter().any(|w| text.contains(w))
-        };
-        let inside = self.command.overlay || says(&self.command.whole) || says(&self.label);
+        let inside = self.command.overlay || says_overlay(&self.command.whole) || self.label_says_layer();
         self.layer.unwrap_or(if inside { Layer::Overlay } else { Layer::Underlay })
+    }
+
+    /// The heading says that it is about an overlay.
+    pub(crate) fn label_says_layer(&self) -> bool {
+        says_overlay(&self.label)
     }
 
     /// Words of the file's name, the heading and the command, for what is only said in passing (`drbd`, `ipoib`).
@@ -158,10 +160,17 @@ impl Context {
     }
 }
 
+fn says_overlay(text: &str) -> bool {
+    let text = text.to_lowercase();
+    ["overlay", "vxlan", "ingress_sbox", "/docker/netns/"].iter().any(|w| text.contains(w))
+}
+
 /// Whether a word can be the name of a host or an address.
 pub(crate) fn is_host(word: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._:%".contains(c);
-    (1..=253).contains(&word.len()) && word.chars().all(plain) && word.starts_with(|c: char| c.is_ascii_alphanumeric() || c == ':')
+    (1..=253).contains(&word.len())
+        && word.chars().all(plain)
+        && word.starts_with(|c: char| c.is_ascii_alphanumeric() || c == ':')
 }
 
 #[cfg(test)]

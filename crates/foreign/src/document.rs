@@ -48,8 +48,7 @@ pub(crate) fn clean(bytes: &[u8]) -> String {
 /// Bytes that are not UTF-8 are Latin-1: every byte is a character there.
 fn decode(bytes: &[u8]) -> String {
     let wide = |unit: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> =
-            bytes[2..].as_chunks::<2>().0.iter().map(|pair| unit(*pair)).collect();
+        let units: Vec<u16> = bytes[2..].as_chunks::<2>().0.iter().map(|pair| unit(*pair)).collect();
         String::from_utf16_lossy(&units)
     };
     match bytes {

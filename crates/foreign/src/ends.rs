@@ -21,7 +21,12 @@ pub(crate) fn of_command(context: &Context, peer: Option<&str>, reversed: bool) 
 
 /// Ends of a connection whose addresses the tool tells. What is known of the names of the two is kept as aliases: the local
 /// address belongs to the host of the prompt, the far one to the name that the command was given.
-pub(crate) fn of_connection(context: &Context, sink: &mut Sink, local: &str, remote: &str) -> Option<(String, String)> {
+pub(crate) fn of_connection(
+    context: &Context,
+    sink: &mut Sink,
+    local: &str,
+    remote: &str,
+) -> Option<(String, String)> {
     let (local, remote) = (plain_address(local), plain_address(remote));
     if is_loopback(remote) || !is_host(local) || !is_host(remote) {
         return None;
@@ -32,7 +37,8 @@ pub(crate) fn of_connection(context: &Context, sink: &mut Sink, local: &str, rem
         (None, Some(perhaps)) => drop(sink.weak.insert(local.to_owned(), perhaps.clone())),
         (None, None) => {}
     }
-    let named = context.command.value(&["-c", "--client", "-H"]).map(str::to_owned).or_else(|| context.peer.clone());
+    let named =
+        context.command.value(&["-c", "--client", "-H"]).map(str::to_owned).or_else(|| context.peer.clone());
     if let Some(name) = named.filter(|name| is_host(name)) {
         sink.alias(remote, &name);
     }

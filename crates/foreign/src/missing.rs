@@ -55,7 +55,8 @@ impl<'a> Seen<'a> {
         let transfers = transfers.map(|s| (s.test.layer, s.test.from.as_str(), s.test.to.as_str())).collect();
         let named: BTreeSet<&str> =
             snapshot.samples.iter().flat_map(|s| [s.test.from.as_str(), s.test.to.as_str()]).collect();
-        let ends = snapshot.inventory.hosts.iter().map(|h| h.name.as_str()).filter(|n| named.contains(n)).collect();
+        let ends =
+            snapshot.inventory.hosts.iter().map(|h| h.name.as_str()).filter(|n| named.contains(n)).collect();
         Self { snapshot, ends, transfers }
     }
 
@@ -112,8 +113,8 @@ fn listed(names: &[&str]) -> String {
     if names.len() > NAMES_MAX { format!("{shown} and {} more", names.len() - NAMES_MAX) } else { shown }
 }
 
-fn missing(what: String, command: String) -> Option<Missing> {
-    Some(Missing { what, command })
+fn missing(what: String, command: String) -> Missing {
+    Missing { what, command }
 }
 
 fn any_transfer(seen: &Seen<'_>) -> Option<Missing> {
@@ -122,13 +123,13 @@ fn any_transfer(seen: &Seen<'_>) -> Option<Missing> {
     if !seen.transfers.is_empty() || storage_only {
         return None;
     }
-    missing(
+    Some(missing(
         "throughput between hosts".to_owned(),
         match hosts[..] {
             [a, b, ..] => format!("`iperf3 -s` on {a}, then `iperf3 -c {a} -t 20 -J` on {b}; or `linerate survey {}` for all", hosts.join(" ")),
             _ => "`iperf3 -s` on one host, then `iperf3 -c HOST -t 20 -J` on another; or `linerate survey HOST HOST` for all".to_owned(),
         },
-    )
+    ))
 }
 
 fn other_direction(seen: &Seen<'_>) -> Option<Missing> {
@@ -139,11 +140,12 @@ fn other_direction(seen: &Seen<'_>) -> Option<Missing> {
         .map(|(_, a, b)| (*b, *a))
         .collect();
     let (from, to) = one_way.first()?;
-    let more = if one_way.len() > 1 { format!(" and {} more pairs", one_way.len() - 1) } else { String::new() };
-    missing(
+    let more =
+        if one_way.len() > 1 { format!(" and {} more pairs", one_way.len() - 1) } else { String::new() };
+    Some(missing(
         format!("throughput from {from} to {to}{more}: the other direction"),
         format!("`iperf3 -s` on {from}, then `iperf3 -c {from} -R -t 20 -J` on {to}"),
-    )
+    ))
 }
 
 fn link_speed(seen: &Seen<'_>) -> Option<Missing> {
@@ -151,7 +153,8 @@ fn link_speed(seen: &Seen<'_>) -> Option<Missing> {
     let declared = |host: &&str| {
         inventory.host(host).is_some_and(|h| h.endpoints.iter().any(|e| e.link_bps.is_some()))
             || inventory.groups_of(host).iter().any(|g| {
-                g.uplink_bps.is_some() || g.machine.as_ref().is_some_and(|m| seen.has(m, |key| key.ends_with(".speed_mbit")))
+                g.uplink_bps.is_some()
+                    || g.machine.as_ref().is_some_and(|m| seen.has(m, |key| key.ends_with(".speed_mbit")))
             })
     };
     let hosts: Vec<&str> =
@@ -159,14 +162,15 @@ fn link_speed(seen: &Seen<'_>) -> Option<Missing> {
     if hosts.is_empty() {
         return None;
     }
-    missing(
+    Some(missing(
         format!("speed of the links of {}: without it there is no ceiling", listed(&hosts)),
         format!("`ethtool {} | grep Speed` on each", seen.nic(&hosts)),
-    )
+    ))
 }
 
 fn device_settings(seen: &Seen<'_>) -> Option<Missing> {
-    let parts = [("k", ".feature."), ("i", ".driver"), ("g", ".ring."), ("c", ".coalesce."), ("l", ".channels.")];
+    let parts =
+        [("k", ".feature."), ("i", ".driver"), ("g", ".ring."), ("c", ".coalesce."), ("l", ".channels.")];
     let mut hosts: Vec<&str> = Vec::new();
     let mut options = Vec::new();
     for (option, part) in parts {
@@ -186,7 +190,7 @@ fn device_settings(seen: &Seen<'_>) -> Option<Missing> {
         [one] => format!("`ethtool -{one} {nic}` on each"),
         _ => format!("`for o in {}; do ethtool -$o {nic}; done` on each", options.join(" ")),
     };
-    missing(format!("settings of the devices of {}", listed(&hosts)), command)
+    Some(missing(format!("settings of the devices of {}", listed(&hosts)), command))
 }
 
 fn sysctls(seen: &Seen<'_>) -> Option<Missing> {
@@ -194,13 +198,17 @@ fn sysctls(seen: &Seen<'_>) -> Option<Missing> {
     if hosts.is_empty() {
         return None;
     }
-    missing(format!("sysctls of {}", listed(&hosts)), "`sysctl -a` on each, as root".to_owned())
+    Some(missing(format!("sysctls of {}", listed(&hosts)), "`sysctl -a` on each, as root".to_owned()))
 }
 
 fn addresses(seen: &Seen<'_>) -> Option<Missing> {
     let several = |host: &&str| {
         let nics = seen.snapshot.facts.get(*host).map(|f| {
-            f.readings.keys().filter_map(|k| k.strip_prefix("nic.")?.split('.').next()).filter(|n| *n != "lo").collect::<BTreeSet<_>>()
+            f.readings
+                .keys()
+                .filter_map(|k| k.strip_prefix("nic.")?.split('.').next())
+                .filter(|n| *n != "lo")
+                .collect::<BTreeSet<_>>()
         });
         nics.is_some_and(|nics| nics.len() > 1)
     };
@@ -209,13 +217,20 @@ fn addresses(seen: &Seen<'_>) -> Option<Missing> {
     if hosts.is_empty() {
         return None;
     }
-    missing(format!("which device of {} was measured", listed(&hosts)), "`ip -j addr` on each".to_owned())
+    Some(missing(
+        format!("which device of {} was measured", listed(&hosts)),
+        "`ip -j addr` on each".to_owned(),
+    ))
 }
 
 fn round_trips(seen: &Seen<'_>) -> Option<Missing> {
-    let (a, b) =
-        seen.pairs().find(|(a, b)| !seen.any(a, b, |m| m.rtt_idle_us.is_some() || m.rtt_loaded_us.is_some()))?;
-    missing("round trip times".to_owned(), format!("`ping -c 10 {b}` on {a}, and so on for the pairs that matter"))
+    let (a, b) = seen
+        .pairs()
+        .find(|(a, b)| !seen.any(a, b, |m| m.rtt_idle_us.is_some() || m.rtt_loaded_us.is_some()))?;
+    Some(missing(
+        "round trip times".to_owned(),
+        format!("`ping -c 10 {b}` on {a}, and so on for the pairs that matter"),
+    ))
 }
 
 fn within_transfers(seen: &Seen<'_>) -> Option<Missing> {
@@ -226,10 +241,15 @@ fn within_transfers(seen: &Seen<'_>) -> Option<Missing> {
             series && busy
         })
     })?;
-    missing(
-        "how a transfer goes on from second to second, its retransmissions and the CPU of both ends".to_owned(),
+    Some(missing(
+        "how a transfer goes on from second to second, its retransmissions and the CPU of both ends"
+            .to_owned(),
         format!("`iperf3 -c {b} -t 20 -J` on {a}"),
-    )
+    ))
+}
+
+fn is_mtu(key: &str) -> bool {
+    key.rsplit('.').next() == Some("mtu") && !key.starts_with("nic.lo.")
 }
 
 fn path_mtu(seen: &Seen<'_>) -> Option<Missing> {
@@ -237,7 +257,7 @@ fn path_mtu(seen: &Seen<'_>) -> Option<Missing> {
     let mtus: Vec<f64> = [a, b]
         .iter()
         .filter_map(|h| seen.snapshot.facts.get(*h))
-        .flat_map(|f| f.readings.iter().filter(|(k, _)| k.ends_with(".mtu") && !k.starts_with("nic.lo.")))
+        .flat_map(|f| f.readings.iter().filter(|(k, _)| is_mtu(k)))
         .filter_map(|(_, v)| v.number(0))
         .collect();
     let known = !mtus.is_empty();
@@ -245,17 +265,20 @@ fn path_mtu(seen: &Seen<'_>) -> Option<Missing> {
     // 28 bytes of IPv4 and ICMP.
     let size = if mtu.is_finite() && mtu > 576.0 { mtu as u64 - 28 } else { 1472 };
     let read = if known { "" } else { "`ip -s -j link` on both, and " };
-    missing("whether packets of full size arrive".to_owned(), format!("{read}`ping -M do -c 3 -s {size} {b}` on {a}"))
+    Some(missing(
+        "whether packets of full size arrive".to_owned(),
+        format!("{read}`ping -M do -c 3 -s {size} {b}` on {a}"),
+    ))
 }
 
 fn who_stands_where(seen: &Seen<'_>) -> Option<Missing> {
     if seen.ends.len() < GROUPS_FROM || !seen.snapshot.inventory.groups.is_empty() {
         return None;
     }
-    missing(
+    Some(missing(
         "which hosts share a hypervisor, a switch or a rack".to_owned(),
         "a table `| node | hypervisor |` among the files, or an inventory with -i; `linerate inventory FILE --probe --toml` makes one".to_owned(),
-    )
+    ))
 }
 
 /// Replication is judged against the disk and the transport below it.
@@ -266,7 +289,10 @@ fn storage(snapshot: &Snapshot) -> Option<Missing> {
     }
     let disk = "the disk alone: `fio --name=w --rw=write --bs=1M --size=4G --direct=1 --output-format=json` on a volume that is not replicated";
     let wire = "the transport alone: `iperf3 -c PEER -J`, titled with its name (ipoib, sdp, rdma)";
-    let parts: Vec<&str> =
-        [(has("local-disk"), disk), (has("transport"), wire)].iter().filter(|(there, _)| !there).map(|(_, p)| *p).collect();
-    missing("what the replication stands on".to_owned(), parts.join("; "))
+    let parts: Vec<&str> = [(has("local-disk"), disk), (has("transport"), wire)]
+        .iter()
+        .filter(|(there, _)| !there)
+        .map(|(_, p)| *p)
+        .collect();
+    Some(missing("what the replication stands on".to_owned(), parts.join("; ")))
 }

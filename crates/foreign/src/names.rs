@@ -7,11 +7,67 @@ use crate::{Document, Options};
 
 /// Words of file names that say what is inside and name no host.
 const WORDS: [&str; 61] = [
-    "txt", "log", "out", "output", "json", "csv", "md", "tsv", "matrix", "result", "results", "test", "paste", "notes", "readme",
-    "stat", "stats", "softnet_stat", "softnet", "interrupts", "diskstats", "drbd", "proc", "ethtool", "sysctl", "ss", "ping", "iostat",
-    "fio", "before", "after", "session", "hosts", "link", "addr", "udp", "tcp", "reverse", "stdin",
-    "client", "server", "bidir", "verbose", "mail", "email", "dual", "intervals", "evidence", "bench", "benchmark", "speed", "network",
-    "report", "measurement", "measurements", "table", "list", "run", "all", "numbers", "cluster",
+    "txt",
+    "log",
+    "out",
+    "output",
+    "json",
+    "csv",
+    "md",
+    "tsv",
+    "matrix",
+    "result",
+    "results",
+    "test",
+    "paste",
+    "notes",
+    "readme",
+    "stat",
+    "stats",
+    "softnet_stat",
+    "softnet",
+    "interrupts",
+    "diskstats",
+    "drbd",
+    "proc",
+    "ethtool",
+    "sysctl",
+    "ss",
+    "ping",
+    "iostat",
+    "fio",
+    "before",
+    "after",
+    "session",
+    "hosts",
+    "link",
+    "addr",
+    "udp",
+    "tcp",
+    "reverse",
+    "stdin",
+    "client",
+    "server",
+    "bidir",
+    "verbose",
+    "mail",
+    "email",
+    "dual",
+    "intervals",
+    "evidence",
+    "bench",
+    "benchmark",
+    "speed",
+    "network",
+    "report",
+    "measurement",
+    "measurements",
+    "table",
+    "list",
+    "run",
+    "all",
+    "numbers",
+    "cluster",
 ];
 
 /// Options of `ethtool` that may stand in a file's name.
@@ -19,20 +75,41 @@ const ETHTOOL: [&str; 10] = ["k", "g", "c", "i", "S", "l", "a", "T", "n", "P"];
 
 /// Files of a sosreport that are read, by the end of their path below its root or by their beginning.
 const SOSREPORT: [&str; 26] = [
-    "hostname", "sos_commands/host/hostname", "sos_commands/general/hostname", "etc/hosts", "uname", "sos_commands/kernel/uname_-a",
-    "sos_commands/kernel/sysctl_-a", "sos_commands/networking/ethtool_", "sos_commands/networkmanager/ethtool_",
-    "sos_commands/networking/ip_-s_-d_link", "sos_commands/networking/ip_-s_-j_link", "sos_commands/networking/ip_-s_-d_-j_link",
-    "sos_commands/networking/ip_-o_addr", "sos_commands/networking/ip_-j_addr", "sos_commands/networking/ip_addr", "ip_addr",
-    "sos_commands/networking/ip_-d_address", "sos_commands/networking/ip_address",
-    "sos_commands/networking/ss_-peaonmi", "sos_commands/networking/ss_-ti", "proc/net/softnet_stat", "proc/interrupts",
-    "proc/diskstats", "proc/drbd", "sos_commands/drbd/", "sos_commands/block/iostat",
+    "hostname",
+    "sos_commands/host/hostname",
+    "sos_commands/general/hostname",
+    "etc/hosts",
+    "uname",
+    "sos_commands/kernel/uname_-a",
+    "sos_commands/kernel/sysctl_-a",
+    "sos_commands/networking/ethtool_",
+    "sos_commands/networkmanager/ethtool_",
+    "sos_commands/networking/ip_-s_-d_link",
+    "sos_commands/networking/ip_-s_-j_link",
+    "sos_commands/networking/ip_-s_-d_-j_link",
+    "sos_commands/networking/ip_-o_addr",
+    "sos_commands/networking/ip_-j_addr",
+    "sos_commands/networking/ip_addr",
+    "ip_addr",
+    "sos_commands/networking/ip_-d_address",
+    "sos_commands/networking/ip_address",
+    "sos_commands/networking/ss_-peaonmi",
+    "sos_commands/networking/ss_-ti",
+    "proc/net/softnet_stat",
+    "proc/interrupts",
+    "proc/diskstats",
+    "proc/drbd",
+    "sos_commands/drbd/",
+    "sos_commands/block/iostat",
 ];
 
 /// Whether a file of a sosreport is worth reading; `path` begins below the root of the report.
 pub fn is_wanted_of_sosreport(path: &str) -> bool {
     SOSREPORT.iter().any(|wanted| {
         let folder = wanted.ends_with('/') || wanted.ends_with('_');
-        path == *wanted || (folder && path.starts_with(wanted)) || path.strip_prefix(wanted).is_some_and(|r| r.starts_with('_'))
+        path == *wanted
+            || (folder && path.starts_with(wanted))
+            || path.strip_prefix(wanted).is_some_and(|r| r.starts_with('_'))
     })
 }
 
@@ -41,17 +118,23 @@ pub fn is_wanted_of_sosreport(path: &str) -> bool {
 pub(crate) struct Roots(BTreeMap<String, String>);
 
 /// Files that hold nothing but the name of the host, below its folder.
-const HOSTNAMES: [&str; 5] =
-    ["hostname", "etc/hostname", "sos_commands/host/hostname", "sos_commands/general/hostname", "proc/sys/kernel/hostname"];
+const HOSTNAMES: [&str; 5] = [
+    "hostname",
+    "etc/hostname",
+    "sos_commands/host/hostname",
+    "sos_commands/general/hostname",
+    "proc/sys/kernel/hostname",
+];
 
 impl Roots {
     /// Looks through the files for names of hosts.
     pub(crate) fn of(documents: &[Document]) -> Self {
         let mut roots = BTreeMap::new();
         for document in documents {
-            let tail = HOSTNAMES.iter().rev().find(|tail| {
-                document.name.strip_suffix(*tail).is_some_and(|root| root.ends_with('/'))
-            });
+            let tail = HOSTNAMES
+                .iter()
+                .rev()
+                .find(|tail| document.name.strip_suffix(*tail).is_some_and(|root| root.ends_with('/')));
             let Some(root) = tail.and_then(|tail| document.name.strip_suffix(tail)) else { continue };
             let text = String::from_utf8_lossy(&document.bytes[..document.bytes.len().min(300)]);
             // The name with its domain is that of the host, too.
@@ -76,7 +159,7 @@ pub(crate) fn context(file: &str, options: &Options, roots: &Roots) -> Context {
     let mut context = Context { file: file.to_owned(), layer: options.layer, ..Context::default() };
     context.command = command(file, base);
     let ends = ends(base);
-    context.host = options.host.clone();
+    context.host.clone_from(&options.host);
     if let Some((from, to)) = ends {
         context.host = context.host.or(Some(from));
         context.peer = Some(to);
@@ -206,7 +289,12 @@ mod tests {
 
     #[test]
     fn a_sosreport_holds_more_than_is_read() {
-        for path in ["proc/interrupts", "sos_commands/networking/ethtool_-k_em1", "etc/hosts", "sos_commands/kernel/sysctl_-a"] {
+        for path in [
+            "proc/interrupts",
+            "sos_commands/networking/ethtool_-k_em1",
+            "etc/hosts",
+            "sos_commands/kernel/sysctl_-a",
+        ] {
             assert!(is_wanted_of_sosreport(path), "{path}");
         }
         for path in ["etc/passwd", "proc/cpuinfo.gz", "sos_logs/sos.log", "sos_commands/rpm/package-data"] {

@@ -81,6 +81,15 @@ fn heading(line: &str) -> Option<Prompt<'_>> {
         let host = head.split(' ').next()?;
         return is_host(host).then(|| Prompt { host: telling(host), command: command.trim() });
     }
+    // `## arc-1`: a title of Markdown that is one word with a number in it.
+    if let Some(word) = line.strip_prefix('#').map(|l| l.trim_start_matches('#').trim())
+        && line.contains("# ")
+        && is_host(word)
+        && word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && word.contains(|c: char| c.is_ascii_digit())
+    {
+        return Some(Prompt { host: telling(word), command: "" });
+    }
     let inside = line.trim_matches(['=', '-', '#', '*', '>', '<']);
     let framed = line.len() >= inside.len() + 4 && line.starts_with(['=', '-', '#', '*']);
     let word = inside.trim();
@@ -127,6 +136,7 @@ mod tests {
         assert_eq!(read("[root@vs-4 ~]#"), Some(("vs-4", "")));
         assert_eq!(read("=== arc-1 ==="), Some(("arc-1", "")));
         assert_eq!(read("==> arc-1 <=="), Some(("arc-1", "")));
+        assert_eq!(read("## arc-1"), Some(("arc-1", "")));
         assert_eq!(read("arc-1 | CHANGED | rc=0 >>"), Some(("arc-1", "")));
     }
 
@@ -145,6 +155,8 @@ mod tests {
             "| from \\ to | arc-1 |",
             "-----------------------------------------------",
             "% of the time it works",
+            "## Results",
+            "# 10.0.0.1",
             "+-----------------------+----------+",
             "",
         ] {

@@ -47,8 +47,10 @@ pub(crate) struct Membership {
 pub(crate) struct Sink {
     /// Facts and counters by host.
     pub facts: BTreeMap<String, HostFacts>,
-    /// Hosts in the order in which they came up.
+    /// Hosts in the order in which they came up, each once.
     pub order: Vec<String>,
+    /// The same for looking up.
+    known: BTreeSet<String>,
     /// Tests in the order in which they came up.
     pub samples: Vec<Raw>,
     /// Disk and replication.
@@ -67,6 +69,8 @@ pub(crate) struct Sink {
     pub readings: usize,
     /// Lines of the piece at hand that it could not use, from its first line, with the reason.
     pub unread: Vec<(usize, String)>,
+    /// The title above the piece at hand said something: its unit, its layer.
+    pub used_label: bool,
     /// Host of the piece at hand.
     host: String,
 }
@@ -79,6 +83,7 @@ impl Sink {
     pub(crate) fn begin(&mut self, context: &Context) {
         self.readings = 0;
         self.unread.clear();
+        self.used_label = false;
         self.host = context.host.clone().unwrap_or_default();
     }
 
@@ -91,7 +96,8 @@ impl Sink {
 
     /// A host came up.
     pub(crate) fn seen(&mut self, host: &str) {
-        if is_host(host) && !self.order.iter().any(|h| h == host) {
+        if is_host(host) && !self.known.contains(host) {
+            self.known.insert(host.to_owned());
             self.order.push(host.to_owned());
         }
     }
@@ -170,5 +176,9 @@ pub(crate) fn plain_address(text: &str) -> &str {
 /// Every host has these.
 pub(crate) fn is_loopback(address: &str) -> bool {
     let address = plain_address(address);
-    address.starts_with("127.") || address == "::1" || address == "0.0.0.0" || address == "::" || address == "localhost"
+    address.starts_with("127.")
+        || address == "::1"
+        || address == "0.0.0.0"
+        || address == "::"
+        || address == "localhost"
 }

@@ -13,7 +13,13 @@ use crate::{Options, names, prompt, reader};
 const QUOTE_MAX: usize = 120;
 
 /// Reads one document.
-pub(crate) fn document(document: &Document, options: &Options, roots: &names::Roots, sink: &mut Sink, account: &mut Foreign) {
+pub(crate) fn document(
+    document: &Document,
+    options: &Options,
+    roots: &names::Roots,
+    sink: &mut Sink,
+    account: &mut Foreign,
+) {
     if let Some(why) = document::refused(&document.bytes) {
         account.unread_lines += 1;
         account.unread.push(Unread { file: document.name.clone(), why, ..Unread::default() });
@@ -22,7 +28,13 @@ pub(crate) fn document(document: &Document, options: &Options, roots: &names::Ro
     let text = document::clean(&document.bytes);
     let lines: Vec<&str> = text.lines().collect();
     let forced = options.format.as_deref().and_then(reader::named);
-    let mut walk = Walk { lines: &lines, context: names::context(&document.name, options, roots), forced, sink, account };
+    let mut walk = Walk {
+        lines: &lines,
+        context: names::context(&document.name, options, roots),
+        forced,
+        sink,
+        account,
+    };
     walk.all();
 }
 
@@ -93,6 +105,9 @@ impl Walk<'_> {
         };
         self.sink.begin(&self.context);
         let taken = reader.read(&block, self.sink).clamp(1, lines.len());
+        if self.sink.used_label {
+            self.unquote_title(at);
+        }
         let mut unread = std::mem::take(&mut self.sink.unread);
         unread.sort();
         unread.dedup_by_key(|(line, _)| *line);
@@ -107,7 +122,11 @@ impl Walk<'_> {
                 line: at + 1,
                 lines: taken,
                 format: reader.name().to_owned(),
-                host: if reader.names_hosts() { String::new() } else { self.context.host.clone().unwrap_or_default() },
+                host: if reader.names_hosts() {
+                    String::new()
+                } else {
+                    self.context.host.clone().unwrap_or_default()
+                },
                 readings: self.sink.readings,
             });
         }
@@ -123,6 +142,21 @@ impl Walk<'_> {
         self.context.label = format!("{last}\n{label}");
     }
 
+    /// The line above a piece was a title that said something, so it was understood.
+    fn unquote_title(&mut self, at: usize) {
+        let above = (0..at).rev().find(|line| !is_blank(self.lines[*line]));
+        let Some(last) = self.account.unread.last_mut().filter(|u| u.file == self.context.file) else {
+            return;
+        };
+        if above.is_some_and(|line| line + 1 == last.line + last.lines - 1) {
+            self.account.unread_lines -= 1;
+            last.lines -= 1;
+            if last.lines == 0 {
+                self.account.unread.pop();
+            }
+        }
+    }
+
     fn quote(&mut self, at: usize, why: String) {
         self.account.unread_lines += 1;
         if let Some(last) = self.account.unread.last_mut()
@@ -135,7 +169,13 @@ impl Walk<'_> {
         }
         if self.account.unread.len() < UNREAD_MAX {
             let text = self.lines[at].trim().chars().take(QUOTE_MAX).collect();
-            self.account.unread.push(Unread { file: self.context.file.clone(), line: at + 1, lines: 1, text, why });
+            self.account.unread.push(Unread {
+                file: self.context.file.clone(),
+                line: at + 1,
+                lines: 1,
+                text,
+                why,
+            });
         }
     }
 }
@@ -149,6 +189,13 @@ fn is_blank(line: &str) -> bool {
 /// `Features for em1:` and the like.
 fn nic_of(line: &str) -> Option<String> {
     let (head, nic) = line.trim().strip_suffix(':')?.rsplit_once(" for ")?;
-    let known = ["Features", "Offload parameters", "Ring parameters", "Coalesce parameters", "Channel parameters", "Settings"];
+    let known = [
+        "Features",
+        "Offload parameters",
+        "Ring parameters",
+        "Coalesce parameters",
+        "Channel parameters",
+        "Settings",
+    ];
     known.contains(&head).then(|| nic.to_owned())
 }

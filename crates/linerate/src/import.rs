@@ -36,30 +36,40 @@ pub fn collect(paths: &[PathBuf]) -> anyhow::Result<Collected> {
         if path == Path::new("-") {
             let mut bytes = Vec::new();
             let limit = BYTES_MAX as u64 + 1;
-            std::io::stdin().lock().take(limit).read_to_end(&mut bytes).context("cannot read standard input")?;
+            std::io::stdin()
+                .lock()
+                .take(limit)
+                .read_to_end(&mut bytes)
+                .context("cannot read standard input")?;
             all.documents.push(Document::new("stdin", bytes));
             continue;
         }
         let kind = std::fs::metadata(path).with_context(|| {
-            format!("cannot read {}\nhint: name files or folders with what tools printed, or `-`", path.display())
+            format!(
+                "cannot read {}\nhint: name files or folders with what tools printed, or `-`",
+                path.display()
+            )
         })?;
         let name = path.file_name().map_or_else(|| "folder".to_owned(), |n| n.to_string_lossy().into_owned());
         if kind.is_dir() {
-            let report = path.join(SOSREPORT).is_dir().then(String::new);
+            let report = path.join(SOSREPORT).is_dir().then_some("");
             all.folder(path, &name, report, 0);
         } else {
             all.file(path, &name);
         }
     }
     if all.passed_over > 0 {
-        all.remarks.push(format!("{} files of sosreports say nothing about network or disks", all.passed_over));
+        all.remarks.push(format!(
+            "files of sosreports that say nothing about network or disks: {}",
+            all.passed_over
+        ));
     }
     Ok(all)
 }
 
 impl Collected {
     /// A folder; `report` is the path below the root of a sosreport, when this is inside one.
-    fn folder(&mut self, path: &Path, name: &str, report: Option<String>, depth: usize) {
+    fn folder(&mut self, path: &Path, name: &str, report: Option<&str>, depth: usize) {
         let mut entries: Vec<std::fs::DirEntry> = match std::fs::read_dir(path) {
             Ok(entries) => entries.filter_map(Result::ok).collect(),
             Err(error) => return self.remarks.push(format!("{name}: {error}")),
@@ -69,10 +79,10 @@ impl Collected {
             let Ok(kind) = entry.file_type() else { continue };
             let own = entry.file_name().to_string_lossy().into_owned();
             let (path, name) = (entry.path(), format!("{name}/{own}"));
-            let below = report.as_ref().map(|r| if r.is_empty() { own.clone() } else { format!("{r}/{own}") });
+            let below = report.map(|r| if r.is_empty() { own.clone() } else { format!("{r}/{own}") });
             if kind.is_dir() && depth < DEPTH_MAX {
-                let root = path.join(SOSREPORT).is_dir().then(String::new);
-                self.folder(&path, &name, below.or(root), depth + 1);
+                let root = path.join(SOSREPORT).is_dir().then_some("");
+                self.folder(&path, &name, below.as_deref().or(root), depth + 1);
             } else if kind.is_file() {
                 if below.as_deref().is_some_and(|below| !is_wanted_of_sosreport(below)) {
                     self.passed_over += 1;
@@ -85,7 +95,8 @@ impl Collected {
 
     fn file(&mut self, path: &Path, name: &str) {
         if self.documents.len() >= FILES_MAX || self.bytes >= TOTAL_BYTES_MAX {
-            let remark = format!("only the first {FILES_MAX} files and {} MB are read", TOTAL_BYTES_MAX >> 20);
+            let remark =
+                format!("only the first {FILES_MAX} files and {} MB are read", TOTAL_BYTES_MAX >> 20);
             if self.remarks.last() != Some(&remark) {
                 self.remarks.push(remark);
             }
@@ -97,7 +108,8 @@ impl Collected {
             return;
         }
         let mut bytes = Vec::new();
-        let read = std::fs::File::open(path).and_then(|f| f.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes));
+        let read =
+            std::fs::File::open(path).and_then(|f| f.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes));
         match read {
             Ok(_) => {
                 self.bytes += bytes.len() as u64;

@@ -8,8 +8,23 @@ pub(crate) struct Diskstats;
 
 /// Fields behind major, minor and name, by the kernel's documentation (`Documentation/admin-guide/iostats.rst`).
 const FIELDS: [&str; 17] = [
-    "reads", "reads_merged", "read_sectors", "read_ms", "writes", "writes_merged", "write_sectors", "write_ms", "in_flight", "busy_ms",
-    "queue_ms", "discards", "discards_merged", "discard_sectors", "discard_ms", "flushes", "flush_ms",
+    "reads",
+    "reads_merged",
+    "read_sectors",
+    "read_ms",
+    "writes",
+    "writes_merged",
+    "write_sectors",
+    "write_ms",
+    "in_flight",
+    "busy_ms",
+    "queue_ms",
+    "discards",
+    "discards_merged",
+    "discard_sectors",
+    "discard_ms",
+    "flushes",
+    "flush_ms",
 ];
 
 fn row(line: &str) -> Option<(&str, Vec<i64>)> {
@@ -17,7 +32,9 @@ fn row(line: &str) -> Option<(&str, Vec<i64>)> {
     let [major, minor, name, values @ ..] = &words[..] else { return None };
     major.parse::<u32>().ok()?;
     minor.parse::<u32>().ok()?;
-    if !(11..=FIELDS.len() + 4).contains(&values.len()) || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+    if !(11..=FIELDS.len() + 4).contains(&values.len())
+        || !name.starts_with(|c: char| c.is_ascii_alphabetic())
+    {
         return None;
     }
     let values: Option<Vec<i64>> = values.iter().map(|v| v.parse().ok()).collect();

@@ -20,7 +20,8 @@ fn device(line: &str) -> Option<(u32, &str)> {
 }
 
 fn is_version(line: &str) -> bool {
-    line.starts_with("version: 8") && line.contains("(api:") || line.starts_with("version: 9") && line.contains("(api:")
+    line.starts_with("version: 8") && line.contains("(api:")
+        || line.starts_with("version: 9") && line.contains("(api:")
 }
 
 impl Reader for Drbd {
@@ -45,13 +46,18 @@ impl Reader for Drbd {
                 minor = Some(number);
                 state(number, rest, out);
             } else if is_version(line) {
-                let version = text.trim_start_matches("version: ").split_whitespace().next().unwrap_or_default();
+                let version =
+                    text.trim_start_matches("version: ").split_whitespace().next().unwrap_or_default();
                 out.text("drbd.version", version);
             } else if let Some(minor) = minor.filter(|_| text.starts_with("ns:")) {
                 counters(minor, text, out);
             } else if let Some(minor) = minor.filter(|_| text.contains("speed: ")) {
                 resync(minor, text, out);
-            } else if !(text.is_empty() || ["srcversion:", "GIT-hash:", "[", "finish:", "resync:", "act_log:"].iter().any(|s| text.starts_with(s))) {
+            } else if !(text.is_empty()
+                || ["srcversion:", "GIT-hash:", "[", "finish:", "resync:", "act_log:"]
+                    .iter()
+                    .any(|s| text.starts_with(s)))
+            {
                 break;
             }
             if !text.is_empty() {

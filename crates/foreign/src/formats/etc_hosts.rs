@@ -14,7 +14,9 @@ fn row(line: &str) -> Option<(IpAddr, Vec<&str>)> {
     let mut words = line.split_whitespace();
     let address: IpAddr = words.next()?.parse().ok()?;
     let names: Vec<&str> = words.collect();
-    let is_name = |w: &&str| is_host(w) && w.starts_with(|c: char| c.is_ascii_alphanumeric()) && w.parse::<f64>().is_err();
+    let is_name = |w: &&str| {
+        is_host(w) && w.starts_with(|c: char| c.is_ascii_alphanumeric()) && w.parse::<f64>().is_err()
+    };
     (!names.is_empty() && names.iter().all(is_name)).then_some((address, names))
 }
 

@@ -87,21 +87,33 @@ impl Reader for Link {
 fn link(out: &mut Sink, nic: &str, name: &str, value: &str) {
     match name {
         "Speed" => {
-            if let Some(speed) = value.strip_suffix("Mb/s").and_then(|v| v.parse::<i64>().ok()).filter(|s| *s > 0) {
+            if let Some(speed) =
+                value.strip_suffix("Mb/s").and_then(|v| v.parse::<i64>().ok()).filter(|s| *s > 0)
+            {
                 out.fact(format!("{nic}.speed_mbit"), FactValue::Int(speed));
             }
         }
-        "Duplex" if ["Full", "Half"].contains(&value) => out.text(format!("{nic}.duplex"), &value.to_lowercase()),
+        "Duplex" if ["Full", "Half"].contains(&value) => {
+            out.text(format!("{nic}.duplex"), &value.to_lowercase());
+        }
         "Auto-negotiation" if ["on", "off"].contains(&value) => {
             out.fact(format!("{nic}.autoneg"), FactValue::Flag(value == "on"));
         }
-        "Link detected" => out.text(format!("{nic}.state"), if value.starts_with("yes") { "up" } else { "down" }),
+        "Link detected" => {
+            out.text(format!("{nic}.state"), if value.starts_with("yes") { "up" } else { "down" });
+        }
         _ => {}
     }
 }
 
 /// Tables with two halves: what the device could do at most, and what is set.
-fn halves(block: &Block<'_>, out: &mut Sink, title: &str, topic: &str, name_of: fn(&str) -> Option<&'static str>) -> usize {
+fn halves(
+    block: &Block<'_>,
+    out: &mut Sink,
+    title: &str,
+    topic: &str,
+    name_of: fn(&str) -> Option<&'static str>,
+) -> usize {
     let Some(nic) = device(block.first(), title).map(key) else {
         out.unread(0, "of which device?");
         return 1;

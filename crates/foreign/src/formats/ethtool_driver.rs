@@ -37,7 +37,8 @@ impl Reader for Driver {
 
     fn begins(&self, block: &Block<'_>) -> bool {
         pair(block.first()).is_some_and(|(name, _, value)| {
-            name == "driver" && !value.is_empty() || block.at.command.is(&["ethtool"]) && block.at.command.has(&["-i"])
+            name == "driver" && !value.is_empty()
+                || block.at.command.is(&["ethtool"]) && block.at.command.has(&["-i"])
         })
     }
 
@@ -51,8 +52,13 @@ impl Reader for Driver {
                 break;
             }
             match (&nic, fact) {
-                (Some(nic), Some(fact)) if !value.is_empty() && value != "N/A" => out.text(format!("{nic}.{fact}"), value),
-                (None, _) => out.unread(at, "of which device? keep the command `ethtool -i NIC`, or name the file ethtool-i-NIC.txt"),
+                (Some(nic), Some(fact)) if !value.is_empty() && value != "N/A" => {
+                    out.text(format!("{nic}.{fact}"), value);
+                }
+                (None, _) => out.unread(
+                    at,
+                    "of which device? keep the command `ethtool -i NIC`, or name the file ethtool-i-NIC.txt",
+                ),
                 _ => {}
             }
             taken = at + 1;

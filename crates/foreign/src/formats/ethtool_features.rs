@@ -10,8 +10,18 @@ pub(crate) struct Features;
 
 /// Names that are features, by their beginning: `udp-fragmentation-offload` is long gone from kernels, not from pastes.
 const FEATURES: [&str; 12] = [
-    "rx-", "tx-", "scatter-gather", "tcp-segmentation-offload", "udp-fragmentation-offload", "generic-", "large-receive-offload",
-    "ntuple-filters", "receive-hashing", "highdma", "vlan-challenged", "netns-local",
+    "rx-",
+    "tx-",
+    "scatter-gather",
+    "tcp-segmentation-offload",
+    "udp-fragmentation-offload",
+    "generic-",
+    "large-receive-offload",
+    "ntuple-filters",
+    "receive-hashing",
+    "highdma",
+    "vlan-challenged",
+    "netns-local",
 ];
 /// More of them.
 const FEATURES_TOO: [&str; 8] =

@@ -27,12 +27,18 @@ impl Reader for Statistics {
         let asked = block.at.command.last_plain().filter(|_| block.at.command.is(&["ethtool"]));
         let nic = asked.or(block.at.nic.as_deref()).map(super::ethtool::key);
         if nic.is_none() {
-            out.unread(0, "of which device? keep the command `ethtool -S NIC`, or name the file ethtool-S-NIC.txt");
+            out.unread(
+                0,
+                "of which device? keep the command `ethtool -S NIC`, or name the file ethtool-S-NIC.txt",
+            );
         }
         let mut taken = 1;
         for (at, line) in block.lines.iter().enumerate().skip(1) {
             let pair = line.trim().rsplit_once(':').filter(|_| line.starts_with([' ', '\t']));
-            let Some((name, value)) = pair.and_then(|(n, v)| Some((n.trim(), v.trim().parse::<i64>().ok()?))) else { break };
+            let Some((name, value)) = pair.and_then(|(n, v)| Some((n.trim(), v.trim().parse::<i64>().ok()?)))
+            else {
+                break;
+            };
             if let Some(nic) = nic.as_ref().filter(|_| at <= COUNTERS_MAX) {
                 out.counter(format!("{nic}.stat.{}", name.replace(char::is_whitespace, "-")), value);
             }

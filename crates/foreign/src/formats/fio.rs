@@ -34,7 +34,10 @@ impl Reader for Fio {
             }
         };
         if found.cut {
-            out.note(format!("{}: the JSON of fio ends in the middle; what came before is used", block.at.file));
+            out.note(format!(
+                "{}: the JSON of fio ends in the middle; what came before is used",
+                block.at.file
+            ));
         }
         for job in list(&found.value, &["jobs"]).iter().chain(list(&found.value, &["client_stats"])) {
             one(job, found.value.get("global options"), block, out);

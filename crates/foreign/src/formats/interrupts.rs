@@ -66,7 +66,8 @@ impl Reader for Interrupts {
             // `em1-TxRx-3`, `eth0-rx-0`, `mlx5_comp3@pci:0000:3b:00.0`: only those that begin with a device's name.
             let nic = name.split(['-', '@', ':']).next().unwrap_or_default();
             let is_nic = ["eth", "en", "em", "ib", "p"].iter().any(|start| {
-                nic.strip_prefix(start).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || "ops".contains(c)))
+                nic.strip_prefix(start)
+                    .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || "ops".contains(c)))
             });
             if is_nic && nic.len() < name.len() && nic.bytes().any(|b| b.is_ascii_digit()) {
                 out.text(format!("{}.irq.{number}.name", super::ethtool::key(nic)), name);

@@ -49,9 +49,13 @@ fn row(columns: &[&str], line: &str) -> Option<(String, Row)> {
     let values = values?;
     let get = |column: &str| columns.iter().position(|c| *c == column).map(|at| values[at]);
     let bytes = |kind: char| {
-        [(format!("{kind}kB/s"), 1024.0), (format!("{kind}MB/s"), 1_048_576.0), (format!("{kind}sec/s"), SECTOR)]
-            .iter()
-            .find_map(|(column, factor)| Some(get(column)? * factor))
+        [
+            (format!("{kind}kB/s"), 1024.0),
+            (format!("{kind}MB/s"), 1_048_576.0),
+            (format!("{kind}sec/s"), SECTOR),
+        ]
+        .iter()
+        .find_map(|(column, factor)| Some(get(column)? * factor))
     };
     let both = get("await");
     Some((
@@ -100,7 +104,9 @@ impl Reader for Iostat {
                 devices.entry(name).or_default().push(found);
             } else if line.starts_with("avg-cpu:") {
                 cpu = true;
-            } else if std::mem::take(&mut cpu) && line.split_whitespace().all(|w| number(&w.replace(',', ".")).is_some()) {
+            } else if std::mem::take(&mut cpu)
+                && line.split_whitespace().all(|w| number(&w.replace(',', ".")).is_some())
+            {
                 // The values below `avg-cpu`.
             } else if !(line.trim().is_empty() || line.starts_with("Linux ") || is_time(line)) {
                 break;
@@ -119,7 +125,9 @@ impl Reader for Iostat {
 /// `11/21/26 18:38:04`, `Time: 10:01:02`
 fn is_time(line: &str) -> bool {
     let line = line.trim().trim_start_matches("Time:").trim();
-    line.len() < 40 && line.contains(':') && line.chars().all(|c| c.is_ascii_digit() || " :/.-APMTZ+".contains(c))
+    line.len() < 40
+        && line.contains(':')
+        && line.chars().all(|c| c.is_ascii_digit() || " :/.-APMTZ+".contains(c))
 }
 
 fn figures(name: &str, rows: &[Row], reports: usize, out: &mut Sink) {
@@ -145,6 +153,18 @@ fn figures(name: &str, rows: &[Row], reports: usize, out: &mut Sink) {
     let wait = |pick: &dyn Fn(&Row) -> Option<f64>| {
         rows.iter().any(|r| pick(r).is_some()).then(|| median(&|r| pick(r).unwrap_or(0.0)))
     };
-    out.figure(figure("read", median(&|r| r.read_bps), median(&|r| r.reads), median(&|r| r.read_merges), wait(&|r| r.read_ms)));
-    out.figure(figure("write", median(&|r| r.write_bps), median(&|r| r.writes), median(&|r| r.write_merges), wait(&|r| r.write_ms)));
+    out.figure(figure(
+        "read",
+        median(&|r| r.read_bps),
+        median(&|r| r.reads),
+        median(&|r| r.read_merges),
+        wait(&|r| r.read_ms),
+    ));
+    out.figure(figure(
+        "write",
+        median(&|r| r.write_bps),
+        median(&|r| r.writes),
+        median(&|r| r.write_merges),
+        wait(&|r| r.write_ms),
+    ));
 }

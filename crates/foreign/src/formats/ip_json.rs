@@ -32,7 +32,10 @@ impl Reader for IpJson {
             }
         };
         if found.cut {
-            out.note(format!("{}: the JSON of ip ends in the middle; what came before is used", block.at.file));
+            out.note(format!(
+                "{}: the JSON of ip ends in the middle; what came before is used",
+                block.at.file
+            ));
         }
         for link in found.value.as_array().map_or(&[][..], Vec::as_slice) {
             if let Some(name) = text(link, &["ifname"]).filter(|n| !n.is_empty()) {
@@ -46,7 +49,13 @@ impl Reader for IpJson {
 /// Facts of one device.
 fn device(nic: &str, link: &Value, block: &Block<'_>, out: &mut Sink) {
     let int = |value: f64| FactValue::Int(value as i64);
-    for (field, fact) in [("mtu", "mtu"), ("max_mtu", "max_mtu"), ("txqlen", "txqueuelen"), ("gso_max_size", "gso_max_size"), ("gro_max_size", "gro_max_size")] {
+    for (field, fact) in [
+        ("mtu", "mtu"),
+        ("max_mtu", "max_mtu"),
+        ("txqlen", "txqueuelen"),
+        ("gso_max_size", "gso_max_size"),
+        ("gro_max_size", "gro_max_size"),
+    ] {
         if let Some(value) = number(link, &[field]) {
             out.fact(format!("{nic}.{fact}"), int(value));
         }
@@ -71,7 +80,9 @@ fn device(nic: &str, link: &Value, block: &Block<'_>, out: &mut Sink) {
         out.text(format!("{nic}.mac"), mac);
     }
     let kind = text(link, &["linkinfo", "info_kind"]);
-    if let Some((id, topic)) = number(link, &["linkinfo", "info_data", "id"]).zip(kind.filter(|k| ["vxlan", "vlan"].contains(k))) {
+    if let Some((id, topic)) =
+        number(link, &["linkinfo", "info_data", "id"]).zip(kind.filter(|k| ["vxlan", "vlan"].contains(k)))
+    {
         out.fact(format!("{nic}.{topic}.id"), int(id));
     }
     let addresses: Vec<String> = list(link, &["addr_info"])

@@ -37,7 +37,7 @@ fn ifconfig(line: &str) -> Option<(&str, &str)> {
         return None;
     }
     line.split_once(": flags=").or_else(|| {
-        let (name, rest) = line.split_once(" ")?;
+        let (name, rest) = line.split_once(' ')?;
         rest.trim_start().strip_prefix("Link encap:").map(|rest| (name, rest))
     })
 }
@@ -126,10 +126,18 @@ impl Device {
         if let Some(address) = line.strip_prefix("inet ").or_else(|| line.strip_prefix("inet6 ")) {
             let plain = address.trim_start_matches("addr:").split_whitespace().next().unwrap_or("");
             // `ifconfig` tells the mask apart.
-            let mask = after(line, "netmask").or_else(|| line.split("Mask:").nth(1)).or_else(|| after(line, "prefixlen"));
-            let prefix = mask.and_then(|m| m.parse::<std::net::Ipv4Addr>().ok()).map(|m| u32::from(m).count_ones().to_string());
+            let mask = after(line, "netmask")
+                .or_else(|| line.split("Mask:").nth(1))
+                .or_else(|| after(line, "prefixlen"));
+            let prefix = mask
+                .and_then(|m| m.parse::<std::net::Ipv4Addr>().ok())
+                .map(|m| u32::from(m).count_ones().to_string());
             let prefix = prefix.or_else(|| mask.map(str::to_owned));
-            let whole = if plain.contains('/') { plain.to_owned() } else { format!("{plain}/{}", prefix.unwrap_or_default()) };
+            let whole = if plain.contains('/') {
+                plain.to_owned()
+            } else {
+                format!("{plain}/{}", prefix.unwrap_or_default())
+            };
             if !plain.is_empty() && !whole.ends_with('/') && !line.contains("<link>") {
                 self.address(&whole, line);
             }
@@ -139,7 +147,9 @@ impl Device {
             out.text(format!("{nic}.mac"), mac.split_whitespace().next().unwrap_or_default());
         }
         for (begin, side) in [("RX:", "rx"), ("TX:", "tx")] {
-            if let Some(names) = line.strip_prefix(begin).filter(|names| names.trim_start().starts_with("bytes ")) {
+            if let Some(names) =
+                line.strip_prefix(begin).filter(|names| names.trim_start().starts_with("bytes "))
+            {
                 self.heading = Some((side, names.split_whitespace().map(str::to_owned).collect()));
                 return;
             }
@@ -151,7 +161,9 @@ impl Device {
                 }
             }
         }
-        if let Some(mtu) = line.split("MTU:").nth(1).and_then(|rest| rest.split_whitespace().next()?.parse().ok()) {
+        if let Some(mtu) =
+            line.split("MTU:").nth(1).and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+        {
             out.fact(format!("{nic}.mtu"), FactValue::Int(mtu));
         }
         // `vxlan id 4097 … dstport 4789`, `bond mode active-backup`, `veth`, `bridge`

@@ -31,6 +31,9 @@ const BESIDE: [&str; 13] = [
     "Setting UDP buffer",
 ];
 
+/// Most streams of one test.
+const STREAMS_MAX: usize = 4096;
+
 /// Lines that are looked past for the next one of the same session.
 const GAP_MAX: usize = 3;
 
@@ -79,7 +82,9 @@ impl Reader for Iperf2 {
 
 fn heads(line: &str) -> bool {
     let line = line.trim_start();
-    line.starts_with("Client connecting to ") || line.starts_with("Server listening on TCP port") || line.starts_with("Server listening on UDP port")
+    line.starts_with("Client connecting to ")
+        || line.starts_with("Server listening on TCP port")
+        || line.starts_with("Server listening on UDP port")
 }
 
 fn is_of_session(line: &str) -> bool {
@@ -138,6 +143,9 @@ impl Session {
             let port = self.port.as_deref().unwrap_or(PORT);
             let reverse = connection.behind.contains("(reverse)") && !connection.starred;
             let sends = (connection.local_port != port) != reverse;
+            if self.streams.len() >= STREAMS_MAX {
+                return true;
+            }
             self.streams.push(Stream {
                 id,
                 local: connection.local.to_owned(),
@@ -166,13 +174,15 @@ impl Session {
         }
         line.is_empty()
             || line.starts_with("[ ID]")
-            || line.starts_with('[') && (line.contains("] Sent ") || line.contains("WARNING") || line.contains("MSS "))
+            || line.starts_with('[')
+                && (line.contains("] Sent ") || line.contains("WARNING") || line.contains("MSS "))
             || BESIDE.iter().any(|s| line.starts_with(s))
     }
 
     /// The tests of the connections so far; port and protocol stay, a server goes on.
     fn flush_streams(&mut self, context: &Context, out: &mut Sink) {
-        let next = Self { port: self.port.clone(), peer: self.peer.clone(), udp: self.udp, ..Self::default() };
+        let next =
+            Self { port: self.port.clone(), peer: self.peer.clone(), udp: self.udp, ..Self::default() };
         std::mem::replace(self, next).flush(context, out);
     }
 
@@ -181,18 +191,15 @@ impl Session {
             let of_direction: Vec<&Stream> = self.streams.iter().filter(|s| s.sends == sends).collect();
             streams.opened = of_direction.len();
             let Some(mut transfer) = streams.transfer(!sends) else { continue };
-            let ends = match of_direction.first() {
-                Some(stream) => {
-                    if let Some(peer) = self.peer.as_deref().filter(|p| crate::context::is_host(p)) {
-                        out.alias(&stream.remote, peer);
-                    }
-                    transfer.flow = Some(stream.flow.clone());
-                    ends::of_connection(context, out, &stream.local, &stream.remote)
+            let ends = if let Some(stream) = of_direction.first() {
+                if let Some(peer) = self.peer.as_deref().filter(|p| crate::context::is_host(p)) {
+                    out.alias(&stream.remote, peer);
                 }
-                None => {
-                    let named = context.command.value(&["-c", "--client"]);
-                    ends::of_command(context, self.peer.as_deref().or(named), false)
-                }
+                transfer.flow = Some(stream.flow.clone());
+                ends::of_connection(context, out, &stream.local, &stream.remote)
+            } else {
+                let named = context.command.value(&["-c", "--client"]);
+                ends::of_command(context, self.peer.as_deref().or(named), false)
             };
             let Some((here, there)) = ends else {
                 out.unread(self.first, ends::WHO);
@@ -201,7 +208,10 @@ impl Session {
             transfer.ends = if sends { (here, there) } else { (there, here) };
             transfer.udp = self.udp || transfer.datagrams.is_some();
             if transfer.udp && transfer.datagrams.is_none() {
-                out.unread(self.first, "a UDP sender does not know what arrived: the server's lines would tell");
+                out.unread(
+                    self.first,
+                    "a UDP sender does not know what arrived: the server's lines would tell",
+                );
             } else {
                 transfer.put(context, out);
             }

@@ -20,10 +20,12 @@ struct Row<'a> {
 
 fn row(line: &str) -> Option<Row<'_>> {
     let fields: Vec<&str> = line.trim().split(',').collect();
-    let [time, local, local_port, remote, remote_port, id, interval, bytes, bps, rest @ ..] = &fields[..] else {
+    let [time, local, local_port, remote, remote_port, id, interval, bytes, bps, rest @ ..] = &fields[..]
+    else {
         return None;
     };
-    let is_time = time.len() >= 14 && time.bytes().all(|b| b.is_ascii_digit() || b == b'.' || b == b'+' || b == b':');
+    let is_time =
+        time.len() >= 14 && time.bytes().all(|b| b.is_ascii_digit() || b == b'.' || b == b'+' || b == b':');
     let (start, end) = interval.split_once('-')?;
     number(bytes)?;
     local_port.parse::<u16>().ok()?;
@@ -41,7 +43,13 @@ fn row(line: &str) -> Option<Row<'_>> {
         datagrams,
         ..Figures::default()
     };
-    (is_time && figures.end >= figures.start).then_some(Row { local, local_port, remote, remote_port, figures })
+    (is_time && figures.end >= figures.start).then_some(Row {
+        local,
+        local_port,
+        remote,
+        remote_port,
+        figures,
+    })
 }
 
 impl Reader for Iperf2Csv {
@@ -79,7 +87,8 @@ impl Reader for Iperf2Csv {
         if let Some(mut transfer) = streams.transfer(listens) {
             let local = format!("{}:{}", plain_address(first.local), first.local_port);
             let remote = format!("{}:{}", plain_address(first.remote), first.remote_port);
-            transfer.flow = Some(if listens { format!("{remote}>{local}") } else { format!("{local}>{remote}") });
+            transfer.flow =
+                Some(if listens { format!("{remote}>{local}") } else { format!("{local}>{remote}") });
             transfer.ends = if listens { (there, here) } else { (here, there) };
             transfer.udp = transfer.datagrams.is_some();
             transfer.put(block.at, out);

@@ -56,8 +56,13 @@ impl Reader for Iperf3 {
 
     fn begins(&self, block: &Block<'_>) -> bool {
         let line = block.first().trim_start();
-        let sure =
-            ["Connecting to host ", "Accepted connection from ", "Reverse mode, remote", "iperf3: error", "iperf 3."];
+        let sure = [
+            "Connecting to host ",
+            "Accepted connection from ",
+            "Reverse mode, remote",
+            "iperf3: error",
+            "iperf 3.",
+        ];
         let listens = |line: &str| {
             let rest = line.trim_start().strip_prefix("Server listening on ");
             rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -95,7 +100,9 @@ fn is_of_session(line: &str) -> bool {
     let line = line.trim_start();
     figures(line).is_some()
         || connection(line).is_some()
-        || ["[ ID]", "iperf Done", "- - -", "Accepted connection", "-----"].iter().any(|s| line.starts_with(s))
+        || ["[ ID]", "iperf Done", "- - -", "Accepted connection", "-----"]
+            .iter()
+            .any(|s| line.starts_with(s))
 }
 
 /// One test after the other.
@@ -128,7 +135,11 @@ impl Session {
                 [b'R', ..] => false,
                 _ => self.sends.unwrap_or(!context.command.has(&["-s", "--server", "-R", "--reverse"])),
             };
-            if sends { self.sending.push(figures) } else { self.receiving.push(figures) }
+            if sends {
+                self.sending.push(figures);
+            } else {
+                self.receiving.push(figures);
+            }
             return true;
         }
         if let Some((_, connection)) = connection(line) {
@@ -186,7 +197,8 @@ impl Session {
     /// A test that could not run says something where it cannot be the tool: no way to the server.
     fn failed(&mut self, at: usize, why: &str, context: &Context, out: &mut Sink) {
         if why.contains("unable to connect") && !why.contains("refused") {
-            let peer = self.peer.clone().or_else(|| context.command.value(&["-c", "--client"]).map(str::to_owned));
+            let peer =
+                self.peer.clone().or_else(|| context.command.value(&["-c", "--client"]).map(str::to_owned));
             if let Some((from, to)) = ends::of_command(context, peer.as_deref(), false) {
                 return super::iperf3_json::unreachable(from, to, why, context, out);
             }
@@ -210,7 +222,8 @@ impl Session {
             ends::of_connection(context, out, local, remote)
         });
         if test.connections.is_empty() {
-            let peer = test.peer.clone().or_else(|| context.command.value(&["-c", "--client"]).map(str::to_owned));
+            let peer =
+                test.peer.clone().or_else(|| context.command.value(&["-c", "--client"]).map(str::to_owned));
             ends = ends::of_command(context, peer.as_deref(), false);
         }
         for (streams, receiving) in [(&test.sending, false), (&test.receiving, true)] {
@@ -222,11 +235,15 @@ impl Session {
             transfer.ends = if receiving { (there, here) } else { (here, there) };
             // Streams of a test both ways are opened in turn.
             let at = usize::from(both && receiving).min(test.connections.len().saturating_sub(1));
-            transfer.flow = test.connections.get(at).map(|(_, _, flows)| flows[usize::from(receiving)].clone());
+            transfer.flow =
+                test.connections.get(at).map(|(_, _, flows)| flows[usize::from(receiving)].clone());
             transfer.udp = test.udp;
             transfer.cpu = test.cpu;
             if test.udp && !receiving && transfer.datagrams.is_none() {
-                out.unread(test.first, "a UDP sender does not know what arrived: the server's lines would tell");
+                out.unread(
+                    test.first,
+                    "a UDP sender does not know what arrived: the server's lines would tell",
+                );
                 continue;
             }
             transfer.put(context, out);

@@ -40,7 +40,10 @@ impl Reader for Iperf3Json {
             }
         };
         if found.cut {
-            out.note(format!("{}: the JSON of iperf3 ends in the middle; what came before is used", block.at.file));
+            out.note(format!(
+                "{}: the JSON of iperf3 ends in the middle; what came before is used",
+                block.at.file
+            ));
         }
         test(&found.value, block.at, out);
         found.lines
@@ -96,9 +99,16 @@ fn test(value: &Value, context: &Context, out: &mut Sink) {
     let sends = server == reverse;
     let flow = |at: usize, sends: bool| {
         let c = connected.get(at)?;
-        let local = format!("{}:{}", crate::sink::plain_address(text(c, &["local_host"])?), number(c, &["local_port"])?);
-        let remote =
-            format!("{}:{}", crate::sink::plain_address(text(c, &["remote_host"])?), number(c, &["remote_port"])?);
+        let local = format!(
+            "{}:{}",
+            crate::sink::plain_address(text(c, &["local_host"])?),
+            number(c, &["local_port"])?
+        );
+        let remote = format!(
+            "{}:{}",
+            crate::sink::plain_address(text(c, &["remote_host"])?),
+            number(c, &["remote_port"])?
+        );
         Some(if sends { format!("{local}>{remote}") } else { format!("{remote}>{local}") })
     };
     for (suffix, sends, at) in [("", sends, 0), ("_bidir_reverse", !sends, 1)] {
@@ -152,25 +162,32 @@ fn transfer(value: &Value, suffix: &str, sends: bool) -> Transfer {
         .filter_map(|s| number(s, &["sender", "mean_rtt"]))
         .filter(|us| *us > 0.0)
         .collect();
-    let cpu = |key: &str| number(value, &["end", "cpu_utilization_percent", key]).map(|percent| percent / 100.0);
+    let cpu =
+        |key: &str| number(value, &["end", "cpu_utilization_percent", key]).map(|percent| percent / 100.0);
     let (host, remote) = (cpu("host_total"), cpu("remote_total"));
     // Old versions have the losses in `sum` alone.
     let lost = [received.as_str(), sum.as_str()].iter().find_map(|which| {
         Some((of(which, "lost_packets")?, of(which, "packets")?)).filter(|(_, all)| *all > 0.0)
     });
     Transfer {
-        streams: number(value, &["start", "test_start", "num_streams"]).unwrap_or(1.0).clamp(1.0, 1000.0) as u16,
+        streams: number(value, &["start", "test_start", "num_streams"]).unwrap_or(1.0).clamp(1.0, 1000.0)
+            as u16,
         seconds,
         sent_bps,
         received_bps,
         retransmits: of(&sent, "retransmits").filter(|r| *r >= 0.0),
         rtt_us: (!rtts.is_empty()).then(|| rtts.iter().sum::<f64>() / rtts.len() as f64),
-        cpu: if suffix.is_empty() { if sends { (host, remote) } else { (remote, host) } } else { (None, None) },
+        cpu: if suffix.is_empty() {
+            if sends { (host, remote) } else { (remote, host) }
+        } else {
+            (None, None)
+        },
         series,
         series_received: !sends,
         datagrams: lost.filter(|_| udp),
         udp,
-        start_ms: number(value, &["start", "timestamp", "timesecs"]).map_or(0, |s| (s.max(0.0) * 1000.0) as u64),
+        start_ms: number(value, &["start", "timestamp", "timesecs"])
+            .map_or(0, |s| (s.max(0.0) * 1000.0) as u64),
         ..Transfer::default()
     }
 }

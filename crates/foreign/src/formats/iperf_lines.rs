@@ -1,6 +1,8 @@
 //! What iperf 2 and iperf3 print alike: lines of intervals with `[ID] start-end sec amount rate …`. Lines come in, streams with
 //! their parts and totals go out.
 
+use std::collections::BTreeMap;
+
 use linerate_model::load::Interval;
 
 use super::transfer::Transfer;
@@ -76,7 +78,10 @@ fn tail(found: &mut Figures, words: &[&str]) {
         found.datagrams = fraction;
     } else if words.iter().any(|w| w.contains("K/")) && words.contains(&"us") {
         found.retransmits = words.get(1).and_then(|w| number(w));
-        found.rtt_us = words.get(2).and_then(|w| number(w.split_once("K/")?.1.split('(').next()?)).filter(|us| *us > 0.0);
+        found.rtt_us = words
+            .get(2)
+            .and_then(|w| number(w.split_once("K/")?.1.split('(').next()?))
+            .filter(|us| *us > 0.0);
     } else {
         found.retransmits = words.first().and_then(|w| number(w));
     }
@@ -106,14 +111,15 @@ impl Streams {
 
     /// The transfer that the lines tell; `receiving`: this end's own lines are the receiver's.
     pub(crate) fn transfer(&self, receiving: bool) -> Option<Transfer> {
-        let mut ids: Vec<&str> = self.single.iter().map(|f| f.id.as_str()).collect();
-        ids.sort_unstable();
-        ids.dedup();
+        let mut ids: BTreeMap<&str, Vec<&Figures>> = BTreeMap::new();
+        for figures in &self.single {
+            ids.entry(&figures.id).or_default().push(figures);
+        }
         let streams = self.opened.max(ids.len()).max(1);
         let split: Vec<Split<'_>> = if self.sum.is_empty() {
-            ids.iter().map(|id| Split::of(self.single.iter().filter(|f| f.id == **id))).collect()
+            ids.into_values().map(Split::of).collect()
         } else {
-            vec![Split::of(self.sum.iter())]
+            vec![Split::of(self.sum.iter().collect())]
         };
         let total = |whose: &str| -> Option<Vec<&Figures>> {
             split.iter().map(|s| s.totals.iter().find(|f| f.whose == whose).copied()).collect()
@@ -136,7 +142,11 @@ impl Streams {
         let sum_of = |pick: fn(&Figures) -> Option<f64>| -> Option<f64> {
             let found: Vec<f64> = all().filter_map(|f| pick(f)).collect();
             let parts = || split.iter().flat_map(|s| s.parts.iter()).filter_map(|f| pick(f));
-            if found.is_empty() { parts().reduce(|a, b| a + b) } else { found.into_iter().reduce(|a, b| a + b) }
+            if found.is_empty() {
+                parts().reduce(|a, b| a + b)
+            } else {
+                found.into_iter().reduce(|a, b| a + b)
+            }
         };
         let series = series(&split);
         let rtts: Vec<f64> = split.iter().flat_map(|s| s.parts.iter()).filter_map(|f| f.rtt_us).collect();
@@ -166,9 +176,8 @@ struct Split<'a> {
 
 impl<'a> Split<'a> {
     /// A line is a total when it says whose it is, or when it covers all lines before it.
-    fn of(lines: impl Iterator<Item = &'a Figures>) -> Self {
+    fn of(mut lines: Vec<&'a Figures>) -> Self {
         let mut split = Self { parts: Vec::new(), totals: Vec::new() };
-        let mut lines: Vec<&Figures> = lines.collect();
         split.totals = lines.iter().filter(|f| !f.whose.is_empty()).copied().collect();
         lines.retain(|f| f.whose.is_empty());
         if split.totals.is_empty()
@@ -272,14 +281,21 @@ mod tests {
         assert_eq!((read.bps, read.retransmits, read.whose.as_str()), (195e6, Some(7.0), "sender"));
         let read = figures("[  3]  0.0- 1.0 sec  1.10 GBytes  9.41 Gbits/sec").unwrap();
         assert_eq!((read.start, read.end, read.bps), (0.0, 1.0, 9.41e9));
-        let read = figures("[  5][TX-C]   0.00-1.00   sec  24.6 MBytes   206 Mbits/sec    1    204 KBytes").unwrap();
+        let read =
+            figures("[  5][TX-C]   0.00-1.00   sec  24.6 MBytes   206 Mbits/sec    1    204 KBytes").unwrap();
         assert_eq!((read.role.as_str(), read.retransmits), ("TX-C", Some(1.0)));
         let read = figures("[  1] 0.0-2.0 sec  12.5 MBytes  52.4 Mbits/sec   0.001 ms 3/8918 (0%)").unwrap();
         assert_eq!((read.datagrams, read.retransmits), (Some((3.0, 8918.0)), None));
-        let line = "[  1] 0.0-1.0 sec  23.6 MBytes   198 Mbits/sec  189/0          4      113K/5055(1158) us  4901";
+        let line =
+            "[  1] 0.0-1.0 sec  23.6 MBytes   198 Mbits/sec  189/0          4      113K/5055(1158) us  4901";
         let read = figures(line).unwrap();
         assert_eq!((read.retransmits, read.rtt_us), (Some(4.0), Some(5055.0)));
-        for line in ["[ ID] Interval           Transfer     Bitrate", "[  5] local a port 1", "[root@a ~]# x", "[  5] 2-1 sec 1 MBytes 1 Mbits/sec"] {
+        for line in [
+            "[ ID] Interval           Transfer     Bitrate",
+            "[  5] local a port 1",
+            "[root@a ~]# x",
+            "[  5] 2-1 sec 1 MBytes 1 Mbits/sec",
+        ] {
             assert_eq!(figures(line), None, "{line}");
         }
     }
@@ -287,7 +303,11 @@ mod tests {
     #[test]
     fn a_total_is_told_from_its_parts() {
         let mut streams = Streams::default();
-        for line in ["[  1] 0.0-1.0 sec 1 MBytes 8 Mbits/sec", "[  1] 1.0-2.0 sec 1 MBytes 10 Mbits/sec", "[  1] 0.0-2.1 sec 2 MBytes 9 Mbits/sec"] {
+        for line in [
+            "[  1] 0.0-1.0 sec 1 MBytes 8 Mbits/sec",
+            "[  1] 1.0-2.0 sec 1 MBytes 10 Mbits/sec",
+            "[  1] 0.0-2.1 sec 2 MBytes 9 Mbits/sec",
+        ] {
             streams.push(figures(line).unwrap());
         }
         let read = streams.transfer(false).unwrap();

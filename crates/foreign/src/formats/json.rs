@@ -19,6 +19,8 @@ pub(crate) struct Found {
 
 /// How much of a piece is looked at to see what it is, bytes.
 const PEEK: usize = 4096;
+/// The same in lines.
+const PEEK_LINES: usize = 24;
 
 /// Whether a JSON value begins here and all of these words stand near its beginning.
 pub(crate) fn looks_like(block: &Block<'_>, opening: char, words: &[&str]) -> bool {
@@ -27,7 +29,7 @@ pub(crate) fn looks_like(block: &Block<'_>, opening: char, words: &[&str]) -> bo
     }
     let mut seen = 0;
     let mut missing: Vec<&str> = words.to_vec();
-    for line in block.lines {
+    for line in block.lines.iter().take(PEEK_LINES) {
         missing.retain(|word| !line.contains(word));
         seen += line.len() + 1;
         if missing.is_empty() || seen > PEEK {
@@ -39,10 +41,12 @@ pub(crate) fn looks_like(block: &Block<'_>, opening: char, words: &[&str]) -> bo
 
 /// The value; on an error the number of lines that cannot be used and why.
 pub(crate) fn value(block: &Block<'_>) -> Result<Found, (usize, String)> {
-    let source = Lines { lines: block.lines, line: 0, byte: 0 };
+    let source = Lines { all: block.lines, at: 0, byte: 0 };
     let mut stream = serde_json::Deserializer::from_reader(source).into_iter::<Value>();
     match stream.next() {
-        Some(Ok(value)) => Ok(Found { value, lines: lines_of(block.lines, stream.byte_offset()), cut: false }),
+        Some(Ok(value)) => {
+            Ok(Found { value, lines: lines_of(block.lines, stream.byte_offset()), cut: false })
+        }
         Some(Err(error)) if error.is_eof() => closed(block.lines),
         Some(Err(error)) => Err((error.line().clamp(1, block.lines.len()), format!("no JSON: {error}"))),
         None => Err((1, "no JSON".to_owned())),
@@ -101,8 +105,8 @@ fn last_whole(text: &str) -> Option<(usize, Vec<char>)> {
 
 /// The lines as bytes, so that nothing has to be joined.
 struct Lines<'a> {
-    lines: &'a [&'a str],
-    line: usize,
+    all: &'a [&'a str],
+    at: usize,
     byte: usize,
 }
 
@@ -110,15 +114,15 @@ impl Read for Lines<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let mut given = 0;
         while given < buffer.len() {
-            let Some(line) = self.lines.get(self.line) else { break };
+            let Some(line) = self.all.get(self.at) else { break };
             let rest = &line.as_bytes()[self.byte..];
             if rest.is_empty() {
                 // A text that is cut inside a string must not go on with the end of a line.
-                if self.line + 1 < self.lines.len() {
+                if self.at + 1 < self.all.len() {
                     buffer[given] = b'\n';
                     given += 1;
                 }
-                (self.line, self.byte) = (self.line + 1, 0);
+                (self.at, self.byte) = (self.at + 1, 0);
             } else {
                 let n = rest.len().min(buffer.len() - given);
                 buffer[given..given + n].copy_from_slice(&rest[..n]);

@@ -20,7 +20,8 @@ const FROM: [&str; 8] = ["from", "sender", "source", "src", "tx", "client", "sen
 const TO: [&str; 9] = ["to", "receiver", "destination", "dest", "dst", "rx", "server", "receives", "recv"];
 /// Words for hosts, and for what they stand on.
 const HOSTS: [&str; 6] = ["node", "nodes", "host", "hosts", "vm", "guest"];
-const GROUPS: [&str; 8] = ["hypervisor", "rack", "switch", "chassis", "leaf", "blade", "enclosure", "machine"];
+const GROUPS: [&str; 8] =
+    ["hypervisor", "rack", "switch", "chassis", "leaf", "blade", "enclosure", "machine"];
 /// Cells in which nothing was measured, and in which nothing came through.
 const EMPTY: [&str; 8] = ["", "-", "--", "–", "—", "n/a", "na", "x"];
 const FAILED: [&str; 5] = ["fail", "failed", "timeout", "0", "0.0"];
@@ -39,9 +40,9 @@ fn separator(line: &str) -> Option<char> {
 fn cells(line: &str, sign: Option<char>) -> Vec<String> {
     let line = line.trim();
     match sign {
-        Some('|') => line.trim_matches('|').split('|').map(|c| clean(c)).collect(),
-        Some(sign) => line.split(sign).map(|c| clean(c)).collect(),
-        None => line.split_whitespace().map(|c| clean(c)).collect(),
+        Some('|') => line.trim_matches('|').split('|').map(clean).collect(),
+        Some(sign) => line.split(sign).map(clean).collect(),
+        None => line.split_whitespace().map(clean).collect(),
     }
 }
 
@@ -55,17 +56,30 @@ fn is_divider(line: &str) -> bool {
     line.contains("--") && line.chars().all(|c| "|-: +=".contains(c))
 }
 
-/// A cell as a rate in bit/s; `None` when it is none, `Some(None)` when nothing was measured.
-fn rate(cell: &str, unit: f64) -> Option<Option<f64>> {
+/// What a cell holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Cell {
+    /// Nothing was measured.
+    Empty,
+    /// A rate in bit/s.
+    Rate(f64),
+}
+
+/// Reads a cell; `None` when it is neither a rate nor empty.
+fn rate(cell: &str, unit: f64) -> Option<Cell> {
     let lower = cell.to_lowercase();
     if EMPTY.contains(&lower.as_str()) {
-        return Some(None);
+        return Some(Cell::Empty);
     }
     if FAILED.contains(&lower.as_str()) {
-        return Some(Some(0.0));
+        return Some(Cell::Rate(0.0));
     }
     // A decimal comma, where commas do not part the cells.
-    number(cell).or_else(|| number(&cell.replacen(',', ".", 1))).map(|v| v * unit).or_else(|| spoken(cell)).map(Some)
+    number(cell)
+        .or_else(|| number(&cell.replacen(',', ".", 1)))
+        .map(|v| v * unit)
+        .or_else(|| spoken(cell))
+        .map(Cell::Rate)
 }
 
 /// What a table is.
@@ -86,10 +100,12 @@ fn word_in(cell: &str, words: &[&str]) -> Option<usize> {
 
 /// Unit that a text names.
 fn unit_in(text: &str) -> Option<f64> {
-    text.split([' ', '\n', '\t', '|', '(', ')', '[', ']', ',', ';']).filter(|w| !w.is_empty()).find_map(|word| {
-        // `4 MB/s` belongs to a sentence, `MB/s` is a unit.
-        spoken_rate(word).filter(|_| word.starts_with(char::is_alphabetic))
-    })
+    text.split([' ', '\n', '\t', '|', '(', ')', '[', ']', ',', ';']).filter(|w| !w.is_empty()).find_map(
+        |word| {
+            // `4 MB/s` belongs to a sentence, `MB/s` is a unit.
+            spoken_rate(word).filter(|_| word.starts_with(char::is_alphabetic))
+        },
+    )
 }
 
 /// Reads the head of a table with the row below it.
@@ -103,7 +119,10 @@ fn shape(head: &[String], below: &[String]) -> Option<Shape> {
     {
         let is_rate = |c: &String| {
             let lower = c.to_lowercase();
-            unit_in(c).is_some() || ["throughput", "bandwidth", "rate", "bps", "mbit", "gbit"].iter().any(|w| lower.contains(w))
+            unit_in(c).is_some()
+                || ["throughput", "bandwidth", "rate", "bps", "mbit", "gbit"]
+                    .iter()
+                    .any(|w| lower.contains(w))
         };
         let rate = (0..head.len()).find(|i| *i != from && *i != to && is_rate(&head[*i]))?;
         let fits = below.len() > rate.max(from).max(to) && is_host(&below[from]) && is_host(&below[to]);
@@ -119,7 +138,8 @@ fn shape(head: &[String], below: &[String]) -> Option<Shape> {
     // Columns with blanks may lack a corner.
     let corner = if head.len() == below.len() { Some(&head[0]) } else { None };
     let columns = if corner.is_some() { &head[1..] } else { head };
-    let named = |name: &String| is_host(name) && name.chars().any(|c| c.is_alphabetic() || c == '.' || c == ':');
+    let named =
+        |name: &String| is_host(name) && name.chars().any(|c| c.is_alphabetic() || c == '.' || c == ':');
     let values = below.len() == columns.len() + 1 && below[1..].iter().all(|c| rate(c, 1.0).is_some());
     let (turned, told) = corner.map_or((false, false), |corner| {
         let (from, to) = (word_in(corner, &FROM), word_in(corner, &TO));
@@ -162,7 +182,9 @@ impl Reader for Matrix {
             return 1;
         };
         let head = block.first();
-        let unit = unit_in(head).or_else(|| unit_in(&block.at.label));
+        let above = unit_in(&block.at.label);
+        let unit = unit_in(head).or(above);
+        out.used_label = above.is_some() || block.at.label_says_layer();
         let mut table = Table { shape, unit: unit.unwrap_or(1e6), used: false, block };
         let mut taken = 1;
         for (at, line) in block.lines.iter().enumerate().skip(1) {
@@ -178,7 +200,10 @@ impl Reader for Matrix {
             taken = at + 1;
         }
         if table.used && unit.is_none() {
-            out.note(format!("{}: no unit is named in the table: its numbers are read as Mbit/s", block.at.file));
+            out.note(format!(
+                "{}: no unit is named in the table: its numbers are read as Mbit/s",
+                block.at.file
+            ));
         }
         taken
     }
@@ -203,45 +228,57 @@ impl Table<'_> {
                     let why = format!("{} values for {} columns", cells.len() - 1, columns.len());
                     return Err((cells.len() > 2).then_some(why));
                 }
-                let rates: Vec<Option<Option<f64>>> = cells[1..].iter().map(|c| rate(c, self.unit)).collect();
+                let rates: Vec<Option<Cell>> = cells[1..].iter().map(|c| rate(c, self.unit)).collect();
                 if rates.iter().all(Option::is_none) {
                     return Err(None);
                 }
                 for ((column, value), cell) in columns.iter().zip(&rates).zip(&cells[1..]) {
                     match value {
-                        Some(Some(bps)) if column != name => {
+                        Some(Cell::Rate(bps)) if column != name => {
                             self.used |= number(cell).is_some();
                             let (from, to) = if turned { (column, name) } else { (name, column) };
                             self.put(from, to, *bps, out);
                         }
                         Some(_) => {}
-                        None => out.note(format!("{}: `{}` is no rate", self.block.at.file, cell.chars().take(40).collect::<String>())),
+                        None => out.note(format!(
+                            "{}: `{}` is no rate",
+                            self.block.at.file,
+                            cell.chars().take(40).collect::<String>()
+                        )),
                     }
                 }
                 Ok(())
             }
             Shape::Long { from, to, rate: at } => {
                 let (from, to, at) = (*from, *to, *at);
-                let (Some(from), Some(to), Some(cell)) = (cells.get(from), cells.get(to), cells.get(at)) else { return Err(None) };
+                let (Some(from), Some(to), Some(cell)) = (cells.get(from), cells.get(to), cells.get(at))
+                else {
+                    return Err(None);
+                };
                 if !is_host(from) || !is_host(to) {
                     return Err(None);
                 }
                 match rate(cell, self.unit) {
-                    Some(Some(bps)) => {
+                    Some(Cell::Rate(bps)) => {
                         self.used |= number(cell).is_some();
                         self.put(from, to, bps, out);
                         Ok(())
                     }
-                    Some(None) => Ok(()),
+                    Some(Cell::Empty) => Ok(()),
                     None => Err(Some("no rate".to_owned())),
                 }
             }
             Shape::Members { host, group, kind } => {
-                let (Some(hosts), Some(group)) = (cells.get(*host), cells.get(*group).filter(|g| is_host(g))) else {
+                let (Some(hosts), Some(group)) = (cells.get(*host), cells.get(*group).filter(|g| is_host(g)))
+                else {
                     return Err(None);
                 };
                 for host in hosts.split([',', ' ']).map(str::trim).filter(|h| is_host(h)) {
-                    out.members.push(Membership { host: host.to_owned(), group: group.clone(), kind: kind.clone() });
+                    out.members.push(Membership {
+                        host: host.to_owned(),
+                        group: group.clone(),
+                        kind: kind.clone(),
+                    });
                     out.readings += 1;
                 }
                 Ok(())

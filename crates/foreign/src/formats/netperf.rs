@@ -153,11 +153,11 @@ impl Test {
         let keyed = self.keyed("THROUGHPUT").map(|rate| (self.keyed("ELAPSED_TIME").unwrap_or(10.0), rate));
         // Rows of streams: sizes of receive and send socket, message, time, rate, then CPU.
         let (seconds, rate, lost) = match (kind, first, second) {
-            (Kind::Stream | Kind::Maerts, Some([_, _, _, time, rate, ..]), _) => (*time, *rate, None),
+            (Kind::Stream | Kind::Maerts, Some([_, _, _, time, rate, ..]), _)
+            | (Kind::Turns, Some([_, _, _, _, time, rate, ..]), _) => (*time, *rate, None),
             (Kind::Udp, Some([_, _, time, sent, _, _, ..]), Some([_, _, got, rate, ..])) => {
                 (*time, *rate, Some(((sent - got).max(0.0), *sent)))
             }
-            (Kind::Turns, Some([_, _, _, _, time, rate, ..]), _) => (*time, *rate, None),
             _ => match keyed {
                 Some((time, rate)) => (time, rate, None),
                 None => return out.unread(0, "the table of this test has no row of figures"),
@@ -174,9 +174,19 @@ impl Test {
             } else {
                 return out.unread(0, "requests in bursts do not tell the round trip");
             };
-            let (kind, layer) = (TestKind::Rtt { count: (rate * seconds).clamp(1.0, 65535.0) as u16 }, block.at.layer());
+            let (kind, layer) =
+                (TestKind::Rtt { count: (rate * seconds).clamp(1.0, 65535.0) as u16 }, block.at.layer());
             let (from, to) = ends;
-            return out.sample(Raw { from, to, layer, kind, outcome, flow: None, start_ms: 0, variant: None });
+            return out.sample(Raw {
+                from,
+                to,
+                layer,
+                kind,
+                outcome,
+                flow: None,
+                start_ms: 0,
+                variant: None,
+            });
         }
         let mut time = 0.0;
         let series: Vec<Interval> = self
@@ -211,7 +221,8 @@ mod tests {
         let new = "MIGRATED TCP STREAM TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to 10.0.0.2 () port 0 AF_INET : demo";
         assert_eq!(title(new), Some((Kind::Stream, None, "10.0.0.2")));
         assert_eq!(title("TCP STREAM TEST to foobar"), Some((Kind::Stream, None, "foobar")));
-        let bound = "MIGRATED TCP MAERTS TEST from 10.10.1.1 () port 0 AF_INET to 10.10.1.2 () port 0 AF_INET";
+        let bound =
+            "MIGRATED TCP MAERTS TEST from 10.10.1.1 () port 0 AF_INET to 10.10.1.2 () port 0 AF_INET";
         assert_eq!(title(bound), Some((Kind::Maerts, Some("10.10.1.1"), "10.10.1.2")));
         assert_eq!(title("A TEST from b to c"), None);
     }

@@ -67,7 +67,8 @@ fn line(text: &str) -> Option<Line> {
 
 /// `-fparse`
 fn keyed(words: &[&str]) -> Option<Line> {
-    let value = |key: &str| words.iter().find_map(|w| w.strip_prefix(key)?.strip_prefix('=')).and_then(number);
+    let value =
+        |key: &str| words.iter().find_map(|w| w.strip_prefix(key)?.strip_prefix('=')).and_then(number);
     Some(Line {
         seconds: value("real_seconds")?,
         bps: value("rate_Mbps")? * 1e6,
@@ -115,7 +116,8 @@ impl Reader for Nuttcp {
             // Cut before the end: the parts are all there is.
             let seconds: f64 = parts.iter().map(|p| p.seconds).sum();
             let bits: f64 = parts.iter().map(|p| p.bps * p.seconds).sum();
-            let whole = Line { seconds, bps: if seconds > 0.0 { bits / seconds } else { 0.0 }, ..Line::default() };
+            let whole =
+                Line { seconds, bps: if seconds > 0.0 { bits / seconds } else { 0.0 }, ..Line::default() };
             put(&whole, &parts, taken.saturating_sub(1), block, out);
         }
         taken
@@ -135,7 +137,12 @@ fn put(whole: &Line, parts: &[Line], at: usize, block: &Block<'_>, out: &mut Sin
     for part in parts {
         time += part.seconds;
         let retransmits = part.retransmits.unwrap_or(0.0) as u64;
-        series.push(Interval { at_ms: time * 1000.0, throughput_bps: part.bps, retransmits, ..Interval::default() });
+        series.push(Interval {
+            at_ms: time * 1000.0,
+            throughput_bps: part.bps,
+            retransmits,
+            ..Interval::default()
+        });
     }
     let streams = command.value(&["-N"]).and_then(|n| n.parse().ok()).unwrap_or(1);
     let transfer = Transfer {
@@ -161,12 +168,17 @@ mod tests {
 
     #[test]
     fn both_forms_say_the_same() {
-        let read = line("   69.4953 MB /   3.05 sec =  191.0820 Mbps 1 %TX 7 %RX 0 retrans 0.12 msRTT").unwrap();
+        let read =
+            line("   69.4953 MB /   3.05 sec =  191.0820 Mbps 1 %TX 7 %RX 0 retrans 0.12 msRTT").unwrap();
         assert_eq!((read.seconds, read.bps, read.cpu), (3.05, 191.082e6, (Some(0.01), Some(0.07))));
         assert_eq!((read.retransmits, read.rtt_us, read.part), (Some(0.0), Some(120.0), false));
-        let keyed = line("megabytes=46.6 real_seconds=2.05 rate_Mbps=191.5 tx_cpu=0 rx_cpu=7 retrans=0 rtt_ms=0.09").unwrap();
+        let keyed =
+            line("megabytes=46.6 real_seconds=2.05 rate_Mbps=191.5 tx_cpu=0 rx_cpu=7 retrans=0 rtt_ms=0.09")
+                .unwrap();
         assert_eq!((keyed.bps, keyed.rtt_us), (191.5e6, Some(90.0)));
-        let udp = line(" 11.9219 MB /   2.00 sec =   50.0000 Mbps 66 %TX 1 %RX 3 / 12208 drop/pkt 0.00 %loss").unwrap();
+        let udp =
+            line(" 11.9219 MB /   2.00 sec =   50.0000 Mbps 66 %TX 1 %RX 3 / 12208 drop/pkt 0.00 %loss")
+                .unwrap();
         assert_eq!(udp.datagrams, Some((3.0, 12208.0)));
         assert!(line("   22.9375 MB /   1.00 sec =  192.4004 Mbps     0 retrans").unwrap().part);
         for text in ["a = b", "= 1 Mbps", "kernel.x = 3", "1 MB / x sec = 1 Mbps", ""] {

@@ -49,7 +49,8 @@ struct Answers {
 impl Answers {
     fn line(&mut self, line: &str) -> bool {
         let line = line.trim();
-        if let Some(time) = line.split_once(" time=").and_then(|(_, t)| number(t.split_whitespace().next()?)) {
+        if let Some(time) = line.split_once(" time=").and_then(|(_, t)| number(t.split_whitespace().next()?))
+        {
             self.times_ms.push(time);
             return true;
         }
@@ -64,12 +65,14 @@ impl Answers {
             return true;
         }
         if line.contains(" packets transmitted, ") {
-            let mut counts = line.split(", ").filter_map(|part| Some((number(part.split(' ').next()?)?, part)));
+            let mut counts =
+                line.split(", ").filter_map(|part| Some((number(part.split(' ').next()?)?, part)));
             self.sent = counts.next().map(|(n, _)| n);
             self.received = counts.find(|(_, part)| part.contains("received")).map(|(n, _)| n);
             return true;
         }
-        if let Some((_, values)) = line.split_once("min/avg/max").and_then(|(_, rest)| rest.split_once(" = ")) {
+        if let Some((_, values)) = line.split_once("min/avg/max").and_then(|(_, rest)| rest.split_once(" = "))
+        {
             self.mean_ms = values.split('/').nth(1).and_then(number);
             return true;
         }
@@ -135,7 +138,8 @@ fn put(answers: &Answers, (from, to): (String, String), bytes: u32, block: &Bloc
     }
     let whole = block.at.command.value(&["-M"]).is_none_or(|m| m == "do");
     let unfragmented = block.at.command.value(&["-M"]) == Some("do") || answers.refused_mtu.is_some();
-    let probe = bytes >= PROBE_BYTES && (unfragmented || (whole && (bytes <= ETHERNET_BYTES || received == 0.0)));
+    let probe =
+        bytes >= PROBE_BYTES && (unfragmented || (whole && (bytes <= ETHERNET_BYTES || received == 0.0)));
     let mut times = answers.times_ms.clone();
     times.sort_by(f64::total_cmp);
     let middle = times.get(times.len() / 2).copied().or(answers.mean_ms).map(|ms| ms * 1000.0);
@@ -166,7 +170,10 @@ mod tests {
 
     #[test]
     fn titles_of_both_families() {
-        assert_eq!(title("PING 10.0.0.2 (10.0.0.2) 1472(1500) bytes of data."), Some(("10.0.0.2", "10.0.0.2", None, 1500)));
+        assert_eq!(
+            title("PING 10.0.0.2 (10.0.0.2) 1472(1500) bytes of data."),
+            Some(("10.0.0.2", "10.0.0.2", None, 1500))
+        );
         assert_eq!(
             title("PING arc-2 (10.0.0.2) from 10.0.0.1 eth0: 56(84) bytes of data."),
             Some(("arc-2", "10.0.0.2", Some("10.0.0.1"), 84))

@@ -7,7 +7,8 @@ use crate::sink::Sink;
 pub(crate) struct Softnet;
 
 /// Columns that are kept: frames processed, dropped, times the budget was used up, times another CPU asked.
-const COLUMNS: [(usize, &str); 4] = [(0, "processed"), (1, "dropped"), (2, "time_squeeze"), (9, "received_rps")];
+const COLUMNS: [(usize, &str); 4] =
+    [(0, "processed"), (1, "dropped"), (2, "time_squeeze"), (9, "received_rps")];
 
 fn row(line: &str) -> Option<Vec<i64>> {
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -38,7 +39,8 @@ impl Reader for Softnet {
         }
         for (column, name) in COLUMNS {
             if rows.iter().any(|row| row.len() > column) {
-                let sum = rows.iter().filter_map(|row| row.get(column)).fold(0_i64, |a, b| a.saturating_add(*b));
+                let sum =
+                    rows.iter().filter_map(|row| row.get(column)).fold(0_i64, |a, b| a.saturating_add(*b));
                 out.counter(format!("softnet.{name}"), sum);
             }
         }

@@ -19,7 +19,8 @@ const SENT_MIN: f64 = 1e6;
 fn peers(line: &str) -> Option<(&str, &str)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let at = words.iter().position(|w| w.bytes().all(|b| b.is_ascii_digit()))?;
-    let known = ["tcp", "ESTAB", "ESTABLISHED", "CLOSE-WAIT", "FIN-WAIT-1", "FIN-WAIT-2", "LAST-ACK", "SYN-SENT"];
+    let known =
+        ["tcp", "ESTAB", "ESTABLISHED", "CLOSE-WAIT", "FIN-WAIT-1", "FIN-WAIT-2", "LAST-ACK", "SYN-SENT"];
     if at > 0 && !known.contains(&words[0]) || words.get(at + 1)?.parse::<u64>().is_err() {
         return None;
     }
@@ -28,7 +29,8 @@ fn peers(line: &str) -> Option<(&str, &str)> {
 }
 
 fn split(end: &str) -> Option<(&str, &str)> {
-    end.rsplit_once(':').filter(|(a, p)| !a.is_empty() && (p.parse::<u16>().is_ok() || p.chars().all(char::is_alphanumeric)))
+    end.rsplit_once(':')
+        .filter(|(a, p)| !a.is_empty() && (p.parse::<u16>().is_ok() || p.chars().all(char::is_alphanumeric)))
 }
 
 fn is_inside(line: &str) -> bool {
@@ -46,7 +48,8 @@ impl Reader for Ss {
 
     fn begins(&self, block: &Block<'_>) -> bool {
         let line = block.first();
-        line.starts_with("State ") && line.contains("Recv-Q") || peers(line).is_some() && is_inside(block.line(1))
+        line.starts_with("State ") && line.contains("Recv-Q")
+            || peers(line).is_some() && is_inside(block.line(1))
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
@@ -87,7 +90,9 @@ fn us(text: &str) -> Option<f64> {
 
 fn connection(line: &str, inside: &str, block: &Block<'_>, out: &mut Sink) {
     let Some((local, remote)) = peers(line) else { return };
-    let (Some((local, local_port)), Some((remote, remote_port))) = (split(local), split(remote)) else { return };
+    let (Some((local, local_port)), Some((remote, remote_port))) = (split(local), split(remote)) else {
+        return;
+    };
     let Some((from, to)) = ends::of_connection(block.at, out, local, remote) else {
         // Connections of a host to itself are no evidence.
         return;

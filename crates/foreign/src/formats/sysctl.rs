@@ -17,8 +17,15 @@ const KEPT: [&str; 4] = ["net", "vm", "kernel", "sunrpc"];
 const SECRETS: [&str; 3] = ["stable_secret", "tcp_fastopen_key", "boot_id"];
 /// Values that move by themselves.
 const RESTLESS: [&str; 9] = [
-    "kernel.random", "kernel.ns_last_pid", "kernel.pty.nr", "kernel.cad_pid", "net.netfilter.nf_conntrack_count",
-    "net.nf_conntrack_count", "vm.stat_refresh", "kernel.sched_domain", "kernel.hostname",
+    "kernel.random",
+    "kernel.ns_last_pid",
+    "kernel.pty.nr",
+    "kernel.cad_pid",
+    "net.netfilter.nf_conntrack_count",
+    "net.nf_conntrack_count",
+    "vm.stat_refresh",
+    "kernel.sched_domain",
+    "kernel.hostname",
 ];
 
 /// `net.ipv4.tcp_rmem = 4096 131072 6291456`, `/proc/sys/net/…:value`.
@@ -29,17 +36,21 @@ fn pair(line: &str) -> Option<(String, &str)> {
         None => line.split_once('=')?,
     };
     let name = name.trim().trim_start_matches('-');
-    let dotted = if name.contains('/') && !name.contains('.') { name.replace('/', ".") } else { name.to_owned() };
+    let dotted =
+        if name.contains('/') && !name.contains('.') { name.replace('/', ".") } else { name.to_owned() };
     let top = dotted.split('.').next()?;
-    let fits = dotted.contains('.') && TOPS.contains(&top) && !dotted.contains(char::is_whitespace) && dotted.len() < 200;
+    let fits = dotted.contains('.')
+        && TOPS.contains(&top)
+        && !dotted.contains(char::is_whitespace)
+        && dotted.len() < 200;
     fits.then_some((dotted, value.trim()))
 }
 
 fn is_kept(name: &str) -> bool {
-    let moves = |r: &&str| name.strip_prefix(*r).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let moves = |r: &str| name.strip_prefix(r).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     name.split('.').next().is_some_and(|top| KEPT.contains(&top))
         && !SECRETS.iter().any(|s| name.ends_with(s))
-        && !RESTLESS.iter().any(|r| moves(&r))
+        && !RESTLESS.iter().any(|r| moves(r))
 }
 
 impl Reader for Sysctl {
@@ -65,7 +76,11 @@ impl Reader for Sysctl {
                     out.fact(format!("sysctl.{name}"), typed(value));
                 }
             // Complaints about keys, comments in files.
-            } else if !(text.starts_with("sysctl: ") || text.starts_with('#') || text.starts_with(';') || text.is_empty()) {
+            } else if !(text.starts_with("sysctl: ")
+                || text.starts_with('#')
+                || text.starts_with(';')
+                || text.is_empty())
+            {
                 break;
             }
             if !text.is_empty() {
@@ -92,14 +107,21 @@ mod tests {
     fn names_in_all_their_forms() {
         let read = |line: &str| pair(line).map(|(n, v)| (n, v.to_owned()));
         let is = |n: &str, v: &str| Some((n.to_owned(), v.to_owned()));
-        assert_eq!(read("net.ipv4.tcp_rmem = 4096\t131072\t6291456"), is("net.ipv4.tcp_rmem", "4096\t131072\t6291456"));
+        assert_eq!(
+            read("net.ipv4.tcp_rmem = 4096\t131072\t6291456"),
+            is("net.ipv4.tcp_rmem", "4096\t131072\t6291456")
+        );
         assert_eq!(read("net.core.rmem_max=212992"), is("net.core.rmem_max", "212992"));
         assert_eq!(read("/proc/sys/net/core/rmem_max:212992"), is("net.core.rmem_max", "212992"));
         assert_eq!(read("net.ipv4.conf.eth0/140.rp_filter = 1"), is("net.ipv4.conf.eth0/140.rp_filter", "1"));
         for line in ["a = b", "kernel", "x.y = 1", "the net.ipv4 value = 3", "http://a/b?c=d"] {
             assert_eq!(read(line), None, "{line}");
         }
-        assert!(!is_kept("net.ipv6.conf.all.stable_secret") && !is_kept("kernel.random.uuid") && !is_kept("fs.file-max"));
+        assert!(
+            !is_kept("net.ipv6.conf.all.stable_secret")
+                && !is_kept("kernel.random.uuid")
+                && !is_kept("fs.file-max")
+        );
         assert!(is_kept("kernel.randomize_va_space"));
     }
 }

@@ -18,8 +18,12 @@ const MEGABYTE: f64 = 1_048_576.0;
 fn row(line: &str) -> Option<(&'static str, f64)> {
     let cells: Vec<&str> = line.trim().strip_prefix('|')?.split('|').map(str::trim).collect();
     let item = cells.first()?;
-    let patterns =
-        [("Random Write", "random-write"), ("Random Read", "random-read"), ("Write", "write"), ("Read", "read")];
+    let patterns = [
+        ("Random Write", "random-write"),
+        ("Random Read", "random-read"),
+        ("Write", "write"),
+        ("Read", "read"),
+    ];
     let (_, pattern) = patterns.iter().find(|(name, _)| item.starts_with(name))?;
     item.ends_with("MBs").then_some(())?;
     let rate = cells.get(2)?.strip_suffix("MB/s")?.trim();
@@ -59,7 +63,10 @@ impl Reader for Tiotest {
                 break;
             } else if text.starts_with("Tiotest latency") {
                 latency = true;
-            } else if !(text.is_empty() || text.starts_with(['|', '+', '`', ',']) || text.starts_with("Tiotest results")) {
+            } else if !(text.is_empty()
+                || text.starts_with(['|', '+', '`', ','])
+                || text.starts_with("Tiotest results"))
+            {
                 break;
             }
             if !text.is_empty() {

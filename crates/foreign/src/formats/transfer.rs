@@ -45,7 +45,9 @@ pub(crate) struct Transfer {
 impl Transfer {
     /// Hands the test to the sink. Names of transports that are no Ethernet make it a figure of storage instead.
     pub(crate) fn put(self, context: &Context, out: &mut Sink) {
-        let Some(bps) = self.received_bps.or(self.sent_bps).filter(|b| b.is_finite() && *b >= 0.0) else { return };
+        let Some(bps) = self.received_bps.or(self.sent_bps).filter(|b| b.is_finite() && *b >= 0.0) else {
+            return;
+        };
         let duration_ms = (self.seconds.clamp(0.0, 4e6) * 1000.0).round() as u32;
         let kind = if self.udp {
             let rate_bps = self.sent_bps.unwrap_or(bps);
@@ -85,7 +87,10 @@ impl Transfer {
             if self.series_received { (&[], &self.series) } else { (&self.series, &[]) };
         Measurement {
             throughput_bps: Some(bps),
-            loss: self.datagrams.filter(|(_, all)| *all > 0.0).map(|(lost, all)| (lost / all).clamp(0.0, 1.0)),
+            loss: self
+                .datagrams
+                .filter(|(_, all)| *all > 0.0)
+                .map(|(lost, all)| (lost / all).clamp(0.0, 1.0)),
             rtt_idle_us: self.rtt_idle_us,
             rtt_loaded_us: self.rtt_us,
             retransmits_per_s: self.retransmits.filter(|_| self.seconds > 0.0).map(|r| r / self.seconds),

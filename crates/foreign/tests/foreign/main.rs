@@ -1,5 +1,8 @@
 //! Texts that real tools printed, and texts as people paste them: what is understood of them, and what the verdict is.
 
+// Helpers of tests may fail the test as loudly as the tests themselves.
+#![allow(clippy::unwrap_used)]
+
 mod casebook;
 mod formats;
 mod pasted;
@@ -57,7 +60,11 @@ fn measured(sample: &Sample) -> &Measurement {
 /// Sender, receiver and Mbit/s of each sample.
 fn rates(snapshot: &Snapshot) -> Vec<(String, String, f64)> {
     let rate = |s: &Sample| measured(s).throughput_bps.unwrap_or(-1.0);
-    snapshot.samples.iter().map(|s| (s.test.from.clone(), s.test.to.clone(), (rate(s) / 1e4).round() / 100.0)).collect()
+    snapshot
+        .samples
+        .iter()
+        .map(|s| (s.test.from.clone(), s.test.to.clone(), (rate(s) / 1e4).round() / 100.0))
+        .collect()
 }
 
 fn is(from: &str, to: &str, mbit: f64) -> (String, String, f64) {

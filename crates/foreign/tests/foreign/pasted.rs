@@ -32,8 +32,12 @@ net.ipv4.tcp_rmem = 4096 131072 6291456
     assert_eq!(fact(&read, "arc-2", "nic.em1.feature.rx-gro-hw"), Some(&FactValue::Flag(false)));
     assert_eq!((read.samples[0].test.from.as_str(), read.samples[0].test.to.as_str()), ("arc-2", "arc-1"));
     assert!(fact(&read, "arc-2", "sysctl.net.ipv4.tcp_rmem").is_some());
-    let quoted: Vec<(usize, &str)> = account(&read).unread.iter().map(|u| (u.line, u.text.as_str())).collect();
-    assert_eq!(quoted, [(1, "Hello list, since Monday it is slow."), (11, "[12.3] something else altogether")]);
+    let quoted: Vec<(usize, &str)> =
+        account(&read).unread.iter().map(|u| (u.line, u.text.as_str())).collect();
+    assert_eq!(
+        quoted,
+        [(1, "Hello list, since Monday it is slow."), (11, "[12.3] something else altogether")]
+    );
     assert_eq!(account(&read).unread_lines, 2);
     let pieces: Vec<(&str, &str, usize)> =
         account(&read).pieces.iter().map(|p| (p.format.as_str(), p.host.as_str(), p.line)).collect();
@@ -46,7 +50,7 @@ net.ipv4.tcp_rmem = 4096 131072 6291456
 #[test]
 fn a_mail_that_quotes_with_other_line_ends() {
     let plain = String::from_utf8(bytes("iperf3-client.txt")).unwrap();
-    let quoted: String = plain.lines().map(|line| format!("> {line}\r\n")).collect();
+    let quoted = format!("> {}\r\n", plain.trim_end().replace('\n', "\r\n> "));
     let marked = [&b"\xef\xbb\xbf"[..], quoted.as_bytes()].concat();
     let read = read_one(Document::new("mail.txt", marked));
     assert_eq!(rates(&read), [is("10.20.0.1", "10.20.0.2", 191.0)]);
@@ -86,7 +90,8 @@ fn addresses_become_hosts_where_somebody_tells() {
     assert_eq!(snapshot.inventory.hosts[0].endpoints[0].address.to_string(), "10.20.0.1");
     let by_file = read_one(Document::new("iperf3-arc-1-to-arc-2.txt", bytes("iperf3-client.txt")));
     assert_eq!(rates(&by_file), [is("arc-1", "arc-2", 191.0)]);
-    let by_option = read(&[file("iperf3-client.txt")], &Options { host: Some("arc-1".into()), ..Options::default() });
+    let by_option =
+        read(&[file("iperf3-client.txt")], &Options { host: Some("arc-1".into()), ..Options::default() });
     assert_eq!(rates(&by_option), [is("arc-1", "10.20.0.2", 191.0)]);
 }
 
@@ -133,8 +138,17 @@ fn a_sosreport_is_one_host() {
     assert_eq!(account(&snapshot).unread, [], "{:#?}", account(&snapshot).unread);
     assert_eq!(snapshot.facts.keys().collect::<Vec<_>>(), ["arc-1"]);
     let facts = &snapshot.facts["arc-1"];
-    for key in ["nic.eth0.feature.generic-receive-offload", "nic.eth0.driver", "nic.eth0.ring.rx", "sysctl.net.ipv4.tcp_rmem"] {
-        assert!(facts.readings.contains_key(key), "{key}: {:?}", facts.readings.keys().take(9).collect::<Vec<_>>());
+    for key in [
+        "nic.eth0.feature.generic-receive-offload",
+        "nic.eth0.driver",
+        "nic.eth0.ring.rx",
+        "sysctl.net.ipv4.tcp_rmem",
+    ] {
+        assert!(
+            facts.readings.contains_key(key),
+            "{key}: {:?}",
+            facts.readings.keys().take(9).collect::<Vec<_>>()
+        );
     }
     for key in ["softnet.processed", "irq.36", "nic.eth0.stat.rx_kicks", "disk.vda.stat.writes"] {
         assert!(facts.counters.contains_key(key), "{key}");
@@ -145,7 +159,9 @@ fn a_sosreport_is_one_host() {
 fn what_is_missing_has_its_command() {
     let snapshot = read_one(under_prompt("iperf3-client.txt", "iperf3 -c arc-2"));
     let missing = &account(&snapshot).missing;
-    let has = |what: &str, command: &str| missing.iter().any(|m| m.what.contains(what) && m.command.contains(command));
+    let has = |what: &str, command: &str| {
+        missing.iter().any(|m| m.what.contains(what) && m.command.contains(command))
+    };
     assert!(has("from arc-2 to arc-1", "iperf3 -c arc-2 -R"), "{missing:#?}");
     assert!(has("speed of the links of arc-1, arc-2", "ethtool NIC"), "{missing:#?}");
     assert!(has("settings of the devices", "for o in k i g c l"), "{missing:#?}");

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use super::files;
 
 /// Names that bring a command with them, as files of people do.
-const NAMES: [&str; 5] = ["x", "ethtool_-k_em1", "ethtool-S-em1.txt", "proc/net/softnet_stat", "arc-1-to-arc-2.json"];
+const NAMES: [&str; 5] =
+    ["x", "ethtool_-k_em1", "ethtool-S-em1.txt", "proc/net/softnet_stat", "arc-1-to-arc-2.json"];
 
 fn fixtures() -> Vec<Vec<u8>> {
     let mut todo = vec![files()];

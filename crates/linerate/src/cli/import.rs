@@ -74,7 +74,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut snapshot = read(&args.files, &args.reading)?;
     snapshot.id = observe::clock::new_id();
     snapshot.start_ms = observe::clock::now_ms();
-    snapshot.parent = args.parent.as_deref().map(|id| store.find_run(Some(id))).transpose()?.map(|run| run.id);
+    snapshot.parent =
+        args.parent.as_deref().map(|id| store.find_run(Some(id))).transpose()?.map(|run| run.id);
     let diagnosis = linerate_diagnose::diagnose(&snapshot, &knowledge);
     store.begin_run(&snapshot, args.reading.inventory.as_deref().map(open::absolute).as_deref())?;
     store.add_facts(&snapshot.id, &snapshot.facts)?;
@@ -88,7 +89,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         let style = report::heat::Style::detect();
         out::print(&report::foreign::account(&snapshot, style))?;
-        out::print(&format!("\n{}", report::text::verdict(&diagnosis, &snapshot.inventory, style)))?;
+        out::print(&report::foreign::missing(&snapshot, style))?;
+        out::print(&format!("\n{}", diagnosis.headline))?;
         out::note(&format!("\nrun {}; the whole: linerate report {}", snapshot.id, snapshot.id));
     }
     Ok(ExitCode::Ok)
@@ -113,9 +115,12 @@ pub(super) fn read(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Snaps
         let first = account.and_then(|a| a.unread.first()).map_or(String::new(), |unread| {
             format!("; the first line is {}", report::foreign::quoted(unread))
         });
+        let files = match collected.documents.len() {
+            1 => "the file".to_owned(),
+            many => format!("{many} files"),
+        };
         anyhow::bail!(
-            "nothing in {} files is evidence that is understood{first}\nhint: `linerate import --help` lists the formats; --as names one",
-            collected.documents.len()
+            "nothing in {files} is evidence that is understood{first}\nhint: `linerate import --help` lists the formats; --as names one"
         );
     }
     Ok(snapshot)

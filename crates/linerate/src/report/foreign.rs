@@ -47,8 +47,10 @@ fn rows(foreign: &Foreign) -> Vec<Row> {
 
 /// A quotation: `mail.txt:12: "…" (and 3 more lines): no known format`.
 pub fn quoted(unread: &Unread) -> String {
-    let place = if unread.line > 0 { format!("{}:{}", unread.file, unread.line) } else { unread.file.clone() };
-    let text = if unread.text.is_empty() { String::new() } else { format!(" \"{}\"", names::cut(&unread.text, 60)) };
+    let place =
+        if unread.line > 0 { format!("{}:{}", unread.file, unread.line) } else { unread.file.clone() };
+    let text =
+        if unread.text.is_empty() { String::new() } else { format!(" \"{}\"", names::cut(&unread.text, 60)) };
     let more = if unread.lines > 1 { format!(" and {} lines more", unread.lines - 1) } else { String::new() };
     names::clean(&format!("{place}:{text}{more}: {}", unread.why))
 }
@@ -68,9 +70,14 @@ pub fn unread(foreign: &Foreign) -> Vec<String> {
 pub fn account(snapshot: &Snapshot, style: Style) -> String {
     let Some(foreign) = &snapshot.foreign else { return String::new() };
     let rows = rows(foreign);
-    let width = |of: fn(&Row) -> &str, most: usize| rows.iter().map(|r| of(r).chars().count()).max().unwrap_or(4).clamp(4, most);
+    let width = |of: fn(&Row) -> &str, most: usize| {
+        rows.iter().map(|r| of(r).chars().count()).max().unwrap_or(4).clamp(4, most)
+    };
     let (file, format, host) = (width(|r| &r.file, 42), width(|r| &r.format, 12), width(|r| &r.host, 20));
-    let mut out = style.bold(&format!("{:file$}  {:format$}  {:host$}  {:>8}  {:>7}", "file", "format", "host", "readings", "lines"));
+    let mut out = style.bold(&format!(
+        "{:file$}  {:format$}  {:host$}  {:>8}  {:>7}",
+        "file", "format", "host", "readings", "lines"
+    ));
     out.push('\n');
     for row in rows.iter().take(ROWS_MAX) {
         let name = names::clean(&end_of(&row.file, file));
@@ -92,6 +99,19 @@ pub fn account(snapshot: &Snapshot, style: Style) -> String {
         for line in lines {
             let _ = writeln!(out, "  {}", names::cut(&line, style.width.saturating_sub(2)));
         }
+    }
+    out
+}
+
+/// What would say more, with the commands, for a terminal.
+pub fn missing(snapshot: &Snapshot, style: Style) -> String {
+    let Some(foreign) = snapshot.foreign.as_ref().filter(|f| !f.missing.is_empty()) else {
+        return String::new();
+    };
+    let mut out = format!("\n{}\n", style.bold("What would say more"));
+    for missing in &foreign.missing {
+        let _ = writeln!(out, "  {}", names::clean(&missing.what));
+        let _ = writeln!(out, "      {}", names::clean(&missing.command));
     }
     out
 }
@@ -141,8 +161,18 @@ mod tests {
             readings,
         };
         let foreign = Foreign {
-            pieces: vec![piece("a.txt", "ethtool-k", "arc-1", 2), piece("a.txt", "ping", "", 1), piece("a.txt", "ethtool-k", "arc-1", 5)],
-            unread: vec![Unread { file: "a.txt".into(), line: 7, lines: 2, text: "<b>\u{1b}[1m".into(), why: "no known format".into() }],
+            pieces: vec![
+                piece("a.txt", "ethtool-k", "arc-1", 2),
+                piece("a.txt", "ping", "", 1),
+                piece("a.txt", "ethtool-k", "arc-1", 5),
+            ],
+            unread: vec![Unread {
+                file: "a.txt".into(),
+                line: 7,
+                lines: 2,
+                text: "<b>\u{1b}[1m".into(),
+                why: "no known format".into(),
+            }],
             unread_lines: 9,
             ..Foreign::default()
         };
@@ -154,7 +184,12 @@ mod tests {
         let text = account(&sample(), Style::default());
         let rows: Vec<&str> = text.lines().collect();
         assert_eq!(rows[1].split_whitespace().collect::<Vec<_>>(), ["a.txt", "ethtool-k", "arc-1", "7", "6"]);
-        assert!(text.contains("9 lines are not understood") && text.contains("a.txt:7:") && text.contains("and 7 more lines"), "{text}");
+        assert!(
+            text.contains("9 lines are not understood")
+                && text.contains("a.txt:7:")
+                && text.contains("and 7 more lines"),
+            "{text}"
+        );
         assert!(!text.contains('\u{1b}'), "{text:?}");
         let page = section(&sample()).into_string();
         assert!(page.contains("&lt;b&gt;") && !page.contains("<b>"), "{page}");
