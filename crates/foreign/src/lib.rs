@@ -2,7 +2,7 @@
 //!
 //! Pure: no file, no clock, no socket. A text may hold several pieces one after the other, as in a terminal session that
 //! somebody pasted; prompts between them say on which host a command ran. What is not understood is quoted with its line and
-//! never stops anything. One file per format in `formats`, and one line for each in [`reader::READERS`].
+//! never stops anything. One file per format in `formats`, and one line for each in `READERS` of `reader`.
 #![deny(missing_docs)]
 
 mod assemble;

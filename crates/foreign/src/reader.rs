@@ -1,4 +1,4 @@
-//! The list of formats, and what a format is. To add one: a file in `formats/`, a line in [`READERS`], fixtures in
+//! The list of formats, and what a format is. To add one: a file in `formats/`, a line in `READERS`, fixtures in
 //! `tests/files/`, a line in `xtask/src/fuzz/targets.rs`.
 
 use crate::context::Context;

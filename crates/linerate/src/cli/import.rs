@@ -89,8 +89,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         let style = report::heat::Style::detect();
         out::print(&report::foreign::account(&snapshot, style))?;
-        out::print(&report::foreign::missing(&snapshot, style))?;
-        out::print(&format!("\n{}", diagnosis.headline))?;
+        out::print(&format!("{}\n{}", report::foreign::missing(&snapshot, style), diagnosis.headline))?;
         out::note(&format!("\nrun {}; the whole: linerate report {}", snapshot.id, snapshot.id));
     }
     Ok(ExitCode::Ok)
