@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use linerate_model::fact::{FactValue, HostFacts};
+use linerate_model::fact_map::FactMap;
 use linerate_model::inventory::{Host, HostName, Layer};
 use linerate_model::snapshot::Snapshot;
 
@@ -141,7 +142,7 @@ impl<'a> Facts<'a> {
 }
 
 /// The one device that is known of a host of which nobody read the addresses: foreign evidence seldom has them.
-fn only_nic(readings: &BTreeMap<String, FactValue>) -> Option<&str> {
+fn only_nic(readings: &FactMap) -> Option<&str> {
     let addresses = readings.keys().any(|key| key.ends_with(".addresses") && nic_of(key) != Some("lo"));
     let mut nics = readings.keys().filter_map(|key| nic_of(key)).filter(|nic| *nic != "lo");
     let first = nics.next().filter(|_| !addresses)?;
