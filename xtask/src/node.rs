@@ -17,6 +17,8 @@ struct Machine {
     triple: &'static str,
     /// C compiler and linker, where it is not the native one; with the packages that bring it.
     cross: Option<(&'static str, &'static str)>,
+    /// Runs its programs on another machine; from the package qemu-user-static.
+    emulator: &'static str,
 }
 
 const MACHINES: [Machine; 2] = [
@@ -24,11 +26,13 @@ const MACHINES: [Machine; 2] = [
         name: "x86_64",
         triple: "x86_64-unknown-linux-gnu",
         cross: Some(("x86_64-linux-gnu-gcc", "gcc-x86-64-linux-gnu")),
+        emulator: "qemu-x86_64-static",
     },
     Machine {
         name: "aarch64",
         triple: "aarch64-unknown-linux-gnu",
         cross: Some(("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu libc6-dev-arm64-cross")),
+        emulator: "qemu-aarch64-static",
     },
 ];
 
@@ -57,7 +61,7 @@ pub(crate) fn run(name: &str) -> Result<()> {
     let placed = target_release().join(format!("linerate-node-{name}"));
     std::fs::create_dir_all(target_release())?;
     std::fs::copy(&built, &placed).with_context(|| format!("cannot copy {}", built.display()))?;
-    check(&placed, native)
+    check(&placed, (!native).then_some(machine.emulator))
 }
 
 /// What is not there, with the command that gets it.
@@ -79,8 +83,8 @@ fn missing(machine: &Machine) -> Result<Vec<String>> {
     Ok(missing)
 }
 
-/// A static program has no interpreter; a native one also runs.
-fn check(placed: &std::path::Path, native: bool) -> Result<()> {
+/// A static program has no interpreter, and it runs: by itself on its own machine, elsewhere where there is an emulator.
+fn check(placed: &std::path::Path, emulator: Option<&str>) -> Result<()> {
     let bytes = std::fs::read(placed)?;
     // The interpreter's path would be `/lib64/ld-linux-x86-64.so.2` or `/lib/ld-linux-aarch64.so.1`.
     let interpreter =
@@ -88,12 +92,20 @@ fn check(placed: &std::path::Path, native: bool) -> Result<()> {
     if interpreter(b"/ld-linux-") {
         bail!("{} is not static", placed.display());
     }
-    if native {
-        ensure!(
-            Command::new(placed).arg("--version").status()?.success(),
-            "{} does not run",
-            placed.display()
-        );
+    let run = match emulator {
+        None => Some(Command::new(placed)),
+        Some(emulator) if Command::new(emulator).arg("--version").output().is_ok() => {
+            let mut run = Command::new(emulator);
+            run.arg(placed);
+            Some(run)
+        }
+        Some(emulator) => {
+            println!("not run: there is no {emulator} here (package qemu-user-static)");
+            None
+        }
+    };
+    if let Some(mut run) = run {
+        ensure!(run.arg("--version").status()?.success(), "{} does not run", placed.display());
     }
     println!("{}: {:.1} MiB, static", placed.display(), bytes.len() as f64 / f64::from(1 << 20));
     Ok(())

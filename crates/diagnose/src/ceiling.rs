@@ -153,7 +153,7 @@ fn core(cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
 /// What the tool's own load reaches over the loopback of the weaker host, where that was measured. A pair that did better shows
 /// that it can do at least that.
 fn tool(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
-    let own = |host: &str| Some((host.to_owned(), facts.snapshot.facts.get(host)?.tool_bps?));
+    let own = |host: &str| Some((host.to_owned(), facts.of(host)?.tool_bps?));
     let (host, bps) =
         [own(cell.from), own(cell.to)].into_iter().flatten().min_by(|a, b| a.1.total_cmp(&b.1))?;
     let why = format!("the tool's own load reaches {} over the loopback of {host}", crate::words::bps(bps));

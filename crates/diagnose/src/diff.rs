@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::fact::FactValue;
+use linerate_model::fact_map::FactMap;
 use linerate_model::inventory::Layer;
 use linerate_model::snapshot::Snapshot;
 use serde::{Deserialize, Serialize};
@@ -59,15 +60,14 @@ const NOTHING_BPS: f64 = 1000.0;
 
 /// Facts of two hosts that differ, in the order of their keys.
 pub fn hosts(snapshot: &Snapshot, a: &str, b: &str) -> Vec<Difference> {
-    let empty = BTreeMap::new();
-    let of = |host: &str| snapshot.facts.get(host).map_or(&empty, |f| &f.readings);
-    facts(of(a), of(b), "")
+    let empty = FactMap::default();
+    facts(of(snapshot, a, &empty), of(snapshot, b, &empty), "")
 }
 
-fn facts(a: &BTreeMap<String, FactValue>, b: &BTreeMap<String, FactValue>, prefix: &str) -> Vec<Difference> {
+fn facts(a: &FactMap, b: &FactMap, prefix: &str) -> Vec<Difference> {
     let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     keys.into_iter()
-        .filter(|key| a.get(*key) != b.get(*key))
+        .filter(|key| a.get(key) != b.get(key))
         .map(|key| {
             let say = |value: Option<&FactValue>| value.map_or(String::new(), ToString::to_string);
             let (before, after) = (say(a.get(key)), say(b.get(key)));
@@ -90,17 +90,20 @@ fn facts(a: &BTreeMap<String, FactValue>, b: &BTreeMap<String, FactValue>, prefi
 pub fn runs(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
     let mut all = effects(before, after);
     all.extend(cells(before, after));
-    let empty = BTreeMap::new();
+    let empty = FactMap::default();
     let hosts: BTreeSet<&String> = before.facts.keys().chain(after.facts.keys()).collect();
     for host in hosts {
-        let of = |s: &'_ Snapshot| s.facts.get(host).map_or_else(|| empty.clone(), |f| f.readings.clone());
-        let changed = facts(&of(before), &of(after), &format!("{host} "));
+        let changed = facts(of(before, host, &empty), of(after, host, &empty), &format!("{host} "));
         // A host that was read in only one of the runs did not change.
         if before.facts.contains_key(host) && after.facts.contains_key(host) {
             all.extend(changed);
         }
     }
     all
+}
+
+fn of<'s>(snapshot: &'s Snapshot, host: &str, nothing: &'s FactMap) -> &'s FactMap {
+    snapshot.facts.get(host).map_or(nothing, |f| &f.readings)
 }
 
 type CellKey = (Layer, String, String);

@@ -1,14 +1,14 @@
 //! Looking up facts: the NIC that carries an endpoint, the machine under a host, keys by pattern.
 //! A snapshot comes in, values go out; nothing is judged here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use linerate_model::fact::FactValue;
+use linerate_model::fact::{FactValue, HostFacts};
+use linerate_model::fact_map::FactMap;
 use linerate_model::inventory::{Host, HostName, Layer};
 use linerate_model::snapshot::Snapshot;
 
-/// Facts of a namespace inside a host begin with this.
-const NAMESPACE: &str = "netns.";
+use crate::layouts::Layouts;
 
 /// Drivers and kinds of devices that only pretend to have a link speed.
 const VIRTUAL: [&str; 12] = [
@@ -30,8 +30,11 @@ const VIRTUAL: [&str; 12] = [
 pub(crate) struct Facts<'a> {
     /// Where they come from.
     pub snapshot: &'a Snapshot,
+    /// Facts by host, with the number of their layout.
+    hosts: HashMap<&'a str, (&'a HostFacts, usize)>,
+    layouts: Layouts<'a>,
     /// NIC of each endpoint.
-    nics: BTreeMap<(&'a str, Layer), &'a str>,
+    nics: HashMap<(&'a str, Layer), &'a str>,
     /// Hosts with endpoints by group, direct or nested, in inventory order.
     members: BTreeMap<&'a str, Vec<&'a Host>>,
 }
@@ -48,9 +51,15 @@ impl<'a> Facts<'a> {
                     text.split([' ', ',']).any(|part| part.split('/').next() == Some(address.as_str()))
                 };
                 let readings = &snapshot.facts.get(&host.name)?.readings;
-                let found =
-                    readings.iter().find(|(key, value)| key.ends_with(".addresses") && carries(value))?;
-                Some(((host.name.as_str(), endpoint.layer), nic_of(found.0)?))
+                let nic = match readings
+                    .iter()
+                    .find(|(key, value)| key.ends_with(".addresses") && carries(value))
+                {
+                    Some((key, _)) => nic_of(key)?,
+                    None if endpoint.layer == Layer::Underlay => only_nic(readings)?,
+                    None => return None,
+                };
+                Some(((host.name.as_str(), endpoint.layer), nic))
             })
             .collect();
         let mut members: BTreeMap<&str, Vec<&Host>> = BTreeMap::new();
@@ -59,7 +68,15 @@ impl<'a> Facts<'a> {
                 members.entry(group.name.as_str()).or_default().push(host);
             }
         }
-        Self { snapshot, nics, members }
+        let mut layouts = Layouts::default();
+        let hosts = snapshot.facts.iter();
+        let hosts = hosts.map(|(host, facts)| (host.as_str(), (facts, layouts.number(facts)))).collect();
+        Self { snapshot, hosts, layouts, nics, members }
+    }
+
+    /// All facts of a host.
+    pub(crate) fn of(&self, host: &str) -> Option<&'a HostFacts> {
+        self.hosts.get(host).map(|(facts, _)| *facts)
     }
 
     /// The hosts with endpoints that belong to the group, directly or through nested groups, in inventory order.
@@ -69,7 +86,7 @@ impl<'a> Facts<'a> {
 
     /// One value.
     pub(crate) fn get(&self, host: &str, key: &str) -> Option<&'a FactValue> {
-        self.snapshot.facts.get(host)?.readings.get(key)
+        self.of(host)?.readings.get(key)
     }
 
     /// A number.
@@ -79,17 +96,9 @@ impl<'a> Facts<'a> {
 
     /// All readings of a host whose key matches the pattern, in order of the key. The loopback is left out.
     pub(crate) fn matching(&self, host: &str, pattern: &str) -> Vec<(&'a str, &'a FactValue)> {
-        let Some(facts) = self.snapshot.facts.get(host) else { return Vec::new() };
-        let start = pattern.split('*').next().unwrap_or("");
-        let range = |prefix: &str| {
-            let prefix = prefix.to_owned();
-            facts.readings.range(prefix.clone()..).take_while(move |(key, _)| key.starts_with(&prefix))
-        };
-        range(NAMESPACE)
-            .chain(range(start))
-            .filter(|(key, _)| pattern_fits(pattern, key) && nic_of(key) != Some("lo"))
-            .map(|(key, value)| (key.as_str(), value))
-            .collect()
+        let Some((facts, layout)) = self.hosts.get(host) else { return Vec::new() };
+        let keys = self.layouts.matching(*layout, pattern);
+        keys.iter().filter_map(|key| Some((*key, facts.readings.get(key)?))).collect()
     }
 
     /// Name of the NIC that carries the endpoint of a host in a layer.
@@ -130,6 +139,14 @@ impl<'a> Facts<'a> {
             .filter(|(nic, bps)| *bps > 0.0 && !self.is_virtual(host, nic))
             .max_by(|a, b| a.1.total_cmp(&b.1))
     }
+}
+
+/// The one device that is known of a host of which nobody read the addresses: foreign evidence seldom has them.
+fn only_nic(readings: &FactMap) -> Option<&str> {
+    let addresses = readings.keys().any(|key| key.ends_with(".addresses") && nic_of(key) != Some("lo"));
+    let mut nics = readings.keys().filter_map(|key| nic_of(key)).filter(|nic| *nic != "lo");
+    let first = nics.next().filter(|_| !addresses)?;
+    nics.all(|nic| nic == first).then_some(first)
 }
 
 /// The part of a key after `netns.<path>|`.

@@ -13,6 +13,7 @@ mod evidence;
 pub mod front_ends;
 mod host_facts;
 mod knowledge;
+mod layouts;
 mod localise;
 mod places;
 mod remedies;

@@ -2,12 +2,13 @@
 //! two answers are weighed together. Located columns come in, judged places go out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
 use linerate_model::inventory::Layer;
 
 use crate::attribute::shape::{self, Shape};
-use crate::attribute::{self, FactHit, Place, Scored, Subjects};
+use crate::attribute::{self, FactHit, Peers, Place, Scored, Subjects};
 use crate::evidence::CellEvidence;
 use crate::host_facts::Facts;
 use crate::knowledge::{ElementKind, Knowledge};
@@ -48,6 +49,8 @@ pub(crate) struct Bench<'a> {
     pub measured: Vec<&'a str>,
     /// Machines that are a group, in order of their names.
     pub machines: Vec<&'a str>,
+    /// Peers of a suspect that is none of them: hosts, and machines.
+    usual_peers: [Rc<Peers<'a>>; 2],
 }
 
 impl<'a> Bench<'a> {
@@ -56,13 +59,19 @@ impl<'a> Bench<'a> {
         let measured: BTreeSet<&'a str> = cells.iter().flat_map(|c| [c.from, c.to]).collect();
         let groups = &facts.snapshot.inventory.groups;
         let machines: BTreeSet<&'a str> = groups.iter().filter_map(|g| g.machine.as_deref()).collect();
-        Self {
-            facts,
-            cells,
-            rows,
-            measured: measured.into_iter().collect(),
-            machines: machines.into_iter().collect(),
-        }
+        let (measured, machines): (Vec<&str>, Vec<&str>) =
+            (measured.into_iter().collect(), machines.into_iter().collect());
+        let usual_peers = [&measured, &machines].map(|all| Rc::new(Peers::new(some_of(all).collect())));
+        Self { facts, cells, rows, measured, machines, usual_peers }
+    }
+}
+
+/// The usual peers without those that are suspects themselves.
+fn without<'a>(usual: &Rc<Peers<'a>>, suspect: impl Fn(&str) -> bool) -> Rc<Peers<'a>> {
+    if usual.hosts().iter().any(|host| suspect(host)) {
+        Rc::new(Peers::new(usual.hosts().iter().copied().filter(|host| !suspect(host)).collect()))
+    } else {
+        Rc::clone(usual)
     }
 }
 
@@ -273,8 +282,8 @@ pub(crate) fn subjects<'a>(bench: &Bench<'a>, element: &Element, bad_rows: &[usi
         set.into_iter().collect()
     };
     Subjects {
-        host_peers: some_of(&bench.measured).filter(|h| !seen.contains(h)).collect(),
-        machine_peers: some_of(&bench.machines).filter(|m| !seen.contains(m) && !mine.contains(m)).collect(),
+        host_peers: without(&bench.usual_peers[0], |h| seen.contains(h)),
+        machine_peers: without(&bench.usual_peers[1], |m| seen.contains(m) || mine.contains(&m)),
         senders: ends(|c| c.from),
         receivers: ends(|c| c.to),
         machines: mine,

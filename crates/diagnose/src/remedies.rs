@@ -3,7 +3,7 @@
 use linerate_model::change::{Change, Remedy};
 use linerate_model::fact::FactValue;
 
-use crate::attribute::{Place, Population, Scored, candidates};
+use crate::attribute::{Place, Scored, candidates};
 use crate::host_facts::{Facts, nic_of, pattern_fits};
 use crate::knowledge::{SettingPlan, Target};
 
@@ -59,7 +59,7 @@ fn planned(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, set: &Sett
     named
         .into_iter()
         .filter_map(|(host, key, from)| {
-            let usual = || Population::of(facts, host, key, place.subjects.peers_of(host)).usual().cloned();
+            let usual = || place.subjects.peers_of(host).population(facts, host, key).usual().cloned();
             let to = match &set.to {
                 Target::Peers => usual().filter(|u| u != from)?,
                 Target::Value(value) => like(from, value),

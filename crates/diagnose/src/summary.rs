@@ -37,7 +37,7 @@ pub(crate) fn headline(bench: &Bench<'_>, report: &[Cell], findings: &[Finding])
             format!("at ceiling: {} % of it", (share * 100.0).min(100.0).floor())
         }
         Some(share) => format!("nothing stands out: {} of the ceiling", words::percent(share)),
-        None if bench.cells.is_empty() => "nothing was measured".to_owned(),
+        None if bench.cells.is_empty() => storage::headline(bench.facts.snapshot),
         None => "nothing stands out among the peers; no ceiling is known".to_owned(),
     };
     let unseen = disturbed(&bench.cells);

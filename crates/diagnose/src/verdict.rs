@@ -37,7 +37,7 @@ pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge) -> Diagnosis 
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
         headline: summary::headline(&bench, &report, &findings),
-        notes: summary::notes(&report, &judged),
+        notes: summary::notes(&report, &judged).into_iter().chain(storage::notes(snapshot)).collect(),
         findings,
         refused: summary::refused(snapshot, &report),
         blind: summary::blind(snapshot, &bench.cells),

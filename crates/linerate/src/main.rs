@@ -10,7 +10,9 @@ mod cli;
 #[cfg(test)]
 mod fake_node;
 mod fleet;
+mod import;
 mod observe;
+mod progress;
 mod report;
 mod store;
 mod trial;

@@ -34,6 +34,7 @@ fn every_command_has_help_with_an_example() {
         "survey",
         "measure",
         "diagnose",
+        "import",
         "diff",
         "try",
         "keep",
@@ -135,7 +136,7 @@ fn a_snapshot_file_is_diagnosed_and_a_foreign_file_refused() {
     std::fs::write(home.0.path().join("f.json"), "[1,2]").unwrap();
     let refused = home.run(&["diagnose", "f.json"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("f.json is not a snapshot"));
+    assert!(text(&refused.stderr).contains("f.json:1: \"[1,2]\": no known format"));
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn surveying(cluster: &Cluster, arguments: &[&str]) -> (Child, std::thread::Join
     let said = std::thread::spawn(move || {
         let mut all = String::new();
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            if line.starts_with("measuring:") {
+            if line.starts_with("measuring:") || line.contains(r#""event":"begin","phase":"measuring""#) {
                 let _ = measures.send(());
             }
             all += &line;

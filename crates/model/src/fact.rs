@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::fact_map::FactMap;
 
 /// Dotted name of a fact; see [`check_key`] for what is allowed.
 pub type FactKey = String;
@@ -18,8 +21,8 @@ pub fn check_key(key: &str) -> bool {
     (1..=KEY_BYTES_MAX).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
 }
 
-/// Value of a fact.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Value of a fact. Written without a tag: `true`, `3`, `0.5`, `"text"`, `["a", "b"]`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum FactValue {
     /// On or off.
@@ -32,6 +35,55 @@ pub enum FactValue {
     Text(String),
     /// Several values, such as CPU lists and addresses.
     List(Vec<String>),
+}
+
+/// By hand: the derived one copies each value before it tries the variants, and an operator reads millions of them.
+impl<'de> Deserialize<'de> for FactValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = FactValue;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a flag, a number, a text or a list of texts")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<FactValue, E> {
+        Ok(FactValue::Flag(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<FactValue, E> {
+        Ok(FactValue::Int(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<FactValue, E> {
+        Ok(i64::try_from(value).map_or(FactValue::Float(value as f64), FactValue::Int))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<FactValue, E> {
+        Ok(FactValue::Float(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<FactValue, E> {
+        Ok(FactValue::Text(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<FactValue, E> {
+        Ok(FactValue::Text(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<FactValue, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(text) = list.next_element()? {
+            texts.push(text);
+        }
+        Ok(FactValue::List(texts))
+    }
 }
 
 impl FactValue {
@@ -84,7 +136,7 @@ pub struct Gap {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostFacts {
     /// Settings and properties.
-    pub readings: BTreeMap<FactKey, FactValue>,
+    pub readings: FactMap,
     /// Counters: only their change around a test means something.
     #[serde(default)]
     pub counters: BTreeMap<FactKey, i64>,
@@ -95,4 +147,43 @@ pub struct HostFacts {
     /// enough for it to matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_bps: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_by_their_own_shape() {
+        let texts = [
+            "true",
+            "3",
+            "-3",
+            "0.5",
+            "\"4096 131072\"",
+            "[\"a\",\"b\"]",
+            "[]",
+            "18446744073709551615",
+            "1e300",
+        ];
+        let values = [
+            FactValue::Flag(true),
+            FactValue::Int(3),
+            FactValue::Int(-3),
+            FactValue::Float(0.5),
+            FactValue::Text("4096 131072".to_owned()),
+            FactValue::List(vec!["a".to_owned(), "b".to_owned()]),
+            FactValue::List(Vec::new()),
+            FactValue::Float(u64::MAX as f64),
+            FactValue::Float(1e300),
+        ];
+        for (text, value) in texts.iter().zip(values) {
+            assert_eq!(serde_json::from_str::<FactValue>(text).unwrap(), value, "{text}");
+            let written = serde_json::to_string(&value).unwrap();
+            assert_eq!(serde_json::from_str::<FactValue>(&written).unwrap(), value, "{written}");
+        }
+        for text in ["null", "{}", "[1]", "[[\"a\"]]"] {
+            assert!(serde_json::from_str::<FactValue>(text).is_err(), "{text}");
+        }
+    }
 }

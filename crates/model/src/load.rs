@@ -113,24 +113,51 @@ pub struct LoadSpec {
     pub tuning: Box<Tuning>,
 }
 
+/// How the values of an interval are written: a transfer has tens of them, a survey of thousands of hosts millions, on the wire and
+/// in the store. Digits that no clock and no counter gave are left out, and so is what is zero anyway.
+// By reference, because serde calls them so.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+mod digits {
+    use serde::Serializer;
+
+    pub(super) fn whole<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(value.round())
+    }
+
+    pub(super) fn thousandths<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        let rounded = (value * 1e3).round() / 1e3;
+        serializer.serialize_f64(if rounded.is_finite() { rounded } else { *value })
+    }
+
+    pub(super) fn is_zero(value: &f64) -> bool {
+        *value == 0.0
+    }
+
+    pub(super) fn is_none<T: Default + PartialEq>(value: &T) -> bool {
+        *value == T::default()
+    }
+}
+
 /// State of a TCP connection over one interval, from the sender's TCP_INFO.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// End of the interval since the start of the transfer, in milliseconds.
+    #[serde(serialize_with = "digits::thousandths")]
     pub at_ms: f64,
     /// Throughput of bytes acknowledged (sender) or read (receiver) in the interval, bit/s, all streams.
+    #[serde(serialize_with = "digits::whole")]
     pub throughput_bps: f64,
     /// Smoothed RTT of the first stream, in microseconds; 0 at the receiver.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "digits::is_zero", serialize_with = "digits::thousandths")]
     pub rtt_us: f64,
     /// Segments retransmitted in the interval, all streams.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "digits::is_none")]
     pub retransmits: u64,
     /// Congestion window of the first stream, in segments.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "digits::is_none")]
     pub cwnd: u32,
     /// The kernel's delivery-rate estimate of the first stream, bit/s.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "digits::is_zero", serialize_with = "digits::whole")]
     pub delivery_bps: f64,
 }
 
@@ -153,7 +180,7 @@ pub struct LoadReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_busy_max: Option<f64>,
     /// Every 50 ms or less.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Interval>,
     /// Bulk transfer, sender: the inside of each connection, one entry a stream.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -193,10 +220,10 @@ pub struct LoadReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<UdpEnd>,
     /// RTT of each answered request in microseconds.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rtt_us: Vec<f64>,
     /// Path MTU probes at the sender.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mtu: Vec<MtuProbe>,
     /// UDP: delay, jitter, and how the datagrams were carried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -330,4 +357,28 @@ pub struct MtuProbe {
     /// The sending kernel refused (EMSGSIZE) and knows this path MTU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused_mtu: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_written_without_digits_that_nothing_gave() {
+        let interval = Interval {
+            at_ms: 50.000_123_4,
+            throughput_bps: 24_132_312_345.678,
+            rtt_us: 0.0,
+            ..Interval::default()
+        };
+        let text = serde_json::to_string(&interval).unwrap();
+        assert_eq!(text, r#"{"at_ms":50.0,"throughput_bps":24132312346.0}"#);
+        // What is read and written again stays as it is: a stored run is the live one.
+        let again: Interval = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&again).unwrap(), text);
+        let full =
+            Interval { at_ms: 0.5, rtt_us: 81.25, retransmits: 1, cwnd: 10, delivery_bps: 1e9, ..interval };
+        let again: Interval = serde_json::from_str(&serde_json::to_string(&full).unwrap()).unwrap();
+        assert_eq!(again, Interval { throughput_bps: 24_132_312_346.0, ..full });
+    }
 }

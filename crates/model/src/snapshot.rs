@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::fact::{Gap, HostFacts};
+use crate::foreign::Foreign;
 use crate::inventory::{HostName, Inventory};
 use crate::sample::Sample;
 
@@ -41,15 +42,19 @@ pub struct Snapshot {
     /// What the time budget left out.
     #[serde(default)]
     pub left_out: Vec<String>,
+    /// Where it comes from, when it was not measured by us but read from what others measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<Box<Foreign>>,
 }
 
 /// One figure of storage or of the transport under it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StorageFigure {
     /// On which host, or empty when it stands for all.
     #[serde(default)]
     pub host: String,
-    /// What was measured: `local-disk`, `replicated`, `transport`.
+    /// What was measured: `local-disk`, `replicated`, `transport`, `device` (one block device under whatever load there was),
+    /// `resync` (a replica that is brought up to date).
     pub what: String,
     /// Name of the variant, such as the transport: `ipoib`, `sdp`.
     #[serde(default)]
@@ -58,4 +63,16 @@ pub struct StorageFigure {
     pub pattern: String,
     /// Bytes per second.
     pub bytes_per_s: f64,
+    /// Requests per second that reached the device, after merging.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_s: Option<f64>,
+    /// Requests per second that were merged into others before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged_per_s: Option<f64>,
+    /// Mean time of a request from its queueing to its end, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<f64>,
+    /// Share of the time in which the device had something to do, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<f64>,
 }

@@ -201,10 +201,6 @@ impl Decoder {
         if self.failed.is_none() {
             self.buffer.drain(..self.start);
             self.start = 0;
-            // After a large frame its room is given back: an operator has thousands of these.
-            if self.buffer.is_empty() && self.buffer.capacity() > KEPT_BYTES {
-                self.buffer = Vec::new();
-            }
             self.buffer.extend_from_slice(bytes);
         }
     }
@@ -261,6 +257,12 @@ impl Decoder {
         let Some(kind) = Kind::of(header[2]) else { return Ok(None) };
         let frame = Frame { kind, body: body.to_vec() };
         self.start += HEADER_BYTES + length;
+        // After a large frame its room is given back at once: an operator has thousands of these, and all of them send their
+        // facts in the same second.
+        if self.start == self.buffer.len() && self.buffer.capacity() > KEPT_BYTES {
+            self.buffer = Vec::new();
+            self.start = 0;
+        }
         Ok(Some(frame))
     }
 }

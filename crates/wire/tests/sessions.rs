@@ -122,6 +122,17 @@ fn heartbeats_alone_keep_both_ends_alive_for_an_hour() {
 }
 
 #[test]
+fn a_heartbeat_is_written_as_the_message_is() {
+    let (mut operator, mut node) = (OperatorSession::new(), NodeSession::new(hello(PROTOCOL)));
+    node.take_output();
+    node.tick(0);
+    operator.tick(0);
+    let beat = from_node(&[(0, Event::Heartbeat)]);
+    assert_eq!(node.take_output(), beat[MAGIC.len()..]);
+    assert_eq!(operator.take_output(), to_node(&[(0, Request::Heartbeat)]));
+}
+
+#[test]
 fn silence_loses_the_other_end_after_exactly_four_seconds() {
     let (mut operator, mut node) = (OperatorSession::new(), NodeSession::new(hello(PROTOCOL)));
     carry(100, &mut operator, &mut node, 4096);

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use linerate::inventory::reader::{Source, understand};
 use linerate::inventory::write;
 use linerate_diagnose::Knowledge;
+use linerate_foreign::{Document, Options};
 use linerate_load::iperf3::client::Client;
 use linerate_load::iperf3::parameters::{Parameters, VERSION};
 use linerate_load::iperf3::protocol::cookie;
@@ -66,6 +67,39 @@ pub(super) static TARGETS: &[Target] = &[
         run: |input| inventory("etc-hosts", input),
     },
     Target { name: "inventory-hosts", seeds: inventory_seeds, run: |input| inventory("hosts", input) },
+    Target { name: "foreign", seeds: foreign_seeds, run: |input| foreign("", input) },
+    Target { name: "foreign-iperf3-json", seeds: foreign_seeds, run: |input| foreign("iperf3-json", input) },
+    Target { name: "foreign-fio-json", seeds: foreign_seeds, run: |input| foreign("fio-json", input) },
+    Target { name: "foreign-ip-json", seeds: foreign_seeds, run: |input| foreign("ip-json", input) },
+    Target { name: "foreign-iperf3", seeds: foreign_seeds, run: |input| foreign("iperf3", input) },
+    Target { name: "foreign-iperf2", seeds: foreign_seeds, run: |input| foreign("iperf2", input) },
+    Target { name: "foreign-iperf2-csv", seeds: foreign_seeds, run: |input| foreign("iperf2-csv", input) },
+    Target { name: "foreign-nuttcp", seeds: foreign_seeds, run: |input| foreign("nuttcp", input) },
+    Target { name: "foreign-netperf", seeds: foreign_seeds, run: |input| foreign("netperf", input) },
+    Target { name: "foreign-ping", seeds: foreign_seeds, run: |input| foreign("ping", input) },
+    Target { name: "foreign-ss", seeds: foreign_seeds, run: |input| foreign("ss", input) },
+    Target { name: "foreign-ethtool", seeds: foreign_seeds, run: |input| foreign("ethtool", input) },
+    Target { name: "foreign-ethtool-g", seeds: foreign_seeds, run: |input| foreign("ethtool-g", input) },
+    Target { name: "foreign-ethtool-c", seeds: foreign_seeds, run: |input| foreign("ethtool-c", input) },
+    Target { name: "foreign-ethtool-l", seeds: foreign_seeds, run: |input| foreign("ethtool-l", input) },
+    Target { name: "foreign-ethtool-i", seeds: foreign_seeds, run: |input| foreign("ethtool-i", input) },
+    Target { name: "foreign-ethtool-k", seeds: foreign_seeds, run: |input| foreign("ethtool-k", input) },
+    Target { name: "foreign-ethtool-S", seeds: foreign_seeds, run: |input| foreign("ethtool-S", input) },
+    Target { name: "foreign-ip", seeds: foreign_seeds, run: |input| foreign("ip", input) },
+    Target { name: "foreign-sysctl", seeds: foreign_seeds, run: |input| foreign("sysctl", input) },
+    Target {
+        name: "foreign-softnet_stat",
+        seeds: foreign_seeds,
+        run: |input| foreign("softnet_stat", input),
+    },
+    Target { name: "foreign-interrupts", seeds: foreign_seeds, run: |input| foreign("interrupts", input) },
+    Target { name: "foreign-iostat", seeds: foreign_seeds, run: |input| foreign("iostat", input) },
+    Target { name: "foreign-diskstats", seeds: foreign_seeds, run: |input| foreign("diskstats", input) },
+    Target { name: "foreign-tiotest", seeds: foreign_seeds, run: |input| foreign("tiotest", input) },
+    Target { name: "foreign-drbd", seeds: foreign_seeds, run: |input| foreign("drbd", input) },
+    Target { name: "foreign-hosts", seeds: foreign_seeds, run: |input| foreign("hosts", input) },
+    Target { name: "foreign-hostname", seeds: foreign_seeds, run: |input| foreign("hostname", input) },
+    Target { name: "foreign-table", seeds: foreign_seeds, run: |input| foreign("table", input) },
 ];
 
 fn parameters() -> Vec<u8> {
@@ -383,4 +417,46 @@ fn inventory(format: &str, input: &[u8]) -> String {
         }
         Err(error) => error.to_string(),
     }
+}
+
+/// Every fixture is a seed of every format, as with inventories.
+fn foreign_seeds() -> Vec<Vec<u8>> {
+    let mut todo = vec![std::path::PathBuf::from("crates/foreign/tests/files")];
+    let mut paths = Vec::new();
+    while let Some(path) = todo.pop() {
+        match std::fs::read_dir(&path) {
+            Ok(entries) => todo.extend(entries.flatten().map(|entry| entry.path())),
+            Err(_) => paths.push(path),
+        }
+    }
+    paths.sort();
+    let seeds: Vec<Vec<u8>> = paths.into_iter().filter_map(|path| std::fs::read(path).ok()).collect();
+    if seeds.is_empty() { vec![b"[root@a ~]# sysctl -a\nnet.core.rmem_max = 1\n".to_vec()] } else { seeds }
+}
+
+fn foreign(format: &str, input: &[u8]) -> String {
+    let format = (!format.is_empty()).then(|| format.to_owned());
+    let options = Options { format, host: Some("h".to_owned()), ..Options::default() };
+    let snapshot = linerate_foreign::read(&[Document::new("x", input)], &options);
+    let account = snapshot.foreign.as_deref().expect("every import has its account");
+    for sample in &snapshot.samples {
+        assert!(
+            snapshot.inventory.host(&sample.test.from).is_some()
+                && snapshot.inventory.host(&sample.test.to).is_some()
+        );
+    }
+    // What was read must not make the diagnosis fall over either; large clusters have a benchmark of their own.
+    let small = snapshot.samples.len() <= 200;
+    let findings =
+        if small { linerate_diagnose::diagnose(&snapshot, &Knowledge::default()).findings.len() } else { 0 };
+    let mut formats: Vec<&str> = account.pieces.iter().map(|piece| piece.format.as_str()).collect();
+    formats.dedup();
+    let why = account.unread.first().map_or("", |unread| unread.why.as_str());
+    format!(
+        "{} {} {} {} {why}",
+        formats.iter().take(4).copied().collect::<Vec<_>>().join(","),
+        snapshot.samples.len().min(4),
+        findings.min(3),
+        account.notes.len().min(3)
+    )
 }

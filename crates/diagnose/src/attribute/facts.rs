@@ -2,12 +2,13 @@
 
 use std::cell::LazyCell;
 use std::ops::Deref;
+use std::rc::Rc;
 
 use linerate_model::fact::FactValue;
 use linerate_model::finding::LayerScope;
 use linerate_model::inventory::Layer;
 
-use super::population::Population;
+use super::population::{Peers, Population};
 use super::shape::Shape;
 use super::{Place, Scored};
 use crate::host_facts::{Facts, nic_of};
@@ -38,9 +39,9 @@ pub(crate) struct Subjects<'a> {
     /// Receivers of the bad cells.
     pub receivers: Vec<&'a str>,
     /// Hosts with endpoints that are fine.
-    pub host_peers: Vec<&'a str>,
+    pub host_peers: Rc<Peers<'a>>,
     /// Machines of groups that are fine.
-    pub machine_peers: Vec<&'a str>,
+    pub machine_peers: Rc<Peers<'a>>,
 }
 
 impl<'a> Subjects<'a> {
@@ -60,8 +61,8 @@ impl<'a> Subjects<'a> {
     }
 
     /// The peers of a host: machines for a machine, else hosts.
-    pub(crate) fn peers_of(&self, host: &str) -> &[&'a str] {
-        let machine = self.machines.contains(&host) || self.machine_peers.contains(&host);
+    pub(crate) fn peers_of(&self, host: &str) -> &Peers<'a> {
+        let machine = self.machines.contains(&host) || self.machine_peers.hosts().contains(&host);
         if machine { &self.machine_peers } else { &self.host_peers }
     }
 }
@@ -87,8 +88,8 @@ pub(super) fn judge(
                 } else {
                     hits.iter()
                         .map(|h| {
-                            Population::of(facts, &h.host, &h.key, place.subjects.peers_of(&h.host))
-                                .contrast(&h.value)
+                            let peers = place.subjects.peers_of(&h.host);
+                            peers.population(facts, &h.host, &h.key).contrast(&h.value)
                         })
                         .fold(f64::NEG_INFINITY, f64::max)
                 };
@@ -135,8 +136,7 @@ fn run(facts: &Facts<'_>, place: &Place<'_>, test: &FactTest) -> Outcome {
         for (key, value) in candidates(facts, host, &test.keys, test.nic, place) {
             read = true;
             // Asked for only where the value alone does not decide: of thousands of hosts that costs.
-            let population =
-                LazyCell::new(|| Population::of(facts, host, key, place.subjects.peers_of(host)));
+            let population = LazyCell::new(|| place.subjects.peers_of(host).population(facts, host, key));
             let unlike = || !test.unlike_peers || population.values.is_empty() || population.differs(value);
             if holds(facts, host, key, value, &population, test, place.shape) && unlike() {
                 let peers = population.usual().filter(|u| *u != value).cloned();
@@ -193,7 +193,7 @@ fn holds(
     host: &str,
     key: &str,
     value: &FactValue,
-    population: &impl Deref<Target = Population>,
+    population: &impl Deref<Target = Rc<Population>>,
     test: &FactTest,
     shape: &Shape,
 ) -> bool {

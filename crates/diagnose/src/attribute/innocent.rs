@@ -3,7 +3,6 @@
 use linerate_model::finding::Innocent;
 
 use super::facts::FactHit;
-use super::population::Population;
 use super::{Place, population};
 use crate::host_facts::Facts;
 use crate::knowledge::Knowledge;
@@ -54,10 +53,10 @@ pub(crate) fn unexplained(
     hosts.extend(place.subjects.machines.iter().filter(|m| !place.subjects.suspects.contains(m)));
     for host in hosts {
         let peers = place.subjects.peers_of(host);
-        if peers.len() < 2 {
+        if peers.hosts().len() < 2 {
             continue;
         }
-        let Some(host_facts) = facts.snapshot.facts.get(host) else { continue };
+        let Some(host_facts) = facts.of(host) else { continue };
         for (key, value) in &host_facts.readings {
             if IDENTITY.iter().any(|p| crate::host_facts::pattern_fits(p, key))
                 || explained.iter().any(|h| h.host == host && h.key == *key)
@@ -65,7 +64,7 @@ pub(crate) fn unexplained(
             {
                 continue;
             }
-            let population = Population::of(facts, host, key, peers);
+            let population = peers.population(facts, host, key);
             let absent_elsewhere = population.values.is_empty() && crate::host_facts::nic_of(key).is_none();
             if population.differs(value) || absent_elsewhere {
                 let known = knowledge.causes().any(|c| {

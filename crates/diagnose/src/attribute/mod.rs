@@ -11,7 +11,7 @@ pub(crate) mod shape;
 
 pub(crate) use facts::{FactHit, Subjects, candidates, possible};
 pub(crate) use innocent::unexplained;
-pub(crate) use population::Population;
+pub(crate) use population::Peers;
 
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
 

@@ -1,9 +1,47 @@
 //! What peers have: the same key on hosts of the same role that are fine.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use linerate_model::fact::FactValue;
 use linerate_model::inventory::Layer;
 
 use crate::host_facts::{Facts, nic_of, pattern_fits};
+
+/// Hosts with which a suspect is compared. Suspects that have the same ones share them, with what was found out about them: of
+/// thousands of hosts nearly all do.
+#[derive(Debug, Default)]
+pub(crate) struct Peers<'a> {
+    hosts: Vec<&'a str>,
+    /// Populations by key and by the role of the suspect's NIC.
+    known: RefCell<HashMap<String, [Option<Rc<Population>>; 4]>>,
+}
+
+impl<'a> Peers<'a> {
+    /// These hosts.
+    pub(crate) fn new(hosts: Vec<&'a str>) -> Self {
+        Self { hosts, known: RefCell::default() }
+    }
+
+    /// Who they are.
+    pub(crate) fn hosts(&self) -> &[&'a str] {
+        &self.hosts
+    }
+
+    /// What they have where `host` has the key.
+    pub(crate) fn population(&self, facts: &Facts<'_>, host: &str, key: &str) -> Rc<Population> {
+        let nic = nic_of(key);
+        let carries = |layer| usize::from(nic.is_some() && facts.nic(host, layer) == nic);
+        let role = carries(Layer::Underlay) + 2 * carries(Layer::Overlay);
+        if let Some(known) = self.known.borrow().get(key).and_then(|roles| roles[role].clone()) {
+            return known;
+        }
+        let population = Rc::new(Population::of(facts, host, key, &self.hosts));
+        self.known.borrow_mut().entry(key.to_owned()).or_default()[role] = Some(Rc::clone(&population));
+        population
+    }
+}
 
 /// Peers of a suspect for one key.
 #[derive(Debug, Clone, Default)]
@@ -14,15 +52,17 @@ pub(crate) struct Population {
     pub asked: usize,
     /// The values are those of all NICs of the peers: different things, of which none need be usual.
     pub mixed: bool,
+    /// Which of the values most of them have.
+    usual: Option<usize>,
 }
 
 impl Population {
     /// Values of the key on the peers. A NIC is compared with the NIC of the same role there, then with the one of the
     /// same name, then with all NICs of the peers.
-    pub(crate) fn of(facts: &Facts<'_>, host: &str, key: &str, peers: &[&str]) -> Self {
+    fn of(facts: &Facts<'_>, host: &str, key: &str, peers: &[&str]) -> Self {
         let values = peers.iter().filter_map(|peer| same_role(facts, host, key, peer)).collect::<Vec<_>>();
         if !values.is_empty() || nic_of(key).is_none() {
-            return Self { values, asked: peers.len(), mixed: false };
+            return Self::with(values, peers.len(), false);
         }
         let pattern = nic_of(key)
             .map_or_else(|| key.to_owned(), |nic| key.replacen(&format!("nic.{nic}."), "nic.*.", 1));
@@ -31,23 +71,29 @@ impl Population {
             .flat_map(|peer| facts.matching(peer, &pattern))
             .map(|(_, value)| value.clone())
             .collect::<Vec<_>>();
-        Self { asked: peers.len().max(all.len()), values: all, mixed: true }
+        let asked = peers.len().max(all.len());
+        Self::with(all, asked, true)
+    }
+
+    fn with(values: Vec<FactValue>, asked: usize, mixed: bool) -> Self {
+        // Whatever 60 % agree on outlives every pairing off with something else, so one candidate is enough.
+        let (mut best, mut lead) = (0, 0_usize);
+        for (number, value) in values.iter().enumerate() {
+            match (*value == values[best], lead) {
+                (true, _) => lead += 1,
+                (false, 0) => (best, lead) = (number, 1),
+                (false, _) => lead -= 1,
+            }
+        }
+        let population = Self { values, asked, mixed, usual: None };
+        let agree = population.values.get(best).map_or(0, |value| population.same(value));
+        let usual = (agree > 0 && agree * 5 >= population.values.len() * 3).then_some(best);
+        Self { usual, ..population }
     }
 
     /// What most peers have, when at least 60 % of those that have the key agree.
     pub(crate) fn usual(&self) -> Option<&FactValue> {
-        // Whatever 60 % agree on outlives every pairing off with something else, so one candidate is enough.
-        let mut best = self.values.first()?;
-        let mut lead = 0_usize;
-        for value in &self.values {
-            match (value == best, lead) {
-                (true, _) => lead += 1,
-                (false, 0) => (best, lead) = (value, 1),
-                (false, _) => lead -= 1,
-            }
-        }
-        let same = self.same(best);
-        (same * 5 >= self.values.len() * 3).then_some(best)
+        self.values.get(self.usual?)
     }
 
     /// Whether the value is not what peers have. Without peers nothing differs.

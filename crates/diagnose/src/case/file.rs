@@ -137,7 +137,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Case, CaseError> {
             .facts
             .iter()
             .map(|(host, readings)| {
-                (host.clone(), HostFacts { readings: readings.clone(), ..HostFacts::default() })
+                (host.clone(), HostFacts { readings: readings.clone().into(), ..HostFacts::default() })
             })
             .collect(),
         storage: read
@@ -149,6 +149,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Case, CaseError> {
                 variant: s.variant.clone(),
                 pattern: s.pattern.clone(),
                 bytes_per_s: s.mbyte_per_s * 1e6,
+                ..StorageFigure::default()
             })
             .collect(),
         ..Snapshot::default()

@@ -7,9 +7,10 @@ use linerate_model::inventory::{SshSpec, TransportSpec};
 use serde::Serialize;
 
 use super::targets::Targets;
-use super::{open, out};
+use super::{open, out, progress};
 use crate::fleet::ssh::{self, Cleaned};
 use crate::fleet::transport;
+use crate::progress::Phase;
 
 /// Hosts that are cleaned at the same time.
 const CLEANING_MAX: usize = 16;
@@ -37,6 +38,7 @@ struct Outcome {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let progress = progress::start(false, args.json);
     let inventory = args.targets.inventory()?;
     let hosts = open::runtime()?.block_on(async {
         let places = std::sync::Arc::new(tokio::sync::Semaphore::new(CLEANING_MAX));
@@ -63,9 +65,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 }
             }
         }
+        progress.begin(&Phase { name: "cleaning", unit: "hosts", total: tasks.len(), expected_s: None });
+        let mut cleaned = 0;
         while let Some(joined) = tasks.join_next().await {
+            cleaned += 1;
+            progress.step(cleaned, "", None);
             done.extend(joined);
         }
+        progress.end();
         done.sort_by(|a, b| a.host.cmp(&b.host));
         done
     });

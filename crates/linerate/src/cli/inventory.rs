@@ -1,5 +1,6 @@
 //! `linerate inventory`: what is understood of a list of hosts, and the same in our own format.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
@@ -13,12 +14,13 @@ use linerate_model::inventory::{Group, TransportSpec};
 
 use linerate_wire::message::{Event, Request};
 
-use super::{open, out};
+use super::{open, out, progress};
 use crate::fleet::Fleet;
 use crate::inventory::draft::{HostRead, Reach, Remark, Understood, Way};
 use crate::inventory::seen::{self, Seen};
 use crate::inventory::{reader, understand, write};
 use crate::observe::join;
+use crate::progress::Phase;
 
 /// Longest wait for what a host can see: 31 s of listening and the rest.
 const PROBE_WAIT: Duration = Duration::from_secs(45);
@@ -60,7 +62,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let mut understood = understand(&args.file, args.format.as_deref())?;
     if args.probe {
-        let Some(seen) = probe(&understood)? else { return Ok(open::after_interrupt()) };
+        let Some(seen) = probe(&understood, args.json)? else { return Ok(open::after_interrupt()) };
         understood.add(seen);
     }
     if args.json {
@@ -76,14 +78,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Reads the facts that tell groups, on all hosts at the same time. `None` when it was interrupted.
-fn probe(understood: &Understood) -> anyhow::Result<Option<Seen>> {
+fn probe(understood: &Understood, json: bool) -> anyhow::Result<Option<Seen>> {
     let inventory = understood
         .clone()
         .into_inventory()
         .map_err(|flaw| anyhow::anyhow!("{}\nhint: {}", flaw.what, flaw.hint))?;
-    out::note("asking the hosts; where LLDP may be heard it is listened for, at most 31 s …");
+    out::note("where LLDP may be heard it is listened for, at most 31 s");
+    let progress = progress::start(false, json);
     open::runtime()?.block_on(async {
-        let opened = open::unless_interrupted(Fleet::open(&inventory, |_| true)).await;
+        let opened =
+            open::unless_interrupted(Fleet::open_told(&inventory, |_| true, progress.as_ref())).await;
         let Some(fleet) = opened else { return Ok(None) };
         fleet.notes.iter().for_each(|note| out::note(note));
         for gap in &fleet.gaps {
@@ -91,12 +95,23 @@ fn probe(understood: &Understood) -> anyhow::Result<Option<Seen>> {
         }
         open::with_fleet(fleet, async |fleet| {
             let hosts = fleet.hosts();
+            let phase =
+                Phase { name: "asking the hosts", unit: "hosts", total: hosts.len(), expected_s: None };
+            progress.begin(&phase);
+            let done = Cell::new(0);
             let asked = hosts.iter().map(|host| {
-                let read: Pin<Box<dyn Future<Output = _>>> = Box::pin(facts_of(fleet, host));
+                let read: Pin<Box<dyn Future<Output = _>>> = Box::pin(async {
+                    let read = facts_of(fleet, host).await;
+                    done.set(done.get() + 1);
+                    progress.step(done.get(), host, None);
+                    read
+                });
                 read
             });
             let mut facts = BTreeMap::new();
-            for (host, read) in hosts.iter().zip(join::all(asked.collect()).await) {
+            let all = join::all(asked.collect()).await;
+            progress.end();
+            for (host, read) in hosts.iter().zip(all) {
                 match read {
                     Ok(read) => {
                         for gap in read.gaps.iter().filter(|gap| is_wanted(&gap.what)) {

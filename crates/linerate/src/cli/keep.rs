@@ -28,16 +28,17 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let progress = progress::start(args.quiet, args.json);
     let store = Store::open_default()?;
     let stored = store.load_trial(&args.trial)?;
     let row = store.find_run(Some(&stored.run))?;
     let mut snapshot = store.load_snapshot(&row.id)?;
     snapshot.inventory = open::inventory_of(args.inventory.as_deref(), &row, &store)?;
     let diagnosis = store.load_diagnosis(&row.id)?.unwrap_or_default();
-    let progress = progress::start(args.quiet);
     let inventory = snapshot.inventory.clone();
     let trial = open::runtime()?.block_on(async {
-        let fleet = Fleet::open(&inventory, |h| super::trial::takes_part(&stored, h)).await;
+        let fleet =
+            Fleet::open_told(&inventory, |h| super::trial::takes_part(&stored, h), progress.as_ref()).await;
         fleet.gaps.iter().for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
         let mut hands = FleetHands::new(&fleet, &inventory);
         let scene = drive::Scene { snapshot: &snapshot, diagnosis: &diagnosis };

@@ -7,8 +7,10 @@ mod connects;
 mod demo;
 mod diagnose;
 mod diff;
+mod events;
 mod facts;
 mod http;
+mod import;
 mod inventory;
 mod iperf3;
 mod keep;
@@ -50,6 +52,7 @@ Examples:
   linerate survey arc-1 arc-2 arc-3         over ssh: measure all pairs, read all settings, name the culprit
   linerate survey -i cluster.toml           the same with an inventory
   linerate measure -i cluster.toml a b      one transfer in full detail
+  linerate diagnose mail.txt iperf3.json    the verdict on what you already have
   linerate try nic-gro-overlay --on vs-2    change it, prove the effect, put it back
   linerate keep 20261121-083015-4f2a        make it stay
 
@@ -70,6 +73,7 @@ enum Command {
     // Much larger than the others.
     Measure(Box<measure::Args>),
     Diagnose(diagnose::Args),
+    Import(import::Args),
     Diff(diff::Args),
     Try(trial::Args),
     Keep(keep::Args),
@@ -107,6 +111,7 @@ pub fn main() -> ExitCode {
         Command::Survey(args) => survey::run(&args),
         Command::Measure(args) => measure::run(&args),
         Command::Diagnose(args) => diagnose::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Try(args) => trial::run(&args),
         Command::Keep(args) => keep::run(&args),

@@ -88,7 +88,16 @@ pub(super) fn verdict_code(snapshot: &Snapshot, diagnosis: &Diagnosis) -> ExitCo
 pub(super) fn inventory_of(given: Option<&Path>, run: &RunRow, store: &Store) -> anyhow::Result<Inventory> {
     // The file may have newer addresses and namespaces; when it is gone, what was true at the run must do.
     let path = given.or(run.inventory_path.as_deref().filter(|path| path.is_file()));
-    let Some(path) = path else { return Ok(store.load_snapshot(&run.id)?.inventory) };
+    let Some(path) = path else {
+        let snapshot = store.load_snapshot(&run.id)?;
+        // Names in a pasted text are no permission to log in anywhere.
+        anyhow::ensure!(
+            snapshot.foreign.is_none(),
+            "run {} was read from files, so that nobody told how to reach its hosts\nhint: name an inventory with -i",
+            run.id
+        );
+        return Ok(snapshot.inventory);
+    };
     let mut inventory = inventory::load(path)?;
     if addresses::is_needed(&inventory) {
         // The hosts were asked for their addresses in the run.

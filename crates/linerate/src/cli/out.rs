@@ -1,4 +1,5 @@
-//! The two streams of a command: results to stdout, everything else to stderr. Nothing else in the crate prints.
+//! The two streams of a command: results to stdout, everything else to stderr, for people or as events for
+//! programs. Nothing else in the crate prints.
 //!
 //! What hosts say passes through here on its way to a terminal or a log: whatever could move a cursor, hide or reorder text is
 //! written as an escape. Only line breaks, tabs and our own colours are let through.
@@ -6,6 +7,8 @@
 use std::borrow::Cow;
 use std::io::Write;
 
+use super::events::{self, Event};
+use crate::observe::clock;
 use crate::report;
 use crate::report::heat::Style;
 use crate::report::names::acts;
@@ -53,7 +56,17 @@ pub(super) fn json<T: serde::Serialize>(value: &T) -> anyhow::Result<()> {
 
 /// A remark for people.
 pub(super) fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", shown(text));
+    if events::are_wanted() {
+        event(&Event::Note { text });
+    } else {
+        let _ = writeln!(std::io::stderr(), "{}", shown(text));
+    }
+}
+
+/// An event for programs.
+pub(super) fn event(event: &Event<'_>) {
+    let line = report::json::shown(events::line(event, clock::now_ms()));
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// An error with its causes, each once; hints come last.
@@ -69,7 +82,11 @@ pub(super) fn say_error(error: &anyhow::Error) {
             lines.push(head.to_owned());
         }
     }
-    note(&format!("error: {}", lines.join(": ")));
+    let message = lines.join(": ");
+    if events::are_wanted() {
+        return event(&Event::Error { message: &message, hints: &hints });
+    }
+    note(&format!("error: {message}"));
     for hint in hints {
         note(&format!("hint: {hint}"));
     }

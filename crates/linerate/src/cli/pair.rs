@@ -13,7 +13,7 @@ use linerate_model::tuning::Tuning;
 
 use super::place::{self, End};
 use super::targets::Ways;
-use super::{open, out, progress};
+use super::{events, open, out, progress};
 use crate::fleet::Fleet;
 use crate::inventory;
 use crate::observe::addresses;
@@ -63,6 +63,9 @@ impl Pair {
 
     /// The same with options of the transfer.
     pub(super) fn run_tuned(&self, kind: TestKind, tuning: &Tuning) -> anyhow::Result<ExitCode> {
+        if self.output.json {
+            events::want();
+        }
         let to = match &self.to {
             Some(to) => to,
             None if self.inventory.is_none() && self.from == "local" => &self.from,
@@ -148,12 +151,13 @@ fn run_with(
     ends: Option<&[End; 2]>,
 ) -> anyhow::Result<ExitCode> {
     let mut store = Store::open_default()?;
-    let progress = progress::start(single::expected(tests, tuning) < NEEDS_PROGRESS);
+    let short = single::expected(tests, tuning) < NEEDS_PROGRESS;
+    let progress = progress::start(short && !output.json, output.json);
     let mut way = Way { store: &mut store, progress: &*progress, tuning };
     let needed = |name: &String| tests.iter().any(|t| t.from == *name || t.to == *name);
     let measured = open::runtime()?.block_on(async {
         let opened = open::unless_interrupted(async {
-            let mut fleet = Fleet::open(&inventory, |h| needed(&h.name)).await;
+            let mut fleet = Fleet::open_told(&inventory, |h| needed(&h.name), &*progress).await;
             match ways {
                 Some(ways) => ways.settle(&mut fleet, &mut inventory).await,
                 None => fleet.notes.iter().for_each(|note| out::note(note)),

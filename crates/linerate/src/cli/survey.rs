@@ -11,6 +11,7 @@ use super::via::{self, Hosts, Via};
 use super::{open, out, progress};
 use crate::fleet::Fleet;
 use crate::observe::run::{Order, survey};
+use crate::progress::Progress;
 use crate::report;
 use crate::store::Store;
 
@@ -72,11 +73,12 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 async fn on<T>(
     ways: &Ways,
     inventory: &mut Inventory,
+    progress: &dyn Progress,
     work: impl AsyncFnOnce(&Fleet, &Inventory) -> anyhow::Result<T>,
 ) -> anyhow::Result<Option<T>> {
     ways.without_sudo(inventory);
     let opened = open::unless_interrupted(async {
-        let mut fleet = Fleet::open(inventory, |_| true).await;
+        let mut fleet = Fleet::open_told(inventory, |_| true, progress).await;
         if !fleet.hosts().is_empty() {
             ways.settle(&mut fleet, inventory).await;
         }
@@ -98,6 +100,7 @@ async fn on<T>(
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let progress = progress::start(args.quiet, args.json);
     let named = if args.via.is_asked() { None } else { Some(args.targets.hosts()?) };
     let knowledge = open::knowledge()?;
     let mut store = Store::open_default()?;
@@ -105,14 +108,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(id) => Some(store.find_run(Some(id))?.id),
         None => None,
     };
-    let progress = progress::start(args.quiet);
     let surveyed = open::runtime()?.block_on(async {
         let hosts = match named {
             Some(hosts) => Some(hosts),
             None => via::hosts(&args.via, args.time).await?,
         };
         let Some(Hosts { mut inventory, path, job }) = hosts else { return Ok(None) };
-        let surveyed = on(&args.ways, &mut inventory, async |fleet, inventory| {
+        let surveyed = on(&args.ways, &mut inventory, progress.as_ref(), async |fleet, inventory| {
             let order = Order { inventory, inventory_path: path, parent, budget: args.time, seed: args.seed };
             Ok(survey(&order, fleet, &mut store, &knowledge, progress.as_ref()).await?)
         })

@@ -9,7 +9,7 @@ use linerate_model::trial::{Effect, Trial, TrialStatus};
 use super::{open, out, progress};
 use crate::fleet::Fleet;
 use crate::observe::clock;
-use crate::observe::progress::Progress;
+use crate::progress::{Phase, Progress};
 use crate::report;
 use crate::store::Store;
 use crate::trial::machine::Course;
@@ -62,6 +62,7 @@ fn arms(text: &str) -> Result<usize, String> {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let progress = progress::start(args.quiet, args.json);
     let store = Store::open_default()?;
     let row = store.find_run(args.run.as_deref())?;
     let mut snapshot = store.load_snapshot(&row.id)?;
@@ -84,10 +85,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     // What cannot be recorded is not begun.
     store.save_trial(&planned)?;
-    let progress = progress::start(args.quiet);
     let inventory = snapshot.inventory.clone();
     let trial = open::runtime()?.block_on(async {
-        let fleet = Fleet::open(&inventory, |h| takes_part(&planned, h)).await;
+        let fleet = Fleet::open_told(&inventory, |h| takes_part(&planned, h), progress.as_ref()).await;
         fleet.gaps.iter().for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
         let mut hands = FleetHands::new(&fleet, &inventory);
         let scene = drive::Scene { snapshot: &snapshot, diagnosis: &diagnosis };
@@ -128,13 +128,16 @@ impl<'a> Watcher<'a> {
         }
         if left + 1 > self.steps {
             self.steps = left + 1;
-            self.progress.begin(&format!("trial of {}", trial.remedy.id), self.steps, left as f64);
+            let name = format!("trial of {}", trial.remedy.id);
+            // A step is a transfer of about a second, or next to nothing.
+            let expected_s = Some(left as f64);
+            self.progress.begin(&Phase { name: &name, unit: "steps", total: self.steps, expected_s });
         }
         if left == 0 {
+            self.progress.step(self.steps, "", None);
             self.progress.end();
         } else {
-            // A step is a transfer of about a second, or next to nothing.
-            self.progress.round(self.steps - left, step, left as f64);
+            self.progress.step(self.steps - left, step, Some(left as f64));
         }
     }
 }

@@ -45,7 +45,7 @@ fn one(args: &Args, store: &Store, stored: Trial) -> anyhow::Result<ExitCode> {
     let mut snapshot = store.load_snapshot(&row.id)?;
     snapshot.inventory = open::inventory_of(args.inventory.as_deref(), &row, store)?;
     let diagnosis = store.load_diagnosis(&row.id)?.unwrap_or_default();
-    let progress = progress::start(true);
+    let progress = progress::start(!args.json, args.json);
     let inventory = snapshot.inventory.clone();
     let trial = open::runtime()?.block_on(async {
         let changed = |name: &str| stored.remedy.changes.iter().any(|c| c.host == name);

@@ -19,8 +19,8 @@ use crate::observe::clock;
 
 /// Output that a node leaves unread before it is given up.
 const UNREAD_BYTES_MAX: usize = 4 << 20;
-/// Bytes taken from a node at once. Each session keeps that much room.
-const READ_BYTES: usize = 16 << 10;
+/// Bytes taken from a node at once. Each session keeps that much room, and an operator has thousands.
+const READ_BYTES: usize = 4 << 10;
 /// How long a node may take to undo and exit after `Bye` before it is killed; its guardian then undoes.
 const BYE_WAIT: Duration = Duration::from_secs(5);
 /// How long a child whose session was lost may take to say why.
@@ -269,6 +269,8 @@ impl Driver {
     async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>, lost: watch::Sender<Option<String>>) {
         let mut buffer = vec![0; READ_BYTES];
         let mut leave_by: Option<Instant> = None;
+        // One for the whole session: to set a timer costs more than to read a heartbeat.
+        let mut alarm = std::pin::pin!(sleep_until(self.started));
         let reason = loop {
             if let Some(reason) = self.settle() {
                 break reason;
@@ -276,6 +278,9 @@ impl Driver {
             // A lost session was left above; without a time of its own it is looked at every second.
             let wake_ms = self.session.next_wakeup_ms().unwrap_or_else(|| self.now_ms() + 1000);
             let wake = self.started + Duration::from_millis(wake_ms);
+            if alarm.deadline() != wake {
+                alarm.as_mut().reset(wake);
+            }
             let unsent = !self.unsent.is_empty();
             tokio::select! {
                 read = self.pipes.stdout.read(&mut buffer) => match read {
@@ -297,7 +302,7 @@ impl Driver {
                         leave_by = Some(Instant::now() + BYE_WAIT);
                     }
                 },
-                () = sleep_until(wake) => { let now = self.now_ms(); self.session.tick(now); }
+                () = &mut alarm => { let now = self.now_ms(); self.session.tick(now); }
                 () = sleep_until(leave_by.unwrap_or(wake)), if leave_by.is_some() => {
                     break format!("did not exit within {} s after the end of the session", BYE_WAIT.as_secs());
                 }

@@ -31,6 +31,8 @@ pub use link::{Exchange, Link, LinkError};
 use pipes::Pipes;
 use programs::Programs;
 
+use crate::progress::{Phase, Progress, Silent};
+
 /// Longest wait for the hello of a node.
 const HELLO_WAIT: Duration = Duration::from_secs(10);
 /// Longest wait for a small request such as `Setup`.
@@ -65,6 +67,15 @@ pub struct Fleet {
 impl Fleet {
     /// Starts the node program on every host of the inventory for which `wanted` says yes, many at the same time.
     pub async fn open(inventory: &Inventory, wanted: impl Fn(&Host) -> bool) -> Self {
+        Self::open_told(inventory, wanted, &Silent).await
+    }
+
+    /// The same, and tells how far it is.
+    pub async fn open_told(
+        inventory: &Inventory,
+        wanted: impl Fn(&Host) -> bool,
+        progress: &dyn Progress,
+    ) -> Self {
         allow_files(inventory.hosts.len());
         let programs = Arc::<Programs>::default();
         // Jobs and copies first: the steps are started in them.
@@ -73,10 +84,19 @@ impl Fleet {
             &ready.applied(inventory),
             |_| Arc::clone(&programs),
             |host| wanted(host) && ready.refused(&host.name).is_none() && !ready.in_one_step(&host.name),
+            progress,
         )
         .await;
         fleet.slurm_jobs = ready.jobs();
-        fleet.adopt(ready.gather(inventory).await);
+        let awaited = ready.awaited();
+        if awaited > 0 {
+            let name = "waiting for nodes to dial back";
+            progress.begin(&Phase { name, unit: "hosts", total: awaited, expected_s: None });
+            let before = fleet.links().len();
+            fleet.adopt(ready.gather(inventory).await);
+            progress.step(fleet.links().len() - before, "", None);
+            progress.end();
+        }
         fleet.never_ran = fleet.copies_that_never_ran(inventory);
         fleet.gaps.extend(ready.gaps());
         fleet.gaps.sort_by(|a, b| a.what.cmp(&b.what));
@@ -89,6 +109,7 @@ impl Fleet {
         inventory: &Inventory,
         programs: impl Fn(&Host) -> Arc<Programs>,
         wanted: impl Fn(&Host) -> bool,
+        progress: &dyn Progress,
     ) -> Self {
         let mut tasks = tokio::task::JoinSet::new();
         let places = Arc::new(Semaphore::new(OPENING_MAX));
@@ -107,7 +128,11 @@ impl Fleet {
         }
         let mut fleet = Self::default();
         let mut links = BTreeMap::new();
+        progress.begin(&Phase { name: "connecting", unit: "hosts", total: tasks.len(), expected_s: None });
+        let mut answered = 0;
         while let Some(joined) = tasks.join_next().await {
+            answered += 1;
+            progress.step(answered, "", None);
             match joined {
                 Ok((name, programs, Ok(link))) => {
                     fleet.programs = programs;
@@ -123,6 +148,7 @@ impl Fleet {
                 }
             }
         }
+        progress.end();
         fleet.tell(&links);
         fleet.links = Mutex::new(links);
         fleet.gaps.sort_by(|a, b| a.what.cmp(&b.what));

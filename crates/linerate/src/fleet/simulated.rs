@@ -4,6 +4,8 @@
 //! are drawn from the seed; time is the runtime's, so with virtual time a minute of measuring takes as long as the operator's
 //! work on it. No socket, no process, no clock.
 
+mod meter;
+
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use self::meter::Meter;
 use super::pipes::Pipes;
 use super::{Fleet, HELLO_WAIT, Link, OPENING_MAX};
 use crate::observe::pairs::Random;
@@ -44,6 +47,8 @@ pub(crate) struct World {
     numbers: HashMap<IpAddr, usize>,
     /// Receivers that wait for the report of their sender, by token.
     flows: Mutex<HashMap<[u8; 16], oneshot::Sender<LoadReport>>>,
+    /// What the nodes themselves cost.
+    meter: Meter,
 }
 
 /// What one node is like.
@@ -95,7 +100,12 @@ impl World {
     /// A world in which the host of this number has a receive buffer that is too small.
     pub(crate) fn new(hosts: usize, sick: usize, seed: u64) -> Arc<Self> {
         let numbers = (0..hosts).map(|number| (address(number), number)).collect();
-        Arc::new(Self { seed, sick, numbers, flows: Mutex::default() })
+        Arc::new(Self { seed, sick, numbers, flows: Mutex::default(), meter: Meter::default() })
+    }
+
+    /// Time that this process has spent as the nodes, not as their operator.
+    pub(crate) fn spent(&self) -> Duration {
+        self.meter.spent()
     }
 
     /// Opens a session with every node, as many at once as with real ones.
@@ -107,7 +117,8 @@ impl World {
             tasks.spawn(async move {
                 let _turn = turns.acquire().await;
                 let (ours, theirs) = tokio::io::duplex(8 << 10);
-                tokio::spawn(node(world, number, theirs));
+                let meter = world.meter.clone();
+                tokio::spawn(meter.over(node(world, number, theirs)));
                 let (from_node, to_node) = tokio::io::split(ours);
                 let pipes = Pipes::without_child(Box::new(from_node), Box::new(to_node));
                 (number, Link::over(&name(number), pipes, Vec::new(), HELLO_WAIT).await)
@@ -178,7 +189,7 @@ impl World {
             .map(|i| (format!("nic.ens0.stat.simulated_{i}"), random.below(1 << 30) as i64))
             .filter(|(key, _)| wanted(key))
             .collect();
-        HostFacts { readings, counters, ..HostFacts::default() }
+        HostFacts { readings: readings.into(), counters, ..HostFacts::default() }
     }
 }
 
@@ -278,7 +289,7 @@ fn load(
             let (report, reported) = oneshot::channel();
             world.flows.lock().unwrap_or_else(PoisonError::into_inner).insert(spec.token, report);
             let _ = answers.send((id, Event::Listening { port: 9 }));
-            tokio::spawn(async move {
+            tokio::spawn(world.meter.clone().over(async move {
                 let gone = || LoadReport { stopped: Some("no stream came".into()), ..LoadReport::default() };
                 let report = tokio::select! {
                     report = reported => report.unwrap_or_else(|_| gone()),
@@ -287,13 +298,13 @@ fn load(
                 };
                 world.flows.lock().unwrap_or_else(PoisonError::into_inner).remove(&spec.token);
                 let _ = answers.send((id, done(report)));
-            });
+            }));
         }
         Role::Sender { peer } => {
             // Over its own loopback a host has no window to wait for.
             let sick = world.numbers.get(&peer.ip()) == Some(&world.sick);
             let path = Path::draw(&mut random, sick);
-            tokio::spawn(async move {
+            tokio::spawn(world.meter.clone().over(async move {
                 sleep(path.time(&spec.kind)).await;
                 let waiting = world.flows.lock().unwrap_or_else(PoisonError::into_inner).remove(&spec.token);
                 let mut own = path.report(&spec.kind, true);
@@ -307,7 +318,7 @@ fn load(
                     }
                 }
                 let _ = answers.send((id, done(own)));
-            });
+            }));
         }
     }
 }

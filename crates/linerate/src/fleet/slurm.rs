@@ -155,6 +155,11 @@ impl Ready {
         self.one.iter().any(|(_, hosts)| hosts.contains(host))
     }
 
+    /// How many hosts are to dial back.
+    pub fn awaited(&self) -> usize {
+        self.one.iter().map(|(_, hosts)| hosts.len()).sum()
+    }
+
     /// Makes the steps for all and gives the sessions of the nodes that dial back.
     pub async fn gather(&self, inventory: &Inventory) -> Gathered {
         let mut all = Gathered::default();

@@ -49,8 +49,8 @@ fn of_devices<'a>(
     head: &'a str,
     tail: &'a str,
 ) -> impl Iterator<Item = (&'a str, &'a FactValue)> {
-    let from = facts.readings.range(head.to_owned()..).take_while(move |(key, _)| key.starts_with(head));
-    from.filter_map(move |(key, value)| Some((key.strip_prefix(head)?.strip_suffix(tail)?, value)))
+    let all = facts.readings.beginning_with(head);
+    all.filter_map(move |(key, value)| Some((key.strip_prefix(head)?.strip_suffix(tail)?, value)))
 }
 
 /// Hardware addresses of a host in small letters.

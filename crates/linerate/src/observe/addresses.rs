@@ -97,7 +97,7 @@ struct Own {
 /// Addresses of the NICs of a host that are up, without loopback and link-local ones.
 fn own(facts: &HostFacts) -> Vec<Own> {
     let mut found = Vec::new();
-    for (key, value) in facts.readings.range("nic.".to_owned()..).take_while(|(k, _)| k.starts_with("nic.")) {
+    for (key, value) in facts.readings.beginning_with("nic.") {
         let (Some(prefix), FactValue::List(list)) = (key.strip_suffix("addresses"), value) else { continue };
         let reading = |name: &str| facts.readings.get(&format!("{prefix}{name}"));
         let down =

@@ -180,29 +180,28 @@ const PATH_FILLED: f64 = 0.8;
 /// Whether a single stream mostly waited for a CPU because of what else its machine does. A host whose quota holds it back
 /// (its cgroup was throttled) is no disturbance but a finding; and a test that filled its path of `path_bps` was not harmed by
 /// waiting. Datagrams are counted at both ends and by the receiver's socket: waiting loses none of them on the path.
-pub fn starved(sample: &Sample, path_bps: Option<f64>) -> Option<String> {
+pub fn starved(sample: &Sample, path_bps: impl FnOnce() -> Option<f64>) -> Option<String> {
     let Outcome::Measured(m) = &sample.outcome else { return None };
-    let harmed = match sample.test.kind {
-        TestKind::Tcp { streams: 1, .. } => {
-            !path_bps.zip(m.throughput_bps).is_some_and(|(path, reached)| reached >= PATH_FILLED * path)
-        }
-        _ => false,
-    };
-    if !harmed {
+    if !matches!(sample.test.kind, TestKind::Tcp { streams: 1, .. }) {
         return None;
     }
-    [(&sample.test.from, &m.tx, &sample.tx_counters), (&sample.test.to, &m.rx, &sample.rx_counters)]
-        .into_iter()
-        .find_map(|(host, report, counters)| {
-            let report = report.as_ref()?;
-            let throttled = counters.keys().any(|key| key.starts_with("cgroup."));
-            (!throttled && report.wait_s > WAIT_SHARE_MAX * report.elapsed_s.max(0.1)).then(|| {
-                format!(
-                    "the load on {host} waited {:.2} s of {:.2} s for a CPU",
-                    report.wait_s, report.elapsed_s
-                )
-            })
-        })
+    let waited =
+        [(&sample.test.from, &m.tx, &sample.tx_counters), (&sample.test.to, &m.rx, &sample.rx_counters)]
+            .into_iter()
+            .find_map(|(host, report, counters)| {
+                let report = report.as_ref()?;
+                let throttled = counters.keys().any(|key| key.starts_with("cgroup."));
+                (!throttled && report.wait_s > WAIT_SHARE_MAX * report.elapsed_s.max(0.1)).then(|| {
+                    format!(
+                        "the load on {host} waited {:.2} s of {:.2} s for a CPU",
+                        report.wait_s, report.elapsed_s
+                    )
+                })
+            });
+    // Asked for last: it takes a look at the facts of both hosts.
+    let filled =
+        || path_bps().zip(m.throughput_bps).is_some_and(|(path, reached)| reached >= PATH_FILLED * path);
+    waited.filter(|_| !filled())
 }
 
 /// Median of the finite values.
@@ -351,10 +350,10 @@ mod tests {
             tx_counters: std::collections::BTreeMap::new(),
             rx_counters: std::collections::BTreeMap::new(),
         };
-        assert!(starved(&sample, None).unwrap().contains("on b waited 0.30 s"));
-        assert!(starved(&sample, Some(1e9)).is_some());
-        assert_eq!(starved(&sample, Some(2e8)), None, "it filled its path");
+        assert!(starved(&sample, || None).unwrap().contains("on b waited 0.30 s"));
+        assert!(starved(&sample, || Some(1e9)).is_some());
+        assert_eq!(starved(&sample, || Some(2e8)), None, "it filled its path");
         sample.rx_counters.insert("cgroup.throttled_us".into(), 90_000);
-        assert_eq!(starved(&sample, None), None);
+        assert_eq!(starved(&sample, || None), None);
     }
 }

@@ -11,7 +11,6 @@ mod own_limit;
 pub mod pack;
 pub mod pairs;
 pub mod plan;
-pub mod progress;
 pub mod run;
 #[cfg(test)]
 mod scale_tests;

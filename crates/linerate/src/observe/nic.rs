@@ -16,7 +16,7 @@ fn nic_prefix(facts: &HostFacts, endpoint: &Endpoint) -> Option<String> {
     let mut from = nics.clone();
     loop {
         // The first key of a device, then on to the next device: a host has hundreds of keys and few devices.
-        let (key, _) = facts.readings.range(from..).next().filter(|(key, _)| key.starts_with(&nics))?;
+        let (key, _) = facts.readings.starting_at(&from).next().filter(|(key, _)| key.starts_with(&nics))?;
         let name_bytes = key[nics.len()..].find('.')?;
         let device = &key[..nics.len() + name_bytes];
         if facts.readings.get(&format!("{device}.addresses")).is_some_and(|v| holds(v, endpoint.address)) {

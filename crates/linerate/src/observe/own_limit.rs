@@ -26,10 +26,12 @@ pub fn hosts_in_question(inventory: &Inventory, facts: &Facts, samples: &[Sample
     for sample in samples {
         let Outcome::Measured(measured) = &sample.outcome else { continue };
         let (from, to) = (sample.test.from.as_str(), sample.test.to.as_str());
-        let path = nic::path_bps(facts, inventory, from, to, sample.test.layer);
-        if matches!(sample.test.kind, TestKind::Tcp { .. })
-            && [measured.throughput_bps, path].into_iter().flatten().any(|bps| bps >= FAST_BPS)
-        {
+        if !matches!(sample.test.kind, TestKind::Tcp { .. }) || (fast.contains(from) && fast.contains(to)) {
+            continue;
+        }
+        let is_fast = |bps: Option<f64>| bps.is_some_and(|bps| bps >= FAST_BPS);
+        let path_bps = || nic::path_bps(facts, inventory, from, to, sample.test.layer);
+        if is_fast(measured.throughput_bps) || is_fast(path_bps()) {
             fast.extend([from, to]);
         }
     }
@@ -39,8 +41,8 @@ pub fn hosts_in_question(inventory: &Inventory, facts: &Facts, samples: &[Sample
 
 /// Hosts on the machine of the operator: they share its CPUs, so they are asked one after the other, and this many of them tell.
 pub const HERE_MAX: usize = 16;
-/// Hosts on machines of their own that are asked at the same time.
-pub const AT_ONCE: usize = 64;
+/// Hosts on machines of their own that are asked at the same time: 10,000 of them in a few seconds.
+pub const AT_ONCE: usize = 1024;
 
 /// Whether a host is a part of the machine that the operator runs on.
 pub fn is_here(inventory: &Inventory, host: &str) -> bool {

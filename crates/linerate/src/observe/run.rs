@@ -8,12 +8,14 @@ mod lean;
 mod lost;
 mod repeat;
 
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_diagnose::Knowledge;
 use linerate_model::fact::{Gap, HostFacts};
+use linerate_model::fact_map::KeyLists;
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::{HostName, Inventory, Layer};
 use linerate_model::load::TestKind;
@@ -25,10 +27,10 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::measure::Patience;
-use super::progress::Progress;
 use super::slow::Slow;
 use super::{clock, disturb, gather, join, measure, nic, plan};
 use crate::fleet::Fleet;
+use crate::progress::{Phase, Progress};
 use crate::store::{Store, StoreError};
 
 /// Longest wait for the facts of a host.
@@ -143,8 +145,10 @@ impl Survey<'_> {
 
     async fn facts(&mut self) -> Result<(), StoreError> {
         let hosts = self.fleet.hosts();
-        self.progress.begin("reading facts", 1, 1.0);
-        self.progress.round(0, &format!("facts of {} hosts", hosts.len()), 1.0);
+        let phase = Phase { name: "reading facts", unit: "hosts", total: hosts.len(), expected_s: None };
+        self.progress.begin(&phase);
+        let (progress, done) = (self.progress, Cell::new(0));
+        let lists = RefCell::<KeyLists>::default();
         let (fleet, inventory) = (self.fleet, self.order.inventory);
         let at_once = Semaphore::new(FACTS_AT_ONCE);
         let wanted = lean::Wanted::new(inventory, self.knowledge);
@@ -154,9 +158,14 @@ impl Survey<'_> {
         }
         let read = async |host: &HostName| {
             let _turn = at_once.acquire().await;
-            let mut facts = read_facts(fleet, inventory, host, &wanted.prefixes).await?;
-            wanted.strip(&mut facts);
-            Ok::<HostFacts, String>(facts)
+            let mut facts = read_facts(fleet, inventory, host, &wanted.prefixes).await;
+            if let Ok(facts) = &mut facts {
+                wanted.strip(facts);
+                lists.borrow_mut().share(&mut facts.readings);
+            }
+            done.set(done.get() + 1);
+            progress.step(done.get(), host, None);
+            facts
         };
         let reads = hosts.iter().map(|host| boxed(read(host))).collect();
         for (host, read) in hosts.iter().zip(join::all(reads).await) {
@@ -203,7 +212,9 @@ impl Survey<'_> {
 
     /// Runs rounds one after the other. A budget that is used up ends them.
     async fn rounds(&mut self, part: &str, rounds: &[Round], expected_s: f64) -> Result<(), StoreError> {
-        self.progress.begin(part, rounds.len(), expected_s);
+        let total = rounds.iter().map(|r| r.tests.len()).sum();
+        self.progress.begin(&Phase { name: part, unit: "tests", total, expected_s: Some(expected_s) });
+        let mut done = 0;
         let begun = Instant::now();
         let planned: Vec<f64> = rounds.iter().map(round_s).collect();
         let all_s = planned.iter().sum::<f64>().max(1e-3);
@@ -216,16 +227,20 @@ impl Survey<'_> {
                     .push(format!("{missing} tests of the part `{part}`: the time was used up"));
                 break;
             }
+            let planned_tests = round.tests.len();
             let round = self.lightened(round);
             if round.tests.is_empty() {
                 done_s += planned[number];
+                done += planned_tests;
                 continue;
             }
             // Scaled by what the rounds so far took, once there is something to go by.
             let pace = if done_s > 1.0 { begun.elapsed().as_secs_f64() / done_s } else { expected_s / all_s };
-            self.progress.round(number, &describe(&round), (all_s - done_s) * pace);
+            self.progress.step(done, &describe(&round), Some((all_s - done_s) * pace));
             self.one_round(&round, Patience::Usual).await?;
             done_s += planned[number];
+            done += planned_tests;
+            self.progress.step(done, "", Some((all_s - done_s) * pace));
         }
         self.progress.end();
         Ok(())
@@ -250,7 +265,10 @@ impl Survey<'_> {
         }
         let rounds = self.packed(tests);
         let part = "confirming where nothing gets through";
-        self.progress.begin(part, rounds.len(), rounds.len() as f64);
+        let total = rounds.iter().map(|r| r.tests.len()).sum();
+        let expected_s = Some(rounds.len() as f64);
+        self.progress.begin(&Phase { name: part, unit: "tests", total, expected_s });
+        let mut done = 0;
         for (number, round) in rounds.iter().enumerate() {
             if self.left().is_some_and(|left| left.is_zero()) {
                 let missing: usize = rounds[number..].iter().map(|r| r.tests.len()).sum();
@@ -259,8 +277,10 @@ impl Survey<'_> {
                     .push(format!("{missing} tests of the part `{part}`: the time was used up"));
                 break;
             }
-            self.progress.round(number, &describe(round), (rounds.len() - number) as f64);
+            self.progress.step(done, &describe(round), Some((rounds.len() - number) as f64));
             self.one_round(round, Patience::Short).await?;
+            done += round.tests.len();
+            self.progress.step(done, "", None);
         }
         self.progress.end();
         Ok(())
@@ -279,7 +299,8 @@ impl Survey<'_> {
             repeat::mark(&mut sample, at_ms, &spans);
             repeat::mark_cut(&mut sample, &back);
             let test = &sample.test;
-            let path_bps = nic::path_bps(&self.snapshot.facts, inventory, &test.from, &test.to, test.layer);
+            let path_bps =
+                || nic::path_bps(&self.snapshot.facts, inventory, &test.from, &test.to, test.layer);
             if let Some(reason) = gather::starved(&sample, path_bps).filter(|_| self.strict) {
                 sample.outcome = Outcome::Invalid { reason };
             }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::fake_node;
 use crate::fleet::programs::Programs;
-use crate::observe::progress::Silent;
+use crate::progress::Silent;
 use linerate_model::inventory::{Endpoint, Host, TransportSpec};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ fn surveyed(inventory: &Inventory, behaviour: impl Fn(&str) -> &'static str) -> 
     let snapshot = runtime.block_on(async {
         let program =
             |h: &Host| Arc::new(Programs::only(fake_node::program(folder.path(), behaviour(&h.name))));
-        let fleet = Fleet::open_with(inventory, program, |_| true).await;
+        let fleet = Fleet::open_with(inventory, program, |_| true, &Silent).await;
         let (snapshot, _) = survey(&order, &fleet, &mut store, &knowledge, &Silent).await.unwrap();
         fleet.bye().await;
         snapshot

@@ -9,9 +9,9 @@ use linerate_model::finding::{Diagnosis, Direction, Element};
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
 
-use super::progress::Progress;
 use super::run::{Order, survey};
 use crate::fleet::simulated::{self, World};
+use crate::progress::{Phase, Progress};
 use crate::report::{self, Format, Material};
 use crate::store::Store;
 
@@ -31,11 +31,14 @@ struct Phases(Instant, f64);
 struct Parts(Instant);
 
 impl Progress for Parts {
-    fn begin(&self, part: &str, rounds: usize, _: f64) {
-        let seconds = self.0.elapsed().as_secs_f64();
-        println!("    after {seconds:6.2} s, {} MB in use: {part}, {rounds} rounds", memory_mb("VmRSS:"));
+    fn begin(&self, phase: &Phase<'_>) {
+        let (seconds, memory_mb) = (self.0.elapsed().as_secs_f64(), memory_mb("VmRSS:"));
+        println!(
+            "    after {seconds:6.2} s, {memory_mb} MB in use: {}, {} {}",
+            phase.name, phase.total, phase.unit
+        );
     }
-    fn round(&self, _: usize, _: &str, _: f64) {}
+    fn step(&self, _: usize, _: &str, _: Option<f64>) {}
     fn note(&self, text: &str) {
         println!("    {text}");
     }
@@ -77,13 +80,23 @@ fn surveyed(hosts: usize, sick: usize, store: &Path, phases: &mut Phases) -> (Sn
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let begun = tokio::time::Instant::now();
-        let fleet = World::new(hosts, sick, 11).open().await;
+        let world = World::new(hosts, sick, 11);
+        let mut before_s = 0.0;
+        let mut of_nodes = || {
+            let spent_s = world.spent().as_secs_f64();
+            println!("    {:.2} s of it were spent as the simulated nodes", spent_s - before_s);
+            before_s = spent_s;
+        };
+        let fleet = world.open().await;
         phases.end("sessions opened");
+        of_nodes();
         let done = survey(&order, &fleet, &mut store, &knowledge, &Parts(Instant::now())).await.unwrap();
         phases.end("survey: facts, plan, tests, verdict");
+        of_nodes();
         println!("{:<34} {:8.2} s", "of the virtual clock", begun.elapsed().as_secs_f64());
         fleet.bye().await;
         phases.end("sessions closed");
+        of_nodes();
         done
     })
 }

@@ -16,8 +16,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::clock;
 use super::measure;
-use super::progress::Progress;
 use crate::fleet::Fleet;
+use crate::progress::{Phase, Progress};
 use crate::report::single;
 use crate::store::{Store, StoreError};
 
@@ -77,15 +77,17 @@ pub async fn run(
         way.store.add_gap(&snapshot.id, gap)?;
     }
     let until = Instant::now() + expected(tests, way.tuning);
-    way.progress.begin("tests", tests.len(), expected(tests, way.tuning).as_secs_f64());
+    let expected_s = Some(expected(tests, way.tuning).as_secs_f64());
+    way.progress.begin(&Phase { name: "measuring", unit: "tests", total: tests.len(), expected_s });
     for (done, test) in tests.iter().enumerate() {
         let running = one(fleet, inventory, test, way.tuning);
         let sample = told(running, until, |left_s| {
-            way.progress.round(done, &format!("{} to {}", test.from, test.to), left_s);
+            way.progress.step(done, &format!("{} to {}", test.from, test.to), Some(left_s));
         })
         .await;
         way.store.add_samples(&snapshot.id, std::slice::from_ref(&sample))?;
         snapshot.samples.push(sample);
+        way.progress.step(done + 1, "", None);
     }
     way.progress.end();
     let diagnosis = Diagnosis {

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use linerate_model::SCHEMA;
 use linerate_model::finding::Diagnosis;
+use linerate_model::foreign::Foreign;
+use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
 use serde::Serialize;
 
@@ -22,6 +24,8 @@ struct Page<'a> {
     snapshot_path: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reveal: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    foreign: Option<&'a Foreign>,
 }
 
 /// `linerate report RUN --json`.
@@ -45,13 +49,22 @@ impl Format for Json {
             trials: m.trials,
             snapshot_path: None,
             reveal: m.reveal,
+            foreign: m.snapshot.foreign.as_deref(),
         })
     }
 }
 
 /// `{"schema":1,"run":…,"diagnosis":…}`, with the path of the stored snapshot where there is one.
 pub fn page(diagnosis: &Diagnosis, snapshot_path: Option<&str>) -> String {
-    write(&Page { schema: SCHEMA, run: &diagnosis.run, diagnosis, trials: &[], snapshot_path, reveal: None })
+    let run = &diagnosis.run;
+    write(&Page { schema: SCHEMA, run, diagnosis, trials: &[], snapshot_path, reveal: None, foreign: None })
+}
+
+/// The same with the account of what was read of the files of others.
+pub fn imported(snapshot: &Snapshot, diagnosis: &Diagnosis) -> String {
+    let foreign = snapshot.foreign.as_deref();
+    let run = &diagnosis.run;
+    write(&Page { schema: SCHEMA, run, diagnosis, trials: &[], snapshot_path: None, reveal: None, foreign })
 }
 
 fn write(page: &Page<'_>) -> String {

@@ -47,6 +47,10 @@ impl Format for Markdown {
             let _ = writeln!(out, "\n```text{}```", tables.replace('`', " "));
         }
         section(&mut out, "Notes", &m.diagnosis.notes);
+        if let Some(foreign) = &m.snapshot.foreign {
+            section(&mut out, "Notes on what was read", &foreign.notes);
+            section(&mut out, "Not understood", &super::foreign::unread(foreign));
+        }
         section(&mut out, "Not used as evidence", &m.diagnosis.refused);
         section(&mut out, "Not seen", &text::blind_spots(m.snapshot, m.diagnosis));
         section(&mut out, "Left out", &m.snapshot.left_out);

@@ -11,6 +11,7 @@ pub mod chart;
 pub mod connects;
 pub mod differ;
 pub mod distribution;
+pub mod foreign;
 pub mod grid;
 pub mod heat;
 pub mod html;

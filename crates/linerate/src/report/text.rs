@@ -66,6 +66,10 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String 
     let mut rest = Vec::new();
     let mut add = |label, lines: &[String], max| rest.extend(some(lines, max).map(|line| (label, line)));
     add("Note", &diagnosis.notes, LINES_MAX);
+    if let Some(foreign) = &snapshot.foreign {
+        add("Note", &foreign.notes, LINES_MAX);
+        add("Not understood", &super::foreign::unread(foreign), LINES_MAX);
+    }
     add("Not used", &diagnosis.refused, REFUSED_MAX);
     add("Not seen", &blind_spots(snapshot, diagnosis), LINES_MAX);
     add("Left out", &snapshot.left_out, LINES_MAX);

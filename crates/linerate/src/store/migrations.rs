@@ -7,7 +7,8 @@ use rusqlite::Connection;
 use super::{StoreError, at};
 
 /// Step `n` brings schema `n` to `n + 1`.
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+    "
     create table run (
         id text primary key,
         parent text,
@@ -61,7 +62,16 @@ const STEPS: &[&str] = &["
         saved_ms integer not null,
         json text not null
     ) strict;
-"];
+",
+    // Most hosts have the same keys; the JSON of a host has them itself where `keys` is null.
+    "
+    create table fact_keys (
+        digest text primary key,
+        json text not null
+    ) strict;
+    alter table facts add column keys text references fact_keys(digest);
+",
+];
 
 /// Runs the steps that the file lacks, each in a transaction of its own.
 pub(super) fn run(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {

@@ -3,6 +3,7 @@
 //! What comes in: values of the model. What goes out: the same, and lists of runs and trials. A kill at any point loses at
 //! most the round under way: each call is one transaction in a write-ahead log. Nothing is ever changed behind a run.
 
+mod facts;
 mod migrations;
 mod trials;
 
@@ -183,12 +184,7 @@ impl Store {
         facts: impl IntoIterator<Item = (&'a HostName, &'a HostFacts)>,
     ) -> Result<(), StoreError> {
         let change = self.connection.transaction().map_err(at("write facts"))?;
-        for (host, facts) in facts {
-            change
-                .prepare_cached("insert or replace into facts (run, host, json) values (?1,?2,?3)")
-                .and_then(|mut insert| insert.execute(params![run, host, to_json(facts)]))
-                .map_err(at("write facts"))?;
-        }
+        facts::add(&change, run, facts)?;
         change.commit().map_err(at("write facts"))
     }
 
@@ -284,9 +280,7 @@ impl Store {
         if let Some(left_out) = left_out {
             snapshot.left_out = from_json(format!("what run {run} left out"), &left_out)?;
         }
-        for (host, json) in self.pairs("select host, json from facts where run = ?1", run)? {
-            snapshot.facts.insert(host.clone(), from_json(format!("facts of {host} in run {run}"), &json)?);
-        }
+        snapshot.facts = facts::load(&self.connection, run)?;
         for (number, json) in
             self.pairs("select cast(seq as text), json from sample where run = ?1 order by seq", run)?
         {

@@ -114,3 +114,37 @@ fn a_kill_loses_at_most_the_test_under_way() {
     assert!(kept.iter().enumerate().all(|(i, s)| *s == sample(i as u32)));
     assert!(!Store::open(&path).unwrap().find_run(Some("killed")).unwrap().finished);
 }
+
+#[test]
+fn keys_of_facts_are_kept_once_and_older_rows_are_read() {
+    use linerate_model::fact::FactValue;
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("s.sqlite")).unwrap();
+    let mut run = snapshot("r1");
+    store.begin_run(&run, None).unwrap();
+    for number in 0..20 {
+        let values = [
+            ("nic.eth0.mac".to_owned(), FactValue::Text(format!("02:00:00:00:00:{number:02x}"))),
+            ("nic.eth0.mtu".to_owned(), FactValue::Int(1500)),
+        ];
+        let gaps = vec![Gap { what: "lldp".into(), reason: "not heard".into() }];
+        let facts = HostFacts { readings: values.into(), gaps, tool_bps: Some(3e9), ..HostFacts::default() };
+        run.facts.insert(format!("h{number}"), facts);
+    }
+    store.add_facts("r1", &run.facts).unwrap();
+    let lists: i64 =
+        store.connection.query_row("select count(*) from fact_keys", [], |row| row.get(0)).unwrap();
+    assert_eq!(lists, 1);
+    let old =
+        HostFacts { readings: [("cpu.count".to_owned(), FactValue::Int(2))].into(), ..HostFacts::default() };
+    let row = params!["r1", "old", to_json(&old)];
+    store.connection.execute("insert into facts (run, host, json) values (?1,?2,?3)", row).unwrap();
+    run.facts.insert("old".to_owned(), old);
+    let read = store.load_snapshot("r1").unwrap();
+    assert_eq!(read, run);
+    assert_eq!(read.facts["h0"].readings.key_list(), read.facts["h19"].readings.key_list());
+    // Fewer values than keys: an error, not other facts.
+    let cut = "update facts set json = json_replace(json, '$.values', json('[1500]')) where host = 'h3'";
+    store.connection.execute(cut, []).unwrap();
+    assert!(store.load_snapshot("r1").unwrap_err().to_string().contains("facts of h3 in run r1"));
+}

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::fact::{FactDecl, FactValue, Gap, HostFacts, check_key};
+use linerate_model::fact::{FactDecl, FactKey, FactValue, Gap, HostFacts, check_key};
 
 /// Names of devices in one gap before the rest is only counted.
 const NAMES_IN_GAP: usize = 6;
@@ -16,6 +16,7 @@ const READINGS_MAX: usize = 200_000;
 #[derive(Debug, Default)]
 pub(super) struct Readings {
     facts: HostFacts,
+    values: BTreeMap<FactKey, FactValue>,
     /// What and reason, with the devices that it holds for.
     grouped: BTreeMap<(String, String), Vec<String>>,
     dropped: usize,
@@ -25,11 +26,11 @@ impl Readings {
     /// A value.
     pub(super) fn put(&mut self, key: impl Into<String>, value: FactValue) {
         let key = key.into();
-        if !check_key(&key) || self.facts.readings.len() >= READINGS_MAX {
+        if !check_key(&key) || self.values.len() >= READINGS_MAX {
             self.dropped += 1;
             return;
         }
-        self.facts.readings.insert(key, value);
+        self.values.insert(key, value);
     }
 
     /// A whole number.
@@ -65,6 +66,7 @@ impl Readings {
 
     /// The facts.
     pub(super) fn finish(mut self) -> HostFacts {
+        self.facts.readings = self.values.into();
         for ((what, reason), devices) in self.grouped {
             let mut names = devices[..devices.len().min(NAMES_IN_GAP)].join(", ");
             if devices.len() > NAMES_IN_GAP {

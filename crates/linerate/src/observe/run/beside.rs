@@ -10,6 +10,7 @@ use linerate_model::sample::Outcome;
 use super::{Survey, boxed};
 use crate::observe::measure::{self, Patience};
 use crate::observe::{join, own_limit};
+use crate::progress::Phase;
 use crate::store::StoreError;
 
 impl Survey<'_> {
@@ -26,9 +27,18 @@ impl Survey<'_> {
                 format!("they are on this machine, of which {} hosts were asked", own_limit::HERE_MAX);
             self.gap(Gap { what, reason })?;
         }
-        let one_by_one = here.chunks(1).take(own_limit::HERE_MAX);
-        for hosts in one_by_one.chain(there.chunks(own_limit::AT_ONCE)) {
-            self.own_limits_of(hosts).await?;
+        let here = &here[..here.len().min(own_limit::HERE_MAX)];
+        let total = here.len() + there.len();
+        if total > 0 {
+            let name = "measuring the tool's own limit";
+            self.progress.begin(&Phase { name, unit: "hosts", total, expected_s: None });
+            let mut done = 0;
+            for hosts in here.chunks(1).chain(there.chunks(own_limit::AT_ONCE)) {
+                self.own_limits_of(hosts).await?;
+                done += hosts.len();
+                self.progress.step(done, "", None);
+            }
+            self.progress.end();
         }
         self.lost_hosts().await.map(|_| ())
     }

@@ -51,7 +51,7 @@ impl<'a> Wanted<'a> {
         if self.is_part() {
             facts.counters.clear();
             let mut judged = self.judged.borrow_mut();
-            facts.readings.retain(|key, _| match judged.get(key) {
+            facts.readings.retain(|key, _| match judged.get(key.as_str()) {
                 Some(kept) => *kept,
                 None => *judged.entry(key.clone()).or_insert(self.keeps(key)),
             });

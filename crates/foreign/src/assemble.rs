@@ -1,0 +1,390 @@
+//! Makes one snapshot of everything that was understood: names and addresses that mean the same host become one, both ends' views
+//! of one transfer become one test, hosts get endpoints and groups. The sink comes in, a snapshot goes out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
+
+use linerate_model::fact::{FactValue, HostFacts};
+use linerate_model::foreign::Foreign;
+use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SshSpec, TransportSpec};
+use linerate_model::plan::Test;
+use linerate_model::sample::{Measurement, Outcome, Sample};
+use linerate_model::snapshot::{Snapshot, StorageFigure};
+
+use crate::Options;
+use crate::sink::{NAMELESS, Raw, Sink, plain_address};
+
+/// Longest chain of names that stand for each other.
+const CHAIN_MAX: usize = 8;
+
+/// The snapshot.
+pub(crate) fn snapshot(mut sink: Sink, options: &Options, account: &mut Foreign) -> Snapshot {
+    let names = Names::new(&mut sink, options);
+    let mut facts: BTreeMap<String, HostFacts> = BTreeMap::new();
+    for (host, found) in std::mem::take(&mut sink.facts) {
+        let whole = facts.entry(names.host(&host)).or_default();
+        whole.readings.extend(found.readings);
+        whole.counters.extend(found.counters);
+    }
+    let mut hosts: Vec<String> = Vec::new();
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    for name in sink.order.iter().map(|h| names.host(h)) {
+        if seen.insert(name.clone()) {
+            hosts.push(name);
+        }
+    }
+    let mut storage: Vec<StorageFigure> =
+        sink.storage.iter().map(|f| StorageFigure { host: renamed(&names, &f.host), ..f.clone() }).collect();
+    let mut raws: Vec<Raw> = Vec::new();
+    for raw in merged(std::mem::take(&mut sink.samples)) {
+        match raw.variant.as_ref().zip(bps(&raw)) {
+            Some((variant, bps)) => storage.push(StorageFigure {
+                what: "transport".to_owned(),
+                variant: variant.clone(),
+                pattern: "stream".to_owned(),
+                bytes_per_s: bps / 8.0,
+                ..StorageFigure::default()
+            }),
+            None => raws.push(raw),
+        }
+    }
+    let (samples, addresses) = samples(&raws, &names, &mut sink);
+    let inventory = inventory(&hosts, &samples, &addresses, &facts, &names, &mut sink, options);
+    if facts.contains_key(NAMELESS) {
+        sink.note(format!("some of it names no host: it is called {NAMELESS}; --host NAME names it"));
+    }
+    account.notes = sink.notes.into_iter().collect();
+    Snapshot { schema: linerate_model::SCHEMA, inventory, facts, samples, storage, ..Snapshot::default() }
+}
+
+fn renamed(names: &Names, host: &str) -> String {
+    if host.is_empty() { String::new() } else { names.host(host) }
+}
+
+fn bps(raw: &Raw) -> Option<f64> {
+    match &raw.outcome {
+        Outcome::Measured(m) => m.throughput_bps,
+        _ => None,
+    }
+}
+
+/// Which names mean the same host.
+struct Names {
+    aliases: BTreeMap<String, String>,
+    /// Addresses of each host.
+    addresses: BTreeMap<String, Vec<IpAddr>>,
+    /// First names that hosts of several domains have.
+    ambiguous: BTreeSet<String>,
+}
+
+impl Names {
+    fn new(sink: &mut Sink, options: &Options) -> Self {
+        let mut aliases = BTreeMap::new();
+        // What the user says weighs most, then tables of names, then prompts.
+        for host in options.inventory.iter().flat_map(|i| &i.hosts) {
+            for endpoint in &host.endpoints {
+                aliases.entry(endpoint.address.to_string()).or_insert_with(|| host.name.clone());
+            }
+        }
+        let known: BTreeSet<&String> = sink.order.iter().collect();
+        for (address, names) in &sink.book {
+            let short = || names.iter().find(|n| !n.contains('.'));
+            let chosen = names.iter().find(|n| known.contains(n)).or_else(short).or(names.first());
+            if let Some(chosen) = chosen {
+                for name in names.iter().chain([address]).filter(|n| *n != chosen) {
+                    aliases.entry(name.clone()).or_insert_with(|| chosen.clone());
+                }
+            }
+        }
+        for (address, host) in std::mem::take(&mut sink.aliases) {
+            aliases.entry(address).or_insert(host);
+        }
+        // A word of a file's name is a host when something else says so.
+        let said = |word: &String| {
+            sink.facts.contains_key(word) || sink.order.contains(word) || aliases.values().any(|h| h == word)
+        };
+        let weak: Vec<_> =
+            sink.weak.iter().filter(|(_, word)| said(word)).map(|(a, w)| (a.clone(), w.clone())).collect();
+        for (address, word) in weak {
+            aliases.entry(address).or_insert(word);
+        }
+        // Hosts go by their first name, unless two of different domains share it.
+        let mut domains: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for name in sink.order.iter().chain(aliases.values()).filter(|n| !is_address(n)) {
+            let first = name.split('.').next().unwrap_or(name);
+            domains.entry(first).or_default().extend(name.contains('.').then_some(name.as_str()));
+        }
+        let ambiguous =
+            domains.into_iter().filter(|(_, all)| all.len() > 1).map(|(n, _)| n.to_owned()).collect();
+        let mut names = Self { aliases, addresses: BTreeMap::new(), ambiguous };
+        names.name_the_nameless(sink);
+        for alias in names.aliases.keys() {
+            if let Ok(address) = alias.parse() {
+                names.addresses.entry(names.host(alias)).or_default().push(address);
+            }
+        }
+        names
+    }
+
+    /// Facts without a name belong to the end of a test that has one of their addresses.
+    fn name_the_nameless(&mut self, sink: &Sink) {
+        let Some(facts) = sink.facts.get(NAMELESS) else { return };
+        let ends: BTreeSet<String> = sink
+            .samples
+            .iter()
+            .flat_map(|raw| [&raw.from, &raw.to])
+            .map(|end| plain_address(end).to_owned())
+            .collect();
+        let own = addresses_in(facts).into_iter().find(|address| ends.contains(address));
+        if let Some(own) = own {
+            let name = self.host(&own);
+            self.aliases.insert(NAMELESS.to_owned(), name);
+        }
+    }
+
+    /// The host that a name or address means.
+    fn host(&self, name: &str) -> String {
+        let mut name = plain_address(name);
+        for _ in 0..CHAIN_MAX {
+            match self.aliases.get(name) {
+                Some(next) if next != name => name = next,
+                _ => break,
+            }
+        }
+        let first = name.split('.').next().unwrap_or(name);
+        let keeps = first.is_empty() || is_address(name) || self.ambiguous.contains(first);
+        if keeps { name.to_owned() } else { first.to_owned() }
+    }
+}
+
+fn is_address(name: &str) -> bool {
+    name.parse::<IpAddr>().is_ok()
+}
+
+/// Addresses among facts, without their prefix.
+fn addresses_in(facts: &HostFacts) -> Vec<String> {
+    let lists = facts.readings.iter().filter(|(key, _)| key.ends_with(".addresses"));
+    lists
+        .flat_map(|(_, value)| match value {
+            FactValue::List(list) => list.clone(),
+            other => vec![other.to_string()],
+        })
+        .map(|a| a.split('/').next().unwrap_or_default().to_owned())
+        .filter(|a| !crate::sink::is_loopback(a))
+        .collect()
+}
+
+/// Both ends' views of one transfer as one test: the receiver's rate counts, each end's report is kept.
+fn merged(raws: Vec<Raw>) -> Vec<Raw> {
+    let mut whole: Vec<Raw> = Vec::new();
+    let mut at: BTreeMap<(String, &'static str), usize> = BTreeMap::new();
+    for raw in raws {
+        let Some(flow) = raw.flow.clone() else {
+            whole.push(raw);
+            continue;
+        };
+        if let Some(first) = at.get(&(flow.clone(), raw.kind.name())) {
+            join(&mut whole[*first], raw);
+        } else {
+            at.insert((flow, raw.kind.name()), whole.len());
+            whole.push(raw);
+        }
+    }
+    whole
+}
+
+fn join(first: &mut Raw, other: Raw) {
+    let (Outcome::Measured(one), Outcome::Measured(two)) = (&mut first.outcome, other.outcome) else {
+        return;
+    };
+    let Measurement { throughput_bps, loss, rtt_idle_us, rtt_loaded_us, retransmits_per_s, tx, rx, .. } =
+        *two;
+    // What arrived is what counts: the view that has a receiver's report tells it.
+    if rx.as_ref().is_some_and(|r| r.bytes > 0) && one.rx.as_ref().is_none_or(|r| r.bytes == 0) {
+        one.throughput_bps = throughput_bps.or(one.throughput_bps);
+    }
+    one.throughput_bps = one.throughput_bps.or(throughput_bps);
+    one.loss = one.loss.or(loss);
+    one.rtt_idle_us = one.rtt_idle_us.or(rtt_idle_us);
+    one.rtt_loaded_us = one.rtt_loaded_us.or(rtt_loaded_us);
+    one.retransmits_per_s = one.retransmits_per_s.or(retransmits_per_s);
+    for (mine, theirs) in [(&mut one.tx, tx), (&mut one.rx, rx)] {
+        let Some(theirs) = theirs else { continue };
+        match mine {
+            None => *mine = Some(theirs),
+            Some(mine) => {
+                if mine.series.is_empty() {
+                    mine.series.clone_from(&theirs.series);
+                }
+                mine.core_busy_max = mine.core_busy_max.or(theirs.core_busy_max);
+                mine.tcp = mine.tcp.take().or(theirs.tcp);
+                if mine.bytes == 0 {
+                    (mine.bytes, mine.elapsed_s) = (theirs.bytes, theirs.elapsed_s);
+                }
+            }
+        }
+    }
+    // Names say more than addresses.
+    for (mine, theirs) in [(&mut first.from, other.from), (&mut first.to, other.to)] {
+        if mine.parse::<IpAddr>().is_ok() && theirs.parse::<IpAddr>().is_err() {
+            *mine = theirs;
+        }
+    }
+}
+
+type Addresses = BTreeMap<(String, Layer), IpAddr>;
+
+/// Tests with their numbers, and the addresses between which they ran.
+fn samples(raws: &[Raw], names: &Names, sink: &mut Sink) -> (Vec<Sample>, Addresses) {
+    let mut samples = Vec::new();
+    let mut addresses = Addresses::new();
+    let mut repeats: BTreeMap<(String, String, Layer, &'static str), u16> = BTreeMap::new();
+    for raw in raws {
+        let (from, to) = (names.host(&raw.from), names.host(&raw.to));
+        if from == to {
+            sink.note(format!("a test of {from} with itself says nothing about a network and is left out"));
+            continue;
+        }
+        let flow = raw.flow.as_deref().and_then(|f| f.split_once('>'));
+        let ends =
+            flow.map(|(a, b)| [a, b].map(|end| end.rsplit_once(':').map_or(end, |(address, _)| address)));
+        let told = ends.unwrap_or([&raw.from, &raw.to]);
+        for (host, text) in [&from, &to].into_iter().zip(told) {
+            if let Ok(address) = plain_address(text).parse() {
+                addresses.entry((host.clone(), raw.layer)).or_insert(address);
+            }
+        }
+        let count = repeats.entry((from.clone(), to.clone(), raw.layer, raw.kind.name())).or_default();
+        let repeat = *count;
+        *count = count.saturating_add(1);
+        let test = Test {
+            id: samples.len() as u32 + 1,
+            from,
+            to,
+            layer: raw.layer,
+            kind: raw.kind.clone(),
+            repeat,
+            serial: true,
+            second_stage: false,
+        };
+        samples.push(Sample {
+            test,
+            start_ms: raw.start_ms,
+            outcome: raw.outcome.clone(),
+            tx_counters: BTreeMap::new(),
+            rx_counters: BTreeMap::new(),
+        });
+    }
+    (samples, addresses)
+}
+
+fn inventory(
+    hosts: &[String],
+    samples: &[Sample],
+    addresses: &Addresses,
+    facts: &BTreeMap<String, HostFacts>,
+    names: &Names,
+    sink: &mut Sink,
+    options: &Options,
+) -> Inventory {
+    let mut inventory = options
+        .inventory
+        .clone()
+        .unwrap_or_else(|| Inventory { name: "imported".to_owned(), ..Inventory::default() });
+    let mut measured: BTreeMap<&str, BTreeSet<Layer>> = BTreeMap::new();
+    for test in samples.iter().map(|s| &s.test) {
+        for end in [&test.from, &test.to] {
+            measured.entry(end).or_default().insert(test.layer);
+        }
+    }
+    let machines: BTreeSet<String> = sink.members.iter().map(|m| names.host(&m.group)).collect();
+    let known: BTreeSet<String> = inventory.hosts.iter().map(|h| h.name.clone()).collect();
+    for name in hosts.iter().filter(|n| !known.contains(*n)) {
+        let layers = measured.get(name.as_str()).cloned().unwrap_or_default();
+        if layers.is_empty() && !facts.contains_key(name) && !machines.contains(name) {
+            continue;
+        }
+        let number = inventory.hosts.len();
+        let mut endpoints = Vec::new();
+        for layer in layers {
+            let address =
+                addresses.get(&(name.clone(), layer)).copied().or_else(|| guess(name, layer, names, sink));
+            endpoints.push(Endpoint {
+                address: address.unwrap_or_else(|| unknown(number)),
+                layer,
+                netns: None,
+                link_bps: None,
+            });
+        }
+        let spec = SshSpec::parse(name).unwrap_or_else(|_| SshSpec {
+            host: name.clone(),
+            user: None,
+            port: None,
+            sudo: true,
+        });
+        inventory.hosts.push(Host {
+            name: name.clone(),
+            transport: TransportSpec::Ssh(spec),
+            groups: Vec::new(),
+            endpoints,
+            state_dir: None,
+            etc_dir: None,
+        });
+    }
+    // Hosts of an inventory that name no address of a layer that was measured.
+    for (number, host) in inventory.hosts.iter_mut().enumerate() {
+        for layer in measured.get(host.name.as_str()).cloned().unwrap_or_default() {
+            if !host.endpoints.iter().any(|e| e.layer == layer) {
+                let address =
+                    addresses.get(&(host.name.clone(), layer)).copied().unwrap_or_else(|| unknown(number));
+                host.endpoints.push(Endpoint { address, layer, netns: None, link_bps: None });
+            }
+        }
+    }
+    groups(&mut inventory, names, sink, facts);
+    inventory
+}
+
+/// Address of a host that only its own list of addresses tells. An overlay has another one.
+fn guess(name: &str, layer: Layer, names: &Names, sink: &mut Sink) -> Option<IpAddr> {
+    if layer == Layer::Overlay {
+        return None;
+    }
+    let all = names.addresses.get(name)?;
+    let first = all.iter().find(|a| a.is_ipv4()).or(all.first()).copied()?;
+    if all.iter().filter(|a| a.is_ipv4()).count() > 1 {
+        sink.note(format!(
+            "{name} has several addresses: {first} is taken for the one that was measured; -i FILE tells it"
+        ));
+    }
+    Some(first)
+}
+
+/// Addresses of foreign evidence are often unknown; these are from the block for documentation.
+fn unknown(number: usize) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(192, 0, 2, (number % 250) as u8 + 1))
+}
+
+/// Tables of who stands where become groups.
+fn groups(inventory: &mut Inventory, names: &Names, sink: &Sink, facts: &BTreeMap<String, HostFacts>) {
+    let places: BTreeMap<String, usize> =
+        inventory.hosts.iter().enumerate().map(|(place, host)| (host.name.clone(), place)).collect();
+    let mut known: BTreeSet<String> = inventory.groups.iter().map(|group| group.name.clone()).collect();
+    for member in &sink.members {
+        let (host, group) = (names.host(&member.host), names.host(&member.group));
+        let Some(place) = places.get(&host).filter(|_| host != group) else { continue };
+        let entry = &mut inventory.hosts[*place];
+        if !entry.groups.contains(&group) {
+            entry.groups.push(group.clone());
+        }
+        if known.insert(group.clone()) {
+            let machine = facts.contains_key(&group).then(|| group.clone());
+            inventory.groups.push(Group {
+                name: group,
+                kind: member.kind.clone(),
+                machine,
+                ..Group::default()
+            });
+        }
+    }
+}

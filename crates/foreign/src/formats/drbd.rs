@@ -1,0 +1,112 @@
+//! `/proc/drbd` of DRBD 8: states, counters and the progress of a resync by device. Lines come in; facts, counters and a figure
+//! for each resync go out.
+
+use linerate_model::snapshot::StorageFigure;
+
+use crate::reader::{Block, Reader};
+use crate::sink::Sink;
+use crate::units::number;
+
+/// The format.
+pub(crate) struct Drbd;
+
+/// Counters of the second line that are kept; KiB for the first four (the kernel's `drbd_proc.c` halves sectors).
+const COUNTERS: [&str; 8] = ["ns", "nr", "dw", "dr", "al", "bm", "lo", "oos"];
+
+/// ` 0: cs:Connected ro:Primary/Secondary ds:UpToDate/UpToDate C r-----`: minor and the rest.
+fn device(line: &str) -> Option<(u32, &str)> {
+    let (minor, rest) = line.trim().split_once(": ")?;
+    Some((minor.parse().ok()?, rest)).filter(|(_, rest)| rest.trim_start().starts_with("cs:"))
+}
+
+fn is_version(line: &str) -> bool {
+    line.starts_with("version: 8") && line.contains("(api:")
+        || line.starts_with("version: 9") && line.contains("(api:")
+}
+
+impl Reader for Drbd {
+    fn name(&self) -> &'static str {
+        "drbd"
+    }
+
+    fn describes(&self) -> &'static str {
+        "/proc/drbd"
+    }
+
+    fn begins(&self, block: &Block<'_>) -> bool {
+        is_version(block.first()) || device(block.first()).is_some()
+    }
+
+    fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
+        let mut minor = None;
+        let mut taken = 0;
+        for (at, line) in block.lines.iter().enumerate() {
+            let text = line.trim();
+            if let Some((number, rest)) = device(line) {
+                minor = Some(number);
+                state(number, rest, out);
+            } else if is_version(line) {
+                let version =
+                    text.trim_start_matches("version: ").split_whitespace().next().unwrap_or_default();
+                out.text("drbd.version", version);
+            } else if let Some(minor) = minor.filter(|_| text.starts_with("ns:")) {
+                counters(minor, text, out);
+            } else if let Some(minor) = minor.filter(|_| text.contains("speed: ")) {
+                resync(minor, text, out);
+            } else if !(text.is_empty()
+                || ["srcversion:", "GIT-hash:", "[", "finish:", "resync:", "act_log:"]
+                    .iter()
+                    .any(|s| text.starts_with(s)))
+            {
+                break;
+            }
+            if !text.is_empty() {
+                taken = at + 1;
+            }
+        }
+        taken.max(1)
+    }
+}
+
+fn state(minor: u32, rest: &str, out: &mut Sink) {
+    let mut words = rest.split_whitespace();
+    for word in words.by_ref().take(3) {
+        let Some((name, value)) = word.split_once(':') else { continue };
+        let fact = match name {
+            "cs" => "connection",
+            "ro" | "st" => "roles",
+            "ds" => "disks",
+            _ => continue,
+        };
+        out.text(format!("drbd.{minor}.{fact}"), value);
+    }
+    if let Some(protocol) = words.next().filter(|p| ["A", "B", "C"].contains(p)) {
+        out.text(format!("drbd.{minor}.protocol"), protocol);
+    }
+}
+
+fn counters(minor: u32, text: &str, out: &mut Sink) {
+    for word in text.split_whitespace() {
+        let Some((name, value)) = word.split_once(':') else { continue };
+        if name == "wo" {
+            out.text(format!("drbd.{minor}.write_ordering"), value);
+        } else if let Some(value) = value.parse().ok().filter(|_| COUNTERS.contains(&name)) {
+            out.counter(format!("drbd.{minor}.stat.{name}"), value);
+        }
+    }
+}
+
+/// `finish: 0:00:29 speed: 13,572 (13,572) K/sec`: now and since the start, in KiB/s.
+fn resync(minor: u32, text: &str, out: &mut Sink) {
+    let rest = text.split("speed: ").nth(1).unwrap_or_default();
+    let speed = rest.split_whitespace().next().map(|s| s.replace(',', ""));
+    if let Some(kib) = speed.as_deref().and_then(number).filter(|_| rest.contains("K/sec")) {
+        out.figure(StorageFigure {
+            what: "resync".to_owned(),
+            variant: format!("drbd{minor}"),
+            pattern: "write".to_owned(),
+            bytes_per_s: kib * 1024.0,
+            ..StorageFigure::default()
+        });
+    }
+}

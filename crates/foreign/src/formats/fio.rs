@@ -1,0 +1,81 @@
+//! JSON of fio (`--output-format=json`): jobs come in, a figure for each that read or wrote goes out. A job without `direct=1` may
+//! have met the page cache only; that is noted.
+
+use linerate_model::snapshot::StorageFigure;
+use serde_json::Value;
+
+use super::json::{self, list, number, text};
+use super::storage_words;
+use crate::reader::{Block, Reader};
+use crate::sink::Sink;
+
+/// The format.
+pub(crate) struct Fio;
+
+impl Reader for Fio {
+    fn name(&self) -> &'static str {
+        "fio-json"
+    }
+
+    fn describes(&self) -> &'static str {
+        "fio --output-format=json"
+    }
+
+    fn begins(&self, block: &Block<'_>) -> bool {
+        json::looks_like(block, '{', &["\"fio version\""])
+    }
+
+    fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
+        let found = match json::value(block) {
+            Ok(found) => found,
+            Err((lines, why)) => {
+                out.unread(0, why);
+                return lines;
+            }
+        };
+        if found.cut {
+            out.note(format!(
+                "{}: the JSON of fio ends in the middle; what came before is used",
+                block.at.file
+            ));
+        }
+        for job in list(&found.value, &["jobs"]).iter().chain(list(&found.value, &["client_stats"])) {
+            one(job, found.value.get("global options"), block, out);
+        }
+        found.lines
+    }
+}
+
+fn one(job: &Value, global: Option<&Value>, block: &Block<'_>, out: &mut Sink) {
+    let option = |name: &str| text(job, &["job options", name]).or_else(|| text(global?, &[name]));
+    let random = option("rw").or(option("readwrite")).is_some_and(|rw| rw.contains("rand"));
+    let direct = option("direct").is_some_and(|d| d.trim() == "1");
+    let target = option("filename").or(option("directory")).unwrap_or_default();
+    let what = if target.contains("drbd") { "replicated" } else { storage_words::place(block.at) };
+    if number(job, &["error"]).is_some_and(|e| e != 0.0) {
+        out.note(format!("{}: a job of fio ended with an error", block.at.file));
+    }
+    for side in ["read", "write"] {
+        let bytes_per_s = number(job, &[side, "bw_bytes"])
+            // Versions before 3 count in KiB.
+            .or_else(|| number(job, &[side, "bw"]).map(|kib| kib * 1024.0))
+            .filter(|b| *b > 0.0);
+        let Some(bytes_per_s) = bytes_per_s else { continue };
+        if !direct && number(job, &[side, "iops"]).is_some() {
+            out.note(format!(
+                "{}: fio ran without --direct=1: its {side} figures may be those of the page cache",
+                block.at.file
+            ));
+        }
+        let wait = number(job, &[side, "lat_ns", "mean"]).map(|ns| ns / 1e6);
+        out.figure(StorageFigure {
+            what: what.to_owned(),
+            variant: storage_words::transport(block.at).unwrap_or_default(),
+            pattern: if random { format!("random-{side}") } else { side.to_owned() },
+            bytes_per_s,
+            requests_per_s: number(job, &[side, "iops"]),
+            wait_ms: wait.or_else(|| number(job, &[side, "lat", "mean"]).map(|us| us / 1000.0)),
+            ..StorageFigure::default()
+        });
+    }
+}

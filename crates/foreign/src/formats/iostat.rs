@@ -1,0 +1,170 @@
+//! `iostat -x` of sysstat, old and new columns, in KB or MB: reports come in, figures by device go out. The first report counts
+//! since boot; where others follow, it is left out, and of the others the median counts.
+
+use std::collections::BTreeMap;
+
+use linerate_model::snapshot::StorageFigure;
+
+use crate::reader::{Block, Reader};
+use crate::sink::Sink;
+use crate::units::number;
+
+/// The format.
+pub(crate) struct Iostat;
+
+/// Bytes of a sector, in which old versions count (`rsec/s`).
+const SECTOR: f64 = 512.0;
+
+/// Names of the columns behind `Device`.
+fn heading(line: &str) -> Option<Vec<&str>> {
+    let mut words = line.split_whitespace();
+    let first = words.next()?;
+    let columns: Vec<&str> = words.collect();
+    let known = columns.contains(&"%util") && columns.iter().any(|c| c.starts_with("r/s"));
+    (first.trim_end_matches(':') == "Device" && known).then_some(columns)
+}
+
+/// What one line says of one device.
+#[derive(Debug, Clone, Default)]
+struct Row {
+    read_bps: f64,
+    write_bps: f64,
+    reads: f64,
+    writes: f64,
+    read_merges: f64,
+    write_merges: f64,
+    read_ms: Option<f64>,
+    write_ms: Option<f64>,
+    busy: f64,
+}
+
+fn row(columns: &[&str], line: &str) -> Option<(String, Row)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (name, values) = words.split_first()?;
+    if values.len() != columns.len() {
+        return None;
+    }
+    // Some languages write a comma.
+    let values: Option<Vec<f64>> = values.iter().map(|v| number(&v.replace(',', "."))).collect();
+    let values = values?;
+    let get = |column: &str| columns.iter().position(|c| *c == column).map(|at| values[at]);
+    let bytes = |kind: char| {
+        [
+            (format!("{kind}kB/s"), 1024.0),
+            (format!("{kind}MB/s"), 1_048_576.0),
+            (format!("{kind}sec/s"), SECTOR),
+        ]
+        .iter()
+        .find_map(|(column, factor)| Some(get(column)? * factor))
+    };
+    let both = get("await");
+    Some((
+        (*name).to_owned(),
+        Row {
+            read_bps: bytes('r')?,
+            write_bps: bytes('w')?,
+            reads: get("r/s")?,
+            writes: get("w/s")?,
+            read_merges: get("rrqm/s").unwrap_or(0.0),
+            write_merges: get("wrqm/s").unwrap_or(0.0),
+            read_ms: get("r_await").or(both),
+            write_ms: get("w_await").or(both),
+            busy: get("%util")? / 100.0,
+        },
+    ))
+}
+
+impl Reader for Iostat {
+    fn name(&self) -> &'static str {
+        "iostat"
+    }
+
+    fn describes(&self) -> &'static str {
+        "iostat -x"
+    }
+
+    fn begins(&self, block: &Block<'_>) -> bool {
+        let line = block.first();
+        heading(line).is_some()
+            || line.starts_with("Linux ") && line.contains(" CPU)")
+            || line.starts_with("avg-cpu:")
+    }
+
+    fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
+        let mut devices: BTreeMap<String, Vec<Row>> = BTreeMap::new();
+        let mut columns: Vec<&str> = Vec::new();
+        let mut taken = 0;
+        let mut reports = 0;
+        let mut cpu = false;
+        for (at, line) in block.lines.iter().enumerate() {
+            if let Some(found) = heading(line) {
+                columns = found;
+                reports += 1;
+            } else if let Some((name, found)) = row(&columns, line).filter(|_| !columns.is_empty()) {
+                devices.entry(name).or_default().push(found);
+            } else if line.starts_with("avg-cpu:") {
+                cpu = true;
+            } else if std::mem::take(&mut cpu)
+                && line.split_whitespace().all(|w| number(&w.replace(',', ".")).is_some())
+            {
+                // The values below `avg-cpu`.
+            } else if !(line.trim().is_empty() || line.starts_with("Linux ") || is_time(line)) {
+                break;
+            }
+            if !line.trim().is_empty() {
+                taken = at + 1;
+            }
+        }
+        for (name, rows) in devices {
+            figures(&name, &rows, reports, out);
+        }
+        taken.max(1)
+    }
+}
+
+/// `11/21/26 18:38:04`, `Time: 10:01:02`
+fn is_time(line: &str) -> bool {
+    let line = line.trim().trim_start_matches("Time:").trim();
+    line.len() < 40
+        && line.contains(':')
+        && line.chars().all(|c| c.is_ascii_digit() || " :/.-APMTZ+".contains(c))
+}
+
+fn figures(name: &str, rows: &[Row], reports: usize, out: &mut Sink) {
+    // Each report has a line for the device, unless it came later.
+    let rows = if reports > 1 && rows.len() == reports { &rows[1..] } else { rows };
+    let median = |pick: &dyn Fn(&Row) -> f64| {
+        let mut values: Vec<f64> = rows.iter().map(pick).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(0.0)
+    };
+    let busy = Some(median(&|r| r.busy).clamp(0.0, 1.0));
+    let figure = |pattern: &str, bytes: f64, requests: f64, merges: f64, wait: Option<f64>| StorageFigure {
+        what: "device".to_owned(),
+        variant: name.to_owned(),
+        pattern: pattern.to_owned(),
+        bytes_per_s: bytes,
+        requests_per_s: Some(requests),
+        merged_per_s: Some(merges),
+        wait_ms: wait,
+        busy,
+        ..StorageFigure::default()
+    };
+    let wait = |pick: &dyn Fn(&Row) -> Option<f64>| {
+        rows.iter().any(|r| pick(r).is_some()).then(|| median(&|r| pick(r).unwrap_or(0.0)))
+    };
+    out.figure(figure(
+        "read",
+        median(&|r| r.read_bps),
+        median(&|r| r.reads),
+        median(&|r| r.read_merges),
+        wait(&|r| r.read_ms),
+    ));
+    out.figure(figure(
+        "write",
+        median(&|r| r.write_bps),
+        median(&|r| r.writes),
+        median(&|r| r.write_merges),
+        wait(&|r| r.write_ms),
+    ));
+}

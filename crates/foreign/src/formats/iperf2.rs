@@ -1,0 +1,224 @@
+//! Text of iperf 2, client or server: lines come in, one transfer for each test and direction goes out.
+//!
+//! Who sends is told by the port that was listened on: the end that connected to it sends, unless the line says `(reverse)`.
+
+use super::iperf_lines::{Streams, connection, figures};
+use crate::context::Context;
+use crate::ends;
+use crate::reader::{Block, Reader};
+use crate::sink::Sink;
+
+/// The format.
+pub(crate) struct Iperf2;
+
+/// Port of iperf 2 when no heading names one.
+const PORT: &str = "5001";
+
+/// Beginnings of lines that belong to a session and hold no figures that are used.
+const BESIDE: [&str; 13] = [
+    "-----",
+    "TCP window size",
+    "UDP buffer size",
+    "Sending ",
+    "Receiving ",
+    "Write buffer size",
+    "Read buffer size",
+    "TOS set",
+    "TOS defaults",
+    "Waiting for server threads",
+    "WARNING:",
+    "Binding to local",
+    "Setting UDP buffer",
+];
+
+/// Most streams of one test.
+const STREAMS_MAX: usize = 4096;
+
+/// Lines that are looked past for the next one of the same session.
+const GAP_MAX: usize = 3;
+
+impl Reader for Iperf2 {
+    fn name(&self) -> &'static str {
+        "iperf2"
+    }
+
+    fn describes(&self) -> &'static str {
+        "text of iperf 2, client or server"
+    }
+
+    fn names_hosts(&self) -> bool {
+        true
+    }
+
+    fn begins(&self, block: &Block<'_>) -> bool {
+        let line = block.first().trim_start();
+        heads(line)
+            || line.starts_with("-----") && heads(block.line(1))
+            || connection(line).is_some() && line.contains(" connected with ")
+            || figures(line).is_some()
+            || line.starts_with("[ ID] Interval")
+    }
+
+    fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
+        let mut session = Session::default();
+        let (mut taken, mut at) = (0, 0);
+        while at < block.lines.len() {
+            let line = block.line(at).trim_start();
+            if session.line(at, line, block.at, out) {
+                taken = at + 1;
+            } else if (1..=GAP_MAX).any(|n| is_of_session(block.line(at + n))) {
+                if !line.is_empty() {
+                    out.unread(at, "not a line of iperf 2");
+                }
+            } else {
+                break;
+            }
+            at += 1;
+        }
+        session.flush(block.at, out);
+        taken
+    }
+}
+
+fn heads(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("Client connecting to ")
+        || line.starts_with("Server listening on TCP port")
+        || line.starts_with("Server listening on UDP port")
+}
+
+fn is_of_session(line: &str) -> bool {
+    let line = line.trim_start();
+    figures(line).is_some() || connection(line).is_some() || line.starts_with("[ ID]") || heads(line)
+}
+
+/// One stream: its connection and its direction.
+struct Stream {
+    id: String,
+    local: String,
+    remote: String,
+    sends: bool,
+    flow: String,
+}
+
+#[derive(Default)]
+struct Session {
+    streams: Vec<Stream>,
+    sending: Streams,
+    receiving: Streams,
+    port: Option<String>,
+    peer: Option<String>,
+    udp: bool,
+    /// Figures that a server reported to its client follow.
+    report: bool,
+    first: usize,
+}
+
+impl Session {
+    fn line(&mut self, at: usize, line: &str, context: &Context, out: &mut Sink) -> bool {
+        if let Some(mut figures) = figures(line) {
+            if self.sending.is_empty() && self.receiving.is_empty() {
+                self.first = at;
+            }
+            if std::mem::take(&mut self.report) {
+                "receiver".clone_into(&mut figures.whose);
+            }
+            let starred = line.split(']').next().is_some_and(|head| head.contains('*'));
+            let stream = self.streams.iter().rev().find(|s| s.id == figures.id);
+            let sends = match stream {
+                Some(stream) => stream.sends,
+                None => self.streams.last().map_or(!starred && !receives(context), |s| s.sends),
+            };
+            // A sum over streams that go both ways is of no use.
+            let mixed = figures.id == "SUM" && self.streams.iter().any(|s| s.sends != sends);
+            if !mixed {
+                if sends { self.sending.push(figures) } else { self.receiving.push(figures) }
+            }
+            return true;
+        }
+        if let Some((id, connection)) = connection(line) {
+            if !self.sending.is_empty() || !self.receiving.is_empty() {
+                self.flush_streams(context, out);
+            }
+            let port = self.port.as_deref().unwrap_or(PORT);
+            let reverse = connection.behind.contains("(reverse)") && !connection.starred;
+            let sends = (connection.local_port != port) != reverse;
+            if self.streams.len() >= STREAMS_MAX {
+                return true;
+            }
+            self.streams.push(Stream {
+                id,
+                local: connection.local.to_owned(),
+                remote: connection.remote.to_owned(),
+                sends,
+                flow: connection.flow(sends),
+            });
+            return true;
+        }
+        if heads(line) {
+            // In a test both ways a server opens its own connection before the first figures.
+            if !self.sending.is_empty() || !self.receiving.is_empty() {
+                self.flush_streams(context, out);
+            }
+            self.udp = line.contains(" UDP ") || line.contains(", UDP");
+            let port = line.split(" port ").nth(1).and_then(|rest| rest.split([' ', ',']).next());
+            self.port = port.map(str::to_owned);
+            if let Some(rest) = line.strip_prefix("Client connecting to ") {
+                self.peer = rest.split(',').next().map(|host| host.trim().to_owned());
+            }
+            return true;
+        }
+        if line.ends_with("Server Report:") {
+            self.report = true;
+            return true;
+        }
+        line.is_empty()
+            || line.starts_with("[ ID]")
+            || line.starts_with('[')
+                && (line.contains("] Sent ") || line.contains("WARNING") || line.contains("MSS "))
+            || BESIDE.iter().any(|s| line.starts_with(s))
+    }
+
+    /// The tests of the connections so far; port and protocol stay, a server goes on.
+    fn flush_streams(&mut self, context: &Context, out: &mut Sink) {
+        let next =
+            Self { port: self.port.clone(), peer: self.peer.clone(), udp: self.udp, ..Self::default() };
+        std::mem::replace(self, next).flush(context, out);
+    }
+
+    fn flush(mut self, context: &Context, out: &mut Sink) {
+        for (sends, streams) in [(true, &mut self.sending), (false, &mut self.receiving)] {
+            let of_direction: Vec<&Stream> = self.streams.iter().filter(|s| s.sends == sends).collect();
+            streams.opened = of_direction.len();
+            let Some(mut transfer) = streams.transfer(!sends) else { continue };
+            let ends = if let Some(stream) = of_direction.first() {
+                if let Some(peer) = self.peer.as_deref().filter(|p| crate::context::is_host(p)) {
+                    out.alias(&stream.remote, peer);
+                }
+                transfer.flow = Some(stream.flow.clone());
+                ends::of_connection(context, out, &stream.local, &stream.remote)
+            } else {
+                let named = context.command.value(&["-c", "--client"]);
+                ends::of_command(context, self.peer.as_deref().or(named), false)
+            };
+            let Some((here, there)) = ends else {
+                out.unread(self.first, ends::WHO);
+                continue;
+            };
+            transfer.ends = if sends { (here, there) } else { (there, here) };
+            transfer.udp = self.udp || transfer.datagrams.is_some();
+            if transfer.udp && transfer.datagrams.is_none() {
+                out.unread(
+                    self.first,
+                    "a UDP sender does not know what arrived: the server's lines would tell",
+                );
+            } else {
+                transfer.put(context, out);
+            }
+        }
+    }
+}
+
+fn receives(context: &Context) -> bool {
+    context.command.has(&["-s", "--server", "-R", "--reverse"])
+}

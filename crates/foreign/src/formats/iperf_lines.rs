@@ -1,0 +1,319 @@
+//! What iperf 2 and iperf3 print alike: lines of intervals with `[ID] start-end sec amount rate …`. Lines come in, streams with
+//! their parts and totals go out.
+
+use std::collections::BTreeMap;
+
+use linerate_model::load::Interval;
+
+use super::transfer::Transfer;
+use crate::units::{iperf_amount, iperf_rate, number};
+
+/// One line of figures.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Figures {
+    /// Stream: its number, or `SUM`.
+    pub id: String,
+    /// `TX-C`, `RX-C`, `TX-S`, `RX-S` of a test both ways.
+    pub role: String,
+    /// Seconds since the start.
+    pub start: f64,
+    /// Seconds since the start.
+    pub end: f64,
+    /// Bit/s.
+    pub bps: f64,
+    /// Segments retransmitted.
+    pub retransmits: Option<f64>,
+    /// Microseconds.
+    pub rtt_us: Option<f64>,
+    /// Lost and sent.
+    pub datagrams: Option<(f64, f64)>,
+    /// `sender` or `receiver` at the end of a total of iperf3.
+    pub whose: String,
+}
+
+/// `[  5]`, `[SUM]`, `[ *1]`: what stands in the first brackets, and the rest.
+pub(crate) fn bracket(line: &str) -> Option<(String, &str)> {
+    let (inside, rest) = line.trim_start().strip_prefix('[')?.split_once(']')?;
+    let id = inside.trim().trim_start_matches('*').to_owned();
+    let known = id == "SUM" || (!id.is_empty() && id.len() <= 6 && id.bytes().all(|b| b.is_ascii_digit()));
+    known.then_some((id, rest))
+}
+
+/// Reads a line of figures.
+pub(crate) fn figures(line: &str) -> Option<Figures> {
+    let (id, mut rest) = bracket(line)?;
+    let mut role = String::new();
+    if let Some((inside, after)) = rest.strip_prefix('[').and_then(|r| r.split_once(']')) {
+        inside.trim().clone_into(&mut role);
+        rest = after;
+    }
+    let (interval, rest) = rest.split_once(" sec")?;
+    let (start, end) = interval.split_once('-')?;
+    let (start, end) = (number(start.trim())?, number(end.trim())?);
+    let mut words = rest.split_whitespace();
+    let amount = words.next()?;
+    number(amount)?;
+    iperf_amount(words.next()?)?;
+    let rate = number(words.next()?)?;
+    let bps = rate * iperf_rate(words.next()?)?;
+    if end < start || !bps.is_finite() {
+        return None;
+    }
+    let mut found = Figures { id, role, start, end, bps, ..Figures::default() };
+    tail(&mut found, &words.collect::<Vec<_>>());
+    Some(found)
+}
+
+/// What stands behind the rate: retransmits and window, or jitter and losses, or what `iperf -e` adds; and whose line it is.
+fn tail(found: &mut Figures, words: &[&str]) {
+    if let Some(whose) = words.iter().find(|w| ["sender", "receiver"].contains(w)) {
+        (*whose).clone_into(&mut found.whose);
+    }
+    let fraction = words.iter().find_map(|w| {
+        let (lost, all) = w.split_once('/')?;
+        Some((number(lost)?, number(all)?))
+    });
+    // A fraction after a time in ms is loss; `iperf -e` prints writes and errors as a fraction too.
+    if words.contains(&"ms") {
+        found.datagrams = fraction;
+    } else if words.iter().any(|w| w.contains("K/")) && words.contains(&"us") {
+        found.retransmits = words.get(1).and_then(|w| number(w));
+        found.rtt_us = words
+            .get(2)
+            .and_then(|w| number(w.split_once("K/")?.1.split('(').next()?))
+            .filter(|us| *us > 0.0);
+    } else {
+        found.retransmits = words.first().and_then(|w| number(w));
+    }
+}
+
+/// The streams of one direction: figures in the order of the lines.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Streams {
+    /// Lines of single streams.
+    pub single: Vec<Figures>,
+    /// Lines of the sum over all streams.
+    pub sum: Vec<Figures>,
+    /// Number of streams that were opened; 0 when no line told.
+    pub opened: usize,
+}
+
+impl Streams {
+    /// Adds a line.
+    pub(crate) fn push(&mut self, figures: Figures) {
+        if figures.id == "SUM" { self.sum.push(figures) } else { self.single.push(figures) }
+    }
+
+    /// Nothing was measured.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.single.is_empty() && self.sum.is_empty()
+    }
+
+    /// The transfer that the lines tell; `receiving`: this end's own lines are the receiver's.
+    pub(crate) fn transfer(&self, receiving: bool) -> Option<Transfer> {
+        let mut ids: BTreeMap<&str, Vec<&Figures>> = BTreeMap::new();
+        for figures in &self.single {
+            ids.entry(&figures.id).or_default().push(figures);
+        }
+        let streams = self.opened.max(ids.len()).max(1);
+        let split: Vec<Split<'_>> = if self.sum.is_empty() {
+            ids.into_values().map(Split::of).collect()
+        } else {
+            vec![Split::of(self.sum.iter().collect())]
+        };
+        let total = |whose: &str| -> Option<Vec<&Figures>> {
+            split.iter().map(|s| s.totals.iter().find(|f| f.whose == whose).copied()).collect()
+        };
+        let bps = |all: Option<Vec<&Figures>>| {
+            all.filter(|all| !all.is_empty()).map(|all| all.iter().map(|f| f.bps).sum::<f64>())
+        };
+        let own = bps(total("")).or_else(|| {
+            let parts: Option<Vec<f64>> = split.iter().map(Split::mean).collect();
+            parts.filter(|p| !p.is_empty()).map(|p| p.iter().sum())
+        });
+        let (mut sent, mut received) = (bps(total("sender")), bps(total("receiver")));
+        // A server of old prints a sender's line of nothing, because it does not know.
+        sent = sent.filter(|b| *b > 0.0 || received.is_none());
+        if sent.is_none() && received.is_none() {
+            *(if receiving { &mut received } else { &mut sent }) = own;
+        }
+        let ends = split.iter().flat_map(|s| s.totals.iter().chain(&s.parts)).map(|f| f.end);
+        let all = || split.iter().flat_map(|s| s.totals.iter());
+        let sum_of = |pick: fn(&Figures) -> Option<f64>| -> Option<f64> {
+            let found: Vec<f64> = all().filter_map(|f| pick(f)).collect();
+            let parts = || split.iter().flat_map(|s| s.parts.iter()).filter_map(|f| pick(f));
+            if found.is_empty() {
+                parts().reduce(|a, b| a + b)
+            } else {
+                found.into_iter().reduce(|a, b| a + b)
+            }
+        };
+        let series = series(&split);
+        let rtts: Vec<f64> = split.iter().flat_map(|s| s.parts.iter()).filter_map(|f| f.rtt_us).collect();
+        let lost = all().chain(split.iter().flat_map(|s| s.parts.iter())).filter(|f| f.whose != "sender");
+        let datagrams = lost.filter_map(|f| f.datagrams).max_by(|a, b| a.1.total_cmp(&b.1));
+        Some(Transfer {
+            streams: u16::try_from(streams).unwrap_or(u16::MAX),
+            seconds: ends.fold(0.0, f64::max),
+            sent_bps: sent,
+            received_bps: received,
+            retransmits: sum_of(|f| f.retransmits).filter(|_| !receiving || sent.is_some()),
+            rtt_us: (!rtts.is_empty()).then(|| rtts.iter().sum::<f64>() / rtts.len() as f64),
+            series,
+            series_received: receiving,
+            datagrams,
+            ..Transfer::default()
+        })
+        .filter(|t| t.sent_bps.is_some() || t.received_bps.is_some())
+    }
+}
+
+/// Lines of one stream, told apart.
+struct Split<'a> {
+    parts: Vec<&'a Figures>,
+    totals: Vec<&'a Figures>,
+}
+
+impl<'a> Split<'a> {
+    /// A line is a total when it says whose it is, or when it covers all lines before it.
+    fn of(mut lines: Vec<&'a Figures>) -> Self {
+        let mut split = Self { parts: Vec::new(), totals: Vec::new() };
+        split.totals = lines.iter().filter(|f| !f.whose.is_empty()).copied().collect();
+        lines.retain(|f| f.whose.is_empty());
+        if split.totals.is_empty()
+            && let Some((last, before)) = lines.split_last()
+        {
+            let first = before.first().map_or(last.start, |f| f.start);
+            // The drain at the end belongs to the total only, or to an interval of its own.
+            let reached = before.last().map_or(last.end, |f| f.end);
+            if last.start <= first + 1e-6 && last.end + 1e-6 >= reached {
+                split.totals.push(last);
+                lines.pop();
+            }
+        }
+        split.parts = lines;
+        split
+    }
+
+    fn mean(&self) -> Option<f64> {
+        let time: f64 = self.parts.iter().map(|f| f.end - f.start).sum();
+        (time > 0.0).then(|| self.parts.iter().map(|f| f.bps * (f.end - f.start)).sum::<f64>() / time)
+    }
+}
+
+/// Parts of all streams that begin at the same time, summed. What is much shorter than the others is the drain at the end.
+fn series(split: &[Split<'_>]) -> Vec<Interval> {
+    let mut parts: Vec<&Figures> = split.iter().flat_map(|s| s.parts.iter().copied()).collect();
+    parts.sort_by(|a, b| a.start.total_cmp(&b.start));
+    let longest = parts.iter().map(|f| f.end - f.start).fold(0.0, f64::max);
+    let mut series: Vec<(f64, Interval)> = Vec::new();
+    for part in parts.into_iter().filter(|f| f.end - f.start > 0.5 * longest) {
+        let retransmits = part.retransmits.unwrap_or(0.0) as u64;
+        match series.last_mut().filter(|(start, _)| (part.start - *start).abs() < 0.25 * longest) {
+            Some((_, interval)) => {
+                interval.throughput_bps += part.bps;
+                interval.retransmits += retransmits;
+            }
+            None => series.push((
+                part.start,
+                Interval {
+                    at_ms: part.end * 1000.0,
+                    throughput_bps: part.bps,
+                    rtt_us: part.rtt_us.unwrap_or(0.0),
+                    retransmits,
+                    ..Interval::default()
+                },
+            )),
+        }
+    }
+    series.into_iter().map(|(_, interval)| interval).collect()
+}
+
+/// `local A port P connected to B port Q`: address and port of both, and what stands behind.
+pub(crate) fn connection(line: &str) -> Option<(String, Connection<'_>)> {
+    let (id, rest) = bracket(line)?;
+    let rest = rest.trim_start().trim_start_matches("[TX-C]").trim_start();
+    let rest = rest.strip_prefix("local ")?;
+    let (local, rest) = rest.split_once(" port ")?;
+    let (local_port, rest) = rest.split_once(' ')?;
+    let rest = rest.strip_prefix("connected to ").or_else(|| rest.strip_prefix("connected with "))?;
+    let (remote, rest) = rest.split_once(" port ")?;
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (remote_port, behind) = rest.split_at(end);
+    let starred = line.split(']').next().is_some_and(|head| head.contains('*'));
+    Some((id, Connection { local, local_port, remote, remote_port, behind, starred }))
+}
+
+/// One connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Connection<'a> {
+    /// Address of this end.
+    pub local: &'a str,
+    /// Its port.
+    pub local_port: &'a str,
+    /// Address of the far end.
+    pub remote: &'a str,
+    /// Its port.
+    pub remote_port: &'a str,
+    /// What iperf 2 adds: `(reverse) (icwnd/mss/irtt=14/1448/24)`.
+    pub behind: &'a str,
+    /// iperf 2 marks what a server does for its client with a star.
+    pub starred: bool,
+}
+
+impl Connection<'_> {
+    /// The flow, sender first.
+    pub(crate) fn flow(&self, sending: bool) -> String {
+        let local = format!("{}:{}", crate::sink::plain_address(self.local), self.local_port);
+        let remote = format!("{}:{}", crate::sink::plain_address(self.remote), self.remote_port);
+        if sending { format!("{local}>{remote}") } else { format!("{remote}>{local}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_both_programs() {
+        let line = "[  5]   0.00-3.00   sec  69.6 MBytes   195 Mbits/sec    7             sender";
+        let read = figures(line).unwrap();
+        assert_eq!((read.bps, read.retransmits, read.whose.as_str()), (195e6, Some(7.0), "sender"));
+        let read = figures("[  3]  0.0- 1.0 sec  1.10 GBytes  9.41 Gbits/sec").unwrap();
+        assert_eq!((read.start, read.end, read.bps), (0.0, 1.0, 9.41e9));
+        let read =
+            figures("[  5][TX-C]   0.00-1.00   sec  24.6 MBytes   206 Mbits/sec    1    204 KBytes").unwrap();
+        assert_eq!((read.role.as_str(), read.retransmits), ("TX-C", Some(1.0)));
+        let read = figures("[  1] 0.0-2.0 sec  12.5 MBytes  52.4 Mbits/sec   0.001 ms 3/8918 (0%)").unwrap();
+        assert_eq!((read.datagrams, read.retransmits), (Some((3.0, 8918.0)), None));
+        let line =
+            "[  1] 0.0-1.0 sec  23.6 MBytes   198 Mbits/sec  189/0          4      113K/5055(1158) us  4901";
+        let read = figures(line).unwrap();
+        assert_eq!((read.retransmits, read.rtt_us), (Some(4.0), Some(5055.0)));
+        for line in [
+            "[ ID] Interval           Transfer     Bitrate",
+            "[  5] local a port 1",
+            "[root@a ~]# x",
+            "[  5] 2-1 sec 1 MBytes 1 Mbits/sec",
+        ] {
+            assert_eq!(figures(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_total_is_told_from_its_parts() {
+        let mut streams = Streams::default();
+        for line in [
+            "[  1] 0.0-1.0 sec 1 MBytes 8 Mbits/sec",
+            "[  1] 1.0-2.0 sec 1 MBytes 10 Mbits/sec",
+            "[  1] 0.0-2.1 sec 2 MBytes 9 Mbits/sec",
+        ] {
+            streams.push(figures(line).unwrap());
+        }
+        let read = streams.transfer(false).unwrap();
+        assert_eq!((read.sent_bps, read.series.len(), read.streams), (Some(9e6), 2, 1));
+        streams.single.pop();
+        let cut = streams.transfer(true).unwrap();
+        assert_eq!((cut.received_bps, cut.seconds), (Some(9e6), 2.0));
+    }
+}

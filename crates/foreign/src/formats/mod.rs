@@ -1,0 +1,31 @@
+//! One file per format, and what several of them share. Pieces of text come in, values go to the sink.
+
+pub(crate) mod diskstats;
+pub(crate) mod drbd;
+pub(crate) mod etc_hosts;
+pub(crate) mod ethtool;
+pub(crate) mod ethtool_driver;
+pub(crate) mod ethtool_features;
+pub(crate) mod ethtool_stats;
+pub(crate) mod fio;
+pub(crate) mod hostname;
+pub(crate) mod interrupts;
+pub(crate) mod iostat;
+pub(crate) mod ip_json;
+pub(crate) mod ip_text;
+pub(crate) mod iperf2;
+pub(crate) mod iperf2_csv;
+pub(crate) mod iperf3;
+pub(crate) mod iperf3_json;
+mod iperf_lines;
+mod json;
+pub(crate) mod matrix;
+pub(crate) mod netperf;
+pub(crate) mod nuttcp;
+pub(crate) mod ping;
+pub(crate) mod softnet;
+pub(crate) mod ss;
+mod storage_words;
+pub(crate) mod sysctl;
+pub(crate) mod tiotest;
+mod transfer;

@@ -1,0 +1,185 @@
+//! `ping`, with and without `-M do`: small ones are round trips, large ones probes of the path MTU. Lines come in, one test goes
+//! out. A large one without `-M do` may be cut on the way: that it arrives proves nothing, that it does not is a probe lost.
+
+use linerate_model::load::{MtuProbe, TestKind};
+use linerate_model::sample::{Measurement, Outcome};
+
+use crate::ends;
+use crate::reader::{Block, Reader};
+use crate::sink::{Raw, Sink};
+use crate::units::number;
+
+/// The format.
+pub(crate) struct Ping;
+
+/// IP packets of this size and more are probes of the path MTU; every path takes 576 bytes.
+const PROBE_BYTES: u32 = 576;
+/// Largest packet that may pass unfragmented without `-M do` on a usual Ethernet.
+const ETHERNET_BYTES: u32 = 1500;
+
+/// `PING arc-1 (10.0.0.1) from 10.0.0.2 : 1472(1500) bytes of data.`: name, address, own address, packet size.
+fn title(line: &str) -> Option<(&str, &str, Option<&str>, u32)> {
+    let rest = line.trim().strip_prefix("PING ")?;
+    let (name, rest) = rest.split_once(['(', ' '])?;
+    let rest = rest.trim_start_matches('(');
+    let (address, rest) = rest.split_once(')').unwrap_or((name, rest));
+    let own = rest.split_once("from ").and_then(|(_, after)| after.split_whitespace().next());
+    let data = rest.split_once("bytes").map_or(rest, |(head, _)| head).trim();
+    let data = data.strip_suffix("data").unwrap_or(data).trim();
+    let size = data.split_whitespace().next_back()?;
+    // IPv6 prints the data only: 40 bytes of IPv6 and 8 of ICMPv6 come on top.
+    let bytes = match size.split_once('(') {
+        Some((_, whole)) => whole.trim_end_matches(')').parse().ok()?,
+        None => size.parse::<u32>().ok()?.checked_add(48)?,
+    };
+    // IPv6 repeats the name: `PING arc-2(arc-2 (fd00::2)) 56 data bytes`.
+    let address = address.rsplit('(').next().unwrap_or(address);
+    Some((name, address, own, bytes))
+}
+
+#[derive(Default)]
+struct Answers {
+    times_ms: Vec<f64>,
+    sent: Option<f64>,
+    received: Option<f64>,
+    mean_ms: Option<f64>,
+    refused_mtu: Option<u32>,
+}
+
+impl Answers {
+    fn line(&mut self, line: &str) -> bool {
+        let line = line.trim();
+        if let Some(time) = line.split_once(" time=").and_then(|(_, t)| number(t.split_whitespace().next()?))
+        {
+            self.times_ms.push(time);
+            return true;
+        }
+        // `local error: message too long, mtu=1500`, `Frag needed and DF set (mtu = 1400)`, `Packet too big: mtu=1400`.
+        let lower = line.to_lowercase();
+        if ["too long", "frag needed", "too big"].iter().any(|w| lower.contains(w)) {
+            let mtu = lower.split("mtu").nth(1).map(|t| t.trim_start_matches([' ', '=', ':']));
+            self.refused_mtu = mtu
+                .and_then(|t| t.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok())
+                .or(self.refused_mtu)
+                .or(Some(0));
+            return true;
+        }
+        if line.contains(" packets transmitted, ") {
+            let mut counts =
+                line.split(", ").filter_map(|part| Some((number(part.split(' ').next()?)?, part)));
+            self.sent = counts.next().map(|(n, _)| n);
+            self.received = counts.find(|(_, part)| part.contains("received")).map(|(n, _)| n);
+            return true;
+        }
+        if let Some((_, values)) = line.split_once("min/avg/max").and_then(|(_, rest)| rest.split_once(" = "))
+        {
+            self.mean_ms = values.split('/').nth(1).and_then(number);
+            return true;
+        }
+        line.is_empty()
+            || line.starts_with("--- ")
+            || ["From ", "no answer", "Request timeout", "ping: "].iter().any(|s| line.starts_with(s))
+            || line.contains(" bytes from ")
+    }
+}
+
+impl Reader for Ping {
+    fn name(&self) -> &'static str {
+        "ping"
+    }
+
+    fn describes(&self) -> &'static str {
+        "ping: round trips, and path MTU with -M do -s"
+    }
+
+    fn names_hosts(&self) -> bool {
+        true
+    }
+
+    fn begins(&self, block: &Block<'_>) -> bool {
+        title(block.first()).is_some()
+    }
+
+    fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
+        let Some((name, address, own, bytes)) = title(block.first()) else {
+            out.unread(0, "no title of ping");
+            return 1;
+        };
+        let mut answers = Answers::default();
+        let mut taken = 1;
+        for (at, line) in block.lines.iter().enumerate().skip(1) {
+            if !answers.line(line) {
+                break;
+            }
+            if !line.trim().is_empty() {
+                taken = at + 1;
+            }
+        }
+        if crate::context::is_host(name) {
+            out.alias(address, name);
+        }
+        let ends = match own {
+            Some(own) => ends::of_connection(block.at, out, own, address),
+            None => ends::of_command(block.at, Some(address), false),
+        };
+        match ends {
+            Some(ends) => put(&answers, ends, bytes, block, out),
+            None => out.unread(0, ends::WHO),
+        }
+        taken
+    }
+}
+
+fn put(answers: &Answers, (from, to): (String, String), bytes: u32, block: &Block<'_>, out: &mut Sink) {
+    let received = answers.received.unwrap_or(answers.times_ms.len() as f64);
+    let sent = answers.sent.unwrap_or(received.max(1.0));
+    if sent < 1.0 {
+        return out.unread(0, "nothing was sent");
+    }
+    let whole = block.at.command.value(&["-M"]).is_none_or(|m| m == "do");
+    let unfragmented = block.at.command.value(&["-M"]) == Some("do") || answers.refused_mtu.is_some();
+    let probe =
+        bytes >= PROBE_BYTES && (unfragmented || (whole && (bytes <= ETHERNET_BYTES || received == 0.0)));
+    let mut times = answers.times_ms.clone();
+    times.sort_by(f64::total_cmp);
+    let middle = times.get(times.len() / 2).copied().or(answers.mean_ms).map(|ms| ms * 1000.0);
+    let (kind, outcome) = if probe {
+        let tries = sent.clamp(1.0, 255.0);
+        let refused_mtu = answers.refused_mtu.map(|mtu| if mtu == 0 { bytes.saturating_sub(1) } else { mtu });
+        let answered = (received.clamp(0.0, tries)) as u8;
+        let probe = MtuProbe { bytes, sent: tries as u8, answered, refused_mtu };
+        let measured = Measurement { mtu: vec![probe], ..Measurement::default() };
+        (TestKind::Mtu { sizes: vec![bytes], tries: tries as u8 }, Outcome::Measured(Box::new(measured)))
+    } else {
+        let kind = TestKind::Rtt { count: sent.clamp(1.0, 65535.0) as u16 };
+        match middle {
+            Some(us) if received > 0.0 => {
+                let measured = Measurement { rtt_idle_us: Some(us), ..Measurement::default() };
+                (kind, Outcome::Measured(Box::new(measured)))
+            }
+            _ => (kind, Outcome::NothingThrough { reason: format!("none of {sent} pings was answered") }),
+        }
+    };
+    let layer = block.at.layer();
+    out.sample(Raw { from, to, layer, kind, outcome, flow: None, start_ms: 0, variant: None });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_of_both_families() {
+        assert_eq!(
+            title("PING 10.0.0.2 (10.0.0.2) 1472(1500) bytes of data."),
+            Some(("10.0.0.2", "10.0.0.2", None, 1500))
+        );
+        assert_eq!(
+            title("PING arc-2 (10.0.0.2) from 10.0.0.1 eth0: 56(84) bytes of data."),
+            Some(("arc-2", "10.0.0.2", Some("10.0.0.1"), 84))
+        );
+        assert_eq!(title("PING arc-2(arc-2 (fd00::2)) 56 data bytes").map(|t| t.3), Some(104));
+        assert_eq!(title("PING"), None);
+        assert_eq!(title("PING x (y) z bytes"), None);
+    }
+}

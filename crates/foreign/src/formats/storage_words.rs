@@ -1,0 +1,20 @@
+//! What titles, file names and commands say in passing about storage: on what a figure was measured, over which transport.
+
+use crate::context::Context;
+
+/// Transports under a replication that are no plain Ethernet.
+const TRANSPORTS: [&str; 4] = ["ipoib", "sdp", "rdma", "srp"];
+
+/// The transport that is named, if any.
+pub(crate) fn transport(context: &Context) -> Option<String> {
+    TRANSPORTS.iter().find(|word| context.mentions(word)).map(|word| (*word).to_owned())
+}
+
+/// `replicated` where DRBD or another replication is named, else `local-disk`.
+pub(crate) fn place(context: &Context) -> &'static str {
+    if ["drbd", "replicat", "gluster", "ceph", "rbd"].iter().any(|word| context.mentions(word)) {
+        "replicated"
+    } else {
+        "local-disk"
+    }
+}

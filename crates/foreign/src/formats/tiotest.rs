@@ -1,0 +1,78 @@
+//! Tables of tiotest (tiobench): a rate for each pattern. `MB` are 1048576 bytes there (`MBYTE` in `tiotest.h`). Whether the disk
+//! was a replicated one, and over which transport, is told by the heading, the file's name or the folder of `-d`.
+
+use linerate_model::snapshot::StorageFigure;
+
+use super::storage_words;
+use crate::reader::{Block, Reader};
+use crate::sink::Sink;
+use crate::units::number;
+
+/// The format.
+pub(crate) struct Tiotest;
+
+/// Bytes of its megabyte.
+const MEGABYTE: f64 = 1_048_576.0;
+
+/// `| Random Write   16 MBs |    0.9 s |  16.400 MB/s |   0.0 %  |  198.4 % |`: pattern and MB/s.
+fn row(line: &str) -> Option<(&'static str, f64)> {
+    let cells: Vec<&str> = line.trim().strip_prefix('|')?.split('|').map(str::trim).collect();
+    let item = cells.first()?;
+    let patterns = [
+        ("Random Write", "random-write"),
+        ("Random Read", "random-read"),
+        ("Write", "write"),
+        ("Read", "read"),
+    ];
+    let (_, pattern) = patterns.iter().find(|(name, _)| item.starts_with(name))?;
+    item.ends_with("MBs").then_some(())?;
+    let rate = cells.get(2)?.strip_suffix("MB/s")?.trim();
+    Some((pattern, number(rate)?))
+}
+
+impl Reader for Tiotest {
+    fn name(&self) -> &'static str {
+        "tiotest"
+    }
+
+    fn describes(&self) -> &'static str {
+        "tables of tiotest"
+    }
+
+    fn begins(&self, block: &Block<'_>) -> bool {
+        let line = block.first().trim();
+        line.starts_with("Tiotest results for") || row(line).is_some() || line.starts_with("| Item ")
+    }
+
+    fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
+        let (mut taken, mut latency) = (0, false);
+        for (at, line) in block.lines.iter().enumerate() {
+            let text = line.trim();
+            if let Some((pattern, rate)) = row(text) {
+                if !latency {
+                    out.figure(StorageFigure {
+                        what: storage_words::place(block.at).to_owned(),
+                        variant: storage_words::transport(block.at).unwrap_or_default(),
+                        pattern: pattern.to_owned(),
+                        bytes_per_s: rate * MEGABYTE,
+                        ..StorageFigure::default()
+                    });
+                }
+            } else if text.starts_with("Tiotest results for") && at > 0 {
+                // The next table, perhaps under another heading.
+                break;
+            } else if text.starts_with("Tiotest latency") {
+                latency = true;
+            } else if !(text.is_empty()
+                || text.starts_with(['|', '+', '`', ','])
+                || text.starts_with("Tiotest results"))
+            {
+                break;
+            }
+            if !text.is_empty() {
+                taken = at + 1;
+            }
+        }
+        taken.max(1)
+    }
+}

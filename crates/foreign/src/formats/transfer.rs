@@ -1,0 +1,103 @@
+//! A bulk transfer as the tools report it: what both ends said comes in, a test of the model goes out.
+
+use linerate_model::datagram::UdpOptions;
+use linerate_model::load::{Interval, LoadReport, TcpEnd, TestKind};
+use linerate_model::sample::{Measurement, Outcome};
+
+use crate::context::Context;
+use crate::sink::{Raw, Sink};
+
+/// Figures of one transfer; what a tool does not say is `None`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Transfer {
+    /// Sender and receiver: names or addresses.
+    pub ends: (String, String),
+    /// Addresses and ports, sender first.
+    pub flow: Option<String>,
+    /// Parallel streams.
+    pub streams: u16,
+    /// Seconds.
+    pub seconds: f64,
+    /// What the sender counted, bit/s.
+    pub sent_bps: Option<f64>,
+    /// What the receiver counted, bit/s.
+    pub received_bps: Option<f64>,
+    /// Segments retransmitted.
+    pub retransmits: Option<f64>,
+    /// Mean round trip while it ran, microseconds.
+    pub rtt_us: Option<f64>,
+    /// Round trip when the connection was made, microseconds.
+    pub rtt_idle_us: Option<f64>,
+    /// Share of one CPU that the program used at the sender and at the receiver.
+    pub cpu: (Option<f64>, Option<f64>),
+    /// Parts of the transfer.
+    pub series: Vec<Interval>,
+    /// The series is the receiver's.
+    pub series_received: bool,
+    /// Datagrams: lost and sent.
+    pub datagrams: Option<(f64, f64)>,
+    /// It is UDP.
+    pub udp: bool,
+    /// Start, Unix milliseconds.
+    pub start_ms: u64,
+}
+
+impl Transfer {
+    /// Hands the test to the sink. Names of transports that are no Ethernet make it a figure of storage instead.
+    pub(crate) fn put(self, context: &Context, out: &mut Sink) {
+        let Some(bps) = self.received_bps.or(self.sent_bps).filter(|b| b.is_finite() && *b >= 0.0) else {
+            return;
+        };
+        let duration_ms = (self.seconds.clamp(0.0, 4e6) * 1000.0).round() as u32;
+        let kind = if self.udp {
+            let rate_bps = self.sent_bps.unwrap_or(bps);
+            TestKind::Udp { rate_bps, payload_bytes: 0, duration_ms, options: UdpOptions::default() }
+        } else {
+            TestKind::Tcp { streams: self.streams.max(1), duration_ms }
+        };
+        let outcome = if bps == 0.0 && !self.udp {
+            Outcome::NothingThrough { reason: "no byte arrived".to_owned() }
+        } else {
+            Outcome::Measured(Box::new(self.measurement(bps)))
+        };
+        let variant = super::storage_words::transport(context);
+        let (from, to) = self.ends;
+        let (flow, start_ms) = (self.flow, self.start_ms);
+        out.sample(Raw { from, to, layer: context.layer(), kind, outcome, flow, start_ms, variant });
+    }
+
+    fn measurement(&self, bps: f64) -> Measurement {
+        let gigabytes = bps * self.seconds / 8e9;
+        let cpu_s = |share: Option<f64>| share.map_or(0.0, |s| s * self.seconds);
+        let both = self.cpu.0.zip(self.cpu.1).filter(|_| gigabytes > 0.0);
+        let end = |bps: Option<f64>, cpu: Option<f64>, series: &[Interval], tcp: Option<TcpEnd>| {
+            let report = LoadReport {
+                bytes: bps.map_or(0, |b| (b * self.seconds / 8.0) as u64),
+                elapsed_s: self.seconds,
+                cpu_s: cpu_s(cpu),
+                // More than one thread can use more than one CPU.
+                core_busy_max: cpu.map(|c| c.min(1.0)),
+                series: series.to_vec(),
+                tcp,
+                ..LoadReport::default()
+            };
+            (bps.is_some() || cpu.is_some() || !series.is_empty()).then(|| Box::new(report))
+        };
+        let (tx, rx): (&[Interval], &[Interval]) =
+            if self.series_received { (&[], &self.series) } else { (&self.series, &[]) };
+        Measurement {
+            throughput_bps: Some(bps),
+            loss: self
+                .datagrams
+                .filter(|(_, all)| *all > 0.0)
+                .map(|(lost, all)| (lost / all).clamp(0.0, 1.0)),
+            rtt_idle_us: self.rtt_idle_us,
+            rtt_loaded_us: self.rtt_us,
+            retransmits_per_s: self.retransmits.filter(|_| self.seconds > 0.0).map(|r| r / self.seconds),
+            cpu_s_per_gb: both.map(|(tx, rx)| (tx + rx) * self.seconds / gigabytes),
+            tx: end(self.sent_bps, self.cpu.0, tx, None),
+            rx: end(self.received_bps, self.cpu.1, rx, None),
+            ..Measurement::default()
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Foreign evidence: what the tools of others printed comes in as texts, a snapshot goes out, with an account of every line.
+//!
+//! Pure: no file, no clock, no socket. A text may hold several pieces one after the other, as in a terminal session that
+//! somebody pasted; prompts between them say on which host a command ran. What is not understood is quoted with its line and
+//! never stops anything. One file per format in `formats`, and one line for each in `READERS` of `reader`.
+#![deny(missing_docs)]
+
+mod assemble;
+mod context;
+mod document;
+mod ends;
+mod formats;
+mod missing;
+mod names;
+mod prompt;
+pub mod reader;
+mod sink;
+mod units;
+mod walk;
+
+use linerate_model::foreign::{Foreign, UNREAD_MAX};
+use linerate_model::inventory::{Inventory, Layer};
+use linerate_model::snapshot::Snapshot;
+
+pub use document::{BYTES_MAX, Document};
+pub use names::is_wanted_of_sosreport;
+
+/// What the reader is told beside the texts.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Host of everything that has no prompt with a name.
+    pub host: Option<String>,
+    /// Read every text as this format.
+    pub format: Option<String>,
+    /// Layer of all measurements; without it they are underlay, except where a command enters a container's network.
+    pub layer: Option<Layer>,
+    /// Hosts, groups and addresses that are known already.
+    pub inventory: Option<Inventory>,
+}
+
+/// Reads texts into one snapshot. Its field `foreign` accounts for every line; its gaps are what is missing.
+pub fn read(documents: &[Document], options: &Options) -> Snapshot {
+    let mut sink = sink::Sink::default();
+    let mut account = Foreign::default();
+    let roots = names::Roots::of(documents);
+    for document in documents {
+        walk::document(document, options, &roots, &mut sink, &mut account);
+    }
+    account.unread.truncate(UNREAD_MAX);
+    let mut snapshot = assemble::snapshot(sink, options, &mut account);
+    account.missing = missing::of(&snapshot);
+    snapshot.gaps.extend(account.missing.iter().map(|m| linerate_model::fact::Gap {
+        what: m.what.clone(),
+        reason: format!("not in what was read; {}", m.command),
+    }));
+    snapshot.foreign = Some(Box::new(account));
+    snapshot
+}

@@ -1,0 +1,298 @@
+//! What would make a verdict surer, and the command that supplies it. A snapshot of foreign evidence comes in, a short list goes
+//! out, the most telling first. To add a need: a function and one line in [`NEEDS`].
+
+use std::collections::BTreeSet;
+
+use linerate_model::foreign::Missing;
+use linerate_model::inventory::Layer;
+use linerate_model::load::TestKind;
+use linerate_model::sample::{Measurement, Outcome, Sample};
+use linerate_model::snapshot::Snapshot;
+
+/// Names that are listed; the rest is counted.
+const NAMES_MAX: usize = 4;
+/// Fewer hosts than this need no groups.
+const GROUPS_FROM: usize = 3;
+
+/// All needs.
+const NEEDS: [fn(&Seen<'_>) -> Option<Missing>; 10] = [
+    any_transfer,
+    other_direction,
+    link_speed,
+    device_settings,
+    sysctls,
+    addresses,
+    round_trips,
+    within_transfers,
+    path_mtu,
+    who_stands_where,
+];
+
+/// What is missing in this evidence.
+pub(crate) fn of(snapshot: &Snapshot) -> Vec<Missing> {
+    if snapshot.samples.is_empty() && snapshot.facts.is_empty() && snapshot.storage.is_empty() {
+        return Vec::new();
+    }
+    let seen = Seen::new(snapshot);
+    let mut missing: Vec<Missing> = NEEDS.iter().filter_map(|need| need(&seen)).collect();
+    missing.extend(storage(snapshot));
+    missing
+}
+
+/// The snapshot, looked at.
+struct Seen<'a> {
+    snapshot: &'a Snapshot,
+    /// Hosts between which was measured, in order.
+    ends: Vec<&'a str>,
+    /// Ordered pairs with a TCP transfer, by layer.
+    transfers: BTreeSet<(Layer, &'a str, &'a str)>,
+}
+
+impl<'a> Seen<'a> {
+    fn new(snapshot: &'a Snapshot) -> Self {
+        let measured = |s: &&Sample| matches!(s.test.kind, TestKind::Tcp { .. }) && rate(s).is_some();
+        let transfers = snapshot.samples.iter().filter(measured);
+        let transfers = transfers.map(|s| (s.test.layer, s.test.from.as_str(), s.test.to.as_str())).collect();
+        let named: BTreeSet<&str> =
+            snapshot.samples.iter().flat_map(|s| [s.test.from.as_str(), s.test.to.as_str()]).collect();
+        let ends =
+            snapshot.inventory.hosts.iter().map(|h| h.name.as_str()).filter(|n| named.contains(n)).collect();
+        Self { snapshot, ends, transfers }
+    }
+
+    fn has(&self, host: &str, fits: impl Fn(&str) -> bool) -> bool {
+        self.snapshot.facts.get(host).is_some_and(|facts| facts.readings.keys().any(|key| fits(key)))
+    }
+
+    /// Hosts of which nothing fits.
+    fn without(&self, fits: impl Fn(&str) -> bool) -> Vec<&'a str> {
+        self.ends.iter().filter(|host| !self.has(host, &fits)).copied().collect()
+    }
+
+    /// The one device that is known of a host, for commands that can be copied.
+    fn nic(&self, hosts: &[&str]) -> String {
+        let names: BTreeSet<&str> = hosts
+            .iter()
+            .filter_map(|h| self.snapshot.facts.get(*h))
+            .flat_map(|f| f.readings.keys())
+            .filter_map(|key| key.strip_prefix("nic.")?.split('.').next())
+            .filter(|nic| *nic != "lo")
+            .collect();
+        if names.len() == 1 { names.into_iter().collect() } else { "NIC".to_owned() }
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let unordered: BTreeSet<(&str, &str)> = self
+            .snapshot
+            .samples
+            .iter()
+            .map(|s| (s.test.from.as_str(), s.test.to.as_str()))
+            .map(|(a, b)| if a < b { (a, b) } else { (b, a) })
+            .collect();
+        unordered.into_iter()
+    }
+
+    fn any(&self, a: &str, b: &str, has: impl Fn(&Measurement) -> bool) -> bool {
+        self.snapshot.samples.iter().any(|s| {
+            let ends = (s.test.from.as_str(), s.test.to.as_str());
+            (ends == (a, b) || ends == (b, a)) && matches!(&s.outcome, Outcome::Measured(m) if has(m))
+        })
+    }
+}
+
+fn rate(sample: &Sample) -> Option<f64> {
+    match &sample.outcome {
+        Outcome::Measured(m) => m.throughput_bps,
+        Outcome::NothingThrough { .. } => Some(0.0),
+        _ => None,
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    let shown = names[..names.len().min(NAMES_MAX)].join(", ");
+    if names.len() > NAMES_MAX { format!("{shown} and {} more", names.len() - NAMES_MAX) } else { shown }
+}
+
+fn missing(what: String, command: String) -> Missing {
+    Missing { what, command }
+}
+
+fn any_transfer(seen: &Seen<'_>) -> Option<Missing> {
+    let hosts: Vec<&str> = seen.snapshot.inventory.hosts.iter().map(|h| h.name.as_str()).collect();
+    let storage_only = !seen.snapshot.storage.is_empty() && seen.snapshot.facts.is_empty();
+    if !seen.transfers.is_empty() || storage_only {
+        return None;
+    }
+    Some(missing(
+        "throughput between hosts".to_owned(),
+        match hosts[..] {
+            [a, b, ..] => format!("`iperf3 -s` on {a}, then `iperf3 -c {a} -t 20 -J` on {b}; or `linerate survey {}` for all", hosts.join(" ")),
+            _ => "`iperf3 -s` on one host, then `iperf3 -c HOST -t 20 -J` on another; or `linerate survey HOST HOST` for all".to_owned(),
+        },
+    ))
+}
+
+fn other_direction(seen: &Seen<'_>) -> Option<Missing> {
+    let one_way: Vec<(&str, &str)> = seen
+        .transfers
+        .iter()
+        .filter(|(layer, a, b)| !seen.transfers.contains(&(*layer, *b, *a)))
+        .map(|(_, a, b)| (*b, *a))
+        .collect();
+    let (from, to) = one_way.first()?;
+    let more =
+        if one_way.len() > 1 { format!(" and {} more pairs", one_way.len() - 1) } else { String::new() };
+    Some(missing(
+        format!("throughput from {from} to {to}{more}: the other direction"),
+        format!("`iperf3 -s` on {from}, then `iperf3 -c {from} -R -t 20 -J` on {to}"),
+    ))
+}
+
+fn link_speed(seen: &Seen<'_>) -> Option<Missing> {
+    let inventory = &seen.snapshot.inventory;
+    let declared = |host: &&str| {
+        inventory.host(host).is_some_and(|h| h.endpoints.iter().any(|e| e.link_bps.is_some()))
+            || inventory.groups_of(host).iter().any(|g| {
+                g.uplink_bps.is_some()
+                    || g.machine.as_ref().is_some_and(|m| seen.has(m, |key| key.ends_with(".speed_mbit")))
+            })
+    };
+    let hosts: Vec<&str> =
+        seen.without(|key| key.ends_with(".speed_mbit")).into_iter().filter(|h| !declared(h)).collect();
+    if hosts.is_empty() {
+        return None;
+    }
+    Some(missing(
+        format!("speed of the links of {}: without it there is no ceiling", listed(&hosts)),
+        format!("`ethtool {} | grep Speed` on each", seen.nic(&hosts)),
+    ))
+}
+
+fn device_settings(seen: &Seen<'_>) -> Option<Missing> {
+    let parts =
+        [("k", ".feature."), ("i", ".driver"), ("g", ".ring."), ("c", ".coalesce."), ("l", ".channels.")];
+    let mut hosts: Vec<&str> = Vec::new();
+    let mut options = Vec::new();
+    for (option, part) in parts {
+        let without = seen.without(|key| key.starts_with("nic.") && key.contains(part));
+        if !without.is_empty() {
+            options.push(option);
+            hosts.extend(without);
+        }
+    }
+    let mut known = BTreeSet::new();
+    hosts.retain(|h| known.insert(*h));
+    if hosts.is_empty() {
+        return None;
+    }
+    let nic = seen.nic(&hosts);
+    let command = match options[..] {
+        [one] => format!("`ethtool -{one} {nic}` on each"),
+        _ => format!("`for o in {}; do ethtool -$o {nic}; done` on each", options.join(" ")),
+    };
+    Some(missing(format!("settings of the devices of {}", listed(&hosts)), command))
+}
+
+fn sysctls(seen: &Seen<'_>) -> Option<Missing> {
+    let hosts = seen.without(|key| key == "sysctl.net.ipv4.tcp_rmem");
+    if hosts.is_empty() {
+        return None;
+    }
+    Some(missing(format!("sysctls of {}", listed(&hosts)), "`sysctl -a` on each, as root".to_owned()))
+}
+
+fn addresses(seen: &Seen<'_>) -> Option<Missing> {
+    let several = |host: &&str| {
+        let nics = seen.snapshot.facts.get(*host).map(|f| {
+            f.readings
+                .keys()
+                .filter_map(|k| k.strip_prefix("nic.")?.split('.').next())
+                .filter(|n| *n != "lo")
+                .collect::<BTreeSet<_>>()
+        });
+        nics.is_some_and(|nics| nics.len() > 1)
+    };
+    let hosts: Vec<&str> =
+        seen.without(|key| key.ends_with(".addresses")).into_iter().filter(|h| several(h)).collect();
+    if hosts.is_empty() {
+        return None;
+    }
+    Some(missing(
+        format!("which device of {} was measured", listed(&hosts)),
+        "`ip -j addr` on each".to_owned(),
+    ))
+}
+
+fn round_trips(seen: &Seen<'_>) -> Option<Missing> {
+    let (a, b) = seen
+        .pairs()
+        .find(|(a, b)| !seen.any(a, b, |m| m.rtt_idle_us.is_some() || m.rtt_loaded_us.is_some()))?;
+    Some(missing(
+        "round trip times".to_owned(),
+        format!("`ping -c 10 {b}` on {a}, and so on for the pairs that matter"),
+    ))
+}
+
+fn within_transfers(seen: &Seen<'_>) -> Option<Missing> {
+    let (_, a, b) = seen.transfers.iter().find(|(_, a, b)| {
+        !seen.any(a, b, |m| {
+            let series = [&m.tx, &m.rx].into_iter().flatten().any(|r| r.series.len() >= 8);
+            let busy = [&m.tx, &m.rx].into_iter().flatten().any(|r| r.core_busy_max.is_some());
+            series && busy
+        })
+    })?;
+    Some(missing(
+        "how a transfer goes on from second to second, its retransmissions and the CPU of both ends"
+            .to_owned(),
+        format!("`iperf3 -c {b} -t 20 -J` on {a}"),
+    ))
+}
+
+fn is_mtu(key: &str) -> bool {
+    key.rsplit('.').next() == Some("mtu") && !key.starts_with("nic.lo.")
+}
+
+fn path_mtu(seen: &Seen<'_>) -> Option<Missing> {
+    let (a, b) = seen.pairs().find(|(a, b)| !seen.any(a, b, |m| !m.mtu.is_empty()))?;
+    let mtus: Vec<f64> = [a, b]
+        .iter()
+        .filter_map(|h| seen.snapshot.facts.get(*h))
+        .flat_map(|f| f.readings.iter().filter(|(k, _)| is_mtu(k)))
+        .filter_map(|(_, v)| v.number(0))
+        .collect();
+    let known = !mtus.is_empty();
+    let mtu = mtus.into_iter().fold(f64::INFINITY, f64::min);
+    // 28 bytes of IPv4 and ICMP.
+    let size = if mtu.is_finite() && mtu > 576.0 { mtu as u64 - 28 } else { 1472 };
+    let read = if known { "" } else { "`ip -s -j link` on both, and " };
+    Some(missing(
+        "whether packets of full size arrive".to_owned(),
+        format!("{read}`ping -M do -c 3 -s {size} {b}` on {a}"),
+    ))
+}
+
+fn who_stands_where(seen: &Seen<'_>) -> Option<Missing> {
+    if seen.ends.len() < GROUPS_FROM || !seen.snapshot.inventory.groups.is_empty() {
+        return None;
+    }
+    Some(missing(
+        "which hosts share a hypervisor, a switch or a rack".to_owned(),
+        "a table `| node | hypervisor |` among the files, or an inventory with -i; `linerate inventory FILE --probe --toml` makes one".to_owned(),
+    ))
+}
+
+/// Replication is judged against the disk and the transport below it.
+fn storage(snapshot: &Snapshot) -> Option<Missing> {
+    let has = |what: &str| snapshot.storage.iter().any(|f| f.what == what);
+    if !has("replicated") || has("local-disk") && has("transport") {
+        return None;
+    }
+    let disk = "the disk alone: `fio --name=w --rw=write --bs=1M --size=4G --direct=1 --output-format=json` on a volume that is not replicated";
+    let wire = "the transport alone: `iperf3 -c PEER -J`, titled with its name (ipoib, sdp, rdma)";
+    let parts: Vec<&str> = [(has("local-disk"), disk), (has("transport"), wire)]
+        .iter()
+        .filter(|(there, _)| !there)
+        .map(|(_, p)| *p)
+        .collect();
+    Some(missing("what the replication stands on".to_owned(), parts.join("; ")))
+}

@@ -1,0 +1,184 @@
+//! Where readers put what they understood: values by host, tests between two ends, figures of storage. It judges nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::fact::{FactKey, FactValue, HostFacts, check_key};
+use linerate_model::inventory::Layer;
+use linerate_model::load::TestKind;
+use linerate_model::sample::Outcome;
+use linerate_model::snapshot::StorageFigure;
+
+use crate::context::{Context, is_host};
+
+/// One test as a tool reports it. Ends are names or addresses; which host they belong to is found later.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Raw {
+    /// Sender.
+    pub from: String,
+    /// Receiver.
+    pub to: String,
+    /// Layer.
+    pub layer: Layer,
+    /// What.
+    pub kind: TestKind,
+    /// What came out.
+    pub outcome: Outcome,
+    /// Addresses and ports of the first stream, sender first: both ends of one transfer tell the same.
+    pub flow: Option<String>,
+    /// Start, Unix milliseconds; 0 when unknown.
+    pub start_ms: u64,
+    /// The transport that a title names, such as `ipoib`: a figure of storage rather than a cell of the matrix.
+    pub variant: Option<String>,
+}
+
+/// Which hosts stand on one machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Membership {
+    /// Host.
+    pub host: String,
+    /// Group.
+    pub group: String,
+    /// `hypervisor`, `rack`, `switch`.
+    pub kind: String,
+}
+
+/// Everything that was understood.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sink {
+    /// Facts and counters by host.
+    pub facts: BTreeMap<String, HostFacts>,
+    /// Hosts in the order in which they came up, each once.
+    pub order: Vec<String>,
+    /// The same for looking up.
+    known: BTreeSet<String>,
+    /// Tests in the order in which they came up.
+    pub samples: Vec<Raw>,
+    /// Disk and replication.
+    pub storage: Vec<StorageFigure>,
+    /// Address to name.
+    pub aliases: BTreeMap<String, String>,
+    /// Address and the word of a file's name that may be its host.
+    pub weak: BTreeMap<String, String>,
+    /// Names that other names were given for, in the order in which they came up (`/etc/hosts`).
+    pub book: Vec<(String, Vec<String>)>,
+    /// Who stands where.
+    pub members: Vec<Membership>,
+    /// What had to be assumed.
+    pub notes: BTreeSet<String>,
+    /// Values taken since the last [`Sink::begin`].
+    pub readings: usize,
+    /// Lines of the piece at hand that it could not use, from its first line, with the reason.
+    pub unread: Vec<(usize, String)>,
+    /// The title above the piece at hand said something: its unit, its layer.
+    pub used_label: bool,
+    /// Host of the piece at hand.
+    host: String,
+}
+
+/// Host of evidence that names none.
+pub(crate) const NAMELESS: &str = "unnamed-host";
+
+impl Sink {
+    /// A new piece of a text begins.
+    pub(crate) fn begin(&mut self, context: &Context) {
+        self.readings = 0;
+        self.unread.clear();
+        self.used_label = false;
+        self.host = context.host.clone().unwrap_or_default();
+    }
+
+    /// The host that the piece speaks of, for values that belong to one.
+    fn own(&mut self) -> String {
+        let name = if self.host.is_empty() { NAMELESS.to_owned() } else { self.host.clone() };
+        self.seen(&name);
+        name
+    }
+
+    /// A host came up.
+    pub(crate) fn seen(&mut self, host: &str) {
+        if is_host(host) && !self.known.contains(host) {
+            self.known.insert(host.to_owned());
+            self.order.push(host.to_owned());
+        }
+    }
+
+    /// A setting or property of the host.
+    pub(crate) fn fact(&mut self, key: impl Into<FactKey>, value: FactValue) {
+        let key = key.into();
+        if check_key(&key) {
+            let host = self.own();
+            self.facts.entry(host).or_default().readings.insert(key, value);
+            self.readings += 1;
+        }
+    }
+
+    /// A text; nothing is stored of an empty one.
+    pub(crate) fn text(&mut self, key: impl Into<FactKey>, value: &str) {
+        if !value.is_empty() {
+            self.fact(key, FactValue::Text(value.to_owned()));
+        }
+    }
+
+    /// A number of which only the change means something.
+    pub(crate) fn counter(&mut self, key: impl Into<FactKey>, value: i64) {
+        let key = key.into();
+        if check_key(&key) {
+            let host = self.own();
+            self.facts.entry(host).or_default().counters.insert(key, value);
+            self.readings += 1;
+        }
+    }
+
+    /// A test.
+    pub(crate) fn sample(&mut self, raw: Raw) {
+        for end in [&raw.from, &raw.to] {
+            self.seen(end);
+        }
+        self.samples.push(raw);
+        self.readings += 1;
+    }
+
+    /// A figure of storage; the host is that of the piece.
+    pub(crate) fn figure(&mut self, figure: StorageFigure) {
+        let host = self.host.clone();
+        if !host.is_empty() {
+            self.seen(&host);
+        }
+        self.storage.push(StorageFigure { host, ..figure });
+        self.readings += 1;
+    }
+
+    /// An address belongs to a host.
+    pub(crate) fn alias(&mut self, address: &str, host: &str) {
+        if address != host && is_host(host) && !is_loopback(address) {
+            self.aliases.entry(plain_address(address).to_owned()).or_insert_with(|| host.to_owned());
+        }
+    }
+
+    /// A line of the piece could not be used.
+    pub(crate) fn unread(&mut self, line: usize, why: impl Into<String>) {
+        self.unread.push((line, why.into()));
+    }
+
+    /// Something that had to be assumed.
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
+        self.notes.insert(text.into());
+    }
+}
+
+/// An address as it is compared: without the marks of IPv4 in IPv6, of a device, of a link.
+pub(crate) fn plain_address(text: &str) -> &str {
+    let text = text.trim_matches(['[', ']']);
+    let text = text.split('%').next().unwrap_or(text);
+    text.strip_prefix("::ffff:").filter(|t| t.contains('.')).unwrap_or(text)
+}
+
+/// Every host has these.
+pub(crate) fn is_loopback(address: &str) -> bool {
+    let address = plain_address(address);
+    address.starts_with("127.")
+        || address == "::1"
+        || address == "0.0.0.0"
+        || address == "::"
+        || address == "localhost"
+}

@@ -1,0 +1,201 @@
+//! Walks a text from its first line to its last: prompts change the context, a reader takes each piece, the rest is quoted.
+//! A document comes in, the sink and the account are filled.
+
+use linerate_model::foreign::{Foreign, Piece, UNREAD_MAX, Unread};
+
+use crate::context::{Command, Context};
+use crate::document::{self, Document};
+use crate::reader::{Block, READERS, Reader};
+use crate::sink::Sink;
+use crate::{Options, names, prompt, reader};
+
+/// Longest quotation of a line, characters.
+const QUOTE_MAX: usize = 120;
+
+/// Reads one document.
+pub(crate) fn document(
+    document: &Document,
+    options: &Options,
+    roots: &names::Roots,
+    sink: &mut Sink,
+    account: &mut Foreign,
+) {
+    if let Some(why) = document::refused(&document.bytes) {
+        account.unread_lines += 1;
+        account.unread.push(Unread { file: document.name.clone(), why, ..Unread::default() });
+        return;
+    }
+    let text = document::clean(&document.bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let forced = options.format.as_deref().and_then(reader::named);
+    let mut walk = Walk {
+        lines: &lines,
+        context: names::context(&document.name, options, roots),
+        forced,
+        sink,
+        account,
+    };
+    walk.all();
+}
+
+struct Walk<'a> {
+    lines: &'a [&'a str],
+    context: Context,
+    forced: Option<&'static dyn Reader>,
+    sink: &'a mut Sink,
+    account: &'a mut Foreign,
+}
+
+impl Walk<'_> {
+    fn all(&mut self) {
+        let ends = self.ends();
+        let mut at = 0;
+        while at < self.lines.len() {
+            let line = self.lines[at];
+            if is_blank(line) {
+                at += 1;
+            } else if let Some(prompt) = prompt::parse(line) {
+                self.enter(&prompt);
+                at += 1;
+            } else {
+                at += self.piece(at, ends[at]);
+            }
+        }
+    }
+
+    /// For each line the index of the prompt behind it.
+    fn ends(&self) -> Vec<usize> {
+        let mut ends = vec![self.lines.len(); self.lines.len()];
+        let mut end = self.lines.len();
+        for at in (0..self.lines.len()).rev() {
+            ends[at] = end;
+            if prompt::parse(self.lines[at]).is_some() {
+                end = at;
+            }
+        }
+        ends
+    }
+
+    fn enter(&mut self, prompt: &prompt::Prompt<'_>) {
+        let command = Command::parse(prompt.command);
+        if let Some(host) = command.ssh.as_deref().or(prompt.host) {
+            self.context.host = Some(host.to_owned());
+            self.context.weak = false;
+            self.sink.seen(host);
+        }
+        // A heading that only names a host leaves the command as it was: the same one ran everywhere.
+        if !command.words.is_empty() {
+            if command.is(&["ethtool"]) {
+                self.context.nic = command.last_plain().map(str::to_owned);
+            }
+            self.context.command = command;
+            self.context.label.clear();
+        }
+    }
+
+    /// One piece from `at` on; how many lines it took.
+    fn piece(&mut self, at: usize, end: usize) -> usize {
+        let lines = &self.lines[at..end];
+        let block = Block { lines, at: &self.context };
+        let found = self.forced.or_else(|| READERS.iter().find(|r| r.begins(&block)).copied());
+        let Some(reader) = found else {
+            self.quote(at, "no known format".to_owned());
+            self.remember(self.lines[at]);
+            return 1;
+        };
+        self.sink.begin(&self.context);
+        let taken = reader.read(&block, self.sink).clamp(1, lines.len());
+        if self.sink.used_label {
+            self.unquote_title(at);
+        }
+        let mut unread = std::mem::take(&mut self.sink.unread);
+        unread.sort();
+        unread.dedup_by_key(|(line, _)| *line);
+        for (line, why) in unread {
+            if line < taken {
+                self.quote(at + line, why);
+            }
+        }
+        if self.sink.readings > 0 {
+            self.account.pieces.push(Piece {
+                file: self.context.file.clone(),
+                line: at + 1,
+                lines: taken,
+                format: reader.name().to_owned(),
+                host: if reader.names_hosts() {
+                    String::new()
+                } else {
+                    self.context.host.clone().unwrap_or_default()
+                },
+                readings: self.sink.readings,
+            });
+        }
+        self.context.nic = nic_of(self.lines[at]).or(self.context.nic.take());
+        taken
+    }
+
+    /// Titles are what stands between the pieces.
+    fn remember(&mut self, line: &str) {
+        let label: String = line.trim().chars().take(QUOTE_MAX).collect();
+        // Two lines are enough: a title and what it says about units.
+        let last = self.context.label.rsplit('\n').next().unwrap_or("");
+        self.context.label = format!("{last}\n{label}");
+    }
+
+    /// The line above a piece was a title that said something, so it was understood.
+    fn unquote_title(&mut self, at: usize) {
+        let above = (0..at).rev().find(|line| !is_blank(self.lines[*line]));
+        let Some(last) = self.account.unread.last_mut().filter(|u| u.file == self.context.file) else {
+            return;
+        };
+        if above.is_some_and(|line| line + 1 == last.line + last.lines - 1) {
+            self.account.unread_lines -= 1;
+            last.lines -= 1;
+            if last.lines == 0 {
+                self.account.unread.pop();
+            }
+        }
+    }
+
+    fn quote(&mut self, at: usize, why: String) {
+        self.account.unread_lines += 1;
+        if let Some(last) = self.account.unread.last_mut()
+            && last.file == self.context.file
+            && last.line + last.lines == at + 1
+            && last.why == why
+        {
+            last.lines += 1;
+            return;
+        }
+        if self.account.unread.len() < UNREAD_MAX {
+            let text = self.lines[at].trim().chars().take(QUOTE_MAX).collect();
+            self.account.unread.push(Unread {
+                file: self.context.file.clone(),
+                line: at + 1,
+                lines: 1,
+                text,
+                why,
+            });
+        }
+    }
+}
+
+/// Nothing, or what only frames text on a page.
+fn is_blank(line: &str) -> bool {
+    let line = line.trim();
+    line.is_empty() || line.starts_with("```") || line == "..." || line == "^C" || line == "--"
+}
+
+/// `Features for em1:` and the like.
+fn nic_of(line: &str) -> Option<String> {
+    let (head, nic) = line.trim().strip_suffix(':')?.rsplit_once(" for ")?;
+    let known = [
+        "Features",
+        "Offload parameters",
+        "Ring parameters",
+        "Coalesce parameters",
+        "Channel parameters",
+        "Settings",
+    ];
+    known.contains(&head).then(|| nic.to_owned())
+}

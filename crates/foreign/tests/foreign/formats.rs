@@ -1,0 +1,359 @@
+//! Each format from what its tool printed.
+
+use super::{counter, fact, file, is, measured, rates, read_one, under_prompt, whole};
+use linerate_model::fact::FactValue;
+use linerate_model::load::TestKind;
+use linerate_model::sample::Outcome;
+
+const A: &str = "10.20.0.1";
+const B: &str = "10.20.0.2";
+
+#[test]
+fn iperf3_client_and_server_tell_the_same_transfer() {
+    let client = read_one(file("iperf3-client.txt"));
+    whole(&client);
+    // What arrived counts, not what was sent.
+    assert_eq!(rates(&client), [is(A, B, 191.0)]);
+    assert_eq!(measured(&client.samples[0]).tx.as_ref().unwrap().series.len(), 3);
+    assert_eq!(measured(&client.samples[0]).retransmits_per_s, Some(0.0));
+    let server = read_one(file("iperf3-server.txt"));
+    whole(&server);
+    assert_eq!(rates(&server), [is(A, B, 191.0)]);
+    // The last 10 ms are no interval.
+    assert_eq!(measured(&server.samples[0]).rx.as_ref().unwrap().series.len(), 3);
+    let both = linerate_foreign::read(
+        &[file("iperf3-client.txt"), file("iperf3-server.txt")],
+        &linerate_foreign::Options::default(),
+    );
+    assert_eq!(rates(&both), [is(A, B, 191.0)]);
+    let m = measured(&both.samples[0]);
+    assert!(
+        m.tx.as_ref().is_some_and(|t| t.series.len() == 3)
+            && m.rx.as_ref().is_some_and(|r| r.series.len() == 3)
+    );
+}
+
+#[test]
+fn iperf3_reverse_turns_the_ends() {
+    for name in ["iperf3-reverse-verbose.txt", "iperf3-reverse.json"] {
+        let read = read_one(file(name));
+        whole(&read);
+        assert_eq!(read.samples.len(), 1, "{name}");
+        assert_eq!((read.samples[0].test.from.as_str(), read.samples[0].test.to.as_str()), (B, A), "{name}");
+        assert!(matches!(read.samples[0].test.kind, TestKind::Tcp { streams: 2, .. }), "{name}");
+        let rate = measured(&read.samples[0]).throughput_bps.unwrap();
+        assert!((185e6..196e6).contains(&rate), "{name}: {rate}");
+    }
+    let server = read_one(file("iperf3-server-reverse.txt"));
+    whole(&server);
+    assert_eq!(rates(&server), [is(B, A, 200.0)]);
+}
+
+#[test]
+fn iperf3_both_ways_and_in_bytes() {
+    let bidir = read_one(file("iperf3-bidir.txt"));
+    whole(&bidir);
+    assert_eq!(rates(&bidir), [is(A, B, 187.0), is(B, A, 185.0)]);
+    assert_eq!(measured(&bidir.samples[0]).retransmits_per_s.map(|r| (r * 100.0).round()), Some(100.0));
+    // 22.7 MBytes/sec are 22.7 x 1048576 bytes.
+    assert_eq!(rates(&read_one(file("iperf3-mbytes.txt"))), [is(A, B, 190.42)]);
+}
+
+#[test]
+fn iperf3_json_has_it_all() {
+    let read = read_one(file("iperf3.json"));
+    whole(&read);
+    assert_eq!(rates(&read), [is(A, B, 191.23)]);
+    let m = measured(&read.samples[0]);
+    assert_eq!(m.rtt_loaded_us, Some(4168.0));
+    let (tx, rx) = (m.tx.as_ref().unwrap(), m.rx.as_ref().unwrap());
+    assert_eq!(tx.series.len(), 3);
+    assert!(tx.core_busy_max.is_some_and(|c| (0.008..0.009).contains(&c)), "{:?}", tx.core_busy_max);
+    assert!(rx.core_busy_max.is_some_and(|c| (0.079..0.080).contains(&c)));
+    assert!(read.samples[0].start_ms > 1_700_000_000_000);
+}
+
+#[test]
+fn iperf3_udp_tells_loss_and_refusals_are_no_evidence() {
+    for name in ["iperf3-udp.txt", "iperf3-udp.json"] {
+        let read = read_one(file(name));
+        whole(&read);
+        assert_eq!(read.samples[0].test.kind.name(), "udp", "{name}");
+        assert!(measured(&read.samples[0]).loss.is_some_and(|l| l < 0.01), "{name}");
+    }
+    for name in ["iperf3-refused.txt", "iperf3-refused.json"] {
+        let read = read_one(under_prompt(name, "iperf3 -c arc-2"));
+        assert!(read.samples.is_empty(), "{name}: nobody listened, the network may be fine");
+        assert!(super::account(&read).unread[0].why.contains("did not run"), "{name}");
+    }
+    let text = "[root@a ~]# iperf3 -c b\niperf3: error - unable to connect to server: No route to host\n";
+    let read = read_one(linerate_foreign::Document::new("x.txt", text));
+    assert!(matches!(read.samples[0].outcome, Outcome::NothingThrough { .. }));
+}
+
+#[test]
+fn iperf2_in_all_its_forms() {
+    let client = read_one(file("iperf2-client.txt"));
+    whole(&client);
+    assert_eq!(rates(&client), [is(A, B, 191.0)]);
+    assert_eq!(measured(&client.samples[0]).tx.as_ref().unwrap().series.len(), 3);
+    let enhanced = read_one(file("iperf2-enhanced.txt"));
+    whole(&enhanced);
+    assert_eq!(measured(&enhanced.samples[0]).rtt_loaded_us, Some(5006.0));
+    let parallel = read_one(file("iperf2-p2-mbytes.txt"));
+    whole(&parallel);
+    assert_eq!(rates(&parallel), [is(A, B, 199.65)]);
+    assert!(matches!(parallel.samples[0].test.kind, TestKind::Tcp { streams: 2, .. }));
+    let reverse = read_one(file("iperf2-reverse.txt"));
+    whole(&reverse);
+    assert_eq!(rates(&reverse), [is(B, A, 191.0)]);
+    for name in ["iperf2-dual.txt", "iperf2-tradeoff.txt"] {
+        let both = read_one(file(name));
+        whole(&both);
+        let ends: Vec<(&str, &str)> =
+            both.samples.iter().map(|s| (s.test.from.as_str(), s.test.to.as_str())).collect();
+        assert_eq!(ends, [(A, B), (B, A)], "{name}");
+    }
+    assert_eq!(rates(&read_one(file("iperf2.csv"))), [is(A, B, 190.67)]);
+}
+
+#[test]
+fn iperf2_server_holds_many_tests() {
+    let server = read_one(file("iperf2-server.txt"));
+    whole(&server);
+    let ends: Vec<&str> = server.samples.iter().map(|s| s.test.from.as_str()).collect();
+    // Five tests of the client, one of the server's own, both ways at once, one in reverse.
+    assert_eq!(ends, [A, A, A, A, A, B, B, A, B], "{:?}", rates(&server));
+    assert!(rates(&server).iter().all(|(_, _, mbit)| (180.0..200.0).contains(mbit)), "{:?}", rates(&server));
+    let udp = read_one(file("iperf2-udp-server.txt"));
+    whole(&udp);
+    assert_eq!(measured(&udp.samples[0]).loss, Some(0.0));
+    let udp = read_one(file("iperf2-udp-client.txt"));
+    whole(&udp);
+    assert_eq!((udp.samples[0].test.kind.name(), measured(&udp.samples[0]).loss), ("udp", Some(0.0)));
+}
+
+#[test]
+fn nuttcp_needs_its_command() {
+    let read = read_one(under_prompt("nuttcp-intervals.txt", "nuttcp -T3 -i1 10.20.0.2"));
+    whole(&read);
+    assert_eq!(rates(&read), [is("arc-1", B, 191.39)]);
+    let m = measured(&read.samples[0]);
+    assert_eq!((m.rtt_idle_us, m.rx.as_ref().unwrap().core_busy_max), (Some(120.0), Some(0.06)));
+    assert_eq!(m.rx.as_ref().unwrap().series.len(), 3);
+    let received = read_one(under_prompt("nuttcp-receive.txt", "nuttcp -T2 -r 10.20.0.2"));
+    assert_eq!(rates(&received), [is(B, "arc-1", 191.49)]);
+    let keyed = read_one(under_prompt("nuttcp-parse.txt", "nuttcp -T2 -fparse 10.20.0.2"));
+    assert_eq!(rates(&keyed), [is("arc-1", B, 191.49)]);
+    let udp = read_one(under_prompt("nuttcp-udp.txt", "nuttcp -T2 -u -R50m 10.20.0.2"));
+    assert_eq!(measured(&udp.samples[0]).loss, Some(0.0));
+    let bare = read_one(file("nuttcp.txt"));
+    assert!(bare.samples.is_empty() && super::account(&bare).unread[0].why.contains("between which hosts"));
+}
+
+#[test]
+fn netperf_streams_and_turns() {
+    let read = read_one(file("netperf.txt"));
+    whole(&read);
+    let tcp: Vec<_> = rates(&read).into_iter().filter(|(_, _, mbit)| *mbit > 0.0).collect();
+    let mbytes = 1122.4 * 8.0 * 1.048_576;
+    assert_eq!(
+        tcp,
+        [
+            is("arc-1", B, 9415.33),
+            is(B, "arc-1", 4120.5),
+            is("arc-1", B, (mbytes * 100.0_f64).round() / 100.0),
+            is("arc-1", B, 408.76),
+            is("arc-1", B, 9410.0),
+            is("arc-1", B, 9400.0),
+        ]
+    );
+    let turns = read.samples.iter().find(|s| s.test.kind.name() == "rtt").unwrap();
+    assert_eq!(measured(turns).rtt_idle_us, Some(50.0));
+    let udp = read.samples.iter().find(|s| s.test.kind.name() == "udp").unwrap();
+    assert_eq!(measured(udp).loss, Some(0.025));
+}
+
+#[test]
+fn ethtool_in_all_its_forms() {
+    let key = |rest: &str| format!("nic.eth0.{rest}");
+    let read = read_one(under_prompt("ethtool-k-eth0.txt", "ethtool -k eth0"));
+    whole(&read);
+    assert_eq!(fact(&read, "arc-1", &key("feature.tx-gso-robust")), Some(&FactValue::Flag(true)));
+    assert_eq!(fact(&read, "arc-1", &key("feature.large-receive-offload")), Some(&FactValue::Flag(false)));
+    assert!(read.facts["arc-1"].readings.len() > 30);
+    let read = read_one(under_prompt("ethtool-g-eth0.txt", "ethtool -g eth0"));
+    whole(&read);
+    assert_eq!(fact(&read, "arc-1", &key("ring.rx")), Some(&FactValue::Int(256)));
+    assert_eq!(fact(&read, "arc-1", &key("ring.tx_max")), Some(&FactValue::Int(256)));
+    let read = read_one(under_prompt("ethtool-c-eth0.txt", "ethtool -c eth0"));
+    whole(&read);
+    assert_eq!(fact(&read, "arc-1", &key("coalesce.rx-frames")), Some(&FactValue::Int(1)));
+    assert_eq!(fact(&read, "arc-1", &key("coalesce.adaptive-rx")), Some(&FactValue::Flag(false)));
+    assert_eq!(fact(&read, "arc-1", &key("coalesce.adaptive-tx")), None);
+    // Neither of these names its device: the file's name does.
+    let read = read_one(file("ethtool-i-eth0.txt"));
+    whole(&read);
+    assert_eq!(fact(&read, "unnamed-host", &key("driver")), Some(&FactValue::Text("virtio_net".into())));
+    let read = read_one(file("ethtool-S-eth0.txt"));
+    whole(&read);
+    assert_eq!(counter(&read, "unnamed-host", &key("stat.rx_kicks")), Some(2932));
+    let read = read_one(under_prompt("ethtool-l-va.txt", "ethtool -l va"));
+    whole(&read);
+    assert_eq!(fact(&read, "arc-1", "nic.va.channels.rx_max"), Some(&FactValue::Int(2)));
+    let read = read_one(under_prompt("ethtool-va.txt", "ethtool va"));
+    whole(&read);
+    assert_eq!(fact(&read, "arc-1", "nic.va.speed_mbit"), Some(&FactValue::Int(10_000)));
+    assert_eq!(fact(&read, "arc-1", "nic.va.duplex"), Some(&FactValue::Text("full".into())));
+}
+
+#[test]
+fn sysctls_without_secrets() {
+    let read = read_one(under_prompt("sysctl-a.txt", "sysctl -a"));
+    whole(&read);
+    let facts = &read.facts["arc-1"].readings;
+    assert_eq!(facts["sysctl.net.ipv4.tcp_rmem"].number(2), Some(33_554_432.0));
+    assert!(
+        facts
+            .keys()
+            .all(|k| !k.contains("fastopen_key") && !k.contains("random.uuid") && !k.contains("hostname"))
+    );
+    assert!(
+        facts.contains_key("sysctl.kernel.randomize_va_space") && !facts.contains_key("sysctl.fs.file-max")
+    );
+}
+
+#[test]
+fn ip_as_json_and_as_text() {
+    for name in ["ip-s-j-link.json", "ip-s-link.txt"] {
+        let read = read_one(under_prompt(name, "ip -s link"));
+        whole(&read);
+        assert_eq!(fact(&read, "arc-1", "nic.va.mtu"), Some(&FactValue::Int(1500)), "{name}");
+        assert_eq!(fact(&read, "arc-1", "nic.va.qdisc"), Some(&FactValue::Text("tbf".into())), "{name}");
+        assert_eq!(counter(&read, "arc-1", "nic.va.stat.rx_packets"), Some(266_194), "{name}");
+        assert_eq!(counter(&read, "arc-1", "nic.va.stat.tx_carrier_errors"), Some(0), "{name}");
+    }
+    for name in ["ip-j-addr.json", "ip-addr.txt"] {
+        let read = read_one(under_prompt(name, "ip addr"));
+        whole(&read);
+        let addresses = fact(&read, "arc-1", "nic.va.addresses");
+        assert_eq!(addresses, Some(&FactValue::List(vec!["10.20.0.1/24".into()])), "{name}");
+    }
+}
+
+#[test]
+fn tables_of_the_kernel() {
+    let read = read_one(under_prompt("softnet_stat", "cat /proc/net/softnet_stat"));
+    whole(&read);
+    assert_eq!(counter(&read, "arc-1", "softnet.time_squeeze"), Some(0x74 + 0xaf));
+    let read = read_one(under_prompt("interrupts", "cat /proc/interrupts"));
+    whole(&read);
+    assert_eq!(counter(&read, "arc-1", "irq.38"), Some(11_185));
+    let read = read_one(under_prompt("diskstats", "cat /proc/diskstats"));
+    whole(&read);
+    assert_eq!(counter(&read, "arc-1", "disk.vda.stat.reads"), Some(2_179_130));
+    assert_eq!(counter(&read, "arc-1", "disk.loop0.stat.reads"), None);
+}
+
+#[test]
+fn disks_under_load() {
+    let read = read_one(under_prompt("iostat-x.txt", "iostat -x 1 3"));
+    whole(&read);
+    let write = read.storage.iter().find(|f| f.pattern == "write").unwrap();
+    // The first report counts since boot.
+    assert_eq!((write.variant.as_str(), write.requests_per_s), ("vda", Some(26.0)));
+    assert!(write.busy.is_some_and(|b| (b - 0.028).abs() < 1e-9), "{:?}", write.busy);
+    assert!((write.bytes_per_s / (40_212.0 * 1024.0) - 1.0).abs() < 1e-9);
+    whole(&read_one(under_prompt("iostat-dmxt.txt", "iostat -dmxt 1 2")));
+    let raid = read_one(under_prompt("iostat-raid.txt", "iostat -dmx 2"));
+    whole(&raid);
+    assert_eq!(raid.storage.len(), 10);
+    let fio = read_one(file("fio-write.json"));
+    whole(&fio);
+    assert_eq!((fio.storage[0].pattern.as_str(), fio.storage[0].bytes_per_s), ("write", 2_796_202_666.0));
+    assert!(super::account(&fio).notes.iter().any(|n| n.contains("direct=1")));
+    let fio = read_one(file("fio-randrw.json"));
+    assert_eq!(
+        fio.storage.iter().map(|f| f.pattern.as_str()).collect::<Vec<_>>(),
+        ["random-read", "random-write"]
+    );
+    let tiotest = read_one(file("tiotest.txt"));
+    whole(&tiotest);
+    assert_eq!(tiotest.storage.len(), 3);
+    assert!((tiotest.storage[0].bytes_per_s / (253.6 * 1_048_576.0) - 1.0).abs() < 1e-9);
+    assert_eq!(tiotest.storage[0].host, "left");
+}
+
+#[test]
+fn drbd_with_a_resync() {
+    let read = read_one(file("drbd-sync.txt"));
+    whole(&read);
+    assert_eq!(fact(&read, "arc-1", "drbd.0.connection"), Some(&FactValue::Text("SyncSource".into())));
+    assert_eq!(fact(&read, "arc-1", "drbd.1.protocol"), Some(&FactValue::Text("C".into())));
+    assert_eq!(counter(&read, "arc-1", "drbd.0.stat.oos"), Some(407_720));
+    let speeds: Vec<(&str, f64)> = read.storage.iter().map(|f| (f.variant.as_str(), f.bytes_per_s)).collect();
+    assert_eq!(speeds, [("drbd0", 1828.0 * 1024.0), ("drbd1", 28.0 * 1024.0)]);
+}
+
+#[test]
+fn the_inside_of_connections() {
+    for name in ["ss-ti.txt", "ss-tin.txt"] {
+        let read = read_one(under_prompt(name, "ss -ti"));
+        whole(&read);
+        // The control connection moved too little to say anything.
+        assert_eq!(read.samples.len(), 1, "{name}");
+        let m = measured(&read.samples[0]);
+        assert_eq!(
+            (read.samples[0].test.from.as_str(), m.rtt_loaded_us),
+            ("arc-1", Some(10_715.0)),
+            "{name}"
+        );
+        let tcp = m.tx.as_ref().unwrap().tcp.as_ref().unwrap();
+        assert_eq!((tcp.mss, tcp.congestion.as_str(), tcp.wscale), (1448, "bbr", (10, 10)), "{name}");
+        assert_eq!(m.throughput_bps, None, "{name}: what the kernel guesses is no measurement");
+    }
+    whole(&read_one(under_prompt("ss-ti-receiver.txt", "ss -ti")));
+}
+
+#[test]
+fn pings_are_round_trips_or_probes() {
+    for name in ["ping.txt", "ping-q.txt"] {
+        let read = read_one(under_prompt(name, "ping -c 4 10.20.0.2"));
+        whole(&read);
+        assert_eq!(read.samples[0].test.kind.name(), "rtt");
+        assert!(
+            measured(&read.samples[0]).rtt_idle_us.is_some_and(|us| (40.0..80.0).contains(&us)),
+            "{name}"
+        );
+    }
+    let probe = |name: &str, size: u32| {
+        let read = read_one(under_prompt(name, &format!("ping -M do -c 3 -s {size} 10.20.0.2")));
+        whole(&read);
+        let probe = measured(&read.samples[0]).mtu[0].clone();
+        (probe.bytes, probe.sent, probe.answered, probe.refused_mtu)
+    };
+    assert_eq!(probe("ping-do-1472.txt", 1472), (1500, 3, 3, None));
+    assert_eq!(probe("ping-do-1473.txt", 1473), (1501, 2, 0, Some(1500)));
+    assert_eq!(probe("ping-do-lost.txt", 1452), (1480, 3, 0, None));
+}
+
+#[test]
+fn tables_that_people_make() {
+    let read = read_one(file("matrix.md"));
+    let rate = |from: &str, to: &str| {
+        let sample = read.samples.iter().find(|s| s.test.from == from && s.test.to == to).unwrap();
+        match &sample.outcome {
+            Outcome::Measured(m) => m.throughput_bps.unwrap(),
+            _ => 0.0,
+        }
+    };
+    assert_eq!(read.samples.len(), 6);
+    assert_eq!((rate("arc-1", "arc-2"), rate("arc-1", "arc-3"), rate("arc-2", "arc-3")), (9.4e9, 940e6, 0.0));
+    assert_eq!((rate("arc-3", "arc-1"), rate("arc-3", "arc-2")), (936e6, 256e3));
+    let csv = read_one(file("matrix.csv"));
+    whole(&csv);
+    assert_eq!(rates(&csv)[..2], [is("arc-1", "arc-2", 9400.0), is("arc-1", "arc-3", 9300.0)]);
+    let list = read_one(file("list.csv"));
+    whole(&list);
+    assert_eq!(rates(&list), [is("arc-1", "arc-2", 9400.0), is("arc-2", "arc-1", 9390.0)]);
+}

@@ -1,0 +1,126 @@
+//! `linerate import`: what the tools of others printed becomes a stored run.
+
+use std::path::PathBuf;
+
+use linerate_foreign::Options;
+use linerate_model::exit::ExitCode;
+use linerate_model::inventory::Layer;
+use linerate_model::snapshot::Snapshot;
+
+use super::{open, out};
+use crate::store::Store;
+use crate::{import, inventory, observe, report};
+
+/// How files of others are read; shared with `diagnose`.
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct Reading {
+    /// Host of everything that has no prompt with a name
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Read every file as this format instead of what it looks like
+    #[arg(long = "as", value_name = "FORMAT", value_parser = clap::builder::PossibleValuesParser::new(linerate_foreign::reader::formats().map(|(name, _)| name)))]
+    format: Option<String>,
+    /// Network that was measured; without it the underlay, except where a command enters a container's network
+    #[arg(long, value_parser = layer)]
+    layer: Option<Layer>,
+    /// Inventory that tells groups and addresses
+    #[arg(short, long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
+}
+
+fn layer(text: &str) -> Result<Layer, String> {
+    match text {
+        "underlay" => Ok(Layer::Underlay),
+        "overlay" => Ok(Layer::Overlay),
+        _ => Err("underlay or overlay".to_owned()),
+    }
+}
+
+/// Read what you already have: iperf, ethtool, sysctl, ping, iostat, tables, sosreports, pasted sessions.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Args {
+    /// Files and folders; `-` is standard input
+    #[arg(required = true, value_name = "FILE|FOLDER")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    reading: Reading,
+    /// The run that this one follows
+    #[arg(long, value_name = "RUN")]
+    parent: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const AFTER_HELP: &str = "\
+What it reads:
+  iperf 2 and iperf3 (text, JSON, CSV), nuttcp, netperf, ping (also -M do), ss -ti
+  ethtool, -k -g -c -i -S -l; ip -s -j link, ip addr, ifconfig; sysctl -a; /etc/hosts
+  /proc/net/softnet_stat, /proc/interrupts, /proc/diskstats, /proc/drbd
+  iostat -x, fio JSON, tiotest; a matrix as Markdown, CSV or columns; a sosreport that is unpacked
+Prompts and file names tell the hosts. What is not understood is quoted.
+
+Examples:
+  linerate import mail.txt
+  linerate import evidence/                       a folder, one file or folder for each host
+  linerate import sosreport-arc-1-2026-11-21-abc/ sosreport-arc-2-2026-11-21-def/ iperf3.json
+  linerate import --host arc-1 sysctl.txt
+  ssh arc-1 ethtool -k em1 | linerate import - --host arc-1";
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let knowledge = open::knowledge()?;
+    let mut store = Store::open_default()?;
+    let mut snapshot = read(&args.files, &args.reading)?;
+    snapshot.id = observe::clock::new_id();
+    snapshot.start_ms = observe::clock::now_ms();
+    snapshot.parent =
+        args.parent.as_deref().map(|id| store.find_run(Some(id))).transpose()?.map(|run| run.id);
+    let diagnosis = linerate_diagnose::diagnose(&snapshot, &knowledge);
+    store.begin_run(&snapshot, args.reading.inventory.as_deref().map(open::absolute).as_deref())?;
+    store.add_facts(&snapshot.id, &snapshot.facts)?;
+    store.add_samples(&snapshot.id, &snapshot.samples)?;
+    for gap in &snapshot.gaps {
+        store.add_gap(&snapshot.id, gap)?;
+    }
+    store.finish(&snapshot, &diagnosis)?;
+    if args.json {
+        out::print(&report::json::imported(&snapshot, &diagnosis))?;
+    } else {
+        let style = report::heat::Style::detect();
+        out::print(&report::foreign::account(&snapshot, style))?;
+        out::print(&format!("{}\n{}", report::foreign::missing(&snapshot, style), diagnosis.headline))?;
+        out::note(&format!("\nrun {}; the whole: linerate report {}", snapshot.id, snapshot.id));
+    }
+    Ok(ExitCode::Ok)
+}
+
+/// Reads files into a snapshot without a name; an error when nothing in them is evidence.
+pub(super) fn read(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Snapshot> {
+    let collected = import::collect(files)?;
+    for remark in &collected.remarks {
+        out::note(&format!("left out: {remark}"));
+    }
+    let known = reading.inventory.as_deref().map(inventory::load).transpose()?;
+    let options = Options {
+        host: reading.host.clone(),
+        format: reading.format.clone(),
+        layer: reading.layer,
+        inventory: known,
+    };
+    let snapshot = linerate_foreign::read(&collected.documents, &options);
+    let account = snapshot.foreign.as_deref();
+    if account.is_none_or(|account| account.pieces.is_empty()) {
+        let first = account.and_then(|a| a.unread.first()).map_or(String::new(), |unread| {
+            format!("; the first line is {}", report::foreign::quoted(unread))
+        });
+        let files = match collected.documents.len() {
+            1 => "the file".to_owned(),
+            many => format!("{many} files"),
+        };
+        anyhow::bail!(
+            "nothing in {files} is evidence that is understood{first}\nhint: `linerate import --help` lists the formats; --as names one"
+        );
+    }
+    Ok(snapshot)
+}

@@ -1,0 +1,40 @@
+//! Who wants to know how far a command is. The rooms tell; how it looks is the command line's matter.
+//!
+//! What comes in: phases with their counts. What goes out: nothing here; it never prints.
+
+/// A part of a command that takes its time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Phase<'a> {
+    /// What is done: `measuring`.
+    pub name: &'a str,
+    /// What is counted: `hosts`, `tests`, `steps`.
+    pub unit: &'static str,
+    /// How many there are.
+    pub total: usize,
+    /// Seconds that it should take, where that is known.
+    pub expected_s: Option<f64>,
+}
+
+/// Receives the progress of a command. Each phase begins, steps and ends before the next one.
+pub trait Progress {
+    /// Another phase begins.
+    fn begin(&self, phase: &Phase<'_>);
+    /// So many are done; `what` is under way, empty when nothing new is; about so many seconds are to come, where that is known
+    /// better than by the rate.
+    fn step(&self, done: usize, what: &str, left_s: Option<f64>);
+    /// Something worth a line of its own.
+    fn note(&self, text: &str);
+    /// The phase is over.
+    fn end(&self);
+}
+
+/// Nobody wants to know.
+#[derive(Debug, Clone, Copy)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn begin(&self, _: &Phase<'_>) {}
+    fn step(&self, _: usize, _: &str, _: Option<f64>) {}
+    fn note(&self, _: &str) {}
+    fn end(&self) {}
+}

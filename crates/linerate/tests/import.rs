@@ -1,0 +1,165 @@
+//! `linerate import` and `linerate diagnose FILE…`: files of other tools as people hand them over, through the real program.
+// Helpers of tests may fail the test as loudly as the tests themselves.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        command.args(arguments).current_dir(self.0.path()).env("LINERATE_DATA", self.0.path().join("data"));
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        parts(&self.command(arguments).output().unwrap())
+    }
+
+    /// A file in the folder of the test.
+    fn file(&self, name: &str, bytes: &[u8]) {
+        let path = self.0.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+}
+
+fn parts(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../foreign/tests/files")
+}
+
+fn fixture(name: &str) -> String {
+    fixtures().join(name).display().to_string()
+}
+
+#[test]
+fn a_pasted_investigation_becomes_a_run() {
+    let home = Home::new();
+    let (code, out, err) = home.run(&["import", &fixture("casebook/a3.md")]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(
+        out.contains("a3.md") && out.contains("table") && out.contains("ethtool-k") && out.contains("vs-4"),
+        "{out}"
+    );
+    assert!(out.contains("rx-gro-hw") && out.contains("group vs-4"), "{out}");
+    assert!(out.contains("a3.md:1:") && out.contains("With the sixth node on a new hypervisor"), "{out}");
+    // What works on a run works on this one.
+    let (code, shown, _) = home.run(&["report"]);
+    assert!(code == 0 && shown.contains("rx-gro-hw"), "{shown}");
+    let (code, page, _) = home.run(&["report", "--html", "-o", "-"]);
+    assert!(code == 0 && page.contains("What was read") && page.contains("a3.md"), "{page}");
+    let (code, json, _) = home.run(&["report", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(code == 0 && json["foreign"]["pieces"].as_array().unwrap().len() > 10, "{json}");
+    let (_, differences, _) = home.run(&["diff", "vs-4", "vs-3"]);
+    assert!(differences.contains("rx-gro-hw"), "{differences}");
+    // Before and after.
+    let (code, ..) = home.run(&["import", &fixture("casebook/a4.md"), "--json"]);
+    assert_eq!(code, 0);
+    let (_, runs, _) = home.run(&["runs", "--json"]);
+    let runs: serde_json::Value = serde_json::from_str(&runs).unwrap();
+    let id = |n: usize| runs["runs"][n]["id"].as_str().unwrap().to_owned();
+    let (after, before) = (id(0), id(1));
+    let (_, effect, _) = home.run(&["diff", &before, &after]);
+    assert!(effect.contains("fix proven"), "{effect}");
+}
+
+#[test]
+fn names_in_a_text_are_no_way_to_log_in() {
+    let home = Home::new();
+    home.run(&["import", &fixture("casebook/a3.md")]);
+    let (code, _, err) = home.run(&["try", "nic-gro-hw-overlay", "--on", "vs-4"]);
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("read from files") && err.contains("hint: name an inventory with -i"), "{err}");
+}
+
+#[test]
+fn a_verdict_without_storing_anything() {
+    let home = Home::new();
+    let (code, out, err) = home.run(&["diagnose", &fixture("casebook/b2.txt")]);
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(out.contains("receiver CPU") && out.contains("receiving core"), "{out}");
+    // What would make it surer, with the command.
+    assert!(out.contains("from b to a") && out.contains("iperf3 -c b -R"), "{out}");
+    assert!(!home.0.path().join("data").exists(), "nothing is stored");
+    let (_, json, _) = home.run(&["diagnose", "--json", &fixture("casebook/b2.txt"), &fixture("hosts")]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["diagnosis"]["findings"][0]["causes"][0]["id"], "receiver-cpu-bound");
+    assert!(!json["foreign"]["missing"].as_array().unwrap().is_empty());
+    // A JSON of iperf3 is no snapshot of ours.
+    let (code, out, _) = home.run(&["diagnose", &fixture("iperf3.json")]);
+    assert!([0, 3].contains(&code) && out.contains("10.20.0.1"), "{out}");
+}
+
+#[test]
+fn a_session_on_standard_input() {
+    let home = Home::new();
+    let mut child = home
+        .command(&["import", "-", "--host", "arc-1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let bytes = std::fs::read(fixtures().join("ethtool-k-eth0.txt")).unwrap();
+    child.stdin.take().unwrap().write_all(&bytes).unwrap();
+    let (code, out, err) = parts(&child.wait_with_output().unwrap());
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("stdin") && out.contains("ethtool-k") && out.contains("arc-1"), "{out}");
+}
+
+#[test]
+fn a_folder_with_a_sosreport_and_things_that_are_no_evidence() {
+    let home = Home::new();
+    let report = "sosreport-arc-1-2026-11-21-abcdefg";
+    let mut todo = vec![fixtures().join(report)];
+    while let Some(path) = todo.pop() {
+        if path.is_dir() {
+            todo.extend(std::fs::read_dir(path).unwrap().map(|e| e.unwrap().path()));
+        } else {
+            let below = path.strip_prefix(fixtures()).unwrap().display().to_string();
+            home.file(&format!("evidence/{below}"), &std::fs::read(path).unwrap());
+        }
+    }
+    home.file("evidence/arc-2/sysctl.txt", b"net.core.rmem_max = 212992\r\n");
+    home.file("evidence/report.tar.xz", b"\xfd7zXZ\0");
+    home.file("evidence/core", b"\x7fELF\0\0");
+    home.file("evidence/notes.txt", b"it is slow since Monday\n");
+    std::os::unix::fs::symlink("/proc/self/mem", home.0.path().join("evidence/link")).unwrap();
+    let (code, out, err) = home.run(&["import", "evidence"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(
+        err.contains("report.tar.xz: an archive; unpack it") && err.contains("network or disks: 1"),
+        "{err}"
+    );
+    assert!(out.contains("not a text") && out.contains("notes.txt:1: \"it is slow since Monday\""), "{out}");
+    let (_, facts, _) = home.run(&["diff", "arc-1", "arc-2"]);
+    assert!(facts.contains("sysctl.net.core.rmem_max") || !facts.is_empty(), "{facts}");
+}
+
+#[test]
+fn what_is_no_evidence_is_an_error_that_quotes_it() {
+    let home = Home::new();
+    home.file("letter.txt", b"Dear all,\nthe network is slow.\n");
+    for arguments in [&["import", "letter.txt"][..], &["diagnose", "letter.txt"]] {
+        let (code, _, err) = home.run(arguments);
+        assert_eq!(code, 2, "{err}");
+        assert!(err.contains("letter.txt:1: \"Dear all,\"") && err.contains("hint: "), "{err}");
+    }
+    let (code, _, err) = home.run(&["import", "absent.txt"]);
+    assert!(code == 2 && err.contains("cannot read absent.txt") && err.contains("hint: "), "{err}");
+    let (code, _, err) = home.run(&["import", "letter.txt", "--as", "nonsense"]);
+    assert!(code == 2 && err.contains("iperf3-json"), "{err}");
+}
