@@ -12,7 +12,7 @@ use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::{Snapshot, StorageFigure};
 
 use crate::Options;
-use crate::sink::{NAMELESS, Raw, Sink, plain_address};
+use crate::sink::{NAMELESS, Raw, Sink, Values, plain_address};
 
 /// Longest chain of names that stand for each other.
 const CHAIN_MAX: usize = 8;
@@ -20,12 +20,18 @@ const CHAIN_MAX: usize = 8;
 /// The snapshot.
 pub(crate) fn snapshot(mut sink: Sink, options: &Options, account: &mut Foreign) -> Snapshot {
     let names = Names::new(&mut sink, options);
-    let mut facts: BTreeMap<String, HostFacts> = BTreeMap::new();
+    let mut values: BTreeMap<String, Values> = BTreeMap::new();
     for (host, found) in std::mem::take(&mut sink.facts) {
-        let whole = facts.entry(names.host(&host)).or_default();
+        let whole = values.entry(names.host(&host)).or_default();
         whole.readings.extend(found.readings);
         whole.counters.extend(found.counters);
     }
+    let made = |found: Values| HostFacts {
+        readings: found.readings.into_iter().collect(),
+        counters: found.counters,
+        ..HostFacts::default()
+    };
+    let facts: BTreeMap<String, HostFacts> = values.into_iter().map(|(host, v)| (host, made(v))).collect();
     let mut hosts: Vec<String> = Vec::new();
     let mut seen: BTreeSet<String> = BTreeSet::new();
     for name in sink.order.iter().map(|h| names.host(h)) {
@@ -162,7 +168,7 @@ fn is_address(name: &str) -> bool {
 }
 
 /// Addresses among facts, without their prefix.
-fn addresses_in(facts: &HostFacts) -> Vec<String> {
+fn addresses_in(facts: &Values) -> Vec<String> {
     let lists = facts.readings.iter().filter(|(key, _)| key.ends_with(".addresses"));
     lists
         .flat_map(|(_, value)| match value {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::fact::{FactKey, FactValue, HostFacts, check_key};
+use linerate_model::fact::{FactKey, FactValue, check_key};
 use linerate_model::inventory::Layer;
 use linerate_model::load::TestKind;
 use linerate_model::sample::Outcome;
@@ -42,11 +42,20 @@ pub(crate) struct Membership {
     pub kind: String,
 }
 
+/// Facts and counters of a host while they come in.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Values {
+    /// Settings and properties.
+    pub readings: BTreeMap<FactKey, FactValue>,
+    /// Numbers of which only the change means something.
+    pub counters: BTreeMap<FactKey, i64>,
+}
+
 /// Everything that was understood.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sink {
     /// Facts and counters by host.
-    pub facts: BTreeMap<String, HostFacts>,
+    pub facts: BTreeMap<String, Values>,
     /// Hosts in the order in which they came up, each once.
     pub order: Vec<String>,
     /// The same for looking up.
