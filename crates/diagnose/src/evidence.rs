@@ -279,6 +279,16 @@ pub(crate) fn peer_rates(cells: &[CellEvidence<'_>]) -> BTreeMap<Kind, f64> {
     by_kind.into_iter().filter_map(|(kind, rates)| Some((kind, quantile(&rates, PEER_QUANTILE)?))).collect()
 }
 
+/// Whether no more than two hosts were measured.
+pub(crate) fn two_hosts(cells: &[CellEvidence<'_>]) -> bool {
+    let mut hosts: BTreeSet<&str> = BTreeSet::new();
+    // The third one ends it: there may be ten thousand.
+    cells.iter().flat_map(|c| [c.from, c.to]).all(|host| {
+        hosts.insert(host);
+        hosts.len() <= 2
+    })
+}
+
 /// The matrix as it is reported.
 pub(crate) fn report_cells(snapshot: &Snapshot, cells: &[CellEvidence<'_>]) -> Vec<Cell> {
     let facts = Facts::new(snapshot);

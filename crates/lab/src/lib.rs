@@ -18,6 +18,7 @@ pub mod namespace;
 pub mod operator;
 pub mod random;
 pub mod readiness;
+pub mod simulate;
 pub mod supervisor;
 pub mod topology;
 pub mod way;

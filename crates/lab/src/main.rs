@@ -12,7 +12,7 @@ use linerate_lab::control::{self, Request};
 use linerate_lab::error::{LabError, Result};
 use linerate_lab::lab::Lab;
 use linerate_lab::topology::Topology;
-use linerate_lab::{demo, faults, folder, judge, namespace, supervisor, way};
+use linerate_lab::{demo, faults, folder, judge, namespace, simulate, supervisor, way};
 use linerate_model::exit::ExitCode;
 use linerate_sys::interrupt::Interrupt;
 use linerate_sys::{sandbox, tap};
@@ -94,6 +94,8 @@ enum Do {
         #[arg(long, value_name = "FOLDER")]
         keep_failures: Option<PathBuf>,
     },
+    /// Draw large clusters that do not exist, and see how well and how fast bad receivers are found in them.
+    Simulate(Simulate),
     /// Show everything once: a broken cluster, the verdict, the remedy, the proof, the truth.
     Demo {
         /// Repeats the same fault at the same place.
@@ -124,6 +126,37 @@ struct By {
     /// How linerate reaches the hosts: netns, or ssh (a real sshd on each host; root only).
     #[arg(long, default_value = "netns")]
     via: String,
+}
+
+#[derive(Debug, clap::Args)]
+struct Simulate {
+    /// Hosts; several sizes, separated by commas, one after the other.
+    #[arg(long, value_delimiter = ',', default_value = "10000")]
+    hosts: Vec<usize>,
+    /// Bad receivers among them.
+    #[arg(long, default_value_t = 50)]
+    faults: usize,
+    /// Tests that each host sends, and receives.
+    #[arg(long, default_value_t = 4)]
+    rounds: usize,
+    /// Percentage of the throughput that is lost at a bad receiver.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=99))]
+    lost: u8,
+    /// First seed.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Clusters of each size, each with the next seed.
+    #[arg(long, default_value_t = 1)]
+    repeat: u64,
+    /// Ask the other methods as well.
+    #[arg(long)]
+    compare: bool,
+    /// Print JSON, one line for each cluster.
+    #[arg(long)]
+    json: bool,
+    /// Draw time over tests into this file (SVG).
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -216,6 +249,7 @@ fn run(command: Do) -> Result<ExitCode> {
                 root: sandbox::is_root(),
             })
         }
+        Do::Simulate(wanted) => simulate_all(&wanted),
         Do::Demo { seed, fault, at, report, time, lab, way } => {
             let seed = seed.unwrap_or_else(|| random_seed() % 1_000_000);
             let (via, root) = (way.via, sandbox::is_root());
@@ -224,6 +258,48 @@ fn run(command: Do) -> Result<ExitCode> {
             demo::demo(&options, &interrupt)
         }
     }
+}
+
+fn simulate_all(wanted: &Simulate) -> Result<ExitCode> {
+    let knowledge =
+        linerate_diagnose::Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
+    let mut runs = Vec::new();
+    for hosts in &wanted.hosts {
+        // More bad hosts than this are no exception any more.
+        if wanted.faults * 4 > *hosts || *hosts > simulate::HOSTS_MAX || !(1..=64).contains(&wanted.rounds) {
+            return Err(LabError::Unknown(format!(
+                "{} bad of {hosts} hosts, {} rounds: at most a quarter may be bad, at most {} hosts, 1 to 64 rounds",
+                wanted.faults,
+                wanted.rounds,
+                simulate::HOSTS_MAX
+            )));
+        }
+        let size = simulate::Size {
+            hosts: *hosts,
+            faults: wanted.faults,
+            rounds: wanted.rounds,
+            lost: f64::from(wanted.lost) / 100.0,
+        };
+        for seed in wanted.seed..wanted.seed.saturating_add(wanted.repeat) {
+            progress(&format!("{hosts} hosts, seed {seed}"));
+            let run = simulate::run(size, seed, &knowledge, wanted.compare);
+            if wanted.json {
+                say(&serde_json::to_string(&run).map_err(|error| LabError::Unknown(error.to_string()))?);
+            }
+            runs.push(run);
+        }
+    }
+    if !wanted.json {
+        say(simulate::table(&runs).trim_end());
+        if wanted.compare {
+            say(&format!("\n{}", simulate::legend().trim_end()));
+        }
+    }
+    if let Some(path) = &wanted.plot {
+        std::fs::write(path, simulate::picture(&runs))
+            .map_err(LabError::at(&format!("writing {}", path.display())))?;
+    }
+    Ok(ExitCode::Ok)
 }
 
 /// Reads `K/N`; gives the rest and the divisor.

@@ -8,7 +8,7 @@ use linerate_model::load::{LoadReport, TestKind};
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
 use super::Scored;
-use crate::evidence::{CellEvidence, jump_together, series};
+use crate::evidence::{CellEvidence, jump_together, series, two_hosts};
 use crate::host_facts::pattern_fits;
 use crate::knowledge::Cause;
 use crate::responses::Row;
@@ -96,8 +96,7 @@ const GOOD_MAX: usize = 2000;
 
 /// What a shape says without a look at the values: which layers were measured, and of how many hosts.
 pub(crate) fn frame(cells: &[CellEvidence<'_>]) -> Shape {
-    let hosts: BTreeSet<&str> = cells.iter().flat_map(|c| [c.from, c.to]).collect();
-    Shape { layers: cells.iter().map(|c| c.layer).collect(), two_hosts: hosts.len() <= 2, ..Shape::default() }
+    Shape { layers: cells.iter().map(|c| c.layer).collect(), two_hosts: two_hosts(cells), ..Shape::default() }
 }
 
 /// The shape of the bad cells, seen beside the good ones; `suspects` are the hosts whose counters count.

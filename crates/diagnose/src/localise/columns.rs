@@ -28,6 +28,13 @@ const ALL: f64 = 3.4;
 const GROUP_TO_GROUP: f64 = 3.2;
 const PAIR: f64 = 4.6;
 
+/// The more hypotheses of a class there are, the less likely each of them is before anything was measured: the logarithm of their
+/// number, as far as that is more than the class costs anyway. `usual`: how many of them, as a logarithm, are bad in any case, for
+/// of hosts it is a share that is bad.
+fn among(class: f64, count: usize, usual: f64) -> f64 {
+    class.max((count.max(1) as f64).ln() - usual)
+}
+
 impl Column {
     /// All cells of all parts.
     pub(crate) fn cells(&self) -> BTreeSet<usize> {
@@ -110,12 +117,14 @@ pub(crate) fn columns(inventory: &Inventory, cells: &[CellEvidence<'_>]) -> Vec<
             all.push(Column { element, direction, parts, penalty });
         }
     };
+    let [one, both] = [HOST, BOTH].map(|class| among(class, touched.hosts.len(), 6.4));
     for (host, [tx, rx]) in &touched.hosts {
         let element = || Element::Host((*host).to_owned());
-        add(element(), Direction::Rx, vec![rx.clone()], HOST);
-        add(element(), Direction::Tx, vec![tx.clone()], HOST);
-        add(element(), Direction::Both, vec![rx.clone(), tx.clone()], BOTH);
+        add(element(), Direction::Rx, vec![rx.clone()], one);
+        add(element(), Direction::Tx, vec![tx.clone()], one);
+        add(element(), Direction::Both, vec![rx.clone(), tx.clone()], both);
     }
+    let from_to = among(GROUP_TO_GROUP, touched.between.len(), 0.5);
     for (number, (group, [tx, rx])) in inventory.groups.iter().zip(&touched.groups).enumerate() {
         let element = || Element::Group(group.name.clone());
         add(element(), Direction::Rx, vec![rx.clone()], GROUP);
@@ -123,19 +132,20 @@ pub(crate) fn columns(inventory: &Inventory, cells: &[CellEvidence<'_>]) -> Vec<
         add(element(), Direction::Both, vec![rx.clone(), tx.clone()], BOTH + 0.1);
         for ((_, other), path) in touched.between.range((number, 0)..(number + 1, 0)) {
             let element = Element::GroupToGroup(group.name.clone(), inventory.groups[*other].name.clone());
-            add(element, Direction::Both, vec![path.clone()], GROUP_TO_GROUP);
+            add(element, Direction::Both, vec![path.clone()], from_to);
         }
     }
     add(Element::All, Direction::Both, vec![(0..cells.len()).collect()], ALL);
     let seen: BTreeSet<(&str, &str)> = touched.pairs.keys().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).collect();
     let nothing = Vec::new();
+    let pair = among(PAIR, seen.len(), 1.0);
     for (a, b) in seen.into_iter().filter(|(a, b)| a != b) {
         let there = touched.pairs.get(&(a, b)).unwrap_or(&nothing);
         let back = touched.pairs.get(&(b, a)).unwrap_or(&nothing);
         let element = || Element::Pair(a.to_owned(), b.to_owned());
-        add(element(), Direction::Tx, vec![there.clone()], PAIR);
+        add(element(), Direction::Tx, vec![there.clone()], pair);
         if a < b {
-            add(element(), Direction::Both, vec![there.clone(), back.clone()], PAIR);
+            add(element(), Direction::Both, vec![there.clone(), back.clone()], pair);
         }
     }
     all

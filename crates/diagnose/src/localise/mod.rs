@@ -3,6 +3,8 @@
 //! Rows come in, located faults with their alternatives go out. It knows no facts and no causes.
 
 mod columns;
+mod disturbed;
+mod queue;
 mod search;
 
 pub(crate) use columns::{Column, columns};

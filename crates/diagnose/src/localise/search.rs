@@ -7,7 +7,9 @@ use linerate_model::finding::Response;
 use linerate_model::inventory::Inventory;
 
 use super::columns::Column;
-use crate::evidence::{CellEvidence, Kind};
+use super::disturbed::Disturbed;
+use super::queue::Queue;
+use crate::evidence::{CellEvidence, Kind, two_hosts};
 use crate::responses::Row;
 use crate::stats::{median, student_t_log_density};
 
@@ -33,15 +35,16 @@ struct Table<'t, 'a> {
     rows: &'t [Row],
     cells: &'t [CellEvidence<'a>],
     by_cell: Vec<Vec<usize>>,
+    disturbed: Option<Disturbed>,
 }
 
 impl<'t, 'a> Table<'t, 'a> {
-    fn new(rows: &'t [Row], cells: &'t [CellEvidence<'a>]) -> Self {
+    fn new(hosts: usize, rows: &'t [Row], cells: &'t [CellEvidence<'a>]) -> Self {
         let mut by_cell = vec![Vec::new(); cells.len()];
         for (i, row) in rows.iter().enumerate() {
             by_cell[row.cell].push(i);
         }
-        Self { rows, cells, by_cell }
+        Self { rows, cells, by_cell, disturbed: Disturbed::of(hosts, rows) }
     }
 }
 
@@ -68,8 +71,10 @@ const SEVERAL: f64 = 2.5;
 /// Two senders are told apart from one receiver only by a third: shown up to odds of 100 to 1.
 const SEVERAL_AMBIGUOUS: f64 = 4.6;
 const SEVERAL_PAIRS_MIN: usize = 4;
-/// More findings than this are noise.
+/// More findings than this are noise, and one more for so many hosts; so many suspicions that rest on single tests are kept.
 const FINDINGS_MAX: usize = 6;
+const HOSTS_PER_FINDING: usize = 20;
+const DOUBTED_MAX: usize = 6;
 /// Share of the rows of a part that have to be bad.
 const BAD_SHARE: f64 = 0.6;
 /// Rows of the values that follow from other losses count less than those that are the loss itself.
@@ -98,7 +103,9 @@ pub(crate) fn locate(
     let mut alive = vec![true; rows.len()];
     let mut found: Vec<Located> = Vec::new();
     let mut doubted: Vec<Located> = Vec::new();
-    let table = Table::new(rows, cells);
+    let table = Table::new(inventory.hosts.len(), rows, cells);
+    // Thousands of hosts are thousands of chances that several of a host's tests were disturbed.
+    let accept_more = ACCEPT_MORE + 0.5 * (inventory.hosts.len() as f64 / 1000.0).max(1.0).ln();
     let accept_first = if two_hosts(cells) { ACCEPT_TWO_HOSTS } else { ACCEPT };
     let common = common(columns, &table, &mut residual, &mut alive);
     let mut fits: Vec<Fit> = columns.iter().map(|c| fit(c, &table, &residual, &alive)).collect();
@@ -108,13 +115,22 @@ pub(crate) fn locate(
             touching[*cell].push(i);
         }
     }
-    while found.len() < FINDINGS_MAX && doubted.len() < FINDINGS_MAX {
-        let Some(best) = (0..columns.len()).max_by(|a, b| fits[*a].score.total_cmp(&fits[*b].score)) else {
-            break;
-        };
-        let needed = if found.is_empty() && common.is_none() { accept_first } else { ACCEPT_MORE };
+    let mut queue = Queue::default();
+    for (i, fit) in fits.iter().enumerate() {
+        queue.put(i, fit.score);
+    }
+    let most = FINDINGS_MAX + inventory.hosts.len() / HOSTS_PER_FINDING;
+    while found.len() < most {
+        let Some(best) = queue.take(|i| fits[i].score) else { break };
+        let first = found.is_empty() && common.is_none() && table.disturbed.is_none();
+        let needed = if first { accept_first } else { accept_more };
         if fits[best].score < needed {
             break;
+        }
+        // In a large cluster something else disturbs many single tests: they must not keep the search from going on.
+        let mine = fits[best].shifts.iter().map(|(row, _)| *row).collect();
+        if doubted.len() >= DOUBTED_MAX && is_unconfirmed(&columns[best], &mine, rows, cells) {
+            continue;
         }
         let located = accept(best, columns, &fits, &table, &residual, &alive);
         let before = (residual.clone(), alive.clone());
@@ -144,6 +160,7 @@ pub(crate) fn locate(
             .collect();
         for column in changed {
             fits[column] = fit(&columns[column], &table, &residual, &alive);
+            queue.put(column, fits[column].score);
         }
     }
     found.extend(common);
@@ -181,7 +198,8 @@ fn common(
 }
 
 /// Gain of one part of a column in one response and kind.
-fn part_gain(indices: &[usize], rows: &[Row], residual: &[f64]) -> Option<(f64, Vec<(usize, f64)>)> {
+fn part_gain(indices: &[usize], table: &Table<'_, '_>, residual: &[f64]) -> Option<(f64, Vec<(usize, f64)>)> {
+    let rows = table.rows;
     let effect_min = rows[*indices.first()?].effect_min;
     let bad: Vec<f64> = indices.iter().map(|i| residual[*i]).filter(|y| *y >= effect_min).collect();
     if (bad.len() as f64) < BAD_SHARE * indices.len() as f64 {
@@ -195,7 +213,11 @@ fn part_gain(indices: &[usize], rows: &[Row], residual: &[f64]) -> Option<(f64, 
         // Bad cells scatter with the size of their loss; of few cells the size is hardly known, so that cutting an element
         // into its paths does not look like a better explanation.
         let wide = sigma.max(shift * (0.25 + 0.6 / indices.len() as f64));
-        let step = student_t_log_density(y - shift, wide) - student_t_log_density(y, sigma);
+        let healthy = match table.disturbed.filter(|_| rows[*i].response == Response::Throughput) {
+            Some(disturbed) => disturbed.log_density(y, sigma),
+            None => student_t_log_density(y, sigma),
+        };
+        let step = student_t_log_density(y - shift, wide) - healthy;
         gain += weight(rows[*i].response) * step;
         if y >= 0.5 * effect_min {
             shifts.push((*i, shift));
@@ -225,8 +247,9 @@ fn fit_part(part: &[usize], table: &Table<'_, '_>, residual: &[f64], alive: &[bo
     }
     let mut fit = PartFit::default();
     let mut clean = 0;
+    let few = table.disturbed.is_some() && few_are_bad(&slots, table.rows, residual);
     for ((response, _), indices) in &slots {
-        match part_gain(indices, table.rows, residual) {
+        match part_gain(indices, table, residual).filter(|_| !few || *response != Response::Throughput) {
             Some((gain, shifts)) => {
                 fit.total += gain;
                 *fit.gains.entry(*response).or_insert(0.0) += gain;
@@ -238,6 +261,14 @@ fn fit_part(part: &[usize], table: &Table<'_, '_>, residual: &[f64], alive: &[bo
     // A kind of traffic that should suffer too and does not speaks mildly against the column.
     fit.total -= 0.6 * f64::from(clean);
     fit
+}
+
+/// Whether less than the share that is asked of each kind of traffic is bad in all of them together: in a large cluster a single
+/// test of one kind says nothing against several of the other.
+fn few_are_bad(slots: &BTreeMap<(Response, Kind), Vec<usize>>, rows: &[Row], residual: &[f64]) -> bool {
+    let transfers = || slots.iter().filter(|((r, _), _)| *r == Response::Throughput).flat_map(|(_, i)| i);
+    let bad = transfers().filter(|i| residual[**i] >= rows[**i].effect_min).count();
+    (bad as f64) < BAD_SHARE * transfers().count() as f64
 }
 
 fn fit(column: &Column, table: &Table<'_, '_>, residual: &[f64], alive: &[bool]) -> Fit {
@@ -343,11 +374,6 @@ fn several(
     } else {
         Vec::new()
     }
-}
-
-fn two_hosts(cells: &[CellEvidence<'_>]) -> bool {
-    let hosts: BTreeSet<&str> = cells.iter().flat_map(|c| [c.from, c.to]).collect();
-    hosts.len() <= 2
 }
 
 /// One or two cells could be chance: they count when repeats agree, or when there is nothing else to measure.

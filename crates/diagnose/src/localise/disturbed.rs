@@ -1,0 +1,59 @@
+//! How often single tests of a large cluster are disturbed by something else, and by how much.
+//!
+//! Rows come in, a density of noise goes out. In a small cluster the tests are repeated and the few bad cells are the finding
+//! itself; among thousands some hosts have several disturbed tests by chance alone, and must not look bad for it.
+
+use linerate_model::finding::Response;
+
+use crate::responses::Row;
+use crate::stats::student_t_log_density;
+
+/// From so many hosts on.
+const HOSTS_MIN: usize = 48;
+/// More than this share is no chance any more.
+const SHARE_MAX: f64 = 0.1;
+
+/// What disturbances look like here.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Disturbed {
+    /// Share of the tests.
+    share: f64,
+    /// What they lose, doublings; exponentially distributed.
+    mean: f64,
+}
+
+impl Disturbed {
+    /// From the throughput of all cells; `None` for small clusters and where nothing is disturbed. Real faults are counted in, which
+    /// makes the search a little more careful than it had to be.
+    pub(super) fn of(hosts: usize, rows: &[Row]) -> Option<Self> {
+        let all = rows.iter().filter(|r| r.response == Response::Throughput).count();
+        let is_bad = |r: &&Row| r.response == Response::Throughput && r.y >= r.effect_min;
+        let (bad, sum) = rows.iter().filter(is_bad).fold((0_usize, 0.0), |(n, sum), r| (n + 1, sum + r.y));
+        if hosts < HOSTS_MIN || bad == 0 {
+            return None;
+        }
+        Some(Self { share: (bad as f64 / all as f64).min(SHARE_MAX), mean: sum / bad as f64 })
+    }
+
+    /// Logarithm of the density of a badness when nothing is wrong: mostly Student's t, sometimes a disturbance.
+    pub(super) fn log_density(self, y: f64, sigma: f64) -> f64 {
+        let undisturbed = (1.0 - self.share) * student_t_log_density(y, sigma).exp();
+        let disturbed = if y > 0.0 { self.share * (-y / self.mean).exp() / self.mean } else { 0.0 };
+        (undisturbed + disturbed).max(f64::MIN_POSITIVE).ln()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disturbed_test_surprises_less_than_the_tail_of_the_noise() {
+        let disturbed = Disturbed { share: 0.05, mean: 0.7 };
+        let far = disturbed.log_density(1.0, 0.05);
+        assert!(far > student_t_log_density(1.0, 0.05) + 1.0, "{far}");
+        let near = disturbed.log_density(0.02, 0.05) - student_t_log_density(0.02, 0.05);
+        assert!(near.abs() < 0.1, "{near}");
+        assert!(disturbed.log_density(0.0, 0.05).is_finite());
+    }
+}

@@ -1,0 +1,203 @@
+//! `linerate-lab simulate`: clusters that do not exist, to see how well and how fast the place of a fault is found in thousands of
+//! hosts, beside other methods on the same samples.
+//!
+//! In: sizes, a seed. Out: recall, precision, time, memory, as a table, as JSON, as a picture. Nothing is measured and no namespace
+//! is made; `linerate`'s own reasoning gets a snapshot as from a survey and no hint.
+
+mod methods;
+mod plot;
+mod world;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use linerate_diagnose::{Knowledge, diagnose};
+use linerate_model::finding::{Diagnosis, Direction, Element};
+use serde::Serialize;
+
+pub use plot::picture;
+pub use world::{Nature, Size, World, draw};
+
+/// More would need more memory than the machines that this runs on have.
+pub const HOSTS_MAX: usize = 200_000;
+
+/// How well a method found the bad receivers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Score {
+    /// Name of the method; `linerate` is ours.
+    pub method: String,
+    /// Share of the bad receivers that it named.
+    pub recall: f64,
+    /// Share of what it named that is bad.
+    pub precision: f64,
+}
+
+/// One simulated cluster.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Run {
+    /// Hosts.
+    pub hosts: usize,
+    /// Bad receivers.
+    pub faults: usize,
+    /// Share of the throughput that is lost there.
+    pub lost: f64,
+    /// Tests that each host sends, and receives.
+    pub rounds: usize,
+    /// Seed.
+    pub seed: u64,
+    /// Tests.
+    pub tests: usize,
+    /// From the snapshot to the diagnosis, seconds.
+    pub seconds: f64,
+    /// Most memory of the process so far, megabytes; 0 where the kernel does not say.
+    pub memory_mb: u64,
+    /// Ours first.
+    pub scores: Vec<Score>,
+    /// Bad receivers that `linerate` did not name.
+    pub missed: Vec<String>,
+    /// What `linerate` named and is not bad.
+    pub wrong: Vec<String>,
+}
+
+/// Draws a cluster, diagnoses it, and asks the other methods too when `compare` says so.
+pub fn run(size: Size, seed: u64, knowledge: &Knowledge, compare: bool) -> Run {
+    let world = draw(size, &Nature::default(), seed);
+    let begun = Instant::now();
+    let diagnosis = diagnose(&world.snapshot, knowledge);
+    let seconds = begun.elapsed().as_secs_f64();
+    let named = named(&diagnosis);
+    let mut scores = vec![score("linerate", named.len(), right(&named, &world.truth), world.truth.len())];
+    if compare {
+        let shares = methods::shares(&world.snapshot);
+        for method in &methods::METHODS {
+            let suspects = method.suspects(&world.snapshot, &shares, world.truth.len());
+            let right = suspects.iter().filter(|name| world.truth.contains(**name)).count();
+            scores.push(score(method.name, suspects.len(), right, world.truth.len()));
+        }
+    }
+    Run {
+        hosts: size.hosts,
+        faults: size.faults,
+        lost: size.lost,
+        rounds: size.rounds,
+        seed,
+        tests: world.snapshot.samples.len(),
+        seconds,
+        memory_mb: memory_mb(),
+        scores,
+        missed: world
+            .truth
+            .iter()
+            .filter(|host| !named.contains(&(&Element::Host((*host).clone()), Direction::Rx)))
+            .cloned()
+            .collect(),
+        wrong: named
+            .iter()
+            .filter(|one| !is_right(one, &world.truth))
+            .map(|(element, direction)| linerate_diagnose::words::place(element, *direction))
+            .collect(),
+    }
+}
+
+fn score(method: &str, named: usize, right: usize, truth: usize) -> Score {
+    let share = |part: usize, whole: usize| if whole == 0 { 1.0 } else { part as f64 / whole as f64 };
+    Score { method: method.to_owned(), recall: share(right, truth), precision: share(right, named) }
+}
+
+/// What a diagnosis names: the first place of each finding.
+fn named(diagnosis: &Diagnosis) -> BTreeSet<(&Element, Direction)> {
+    diagnosis
+        .findings
+        .iter()
+        .filter_map(|finding| finding.places.first())
+        .map(|place| (&place.element, place.direction))
+        .collect()
+}
+
+/// Only the host itself, in the right direction, is right.
+fn right(named: &BTreeSet<(&Element, Direction)>, truth: &BTreeSet<String>) -> usize {
+    named.iter().filter(|one| is_right(one, truth)).count()
+}
+
+fn is_right((element, direction): &(&Element, Direction), truth: &BTreeSet<String>) -> bool {
+    *direction == Direction::Rx && matches!(element, Element::Host(host) if truth.contains(host))
+}
+
+/// Peak resident memory of this process.
+fn memory_mb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
+
+/// What the methods of a table are, a line each.
+pub fn legend() -> String {
+    let lines = methods::METHODS.iter().map(|method| format!("{}: {}\n", method.name, method.source));
+    format!("{}All but linerate are told how many bad receivers there are.\n", lines.collect::<String>())
+}
+
+/// The runs of one size as a row of a Markdown table each: means of recall and precision over the seeds, median of the time.
+pub fn table(runs: &[Run]) -> String {
+    let mut text = String::from(
+        "| hosts | bad | lost | rounds | tests | method | recall | precision | seconds | peak memory |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    let mut sizes: Vec<(usize, usize, u64, usize)> = Vec::new();
+    let key = |r: &Run| (r.hosts, r.faults, r.lost.to_bits(), r.rounds);
+    for run in runs.iter().filter(|r| !r.scores.is_empty()) {
+        if !sizes.contains(&key(run)) {
+            sizes.push(key(run));
+        }
+    }
+    for size in sizes {
+        let same: Vec<&Run> = runs.iter().filter(|r| key(r) == size).collect();
+        let seconds = median(same.iter().map(|r| r.seconds));
+        let memory = same.iter().map(|r| r.memory_mb).max().unwrap_or(0);
+        for (number, one) in same[0].scores.iter().enumerate() {
+            let of = |pick: fn(&Score) -> f64| {
+                same.iter().filter_map(|r| r.scores.get(number)).map(pick).sum::<f64>() / same.len() as f64
+            };
+            let cost = if number == 0 { format!("{seconds:.2} | {memory} MB") } else { "| ".to_owned() };
+            let _ = writeln!(
+                text,
+                "| {} | {} | {:.0} % | {} | {} | {} | {:.3} | {:.3} | {cost} |",
+                size.0,
+                size.1,
+                100.0 * f64::from_bits(size.2),
+                size.3,
+                same[0].tests,
+                one.method,
+                of(|s| s.recall),
+                of(|s| s.precision),
+            );
+        }
+    }
+    text
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_receivers_are_found_among_healthy_ones_and_none_among_none() {
+        let knowledge = Knowledge::builtin().unwrap();
+        let run_of =
+            |faults| run(Size { hosts: 300, faults, rounds: 6, lost: 0.5 }, 4, &knowledge, faults > 0);
+        let sick = run_of(3);
+        assert_eq!((sick.scores[0].recall, sick.scores[0].precision), (1.0, 1.0), "{sick:?}");
+        assert_eq!(sick.scores.len(), 1 + methods::METHODS.len());
+        assert!(sick.scores.iter().all(|s| (0.0..=1.0).contains(&s.recall)));
+        let healthy = run_of(0);
+        assert_eq!(healthy.scores[0].precision, 1.0, "nothing is named: {healthy:?}");
+        let text = table(&[sick, healthy]);
+        assert_eq!(text.lines().count(), 2 + 5 + 1, "{text}");
+    }
+}
