@@ -15,7 +15,7 @@ use linerate_model::snapshot::Snapshot;
 pub(super) struct Share {
     from: usize,
     to: usize,
-    share: f64,
+    reached: f64,
 }
 
 /// A method: its name for tables, and the score of each host as a receiver, higher is worse.
@@ -78,7 +78,7 @@ pub(super) fn shares(snapshot: &Snapshot) -> Vec<Share> {
             Some(Share {
                 from: *numbers.get(from)?,
                 to: *numbers.get(to)?,
-                share: (measured.throughput_bps? / ceiling).clamp(1e-6, 1.0),
+                reached: (measured.throughput_bps? / ceiling).clamp(1e-6, 1.0),
             })
         })
         .collect()
@@ -87,7 +87,7 @@ pub(super) fn shares(snapshot: &Snapshot) -> Vec<Share> {
 fn worst(shares: &[Share], hosts: usize) -> Vec<f64> {
     let mut scores = vec![0.0_f64; hosts];
     for test in shares {
-        scores[test.to] = scores[test.to].max(1.0 - test.share);
+        scores[test.to] = scores[test.to].max(1.0 - test.reached);
     }
     scores
 }
@@ -95,7 +95,7 @@ fn worst(shares: &[Share], hosts: usize) -> Vec<f64> {
 fn median_column(shares: &[Share], hosts: usize) -> Vec<f64> {
     let mut columns = vec![Vec::new(); hosts];
     for test in shares {
-        columns[test.to].push(1.0 - test.share);
+        columns[test.to].push(1.0 - test.reached);
     }
     columns
         .into_iter()
@@ -111,11 +111,11 @@ fn median_column(shares: &[Share], hosts: usize) -> Vec<f64> {
 const BAD: f64 = 0.88;
 
 fn votes(shares: &[Share], hosts: usize) -> Vec<f64> {
-    let mut all: Vec<f64> = shares.iter().map(|t| t.share).collect();
+    let mut all: Vec<f64> = shares.iter().map(|t| t.reached).collect();
     all.sort_by(f64::total_cmp);
     let limit = BAD * all.get(all.len() / 2).copied().unwrap_or(0.0);
     let mut scores = vec![0.0; hosts];
-    for test in shares.iter().filter(|t| t.share < limit) {
+    for test in shares.iter().filter(|t| t.reached < limit) {
         // Half of the vote is the sender's.
         scores[test.to] += 0.5;
     }
@@ -127,12 +127,12 @@ const LAMBDA: f64 = 0.5;
 const PASSES: usize = 30;
 
 fn least_squares(shares: &[Share], hosts: usize) -> Vec<f64> {
-    let mut all: Vec<f64> = shares.iter().map(|t| t.share).collect();
+    let mut all: Vec<f64> = shares.iter().map(|t| t.reached).collect();
     all.sort_by(f64::total_cmp);
     let healthy = all.get(all.len() * 4 / 5).copied().unwrap_or(1.0);
     let (mut sends, mut receives) = (vec![Vec::new(); hosts], vec![Vec::new(); hosts]);
     for test in shares {
-        let share = (test.share / healthy).min(1.0);
+        let share = (test.reached / healthy).min(1.0);
         sends[test.from].push((test.to, share));
         receives[test.to].push((test.from, share));
     }

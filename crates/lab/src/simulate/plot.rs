@@ -45,6 +45,27 @@ pub fn picture(runs: &[Run]) -> String {
          font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
          <text x=\"{LEFT}\" y=\"22\" font-size=\"15\">Time of a diagnosis over the number of tests</text>\n"
     );
+    grid(&mut svg, &x, &y);
+    line(&mut svg, runs, &x, &y);
+    for run in runs {
+        let (cx, cy) = (x.at(run.tests as f64), y.at(run.seconds));
+        let _ = writeln!(
+            svg,
+            "<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"4\" fill=\"#1f6fb2\"><title>{} hosts, {} tests: {:.3} s</title></circle>",
+            run.hosts, run.tests, run.seconds
+        );
+    }
+    let _ = writeln!(
+        svg,
+        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">tests</text>\n</svg>",
+        f64::midpoint(LEFT, WIDTH - RIGHT),
+        HEIGHT - 14.0
+    );
+    svg
+}
+
+/// Powers of ten with their labels.
+fn grid(svg: &mut String, x: &Axis, y: &Axis) {
     for power in x.low..=x.high {
         let at = x.at(10f64.powi(power));
         let _ = writeln!(
@@ -74,6 +95,10 @@ pub fn picture(runs: &[Run]) -> String {
             at + 4.0
         );
     }
+}
+
+/// What tests times their logarithm would take.
+fn line(svg: &mut String, runs: &[Run], x: &Axis, y: &Axis) {
     if let Some(last) = runs.iter().max_by_key(|r| r.tests).filter(|r| r.tests > 1) {
         let per = last.seconds / (last.tests as f64 * (last.tests as f64).ln());
         let mut points = String::new();
@@ -96,21 +121,6 @@ pub fn picture(runs: &[Run]) -> String {
             TOP + 18.0
         );
     }
-    for run in runs {
-        let (cx, cy) = (x.at(run.tests as f64), y.at(run.seconds));
-        let _ = writeln!(
-            svg,
-            "<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"4\" fill=\"#1f6fb2\"><title>{} hosts, {} tests: {:.3} s</title></circle>",
-            run.hosts, run.tests, run.seconds
-        );
-    }
-    let _ = writeln!(
-        svg,
-        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">tests</text>\n</svg>",
-        f64::midpoint(LEFT, WIDTH - RIGHT),
-        HEIGHT - 14.0
-    );
-    svg
 }
 
 fn thousands(value: f64) -> String {

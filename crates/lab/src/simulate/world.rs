@@ -4,7 +4,7 @@
 //! In: sizes and a seed. Out: a snapshot as a survey would leave it, and who is bad. It computes rates with noise; no packet is
 //! sent, and no fact is read: only the place is looked for, not the cause.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SlurmSpec, TransportSpec};
@@ -194,8 +194,8 @@ fn sample(id: usize, from: usize, to: usize, outcome: Outcome) -> Sample {
         },
         start_ms: 0,
         outcome,
-        tx_counters: Default::default(),
-        rx_counters: Default::default(),
+        tx_counters: BTreeMap::default(),
+        rx_counters: BTreeMap::default(),
     }
 }
 
