@@ -154,6 +154,10 @@ struct Simulate {
     /// Print JSON, one line for each cluster.
     #[arg(long)]
     json: bool,
+    /// Instead: print what the noise is like in this snapshot of a healthy cluster (`linerate survey --snapshot FILE`); may be given
+    /// several times.
+    #[arg(long, value_name = "FILE")]
+    noise_of: Vec<PathBuf>,
     /// Draw time over tests into this file (SVG).
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
@@ -260,7 +264,37 @@ fn run(command: Do) -> Result<ExitCode> {
     }
 }
 
+fn noise_of(files: &[PathBuf]) -> Result<ExitCode> {
+    let mut snapshots = Vec::new();
+    for path in files {
+        let text = std::fs::read(path).map_err(LabError::at(format!("reading {}", path.display())))?;
+        let snapshot = serde_json::from_slice(&text).map_err(|error| {
+            LabError::Unknown(format!(
+                "{}: {error}\nhint: `linerate survey --snapshot FILE` writes one",
+                path.display()
+            ))
+        })?;
+        snapshots.push(snapshot);
+    }
+    let Some(noise) = simulate::noise::of(&snapshots) else {
+        return Err(LabError::Unknown("no transfer was measured twice between the same ends".into()));
+    };
+    say(&format!(
+        "{} transfers: scale {:.3}, disturbed {:.1} % by {:.2} on average, hosts {:.3}; could not run {:.2} %",
+        noise.tests,
+        noise.test_sigma,
+        100.0 * noise.disturbed,
+        noise.disturbance,
+        noise.host_sigma,
+        100.0 * noise.refused
+    ));
+    Ok(ExitCode::Ok)
+}
+
 fn simulate_all(wanted: &Simulate) -> Result<ExitCode> {
+    if !wanted.noise_of.is_empty() {
+        return noise_of(&wanted.noise_of);
+    }
     let knowledge =
         linerate_diagnose::Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
     let mut runs = Vec::new();

@@ -43,7 +43,7 @@ pub fn picture(runs: &[Run]) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
          font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
-         <text x=\"{LEFT}\" y=\"22\" font-size=\"15\">Time of a diagnosis over the number of tests</text>\n"
+         <text x=\"{LEFT}\" y=\"22\" font-size=\"15\">CPU seconds of a diagnosis over the number of tests</text>\n"
     );
     grid(&mut svg, &x, &y);
     line(&mut svg, runs, &x, &y);
