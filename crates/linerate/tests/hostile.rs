@@ -68,8 +68,12 @@ impl Site {
         Ended { code, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap(), peak_kib }
     }
 
-    /// Every file outside the store.
+    /// Every file outside the store; in the store there is the database and nothing else.
     fn files(&self) -> BTreeSet<PathBuf> {
+        for entry in std::fs::read_dir(self.path("store")).unwrap().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            assert!(name.starts_with("linerate.sqlite"), "{name} in the store");
+        }
         let mut found = BTreeSet::new();
         let mut todo = vec![self.folder.path().to_owned()];
         while let Some(folder) = todo.pop() {
