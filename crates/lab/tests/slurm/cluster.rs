@@ -356,6 +356,10 @@ fn network(nodes: usize) -> (Namespace, Vec<Namespace>) {
                     "link add p{number} type veth peer name eth0 netns {there}\nlink set p{number} master br0 up\n"
                 ))
                 .unwrap();
+            // A rate that costs little CPU: on a busy machine faster transfers would wait for one and be worth nothing.
+            control
+                .tc(&format!("qdisc add dev p{number} root tbf rate 2gbit burst 256kb latency 10ms\n"))
+                .unwrap();
             node.ip(&format!("address add {NET}.{number}/24 dev eth0\nlink set eth0 up\n")).unwrap();
             node
         })

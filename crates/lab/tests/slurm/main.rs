@@ -65,7 +65,10 @@ fn gone_within(cluster: &Cluster, nodes: usize, within: Duration) {
 fn kill(signal: &str, pids: &[u32]) {
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
     assert!(!pids.is_empty());
-    assert!(Command::new("kill").arg(signal).args(&pids).status().unwrap().success());
+    // Some of them may have ended since they were listed, which is as good.
+    let output = Command::new("kill").arg(signal).args(&pids).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() || said.contains("No such process"), "{said}");
 }
 
 #[test]
