@@ -153,6 +153,7 @@ mod tests {
     fn times_and_shapes() {
         assert_eq!(duration("5m"), Some(Duration::from_secs(300)));
         assert_eq!(duration("x"), None);
-        assert_eq!(shape("12 of 4096"), "0 of 0");
+        assert_eq!(shape("12 of 4096"), shape("7 of 3"));
+        assert_ne!(shape("12 of 4096"), shape("7 in 3"));
     }
 }

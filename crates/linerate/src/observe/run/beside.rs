@@ -59,7 +59,9 @@ impl Survey<'_> {
             let host = &sample.test.from;
             let reason = match sample.outcome {
                 Outcome::Measured(m) => {
-                    if let (Some(facts), Some(bps)) = (self.snapshot.facts.get_mut(host), m.throughput_bps) {
+                    if let (Some(facts), Some(bps)) =
+                        (self.snapshot.facts.get_mut(host), own_limit::tool_bps(&m))
+                    {
                         facts.tool_bps = Some(bps);
                         self.store.add_facts(&self.snapshot.id, [(host, &*facts)])?;
                     }
