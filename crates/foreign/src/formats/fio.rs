@@ -26,23 +26,11 @@ impl Reader for Fio {
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
-        let found = match json::value(block) {
-            Ok(found) => found,
-            Err((lines, why)) => {
-                out.unread(0, why);
-                return lines;
+        json::read(block, out, "fio", |value, out| {
+            for job in list(value, &["jobs"]).iter().chain(list(value, &["client_stats"])) {
+                one(job, value.get("global options"), block, out);
             }
-        };
-        if found.cut {
-            out.note(format!(
-                "{}: the JSON of fio ends in the middle; what came before is used",
-                block.at.file
-            ));
-        }
-        for job in list(&found.value, &["jobs"]).iter().chain(list(&found.value, &["client_stats"])) {
-            one(job, found.value.get("global options"), block, out);
-        }
-        found.lines
+        })
     }
 }
 

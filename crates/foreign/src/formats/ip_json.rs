@@ -24,25 +24,13 @@ impl Reader for IpJson {
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
-        let found = match json::value(block) {
-            Ok(found) => found,
-            Err((lines, why)) => {
-                out.unread(0, why);
-                return lines;
+        json::read(block, out, "ip", |value, out| {
+            for link in value.as_array().map_or(&[][..], Vec::as_slice) {
+                if let Some(name) = text(link, &["ifname"]).filter(|n| !n.is_empty()) {
+                    device(&super::ethtool::key(name), link, block, out);
+                }
             }
-        };
-        if found.cut {
-            out.note(format!(
-                "{}: the JSON of ip ends in the middle; what came before is used",
-                block.at.file
-            ));
-        }
-        for link in found.value.as_array().map_or(&[][..], Vec::as_slice) {
-            if let Some(name) = text(link, &["ifname"]).filter(|n| !n.is_empty()) {
-                device(&super::ethtool::key(name), link, block, out);
-            }
-        }
-        found.lines
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Who sends is told by the port that was listened on: the end that connected to it sends, unless the line says `(reverse)`.
 
-use super::iperf_lines::{Streams, connection, figures};
+use super::iperf_lines::{Streams, connection, figures, lines_of};
 use crate::context::Context;
 use crate::ends;
 use crate::reader::{Block, Reader};
@@ -34,9 +34,6 @@ const BESIDE: [&str; 13] = [
 /// Most streams of one test.
 const STREAMS_MAX: usize = 4096;
 
-/// Lines that are looked past for the next one of the same session.
-const GAP_MAX: usize = 3;
-
 impl Reader for Iperf2 {
     fn name(&self) -> &'static str {
         "iperf2"
@@ -61,20 +58,9 @@ impl Reader for Iperf2 {
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
         let mut session = Session::default();
-        let (mut taken, mut at) = (0, 0);
-        while at < block.lines.len() {
-            let line = block.line(at).trim_start();
-            if session.line(at, line, block.at, out) {
-                taken = at + 1;
-            } else if (1..=GAP_MAX).any(|n| is_of_session(block.line(at + n))) {
-                if !line.is_empty() {
-                    out.unread(at, "not a line of iperf 2");
-                }
-            } else {
-                break;
-            }
-            at += 1;
-        }
+        let taken = lines_of(block, out, "iperf 2", is_of_session, |at, line, out| {
+            session.line(at, line, block.at, out)
+        });
         session.flush(block.at, out);
         taken
     }

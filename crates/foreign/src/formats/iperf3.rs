@@ -3,7 +3,7 @@
 //! Who sends is told by the heading of the first table: only the sending end prints `Retr` (TCP) or `Total Datagrams` without
 //! losses (UDP). In a test both ways each line says it (`TX-C`, `RX-C`).
 
-use super::iperf_lines::{Streams, connection, figures};
+use super::iperf_lines::{Streams, connection, figures, lines_of};
 use crate::context::Context;
 use crate::ends;
 use crate::reader::{Block, Reader};
@@ -37,9 +37,6 @@ const BESIDE: [&str; 21] = [
     "warning: ",
     "Set ",
 ];
-
-/// Lines that are looked past for the next one of the same session.
-const GAP_MAX: usize = 3;
 
 impl Reader for Iperf3 {
     fn name(&self) -> &'static str {
@@ -77,20 +74,9 @@ impl Reader for Iperf3 {
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
         let mut session = Session::default();
-        let (mut taken, mut at) = (0, 0);
-        while at < block.lines.len() {
-            let line = block.line(at).trim_start();
-            if session.line(at, line, block.at, out) {
-                taken = at + 1;
-            } else if (1..=GAP_MAX).any(|n| is_of_session(block.line(at + n))) {
-                if !line.is_empty() {
-                    out.unread(at, "not a line of iperf3");
-                }
-            } else {
-                break;
-            }
-            at += 1;
-        }
+        let taken = lines_of(block, out, "iperf3", is_of_session, |at, line, out| {
+            session.line(at, line, block.at, out)
+        });
         session.flush(block.at, out);
         taken
     }

@@ -32,21 +32,9 @@ impl Reader for Iperf3Json {
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
-        let found = match json::value(block) {
-            Ok(found) => found,
-            Err((lines, why)) => {
-                out.unread(0, why);
-                return lines;
-            }
-        };
-        if found.cut {
-            out.note(format!(
-                "{}: the JSON of iperf3 ends in the middle; what came before is used",
-                block.at.file
-            ));
-        }
-        test(&found.value, block.at, out);
-        found.lines
+        json::read(block, out, "iperf3", |value, out| {
+            test(value, block.at, out);
+        })
     }
 }
 

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use linerate_model::load::Interval;
 
 use super::transfer::Transfer;
+use crate::reader::Block;
+use crate::sink::Sink;
 use crate::units::{iperf_amount, iperf_rate, number};
 
 /// One line of figures.
@@ -29,6 +31,32 @@ pub(crate) struct Figures {
     pub datagrams: Option<(f64, f64)>,
     /// `sender` or `receiver` at the end of a total of iperf3.
     pub whose: String,
+}
+
+/// Lines that are looked past for the next one of the same session.
+const GAP_MAX: usize = 3;
+
+/// Hands the lines of a session on, one after the other, as long as one of the next ones belongs to it; `take` says whether it
+/// understood one. Gives how many lines were taken.
+pub(crate) fn lines_of(
+    block: &Block<'_>,
+    out: &mut Sink,
+    tool: &str,
+    is_of_session: fn(&str) -> bool,
+    mut take: impl FnMut(usize, &str, &mut Sink) -> bool,
+) -> usize {
+    let mut taken = 0;
+    for at in 0..block.lines.len() {
+        let line = block.line(at).trim_start();
+        if take(at, line, out) {
+            taken = at + 1;
+        } else if !(1..=GAP_MAX).any(|n| is_of_session(block.line(at + n))) {
+            break;
+        } else if !line.is_empty() {
+            out.unread(at, format!("not a line of {tool}"));
+        }
+    }
+    taken
 }
 
 /// `[  5]`, `[SUM]`, `[ *1]`: what stands in the first brackets, and the rest.

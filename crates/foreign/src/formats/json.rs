@@ -6,6 +6,7 @@ use std::io::Read;
 use serde_json::Value;
 
 use crate::reader::Block;
+use crate::sink::Sink;
 
 /// A value, or what was left of it.
 pub(crate) struct Found {
@@ -37,6 +38,30 @@ pub(crate) fn looks_like(block: &Block<'_>, opening: char, words: &[&str]) -> bo
         }
     }
     missing.is_empty()
+}
+
+/// Reads the value of a tool and hands it on, says when it ended in the middle, and gives the lines that it takes.
+pub(crate) fn read(
+    block: &Block<'_>,
+    out: &mut Sink,
+    tool: &str,
+    take: impl FnOnce(&Value, &mut Sink),
+) -> usize {
+    let found = match value(block) {
+        Ok(found) => found,
+        Err((lines, why)) => {
+            out.unread(0, why);
+            return lines;
+        }
+    };
+    if found.cut {
+        out.note(format!(
+            "{}: the JSON of {tool} ends in the middle; what came before is used",
+            block.at.file
+        ));
+    }
+    take(&found.value, out);
+    found.lines
 }
 
 /// The value; on an error the number of lines that cannot be used and why.
