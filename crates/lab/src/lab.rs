@@ -27,12 +27,12 @@ pub struct Injected {
 
 /// A running lab.
 pub struct Lab {
+    /// How `linerate` reaches the hosts. What runs for that ends first.
+    pub reached: Reached,
     /// The cluster. Declared before the folder: nothing may write into the folder while it is removed.
     pub cluster: Cluster,
     /// Its folder.
     pub folder: Folder,
-    /// How `linerate` reaches the hosts.
-    pub reached: Reached,
     injected: Vec<Injected>,
 }
 
@@ -47,7 +47,7 @@ impl Lab {
         let folder = Folder::create()?;
         let cluster = Cluster::build(topology, folder.path())?;
         let reached = way.prepare(&cluster)?;
-        Ok(Self { cluster, folder, reached, injected: Vec::new() })
+        Ok(Self { reached, cluster, folder, injected: Vec::new() })
     }
 
     /// The faults that are in.

@@ -3,8 +3,10 @@
 //! In: a lab, stop signals, requests over the control socket. Out: answers. It never outlives its lab or the other way
 //! round.
 
-use std::io::{BufRead, BufReader, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -49,11 +51,13 @@ pub fn serve(lab: &mut Lab, interrupt: &Interrupt) -> Result<bool> {
 pub fn start_in_background(lab: &str, via: &str) -> Result<String> {
     let step = || "starting the lab in the background".to_owned();
     let own = std::env::current_exe().map_err(LabError::at(step()))?;
+    // Not our own standard error: whoever reads that to its end would wait for the end of the lab.
+    let mut errors = nameless_file().map_err(LabError::at(step()))?;
     let mut child = Command::new(own)
         .args(["up", "--lab", lab, "--via", via])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
+        .stderr(errors.try_clone().map_err(LabError::at(step()))?)
         .process_group(0)
         .spawn()
         .map_err(LabError::at(step()))?;
@@ -68,5 +72,20 @@ pub fn start_in_background(lab: &str, via: &str) -> Result<String> {
             said.push('\n');
         }
     }
-    Err(LabError::Unknown("the lab did not start; the reason is above".into()))
+    let _ = child.wait();
+    let mut why = String::new();
+    errors.rewind().and_then(|()| errors.read_to_string(&mut why)).map_err(LabError::at(step()))?;
+    let why = why.trim().trim_start_matches("error: ");
+    Err(LabError::Unknown(format!(
+        "the lab did not start: {}",
+        if why.is_empty() { "no reason was said" } else { why }
+    )))
+}
+
+/// A file that has no name any more.
+fn nameless_file() -> std::io::Result<File> {
+    let path = std::env::temp_dir().join(format!("linerate-lab-start-{}", std::process::id()));
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
 }

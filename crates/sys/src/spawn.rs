@@ -26,6 +26,15 @@ pub fn in_namespace(command: &mut Command, namespace: &File) {
 
 /// Makes the command start with no signal blocked and be sent `SIGTERM` when the thread that spawns it ends.
 pub fn dies_with_parent(command: &mut Command) {
+    tied(command, libc::SIGTERM);
+}
+
+/// The same with `SIGKILL`, for programs that do not end at a polite word.
+pub fn killed_with_parent(command: &mut Command) {
+    tied(command, libc::SIGKILL);
+}
+
+fn tied(command: &mut Command, signal: libc::c_int) {
     let parent = std::process::id();
     // SAFETY: between fork and exec only async-signal-safe calls are made (sigemptyset writes to its argument only).
     unsafe {
@@ -33,7 +42,7 @@ pub fn dies_with_parent(command: &mut Command) {
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&raw mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
-            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong, 0, 0, 0) < 0 {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong, 0, 0, 0) < 0 {
                 return Err(io::Error::last_os_error());
             }
             // The parent may have died before the line above.

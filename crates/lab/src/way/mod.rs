@@ -4,10 +4,13 @@
 //! that is measured; what it needs lies in the lab's folder and goes with it.
 
 mod netns;
+pub mod slurm;
 mod ssh;
 
+use std::any::Any;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::cluster::Cluster;
 use crate::error::{LabError, Result};
@@ -24,7 +27,7 @@ pub trait Way: Sync + std::fmt::Debug {
 }
 
 /// All ways, the usual one first.
-pub const WAYS: &[&dyn Way] = &[&netns::Netns, &ssh::Ssh];
+pub const WAYS: &[&dyn Way] = &[&netns::Netns, &ssh::Ssh, &slurm::Slurm];
 
 /// What `linerate` needs for a lab.
 #[derive(Debug, Clone)]
@@ -33,6 +36,8 @@ pub struct Reached {
     pub inventory: PathBuf,
     /// Variables of its environment.
     pub environment: Vec<(&'static str, OsString)>,
+    /// What has to run meanwhile; it ends with the last copy of this.
+    pub running: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// The way of this name.
@@ -53,6 +58,6 @@ mod tests {
             assert_eq!(find(way.name()).unwrap().name(), way.name());
         }
         let error = find("pigeon").unwrap_err().to_string();
-        assert!(error.contains("pigeon") && error.contains("netns, ssh"), "{error}");
+        assert!(error.contains("pigeon") && error.contains("netns, ssh, slurm"), "{error}");
     }
 }

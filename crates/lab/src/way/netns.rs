@@ -15,6 +15,6 @@ impl Way for Netns {
 
     fn prepare(&self, cluster: &Cluster) -> Result<Reached> {
         // The cluster itself describes its hosts so.
-        Ok(Reached { inventory: cluster.inventory_path(), environment: Vec::new() })
+        Ok(Reached { inventory: cluster.inventory_path(), environment: Vec::new(), running: None })
     }
 }

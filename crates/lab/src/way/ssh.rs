@@ -45,7 +45,8 @@ impl Way for Ssh {
         let inventory = site.folder.join("inventory.toml");
         let text = cluster.inventory(|_| "transport = \"ssh\"\n".to_owned());
         site.write("inventory.toml", &text, 0o600)?;
-        Ok(Reached { inventory, environment: vec![("LINERATE_SSH", site.folder.join("ssh").into())] })
+        let environment = vec![("LINERATE_SSH", site.folder.join("ssh").into())];
+        Ok(Reached { inventory, environment, running: None })
     }
 }
 

@@ -1,20 +1,19 @@
-//! A real Slurm in network namespaces: munge, slurmctld and one slurmd per node, each node with its own network, host name,
-//! `/tmp` and `/var/lib`. In: the number of nodes. Out: a cluster that runs clients in the controller's namespace. Nothing of it
-//! is left when it is dropped; it touches no configuration of the machine.
+//! A real Slurm in network namespaces, started as the lab does it, each node with its own network, host name, `/tmp` and `/var/lib`.
+//! In: the number of nodes. Out: a cluster that runs clients in the controller's namespace. Nothing of it is left when it is dropped;
+//! it touches no configuration of the machine.
 
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use linerate_lab::namespace::Namespace;
-use linerate_sys::{sandbox, spawn};
+use linerate_lab::way::slurm::site::{self, Node, Site};
+use linerate_sys::sandbox;
 
 /// Far above what a step takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// Addresses of the nodes end in 1, 2, …; the controller's in 254.
-const NET: &str = "10.155.0";
 
 pub(crate) fn wait_until(within: Duration, what: &str, mut holds: impl FnMut() -> bool) -> Duration {
     let start = Instant::now();
@@ -31,17 +30,8 @@ pub(crate) fn missing() -> Option<String> {
     if !sandbox::is_root() {
         return Some("needs root (namespaces, munge, slurmd)".to_owned());
     }
-    for (program, package) in [
-        ("munged", "munge"),
-        ("slurmctld", "slurmctld"),
-        ("slurmd", "slurmd"),
-        ("srun", "slurm-client"),
-        ("sbcast", "slurm-client"),
-    ] {
-        let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
-        if !found.is_ok_and(|o| o.status.success()) {
-            return Some(format!("{program} is not installed (package {package})"));
-        }
+    if let Err(error) = site::missing() {
+        return Some(error.to_string());
     }
     let programs = [program("LINERATE", "linerate"), program("LINERATE_NODE", "linerate-node")];
     programs.iter().find(|p| !p.is_file()).map(|p| format!("{} is not built", p.display()))
@@ -73,24 +63,16 @@ impl Drop for Daemon {
 
 /// A running cluster.
 pub(crate) struct Cluster {
-    /// One per node; `None` after it was killed.
-    slurmds: Vec<Option<Daemon>>,
-    _controller: Daemon,
-    _munge: Daemon,
-    control: Namespace,
-    nodes: Vec<Namespace>,
+    site: Site,
     folder: Folder,
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // What slurmd started (slurmstepd and its tasks) does not end with it.
-        self.slurmds.clear();
-        for namespace in self.nodes.iter().chain([&self.control]) {
-            let pids: Vec<String> = processes_in(namespace).iter().map(u32::to_string).collect();
-            if !pids.is_empty() {
-                let _ = Command::new("kill").arg("-9").args(&pids).stderr(Stdio::null()).status();
-            }
+        // What a test started on the operator's side; the nodes' processes end with their daemons.
+        let pids: Vec<String> = processes_in(self.site.control()).iter().map(u32::to_string).collect();
+        if !pids.is_empty() {
+            let _ = Command::new("kill").arg("-9").args(&pids).stderr(Stdio::null()).status();
         }
     }
 }
@@ -125,32 +107,25 @@ impl Cluster {
     /// A cluster whose nodes `n1`, `n2`, … are idle.
     pub(crate) fn up(nodes: usize) -> Self {
         let folder = Folder(PathBuf::from(format!("/var/tmp/lrs-{}", random())));
-        for part in ["", "munge", "etc", "state", "spool", "log"] {
-            let path = folder.0.join(part);
-            std::fs::create_dir(&path).unwrap();
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        }
-        let (control, namespaces) = network(nodes);
-        configure(&folder.0, nodes);
-        let munge = munge(&folder.0);
-        let conf = folder.0.join("etc/slurm.conf");
-        let conf = conf.to_str().unwrap();
-        let controller = daemon(&control, "ctl", &format!("exec slurmctld -D -c -f {conf}"));
-        let slurmds = namespaces
-            .iter()
-            .map(|node| {
-                // Each node has its own /tmp, /var/lib and persistent settings, as a machine has.
-                let own = "for f in /tmp /var/lib /etc/sysctl.d; do mount -t tmpfs node $f || exit; done";
-                Some(daemon(node, &node.name, &format!("{own} && exec slurmd -D -N {} -f {conf}", node.name)))
-            })
-            .collect();
-        let cluster =
-            Self { slurmds, _controller: controller, _munge: munge, control, nodes: namespaces, folder };
-        wait_until(PATIENCE, "all nodes are idle", || {
-            let (_, said) = cluster.client("sinfo", &["-h", "-o", "%T %D"]);
-            said.trim() == format!("idle {nodes}")
-        });
-        cluster
+        let control = site::control().unwrap();
+        let node = |number: usize| {
+            let namespace = Namespace::create(&format!("n{number}")).unwrap();
+            site::plug(&control, &namespace, number, "eth0").unwrap();
+            // A rate that costs little CPU: on a busy machine faster transfers would wait for one and be worth nothing.
+            let shaper = "root tbf rate 2gbit burst 256kb latency 10ms";
+            control.tc(&format!("qdisc add dev p{number} {shaper}\n")).unwrap();
+            // Each node has its own /tmp, /var/lib and persistent settings, as a machine has.
+            let own = "for f in /tmp /var/lib /etc/sysctl.d; do mount -t tmpfs node $f || exit; done";
+            Node { namespace, own: own.to_owned() }
+        };
+        let members = (1..=nodes).map(node).collect();
+        let half = nodes.div_ceil(2);
+        let topology = format!(
+            "SwitchName=leaf1 Nodes=n[1-{half}]\nSwitchName=leaf2 Nodes=n[{}-{nodes}]\nSwitchName=top Switches=leaf[1-2]\n",
+            half + 1
+        );
+        let site = Site::start(&folder.0, control, members, Some(&topology)).unwrap();
+        Self { site, folder }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -159,16 +134,13 @@ impl Cluster {
 
     /// A command in the controller's namespace, ready to be started.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program);
+        let mut command = self.site.command(program);
         command
             .args(arguments)
-            .env("SLURM_CONF", self.path("etc/slurm.conf"))
             .env("LINERATE_DATA", self.path("data"))
             .env("LINERATE_NODE", crate::cluster::program("LINERATE_NODE", "linerate-node"))
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        spawn::in_namespace(&mut command, self.control.file());
         command
     }
 
@@ -221,7 +193,7 @@ impl Cluster {
 
     /// Programs of ours on all nodes: node programs and their guardians.
     pub(crate) fn node_programs(&self) -> usize {
-        (0..self.nodes.len()).map(|node| self.named_on(node, "linerate-node").len()).sum()
+        (0..self.site.nodes()).map(|node| self.named_on(node, "linerate-node").len()).sum()
     }
 
     /// Node programs of one node, without guardians.
@@ -237,7 +209,7 @@ impl Cluster {
 
     /// Processes of a node whose name begins so.
     pub(crate) fn named_on(&self, node: usize, name: &str) -> Vec<u32> {
-        let mut pids = processes_in(&self.nodes[node]);
+        let mut pids = processes_in(self.site.node(node));
         pids.retain(|pid| name_of(*pid).starts_with(name));
         pids
     }
@@ -249,7 +221,7 @@ impl Cluster {
 
     /// Those of these names.
     pub(crate) fn clients_named(&self, names: &[&str]) -> Vec<u32> {
-        let mut pids = processes_in(&self.control);
+        let mut pids = processes_in(self.site.control());
         pids.retain(|pid| names.contains(&name_of(*pid).as_str()));
         pids
     }
@@ -258,7 +230,7 @@ impl Cluster {
     pub(crate) fn connections(&self, node: usize, to_operator: bool) -> usize {
         let slurm = |port: &str| u16::from_str_radix(port, 16).is_ok_and(|p| (6817..=6818).contains(&p));
         let table = || std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap();
-        let table = self.nodes[node].run(table).unwrap();
+        let table = self.site.node(node).run(table).unwrap();
         let ours = |line: &&str| {
             let fields: Vec<&str> = line.split_ascii_whitespace().collect();
             let port = |at: usize| fields.get(at)?.split(':').nth(1);
@@ -279,7 +251,7 @@ impl Cluster {
     /// Addresses on which a process on the operator's side listens.
     pub(crate) fn listens(&self, pid: u32) -> Vec<std::net::SocketAddr> {
         let table = || std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap();
-        let table = self.control.run(table).unwrap();
+        let table = self.site.control().run(table).unwrap();
         let own = sockets_of(pid);
         let address = |line: &str| {
             let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -294,30 +266,31 @@ impl Cluster {
 
     /// Does something in the network of a node, such as dialling.
     pub(crate) fn on_node<T: Send>(&self, node: usize, work: impl FnOnce() -> T + Send) -> T {
-        self.nodes[node].run(work).unwrap()
+        self.site.node(node).run(work).unwrap()
     }
 
     /// The network of a node.
     pub(crate) fn node(&self, node: usize) -> &Namespace {
-        &self.nodes[node]
+        self.site.node(node)
     }
 
     /// All processes of ours and of Slurm, on both sides.
     pub(crate) fn processes(&self) -> Vec<u32> {
-        self.nodes.iter().chain([&self.control]).flat_map(processes_in).collect()
+        let nodes = (0..self.site.nodes()).map(|node| self.site.node(node));
+        nodes.chain([self.site.control()]).flat_map(processes_in).collect()
     }
 
     /// The root folder of a node as it can be read from here.
     pub(crate) fn root_of(&self, node: usize) -> PathBuf {
-        let slurmd = self.slurmds[node].as_ref().unwrap();
-        PathBuf::from(format!("/proc/{}/root", slurmd.0.id()))
+        PathBuf::from(format!("/proc/{}/root", self.site.process_of(node).unwrap()))
     }
 
     /// Files of ours on a node.
     pub(crate) fn left_on(&self, node: usize) -> Vec<String> {
-        let Some(Some(slurmd)) = self.slurmds.get(node) else { return Vec::new() };
-        let root = format!("/proc/{}/root", slurmd.0.id());
-        let files = std::fs::read_dir(format!("{root}/tmp")).unwrap();
+        if self.site.process_of(node).is_none() {
+            return Vec::new();
+        }
+        let files = std::fs::read_dir(self.root_of(node).join("tmp")).unwrap();
         files
             .filter_map(|f| f.ok()?.file_name().into_string().ok())
             .filter(|f| f.contains("linerate"))
@@ -326,11 +299,7 @@ impl Cluster {
 
     /// Kills the daemon of a node and everything on it: the machine is gone.
     pub(crate) fn kill_node(&mut self, node: usize) {
-        self.slurmds[node] = None;
-        let pids: Vec<String> = processes_in(&self.nodes[node]).iter().map(u32::to_string).collect();
-        if !pids.is_empty() {
-            let _ = Command::new("kill").arg("-9").args(&pids).stderr(Stdio::null()).status();
-        }
+        self.site.kill_node(node);
     }
 }
 
@@ -338,89 +307,4 @@ fn random() -> String {
     let mut bytes = [0; 4];
     std::fs::File::open("/dev/urandom").unwrap().read_exact(&mut bytes).unwrap();
     format!("{:08x}", u32::from_ne_bytes(bytes))
-}
-
-/// The controller's namespace with a bridge, and one per node.
-fn network(nodes: usize) -> (Namespace, Vec<Namespace>) {
-    let control = Namespace::create("ctl").unwrap();
-    control
-        .ip(&format!("link add br0 type bridge\naddress add {NET}.254/24 dev br0\nlink set br0 up\n"))
-        .unwrap();
-    let nodes = (1..=nodes)
-        .map(|number| {
-            let node = Namespace::create(&format!("n{number}")).unwrap();
-            let there = node.path();
-            let there = there.display();
-            control
-                .ip(&format!(
-                    "link add p{number} type veth peer name eth0 netns {there}\nlink set p{number} master br0 up\n"
-                ))
-                .unwrap();
-            // A rate that costs little CPU: on a busy machine faster transfers would wait for one and be worth nothing.
-            control
-                .tc(&format!("qdisc add dev p{number} root tbf rate 2gbit burst 256kb latency 10ms\n"))
-                .unwrap();
-            node.ip(&format!("address add {NET}.{number}/24 dev eth0\nlink set eth0 up\n")).unwrap();
-            node
-        })
-        .collect();
-    (control, nodes)
-}
-
-fn configure(folder: &Path, nodes: usize) {
-    let lab = folder.display();
-    let half = nodes.div_ceil(2);
-    let conf = format!(
-        "ClusterName=lab\nSlurmctldHost=ctl({NET}.254)\nSlurmUser=root\nSlurmdUser=root\n\
-         AuthType=auth/munge\nAuthInfo=socket={lab}/munge/socket\nCredType=cred/munge\n\
-         StateSaveLocation={lab}/state\nSlurmdSpoolDir={lab}/spool/%n\n\
-         SlurmctldPidFile={lab}/slurmctld.pid\nSlurmdPidFile={lab}/slurmd-%n.pid\n\
-         SlurmctldLogFile={lab}/log/slurmctld.log\nSlurmdLogFile={lab}/log/slurmd-%n.log\n\
-         ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\n\
-         JobAcctGatherType=jobacct_gather/none\nAccountingStorageType=accounting_storage/none\n\
-         SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\nMpiDefault=none\nReturnToService=2\n\
-         SlurmdParameters=config_overrides\nSlurmdTimeout=300\nMessageTimeout=5\nKillWait=2\n\
-         TopologyPlugin=topology/tree\n\
-         NodeName=n[1-{nodes}] NodeAddr={NET}.[1-{nodes}] CPUs=2 RealMemory=1000 State=UNKNOWN\n\
-         PartitionName=debug Nodes=ALL Default=YES MaxTime=60 State=UP\n"
-    );
-    std::fs::write(folder.join("etc/slurm.conf"), conf).unwrap();
-    std::fs::write(folder.join("etc/cgroup.conf"), "CgroupPlugin=cgroup/v1\n").unwrap();
-    let topology = format!(
-        "SwitchName=leaf1 Nodes=n[1-{half}]\nSwitchName=leaf2 Nodes=n[{}-{nodes}]\nSwitchName=top Switches=leaf[1-2]\n",
-        half + 1
-    );
-    std::fs::write(folder.join("etc/topology.conf"), topology).unwrap();
-}
-
-fn munge(folder: &Path) -> Daemon {
-    let folder = folder.join("munge");
-    let mut key = vec![0; 1024];
-    std::fs::File::open("/dev/urandom").unwrap().read_exact(&mut key).unwrap();
-    std::fs::write(folder.join("key"), key).unwrap();
-    std::fs::set_permissions(folder.join("key"), std::fs::Permissions::from_mode(0o400)).unwrap();
-    let at = |option: &str, name: &str| format!("--{option}={}", folder.join(name).display());
-    let mut command = Command::new("munged");
-    command
-        .args(["--foreground", "--force"])
-        .args([at("key-file", "key"), at("socket", "socket"), at("pid-file", "pid")])
-        .args([at("log-file", "log"), at("seed-file", "seed")])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let daemon = Daemon(command.spawn().unwrap());
-    wait_until(PATIENCE, "munge listens", || folder.join("socket").exists());
-    daemon
-}
-
-/// A shell command in a namespace, with a host name and mounts of its own.
-fn daemon(namespace: &Namespace, name: &str, line: &str) -> Daemon {
-    let mut command = Command::new("unshare");
-    command
-        .args(["--uts", "--mount", "sh", "-c", &format!("hostname {name} && {line}")])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    spawn::in_namespace(&mut command, namespace.file());
-    Daemon(command.spawn().unwrap())
 }

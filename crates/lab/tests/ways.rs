@@ -1,9 +1,10 @@
-//! The lab's faults through a real sshd on each host: the survey names one, the trial proves its remedy, `keep` makes it stay,
-//! `undo` takes it back; and an operator killed in the middle of a trial over ssh leaves nothing.
+//! The lab's faults through a real sshd on each host and through a real Slurm: the survey names one, the trial proves its remedy,
+//! `keep` makes it stay, `undo` takes it back; and an operator killed in the middle of a trial leaves nothing.
 //!
-//! In: the programs `linerate` and `linerate-node` (named by `LINERATE` and `LINERATE_NODE`, or beside the lab's), OpenSSH.
+//! In: the programs `linerate` and `linerate-node` (named by `LINERATE` and `LINERATE_NODE`, or beside the lab's), OpenSSH, Slurm.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,12 +30,17 @@ fn program(variable: &str, name: &str) -> PathBuf {
 }
 
 /// Why it cannot run here.
-fn missing() -> Option<String> {
+fn missing(way: &str) -> Option<String> {
     if !sandbox::is_root() {
-        return Some("needs root (sshd has users of its own)".into());
+        return Some("needs root (sshd and slurmd have users of their own)".into());
     }
-    if !Path::new("/usr/sbin/sshd").exists() {
+    if way == "ssh" && !Path::new("/usr/sbin/sshd").exists() {
         return Some("no sshd here (install the package openssh-server)".into());
+    }
+    if way == "slurm"
+        && let Err(error) = way::slurm::site::missing()
+    {
+        return Some(error.to_string());
     }
     let programs = [program("LINERATE", "linerate"), program("LINERATE_NODE", "linerate-node")];
     programs.iter().find(|p| !p.is_file()).map(|p| format!("{} is not built", p.display()))
@@ -48,10 +54,12 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Three hosts behind sshd, the second with a receive window that never grows.
+/// Three hosts behind sshd or slurmd, the second with a receive window that never grows.
 struct Scene {
     lab: Lab,
     broken: String,
+    /// Processes and listeners of each host before anything was done there.
+    before: Vec<(BTreeSet<u32>, BTreeSet<String>)>,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -59,13 +67,19 @@ struct Scene {
 static ALONE: Mutex<()> = Mutex::new(());
 
 impl Scene {
-    fn new() -> Self {
+    /// `None` where there is no such way; says why.
+    fn new(test: &str, way: &str) -> Option<Self> {
+        if let Some(reason) = missing(way) {
+            println!("SKIPPED {test}: {reason}");
+            return None;
+        }
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut lab = Lab::up_via(Topology::load("three").unwrap(), way::find("ssh").unwrap()).unwrap();
+        let mut lab = Lab::up_via(Topology::load("three").unwrap(), way::find(way).unwrap()).unwrap();
         lab.inject(faults::find("small-rmem").unwrap(), Some(VICTIM), 1).unwrap();
-        let mut scene = Self { lab, broken: String::new(), _alone: alone };
+        let mut scene = Self { lab, broken: String::new(), before: Vec::new(), _alone: alone };
         scene.broken = scene.value();
-        scene
+        scene.before = scene.lab.cluster.hosts.iter().map(|(_, n)| (processes(n), listeners(n))).collect();
+        Some(scene)
     }
 
     fn host(&self) -> &Namespace {
@@ -123,31 +137,44 @@ impl Scene {
         found
     }
 
-    /// No process is in any namespace of a host, and nobody listens.
+    /// Nothing runs and nobody listens in any namespace of a host that did not before.
     fn nothing_is_left(&self) {
-        use std::os::unix::fs::MetadataExt;
-        for (_, namespace) in &self.lab.cluster.hosts {
-            let inode = namespace.inode().unwrap();
-            let inside = |pid: &std::ffi::OsStr| {
-                std::fs::metadata(Path::new("/proc").join(pid).join("ns/net")).is_ok_and(|m| m.ino() == inode)
-            };
-            wait_until("no process is left", || {
-                !std::fs::read_dir("/proc").unwrap().flatten().any(|entry| inside(&entry.file_name()))
-            });
-            // The overlay itself is a UDP port of the kernel.
-            let listening = namespace.output("ss", &["-Hltun"]).unwrap();
-            assert!(listening.lines().all(|line| line.contains(":4789 ")), "{}: {listening}", namespace.name);
+        for ((_, namespace), (ran, listened)) in self.lab.cluster.hosts.iter().zip(&self.before) {
+            wait_until("no process is left", || processes(namespace).is_subset(ran));
+            let listening = listeners(namespace);
+            assert!(listening.is_subset(listened), "{}: {listening:?}", namespace.name);
         }
     }
 }
 
+fn processes(namespace: &Namespace) -> BTreeSet<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let inode = namespace.inode().unwrap();
+    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
+    let inside = |pid: &u32| std::fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|m| m.ino() == inode);
+    pids.filter(inside).collect()
+}
+
+fn listeners(namespace: &Namespace) -> BTreeSet<String> {
+    let listening = namespace.output("ss", &["-Hltun"]).unwrap();
+    listening.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
 #[test]
 fn a_fault_is_found_mended_and_undone_over_ssh() {
-    if let Some(reason) = missing() {
-        println!("SKIPPED a_fault_is_found_mended_and_undone_over_ssh: {reason}");
-        return;
+    if let Some(scene) = Scene::new("a_fault_is_found_mended_and_undone_over_ssh", "ssh") {
+        found_mended_and_undone(&scene);
     }
-    let scene = Scene::new();
+}
+
+#[test]
+fn a_fault_is_found_mended_and_undone_over_slurm() {
+    if let Some(scene) = Scene::new("a_fault_is_found_mended_and_undone_over_slurm", "slurm") {
+        found_mended_and_undone(&scene);
+    }
+}
+
+fn found_mended_and_undone(scene: &Scene) {
     let verdict = scene.survey();
     let finding = &verdict["diagnosis"]["findings"][0];
     assert_eq!(finding["places"][0]["element"]["host"], VICTIM, "{finding}");
@@ -193,11 +220,19 @@ impl Drop for Running {
 
 #[test]
 fn an_operator_killed_in_a_trial_over_ssh_leaves_nothing() {
-    if let Some(reason) = missing() {
-        println!("SKIPPED an_operator_killed_in_a_trial_over_ssh_leaves_nothing: {reason}");
-        return;
+    if let Some(scene) = Scene::new("an_operator_killed_in_a_trial_over_ssh_leaves_nothing", "ssh") {
+        killed_in_a_trial(&scene);
     }
-    let scene = Scene::new();
+}
+
+#[test]
+fn an_operator_killed_in_a_trial_over_slurm_leaves_nothing() {
+    if let Some(scene) = Scene::new("an_operator_killed_in_a_trial_over_slurm_leaves_nothing", "slurm") {
+        killed_in_a_trial(&scene);
+    }
+}
+
+fn killed_in_a_trial(scene: &Scene) {
     scene.survey();
     let mut operator = Running(
         scene
