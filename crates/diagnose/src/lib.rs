@@ -5,6 +5,7 @@
 #![deny(missing_docs)]
 
 mod attribute;
+pub mod calibrate;
 pub mod case;
 mod ceiling;
 mod decide;
@@ -37,7 +38,16 @@ use linerate_model::snapshot::Snapshot;
 
 /// What is wrong in this snapshot, where and why.
 pub fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge) -> Diagnosis {
-    verdict::diagnose(snapshot, knowledge)
+    verdict::diagnose(snapshot, knowledge, &calibrate::Calibration::FITTED)
+}
+
+/// The same with other maps from the strength of the reasoning to probabilities.
+pub fn diagnose_with(
+    snapshot: &Snapshot,
+    knowledge: &Knowledge,
+    calibration: &calibrate::Calibration,
+) -> Diagnosis {
+    verdict::diagnose(snapshot, knowledge, calibration)
 }
 
 /// The matrix: one cell per ordered pair and layer that was measured, beside its ceiling.

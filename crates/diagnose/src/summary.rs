@@ -200,9 +200,9 @@ mod tests {
     #[test]
     fn pairs_without_a_valid_transfer_are_not_called_healthy() {
         let knowledge = Knowledge::default();
-        let seen = crate::verdict::diagnose(&snapshot(1), &knowledge);
+        let seen = crate::diagnose(&snapshot(1), &knowledge);
         assert!(seen.blind.is_empty() && !seen.headline.contains("seen"), "{}", seen.headline);
-        let half = crate::verdict::diagnose(&snapshot(7), &knowledge);
+        let half = crate::diagnose(&snapshot(7), &knowledge);
         assert!(half.findings.is_empty());
         assert!(
             half.headline.ends_with("disturbed in every transfer: 7 of 12 pairs (overlay)"),

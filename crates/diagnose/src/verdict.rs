@@ -12,6 +12,7 @@ use linerate_model::plan::Test;
 use linerate_model::snapshot::Snapshot;
 
 use crate::attribute::{Place, Scored, unexplained};
+use crate::calibrate::Calibration;
 use crate::host_facts::Facts;
 use crate::knowledge::Knowledge;
 use crate::localise::{columns, locate};
@@ -26,13 +27,16 @@ const CAUSES_MAX: usize = 5;
 /// Candidates from unknown differences, and what they get of the probability that is left.
 const UNKNOWN_MAX: usize = 3;
 /// The whole diagnosis.
-pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge) -> Diagnosis {
+pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, calibration: &Calibration) -> Diagnosis {
     let (bench, report) = bench(snapshot);
     let judged = located(&bench, knowledge);
-    let mut findings: Vec<Finding> =
-        judged.iter().filter(|j| !j.located.unconfirmed).map(|j| finding(&bench, j, knowledge)).collect();
-    findings.extend(static_findings(&bench, &judged, knowledge));
-    findings.extend(storage_findings(&bench, knowledge));
+    let mut findings: Vec<Finding> = judged
+        .iter()
+        .filter(|j| !j.located.unconfirmed)
+        .map(|j| finding(&bench, j, knowledge, calibration))
+        .collect();
+    findings.extend(static_findings(&bench, &judged, knowledge, calibration));
+    findings.extend(storage_findings(&bench, knowledge, calibration));
     Diagnosis {
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
@@ -83,7 +87,12 @@ fn located<'a, 'k>(bench: &Bench<'a>, knowledge: &'k Knowledge) -> Vec<Judged<'a
         .collect()
 }
 
-fn finding(bench: &Bench<'_>, judged: &Judged<'_, '_>, knowledge: &Knowledge) -> Finding {
+fn finding(
+    bench: &Bench<'_>,
+    judged: &Judged<'_, '_>,
+    knowledge: &Knowledge,
+    calibration: &Calibration,
+) -> Finding {
     let primary = judged.responses.first().copied().unwrap_or_default();
     let (element, direction, _) = &judged.places[0];
     let place = Place {
@@ -98,9 +107,10 @@ fn finding(bench: &Bench<'_>, judged: &Judged<'_, '_>, knowledge: &Knowledge) ->
     let mut causes: Vec<RankedCause> = judged
         .causes
         .iter()
+        .zip(calibration.cause.shares(&judged.causes.iter().map(|(_, p)| *p).collect::<Vec<_>>()))
         .filter(|(_, p)| *p >= 0.01)
         .take(CAUSES_MAX)
-        .map(|(scored, p)| ranked(&bench.facts, &place, scored, *p))
+        .map(|((scored, _), p)| ranked(&bench.facts, &place, scored, p))
         .collect();
     let explained: Vec<_> =
         judged.causes.iter().filter(|(_, p)| *p >= 0.05).flat_map(|(s, _)| s.hits.clone()).collect();
@@ -124,11 +134,12 @@ fn finding(bench: &Bench<'_>, judged: &Judged<'_, '_>, knowledge: &Knowledge) ->
         places: judged
             .places
             .iter()
-            .filter(|(_, _, p)| *p >= 0.01)
-            .map(|(element, direction, probability)| PlaceFound {
+            .zip(calibration.place.shares(&judged.places.iter().map(|(_, _, p)| *p).collect::<Vec<_>>()))
+            .filter(|(_, p)| *p >= 0.01)
+            .map(|((element, direction, _), probability)| PlaceFound {
                 element: element.clone(),
                 direction: *direction,
-                probability: *probability,
+                probability,
             })
             .collect(),
         layer: judged.layer,
@@ -136,7 +147,7 @@ fn finding(bench: &Bench<'_>, judged: &Judged<'_, '_>, knowledge: &Knowledge) ->
         expected: median(|r| r.expected),
         measured: median(|r| r.measured),
         unit: words::unit(primary).to_owned(),
-        probability: 1.0 / (1.0 + (-judged.located.score).exp()),
+        probability: calibration.finding.chance(1.0 / (1.0 + (-judged.located.score).exp())),
         decide: decide::words(bench, judged),
         decide_tests: decide::tests(bench, judged),
         causes,
@@ -278,7 +289,12 @@ fn loss(finding: &Finding, primary: Response) -> String {
     }
 }
 
-fn static_findings(bench: &Bench<'_>, judged: &[Judged<'_, '_>], knowledge: &Knowledge) -> Vec<Finding> {
+fn static_findings(
+    bench: &Bench<'_>,
+    judged: &[Judged<'_, '_>],
+    knowledge: &Knowledge,
+    calibration: &Calibration,
+) -> Vec<Finding> {
     let mut named: BTreeSet<String> = BTreeSet::new();
     let mut explained: BTreeSet<&str> = BTreeSet::new();
     for j in judged.iter().filter(|j| !j.located.unconfirmed) {
@@ -302,13 +318,13 @@ fn static_findings(bench: &Bench<'_>, judged: &[Judged<'_, '_>], knowledge: &Kno
             _ => false,
         };
         if !taken && !explained.contains(id) {
-            findings.push(static_finding(bench, &wrong));
+            findings.push(static_finding(bench, &wrong, calibration));
         }
     }
     findings
 }
 
-fn static_finding(bench: &Bench<'_>, wrong: &Wrong<'_>) -> Finding {
+fn static_finding(bench: &Bench<'_>, wrong: &Wrong<'_>, calibration: &Calibration) -> Finding {
     let place = Place {
         element: &wrong.element,
         direction: wrong.direction,
@@ -318,7 +334,8 @@ fn static_finding(bench: &Bench<'_>, wrong: &Wrong<'_>) -> Finding {
         subjects: subjects(bench, &wrong.element, &[]),
         has_twin: false,
     };
-    let cause = ranked(&bench.facts, &place, &wrong.scored, 0.9);
+    let sure = |p: f64| calibration.cause.chance(p);
+    let cause = ranked(&bench.facts, &place, &wrong.scored, sure(0.9));
     let mut element = wrong.element.clone();
     if let Some(pattern) = &wrong.scored.cause.mismatch
         && let Some(hit) = wrong.scored.hits.iter().find(|h| crate::host_facts::pattern_fits(pattern, &h.key))
@@ -327,13 +344,13 @@ fn static_finding(bench: &Bench<'_>, wrong: &Wrong<'_>) -> Finding {
     }
     let direction = if matches!(element, Element::Mismatch(..)) { Direction::Both } else { wrong.direction };
     let mut finding = Finding {
-        places: vec![PlaceFound { element, direction, probability: 1.0 }],
+        places: vec![PlaceFound { element, direction, probability: calibration.place.chance(1.0) }],
         layer: wrong.layer,
         responses: vec![Response::Setting],
         expected: 1.0,
         measured: 1.0,
         unit: words::unit(Response::Setting).to_owned(),
-        probability: 0.8,
+        probability: calibration.finding.chance(0.8),
         causes: vec![cause],
         innocent: Vec::new(),
         decide: None,
@@ -345,7 +362,7 @@ fn static_finding(bench: &Bench<'_>, wrong: &Wrong<'_>) -> Finding {
     finding
 }
 
-fn storage_findings(bench: &Bench<'_>, knowledge: &Knowledge) -> Vec<Finding> {
+fn storage_findings(bench: &Bench<'_>, knowledge: &Knowledge, calibration: &Calibration) -> Vec<Finding> {
     let (element, direction, layer, response) = storage::PLACE;
     storage::losses(bench.facts.snapshot)
         .into_iter()
@@ -361,6 +378,7 @@ fn storage_findings(bench: &Bench<'_>, knowledge: &Knowledge) -> Vec<Finding> {
             };
             let scored = crate::attribute::rank(&bench.facts, &place, knowledge);
             let shares = crate::attribute::probabilities(&scored.iter().map(|s| s.score).collect::<Vec<_>>());
+            let shares = calibration.cause.shares(&shares);
             let causes = scored
                 .iter()
                 .zip(shares)

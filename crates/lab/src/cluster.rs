@@ -118,11 +118,11 @@ impl Cluster {
             quoted(&self.topology.name),
             quoted(&disturbances_path(&self.folder).to_string_lossy())
         );
-        for hypervisor in &self.topology.hypervisors {
+        for (number, hypervisor) in self.topology.hypervisors.iter().enumerate() {
             let _ = write!(
                 text,
                 "\n[[group]]\nname = {name}\nkind = \"hypervisor\"\nuplink_mbit = {}\nmachine = {name}\n",
-                self.topology.uplink.rate_mbit,
+                self.topology.uplink_of(number).rate_mbit,
                 name = quoted(&hypervisor.name),
             );
         }
@@ -193,13 +193,14 @@ fn plug_wire(
     // GRO off is the healthy state here: on, the wire plays the NIC of the casebook.
     hypervisor.set_offload(UPLINK, Switch::Gro, false)?;
     // A TAP says 10 Mbit/s by itself, which would be a false fact about the uplink.
-    hypervisor.set_speed(UPLINK, topology.uplink.rate_mbit)?;
+    let uplink = topology.uplink_of(number);
+    hypervisor.set_speed(UPLINK, uplink.rate_mbit)?;
     hypervisor.ip(&format!("link set {UPLINK} up master br0\n"))?;
     core.ip(&format!("link set {port} up master br0\n"))?;
     let settings = Settings {
-        rate_bps: topology.uplink.rate_bps(),
-        delay_ns: topology.uplink.delay_ns(),
-        queue_bytes: topology.uplink.queue_bytes(),
+        rate_bps: uplink.rate_bps(),
+        delay_ns: uplink.delay_ns(),
+        queue_bytes: uplink.queue_bytes(),
         ..Settings::default()
     };
     Wire::start(&hypervisor.name, ends.0, ends.1, settings, disturbances)
@@ -224,6 +225,9 @@ fn make_host(
         mac = plan.underlay_mac(),
         netns = host.path().display(),
     ))?;
+    if topology.hypervisors[plan.hypervisor].other_driver {
+        host.set_offload("eth0", Switch::Gro, true)?;
+    }
     // Not bound to eth0: a bound vxlan could not be given an MTU that is too large.
     let mut ip = format!(
         "address add {}/24 dev eth0\nlink set eth0 up\n\

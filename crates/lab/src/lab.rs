@@ -22,7 +22,9 @@ pub struct Injected {
     pub place: Place,
     /// What a verdict has to say.
     pub truth: Truth,
-    healing: Healing,
+    strength: f64,
+    /// Nothing while it is taken out.
+    healing: Option<Healing>,
 }
 
 /// A running lab.
@@ -34,6 +36,8 @@ pub struct Lab {
     /// Its folder.
     pub folder: Folder,
     injected: Vec<Injected>,
+    /// What was made different and does no harm.
+    differences: Vec<Healing>,
 }
 
 impl Lab {
@@ -47,7 +51,7 @@ impl Lab {
         let folder = Folder::create()?;
         let cluster = Cluster::build(topology, folder.path())?;
         let reached = way.prepare(&cluster)?;
-        Ok(Self { reached, cluster, folder, injected: Vec::new() })
+        Ok(Self { reached, cluster, folder, injected: Vec::new(), differences: Vec::new() })
     }
 
     /// The faults that are in.
@@ -78,17 +82,54 @@ impl Lab {
         let strength = random.fraction();
         let truth = fault.truth(topology, &place);
         let healing = Damage::make(&self.cluster, |damage| fault.inject(damage, &place, strength))?;
-        self.injected.push(Injected { fault, place, truth, healing });
+        self.injected.push(Injected { fault, place, truth, strength, healing: Some(healing) });
         Ok(&self.injected[self.injected.len() - 1])
+    }
+
+    /// Takes all faults out for a while; [`Self::put_in_again`] brings them back as they were.
+    pub fn take_out(&mut self) -> Result<()> {
+        let mut result = Ok(());
+        for injected in self.injected.iter_mut().rev() {
+            let healed = injected.healing.take().map_or(Ok(()), |healing| healing.heal(&self.cluster));
+            result = result.and(healed);
+        }
+        result
+    }
+
+    /// Puts the faults in again that were taken out.
+    pub fn put_in_again(&mut self) -> Result<()> {
+        for injected in self.injected.iter_mut().filter(|i| i.healing.is_none()) {
+            let (fault, place, strength) = (injected.fault, &injected.place, injected.strength);
+            let healing = Damage::make(&self.cluster, |damage| fault.inject(damage, place, strength))?;
+            injected.healing = Some(healing);
+        }
+        Ok(())
+    }
+
+    /// Makes hosts different in what does no harm; undone with the faults. Returns what `change` says about it.
+    pub fn differ(
+        &mut self,
+        change: impl FnOnce(&mut Damage<'_>) -> Result<Vec<String>>,
+    ) -> Result<Vec<String>> {
+        let mut said = Vec::new();
+        let healing = Damage::make(&self.cluster, |damage| {
+            said = change(damage)?;
+            Ok(())
+        })?;
+        self.differences.push(healing);
+        Ok(said)
     }
 
     /// Undoes all faults, the last one first.
     pub fn heal(&mut self) -> Result<()> {
         let mut result = Ok(());
-        while let Some(injected) = self.injected.pop() {
-            let healed = injected.healing.heal(&self.cluster);
+        while let Some(difference) = self.differences.pop() {
+            let healed = difference.heal(&self.cluster);
             result = result.and(healed);
         }
+        let healed = self.take_out();
+        self.injected.clear();
+        result = result.and(healed);
         result.and(self.cluster.forget_what_hosts_learned())
     }
 

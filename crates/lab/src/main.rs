@@ -29,7 +29,7 @@ struct Arguments {
 enum Do {
     /// Build a virtual cluster and keep it running.
     Up {
-        /// Lab file, or the name of a built-in lab: casebook-a, three, twelve, far.
+        /// Lab file, or the name of a built-in lab: two, three, casebook-a, twelve, twenty-four, mixed, far.
         #[arg(long, default_value = "casebook-a")]
         lab: String,
         /// Return when the cluster is ready; `down` ends it.
@@ -61,41 +61,16 @@ enum Do {
     Faults,
     /// Put faults at random places and see how often linerate is right.
     Judge {
-        /// Runs with a fault.
-        #[arg(long, default_value_t = 100)]
-        runs: usize,
-        /// Runs of healthy clusters.
-        #[arg(long, default_value_t = 50)]
-        healthy: usize,
-        /// Repeats the same faults at the same places.
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-        /// Labs, in turn.
-        #[arg(long, value_delimiter = ',', default_value = "three,casebook-a,twelve")]
-        labs: Vec<String>,
+        #[command(flatten)]
+        wanted: Box<judge::command::Wanted>,
         #[command(flatten)]
         way: By,
-        /// Only these faults.
-        #[arg(long, value_delimiter = ',')]
-        faults: Vec<String>,
-        /// Time budget of each survey: one for each lab in its order, the last for all further ones.
-        #[arg(long, value_delimiter = ',', default_value = "22s,22s,36s")]
-        time: Vec<String>,
-        /// Only a part of the runs, such as 1/2 and 2/2 for two judges at once; join their files and `--resume` the whole.
-        #[arg(long, value_name = "K/N", default_value = "1/1", value_parser = part)]
-        part: (usize, usize),
-        /// Write one line of JSON per run to this file, as each ends.
-        #[arg(long, value_name = "FILE")]
-        json: Option<PathBuf>,
-        /// Go on where this file of `--json` ends.
-        #[arg(long, value_name = "FILE", conflicts_with = "json")]
-        resume: Option<PathBuf>,
-        /// Keep snapshot and verdict of every wrong run in this folder.
-        #[arg(long, value_name = "FOLDER")]
-        keep_failures: Option<PathBuf>,
     },
     /// Draw large clusters that do not exist, and see how well and how fast bad receivers are found in them.
-    Simulate(Simulate),
+    Simulate {
+        #[command(flatten)]
+        wanted: simulate::command::Wanted,
+    },
     /// Show everything once: a broken cluster, the verdict, the remedy, the proof, the truth.
     Demo {
         /// Repeats the same fault at the same place.
@@ -126,41 +101,6 @@ struct By {
     /// How linerate reaches the hosts: netns, or ssh (a real sshd on each host; root only).
     #[arg(long, default_value = "netns")]
     via: String,
-}
-
-#[derive(Debug, clap::Args)]
-struct Simulate {
-    /// Hosts; several sizes, separated by commas, one after the other.
-    #[arg(long, value_delimiter = ',', default_value = "10000")]
-    hosts: Vec<usize>,
-    /// Bad receivers among them.
-    #[arg(long, default_value_t = 50)]
-    faults: usize,
-    /// Tests that each host sends, and receives.
-    #[arg(long, default_value_t = 4)]
-    rounds: usize,
-    /// Percentage of the throughput that is lost at a bad receiver.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=99))]
-    lost: u8,
-    /// First seed.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Clusters of each size, each with the next seed.
-    #[arg(long, default_value_t = 1)]
-    repeat: u64,
-    /// Ask the other methods as well.
-    #[arg(long)]
-    compare: bool,
-    /// Print JSON, one line for each cluster.
-    #[arg(long)]
-    json: bool,
-    /// Instead: print what the noise is like in this snapshot of a healthy cluster (`linerate survey --snapshot FILE`); may be given
-    /// several times.
-    #[arg(long, value_name = "FILE")]
-    noise_of: Vec<PathBuf>,
-    /// Draw time over tests into this file (SVG).
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -231,29 +171,13 @@ fn run(command: Do) -> Result<ExitCode> {
             }
             Ok(ExitCode::Ok)
         }
-        Do::Judge { runs, healthy, seed, labs, way, faults, time, part, json, resume, keep_failures } => {
-            let fresh = json.as_ref().filter(|path| path.exists());
-            if let Some(path) = fresh {
-                return Err(LabError::Unknown(format!(
-                    "{} exists\nhint: --resume goes on with it",
-                    path.display()
-                )));
-            }
-            judge_runs(&judge::Options {
-                runs,
-                healthy,
-                seed,
-                labs,
-                via: way.via,
-                faults,
-                time,
-                part,
-                records: json.or(resume),
-                failures: keep_failures,
-                root: sandbox::is_root(),
-            })
+        Do::Judge { wanted, .. } if !wanted.measures() => wanted.again(&mut say, &mut progress),
+        Do::Judge { wanted, way } => {
+            let root = sandbox::is_root();
+            let interrupt = prepare()?;
+            wanted.judge(way.via, root, &interrupt, &mut say, &mut progress)
         }
-        Do::Simulate(wanted) => simulate_all(&wanted),
+        Do::Simulate { wanted } => simulate::command::run(&wanted, &mut say, &mut progress),
         Do::Demo { seed, fault, at, report, time, lab, way } => {
             let seed = seed.unwrap_or_else(|| random_seed() % 1_000_000);
             let (via, root) = (way.via, sandbox::is_root());
@@ -262,96 +186,6 @@ fn run(command: Do) -> Result<ExitCode> {
             demo::demo(&options, &interrupt)
         }
     }
-}
-
-fn noise_of(files: &[PathBuf]) -> Result<ExitCode> {
-    let mut snapshots = Vec::new();
-    for path in files {
-        let text = std::fs::read(path).map_err(LabError::at(format!("reading {}", path.display())))?;
-        let snapshot = serde_json::from_slice(&text).map_err(|error| {
-            LabError::Unknown(format!(
-                "{}: {error}\nhint: `linerate survey --snapshot FILE` writes one",
-                path.display()
-            ))
-        })?;
-        snapshots.push(snapshot);
-    }
-    let Some(noise) = simulate::noise::of(&snapshots) else {
-        return Err(LabError::Unknown("no transfer was measured twice between the same ends".into()));
-    };
-    say(&format!(
-        "{} transfers: scale {:.3}, disturbed {:.1} % by {:.2} on average, hosts {:.3}; could not run {:.2} %",
-        noise.tests,
-        noise.test_sigma,
-        100.0 * noise.disturbed,
-        noise.disturbance,
-        noise.host_sigma,
-        100.0 * noise.refused
-    ));
-    Ok(ExitCode::Ok)
-}
-
-fn simulate_all(wanted: &Simulate) -> Result<ExitCode> {
-    if !wanted.noise_of.is_empty() {
-        return noise_of(&wanted.noise_of);
-    }
-    let knowledge =
-        linerate_diagnose::Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
-    let mut runs = Vec::new();
-    for hosts in &wanted.hosts {
-        // More bad hosts than this are no exception any more.
-        if wanted.faults * 4 > *hosts || *hosts > simulate::HOSTS_MAX || !(1..=64).contains(&wanted.rounds) {
-            return Err(LabError::Unknown(format!(
-                "{} bad of {hosts} hosts, {} rounds: at most a quarter may be bad, at most {} hosts, 1 to 64 rounds",
-                wanted.faults,
-                wanted.rounds,
-                simulate::HOSTS_MAX
-            )));
-        }
-        let size = simulate::Size {
-            hosts: *hosts,
-            faults: wanted.faults,
-            rounds: wanted.rounds,
-            lost: f64::from(wanted.lost) / 100.0,
-        };
-        for seed in wanted.seed..wanted.seed.saturating_add(wanted.repeat) {
-            progress(&format!("{hosts} hosts, seed {seed}"));
-            let run = simulate::run(size, seed, &knowledge, wanted.compare);
-            if wanted.json {
-                say(&serde_json::to_string(&run).map_err(|error| LabError::Unknown(error.to_string()))?);
-            }
-            runs.push(run);
-        }
-    }
-    if !wanted.json {
-        say(simulate::table(&runs).trim_end());
-        if wanted.compare {
-            say(&format!("\n{}", simulate::legend().trim_end()));
-        }
-    }
-    if let Some(path) = &wanted.plot {
-        std::fs::write(path, simulate::picture(&runs))
-            .map_err(LabError::at(&format!("writing {}", path.display())))?;
-    }
-    Ok(ExitCode::Ok)
-}
-
-/// Reads `K/N`; gives the rest and the divisor.
-fn part(text: &str) -> std::result::Result<(usize, usize), String> {
-    let numbers =
-        text.split_once('/').and_then(|(k, n)| Some((k.parse::<usize>().ok()?, n.parse::<usize>().ok()?)));
-    match numbers {
-        Some((k, n)) if (1..=n).contains(&k) => Ok((k - 1, n)),
-        _ => Err("expected K/N with 1 <= K <= N, such as 1/2".into()),
-    }
-}
-
-fn judge_runs(options: &judge::Options) -> Result<ExitCode> {
-    let interrupt = prepare()?;
-    let records = judge::judge(options, &interrupt, &mut progress)?;
-    let (table, met) = judge::table::table(&records);
-    say(&table);
-    Ok(if met { ExitCode::Ok } else { ExitCode::Findings })
 }
 
 /// Rights, signals and programs: what every command needs that builds a cluster. Must run before any thread starts.

@@ -75,6 +75,21 @@ impl Operator {
         within: Duration,
         interrupt: &Interrupt,
     ) -> Result<Ended> {
+        self.run_while(arguments, output, within, interrupt, &mut || Ok(()))
+    }
+
+    /// The same, and calls `meanwhile` many times a second until it ends.
+    ///
+    /// # Errors
+    /// Also those of `meanwhile`; then the program was ended first.
+    pub fn run_while<A: AsRef<OsStr>>(
+        &self,
+        arguments: &[A],
+        output: Output,
+        within: Duration,
+        interrupt: &Interrupt,
+        meanwhile: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Ended> {
         let mut command = Command::new(&self.program);
         command.args(arguments).env("LINERATE_DATA", &self.data);
         command.envs(self.environment.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
@@ -92,6 +107,10 @@ impl Operator {
             }
             let until = sched::monotonic_ns() + LOOK_AGAIN_NS;
             sched::wait_readable([interrupt.as_fd()], until).map_err(LabError::at(step()))?;
+            if let Err(error) = meanwhile() {
+                end(&mut child);
+                return Err(error);
+            }
             let interrupted = interrupt.taken();
             if interrupted || Instant::now() > deadline {
                 end(&mut child);

@@ -20,6 +20,9 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("casebook-a", include_str!("../../../labs/casebook-a.toml")),
     ("three", include_str!("../../../labs/three.toml")),
     ("twelve", include_str!("../../../labs/twelve.toml")),
+    ("two", include_str!("../../../labs/two.toml")),
+    ("twenty-four", include_str!("../../../labs/twenty-four.toml")),
+    ("mixed", include_str!("../../../labs/mixed.toml")),
     ("far", include_str!("../../../labs/far.toml")),
 ];
 
@@ -88,6 +91,13 @@ pub struct Hypervisor {
     pub name: String,
     /// The hosts on it.
     pub hosts: Vec<String>,
+    /// Rate of its uplink and of all that hangs on it, where it differs from the others.
+    #[serde(default)]
+    pub rate_mbit: Option<u32>,
+    /// Whether the NICs of its hosts are of a kind that leaves the cutting of large sends to the kernel's generic code and joins
+    /// what they receive: other offload defaults, nothing wrong.
+    #[serde(default)]
+    pub other_driver: bool,
 }
 
 /// A host with what follows from its place in the list.
@@ -188,10 +198,21 @@ impl Topology {
         if !(1..1 << 24).contains(&self.overlay.id) || !(576..=1500).contains(&self.overlay.mtu) {
             return Err("overlay: id below 16777216 and mtu from 576 to 1500 wanted".into());
         }
+        if let Some(wrong) =
+            self.hypervisors.iter().find(|h| h.rate_mbit.is_some_and(|r| !(1..=10_000).contains(&r)))
+        {
+            return Err(format!("rate_mbit of hypervisor {:?}: 1 to 10000 wanted", wrong.name));
+        }
         if let Some(key) = self.host_sysctl.keys().find(|k| !k.starts_with("net.") || k.contains('/')) {
             return Err(format!("host_sysctl.{key}: only net.* can differ between hosts"));
         }
         Ok(())
+    }
+
+    /// The uplink of a hypervisor: that of all, with its own rate where it has one.
+    pub fn uplink_of(&self, hypervisor: usize) -> Uplink {
+        let rate_mbit = self.hypervisors[hypervisor].rate_mbit.unwrap_or(self.uplink.rate_mbit);
+        Uplink { rate_mbit, ..self.uplink }
     }
 
     /// All hosts, in the natural order of their names (`arc-2` before `arc-10`).

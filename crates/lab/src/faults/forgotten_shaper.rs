@@ -28,8 +28,8 @@ impl Fault for ForgottenShaper {
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
-        let (_, machine) = damage.host(place.host()?)?;
-        let shaper = shaper(capped_kbit(&damage.cluster.topology, strength));
+        let (plan, machine) = damage.host(place.host()?)?;
+        let shaper = shaper(capped_kbit(&damage.cluster.topology, plan.hypervisor, strength));
         damage.tc(machine, &format!("qdisc add dev eth0 root {shaper}\n"), "qdisc del dev eth0 root\n".into())
     }
 

@@ -4,7 +4,7 @@
 use linerate_model::finding::Direction;
 
 use super::{Fault, Place, Truth};
-use crate::damage::Damage;
+use crate::damage::{Damage, Machine};
 use crate::error::Result;
 use crate::topology::Topology;
 
@@ -54,6 +54,13 @@ pub(super) static RCVBUF_AUTOTUNING_OFF: HostSysctl = HostSysctl {
     directions: &[Direction::Rx],
 };
 
+impl HostSysctl {
+    /// Sets the values on one host.
+    pub(super) fn set(&self, damage: &mut Damage<'_>, machine: Machine) -> Result<()> {
+        self.values.iter().try_for_each(|(key, value)| damage.sysctl(machine, key, value))
+    }
+}
+
 impl Fault for HostSysctl {
     fn name(&self) -> &'static str {
         self.name
@@ -73,7 +80,7 @@ impl Fault for HostSysctl {
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
         let (_, machine) = damage.host(place.host()?)?;
-        self.values.iter().try_for_each(|(key, value)| damage.sysctl(machine, key, value))
+        self.set(damage, machine)
     }
 
     fn truth(&self, topology: &Topology, place: &Place) -> Truth {

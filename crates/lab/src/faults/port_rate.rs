@@ -16,9 +16,9 @@ pub(super) struct PortRate {
     direction: Direction,
 }
 
-/// 25 to 50 % of the uplink.
-pub(super) fn capped_kbit(topology: &Topology, strength: f64) -> u64 {
-    (f64::from(topology.uplink.rate_mbit) * 1000.0 * (0.25 + 0.25 * strength)) as u64
+/// 25 to 50 % of the uplink of this hypervisor.
+pub(super) fn capped_kbit(topology: &Topology, hypervisor: usize, strength: f64) -> u64 {
+    (f64::from(topology.uplink_of(hypervisor).rate_mbit) * 1000.0 * (0.25 + 0.25 * strength)) as u64
 }
 
 /// A steady shaper. The burst holds the offloaded frames that TCP sends at such rates; the shaper cuts larger ones, which
@@ -56,7 +56,7 @@ impl Fault for PortRate {
         let (plan, _) = damage.host(place.host()?)?;
         let switch = Machine::Hypervisor(plan.hypervisor);
         let port = plan.port();
-        let shaper = shaper(capped_kbit(&damage.cluster.topology, strength));
+        let shaper = shaper(capped_kbit(&damage.cluster.topology, plan.hypervisor, strength));
         if self.direction == Direction::Rx {
             return damage.tc(
                 switch,

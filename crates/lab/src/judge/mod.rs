@@ -1,9 +1,17 @@
 //! `linerate-lab judge`: faults at random places, `linerate` as a black box, and how often it was right.
 //!
-//! In: how many runs, which labs and faults, a seed. Out: one record per run as it ends, and a table. It never helps
+//! In: how many runs of which sort, which labs and faults, a seed. Out: one record per run as it ends, and tables. It never helps
 //! `linerate`: all that program gets is the inventory.
 
+pub mod command;
+pub mod compare;
+pub mod fit;
+mod innocent;
+pub mod keep;
+mod picture;
+mod plan;
 pub mod record;
+pub mod reliability;
 pub mod table;
 
 use std::fs::OpenOptions;
@@ -12,34 +20,43 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use linerate_model::finding::Diagnosis;
+use linerate_model::snapshot::Snapshot;
 use linerate_sys::interrupt::Interrupt;
 use serde::Deserialize;
 
 use crate::error::{LabError, Result};
-use crate::faults::{self, Fault};
 use crate::lab::Lab;
 use crate::operator::{Ended, Operator, Output};
 use crate::random::Random;
 use crate::topology::Topology;
 use crate::way;
-use record::Record;
+use keep::Kept;
+use plan::{Job, plan};
+use record::{Broken, Case, Record, Run};
 
 /// What to judge.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Runs with a fault.
+    /// Runs with one fault.
     pub runs: usize,
-    /// Runs without.
+    /// Runs without; every second one has harmless differences on one host.
     pub healthy: usize,
+    /// Runs with two faults on different machines.
+    pub two: usize,
+    /// Runs with one fault and harmless differences on the same hosts.
+    pub beside: usize,
+    /// Runs with a fault that comes and goes.
+    pub flicker: usize,
     /// Repeats everything.
     pub seed: u64,
-    /// Labs, in turn.
+    /// Labs.
     pub labs: Vec<String>,
     /// How the hosts are reached.
     pub via: String,
     /// Names of faults; all that this machine can show when empty.
     pub faults: Vec<String>,
     /// Time budget of a survey, as `linerate survey --time` takes it: one for each lab in its order, the last for all further ones.
+    /// When empty, by the number of hosts.
     pub time: Vec<String>,
     /// Only the runs whose number leaves this rest (first) when divided by the second: several judges share the work, and one
     /// that resumes their joined records prints the whole.
@@ -48,18 +65,10 @@ pub struct Options {
     pub records: Option<PathBuf>,
     /// Evidence of wrong verdicts goes here.
     pub failures: Option<PathBuf>,
+    /// Evidence of all runs goes here, to be judged again.
+    pub keep: Option<PathBuf>,
     /// Whether faults that need root can be used.
     pub root: bool,
-}
-
-/// One run to come.
-#[derive(Clone)]
-struct Job {
-    index: usize,
-    lab: String,
-    time: String,
-    fault: Option<&'static dyn Fault>,
-    seed: u64,
 }
 
 /// Judges, telling `tell` a line per run, and returns all records.
@@ -71,8 +80,8 @@ pub fn judge(options: &Options, interrupt: &Interrupt, tell: &mut dyn FnMut(&str
     };
     let total = jobs.len();
     for job in jobs {
-        let same = |r: &&Record| r.index == job.index && r.seed == job.seed && r.fault == job.fault_name();
-        if records.iter().any(|r| same(&r)) || job.index % options.part.1.max(1) != options.part.0 {
+        let same = |r: &Record| r.run.index == job.index && r.run.seed == job.seed && r.run.case == job.case;
+        if records.iter().any(same) || job.index % options.part.1.max(1) != options.part.0 {
             continue;
         }
         let record = run(options, &job, interrupt)?;
@@ -82,44 +91,8 @@ pub fn judge(options: &Options, interrupt: &Interrupt, tell: &mut dyn FnMut(&str
         }
         records.push(record);
     }
-    records.sort_by_key(|r| r.index);
+    records.sort_by_key(|r| r.run.index);
     Ok(records)
-}
-
-impl Job {
-    fn fault_name(&self) -> Option<String> {
-        self.fault.map(|f| f.name().to_owned())
-    }
-}
-
-/// Every fault equally often, in random order, healthy runs in between, labs in turn.
-fn plan(options: &Options) -> Result<Vec<Job>> {
-    let wanted: Vec<&'static dyn Fault> = if options.faults.is_empty() {
-        let can = |f: &&&'static dyn Fault| (options.root || !f.needs_root()) && f.unavailable().is_none();
-        faults::ALL.iter().filter(can).copied().collect()
-    } else {
-        options.faults.iter().map(|name| faults::find(name)).collect::<Result<_>>()?
-    };
-    if options.labs.is_empty() || options.time.is_empty() || (wanted.is_empty() && options.runs > 0) {
-        return Err(LabError::Unknown("nothing to judge: no lab or no fault".into()));
-    }
-    let mut random = Random::new(options.seed);
-    let mut deck: Vec<Option<&'static dyn Fault>> = Vec::new();
-    while deck.len() < options.runs {
-        let mut round = wanted.clone();
-        random.shuffle(&mut round);
-        deck.extend(round.into_iter().take(options.runs - deck.len()).map(Some));
-    }
-    deck.extend(std::iter::repeat_n(None, options.healthy));
-    random.shuffle(&mut deck);
-    let job = |(index, fault): (usize, Option<&'static dyn Fault>)| Job {
-        index,
-        lab: options.labs[index % options.labs.len()].clone(),
-        time: options.time[(index % options.labs.len()).min(options.time.len() - 1)].clone(),
-        fault,
-        seed: options.seed.wrapping_mul(1_000_003).wrapping_add(index as u64),
-    };
-    Ok(deck.into_iter().enumerate().map(job).collect())
 }
 
 /// What `linerate survey --json` prints, as far as the judge needs it.
@@ -128,12 +101,92 @@ struct Page {
     diagnosis: Diagnosis,
 }
 
+/// How a survey of a broken cluster ended.
+#[derive(Default)]
+struct Surveyed {
+    ended: Ended,
+    seconds: f64,
+    snapshot: Option<PathBuf>,
+}
+
 fn run(options: &Options, job: &Job, interrupt: &Interrupt) -> Result<Record> {
-    let mut lab = Lab::up_via(Topology::load(&job.lab)?, way::find(&options.via)?)?;
-    if let Some(fault) = job.fault {
-        lab.inject(fault, None, job.seed)?;
+    let topology = Topology::load(&job.lab)?;
+    let mut truth = Run {
+        index: job.index,
+        seed: job.seed,
+        lab: job.lab.clone(),
+        hosts: topology.hosts().len(),
+        case: job.case,
+        ..Run::default()
+    };
+    // The lab lives until all evidence is read.
+    let mut lab = None;
+    let surveyed = match surveyed(options, job, topology, &mut truth, &mut lab, interrupt) {
+        Err(LabError::Interrupted) => return Err(LabError::Interrupted),
+        // A run that could not be made ends none of the hundreds that follow; it counts as a wrong verdict.
+        Err(error) => {
+            Surveyed { ended: Ended { stderr: error.to_string(), ..Ended::default() }, ..Surveyed::default() }
+        }
+        Ok(surveyed) => surveyed,
+    };
+    let ended = &surveyed.ended;
+    let verdict = serde_json::from_str::<Page>(&ended.stdout)
+        .map_err(|error| format!("exit code {:?}, {error}; {}", ended.code, ended.stderr.trim()));
+    let evidence: Option<Snapshot> =
+        surveyed.snapshot.as_ref().and_then(|path| serde_json::from_slice(&std::fs::read(path).ok()?).ok());
+    let record = Record::new(
+        truth,
+        verdict.as_ref().map(|page| &page.diagnosis).map_err(String::as_str),
+        evidence.as_ref().map(|s| &s.inventory),
+        surveyed.seconds,
+    );
+    let nothing = PathBuf::new();
+    let snapshot = surveyed.snapshot.as_ref().unwrap_or(&nothing);
+    if let Some(folder) = &options.keep {
+        let kept = Kept { run: record.run.clone(), seconds: record.seconds, error: record.error.clone() };
+        keep::keep(folder, &kept, snapshot)?;
     }
-    let operator = Operator::find(&lab)?;
+    if let Some(folder) = options.failures.as_deref().filter(|_| !record.right()) {
+        keep_evidence(folder, &record, ended, snapshot)?;
+    }
+    Ok(record)
+}
+
+/// Builds the cluster, breaks it, surveys it. Where the lab goes when something fails, the truth stays as far as it got.
+fn surveyed(
+    options: &Options,
+    job: &Job,
+    topology: Topology,
+    truth: &mut Run,
+    place_of_lab: &mut Option<Lab>,
+    interrupt: &Interrupt,
+) -> Result<Surveyed> {
+    let lab = place_of_lab.insert(Lab::up_via(topology, way::find(&options.via)?)?);
+    let mut hosts = std::collections::BTreeSet::new();
+    for (fault, place) in &job.faults {
+        let injected = lab.inject(*fault, Some(&place.to_string()), job.seed)?;
+        // What is there at times and not at others is no less true under this name.
+        let also = (job.case == Case::ComesAndGoes).then(|| "capacity-flapping".to_owned());
+        truth.broken.push(Broken {
+            fault: fault.name().to_owned(),
+            place: place.to_string(),
+            truth: injected.truth.clone(),
+            also: also.into_iter().collect(),
+        });
+        hosts.extend(plan::touched(&lab.cluster.topology, place));
+    }
+    if job.case == Case::HealthyBeside {
+        let all = lab.cluster.topology.hosts();
+        hosts.extend(Random::new(job.seed).pick(&all).map(|h| h.name.clone()));
+    }
+    if matches!(job.case, Case::Beside | Case::HealthyBeside) {
+        truth.different = lab.differ(|damage| innocent::differ(damage, &hosts, job.seed))?;
+    }
+    survey(job, lab, interrupt)
+}
+
+fn survey(job: &Job, lab: &mut Lab, interrupt: &Interrupt) -> Result<Surveyed> {
+    let operator = Operator::find(lab)?;
     let snapshot = lab.folder.path().join("snapshot.json");
     let inventory = lab.reached.inventory.clone();
     let arguments = [
@@ -149,22 +202,43 @@ fn run(options: &Options, job: &Job, interrupt: &Interrupt) -> Result<Record> {
     ];
     let start = Instant::now();
     // The budget is a wish: repetitions of disturbed tests come on top. Ten times as long is a failure of its own.
-    let within = Duration::from_secs(180);
-    let ended = match operator.run(&arguments, Output::Captured, within, interrupt) {
-        Ok(ended) => ended,
-        Err(LabError::Interrupted) => return Err(LabError::Interrupted),
-        Err(error) => Ended { stderr: error.to_string(), ..Ended::default() },
-    };
-    let seconds = start.elapsed().as_secs_f64();
-    let verdict = match serde_json::from_str::<Page>(&ended.stdout) {
-        Ok(page) => Ok(page.diagnosis),
-        Err(error) => Err(format!("exit code {:?}, {error}; {}", ended.code, ended.stderr.trim())),
-    };
-    let record = Record::new(job.index, job.seed, &job.lab, lab.injected().first(), verdict, seconds);
-    if let Some(folder) = options.failures.as_deref().filter(|_| !record.right()) {
-        keep_evidence(folder, &record, &ended, &snapshot)?;
+    let within = Duration::from_secs(300);
+    let mut flicker = Flicker::new(job);
+    let mut meanwhile = || flicker.as_mut().map_or(Ok(()), |flicker| flicker.tick(lab));
+    let ended = operator.run_while(&arguments, Output::Captured, within, interrupt, &mut meanwhile)?;
+    Ok(Surveyed {
+        ended,
+        seconds: start.elapsed().as_secs_f64(),
+        snapshot: Some(snapshot).filter(|s| s.is_file()),
+    })
+}
+
+/// Takes the faults out and puts them in again, each for two to five seconds.
+struct Flicker {
+    random: Random,
+    next: Instant,
+    is_in: bool,
+}
+
+impl Flicker {
+    fn new(job: &Job) -> Option<Self> {
+        let mut random = Random::new(job.seed);
+        let next = Instant::now() + Self::pause(&mut random);
+        (job.case == Case::ComesAndGoes).then_some(Self { random, next, is_in: true })
     }
-    Ok(record)
+
+    fn pause(random: &mut Random) -> Duration {
+        Duration::from_millis(2000 + random.below(3000))
+    }
+
+    fn tick(&mut self, lab: &mut Lab) -> Result<()> {
+        if Instant::now() < self.next {
+            return Ok(());
+        }
+        self.is_in = !self.is_in;
+        self.next = Instant::now() + Self::pause(&mut self.random);
+        if self.is_in { lab.put_in_again() } else { lab.take_out() }
+    }
 }
 
 fn append(path: &Path, record: &Record) -> Result<()> {
@@ -178,7 +252,11 @@ fn append(path: &Path, record: &Record) -> Result<()> {
 /// Everything that is needed to find out why a verdict was wrong.
 fn keep_evidence(folder: &Path, record: &Record, ended: &Ended, snapshot: &Path) -> Result<()> {
     let step = || format!("keeping evidence in {}", folder.display());
-    let name = format!("run-{:03}-{}", record.index, record.fault.as_deref().unwrap_or("healthy"));
+    let name = format!(
+        "run-{:03}-{}",
+        record.run.index,
+        record.fault().unwrap_or("healthy".into()).replace(" + ", "-")
+    );
     let write = || {
         std::fs::create_dir_all(folder)?;
         std::fs::write(folder.join(format!("{name}.diagnosis.json")), &ended.stdout)?;
@@ -190,40 +268,4 @@ fn keep_evidence(folder: &Path, record: &Record, ended: &Ended, snapshot: &Path)
         Ok(())
     };
     write().map_err(LabError::at(step()))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-
-    #[test]
-    fn the_plan_is_fair_and_repeatable() {
-        let options = Options {
-            runs: 46,
-            healthy: 5,
-            seed: 3,
-            labs: vec!["three".into(), "twelve".into()],
-            via: "netns".into(),
-            faults: Vec::new(),
-            time: vec!["15s".into()],
-            part: (0, 1),
-            records: None,
-            failures: None,
-            root: false,
-        };
-        let names = |o: &Options| {
-            plan(o).unwrap().iter().map(|j| (j.lab.clone(), j.fault_name())).collect::<Vec<_>>()
-        };
-        assert_eq!(names(&options), names(&options));
-        assert_ne!(names(&options), names(&Options { seed: 4, ..options.clone() }));
-        let mut counts = BTreeMap::new();
-        for (_, fault) in names(&options) {
-            *counts.entry(fault).or_insert(0) += 1;
-        }
-        assert_eq!(counts.remove(&None), Some(5));
-        assert!(counts.values().all(|n| (2..=3).contains(n)), "{counts:?}");
-        assert!(!counts.contains_key(&Some("cpu-starved".into())), "it needs root");
-    }
 }

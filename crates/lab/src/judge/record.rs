@@ -4,45 +4,151 @@
 
 use std::path::Path;
 
-use linerate_model::finding::{Diagnosis, Direction, Element, Finding};
+use linerate_model::finding::{Diagnosis, Finding, Place};
+use linerate_model::inventory::Inventory;
 use serde::{Deserialize, Serialize};
 
+use super::compare::{self, Guess};
 use crate::error::{LabError, Result};
 use crate::faults::Truth;
-use crate::lab::Injected;
 
 /// How many causes may be named until the right one.
 const TOP: usize = 3;
 
-/// What a finding said.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Said {
-    /// The first place.
-    pub element: Option<Element>,
-    /// Its direction.
-    pub direction: Option<Direction>,
-    /// Causes, most probable first.
-    pub causes: Vec<String>,
-    /// The verdict in words.
-    pub sentence: String,
+/// Sorts of runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Case {
+    /// One fault.
+    #[default]
+    One,
+    /// One fault, and differences that do no harm on the same hosts.
+    Beside,
+    /// Two faults on different machines.
+    Two,
+    /// One fault that is there for seconds and gone for seconds.
+    ComesAndGoes,
+    /// Nothing is broken.
+    Healthy,
+    /// Nothing is broken, and one host differs in what does no harm.
+    HealthyBeside,
 }
 
-/// One judged run.
+impl Case {
+    /// For tables.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::One => "one fault",
+            Self::Beside => "one fault, harmless differences on the same host",
+            Self::Two => "two faults at once",
+            Self::ComesAndGoes => "a fault that comes and goes",
+            Self::Healthy => "healthy",
+            Self::HealthyBeside => "healthy, harmless differences on one host",
+        }
+    }
+}
+
+/// Something that was broken.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct Broken {
+    /// Name of the fault.
+    pub fault: String,
+    /// Where.
+    pub place: String,
+    /// What a verdict has to say.
+    pub truth: Truth,
+    /// Other causes that say the same here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
+}
+
+impl Broken {
+    /// Whether this is its cause, or another name for it.
+    pub fn is_cause(&self, id: &str) -> bool {
+        self.truth.cause == id || self.also.iter().any(|also| also == id)
+    }
+}
+
+/// A run and the truth about it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
     /// Number in the plan.
     pub index: usize,
     /// Seed of the run.
     pub seed: u64,
     /// Lab.
     pub lab: String,
+    /// Hosts in it.
+    pub hosts: usize,
+    /// What sort of run.
+    pub case: Case,
     /// What was broken; nothing in a healthy run.
-    pub fault: Option<String>,
-    /// Where.
-    pub place: String,
-    /// What a verdict had to say.
-    pub truth: Option<Truth>,
-    /// The first finding names the right element and direction.
+    pub broken: Vec<Broken>,
+    /// What was different and harmless.
+    #[serde(default)]
+    pub different: Vec<String>,
+}
+
+/// A cause as it was said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CauseSaid {
+    /// Id.
+    pub id: String,
+    /// Its probability, if the place is right.
+    pub probability: f64,
+}
+
+/// What a finding said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Said {
+    /// How probable it is that something is wrong there.
+    pub probability: f64,
+    /// Places, most probable first.
+    pub places: Vec<Place>,
+    /// Causes, most probable first.
+    pub causes: Vec<CauseSaid>,
+    /// The verdict in words.
+    pub sentence: String,
+}
+
+impl Said {
+    fn of(finding: &Finding) -> Self {
+        let cause = |c: &linerate_model::finding::RankedCause| CauseSaid {
+            id: c.id.clone(),
+            probability: c.probability,
+        };
+        Self {
+            probability: finding.probability,
+            places: finding.places.clone(),
+            causes: finding.causes.iter().map(cause).collect(),
+            sentence: finding.sentence.clone(),
+        }
+    }
+
+    /// Whether the first place is the one of this truth.
+    pub fn at(&self, truth: &Truth) -> bool {
+        self.places.first().is_some_and(|p| truth.accepts(&p.element, p.direction))
+    }
+
+    /// Whether one of the places is.
+    pub fn among(&self, truth: &Truth) -> bool {
+        self.places.iter().any(|p| truth.accepts(&p.element, p.direction))
+    }
+
+    /// How many causes are said before the right one.
+    fn rank(&self, broken: &Broken) -> Option<usize> {
+        self.causes.iter().position(|c| broken.is_cause(&c.id))
+    }
+}
+
+/// One judged run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// What was done.
+    #[serde(flatten)]
+    pub run: Run,
+    /// The first finding names the right element and direction. Of two faults: each is named so by one of the findings. Among two
+    /// hosts: it is one of the places that the evidence cannot tell apart.
     pub exact: bool,
     /// Its first cause is the right one.
     pub top1: bool,
@@ -52,6 +158,9 @@ pub struct Record {
     pub false_alarms: usize,
     /// What was said, worst first.
     pub said: Vec<Said>,
+    /// What other methods would have said.
+    #[serde(default)]
+    pub guesses: Vec<Guess>,
     /// Duration of the survey.
     pub seconds: f64,
     /// Why there is no verdict.
@@ -59,76 +168,81 @@ pub struct Record {
 }
 
 impl Record {
-    /// Compares a verdict with the truth.
+    /// Compares a verdict with the truth. `inventory`: for the other methods.
     pub fn new(
-        index: usize,
-        seed: u64,
-        lab: &str,
-        injected: Option<&Injected>,
-        verdict: std::result::Result<Diagnosis, String>,
+        run: Run,
+        verdict: std::result::Result<&Diagnosis, &str>,
+        inventory: Option<&Inventory>,
         seconds: f64,
     ) -> Self {
-        let (findings, error) = match verdict {
-            Ok(diagnosis) => (diagnosis.findings, None),
-            Err(error) => (Vec::new(), Some(error)),
+        let (said, error) = match verdict {
+            Ok(diagnosis) => (diagnosis.findings.iter().map(Said::of).collect(), None),
+            Err(error) => (Vec::new(), Some(error.to_owned())),
         };
-        let truth = injected.map(|i| i.truth.clone());
-        let score = truth.as_ref().map(|t| Score::of(t, &findings)).unwrap_or_default();
-        let wrong = |f: &&Finding| truth.as_ref().is_none_or(|t| !f.places.iter().any(|p| accepts(t, p)));
+        let guesses = match (verdict, inventory) {
+            (Ok(diagnosis), Some(inventory)) => compare::guesses(inventory, diagnosis, &run.broken),
+            _ => Vec::new(),
+        };
+        let score = Score::of(&run, &said);
+        let wrong = |s: &&Said| !run.broken.iter().any(|b| s.among(&b.truth));
         Self {
-            index,
-            seed,
-            lab: lab.into(),
-            fault: injected.map(|i| i.fault.name().into()),
-            place: injected.map(|i| i.place.to_string()).unwrap_or_default(),
             exact: score.exact,
             top1: score.top1,
             top3: score.top3,
-            false_alarms: findings.iter().filter(wrong).count(),
-            said: findings.iter().map(said).collect(),
-            truth,
+            false_alarms: said.iter().filter(wrong).count(),
+            said,
+            guesses,
             seconds,
             error,
+            run,
         }
+    }
+
+    /// Names of what was broken, joined; nothing for a healthy run.
+    pub fn fault(&self) -> Option<String> {
+        let names: Vec<&str> = self.run.broken.iter().map(|b| b.fault.as_str()).collect();
+        (!names.is_empty()).then(|| names.join(" + "))
     }
 
     /// Whether nothing about the verdict was wrong.
     pub fn right(&self) -> bool {
-        let verdict = if self.fault.is_some() { self.exact && self.top1 } else { self.said.is_empty() };
+        let verdict = if self.run.broken.is_empty() { self.said.is_empty() } else { self.exact && self.top1 };
         verdict && self.error.is_none() && self.false_alarms == 0
     }
 
     /// One line for the person who waits.
     pub fn line(&self) -> String {
-        let what = match &self.fault {
-            Some(fault) => format!("{fault} at {}", self.place),
-            None => "healthy".into(),
+        let broken: Vec<String> =
+            self.run.broken.iter().map(|b| format!("{} at {}", b.fault, b.place)).collect();
+        let what = match self.run.case {
+            Case::One | Case::Two => broken.join(" + "),
+            Case::Beside => format!("{} (+ harmless)", broken.join(" + ")),
+            Case::ComesAndGoes => format!("{} (at times)", broken.join(" + ")),
+            Case::Healthy => "healthy".into(),
+            Case::HealthyBeside => "healthy (+ harmless)".into(),
         };
         let mark = |right: bool, name: &'static str| if right { name } else { "-" };
-        let verdict = match (&self.error, &self.fault) {
-            (Some(error), _) => format!("ERROR {}", error.lines().next().unwrap_or_default()),
-            (None, Some(_)) => format!(
+        let verdict = match &self.error {
+            Some(error) => format!("ERROR {}", error.lines().next().unwrap_or_default()),
+            None if self.run.broken.is_empty() => format!("{:17}", mark(self.said.is_empty(), "quiet")),
+            None => format!(
                 "{:5} {:5} {:5}",
                 mark(self.exact, "exact"),
                 mark(self.top1, "top-1"),
                 mark(self.top3, "top-3")
             ),
-            (None, None) => format!("{:17}", mark(self.said.is_empty(), "quiet")),
         };
         let alarms =
             if self.false_alarms > 0 { format!("  {} false", self.false_alarms) } else { String::new() };
         let heard = if self.right() { String::new() } else { format!("  said: {}", self.heard()) };
-        format!("{:10} {what:34} {verdict} {:5.1} s{alarms}{heard}", self.lab, self.seconds)
+        format!("{:10} {what:34} {verdict} {:5.1} s{alarms}{heard}", self.run.lab, self.seconds)
     }
 
     fn heard(&self) -> String {
         let one = |s: &Said| {
-            let place = s.element.as_ref().map_or("nowhere".into(), |e| format!("{e:?}"));
-            format!(
-                "{place} {:?} {}",
-                s.direction.unwrap_or_default(),
-                s.causes.first().map_or("no cause", |c| c)
-            )
+            let place =
+                s.places.first().map_or("nowhere".into(), |p| format!("{:?} {:?}", p.element, p.direction));
+            format!("{place} {}", s.causes.first().map_or("no cause", |c| &c.id))
         };
         if self.said.is_empty() {
             return "nothing".into();
@@ -145,29 +259,29 @@ struct Score {
 }
 
 impl Score {
-    /// Only the first finding counts: what an operator reads first has to be right.
-    fn of(truth: &Truth, findings: &[Finding]) -> Self {
-        let Some(first) = findings.first() else { return Self::default() };
-        let rank = first.causes.iter().position(|c| c.id == truth.cause);
-        Self {
-            exact: first.places.first().is_some_and(|p| accepts(truth, p)),
-            top1: rank == Some(0),
-            top3: rank.is_some_and(|r| r < TOP),
+    /// Of one fault only the first finding counts: what an operator reads first has to be right. Of two, each needs a finding.
+    fn of(run: &Run, said: &[Said]) -> Self {
+        let one = |said: &Said, broken: &Broken| {
+            let (rank, truth) = (said.rank(broken), &broken.truth);
+            // Between two hosts nothing tells the sender, the receiver and the way apart: it has to be among what is offered.
+            let exact = if run.hosts == 2 { said.among(truth) } else { said.at(truth) };
+            Self { exact, top1: rank == Some(0), top3: rank.is_some_and(|r| r < TOP) }
+        };
+        match run.broken.as_slice() {
+            [] => Self::default(),
+            [broken] => said.first().map(|s| one(s, broken)).unwrap_or_default(),
+            several => {
+                let mut all = Self { exact: true, top1: true, top3: true };
+                for broken in several {
+                    let scores = said.iter().map(|s| one(s, broken)).filter(|s| s.exact);
+                    let best = scores.max_by_key(|s| (s.top1, s.top3)).unwrap_or_default();
+                    all.exact &= best.exact;
+                    all.top1 &= best.top1;
+                    all.top3 &= best.top3;
+                }
+                all
+            }
         }
-    }
-}
-
-fn accepts(truth: &Truth, place: &linerate_model::finding::Place) -> bool {
-    truth.accepts(&place.element, place.direction)
-}
-
-fn said(finding: &Finding) -> Said {
-    let place = finding.places.first();
-    Said {
-        element: place.map(|p| p.element.clone()),
-        direction: place.map(|p| p.direction),
-        causes: finding.causes.iter().map(|c| c.id.clone()).collect(),
-        sentence: finding.sentence.clone(),
     }
 }
 
@@ -182,46 +296,86 @@ pub fn load(path: &Path) -> Result<Vec<Record>> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use linerate_model::finding::{Direction, Element};
+
     use super::*;
 
-    /// A record of a run in which everything was as these say.
-    pub(crate) fn record(fault: Option<&str>, exact: bool, top1: bool, false_alarms: usize) -> Record {
+    /// A record for tests of tables.
+    pub(in crate::judge) fn record(
+        fault: Option<&str>,
+        exact: bool,
+        top1: bool,
+        false_alarms: usize,
+    ) -> Record {
+        let truth = Truth::at(Element::Host("a".into()), Direction::Rx, "c");
+        let broken =
+            fault.map(|fault| Broken { fault: fault.into(), place: "a".into(), truth, also: Vec::new() });
         Record {
-            index: 0,
-            seed: 0,
-            lab: "three".into(),
-            fault: fault.map(Into::into),
-            place: "node-1".into(),
-            truth: None,
+            run: Run {
+                lab: "three".into(),
+                hosts: 3,
+                case: if fault.is_some() { Case::One } else { Case::Healthy },
+                broken: broken.into_iter().collect(),
+                ..Run::default()
+            },
             exact,
             top1,
             top3: exact,
             false_alarms,
             said: Vec::new(),
+            guesses: Vec::new(),
             seconds: 10.0,
             error: None,
         }
     }
 
+    fn finding(host: &str, cause: &str) -> Finding {
+        serde_json::from_value(serde_json::json!({
+            "sentence": "s", "layer": "any", "responses": [], "expected": 1.0, "measured": 0.5, "unit": "share",
+            "probability": 0.9, "places": [{"element": {"host": host}, "direction": "rx", "probability": 0.9}],
+            "causes": [{"id": cause, "title": "", "probability": 1.0, "mechanism": "", "evidence": []}],
+        }))
+        .unwrap()
+    }
+
+    fn judged(run: &Run, findings: Vec<Finding>) -> Record {
+        Record::new(run.clone(), Ok(&Diagnosis { findings, ..Diagnosis::default() }), None, 1.0)
+    }
+
     #[test]
     fn only_the_first_finding_scores_and_others_are_false_alarms() {
-        let finding = |host: &str, cause: &str| -> Finding {
-            serde_json::from_value(serde_json::json!({
-                "sentence": "s", "layer": "any", "responses": [], "expected": 1.0, "measured": 0.5, "unit": "share",
-                "probability": 0.9, "places": [{"element": {"host": host}, "direction": "rx", "probability": 0.9}],
-                "causes": [{"id": cause, "title": "", "probability": 1.0, "mechanism": "", "evidence": []}],
-            }))
-            .unwrap()
-        };
-        let truth =
-            Truth { cause: "c".into(), accepted: vec![(Element::Host("a".into()), vec![Direction::Rx])] };
-        let right = Score::of(&truth, &[finding("a", "c"), finding("b", "x")]);
+        let one = record(Some("f"), true, true, 0).run;
+        let right = judged(&one, vec![finding("a", "c"), finding("b", "x")]);
         assert!(right.exact && right.top1 && right.top3);
-        let wrong = Score::of(&truth, &[finding("b", "x"), finding("a", "c")]);
+        assert_eq!((right.false_alarms, right.right()), (1, false));
+        let wrong = judged(&one, vec![finding("b", "x"), finding("a", "c")]);
         assert!(!wrong.exact && !wrong.top1 && !wrong.top3);
-        let diagnosis = Diagnosis { findings: vec![finding("a", "c")], ..Diagnosis::default() };
-        let healthy = Record::new(0, 0, "three", None, Ok(diagnosis), 1.0);
+        let healthy = judged(&record(None, true, true, 0).run, vec![finding("a", "c")]);
         assert_eq!((healthy.false_alarms, healthy.right()), (1, false));
-        assert!(!Record::new(0, 0, "three", None, Err("crashed".into()), 1.0).right());
+        assert!(!Record::new(healthy.run, Err("crashed"), None, 1.0).right());
+    }
+
+    #[test]
+    fn of_two_faults_both_have_to_be_found_in_any_order() {
+        let mut run = record(Some("f"), true, true, 0).run;
+        let truth = Truth::at(Element::Host("b".into()), Direction::Rx, "d");
+        run.broken.push(Broken { fault: "g".into(), place: "b".into(), truth, also: Vec::new() });
+        let both = judged(&run, vec![finding("b", "d"), finding("a", "c")]);
+        assert!(both.right() && both.fault().as_deref() == Some("f + g"));
+        let half = judged(&run, vec![finding("b", "d")]);
+        assert!(!half.exact && !half.top1);
+        let mixed_up = judged(&run, vec![finding("b", "c"), finding("a", "d")]);
+        assert!(mixed_up.exact && !mixed_up.top1);
+    }
+
+    #[test]
+    fn between_two_hosts_the_right_one_has_to_be_among_what_is_offered() {
+        let mut run = record(Some("f"), true, true, 0).run;
+        let mut unsure = finding("b", "c");
+        unsure.places.extend(finding("a", "c").places);
+        assert!(!judged(&run, vec![unsure.clone()]).exact);
+        run.hosts = 2;
+        assert!(judged(&run, vec![unsure]).right());
+        assert!(!judged(&run, vec![finding("b", "c")]).exact);
     }
 }

@@ -4,7 +4,7 @@
 //! In: sizes, a seed. Out: recall, precision, time, memory, as a table, as JSON, as a picture. Nothing is measured and no namespace
 //! is made; `linerate`'s own reasoning gets a snapshot as from a survey and no hint.
 
-mod methods;
+pub mod command;
 pub mod noise;
 mod plot;
 mod world;
@@ -13,9 +13,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Instant;
 
+use linerate_diagnose::stats::median;
 use linerate_diagnose::{Knowledge, diagnose};
 use linerate_model::finding::{Diagnosis, Direction, Element};
 use serde::Serialize;
+
+use crate::methods;
 
 pub use plot::picture;
 pub use world::{Nature, Size, World, draw};
@@ -73,7 +76,7 @@ pub fn run(size: Size, seed: u64, knowledge: &Knowledge, compare: bool) -> Run {
     if compare {
         let shares = methods::shares(&world.snapshot);
         for method in &methods::METHODS {
-            let suspects = method.suspects(&world.snapshot, &shares, world.truth.len());
+            let suspects = method.receivers(&world.snapshot, &shares, world.truth.len());
             let right = suspects.iter().filter(|name| world.truth.contains(**name)).count();
             scores.push(score(method.name, suspects.len(), right, world.truth.len()));
         }
@@ -160,7 +163,8 @@ pub fn table(runs: &[Run]) -> String {
     }
     for size in sizes {
         let same: Vec<&Run> = runs.iter().filter(|r| key(r) == size).collect();
-        let seconds = median(same.iter().map(|r| r.seconds));
+        let seconds: Vec<f64> = same.iter().map(|r| r.seconds).collect();
+        let seconds = median(&seconds).unwrap_or(0.0);
         let memory = same.iter().map(|r| r.memory_mb).max().unwrap_or(0);
         for (number, one) in same[0].scores.iter().enumerate() {
             let of = |pick: fn(&Score) -> f64| {
@@ -182,12 +186,6 @@ pub fn table(runs: &[Run]) -> String {
         }
     }
     text
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
 
 #[cfg(test)]

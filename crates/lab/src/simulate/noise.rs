@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_diagnose::stats::median;
 use linerate_model::load::TestKind;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
@@ -75,12 +76,6 @@ pub fn of(snapshots: &[Snapshot]) -> Option<Noise> {
         host_sigma,
         refused: f64::from(refused) / f64::from(all.max(1)),
     })
-}
-
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied()
 }
 
 #[cfg(test)]

@@ -1,0 +1,185 @@
+//! The command `linerate-lab judge`: its arguments, and what it does with them.
+//!
+//! In: arguments. Out: options for the judge, or kept runs judged again; tables as text, data and a picture. It judges nothing
+//! itself.
+
+use std::path::PathBuf;
+
+use linerate_diagnose::calibrate::Calibration;
+use linerate_model::exit::ExitCode;
+use linerate_sys::interrupt::Interrupt;
+
+use super::record::Record;
+use super::{Options, fit, keep, reliability, table};
+use crate::error::{LabError, Result};
+
+/// What to judge.
+#[derive(Debug, clap::Args)]
+pub struct Wanted {
+    /// Runs with a fault.
+    #[arg(long, default_value_t = 100)]
+    runs: usize,
+    /// Runs of healthy clusters; in every second one a host differs in what does no harm.
+    #[arg(long, default_value_t = 50)]
+    healthy: usize,
+    /// Runs with two faults on different machines.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    two: usize,
+    /// Runs with a fault and differences that do no harm on the same hosts.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    innocent: usize,
+    /// Runs with a fault that comes and goes.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    flicker: usize,
+    /// Repeats the same faults at the same places.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Labs, in turn.
+    #[arg(long, value_delimiter = ',', default_value = "two,three,casebook-a,twelve,twenty-four,mixed")]
+    labs: Vec<String>,
+    /// Only these faults.
+    #[arg(long, value_delimiter = ',')]
+    faults: Vec<String>,
+    /// Time budget of each survey: one for each lab in its order, the last for all further ones. By the number of hosts when absent.
+    #[arg(long, value_delimiter = ',')]
+    time: Vec<String>,
+    /// Only a part of the runs, such as 1/2 and 2/2 for two judges at once; join their files and `--resume` the whole.
+    #[arg(long, value_name = "K/N", default_value = "1/1", value_parser = part)]
+    part: (usize, usize),
+    /// Write one line of JSON per run to this file, as each ends.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Go on where this file of `--json` ends.
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    resume: Option<PathBuf>,
+    /// Keep snapshot and verdict of every wrong run in this folder.
+    #[arg(long, value_name = "FOLDER")]
+    keep_failures: Option<PathBuf>,
+    /// Keep the snapshot and the truth of every run in this folder, for `--again`.
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+    /// Measure nothing: judge what `--keep` kept in these folders with the present knowledge.
+    #[arg(long, value_name = "FOLDER", value_delimiter = ',', conflicts_with_all = ["keep", "resume", "keep_failures"])]
+    again: Vec<PathBuf>,
+    /// With `--again`: print the maps to probabilities that fit these runs.
+    #[arg(long, requires = "again")]
+    fit: bool,
+    /// Write the tables as JSON to this file.
+    #[arg(long, value_name = "FILE")]
+    tables: Option<PathBuf>,
+    /// Draw how true the probabilities are into this file (SVG).
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
+}
+
+impl Wanted {
+    /// Whether clusters are to be built.
+    pub fn measures(&self) -> bool {
+        self.again.is_empty()
+    }
+
+    /// Judges clusters that are reached in this way.
+    ///
+    /// # Errors
+    /// Nothing to judge, interrupted, a file that cannot be read or written.
+    pub fn judge(
+        self,
+        via: String,
+        root: bool,
+        interrupt: &Interrupt,
+        say: &mut dyn FnMut(&str),
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<ExitCode> {
+        if let Some(path) = self.json.as_ref().filter(|path| path.exists()) {
+            return Err(LabError::Unknown(format!(
+                "{} exists\nhint: --resume goes on with it",
+                path.display()
+            )));
+        }
+        let (tables, picture) = (self.tables, self.picture);
+        let options = Options {
+            runs: self.runs,
+            healthy: self.healthy,
+            two: self.two,
+            beside: self.innocent,
+            flicker: self.flicker,
+            seed: self.seed,
+            labs: self.labs,
+            via,
+            faults: self.faults,
+            time: self.time,
+            part: self.part,
+            records: self.json.or(self.resume),
+            failures: self.keep_failures,
+            keep: self.keep,
+            root,
+        };
+        let records = super::judge(&options, interrupt, progress)?;
+        show(&records, tables, picture, say)
+    }
+
+    /// Judges kept runs again.
+    ///
+    /// # Errors
+    /// A file that cannot be read or written.
+    pub fn again(self, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(&str)) -> Result<ExitCode> {
+        if self.fit {
+            let records = keep::again(&self.again, &Calibration::NONE, &mut |_| {})?;
+            say(fit::fit(&records).trim_end());
+            return Ok(ExitCode::Ok);
+        }
+        let records = keep::again(&self.again, &Calibration::FITTED, progress)?;
+        if let Some(path) = self.json {
+            let lines: std::result::Result<Vec<String>, _> =
+                records.iter().map(serde_json::to_string).collect();
+            let lines = lines.map_err(|error| LabError::Unknown(error.to_string()))?;
+            write(&path, &(lines.join("\n") + "\n"))?;
+        }
+        show(&records, self.tables, self.picture, say)
+    }
+}
+
+fn show(
+    records: &[Record],
+    tables: Option<PathBuf>,
+    picture: Option<PathBuf>,
+    say: &mut dyn FnMut(&str),
+) -> Result<ExitCode> {
+    let (text, met) = table::table(records);
+    say(text.trim_end());
+    if let Some(path) = tables {
+        let text = serde_json::to_string_pretty(&table::tables(records));
+        write(&path, &text.map_err(|error| LabError::Unknown(error.to_string()))?)?;
+    }
+    if let Some(path) = picture {
+        write(&path, &super::picture::picture(&reliability::bins(&reliability::claims(records))))?;
+    }
+    Ok(if met { ExitCode::Ok } else { ExitCode::Findings })
+}
+
+fn write(path: &std::path::Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).map_err(LabError::at(format!("writing {}", path.display())))
+}
+
+/// Reads `K/N`; gives the rest and the divisor.
+fn part(text: &str) -> std::result::Result<(usize, usize), String> {
+    let numbers =
+        text.split_once('/').and_then(|(k, n)| Some((k.parse::<usize>().ok()?, n.parse::<usize>().ok()?)));
+    match numbers {
+        Some((k, n)) if (1..=n).contains(&k) => Ok((k - 1, n)),
+        _ => Err("expected K/N with 1 <= K <= N, such as 1/2".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_count_from_one() {
+        assert_eq!(part("2/3"), Ok((1, 3)));
+        for wrong in ["0/2", "3/2", "1", "a/b"] {
+            assert!(part(wrong).is_err(), "{wrong}");
+        }
+    }
+}

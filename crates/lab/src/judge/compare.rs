@@ -1,0 +1,149 @@
+//! What other methods would have said of the same run: their score of each host in each direction, from the same cells.
+//!
+//! In: a diagnosis with its cells, the truth. Out: a guess per method. Where the rules leave a choice, they favour the others: they
+//! are told how many faults there are, a member counts for its group, either end for a pair.
+
+use std::fmt::Write as _;
+
+use linerate_model::finding::{Diagnosis, Direction, Element};
+use linerate_model::inventory::Inventory;
+use serde::{Deserialize, Serialize};
+
+use super::record::{Broken, Record};
+use super::reliability::wilson;
+use crate::faults::Truth;
+use crate::methods::{METHODS, shares_of_cells};
+
+/// What one method said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Guess {
+    /// Name of the method.
+    pub method: String,
+    /// Every fault is among as many suspects as there are faults; nothing in a healthy run.
+    pub right: bool,
+    /// Its first suspect is bad enough for an alarm.
+    pub alarm: bool,
+}
+
+/// The guesses of all methods.
+pub(super) fn guesses(inventory: &Inventory, diagnosis: &Diagnosis, broken: &[Broken]) -> Vec<Guess> {
+    let shares = shares_of_cells(inventory, &diagnosis.cells);
+    let guess = |method: &crate::methods::Method| {
+        let (named, alarm) = method.suspects(inventory, &shares, broken.len().max(1));
+        let found =
+            |truth: &Truth| named.iter().any(|(host, direction)| is_at(inventory, truth, host, *direction));
+        let right = !broken.is_empty() && broken.iter().all(|b| found(&b.truth));
+        Guess { method: method.name.to_owned(), right, alarm }
+    };
+    METHODS.iter().map(guess).collect()
+}
+
+/// Whether a host with a direction is what the truth speaks of, or part of it.
+fn is_at(inventory: &Inventory, truth: &Truth, host: &str, direction: Direction) -> bool {
+    let inside = |group: &String| inventory.groups_of(host).iter().any(|g| g.name == *group);
+    truth.accepted.iter().any(|(element, directions)| {
+        let way =
+            directions.is_empty() || directions.contains(&direction) || directions.contains(&Direction::Both);
+        match element {
+            Element::Host(name) => name == host && way,
+            Element::Group(group) => inside(group) && way,
+            Element::GroupToGroup(a, b) => inside(if direction == Direction::Tx { a } else { b }),
+            Element::Pair(a, b) => a == host || b == host,
+            Element::Mismatch(_, hosts) => hosts.iter().any(|h| h == host),
+            Element::All => false,
+        }
+    })
+}
+
+/// A row of the comparison.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// Method; `linerate` is ours.
+    pub method: String,
+    /// Runs with faults that it was asked about.
+    pub runs: usize,
+    /// Of these: the place of every fault right.
+    pub right: usize,
+    /// Healthy runs.
+    pub healthy: usize,
+    /// Of these: with an alarm.
+    pub alarms: usize,
+}
+
+/// All methods on the same runs, ours first. Runs without cells are left out for all.
+pub fn rows(records: &[Record]) -> Vec<Row> {
+    let asked: Vec<&Record> = records.iter().filter(|r| !r.guesses.is_empty()).collect();
+    let (sick, healthy): (Vec<&Record>, Vec<&Record>) = asked.iter().partition(|r| !r.run.broken.is_empty());
+    let ours = Row {
+        method: "linerate".to_owned(),
+        runs: sick.len(),
+        right: sick.iter().filter(|r| r.exact).count(),
+        healthy: healthy.len(),
+        alarms: healthy.iter().filter(|r| !r.said.is_empty()).count(),
+    };
+    let theirs = METHODS.iter().map(|method| {
+        let is = |r: &Record, pick: fn(&Guess) -> bool| {
+            r.guesses.iter().any(|guess| guess.method == method.name && pick(guess))
+        };
+        Row {
+            method: method.name.to_owned(),
+            runs: sick.len(),
+            right: sick.iter().filter(|r| is(r, |g| g.right)).count(),
+            healthy: healthy.len(),
+            alarms: healthy.iter().filter(|r| is(r, |g| g.alarm)).count(),
+        }
+    });
+    std::iter::once(ours).chain(theirs).collect()
+}
+
+/// The comparison as Markdown; nothing when no run has cells.
+pub fn table(records: &[Record]) -> String {
+    let rows = rows(records);
+    if rows.iter().all(|row| row.runs + row.healthy == 0) {
+        return String::new();
+    }
+    let mut text = String::from(
+        "| method | runs with faults | place of every fault right | 95 % interval | healthy runs | with an alarm |\n\
+         | --- | ---: | ---: | ---: | ---: | ---: |\n",
+    );
+    for row in rows {
+        let (low, high) = wilson(row.right, row.runs);
+        let _ = writeln!(
+            text,
+            "| {} | {} | {:.0} % | {:.0} to {:.0} % | {} | {} |",
+            row.method,
+            row.runs,
+            100.0 * row.right as f64 / row.runs.max(1) as f64,
+            100.0 * low,
+            100.0 * high,
+            row.healthy,
+            row.alarms
+        );
+    }
+    for method in &METHODS {
+        let _ = write!(text, "\n{}: {}.", method.name, method.source);
+    }
+    text + "\nAll but linerate are told how many faults there are, and a host of a bad group is right for them.\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::record;
+    use super::*;
+
+    #[test]
+    fn every_method_has_a_row_over_the_same_runs() {
+        let guess =
+            |right| METHODS.iter().map(|m| Guess { method: m.name.into(), right, alarm: true }).collect();
+        let mut sick = record(Some("f"), true, true, 0);
+        sick.guesses = guess(false);
+        let mut healthy = record(None, false, false, 0);
+        healthy.guesses = guess(false);
+        let unasked = record(Some("f"), true, true, 0);
+        let rows = rows(&[sick, healthy, unasked]);
+        assert_eq!(rows.len(), 1 + METHODS.len());
+        assert_eq!((rows[0].runs, rows[0].right, rows[0].healthy, rows[0].alarms), (1, 1, 1, 0));
+        assert_eq!((rows[1].runs, rows[1].right, rows[1].alarms), (1, 0, 1));
+        assert!(table(&[record(None, true, true, 0)]).is_empty());
+    }
+}

@@ -1,0 +1,157 @@
+//! The two numbers of each map from the strength of the reasoning to a probability, fitted on runs of which the truth is known.
+//!
+//! In: records of diagnoses without any map. Out: for each kind of statement the temperature and the lapse that make the
+//! truth most likely, and what they are worth on runs that they were not fitted on. It changes nothing: the numbers are written into
+//! `crates/diagnose/src/calibrate.rs` by hand.
+
+use std::fmt::Write as _;
+
+use linerate_diagnose::calibrate::Map;
+
+use super::record::{Record, Said};
+use super::reliability::About;
+
+/// One statement before any map: all candidates with their raw probabilities, the said one first, and whether it was true.
+#[derive(Debug, Clone, PartialEq)]
+struct Raw {
+    candidates: Vec<f64>,
+    right: bool,
+}
+
+/// Runs are dealt to so many hands; each hand is held out once.
+const HANDS: usize = 5;
+/// Temperatures that are tried, as steps of a tenth of a doubling around 1.
+const STEPS: std::ops::RangeInclusive<i32> = -20..=30;
+/// Lapses that are tried, in thousandths.
+const LAPSES: std::ops::RangeInclusive<u32> = 0..=200;
+
+/// What fits, as text.
+pub fn fit(records: &[Record]) -> String {
+    let mut text = String::from(
+        "| probability of | statements | right | temperature | lapse | log loss before | after | held out |\n\
+         | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+    );
+    for about in [About::Finding, About::Place, About::Cause] {
+        let raws: Vec<(usize, Raw)> = records
+            .iter()
+            .enumerate()
+            .flat_map(|(run, r)| raw(r, about).into_iter().map(move |x| (run, x)))
+            .collect();
+        if raws.is_empty() {
+            continue;
+        }
+        let all: Vec<&Raw> = raws.iter().map(|(_, raw)| raw).collect();
+        let map = best(about, &all);
+        let held = held_out(about, &raws);
+        let mean = |map: &Map| all.iter().map(|raw| loss(about, map, raw)).sum::<f64>() / all.len() as f64;
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {:.2} | {:.3} | {:.3} | {:.3} | {:.3} |",
+            about.words(),
+            all.len(),
+            all.iter().filter(|raw| raw.right).count(),
+            map.temperature,
+            map.lapse,
+            mean(&Map::NONE),
+            mean(&map),
+            held
+        );
+    }
+    text
+}
+
+/// Surprise per statement when each hand of runs meets the map that the others made. All statements of a run go to the same hand:
+/// they stand and fall together.
+fn held_out(about: About, raws: &[(usize, Raw)]) -> f64 {
+    let mut total = 0.0;
+    for hand in 0..HANDS {
+        let of =
+            |out: bool| raws.iter().filter(move |(run, _)| (run % HANDS == hand) == out).map(|(_, raw)| raw);
+        let kept: Vec<&Raw> = of(false).collect();
+        let map = best(about, &kept);
+        total += of(true).map(|raw| loss(about, &map, raw)).sum::<f64>();
+    }
+    total / raws.len() as f64
+}
+
+/// The statements of a record about one thing.
+fn raw(record: &Record, about: About) -> Vec<Raw> {
+    let one = |said: &Said| {
+        let real = record.run.broken.iter().any(|b| said.among(&b.truth));
+        let here: Vec<_> = record.run.broken.iter().filter(|b| said.at(&b.truth)).collect();
+        match about {
+            About::Finding => Some(Raw { candidates: vec![said.probability], right: real }),
+            About::Place => real.then(|| Raw {
+                candidates: said.places.iter().map(|p| p.probability).collect(),
+                right: !here.is_empty(),
+            }),
+            _ => said.causes.first().filter(|_| !here.is_empty()).map(|first| Raw {
+                candidates: said.causes.iter().map(|c| c.probability).collect(),
+                right: here.iter().any(|b| b.is_cause(&first.id)),
+            }),
+        }
+    };
+    record.said.iter().filter_map(one).collect()
+}
+
+fn said(about: About, map: &Map, raw: &Raw) -> f64 {
+    if about == About::Finding { map.chance(raw.candidates[0]) } else { map.shares(&raw.candidates)[0] }
+}
+
+/// Surprise at what was true.
+fn loss(about: About, map: &Map, raw: &Raw) -> f64 {
+    let p = said(about, map, raw).clamp(1e-6, 1.0 - 1e-6);
+    -(if raw.right { p } else { 1.0 - p }).ln()
+}
+
+/// The map with the least surprise. So many right verdicts in a row prove no lapse below one in as many and two (Laplace).
+fn best(about: About, raws: &[&Raw]) -> Map {
+    let least = 1.0 / (raws.len() + 2) as f64;
+    let mut best = (f64::INFINITY, Map::NONE);
+    for step in STEPS {
+        let temperature = (0.1 * f64::from(step)).exp2();
+        for lapse in LAPSES.map(|thousandths| f64::from(thousandths) / 1000.0).filter(|lapse| *lapse >= least)
+        {
+            let map = Map { temperature, lapse };
+            let total: f64 = raws.iter().map(|raw| loss(about, &map, raw)).sum();
+            if total < best.0 {
+                best = (total, map);
+            }
+        }
+    }
+    best.1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Statements whose truth is drawn with the probability that a map gives them.
+    fn drawn(map: &Map, count: usize) -> Vec<Raw> {
+        let mut random = Random::new(11);
+        let one = |_| {
+            let first = 0.34 + 0.659 * random.fraction();
+            let candidates = vec![first, 1.0 - first];
+            let right = random.fraction() < map.shares(&candidates)[0];
+            Raw { candidates, right }
+        };
+        (0..count).map(one).collect()
+    }
+
+    #[test]
+    fn the_map_that_made_the_truth_is_found_again() {
+        let made = Map { temperature: 2.0, lapse: 0.05 };
+        let raws = drawn(&made, 4000);
+        let found = best(About::Place, &raws.iter().collect::<Vec<_>>());
+        assert!((1.6..2.5).contains(&found.temperature), "{found:?}");
+        assert!((0.02..0.09).contains(&found.lapse), "{found:?}");
+    }
+
+    #[test]
+    fn few_runs_that_were_all_right_prove_no_certainty() {
+        let raws = vec![Raw { candidates: vec![0.999], right: true }; 18];
+        let found = best(About::Finding, &raws.iter().collect::<Vec<_>>());
+        assert!(found.lapse >= 0.05, "{found:?}");
+    }
+}

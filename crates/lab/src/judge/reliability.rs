@@ -1,0 +1,221 @@
+//! Whether probabilities are true: of what was said with 80 to 90 %, are 80 to 90 % right?
+//!
+//! In: records with what was said and what was true. Out: a table with counts and intervals, the same as data, and the points
+//! of a picture. It leaves no finding out.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::record::{Record, Said};
+
+/// What a probability was given for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum About {
+    /// That something is wrong at one of the places of a finding.
+    Finding,
+    /// That it is the first of the places, if something is wrong there.
+    Place,
+    /// That it is the first of the causes, if the place is right.
+    Cause,
+    /// All of it: the product of the three.
+    Verdict,
+}
+
+impl About {
+    /// All, in the order of the table.
+    pub const ALL: [Self; 4] = [Self::Finding, Self::Place, Self::Cause, Self::Verdict];
+
+    /// For tables.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Finding => "something is wrong there",
+            Self::Place => "the place, if so",
+            Self::Cause => "the cause, if the place is right",
+            Self::Verdict => "the whole verdict",
+        }
+    }
+}
+
+/// One statement with its probability.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Claim {
+    /// What about.
+    pub about: About,
+    /// Its probability as it was said.
+    pub said: f64,
+    /// Whether it was true.
+    pub right: bool,
+}
+
+/// Lower ends of the rows; the last row ends at 1.
+pub const EDGES: [f64; 6] = [0.0, 0.5, 0.6, 0.7, 0.8, 0.9];
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Bin {
+    /// What about.
+    pub about: About,
+    /// From this probability.
+    pub from: f64,
+    /// To this.
+    pub to: f64,
+    /// Statements.
+    pub count: usize,
+    /// Of these: true.
+    pub right: usize,
+    /// Mean of what was said.
+    pub said: f64,
+    /// 95 % interval of the share that is true.
+    pub interval: (f64, f64),
+}
+
+/// Every statement of the records.
+pub fn claims(records: &[Record]) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    for record in records {
+        for said in &record.said {
+            of_finding(record, said, &mut claims);
+        }
+    }
+    claims
+}
+
+fn of_finding(record: &Record, said: &Said, claims: &mut Vec<Claim>) {
+    let broken = &record.run.broken;
+    let real = broken.iter().any(|b| said.among(&b.truth));
+    let place = said.places.first().map_or(0.0, |p| p.probability);
+    let cause = said.causes.first();
+    let cause_p = cause.map_or(0.0, |c| c.probability);
+    let here = broken.iter().filter(|b| said.at(&b.truth));
+    let is_cause = here.clone().any(|b| cause.is_some_and(|c| b.is_cause(&c.id)));
+    let at = here.count() > 0;
+    claims.push(Claim { about: About::Finding, said: said.probability, right: real });
+    if real {
+        claims.push(Claim { about: About::Place, said: place, right: at });
+    }
+    if at && cause.is_some() {
+        claims.push(Claim { about: About::Cause, said: cause_p, right: is_cause });
+    }
+    claims.push(Claim { about: About::Verdict, said: said.probability * place * cause_p, right: is_cause });
+}
+
+/// The rows that have statements.
+pub fn bins(claims: &[Claim]) -> Vec<Bin> {
+    let mut bins = Vec::new();
+    for about in About::ALL {
+        for (i, from) in EDGES.iter().enumerate() {
+            let to = EDGES.get(i + 1).copied().unwrap_or(1.0);
+            let inside =
+                |c: &&Claim| c.about == about && c.said >= *from && (c.said < to || i + 1 == EDGES.len());
+            let mine: Vec<&Claim> = claims.iter().filter(inside).collect();
+            let right = mine.iter().filter(|c| c.right).count();
+            if !mine.is_empty() {
+                bins.push(Bin {
+                    about,
+                    from: *from,
+                    to,
+                    count: mine.len(),
+                    right,
+                    said: mine.iter().map(|c| c.said).sum::<f64>() / mine.len() as f64,
+                    interval: wilson(right, mine.len()),
+                });
+            }
+        }
+    }
+    bins
+}
+
+/// The interval of a share that `right` of `count` stand for, at 95 % (Wilson 1927).
+pub fn wilson(right: usize, count: usize) -> (f64, f64) {
+    /// Quantile of the normal distribution.
+    const Z: f64 = 1.96;
+    if count == 0 {
+        return (0.0, 1.0);
+    }
+    let (n, share) = (count as f64, right as f64 / count as f64);
+    let bottom = 1.0 + Z * Z / n;
+    let middle = (share + Z * Z / (2.0 * n)) / bottom;
+    let half = Z / bottom * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    ((middle - half).max(0.0), (middle + half).min(1.0))
+}
+
+/// The table as Markdown; nothing when nothing was said.
+pub fn table(claims: &[Claim]) -> String {
+    let bins = bins(claims);
+    if bins.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from(
+        "| probability of | said | statements | mean said | right | 95 % interval |\n\
+         | --- | ---: | ---: | ---: | ---: | ---: |\n",
+    );
+    for bin in bins {
+        let _ = writeln!(
+            text,
+            "| {} | {:.0} to {:.0} % | {} | {:.0} % | {:.0} % | {:.0} to {:.0} % |",
+            bin.about.words(),
+            100.0 * bin.from,
+            100.0 * bin.to,
+            bin.count,
+            100.0 * bin.said,
+            100.0 * bin.right as f64 / bin.count as f64,
+            100.0 * bin.interval.0,
+            100.0 * bin.interval.1
+        );
+    }
+    for about in About::ALL {
+        if let Some((brier, off, count)) = summary(claims, about) {
+            let _ = write!(
+                text,
+                "\n{}: {count} statements, said and true differ by {:.1} % on average, Brier score {brier:.3}.",
+                about.words(),
+                100.0 * off
+            );
+        }
+    }
+    text + "\n"
+}
+
+/// Brier score, and the mean distance of said and true over the rows of the table weighted with their statements.
+fn summary(claims: &[Claim], about: About) -> Option<(f64, f64, usize)> {
+    let mine: Vec<Claim> = claims.iter().filter(|c| c.about == about).copied().collect();
+    let count = mine.len();
+    let truth = |c: &Claim| f64::from(u8::from(c.right));
+    let brier = mine.iter().map(|c| (c.said - truth(c)).powi(2)).sum::<f64>() / count as f64;
+    let away = |b: &Bin| (b.said * b.count as f64 - b.right as f64).abs();
+    let off = bins(&mine).iter().map(away).sum::<f64>() / count as f64;
+    (count > 0).then_some((brier, off, count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_is_that_of_wilson() {
+        // Worked example: 8 of 10 give 0.490 to 0.943.
+        let (low, high) = wilson(8, 10);
+        assert!((low - 0.490).abs() < 0.002 && (high - 0.943).abs() < 0.002, "{low} {high}");
+        assert_eq!(wilson(0, 0), (0.0, 1.0));
+        let (low, high) = wilson(20, 20);
+        assert!(low > 0.8 && high <= 1.0);
+    }
+
+    #[test]
+    fn statements_fall_into_rows_by_what_was_said() {
+        let claim = |said, right| Claim { about: About::Cause, said, right };
+        let all =
+            [claim(0.85, true), claim(0.85, false), claim(1.0, true), claim(0.5, true), claim(0.1, false)];
+        let bins = bins(&all);
+        let found: Vec<(f64, usize, usize)> = bins.iter().map(|b| (b.from, b.count, b.right)).collect();
+        assert_eq!(found, [(0.0, 1, 0), (0.5, 1, 1), (0.8, 2, 1), (0.9, 1, 1)]);
+        let text = table(&all);
+        assert!(
+            text.contains("| the cause, if the place is right | 80 to 90 % | 2 | 85 % | 50 % |"),
+            "{text}"
+        );
+        assert!(table(&[]).is_empty());
+    }
+}

@@ -1,0 +1,122 @@
+//! The command `linerate-lab simulate`: its arguments, and what it does with them.
+//!
+//! In: sizes, seeds, files. Out: tables, lines of JSON, a picture. It draws and diagnoses nothing itself.
+
+use std::path::PathBuf;
+
+use linerate_model::exit::ExitCode;
+
+use super::Size;
+use crate::error::{LabError, Result};
+
+/// What to simulate.
+#[derive(Debug, clap::Args)]
+pub struct Wanted {
+    /// Hosts; several sizes, separated by commas, one after the other.
+    #[arg(long, value_delimiter = ',', default_value = "10000")]
+    hosts: Vec<usize>,
+    /// Bad receivers among them.
+    #[arg(long, default_value_t = 50)]
+    faults: usize,
+    /// Tests that each host sends, and receives.
+    #[arg(long, default_value_t = 4)]
+    rounds: usize,
+    /// Percentage of the throughput that is lost at a bad receiver.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=99))]
+    lost: u8,
+    /// First seed.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Clusters of each size, each with the next seed.
+    #[arg(long, default_value_t = 1)]
+    repeat: u64,
+    /// Ask the other methods as well.
+    #[arg(long)]
+    compare: bool,
+    /// Print JSON, one line for each cluster.
+    #[arg(long)]
+    json: bool,
+    /// Instead: print what the noise is like in this snapshot of a healthy cluster (`linerate survey --snapshot FILE`); may be given
+    /// several times.
+    #[arg(long, value_name = "FILE")]
+    noise_of: Vec<PathBuf>,
+    /// Draw time over tests into this file (SVG).
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+}
+
+fn noise_of(files: &[PathBuf], say: &mut dyn FnMut(&str)) -> Result<ExitCode> {
+    let mut snapshots = Vec::new();
+    for path in files {
+        let text = std::fs::read(path).map_err(LabError::at(format!("reading {}", path.display())))?;
+        let snapshot = serde_json::from_slice(&text).map_err(|error| {
+            LabError::Unknown(format!(
+                "{}: {error}\nhint: `linerate survey --snapshot FILE` writes one",
+                path.display()
+            ))
+        })?;
+        snapshots.push(snapshot);
+    }
+    let Some(noise) = super::noise::of(&snapshots) else {
+        return Err(LabError::Unknown("no transfer was measured twice between the same ends".into()));
+    };
+    say(&format!(
+        "{} transfers: scale {:.3}, disturbed {:.1} % by {:.2} on average, hosts {:.3}; could not run {:.2} %",
+        noise.tests,
+        noise.test_sigma,
+        100.0 * noise.disturbed,
+        noise.disturbance,
+        noise.host_sigma,
+        100.0 * noise.refused
+    ));
+    Ok(ExitCode::Ok)
+}
+
+/// Does it: results by `say`, progress by `progress`.
+///
+/// # Errors
+/// Sizes without sense, a file that cannot be read or written.
+pub fn run(wanted: &Wanted, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(&str)) -> Result<ExitCode> {
+    if !wanted.noise_of.is_empty() {
+        return noise_of(&wanted.noise_of, say);
+    }
+    let knowledge =
+        linerate_diagnose::Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
+    let mut runs = Vec::new();
+    for hosts in &wanted.hosts {
+        // More bad hosts than this are no exception any more.
+        if wanted.faults * 4 > *hosts || *hosts > super::HOSTS_MAX || !(1..=64).contains(&wanted.rounds) {
+            return Err(LabError::Unknown(format!(
+                "{} bad of {hosts} hosts, {} rounds: at most a quarter may be bad, at most {} hosts, 1 to 64 rounds",
+                wanted.faults,
+                wanted.rounds,
+                super::HOSTS_MAX
+            )));
+        }
+        let size = Size {
+            hosts: *hosts,
+            faults: wanted.faults,
+            rounds: wanted.rounds,
+            lost: f64::from(wanted.lost) / 100.0,
+        };
+        for seed in wanted.seed..wanted.seed.saturating_add(wanted.repeat) {
+            progress(&format!("{hosts} hosts, seed {seed}"));
+            let run = super::run(size, seed, &knowledge, wanted.compare);
+            if wanted.json {
+                say(&serde_json::to_string(&run).map_err(|error| LabError::Unknown(error.to_string()))?);
+            }
+            runs.push(run);
+        }
+    }
+    if !wanted.json {
+        say(super::table(&runs).trim_end());
+        if wanted.compare {
+            say(&format!("\n{}", super::legend().trim_end()));
+        }
+    }
+    if let Some(path) = &wanted.plot {
+        std::fs::write(path, super::picture(&runs))
+            .map_err(LabError::at(&format!("writing {}", path.display())))?;
+    }
+    Ok(ExitCode::Ok)
+}
