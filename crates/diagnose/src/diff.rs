@@ -2,6 +2,7 @@
 //! Snapshots come in, differences go out; a fix is called proven only with an interval that excludes no change while the
 //! untouched pairs stayed.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::fact::FactValue;
@@ -65,25 +66,39 @@ pub fn hosts(snapshot: &Snapshot, a: &str, b: &str) -> Vec<Difference> {
 }
 
 fn facts(a: &FactMap, b: &FactMap, prefix: &str) -> Vec<Difference> {
-    let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-    keys.into_iter()
-        .filter(|key| a.get(key) != b.get(key))
-        .map(|key| {
-            let say = |value: Option<&FactValue>| value.map_or(String::new(), ToString::to_string);
-            let (before, after) = (say(a.get(key)), say(b.get(key)));
-            let shown = |text: &str| if text.is_empty() { "absent".to_owned() } else { text.to_owned() };
-            Difference {
-                kind: Kind::Fact,
-                subject: format!("{prefix}{key}"),
-                sentence: format!("{prefix}{key}: {} and {}", shown(&before), shown(&after)),
-                before,
-                after,
-                ratio: None,
-                interval: None,
-                proven: false,
-            }
-        })
-        .collect()
+    let mut found = Vec::new();
+    // Both are in the order of their keys: one walk over them, for there may be thousands of facts on each of thousands of hosts.
+    let (mut left, mut right) = (a.iter().peekable(), b.iter().peekable());
+    loop {
+        let order = match (left.peek(), right.peek()) {
+            (Some((a, _)), Some((b, _))) => a.cmp(b),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return found,
+        };
+        let before = if order == Ordering::Greater { None } else { left.next() };
+        let after = if order == Ordering::Less { None } else { right.next() };
+        let (old, new) = (before.map(|(_, v)| v), after.map(|(_, v)| v));
+        if let Some((key, _)) = before.or(after).filter(|_| old != new) {
+            found.push(fact(prefix, key, old, new));
+        }
+    }
+}
+
+fn fact(prefix: &str, key: &str, before: Option<&FactValue>, after: Option<&FactValue>) -> Difference {
+    let say = |value: Option<&FactValue>| value.map_or(String::new(), ToString::to_string);
+    let (before, after) = (say(before), say(after));
+    let shown = |text: &str| if text.is_empty() { "absent".to_owned() } else { text.to_owned() };
+    Difference {
+        kind: Kind::Fact,
+        subject: format!("{prefix}{key}"),
+        sentence: format!("{prefix}{key}: {} and {}", shown(&before), shown(&after)),
+        before,
+        after,
+        ratio: None,
+        interval: None,
+        proven: false,
+    }
 }
 
 /// What changed between two runs: effects on sets of pairs first, then cells, then facts.

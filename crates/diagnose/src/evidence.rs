@@ -185,10 +185,21 @@ fn cell<'a>(
     cell.rtt_loaded_us = median(&cell.values(|m| m.rtt_loaded_us));
     cell.retransmits_per_s = median(&cell.values(|m| m.retransmits_per_s));
     cell.cpu_s_per_gb = median(&tcp_values(&cell, |m| m.cpu_s_per_gb));
-    cell.core_busy_tx = median(&tcp_values(&cell, |m| m.tx.as_ref()?.core_busy_max));
-    cell.core_busy_rx = median(&tcp_values(&cell, |m| m.rx.as_ref()?.core_busy_max));
+    cell.core_busy_tx = median(&tcp_values(&cell, |m| busy_by_itself(m.tx.as_ref()?)));
+    cell.core_busy_rx = median(&tcp_values(&cell, |m| busy_by_itself(m.rx.as_ref()?)));
     cell.two = two_state(&cell);
     Some(cell)
+}
+
+/// Share of a busy CPU's work that the transfer itself must have asked for, so that the CPU can be what limits it.
+const OWN_WORK_MIN: f64 = 0.5;
+
+/// The share of the busiest CPU, as far as the transfer can have filled it: where its threads and all interrupts together spent much
+/// less, something else kept that CPU busy.
+fn busy_by_itself(end: &LoadReport) -> Option<f64> {
+    let busy = end.core_busy_max?;
+    let spent = end.softirq_s.filter(|_| end.elapsed_s > 0.0).map(|s| (end.cpu_s + s) / end.elapsed_s);
+    spent.is_none_or(|spent| spent >= OWN_WORK_MIN * busy).then_some(busy)
 }
 
 /// Values of TCP tests only: UDP tests have their own price.
@@ -315,4 +326,23 @@ pub(crate) fn report_cells(snapshot: &Snapshot, cells: &[CellEvidence<'_>]) -> V
             }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_that_others_keep_busy_is_no_limit_of_the_transfer() {
+        let end = |cpu_s, softirq_s| LoadReport {
+            elapsed_s: 1.0,
+            cpu_s,
+            softirq_s,
+            core_busy_max: Some(0.99),
+            ..LoadReport::default()
+        };
+        assert_eq!(busy_by_itself(&end(0.01, Some(0.05))), None);
+        assert_eq!(busy_by_itself(&end(0.2, Some(0.7))), Some(0.99));
+        assert_eq!(busy_by_itself(&end(0.01, None)), Some(0.99));
+    }
 }

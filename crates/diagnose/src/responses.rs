@@ -67,6 +67,8 @@ const PEERS_MIN: f64 = 1.3;
 const CALIBRATION_MIN: f64 = 0.75;
 /// Fewer cells of a kind than this do not tell what is common to all.
 const COMMON_MIN: usize = 4;
+/// What queues on the way add to the RTT under load in a cluster at most, us: 256 kB of buffer at 100 Mbit/s, 2.5 MB at 1 Gbit/s.
+const QUEUE_USUAL_US: f64 = 20_000.0;
 /// Share of the ceiling that a healthy transfer reaches when too few others can tell.
 const HEALTHY_SHARE: f64 = 0.97;
 /// Noise of a value that was not really measured.
@@ -210,7 +212,10 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
         // Loss and reordering have an absolute healthy value; the others only have their peers.
         let healthy = match reading.response {
             Response::Loss | Response::Reordering => 0.0,
-            _ => quantile(&values, reading.healthy).unwrap_or(0.0),
+            _ => {
+                let peers = quantile(&values, reading.healthy).unwrap_or(0.0);
+                peers.min(without_peers(reading, cells, &list))
+            }
         };
         rows.extend(list.into_iter().map(|(cell, value)| Row {
             cell,
@@ -230,6 +235,15 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
         }));
     }
     rows
+}
+
+/// What a value may be where too few cells could be peers of each other: only the RTT under load has the idle one to stand on.
+fn without_peers(reading: &Reading, cells: &[CellEvidence<'_>], list: &[(usize, f64)]) -> f64 {
+    let idle: Vec<f64> = list.iter().filter_map(|(cell, _)| cells[*cell].rtt_idle_us).collect();
+    match median(&idle).filter(|_| reading.response == Response::RttLoaded && list.len() < COMMON_MIN) {
+        Some(idle) => idle + QUEUE_USUAL_US,
+        None => f64::INFINITY,
+    }
 }
 
 /// Smoothed RTT in the second half of a transfer: the first still shows the start.

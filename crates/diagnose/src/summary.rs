@@ -23,12 +23,8 @@ const DISTURBED_MAX: f64 = 0.1;
 
 /// The most important in one sentence.
 pub(crate) fn headline(bench: &Bench<'_>, report: &[Cell], findings: &[Finding]) -> String {
-    if let Some(first) = findings.first() {
-        let what = first.causes.first().map_or("no known cause fits", |c| c.title.as_str());
-        let place = first.places.first().map_or(String::new(), |p| words::place(&p.element, p.direction));
-        let more =
-            if findings.len() > 1 { format!(" (and {} more)", findings.len() - 1) } else { String::new() };
-        return format!("{place}{}: {what}{more}", words::layer(first.layer));
+    if let Some((first, others)) = findings.split_first() {
+        return format!("{}{}", place_and_cause(first), also(others));
     }
     let shares: Vec<f64> =
         report.iter().filter(|c| c.ceiling.binding != "peers").filter_map(|c| c.share).collect();
@@ -47,6 +43,21 @@ pub(crate) fn headline(bench: &Bench<'_>, report: &[Cell], findings: &[Finding])
         words
     } else {
         format!("{words}, as far as it was seen; disturbed in every transfer: {}", unseen.join(", "))
+    }
+}
+
+fn place_and_cause(finding: &Finding) -> String {
+    let what = finding.causes.first().map_or("no known cause fits", |c| c.title.as_str());
+    let place = finding.places.first().map_or(String::new(), |p| words::place(&p.element, p.direction));
+    format!("{place}{}: {what}", words::layer(finding.layer))
+}
+
+/// Findings after the first: one in full, for who reads only the headline must not repair the half; of more the number.
+fn also(others: &[Finding]) -> String {
+    match others {
+        [] => String::new(),
+        [one] => format!("; and {}", place_and_cause(one)),
+        [one, rest @ ..] => format!("; and {} (and {} more)", place_and_cause(one), rest.len()),
     }
 }
 

@@ -7,6 +7,7 @@ mod arena;
 mod net;
 mod stats;
 mod table;
+mod verdict;
 
 use anyhow::Result;
 
@@ -15,11 +16,14 @@ use anyhow::Result;
 pub(crate) enum Bench {
     /// Network load: TCP, UDP, request/response, against iperf3, iperf 2, nuttcp, sockperf and qperf.
     Net(net::Options),
+    /// From the evidence of a large cluster to its diagnosis, and the differences between two runs.
+    Verdict(verdict::Options),
 }
 
 /// Runs a benchmark.
 pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Net(options) => net::run(options),
+        Bench::Verdict(options) => verdict::run(options),
     }
 }

@@ -144,8 +144,11 @@ mod tests {
         let made = Map { temperature: 2.0, lapse: 0.05 };
         let raws = drawn(&made, 4000);
         let found = best(About::Place, &raws.iter().collect::<Vec<_>>());
-        assert!((1.6..2.5).contains(&found.temperature), "{found:?}");
-        assert!((0.02..0.09).contains(&found.lapse), "{found:?}");
+        // A little more of the one and less of the other say nearly the same: what they say together counts.
+        for first in [0.4, 0.6, 0.8, 0.9, 0.99] {
+            let said = |map: &Map| map.shares(&[first, 1.0 - first])[0];
+            assert!((said(&made) - said(&found)).abs() < 0.03, "{first}: {found:?}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use linerate_model::exit::ExitCode;
 
 use super::Size;
 use crate::error::{LabError, Result};
+use crate::judge::reliability;
 
 /// What to simulate.
 #[derive(Debug, clap::Args)]
@@ -33,6 +34,9 @@ pub struct Wanted {
     /// Ask the other methods as well.
     #[arg(long)]
     compare: bool,
+    /// Print how true the probabilities are, over all clusters.
+    #[arg(long)]
+    reliability: bool,
     /// Print JSON, one line for each cluster.
     #[arg(long)]
     json: bool,
@@ -40,6 +44,9 @@ pub struct Wanted {
     /// several times.
     #[arg(long, value_name = "FILE")]
     noise_of: Vec<PathBuf>,
+    /// Instead: how long diagnosis and differences take when every host has so many facts.
+    #[arg(long, value_name = "N")]
+    facts: Option<usize>,
     /// Draw time over tests into this file (SVG).
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
@@ -82,6 +89,9 @@ pub fn run(wanted: &Wanted, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(
     }
     let knowledge =
         linerate_diagnose::Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
+    if let Some(facts) = wanted.facts {
+        return speed(wanted, facts, &knowledge, say);
+    }
     let mut runs = Vec::new();
     for hosts in &wanted.hosts {
         // More bad hosts than this are no exception any more.
@@ -114,9 +124,42 @@ pub fn run(wanted: &Wanted, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(
             say(&format!("\n{}", super::legend().trim_end()));
         }
     }
+    if wanted.reliability {
+        let claims: Vec<_> = runs.iter().flat_map(|run| run.claims.iter().copied()).collect();
+        say(&format!("\n{}", reliability::table(&claims).trim_end()));
+    }
     if let Some(path) = &wanted.plot {
         std::fs::write(path, super::picture(&runs))
             .map_err(LabError::at(&format!("writing {}", path.display())))?;
+    }
+    Ok(ExitCode::Ok)
+}
+
+/// More would need more memory than the machines that this runs on have.
+const FACTS_MAX: usize = 20_000_000;
+
+fn speed(
+    wanted: &Wanted,
+    facts: usize,
+    knowledge: &linerate_diagnose::Knowledge,
+    say: &mut dyn FnMut(&str),
+) -> Result<ExitCode> {
+    for hosts in &wanted.hosts {
+        if !(40..=super::HOSTS_MAX).contains(hosts) || hosts.saturating_mul(facts) > FACTS_MAX {
+            return Err(LabError::Unknown(format!(
+                "{hosts} hosts with {facts} facts each: 40 to {} hosts and at most {FACTS_MAX} facts in all",
+                super::HOSTS_MAX
+            )));
+        }
+        for seed in wanted.seed..wanted.seed.saturating_add(wanted.repeat) {
+            let speed = super::speed::speed(*hosts, facts, seed, knowledge);
+            let line = if wanted.json {
+                serde_json::to_string(&speed).map_err(|error| LabError::Unknown(error.to_string()))?
+            } else {
+                speed.line()
+            };
+            say(&line);
+        }
     }
     Ok(ExitCode::Ok)
 }

@@ -7,6 +7,7 @@
 pub mod command;
 pub mod noise;
 mod plot;
+pub mod speed;
 mod world;
 
 use std::collections::BTreeSet;
@@ -15,9 +16,10 @@ use std::time::Instant;
 
 use linerate_diagnose::stats::median;
 use linerate_diagnose::{Knowledge, diagnose};
-use linerate_model::finding::{Diagnosis, Direction, Element};
+use linerate_model::finding::{Diagnosis, Direction, Element, Finding, Place};
 use serde::Serialize;
 
+use crate::judge::reliability::{About, Claim};
 use crate::methods;
 
 pub use plot::picture;
@@ -63,6 +65,9 @@ pub struct Run {
     pub missed: Vec<String>,
     /// What `linerate` named and is not bad.
     pub wrong: Vec<String>,
+    /// How sure it was of each, and whether it was right.
+    #[serde(skip)]
+    pub claims: Vec<Claim>,
 }
 
 /// Draws a cluster, diagnoses it, and asks the other methods too when `compare` says so.
@@ -102,7 +107,20 @@ pub fn run(size: Size, seed: u64, knowledge: &Knowledge, compare: bool) -> Run {
             .filter(|one| !is_right(one, &world.truth))
             .map(|(element, direction)| linerate_diagnose::words::place(element, *direction))
             .collect(),
+        claims: claims(&diagnosis, &world.truth),
     }
+}
+
+/// The probabilities that a diagnosis gives, of something being wrong at one of its places, and of the first of them if so.
+fn claims(diagnosis: &Diagnosis, truth: &BTreeSet<String>) -> Vec<Claim> {
+    let of = |finding: &Finding| {
+        let is = |place: &Place| is_right(&(&place.element, place.direction), truth);
+        let real = finding.places.iter().any(is);
+        let first = finding.places.first().filter(|_| real);
+        let place = first.map(|p| Claim { about: About::Place, said: p.probability, right: is(p) });
+        [Some(Claim { about: About::Finding, said: finding.probability, right: real }), place]
+    };
+    diagnosis.findings.iter().flat_map(of).flatten().collect()
 }
 
 fn score(method: &str, named: usize, right: usize, truth: usize) -> Score {

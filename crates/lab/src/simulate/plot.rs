@@ -153,6 +153,7 @@ mod tests {
             scores: Vec::new(),
             missed: Vec::new(),
             wrong: Vec::new(),
+            claims: Vec::new(),
         };
         let svg = picture(&[run(100, 0.01), run(10_000, 2.0)]);
         assert_eq!(svg.matches("<circle").count(), 2);
