@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use linerate_diagnose::Knowledge;
 use linerate_diagnose::calibrate::Calibration;
 use linerate_model::exit::ExitCode;
 use linerate_sys::interrupt::Interrupt;
@@ -12,6 +13,7 @@ use linerate_sys::interrupt::Interrupt;
 use super::record::Record;
 use super::{Options, fit, keep, reliability, table};
 use crate::error::{LabError, Result};
+use crate::simulate;
 
 /// What to judge.
 #[derive(Debug, clap::Args)]
@@ -64,6 +66,9 @@ pub struct Wanted {
     /// With `--again`: print the maps to probabilities that fit these runs.
     #[arg(long, requires = "again")]
     fit: bool,
+    /// With `--fit`: fit on so many simulated clusters as well, which tell about places only.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "fit")]
+    simulated: usize,
     /// Write the tables as JSON to this file.
     #[arg(long, value_name = "FILE")]
     tables: Option<PathBuf>,
@@ -124,7 +129,9 @@ impl Wanted {
     /// A file that cannot be read or written.
     pub fn again(self, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(&str)) -> Result<ExitCode> {
         if self.fit {
-            let records = keep::again(&self.again, &Calibration::NONE, &mut |_| {})?;
+            let mut records = keep::again(&self.again, &Calibration::NONE, &mut |_| {})?;
+            let knowledge = Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
+            records.extend(simulate::records(self.simulated, &knowledge, &Calibration::NONE));
             say(fit::fit(&records).trim_end());
             return Ok(ExitCode::Ok);
         }

@@ -14,11 +14,15 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Instant;
 
+use linerate_diagnose::calibrate::Calibration;
 use linerate_diagnose::stats::median;
-use linerate_diagnose::{Knowledge, diagnose};
+use linerate_diagnose::{Knowledge, diagnose, diagnose_with};
 use linerate_model::finding::{Diagnosis, Direction, Element, Finding, Place};
 use serde::Serialize;
 
+use crate::faults::Truth;
+use crate::judge;
+use crate::judge::record::{Broken, Record};
 use crate::judge::reliability::{About, Claim};
 use crate::methods;
 
@@ -121,6 +125,41 @@ fn claims(diagnosis: &Diagnosis, truth: &BTreeSet<String>) -> Vec<Claim> {
         [Some(Claim { about: About::Finding, said: finding.probability, right: real }), place]
     };
     diagnosis.findings.iter().flat_map(of).flatten().collect()
+}
+
+/// Sizes, losses in percent and rounds of the clusters that probabilities are fitted on.
+const SIZES: [usize; 4] = [8, 12, 24, 48];
+const LOST: [u8; 3] = [20, 30, 50];
+const ROUNDS: [usize; 2] = [3, 4];
+
+/// Records of simulated clusters with one bad receiver each, as the judge writes them: places only, for no fact is simulated.
+pub fn records(count: usize, knowledge: &Knowledge, calibration: &Calibration) -> Vec<Record> {
+    let one = |number: usize| {
+        let size = Size {
+            hosts: SIZES[number % SIZES.len()],
+            faults: 1,
+            rounds: ROUNDS[number / SIZES.len() % ROUNDS.len()],
+            lost: f64::from(LOST[number / (SIZES.len() * ROUNDS.len()) % LOST.len()]) / 100.0,
+        };
+        let world = draw(size, &Nature::default(), number as u64);
+        let broken = |host: &String| Broken {
+            fault: "simulated".into(),
+            place: host.clone(),
+            truth: Truth::at(Element::Host(host.clone()), Direction::Rx, "simulated"),
+            also: Vec::new(),
+        };
+        let run = judge::record::Run {
+            index: number,
+            seed: number as u64,
+            lab: "simulated".into(),
+            hosts: size.hosts,
+            broken: world.truth.iter().map(broken).collect(),
+            ..judge::record::Run::default()
+        };
+        let diagnosis = diagnose_with(&world.snapshot, knowledge, calibration);
+        Record::new(run, Ok(&diagnosis), None, 0.0)
+    };
+    (0..count).map(one).collect()
 }
 
 fn score(method: &str, named: usize, right: usize, truth: usize) -> Score {
