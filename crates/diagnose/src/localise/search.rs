@@ -8,6 +8,7 @@ use linerate_model::inventory::Inventory;
 
 use super::columns::Column;
 use super::disturbed::Disturbed;
+use super::join::join;
 use super::queue::Queue;
 use crate::evidence::{CellEvidence, Kind, two_hosts};
 use crate::responses::Row;
@@ -163,6 +164,7 @@ pub(crate) fn locate(
             queue.put(column, fits[column].score);
         }
     }
+    let mut found = join(found, columns, rows);
     found.extend(common);
     found.extend(doubted);
     found
