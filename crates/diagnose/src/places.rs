@@ -87,6 +87,7 @@ pub(crate) fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k 
             columns.push((column.clone(), *score));
         }
     }
+    columns.extend(only_pair(bench, &columns));
     let mut weighed: Vec<(usize, f64, Vec<Scored<'k>>)> = Vec::new();
     let mut contexts = Vec::new();
     for (i, (column, score)) in columns.iter().enumerate() {
@@ -119,6 +120,16 @@ pub(crate) fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k 
     let (shape, subjects) = contexts.swap_remove(*best);
     settle(&bench.facts, &mut places, &causes);
     Judged { located, places, layer, responses, shape, subjects, causes }
+}
+
+/// Of two hosts every pair is the one pair: under that name other causes are possible, such as a filter between them.
+fn only_pair(bench: &Bench<'_>, columns: &[(Column, f64)]) -> Option<(Column, f64)> {
+    let [a, b] = bench.measured[..] else { return None };
+    let element = Element::Pair(a.to_owned(), b.to_owned());
+    let is_pair = |c: &Column| c.element == element && c.direction == Direction::Both;
+    let (all, score) = columns.iter().find(|(c, _)| c.element == Element::All)?;
+    let pair = Column { element: element.clone(), direction: Direction::Both, ..all.clone() };
+    (!columns.iter().any(|(c, _)| is_pair(c))).then_some((pair, *score))
 }
 
 /// Causes over all places: a cause has the weight of all places at which it is possible.

@@ -202,7 +202,7 @@ fn sentence(finding: &Finding, tested: usize) -> String {
     let primary = finding.responses.first().copied().unwrap_or_default();
     let place = finding.places.first().map_or(String::new(), |p| words::place(&p.element, p.direction));
     let mut text = format!("{place}{}: {}", words::layer(finding.layer), loss(finding, primary));
-    if !finding.affected.is_empty() && tested > 0 {
+    if !finding.affected.is_empty() && tested > 1 {
         let _ = write!(text, " (on {} of {tested} pairs)", finding.affected.len());
     }
     if let Some(other) = finding.places.get(1).filter(|p| p.probability >= 0.05) {

@@ -380,7 +380,8 @@ pub(super) fn judge(shape: &Shape, cause: &Cause, scored: &mut Scored<'_>) -> Op
         let text = || says().replace("{%}", &words::percent(value)).replace("{}", &words::digits(value));
         if holds {
             scored.score += test.weight;
-            if test.weight > 0.0 {
+            // That something else is absent speaks for the cause, but needs words to be understood.
+            if test.weight > 0.0 && (test.at_least.is_some() || !test.says.is_empty()) {
                 scored.evidence.push(text());
             }
         } else if test.required {

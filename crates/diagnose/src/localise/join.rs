@@ -1,10 +1,10 @@
-//! Several paths that are bad by themselves and end at the same host: what comes and goes there hits some tests and misses
-//! others, so that no column of the host is bad enough as a whole.
+//! Several paths that are bad by themselves and end at the same host. What comes and goes there hits some tests and misses others;
+//! what limits it to a rate hurts only those partners that are faster. No column of the host is bad enough as a whole.
 //!
 //! Located losses come in, the same go out with such paths joined. Two paths that are broken independently and share an end by chance are
-//! far less likely than one host that is at times bad.
+//! far less likely than one host that is bad at times or for some.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Direction, Element, Response};
 
@@ -17,48 +17,61 @@ const DEAD: f64 = 6.0;
 /// Fewer paths than this are paths.
 const PATHS_MIN: usize = 2;
 
+/// Sender and receiver of a row.
+type Ends<'e, 'a> = &'e dyn Fn(usize) -> (&'a str, &'a str);
+
 /// Joins until nothing is left to join.
-pub(super) fn join(mut found: Vec<Located>, columns: &[Column], rows: &[Row]) -> Vec<Located> {
-    while let Some((host, direction, members)) = common_end(&found, rows) {
+pub(super) fn join(
+    mut found: Vec<Located>,
+    columns: &[Column],
+    rows: &[Row],
+    ends: Ends<'_, '_>,
+) -> Vec<Located> {
+    while let Some((host, direction, members)) = common_end(&found, rows, ends) {
         let Some(column) =
-            columns.iter().find(|c| c.direction == direction && c.element == Element::Host(host.clone()))
+            columns.iter().find(|c| c.direction == direction && c.element == Element::Host(host.to_owned()))
         else {
             return found;
         };
-        let at = members[0];
         let mut joined: Vec<Located> = members.iter().rev().map(|i| found.remove(*i)).collect();
         joined.reverse();
-        found.insert(at, one(column.clone(), joined));
+        found.insert(members[0], one(column.clone(), joined));
     }
     found
 }
 
 /// The host at which most paths end, with the direction and the places of the paths in the list.
-fn common_end(found: &[Located], rows: &[Row]) -> Option<(String, Direction, Vec<usize>)> {
-    let mut best: Option<(String, Direction, Vec<usize>)> = None;
-    let paths: Vec<(usize, &String, &String)> = found
-        .iter()
-        .enumerate()
-        .filter(|(_, l)| !l.unconfirmed && l.column.direction == Direction::Tx)
-        .filter(|(_, l)| l.rows.iter().all(|r| rows[*r].y < DEAD))
-        .filter(|(_, l)| l.gains.iter().any(|(response, _)| *response == Response::Throughput))
-        .filter_map(|(i, l)| match &l.column.element {
-            Element::Pair(from, to) => Some((i, from, to)),
-            _ => None,
-        })
-        .collect();
-    for (_, from, to) in &paths {
-        for (host, direction) in [(*from, Direction::Tx), (*to, Direction::Rx)] {
-            let is_end = |p: &&(usize, &String, &String)| {
-                if direction == Direction::Tx { p.1 == host } else { p.2 == host }
-            };
-            let members: Vec<usize> = paths.iter().filter(is_end).map(|p| p.0).collect();
-            if members.len() >= PATHS_MIN && best.as_ref().is_none_or(|b| members.len() > b.2.len()) {
-                best = Some((host.clone(), direction, members));
+fn common_end<'a>(
+    found: &[Located],
+    rows: &[Row],
+    ends: Ends<'_, 'a>,
+) -> Option<(&'a str, Direction, Vec<usize>)> {
+    let mut by_end: BTreeMap<(&str, Direction), Vec<usize>> = BTreeMap::new();
+    for (number, path) in found.iter().enumerate().filter(|(_, l)| is_path(l, rows)) {
+        let of = |pick: fn((&'a str, &'a str)) -> &'a str| -> BTreeSet<&'a str> {
+            path.rows.iter().map(|row| pick(ends(*row))).collect()
+        };
+        for (hosts, direction) in [(of(|e| e.0), Direction::Tx), (of(|e| e.1), Direction::Rx)] {
+            if let Some(host) = hosts.first().filter(|_| hosts.len() == 1) {
+                by_end.entry((host, direction)).or_default().push(number);
             }
         }
     }
-    best
+    let most = by_end.into_iter().filter(|(_, paths)| paths.len() >= PATHS_MIN);
+    most.max_by_key(|(_, paths)| paths.len()).map(|((host, direction), paths)| (host, direction, paths))
+}
+
+/// A loss of throughput on a way between two hosts or groups that does not let nothing through.
+fn is_path(located: &Located, rows: &[Row]) -> bool {
+    let is_way = match located.column.element {
+        Element::Pair(..) => located.column.direction == Direction::Tx,
+        Element::GroupToGroup(..) => true,
+        _ => false,
+    };
+    is_way
+        && !located.unconfirmed
+        && located.rows.iter().all(|row| rows[*row].y < DEAD)
+        && located.gains.iter().any(|(response, _)| *response == Response::Throughput)
 }
 
 /// The host in place of its paths; they stay as what else it could be.
@@ -113,7 +126,8 @@ mod tests {
         };
         let rows = [row(0, 1.0), row(1, 1.1), row(2, 1.0), row(3, 0.0)];
         let found = vec![path("a", "b", 0), path("x", "y", 2), path("a", "c", 1)];
-        let joined = join(found, std::slice::from_ref(&host), &rows);
+        let ends = |row: usize| [("a", "b"), ("a", "c"), ("x", "y"), ("a", "d")][row];
+        let joined = join(found, std::slice::from_ref(&host), &rows, &ends);
         assert_eq!(joined.len(), 2);
         assert_eq!(
             (&joined[0].column.element, joined[0].rows.as_slice()),
@@ -121,7 +135,7 @@ mod tests {
         );
         assert_eq!(joined[0].alternatives.len(), 2);
         let dead = [row(0, 9.0), row(1, 9.0)];
-        let blocked = join(vec![path("a", "b", 0), path("a", "c", 1)], &[host], &dead);
+        let blocked = join(vec![path("a", "b", 0), path("a", "c", 1)], &[host], &dead, &ends);
         assert_eq!(blocked.len(), 2, "what lets nothing through does not come and go");
     }
 }

@@ -164,7 +164,8 @@ pub(crate) fn locate(
             queue.put(column, fits[column].score);
         }
     }
-    let mut found = join(found, columns, rows);
+    let ends = |row: usize| (cells[rows[row].cell].from, cells[rows[row].cell].to);
+    let mut found = join(found, columns, rows, &ends);
     found.extend(common);
     found.extend(doubted);
     found

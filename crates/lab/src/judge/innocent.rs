@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::random::Random;
 
 /// sysctls of a network namespace with a value that is not the default and touches no transfer of a test: times of idle or dead
-/// connections, counts of retries, what is answered to pings, ports to choose from.
+/// connections, counts of retries, what is answered to pings, groups of multicast, ports to choose from.
 const SYSCTLS: [(&str, &str); 9] = [
     ("net.ipv4.tcp_fin_timeout", "31"),
     ("net.ipv4.tcp_keepalive_time", "640"),
@@ -20,7 +20,7 @@ const SYSCTLS: [(&str, &str); 9] = [
     ("net.ipv4.tcp_max_syn_backlog", "2048"),
     ("net.ipv4.ip_local_port_range", "20000 60999"),
     ("net.ipv4.icmp_ratelimit", "500"),
-    ("net.ipv4.neigh.default.gc_stale_time", "90"),
+    ("net.ipv4.igmp_max_memberships", "30"),
 ];
 
 /// Settings of a device that nothing waits for: `eth0` of a lab has no queue of its own.
