@@ -178,7 +178,8 @@ fn spread(cells: &[CellEvidence<'_>], list: &[(usize, f64, Option<f64>)], ys: &[
             (logs.len() >= 2).then(|| (logs[0] - logs[1]).abs())
         })
         .collect();
-    if repeats.len() >= 4 {
+    // Of two hosts there are only two cells: both repeated say more than how far the cells are apart, which may be the loss itself.
+    if repeats.len() >= 4 || (repeats.len() == list.len() && list.len() >= 2) {
         return 1.5 * median(&repeats).unwrap_or(0.0);
     }
     let mut sorted = ys.to_vec();

@@ -26,6 +26,9 @@ use crate::{decide, evidence, responses, settings, storage, summary};
 const CAUSES_MAX: usize = 5;
 /// Candidates from unknown differences, and what they get of the probability that is left.
 const UNKNOWN_MAX: usize = 3;
+/// A setting that was read is no inference from measurements; that it is wrong is what its file says, before any map.
+const READ: f64 = 0.99;
+
 /// The whole diagnosis.
 pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, calibration: &Calibration) -> Diagnosis {
     let (bench, report) = bench(snapshot);
@@ -350,7 +353,7 @@ fn static_finding(bench: &Bench<'_>, wrong: &Wrong<'_>, calibration: &Calibratio
         expected: 1.0,
         measured: 1.0,
         unit: words::unit(Response::Setting).to_owned(),
-        probability: calibration.finding.chance(0.8),
+        probability: calibration.finding.chance(READ),
         causes: vec![cause],
         innocent: Vec::new(),
         decide: None,
