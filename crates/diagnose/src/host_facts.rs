@@ -2,12 +2,14 @@
 //! A snapshot comes in, values go out; nothing is judged here.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
 
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::fact_map::FactMap;
 use linerate_model::inventory::{Host, HostName, Layer};
 use linerate_model::snapshot::Snapshot;
 
+use crate::ends::Ends;
 use crate::layouts::Layouts;
 
 /// Drivers and kinds of devices that only pretend to have a link speed.
@@ -37,6 +39,7 @@ pub(crate) struct Facts<'a> {
     nics: HashMap<(&'a str, Layer), &'a str>,
     /// Hosts with endpoints by group, direct or nested, in inventory order.
     members: BTreeMap<&'a str, Vec<&'a Host>>,
+    ends: OnceLock<Ends<'a>>,
 }
 
 impl<'a> Facts<'a> {
@@ -71,7 +74,12 @@ impl<'a> Facts<'a> {
         let mut layouts = Layouts::default();
         let hosts = snapshot.facts.iter();
         let hosts = hosts.map(|(host, facts)| (host.as_str(), (facts, layouts.number(facts)))).collect();
-        Self { snapshot, hosts, layouts, nics, members }
+        Self { snapshot, hosts, layouts, nics, members, ends: OnceLock::new() }
+    }
+
+    /// Endpoints and addresses of all hosts.
+    pub(crate) fn ends(&self) -> &Ends<'a> {
+        self.ends.get_or_init(|| Ends::new(self))
     }
 
     /// All facts of a host.

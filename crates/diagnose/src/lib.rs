@@ -10,6 +10,7 @@ pub mod case;
 mod ceiling;
 mod decide;
 pub mod diff;
+mod ends;
 mod evidence;
 pub mod front_ends;
 mod host_facts;

@@ -76,6 +76,8 @@ const BARELY_KNOWN: f64 = 2.5;
 /// Counter of the times a CPU quota held processes back, and how many in a test mean something.
 const THROTTLED: &str = "cgroup.nr_throttled";
 const THROTTLED_MIN: i64 = 2;
+/// Counter of the times that a link went away or came back.
+const CARRIER: &str = "carrier_changes";
 /// Badness of a yes.
 const YES: f64 = 3.0;
 
@@ -94,7 +96,7 @@ pub(crate) fn rows(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell
     }
     rows.extend(path_mtu(facts, cells));
     rows.extend(two_state(cells, report));
-    rows.extend(throttled(cells));
+    rows.extend(held_back(facts, cells));
     rows
 }
 
@@ -347,17 +349,29 @@ fn two_state(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
         .collect()
 }
 
-/// Tests during which an end was held back by a CPU quota, also those that were worthless because of it. The value is the
-/// share of the tests; it is a row of `setting`, for it explains measurements rather than being one.
-fn throttled(cells: &[CellEvidence<'_>]) -> Vec<Row> {
-    let held_back = |s: &&&linerate_model::sample::Sample| {
-        let often =
-            |counters: &BTreeMap<String, i64>| counters.get(THROTTLED).is_some_and(|n| *n >= THROTTLED_MIN);
-        often(&s.tx_counters) || often(&s.rx_counters)
+/// Tests during which an end was held back by a CPU quota, or lost its link, also those that were worthless because of it.
+/// The value is the share of the tests; it is a row of `setting`, for it explains measurements rather than being one.
+fn held_back(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
+    // Devices beside the path come and go with containers.
+    let links: Vec<[Vec<String>; 2]> = cells
+        .iter()
+        .map(|cell| {
+            [cell.from, cell.to].map(|host| {
+                let nics = facts.path_nics(host, cell.layer);
+                nics.iter().map(|nic| format!("nic.{nic}.stat.{CARRIER}")).collect()
+            })
+        })
+        .collect();
+    let stopped = |counters: &BTreeMap<String, i64>, links: &[String]| {
+        counters.get(THROTTLED).is_some_and(|n| *n >= THROTTLED_MIN)
+            || links.iter().any(|link| counters.get(link).is_some_and(|n| *n > 0))
     };
     // Transfers and small tests apart: a generous quota holds back only what moves much, a mean one everything, and then
     // there may be few transfers.
-    let share = |cell: &CellEvidence<'_>| {
+    let share = |number: usize, cell: &CellEvidence<'_>| {
+        let [tx, rx] = &links[number];
+        let held_back =
+            |s: &&&linerate_model::sample::Sample| stopped(&s.tx_counters, tx) || stopped(&s.rx_counters, rx);
         let all = || cell.samples.iter().chain(&cell.worthless);
         let bulk = |s: &&&linerate_model::sample::Sample| {
             matches!(s.test.kind, TestKind::Tcp { .. } | TestKind::Udp { .. })
@@ -370,7 +384,7 @@ fn throttled(cells: &[CellEvidence<'_>]) -> Vec<Row> {
         [of(true), of(false)].into_iter().flatten().reduce(f64::max)
     };
     let shares: Vec<(usize, f64)> =
-        cells.iter().enumerate().filter_map(|(i, c)| Some((i, share(c)?))).collect();
+        cells.iter().enumerate().filter_map(|(i, c)| Some((i, share(i, c)?))).collect();
     if shares.iter().all(|(_, s)| *s == 0.0) {
         return Vec::new();
     }

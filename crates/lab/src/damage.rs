@@ -103,6 +103,12 @@ impl<'a> Damage<'a> {
         self.step(|c| machine.of(c).nft(&table), move |c| machine.of(c).nft("delete table bridge lab\n"))
     }
 
+    /// A table of rules for what a machine itself receives and sends.
+    pub fn host_rules(&mut self, machine: Machine, chains: &str) -> Result<()> {
+        let table = format!("table inet lab {{\n{chains}\n}}\n");
+        self.step(|c| machine.of(c).nft(&table), move |c| machine.of(c).nft("delete table inet lab\n"))
+    }
+
     /// A sysctl.
     pub fn sysctl(&mut self, machine: Machine, key: &'static str, value: &str) -> Result<()> {
         let old = machine.of(self.cluster).read_sysctl(key)?;

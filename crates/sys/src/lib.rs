@@ -9,6 +9,7 @@ pub mod ethtool_ioctl;
 pub mod interrupt;
 pub mod netlink;
 pub mod netns;
+pub mod nftables;
 pub mod offload;
 pub mod packet;
 pub mod pages;

@@ -16,6 +16,7 @@ const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
 const RTM_GETADDR: u16 = 22;
 const RTM_GETROUTE: u16 = 26;
+const RTM_GETNEIGH: u16 = 30;
 
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
@@ -32,6 +33,7 @@ const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_NUM_RX_QUEUES: u16 = 32;
 const IFLA_CARRIER_CHANGES: u16 = 35;
 const IFLA_LINK_NETNSID: u16 = 37;
+const IFLA_GSO_MAX_SEGS: u16 = 40;
 const IFLA_GSO_MAX_SIZE: u16 = 41;
 const IFLA_MAX_MTU: u16 = 51;
 const IFLA_PERM_ADDRESS: u16 = 54;
@@ -51,6 +53,8 @@ const RTEXT_FILTER_SKIP_STATS: u32 = 8;
 pub const LINKS_MAX: usize = 4096;
 /// See [`LINKS_MAX`].
 pub const ROUTES_MAX: usize = 1024;
+/// Most neighbours that are kept: nodes of large overlays have thousands that were written by hand.
+pub const NEIGHBOURS_MAX: usize = 1024;
 
 /// Names of the fields of `rtnl_link_stats64`, in its order.
 const STATS: [&str; 25] = [
@@ -151,6 +155,9 @@ pub struct Link {
     /// Largest aggregated packet sent.
     #[serde(default)]
     pub gso_max_size: Option<u32>,
+    /// Most packets that one aggregated packet becomes.
+    #[serde(default)]
+    pub gso_max_segs: Option<u32>,
     /// Largest aggregated packet received.
     #[serde(default)]
     pub gro_max_size: Option<u32>,
@@ -179,9 +186,23 @@ pub struct Address {
     pub prefix: u8,
 }
 
+/// A neighbour that somebody wrote down: the kernel never asks for it again, however wrong it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Neighbour {
+    /// Index of the device.
+    pub link: u32,
+    /// Its address.
+    pub address: IpAddr,
+    /// Its hardware address.
+    pub hardware: String,
+}
+
 /// A route of the main table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
+    /// What it does instead of leading somewhere: `blackhole`, `unreachable`, `prohibit`; `None` for one that leads.
+    #[serde(default)]
+    pub refuses: Option<String>,
     /// Destination; `None` for the default route.
     #[serde(default)]
     pub destination: Option<IpAddr>,
@@ -253,6 +274,7 @@ pub fn parse_link(message: &Message<'_>) -> Option<Link> {
             IFLA_NUM_RX_QUEUES => link.rx_queues = a.u32(),
             IFLA_NUM_TX_QUEUES => link.tx_queues = a.u32(),
             IFLA_GSO_MAX_SIZE => link.gso_max_size = a.u32(),
+            IFLA_GSO_MAX_SEGS => link.gso_max_segs = a.u32(),
             IFLA_GRO_MAX_SIZE => link.gro_max_size = a.u32(),
             IFLA_STATS64 => link.stats = parse_stats(a.data),
             IFLA_LINKINFO => parse_kind(&a, &mut link),
@@ -322,7 +344,40 @@ fn ip(data: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// Unicast routes of the main table, the first [`ROUTES_MAX`].
+/// Neighbours of all devices that are there for good, the first [`NEIGHBOURS_MAX`]; those that the kernel learned come and go.
+pub fn neighbours() -> Result<Vec<Neighbour>, NetlinkError> {
+    let mut found = Vec::new();
+    let mut socket = Socket::open(libc::NETLINK_ROUTE)?;
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        let mut header = [0; 12];
+        header[0] = family as u8;
+        socket.dump(RTM_GETNEIGH, &Payload::new(&header), |message| {
+            if let Some(neighbour) = parse_neighbour(message.payload)
+                && found.len() < NEIGHBOURS_MAX
+                && !found.contains(&neighbour)
+            {
+                found.push(neighbour);
+            }
+        })?;
+    }
+    Ok(found)
+}
+
+fn parse_neighbour(payload: &[u8]) -> Option<Neighbour> {
+    const PERMANENT: u16 = 0x80;
+    let header = payload.get(..12)?;
+    let hardware = attribute(&payload[12..], 2)?.data;
+    if u16_at(header, 8)? & PERMANENT == 0 || hardware.is_empty() {
+        return None;
+    }
+    Some(Neighbour {
+        link: u32_at(header, 4)?,
+        address: ip(attribute(&payload[12..], 1)?.data)?,
+        hardware: hardware_address(hardware),
+    })
+}
+
+/// Routes of the main table that lead somewhere or refuse, the first [`ROUTES_MAX`].
 pub fn routes() -> Result<Vec<Route>, NetlinkError> {
     let mut found = Vec::new();
     let mut socket = Socket::open(libc::NETLINK_ROUTE)?;
@@ -343,15 +398,22 @@ pub fn routes() -> Result<Vec<Route>, NetlinkError> {
 
 fn parse_route(payload: &[u8]) -> Option<Route> {
     const MAIN_TABLE: u32 = 254;
-    const UNICAST: u8 = 1;
     const CLONED: u32 = 0x200;
     let header = payload.get(..12)?;
     let body = &payload[12..];
     let table = attribute(body, 15).and_then(|a| a.u32()).unwrap_or_else(|| u32::from(header[4]));
-    if table != MAIN_TABLE || header[7] != UNICAST || u32_at(header, 8)? & CLONED != 0 {
+    let refuses = match header[7] {
+        1 => None,
+        6 => Some("blackhole".to_string()),
+        7 => Some("unreachable".to_string()),
+        8 => Some("prohibit".to_string()),
+        _ => return None,
+    };
+    if table != MAIN_TABLE || u32_at(header, 8)? & CLONED != 0 {
         return None;
     }
-    let mut route = Route { prefix: header[1], ipv6: header[0] == libc::AF_INET6 as u8, ..Route::default() };
+    let ipv6 = header[0] == libc::AF_INET6 as u8;
+    let mut route = Route { refuses, prefix: header[1], ipv6, ..Route::default() };
     for a in attributes(body) {
         match a.kind {
             1 => route.destination = ip(a.data),
@@ -369,6 +431,7 @@ fn parse_route(payload: &[u8]) -> Option<Route> {
 
 fn limit_name(kind: u16) -> Option<String> {
     let name = match kind {
+        1 => "lock",
         2 => "mtu",
         3 => "window",
         4 => "rtt",
@@ -403,6 +466,11 @@ pub fn set_mtu(link: u32, mtu: u32) -> Result<(), NetlinkError> {
     set_link(link, IFLA_MTU, mtu)
 }
 
+/// Sets into how many packets an aggregated one of a device may be cut.
+pub fn set_gso_max_segs(link: u32, packets: u32) -> Result<(), NetlinkError> {
+    set_link(link, IFLA_GSO_MAX_SEGS, packets)
+}
+
 /// Sets the length of the transmit queue of a device.
 pub fn set_txqueuelen(link: u32, packets: u32) -> Result<(), NetlinkError> {
     set_link(link, IFLA_TXQLEN, packets)
@@ -428,6 +496,7 @@ mod tests {
             let _ = parse_link(&Message { kind: RTM_NEWLINK, flags: 0, sequence: 0, payload: &bytes });
             let _ = parse_address(&bytes);
             let _ = parse_route(&bytes);
+            let _ = parse_neighbour(&bytes);
             let _ = parse_next_hops(&bytes);
         }
     }

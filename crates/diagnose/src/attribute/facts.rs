@@ -11,6 +11,7 @@ use linerate_model::inventory::Layer;
 use super::population::{Peers, Population};
 use super::shape::Shape;
 use super::{Place, Scored};
+use crate::ends;
 use crate::host_facts::{Facts, nic_of};
 use crate::knowledge::{Cause, FactTest, NicRole, Op, Side};
 
@@ -213,6 +214,11 @@ fn holds(
         Op::ExceedsLowerMtu => {
             number.zip(limit()).is_some_and(|(mtu, room)| exceeds(facts, host, key, mtu, room))
         }
+        Op::RouteToPeers => ends::route_to_peers(facts, host, key, value, &test.values),
+        Op::SmallPackets => ends::small_packets(facts, host, key, value),
+        Op::Detour => ends::detour(facts, host, key, value),
+        Op::WrongNeighbour => ends::wrong_neighbour(facts, host, key, value),
+        Op::SharedAddress => ends::shared(facts, host, key, value),
         Op::Present => true,
     }
 }

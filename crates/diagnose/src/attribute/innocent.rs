@@ -8,10 +8,11 @@ use crate::host_facts::Facts;
 use crate::knowledge::Knowledge;
 
 /// Keys that differ between any two hosts, or that are state rather than settings.
-const IDENTITY: [&str; 28] = [
+const IDENTITY: [&str; 29] = [
     "nic.*.addresses",
     "nic.*.address",
     "nic.*.mac",
+    "nic.*.neighbour.*",
     "nic.*.carrier_changes",
     "nic.*.irq.*",
     "nic.*.master",

@@ -52,8 +52,18 @@ pub(super) fn cause(file: &str, text: &str, cause: &Cause, others: &[Cause]) -> 
         .chain(&cause.accompanies)
         .chain(&cause.mismatch);
     for key in keys {
-        let known =
-            ["sysctl.", "nic.", "cpu.", "kernel.", "module.", "route.", "mount.", "disk.", "storage."];
+        let known = [
+            "sysctl.",
+            "nic.",
+            "cpu.",
+            "kernel.",
+            "module.",
+            "route.",
+            "mount.",
+            "disk.",
+            "storage.",
+            "firewall.",
+        ];
         if !check_key(key) || !known.iter().any(|k| key.starts_with(k)) {
             return Err(wrong(
                 key,
@@ -83,7 +93,12 @@ fn tests(cause: &Cause) -> Result<(), (String, String, String)> {
     for test in cause.betrays.iter().chain(&cause.excludes) {
         let needs = matches!(
             test.op,
-            Op::Equals | Op::Contains | Op::LessThan | Op::GreaterThan | Op::ExceedsLowerMtu
+            Op::Equals
+                | Op::Contains
+                | Op::LessThan
+                | Op::GreaterThan
+                | Op::ExceedsLowerMtu
+                | Op::RouteToPeers
         );
         let number = matches!(test.op, Op::LessThan | Op::GreaterThan | Op::ExceedsLowerMtu);
         let unread = number && test.values.first().is_some_and(|v| v.parse::<f64>().is_err());

@@ -230,6 +230,16 @@ pub enum Op {
     WindowBinds,
     /// An overlay device whose MTU leaves less than the given bytes to the MTU of the NIC below it.
     ExceedsLowerMtu,
+    /// A route that the host takes to another measured host, with one of the values among its words.
+    RouteToPeers,
+    /// A route that the host takes to another measured host, which makes packets much smaller than its device would.
+    SmallPackets,
+    /// A route through another device to a measured host in the network of the own NIC.
+    Detour,
+    /// A neighbour entry for a measured host with a hardware address that none of its devices has.
+    WrongNeighbour,
+    /// An address that another measured host has too.
+    SharedAddress,
     /// There is such a fact.
     Present,
 }

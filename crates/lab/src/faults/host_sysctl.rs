@@ -61,6 +61,15 @@ impl HostSysctl {
     }
 }
 
+/// Every loss is repaired packet by packet, in both directions, since both ends have to offer the option.
+pub(super) static SACK_OFF: HostSysctl = HostSysctl {
+    name: "sack-off",
+    cause: "tcp-sack-off",
+    summary: "one host does not offer selective acknowledgements",
+    values: &[("net.ipv4.tcp_sack", "0")],
+    directions: &[],
+};
+
 impl Fault for HostSysctl {
     fn name(&self) -> &'static str {
         self.name

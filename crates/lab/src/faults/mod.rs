@@ -3,11 +3,17 @@
 //! In: a running cluster and a place in it. Out: damage that can be undone exactly. A new fault is one file (or one entry
 //! of a table of like faults) and one line in [`ALL`]. It never touches anything outside the cluster.
 
+mod bridge_filter;
 mod bufferbloat;
 mod congestion_control;
 mod cpu_starved;
+mod duplicate;
 mod everywhere;
 mod forgotten_shaper;
+mod gso_segments;
+mod host_firewall;
+mod host_link_flap;
+mod host_route;
 mod host_sysctl;
 mod loss;
 mod mtu_mismatch;
@@ -50,6 +56,23 @@ pub static ALL: &[&dyn Fault] = &[
     &path_blocked::PathBlocked,
     &everywhere::SMALL_RMEM,
     &everywhere::SMALL_WMEM,
+    &host_sysctl::SACK_OFF,
+    &offload::TX_CHECKSUM_OFF,
+    &offload::SCATTER_GATHER_OFF,
+    &gso_segments::GsoSegments,
+    &host_route::WINDOW,
+    &host_route::SMALL_MTU,
+    &host_route::Refused,
+    &host_route::Detour,
+    &host_route::ReversePath,
+    &host_route::WrongNeighbour,
+    &host_firewall::DROPS,
+    &host_firewall::RATE_LIMIT,
+    &host_firewall::LONG_LIST,
+    &bridge_filter::BridgeFilter,
+    &host_link_flap::HostLinkFlap,
+    &duplicate::DuplicateAddress,
+    &duplicate::ClonedMac,
 ];
 
 /// Something that can be broken and healed while the cluster runs.
@@ -137,6 +160,13 @@ impl Place {
     /// Every host of a lab.
     pub fn all_hosts(topology: &Topology) -> Vec<Self> {
         topology.hosts().into_iter().map(|h| Self::Host(h.name)).collect()
+    }
+
+    /// Every pair of hosts of a lab.
+    pub fn all_pairs(topology: &Topology) -> Vec<Self> {
+        let hosts = topology.hosts();
+        let pairs = hosts.iter().enumerate().flat_map(|(n, a)| hosts[n + 1..].iter().map(move |b| (a, b)));
+        pairs.map(|(a, b)| Self::Pair(a.name.clone(), b.name.clone())).collect()
     }
 
     /// Every hypervisor of a lab.

@@ -53,6 +53,28 @@ pub(super) static TSO_OFF: Offload = Offload {
     direction: Direction::Tx,
 };
 
+/// Checksums are computed by the CPU; segmentation offload goes with them.
+pub(super) static TX_CHECKSUM_OFF: Offload = Offload {
+    name: "tx-checksum-off",
+    cause: "tx-checksum-off",
+    summary: "the NIC of one host does not compute checksums, and so segments nothing either",
+    on_hypervisor: false,
+    device: "eth0",
+    switches: &[(Switch::TxChecksum, false)],
+    direction: Direction::Tx,
+};
+
+/// A packet has to lie in one piece; segmentation offload goes with it.
+pub(super) static SCATTER_GATHER_OFF: Offload = Offload {
+    name: "scatter-gather-off",
+    cause: "scatter-gather-off",
+    summary: "the NIC of one host takes no packets in pieces, and so segments nothing either",
+    on_hypervisor: false,
+    device: "eth0",
+    switches: &[(Switch::ScatterGather, false)],
+    direction: Direction::Tx,
+};
+
 impl Fault for Offload {
     fn name(&self) -> &'static str {
         self.name

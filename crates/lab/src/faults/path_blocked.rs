@@ -27,9 +27,7 @@ impl Fault for PathBlocked {
     }
 
     fn places(&self, topology: &Topology) -> Vec<Place> {
-        let hosts = topology.hosts();
-        let pairs = hosts.iter().enumerate().flat_map(|(n, a)| hosts[n + 1..].iter().map(move |b| (a, b)));
-        pairs.map(|(a, b)| Place::Pair(a.name.clone(), b.name.clone())).collect()
+        Place::all_pairs(topology)
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {

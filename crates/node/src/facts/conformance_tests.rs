@@ -71,6 +71,7 @@ fn every_setting_is_written_and_undone() {
             ("sysctl.net.ipv4.ip_forward", FactValue::Int(1)),
             ("nic.left.mtu", FactValue::Int(1400)),
             ("nic.left.txqueuelen", FactValue::Int(500)),
+            ("nic.left.gso_max_segs", FactValue::Int(1)),
             ("nic.left.feature.tx-checksumming", FactValue::Flag(false)),
             ("nic.left.feature.scatter-gather", FactValue::Flag(false)),
             ("nic.left.feature.tcp-segmentation-offload", FactValue::Flag(false)),
@@ -215,6 +216,33 @@ fn a_namespace_inside_the_host_is_seen_and_changed() {
         let queue = format!("netns.{}|nic.inside.queue.rx-0.rps_cpus", path.display());
         assert_eq!(facts.readings.get(&queue), Some(&FactValue::Text("0".into())), "{:?}", facts.gaps);
         conforms(root, &key, &FactValue::Int(1234));
+    });
+}
+
+#[test]
+fn refusing_routes_limits_and_written_neighbours_are_read() {
+    in_fresh_namespace("refusing_routes_limits_and_written_neighbours_are_read", |root| {
+        for arguments in [
+            "address add 10.9.0.1/24 dev left",
+            "route add blackhole 10.9.7.0/24",
+            "route add prohibit 10.9.8.1/32",
+            "route add 10.9.0.128/25 dev left mtu lock 400 window 4096",
+            "neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 dev left nud permanent",
+            "neigh add 10.9.0.3 lladdr 02:00:00:00:00:03 dev left nud stale",
+        ] {
+            ip(arguments).unwrap();
+        }
+        let facts = super::read(root, &["route.".into(), "nic.left.neighbour".into()], &[]);
+        let values: Vec<String> = facts.readings.iter().map(|(k, v)| format!("{k} = {v}")).collect();
+        for wanted in [
+            "blackhole 10.9.7.0/24",
+            "prohibit 10.9.8.1/32",
+            "10.9.0.128/25 dev left mtu lock 400 window 4096",
+            "nic.left.neighbour.10/9/0/2 = 02:00:00:00:00:02",
+        ] {
+            assert!(values.iter().any(|v| v.ends_with(wanted)), "{wanted} in {values:#?}");
+        }
+        assert_eq!(facts.readings.keys().filter(|k| k.contains("neighbour")).count(), 1, "{values:#?}");
     });
 }
 

@@ -113,6 +113,9 @@ fn read_nics(root: &Root, counters: &mut Counters) -> Result<(), String> {
     let links: Vec<Link> = root.answer("links", || rtnetlink::links().map_err(|e| e.to_string()))?;
     for link in &links {
         let head = format!("nic.{}.stat", key_name(&link.name));
+        if let Some(changes) = link.carrier_changes {
+            counters.insert(format!("{head}.carrier_changes"), i64::from(changes));
+        }
         counters.extend(
             link.stats
                 .iter()

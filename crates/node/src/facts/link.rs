@@ -35,6 +35,11 @@ impl Fact for Links {
                 "Own addresses with the length of their prefix, without link-local IPv6.",
             ),
             fact("nic.*.gso_max_size", "bytes", "Largest aggregated packet that is sent."),
+            setting(
+                "nic.*.gso_max_segs",
+                "packets",
+                "Most packets that an aggregated one is cut into; 1 switches aggregation off.",
+            ),
             fact("nic.*.gro_max_size", "bytes", "Largest aggregated packet that is received."),
         ]
     }
@@ -67,6 +72,7 @@ fn read_link(view: &View<'_>, link: &Link, nic: &str, out: &mut Readings) {
     int("txqueuelen", link.txqueuelen);
     int("carrier_changes", link.carrier_changes);
     int("gso_max_size", link.gso_max_size);
+    int("gso_max_segs", link.gso_max_segs);
     int("gro_max_size", link.gro_max_size);
     let state = link.operstate.and_then(|s| STATES.get(usize::from(s)));
     out.text(format!("{nic}.state"), if link.up { *state.unwrap_or(&"unknown") } else { "off" });

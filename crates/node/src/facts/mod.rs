@@ -15,6 +15,7 @@ mod disk;
 mod eee;
 mod family;
 mod feature;
+mod firewall;
 mod irq;
 mod kernel;
 mod link;
@@ -23,6 +24,7 @@ mod machine;
 mod mount;
 mod mtu;
 mod namespace;
+mod neighbour;
 mod numa;
 mod pause;
 mod pcie;
@@ -89,6 +91,8 @@ const FACTS: &[&dyn Fact] = &[
     &cpu::Cpu,
     &kernel::Kernel,
     &route::Routes,
+    &neighbour::Neighbours,
+    &firewall::Firewall,
     &mount::Mounts,
     &disk::Disks,
     &machine::Machine,

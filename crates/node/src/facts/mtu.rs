@@ -1,4 +1,4 @@
-//! Settings `nic.*.mtu` and `nic.*.txqueuelen`.
+//! Settings `nic.*.mtu`, `nic.*.txqueuelen` and `nic.*.gso_max_segs`.
 
 use linerate_model::fact::FactValue;
 use linerate_sys::root::Root;
@@ -13,7 +13,7 @@ use crate::change::setting::{Persist, Setting};
 pub(super) struct Mtu;
 
 pub(super) fn is_setting(key: &str) -> bool {
-    split_key(key).is_some_and(|(_, field)| field == "mtu" || field == "txqueuelen")
+    split_key(key).is_some_and(|(_, field)| ["mtu", "txqueuelen", "gso_max_segs"].contains(&field))
 }
 
 fn find(root: &Root, nic: &str) -> Result<Link, String> {
@@ -28,6 +28,7 @@ impl Setting for Mtu {
         let value = match field {
             "mtu" => link.mtu,
             "txqueuelen" => link.txqueuelen,
+            "gso_max_segs" => link.gso_max_segs,
             _ => None,
         };
         value.map(|v| FactValue::Int(i64::from(v))).ok_or_else(|| format!("{nic} has no {field}"))
@@ -43,6 +44,7 @@ impl Setting for Mtu {
         match field {
             "mtu" => rtnetlink::set_mtu(link.index, value).map_err(|e| e.to_string()),
             "txqueuelen" => rtnetlink::set_txqueuelen(link.index, value).map_err(|e| e.to_string()),
+            "gso_max_segs" => rtnetlink::set_gso_max_segs(link.index, value).map_err(|e| e.to_string()),
             _ => Err(format!("{nic} has no {field}")),
         }
     }
@@ -64,6 +66,9 @@ impl Setting for Mtu {
     fn persist(&self, key: &str, value: &FactValue) -> Persist {
         match split_key(key) {
             Some((nic, "mtu")) => link_file(&nic, "MTUBytes", &value.to_string()),
+            Some((nic, "gso_max_segs")) => {
+                link_file(&nic, "GenericSegmentOffloadMaxSegments", &value.to_string())
+            }
             Some((nic, _)) => link_file(&nic, "TransmitQueueLength", &value.to_string()),
             None => Persist::Impossible { reason: "not a key of a device".to_string() },
         }

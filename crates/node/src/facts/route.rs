@@ -1,4 +1,4 @@
-//! Facts `route.<n>`: unicast routes of the main table, in the words of `ip route`.
+//! Facts `route.<n>`: routes of the main table, in the words of `ip route`.
 
 use std::fmt::Write as _;
 
@@ -33,10 +33,11 @@ impl Fact for Routes {
 
 /// Writing into a `String` cannot fail, so that the results are dropped.
 fn words(view: &View<'_>, route: &Route) -> String {
-    let mut text = match route.destination {
-        Some(address) => format!("{address}/{}", route.prefix),
-        None if route.ipv6 => "default6".to_string(),
-        None => "default".to_string(),
+    let mut text = route.refuses.as_ref().map(|refuses| format!("{refuses} ")).unwrap_or_default();
+    let _ = match route.destination {
+        Some(address) => write!(text, "{address}/{}", route.prefix),
+        None if route.ipv6 => write!(text, "default6"),
+        None => write!(text, "default"),
     };
     let device = |index: u32| view.name_of(index).map_or_else(|| format!("#{index}"), String::from);
     if let Some(gateway) = route.gateway {
@@ -51,8 +52,11 @@ fn words(view: &View<'_>, route: &Route) -> String {
     if let Some(metric) = route.metric {
         let _ = write!(text, " metric {metric}");
     }
-    for (name, value) in &route.limits {
-        let _ = write!(text, " {name} {value}");
+    // A locked MTU is not lowered by what the path reports; the bit is the number of the attribute.
+    let mtu_locked = route.limits.get("lock").is_some_and(|bits| bits & (1 << 2) != 0);
+    for (name, value) in route.limits.iter().filter(|(name, _)| *name != "lock") {
+        let lock = if mtu_locked && name == "mtu" { " lock" } else { "" };
+        let _ = write!(text, " {name}{lock} {value}");
     }
     for (gateway, link) in &route.next_hops {
         text.push_str(" nexthop");

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use linerate_sys::ethtool::{self, Nic};
 use linerate_sys::qdisc::{self, Qdisc};
 use linerate_sys::root::Root;
-use linerate_sys::rtnetlink::{self, Address, Link, Route};
+use linerate_sys::rtnetlink::{self, Address, Link, Neighbour, Route};
 
 use super::readings::Readings;
 
@@ -24,6 +24,7 @@ pub(super) struct View<'a> {
     links: Asked<Vec<Link>>,
     addresses: Asked<Vec<Address>>,
     routes: Asked<Vec<Route>>,
+    neighbours: Asked<Vec<Neighbour>>,
     qdiscs: Asked<Vec<Qdisc>>,
     nics: Asked<BTreeMap<String, Nic>>,
 }
@@ -37,6 +38,7 @@ impl<'a> View<'a> {
             links: OnceCell::new(),
             addresses: OnceCell::new(),
             routes: OnceCell::new(),
+            neighbours: OnceCell::new(),
             qdiscs: OnceCell::new(),
             nics: OnceCell::new(),
         }
@@ -57,6 +59,13 @@ impl<'a> View<'a> {
     /// Routes.
     pub(super) fn routes(&self) -> &[Route] {
         ask(&self.routes, || self.root.answer("routes", || rtnetlink::routes().map_err(|e| e.to_string())))
+    }
+
+    /// Neighbours that are there for good.
+    pub(super) fn neighbours(&self) -> &[Neighbour] {
+        ask(&self.neighbours, || {
+            self.root.answer("neighbours", || rtnetlink::neighbours().map_err(|e| e.to_string()))
+        })
     }
 
     /// Queueing disciplines.
@@ -111,6 +120,7 @@ impl<'a> View<'a> {
         say("nic.*", self.links.get().and_then(|r| r.as_ref().err()));
         say("nic.*.addresses", self.addresses.get().and_then(|r| r.as_ref().err()));
         say("route.*", self.routes.get().and_then(|r| r.as_ref().err()));
+        say("nic.*.neighbour.*", self.neighbours.get().and_then(|r| r.as_ref().err()));
         say("nic.*.qdisc", self.qdiscs.get().and_then(|r| r.as_ref().err()));
         say("nic.*.feature.*", self.nics.get().and_then(|r| r.as_ref().err()));
         say("nic.*.queue.*", self.sysfs_gap.as_ref());

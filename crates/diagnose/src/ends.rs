@@ -1,0 +1,267 @@
+//! What hosts say about each other: routes and neighbour entries towards the endpoints of other hosts, and addresses that
+//! two of them have. A value of one host and the facts of the others come in, yes or no goes out.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use linerate_model::fact::FactValue;
+use linerate_model::inventory::Layer;
+
+use crate::host_facts::{Facts, bare, nic_of};
+
+/// Endpoints of all hosts, and who has which address; made once for a snapshot.
+#[derive(Debug, Default)]
+pub(crate) struct Ends<'a> {
+    /// Host and layer of each endpoint.
+    of: HashMap<IpAddr, (&'a str, Layer)>,
+    /// Hosts by what the NICs of their endpoints have: hardware addresses, and network addresses.
+    owners: HashMap<String, Vec<&'a str>>,
+}
+
+impl<'a> Ends<'a> {
+    pub(crate) fn new(facts: &Facts<'a>) -> Self {
+        let mut ends = Self::default();
+        for host in &facts.snapshot.inventory.hosts {
+            let name = host.name.as_str();
+            for endpoint in &host.endpoints {
+                ends.of.insert(endpoint.address, (name, endpoint.layer));
+                let Some(nic) = facts.nic(name, endpoint.layer) else { continue };
+                for what in ["mac", "addresses"] {
+                    let value = facts.get(name, &format!("nic.{nic}.{what}"));
+                    for part in value.into_iter().flat_map(addresses) {
+                        let owners = ends.owners.entry(part).or_default();
+                        if !owners.contains(&name) {
+                            owners.push(name);
+                        }
+                    }
+                }
+            }
+        }
+        ends
+    }
+}
+
+/// Addresses in a value, without the length of their prefix.
+fn addresses(value: &FactValue) -> Vec<String> {
+    let text = value.to_string();
+    let bare = |part: &str| part.split('/').next().unwrap_or_default().to_ascii_lowercase();
+    text.split([' ', ',']).map(bare).filter(|part| !part.is_empty()).collect()
+}
+
+/// Whether another host has one of the addresses too. Two entries of the inventory for one and the same NIC are one host.
+pub(crate) fn shared(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue) -> bool {
+    let nic = nic_of(key);
+    let whole = |host: &str, nic: &str| {
+        ["mac", "addresses"].map(|what| facts.get(host, &format!("nic.{nic}.{what}")).cloned())
+    };
+    let same_nic = |other: &str| {
+        let mine = nic.map(|nic| whole(host, nic));
+        let layers = [Layer::Underlay, Layer::Overlay];
+        layers.iter().filter_map(|l| facts.nic(other, *l)).any(|nic| Some(whole(other, nic)) == mine)
+    };
+    let owners = addresses(value).into_iter().filter_map(|address| facts.ends().owners.get(&address));
+    owners.flatten().any(|other| *other != host && !same_nic(other))
+}
+
+/// Whether an entry for a neighbour that is the endpoint of another host has a hardware address that no device of that host
+/// has.
+pub(crate) fn wrong_neighbour(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue) -> bool {
+    let address = bare(key).split_once(".neighbour.").map(|(_, address)| address.replace('/', "."));
+    let address: Option<IpAddr> = address.and_then(|a| a.parse().ok());
+    let Some((owner, _)) = address.and_then(|a| facts.ends().of.get(&a)) else { return false };
+    let said = value.to_string().to_ascii_lowercase();
+    let real = facts.matching(owner, "nic.*.mac");
+    *owner != host
+        && !real.is_empty()
+        && !real.iter().any(|(_, mac)| mac.to_string().to_ascii_lowercase() == said)
+}
+
+/// A route in the words of `ip route`.
+struct Route<'t> {
+    network: IpAddr,
+    prefix: u8,
+    device: Option<&'t str>,
+}
+
+impl<'t> Route<'t> {
+    fn parse(text: &'t str) -> Option<Self> {
+        let mut words = text.split_ascii_whitespace().peekable();
+        words.next_if(|w| ["blackhole", "unreachable", "prohibit"].contains(w));
+        let (network, prefix) = words.next()?.split_once('/')?;
+        let device = words.skip_while(|w| *w != "dev").nth(1);
+        Some(Self { network: network.parse().ok()?, prefix: prefix.parse().ok()?, device })
+    }
+
+    fn covers(&self, address: IpAddr) -> bool {
+        covers(self.network, self.prefix, address)
+    }
+}
+
+fn covers(network: IpAddr, prefix: u8, address: IpAddr) -> bool {
+    let bits = |ip: IpAddr| match ip {
+        IpAddr::V4(v4) => (u128::from(u32::from(v4)) << 96, 32),
+        IpAddr::V6(v6) => (u128::from(v6), 128),
+    };
+    let ((a, of), (b, other)) = (bits(network), bits(address));
+    let shift = 128_u32.saturating_sub(u32::from(prefix.min(of)));
+    of == other && (shift >= 128 || a >> shift == b >> shift)
+}
+
+/// Endpoints of other hosts to which this host would take the route, for want of a more exact one.
+fn led(facts: &Facts<'_>, host: &str, key: &str, route: &Route<'_>) -> Vec<(IpAddr, Layer)> {
+    let space = |key: &str| key.len() - bare(key).len();
+    let texts: Vec<String> = facts
+        .matching(host, "route.*")
+        .into_iter()
+        .filter(|(other, _)| other[..space(other)] == key[..space(key)])
+        .map(|(_, value)| value.to_string())
+        .collect();
+    let routes: Vec<Route<'_>> = texts.iter().filter_map(|t| Route::parse(t)).collect();
+    let exact = |address: IpAddr| routes.iter().filter(|r| r.covers(address)).map(|r| r.prefix).max();
+    let peers = facts.ends().of.iter().filter(|(_, (owner, _))| *owner != host);
+    peers
+        .filter(|(address, _)| route.covers(**address) && exact(**address) == Some(route.prefix))
+        .map(|(address, (_, layer))| (*address, *layer))
+        .collect()
+}
+
+/// Whether the host takes this route to another measured host, and the route says one of the words.
+pub(crate) fn route_to_peers(
+    facts: &Facts<'_>,
+    host: &str,
+    key: &str,
+    value: &FactValue,
+    words: &[String],
+) -> bool {
+    let text = value.to_string();
+    words.iter().any(|w| text.contains(w.as_str()))
+        && Route::parse(&text).is_some_and(|route| !led(facts, host, key, &route).is_empty())
+}
+
+/// Whether the host takes this route to another measured host, and the route makes packets smaller than its device would by
+/// more than the room that tunnels need.
+pub(crate) fn small_packets(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue) -> bool {
+    /// Headers of IPv6, TCP and a tunnel: a smaller difference has its reasons.
+    const ROOM: f64 = 160.0;
+    let text = value.to_string();
+    let number = |name: &str| {
+        let mut words =
+            text.split_ascii_whitespace().skip_while(|w| *w != name).skip(1).skip_while(|w| *w == "lock");
+        words.next()?.parse::<f64>().ok()
+    };
+    let Some(bytes) = number("mtu").into_iter().chain(number("advmss")).reduce(f64::min) else {
+        return false;
+    };
+    let Some(route) = Route::parse(&text) else { return false };
+    let device = route.device.and_then(|d| facts.number(host, &format!("nic.{}.mtu", d.replace('.', "/"))));
+    device.is_some_and(|mtu| bytes + ROOM < mtu) && !led(facts, host, key, &route).is_empty()
+}
+
+/// Whether the host takes this route, through another device, to another host that lies in the network of its own NIC.
+pub(crate) fn detour(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue) -> bool {
+    let text = value.to_string();
+    let Some(route) = Route::parse(&text) else { return false };
+    let Some(device) = route.device.map(|d| d.replace('.', "/")) else { return false };
+    let nics = [Layer::Underlay, Layer::Overlay].map(|layer| facts.nic(host, layer));
+    // Nearly every route of nearly every host leads through the NIC with the endpoint.
+    if nics.contains(&Some(device.as_str())) || nics == [None, None] {
+        return false;
+    }
+    led(facts, host, key, &route).into_iter().any(|(address, layer)| {
+        let Some(nic) = facts.nic(host, layer) else { return false };
+        let own = facts.get(host, &format!("nic.{nic}.addresses")).map(ToString::to_string);
+        own.unwrap_or_default().split([' ', ',']).filter_map(|part| part.split_once('/')).any(|(ip, prefix)| {
+            matches!((ip.parse(), prefix.parse()), (Ok(ip), Ok(prefix)) if covers(ip, prefix, address))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::snapshot::Snapshot;
+
+    use super::*;
+
+    /// Hosts a, b, c with 10.0.0.1 to 3; facts of `a` are those given, `b` and `c` have `eth0`.
+    fn snapshot(of_a: &[(&str, FactValue)]) -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        for (number, name) in ["a", "b", "c"].iter().enumerate() {
+            let address = format!("10.0.0.{}", number + 1);
+            let host = serde_json::json!({"name": name, "transport": "local", "endpoints": [{"address": address, "layer": "underlay"}]});
+            snapshot.inventory.hosts.push(serde_json::from_value(host).unwrap());
+            let mut readings: std::collections::BTreeMap<String, FactValue> = [
+                ("nic.eth0.addresses".to_owned(), FactValue::List(vec![format!("{address}/24")])),
+                ("nic.eth0.mtu".to_owned(), FactValue::Int(1500)),
+                ("nic.eth0.mac".to_owned(), FactValue::Text(format!("02:00:00:00:00:0{}", number + 1))),
+                ("route.0".to_owned(), FactValue::Text("10.0.0.0/24 dev eth0".to_owned())),
+            ]
+            .into();
+            if *name == "a" {
+                readings.extend(of_a.iter().map(|(k, v)| ((*k).to_owned(), v.clone())));
+            }
+            snapshot.facts.entry((*name).to_owned()).or_default().readings = readings.into();
+        }
+        snapshot
+    }
+
+    fn text(text: &str) -> FactValue {
+        FactValue::Text(text.to_owned())
+    }
+
+    #[test]
+    fn a_route_counts_where_the_host_would_take_it() {
+        let refusing = text("blackhole 10.0.0.2/32");
+        let wide = text("blackhole 10.0.0.0/8");
+        let snapshot = snapshot(&[("route.1", refusing.clone()), ("route.2", wide.clone())]);
+        let facts = Facts::new(&snapshot);
+        let words = ["blackhole".to_owned()];
+        assert!(route_to_peers(&facts, "a", "route.1", &refusing, &words));
+        assert!(!route_to_peers(&facts, "a", "route.2", &wide, &words), "the network of eth0 is more exact");
+        assert!(!route_to_peers(&facts, "a", "route.1", &refusing, &["prohibit".to_owned()]));
+        assert!(!route_to_peers(&facts, "a", "route.9", &text("no route at all"), &words));
+    }
+
+    #[test]
+    fn a_detour_leads_through_another_device_to_the_own_network() {
+        let slow = text("10.0.0.0/25 dev eth1 src 10.0.0.1");
+        let snapshot = snapshot(&[("route.1", slow.clone())]);
+        let facts = Facts::new(&snapshot);
+        assert!(detour(&facts, "a", "route.1", &slow));
+        assert!(!detour(&facts, "a", "route.0", &text("10.0.0.0/24 dev eth0")));
+        assert!(!detour(&facts, "a", "route.1", &text("192.168.0.0/16 dev eth1")));
+    }
+
+    #[test]
+    fn a_route_that_cuts_packets_is_told_from_one_that_leaves_room_for_a_tunnel() {
+        let snapshot = snapshot(&[]);
+        let facts = Facts::new(&snapshot);
+        let small = |words: &str| {
+            let route = text(&format!("10.0.0.0/24 dev eth0 src 10.0.0.1 {words}"));
+            small_packets(&facts, "a", "route.0", &route)
+        };
+        assert!(small("mtu lock 400") && small("mtu 1300") && small("advmss 256"));
+        assert!(!small("mtu 1450") && !small("advmss 1460") && !small("") && !small("mtu"));
+    }
+
+    #[test]
+    fn an_entry_for_a_host_must_be_one_of_its_devices() {
+        let snapshot = snapshot(&[]);
+        let facts = Facts::new(&snapshot);
+        let entry = |mac: &str| wrong_neighbour(&facts, "a", "nic.eth0.neighbour.10/0/0/2", &text(mac));
+        assert!(entry("02:00:00:00:00:03"));
+        assert!(!entry("02:00:00:00:00:02"));
+        assert!(!wrong_neighbour(&facts, "a", "nic.eth0.neighbour.10/0/0/9", &text("02:00:00:00:00:03")));
+    }
+
+    #[test]
+    fn an_address_of_two_hosts_is_shared() {
+        let both = FactValue::List(vec!["10.0.0.1/24".to_owned(), "10.0.0.3/32".to_owned()]);
+        let snapshot = snapshot(&[("nic.eth0.addresses", both.clone())]);
+        let facts = Facts::new(&snapshot);
+        assert!(shared(&facts, "a", "nic.eth0.addresses", &both));
+        let of_c = FactValue::List(vec!["10.0.0.3/24".to_owned()]);
+        assert!(shared(&facts, "c", "nic.eth0.addresses", &of_c));
+        let of_b = FactValue::List(vec!["10.0.0.2/24".to_owned()]);
+        assert!(!shared(&facts, "b", "nic.eth0.addresses", &of_b));
+    }
+}

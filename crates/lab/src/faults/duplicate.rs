@@ -1,0 +1,98 @@
+//! Two hosts with the same address: one that was written down twice, and a virtual machine that was cloned with its hardware
+//! address.
+
+use linerate_model::finding::Element;
+
+use super::{Fault, Place, Truth};
+use crate::damage::{Damage, Machine};
+use crate::error::Result;
+use crate::topology::Topology;
+
+/// The first host of the pair has the address of the second one too.
+pub(super) struct DuplicateAddress;
+
+impl Fault for DuplicateAddress {
+    fn name(&self) -> &'static str {
+        "duplicate-address"
+    }
+
+    fn cause(&self) -> &'static str {
+        "duplicate-address"
+    }
+
+    fn summary(&self) -> &'static str {
+        "one host has the address of another one beside its own"
+    }
+
+    fn places(&self, topology: &Topology) -> Vec<Place> {
+        Place::all_pairs(topology)
+    }
+
+    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+        let Place::Pair(a, b) = place else { return Err(place.unfit("a pair of hosts such as a:b")) };
+        let (_, machine) = damage.host(a)?;
+        let address = format!("{}/32 dev eth0\n", damage.host(b)?.0.underlay());
+        damage.ip(machine, &format!("address add {address}"), format!("address del {address}"))
+    }
+
+    fn truth(&self, _topology: &Topology, place: &Place) -> Truth {
+        either(self, place)
+    }
+}
+
+/// The second host of the pair was cloned from the first one.
+pub(super) struct ClonedMac;
+
+impl Fault for ClonedMac {
+    fn name(&self) -> &'static str {
+        "cloned-mac"
+    }
+
+    fn cause(&self) -> &'static str {
+        "duplicate-mac"
+    }
+
+    fn summary(&self) -> &'static str {
+        "two hosts have the same hardware address, as a virtual machine and its clone"
+    }
+
+    fn places(&self, topology: &Topology) -> Vec<Place> {
+        Place::all_pairs(topology)
+    }
+
+    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+        let Place::Pair(a, b) = place else { return Err(place.unfit("a pair of hosts such as a:b")) };
+        let ((original, _), (clone, machine)) = (damage.host(a)?, damage.host(b)?);
+        let device = |mac: &str| format!("link set eth0 address {mac}\n");
+        damage.ip(machine, &device(&original.underlay_mac()), device(&clone.underlay_mac()))?;
+        // The peers would learn the new address by themselves; here their entries are written down.
+        let peers: Vec<usize> = (0..damage.cluster.hosts.len())
+            .filter(|n| damage.cluster.hosts[*n].0.number != clone.number)
+            .collect();
+        for peer in peers {
+            let entry = |mac: &str| {
+                format!("neigh replace {} lladdr {mac} dev eth0 nud permanent\n", clone.underlay())
+            };
+            let (new, old) = (entry(&original.underlay_mac()), entry(&clone.underlay_mac()));
+            damage.ip(Machine::Host(peer), &new, old)?;
+        }
+        Ok(())
+    }
+
+    fn truth(&self, _topology: &Topology, place: &Place) -> Truth {
+        either(self, place)
+    }
+}
+
+/// The pair, or either of its hosts: none of them is more at fault than the other.
+fn either(fault: &dyn Fault, place: &Place) -> Truth {
+    let accepted = match place {
+        Place::Pair(a, b) => vec![
+            (Element::Pair(a.clone(), b.clone()), Vec::new()),
+            (Element::Host(a.clone()), Vec::new()),
+            (Element::Host(b.clone()), Vec::new()),
+        ],
+        _ => Vec::new(),
+    };
+    Truth { cause: fault.cause().into(), accepted }
+}

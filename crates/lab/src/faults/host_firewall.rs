@@ -1,0 +1,91 @@
+//! Rules in the firewall of one host: some that drop by chance, one that lets only a rate through, far too many of them.
+
+use std::fmt::Write as _;
+
+use linerate_model::finding::Direction;
+
+use super::{Fault, Place, Truth};
+use crate::damage::Damage;
+use crate::error::Result;
+use crate::topology::Topology;
+
+pub(super) struct HostFirewall {
+    name: &'static str,
+    cause: &'static str,
+    summary: &'static str,
+    /// The rules, for the rate of the uplinks in Mbit/s and a strength.
+    rules: fn(u32, f64) -> String,
+    /// Empty accepts each.
+    directions: &'static [Direction],
+}
+
+/// Rules that a test of failures left behind.
+pub(super) static DROPS: HostFirewall = HostFirewall {
+    name: "firewall-drops",
+    cause: "firewall-random-drop",
+    summary: "a rule in a host's own firewall drops 1-2 % of what it receives",
+    rules: |_, strength| format!("numgen random mod 100000 < {} drop\n", 1000 + (1000.0 * strength) as u32),
+    directions: &[Direction::Rx],
+};
+
+/// A rule against floods.
+pub(super) static RATE_LIMIT: HostFirewall = HostFirewall {
+    name: "firewall-rate-limit",
+    cause: "firewall-rate-limit",
+    summary: "a rule in a host's own firewall drops what exceeds 30-45 % of the rate of the uplink",
+    rules: |rate_mbit, strength| {
+        let kbytes = f64::from(rate_mbit) * 125.0 * (0.3 + 0.15 * strength);
+        format!("limit rate over {kbytes:.0} kbytes/second burst 256 kbytes drop\n")
+    },
+    directions: &[Direction::Rx],
+};
+
+/// Rules that differ in an address and fit nothing that the lab sends.
+pub(super) fn long_list() -> String {
+    let mut rules = String::new();
+    for number in 0..12_000_u32 {
+        // The network for benchmarks of network devices (RFC 2544).
+        let _ = writeln!(rules, "ip saddr 198.18.{}.{} drop", number / 256, number % 256);
+    }
+    rules
+}
+
+/// So many that each small packet costs as much as a large one should.
+pub(super) static LONG_LIST: HostFirewall = HostFirewall {
+    name: "firewall-long-list",
+    cause: "firewall-long-list",
+    summary: "the firewall of one host compares every packet with 12 000 addresses, one after the other",
+    rules: |_, _| long_list(),
+    directions: &[],
+};
+
+impl Fault for HostFirewall {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn cause(&self) -> &'static str {
+        self.cause
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn places(&self, topology: &Topology) -> Vec<Place> {
+        Place::all_hosts(topology)
+    }
+
+    fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
+        let (_, machine) = damage.host(place.host()?)?;
+        let rules = (self.rules)(damage.cluster.topology.uplink.rate_mbit, strength);
+        damage.host_rules(
+            machine,
+            &format!("chain input {{\ntype filter hook input priority 0; policy accept;\n{rules}\n}}"),
+        )
+    }
+
+    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
+        Truth::host(self, topology, place, self.directions)
+    }
+}
