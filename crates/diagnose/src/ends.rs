@@ -139,10 +139,11 @@ pub(crate) fn route_to_peers(
 }
 
 /// Whether the host takes this route to another measured host, and the route makes packets smaller than its device would by
-/// more than the room that tunnels need.
+/// more than the room that tunnels need. Ethernet's usual size on a device for larger ones has its reasons.
 pub(crate) fn small_packets(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue) -> bool {
     /// Headers of IPv6, TCP and a tunnel: a smaller difference has its reasons.
     const ROOM: f64 = 160.0;
+    const USUAL: f64 = 1500.0;
     let text = value.to_string();
     let number = |name: &str| {
         let mut words =
@@ -154,7 +155,7 @@ pub(crate) fn small_packets(facts: &Facts<'_>, host: &str, key: &str, value: &Fa
     };
     let Some(route) = Route::parse(&text) else { return false };
     let device = route.device.and_then(|d| facts.number(host, &format!("nic.{}.mtu", d.replace('.', "/"))));
-    device.is_some_and(|mtu| bytes + ROOM < mtu) && !led(facts, host, key, &route).is_empty()
+    device.is_some_and(|mtu| bytes + ROOM < mtu.min(USUAL)) && !led(facts, host, key, &route).is_empty()
 }
 
 /// Whether the host takes this route, through another device, to another host that lies in the network of its own NIC.

@@ -72,6 +72,7 @@ fn facts(lab: &Lab) -> BTreeMap<String, String> {
         let mut put = |what: &str, value: String| facts.insert(format!("{} {what}", namespace.name), value);
         for (program, arguments) in [
             ("ip", &["-o", "-d", "link", "show"][..]),
+            ("ip", &["-o", "address", "show"]),
             ("ip", &["route", "show"]),
             ("ip", &["neigh", "show"]),
             ("bridge", &["fdb", "show"]),

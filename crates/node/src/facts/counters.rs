@@ -7,7 +7,7 @@ use linerate_model::fact::{FactDecl, FactKey, Gap};
 use linerate_sys::ethtool_ioctl::Control;
 use linerate_sys::procfs::{self, ControlGroup, Mount};
 use linerate_sys::root::Root;
-use linerate_sys::rtnetlink::{self, Link};
+use linerate_sys::rtnetlink::{self, Address, Link};
 
 use super::readings::fact;
 use super::view::key_name;
@@ -111,9 +111,13 @@ fn read_stat(root: &Root, counters: &mut Counters) -> Result<(), String> {
 
 fn read_nics(root: &Root, counters: &mut Counters) -> Result<(), String> {
     let links: Vec<Link> = root.answer("links", || rtnetlink::links().map_err(|e| e.to_string()))?;
+    let addresses: Vec<Address> =
+        root.answer("addresses", || rtnetlink::addresses().map_err(|e| e.to_string())).unwrap_or_default();
+    // The ends of containers come and go by the hundred, and mean nothing when they do.
+    let lasting = |link: &Link| link.kind.is_none() || addresses.iter().any(|a| a.link == link.index);
     for link in &links {
         let head = format!("nic.{}.stat", key_name(&link.name));
-        if let Some(changes) = link.carrier_changes {
+        if let Some(changes) = link.carrier_changes.filter(|_| lasting(link)) {
             counters.insert(format!("{head}.carrier_changes"), i64::from(changes));
         }
         counters.extend(
