@@ -4,8 +4,6 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use linerate_model::finding::Direction;
-
 use super::{Fault, Place, Truth};
 use crate::damage::Damage;
 use crate::error::{LabError, Result};

@@ -1,6 +1,8 @@
 //! Routes of one host that harm: limits on the route to its network, a refusal for one peer, a detour over a slow second NIC,
 //! and the reverse-path filter that drops what such a detour answers to.
 
+use std::fmt::Write as _;
+
 use linerate_model::finding::{Direction, Element};
 
 use super::{Fault, Place, Truth};
@@ -65,7 +67,7 @@ impl Fault for RouteLimit {
 }
 
 /// Both hosts of a place that is a pair: the first is the one that is broken.
-fn pair<'a>(damage: &Damage<'a>, place: &Place) -> Result<(HostPlan, Machine, HostPlan)> {
+fn pair(damage: &Damage<'_>, place: &Place) -> Result<(HostPlan, Machine, HostPlan)> {
     let Place::Pair(a, b) = place else { return Err(place.unfit("a pair of hosts such as a:b")) };
     let (plan, machine) = damage.host(a)?;
     Ok((plan, machine, damage.host(b)?.0))
@@ -122,9 +124,15 @@ fn second_nic(damage: &mut Damage<'_>, plan: &HostPlan, machine: Machine) -> Res
     );
     damage.ip(Machine::Hypervisor(plan.hypervisor), &make, format!("link del {port}\n"))?;
     let peers = damage.cluster.hosts.iter().map(|(peer, _)| peer).filter(|peer| peer.number != plan.number);
-    let known: String = peers
-        .map(|p| format!("neigh add {} lladdr {} dev eth1 nud permanent\n", p.underlay(), p.underlay_mac()))
-        .collect();
+    let mut known = String::new();
+    for peer in peers {
+        let _ = writeln!(
+            known,
+            "neigh add {} lladdr {} dev eth1 nud permanent",
+            peer.underlay(),
+            peer.underlay_mac()
+        );
+    }
     // What is on the device goes with it.
     damage.ip(machine, &format!("link set eth1 up\n{known}"), String::new())
 }
