@@ -112,8 +112,11 @@ fn facts(lab: &Lab) -> BTreeMap<String, String> {
 fn settled(shown: &str) -> String {
     let learned =
         |line: &&str| line.contains(" dev ") && line.contains("master br0") && !line.contains("permanent");
-    let lines = shown.lines().filter(|line| !learned(line));
-    let words: Vec<&str> = lines.flat_map(|line| line.split_ascii_whitespace().chain(["\n"])).collect();
+    let mut lines: Vec<&str> = shown.lines().filter(|line| !learned(line)).collect();
+    // Neighbours that were written anew come in another order.
+    lines.sort_unstable();
+    let words: Vec<&str> =
+        lines.iter().flat_map(|line| line.split_ascii_whitespace().chain(["\n"])).collect();
     let pairs = words.windows(2).filter(|pair| !pair[0].ends_with("_timer"));
     pairs.map(|pair| pair[1]).collect::<Vec<_>>().join(" ")
 }

@@ -1,6 +1,8 @@
 //! Two hosts with the same address: one that was written down twice, and a virtual machine that was cloned with its hardware
 //! address.
 
+use std::fmt::Write as _;
+
 use linerate_model::finding::Element;
 
 use super::{Fault, Place, Truth};
@@ -63,7 +65,13 @@ impl Fault for ClonedMac {
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
         let Place::Pair(a, b) = place else { return Err(place.unfit("a pair of hosts such as a:b")) };
         let ((original, _), (clone, machine)) = (damage.host(a)?, damage.host(b)?);
-        let device = |mac: &str| format!("link set eth0 address {mac}\n");
+        // A device that changes its address forgets its neighbours, those that were written down too.
+        let mut known = String::new();
+        for (peer, _) in damage.cluster.hosts.iter().filter(|(peer, _)| peer.number != clone.number) {
+            let (address, mac) = (peer.underlay(), peer.underlay_mac());
+            let _ = writeln!(known, "neigh replace {address} lladdr {mac} dev eth0 nud permanent");
+        }
+        let device = |mac: &str| format!("link set eth0 address {mac}\n{known}");
         damage.ip(machine, &device(&original.underlay_mac()), device(&clone.underlay_mac()))?;
         // The peers would learn the new address by themselves; here their entries are written down.
         let peers: Vec<usize> = (0..damage.cluster.hosts.len())
