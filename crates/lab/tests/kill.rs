@@ -8,8 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -19,7 +18,7 @@ use linerate_lab::lab::Lab;
 use linerate_lab::namespace::Namespace;
 use linerate_lab::topology::Topology;
 use linerate_model::exit::ExitCode;
-use linerate_sys::sandbox;
+use linerate_stage::Programs;
 
 const VICTIM: &str = "node-2";
 const KEY: &str = "net.ipv4.tcp_rmem";
@@ -98,14 +97,7 @@ fn state_of(pid: u32) -> Option<char> {
 
 /// Processes other than this one in a namespace.
 fn processes_in(namespace: &Namespace) -> Vec<u32> {
-    let inode = namespace.inode().unwrap();
-    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
-    let inside = |pid: &u32| {
-        std::fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|m| m.ino() == inode)
-            && *pid != std::process::id()
-            && state_of(*pid).is_some_and(|s| s != 'Z')
-    };
-    pids.filter(inside).collect()
+    linerate_stage::processes_in(namespace.inode().unwrap())
 }
 
 /// How many TCP sockets of a namespace are in a state: `01` established, `0A` listening.
@@ -338,32 +330,19 @@ impl Scene {
     }
 }
 
-fn program(variable: &str, name: &str) -> PathBuf {
-    let beside = || Path::new(env!("CARGO_BIN_EXE_linerate-lab")).with_file_name(name);
-    std::env::var_os(variable).map_or_else(beside, PathBuf::from)
-}
-
-/// Why it cannot run here.
-fn missing() -> Option<String> {
-    if !sandbox::is_root() {
-        return Some(
-            "needs root (the test runner has threads, so that it cannot enter a user namespace)".into(),
-        );
-    }
-    let programs = [program("LINERATE", "linerate"), program("LINERATE_NODE", "linerate-node")];
-    programs.iter().find(|p| !p.is_file()).map(|p| format!("{} is not built", p.display()))
+fn programs() -> Programs {
+    Programs::beside(env!("CARGO_BIN_EXE_linerate-lab"))
 }
 
 #[test]
 fn a_kill_in_a_real_trial_leaves_the_old_values() {
-    if let Some(reason) = missing() {
+    if let Some(reason) = programs().missing() {
         println!("SKIPPED a_kill_in_a_real_trial_leaves_the_old_values: {reason}");
         return;
     }
     let mut lab = Lab::up(Topology::load("three").unwrap()).unwrap();
     lab.inject(faults::find("small-rmem").unwrap(), Some(VICTIM), 1).unwrap();
-    let mut scene =
-        Scene { lab, program: program("LINERATE", "linerate"), signals: Signals::new(), old: String::new() };
+    let mut scene = Scene { lab, program: programs().linerate, signals: Signals::new(), old: String::new() };
     scene.old = scene.host().read_sysctl(KEY).unwrap();
     let inventory = scene.lab.cluster.inventory_path();
     let (_, said) = scene.run(&["survey", "-q", "--time", "6s", "-i", inventory.to_str().unwrap()]);

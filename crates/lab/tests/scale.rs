@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::fmt::Write as _;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -14,7 +13,7 @@ use linerate_lab::folder::Folder;
 use linerate_lab::namespace::Namespace;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
-use linerate_sys::sandbox;
+use linerate_stage::{Programs, processes_in};
 
 /// Hosts of the test; a scale run sets more.
 const HOSTS: usize = 40;
@@ -25,19 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// Between two looks at the operator.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-fn program(variable: &str, name: &str) -> PathBuf {
-    std::env::var_os(variable)
-        .map_or_else(|| Path::new(env!("CARGO_BIN_EXE_linerate-lab")).with_file_name(name), PathBuf::from)
-}
-
-fn missing() -> Option<String> {
-    if !sandbox::is_root() {
-        return Some(
-            "needs root (the test runner has threads, so that it cannot enter a user namespace)".into(),
-        );
-    }
-    let programs = [program("LINERATE", "linerate"), program("LINERATE_NODE", "linerate-node")];
-    programs.iter().find(|p| !p.is_file()).map(|p| format!("{} is not built", p.display()))
+fn programs() -> Programs {
+    Programs::beside(env!("CARGO_BIN_EXE_linerate-lab"))
 }
 
 fn address(number: usize) -> String {
@@ -105,23 +93,8 @@ impl Needed {
     fn look(&mut self, pid: u32) {
         let files = std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
         self.files = self.files.max(files);
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let peak = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
-        let peak = peak.and_then(|l| l.split_ascii_whitespace().next()?.parse().ok());
-        self.memory_kb = self.memory_kb.max(peak.unwrap_or(0));
+        self.memory_kb = self.memory_kb.max(linerate_stage::peak_memory_kib(pid));
     }
-}
-
-/// Node programs in a namespace.
-fn nodes_in(namespace: &Namespace) -> Vec<u32> {
-    let inode = namespace.inode().unwrap();
-    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
-    let inside = |pid: &u32| {
-        std::fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|m| m.ino() == inode)
-            && *pid != std::process::id()
-            && std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|s| !s.contains(") Z "))
-    };
-    pids.filter(inside).collect()
 }
 
 /// Waits for the end of the operator, looking at it meanwhile. As soon as measuring has begun one node is frozen.
@@ -144,7 +117,7 @@ fn watched(mut operator: Operator, victim: &Namespace) -> (Option<i32>, Needed) 
         needed.look(pid);
         match told.recv_timeout(LOOK_EVERY) {
             Ok(true) if frozen.is_empty() => {
-                frozen = nodes_in(victim);
+                frozen = processes_in(victim.inode().unwrap());
                 assert!(!frozen.is_empty(), "the node runs");
                 let pids = frozen.iter().map(u32::to_string);
                 assert!(Command::new("kill").arg("-STOP").args(pids).status().unwrap().success());
@@ -161,7 +134,7 @@ fn watched(mut operator: Operator, victim: &Namespace) -> (Option<i32>, Needed) 
 
 #[test]
 fn many_hosts_in_one_survey_and_one_of_them_freezes() {
-    if let Some(reason) = missing() {
+    if let Some(reason) = programs().missing() {
         println!("SKIPPED many_hosts_in_one_survey_and_one_of_them_freezes: {reason}");
         return;
     }
@@ -171,13 +144,13 @@ fn many_hosts_in_one_survey_and_one_of_them_freezes() {
     let (_switch, hosts) = hosts(count);
     let file = folder.path().join("snapshot.json");
     let begun = Instant::now();
-    let operator = Command::new(program("LINERATE", "linerate"))
+    let operator = Command::new(programs().linerate)
         .args(["survey", "--time", &budget, "-i"])
         .arg(inventory(folder.path(), &hosts))
         .arg("--snapshot")
         .arg(&file)
         .env("LINERATE_DATA", folder.path().join("data"))
-        .env("LINERATE_NODE", program("LINERATE_NODE", "linerate-node"))
+        .env("LINERATE_NODE", programs().node)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -206,6 +179,6 @@ fn many_hosts_in_one_survey_and_one_of_them_freezes() {
     println!("    {measured} of {all} tests of the others were measured");
     assert!(measured * 2 > all, "{measured} of {all}");
     for host in &hosts {
-        assert_eq!(nodes_in(host), Vec::<u32>::new(), "nothing runs in {}", host.name);
+        assert_eq!(processes_in(host.inode().unwrap()), Vec::<u32>::new(), "nothing runs in {}", host.name);
     }
 }

@@ -16,7 +16,7 @@ use linerate_lab::namespace::Namespace;
 use linerate_lab::topology::Topology;
 use linerate_lab::way;
 use linerate_model::exit::ExitCode;
-use linerate_sys::sandbox;
+use linerate_stage::Programs;
 
 const VICTIM: &str = "node-2";
 const KEY: &str = "net.ipv4.tcp_rmem";
@@ -24,16 +24,12 @@ const CAUSE: &str = "tcp-rmem-small";
 /// Far above what a step takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn program(variable: &str, name: &str) -> PathBuf {
-    let beside = || Path::new(env!("CARGO_BIN_EXE_linerate-lab")).with_file_name(name);
-    std::env::var_os(variable).map_or_else(beside, PathBuf::from)
+fn programs() -> Programs {
+    Programs::beside(env!("CARGO_BIN_EXE_linerate-lab"))
 }
 
 /// Why it cannot run here.
 fn missing(way: &str) -> Option<String> {
-    if !sandbox::is_root() {
-        return Some("needs root (sshd and slurmd have users of their own)".into());
-    }
     if way == "ssh" && !Path::new("/usr/sbin/sshd").exists() {
         return Some("no sshd here (install the package openssh-server)".into());
     }
@@ -42,8 +38,7 @@ fn missing(way: &str) -> Option<String> {
     {
         return Some(error.to_string());
     }
-    let programs = [program("LINERATE", "linerate"), program("LINERATE_NODE", "linerate-node")];
-    programs.iter().find(|p| !p.is_file()).map(|p| format!("{} is not built", p.display()))
+    programs().missing()
 }
 
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -91,11 +86,11 @@ impl Scene {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program("LINERATE", "linerate"));
+        let mut command = Command::new(programs().linerate);
         command
             .args(arguments)
             .env("LINERATE_DATA", self.lab.folder.path().join("data"))
-            .env("LINERATE_NODE", program("LINERATE_NODE", "linerate-node"))
+            .env("LINERATE_NODE", programs().node)
             .envs(self.lab.reached.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -148,11 +143,7 @@ impl Scene {
 }
 
 fn processes(namespace: &Namespace) -> BTreeSet<u32> {
-    use std::os::unix::fs::MetadataExt;
-    let inode = namespace.inode().unwrap();
-    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
-    let inside = |pid: &u32| std::fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|m| m.ino() == inode);
-    pids.filter(inside).collect()
+    linerate_stage::processes_in(namespace.inode().unwrap()).into_iter().collect()
 }
 
 fn listeners(namespace: &Namespace) -> BTreeSet<String> {

@@ -99,13 +99,9 @@ fn collect(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandl
 
 /// The largest resident size of a child until it ends.
 fn peak_kib(child: &mut Child) -> u64 {
-    let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     while child.try_wait().unwrap().is_none() {
-        let text = std::fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"));
-        let kib = line.and_then(|l| l.trim().trim_end_matches(" kB").parse().ok());
-        peak = peak.max(kib.unwrap_or(0));
+        peak = peak.max(linerate_stage::peak_memory_kib(child.id()));
         std::thread::yield_now();
     }
     peak

@@ -56,8 +56,7 @@ fn every_login_shell_will_do() {
 #[test]
 fn a_jump_host_leads_to_hosts_that_are_out_of_reach() {
     const NAME: &str = "a_jump_host_leads_to_hosts_that_are_out_of_reach";
-    if Command::new("nft").arg("--version").output().is_err() {
-        println!("SKIPPED {NAME}: no nft here (install the package nftables)");
+    if !linerate_stage::has(NAME, "nft", "nftables") {
         return;
     }
     if !inside(NAME) {
@@ -181,11 +180,7 @@ fn names_that_mean_something_else_on_the_hosts_do_no_harm() {
 #[test]
 fn the_operator_is_an_ordinary_user() {
     const NAME: &str = "the_operator_is_an_ordinary_user";
-    if Command::new("setpriv").arg("--version").output().is_err() {
-        println!("SKIPPED {NAME}: no setpriv here (install the package util-linux)");
-        return;
-    }
-    if !inside(NAME) {
+    if !linerate_stage::has(NAME, "setpriv", "util-linux") || !inside(NAME) {
         return;
     }
     let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);

@@ -163,8 +163,7 @@ fn a_survey_measures_every_pair_and_stores_it() {
 #[test]
 fn a_device_that_only_has_iperf3_is_one_end_of_tests() {
     const NAME: &str = "a_device_that_only_has_iperf3_is_one_end_of_tests";
-    if Command::new("iperf3").arg("--version").output().is_err() {
-        println!("SKIPPED {NAME}: no iperf3 here (install the package iperf3)");
+    if !linerate_stage::has(NAME, "iperf3", "iperf3") {
         return;
     }
     if !inside(NAME) {

@@ -79,8 +79,66 @@ pub fn is_root() -> bool {
 
 /// The node program: named by `LINERATE_NODE`, or beside this program of ours.
 pub fn node_program(beside: &str) -> Option<PathBuf> {
-    let beside = Path::new(beside).with_file_name("linerate-node");
-    std::env::var_os("LINERATE_NODE").map(PathBuf::from).or(Some(beside)).filter(|p| p.is_file())
+    Some(Programs::beside(beside).node).filter(|p| p.is_file())
+}
+
+/// Programs of ours that a test starts as root.
+#[derive(Debug)]
+pub struct Programs {
+    /// The operator's: named by `LINERATE`, or beside.
+    pub linerate: PathBuf,
+    /// The node program: named by `LINERATE_NODE`, or beside.
+    pub node: PathBuf,
+}
+
+impl Programs {
+    /// Those beside a program of ours.
+    pub fn beside(ours: &str) -> Self {
+        let named = |variable: &str, name: &str| {
+            std::env::var_os(variable).map_or_else(|| Path::new(ours).with_file_name(name), PathBuf::from)
+        };
+        Self { linerate: named("LINERATE", "linerate"), node: named("LINERATE_NODE", "linerate-node") }
+    }
+
+    /// Why a test that needs them and root cannot run here.
+    pub fn missing(&self) -> Option<String> {
+        if !is_root() {
+            return Some(
+                "needs root (the test runner has threads, so that it cannot enter a user namespace)".into(),
+            );
+        }
+        [&self.linerate, &self.node]
+            .into_iter()
+            .find(|p| !p.is_file())
+            .map(|p| format!("{} is not built", p.display()))
+    }
+}
+
+/// Whether a program is here; says that the test does not run, and why, when it is not.
+pub fn has(name: &str, program: &str, package: &str) -> bool {
+    let found = Command::new("sh").args(["-c", "command -v \"$1\"", "sh", program]).output();
+    found.is_ok_and(|o| o.status.success())
+        || skip(name, &format!("no {program} here (install the package {package})"))
+}
+
+/// Processes other than this one in the network namespace of this number, without those that only wait to be reaped.
+pub fn processes_in(namespace: u64) -> Vec<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
+    let lives = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+    };
+    let inside =
+        |pid: &u32| std::fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|m| m.ino() == namespace);
+    pids.filter(|pid| *pid != std::process::id() && inside(pid) && lives(pid)).collect()
+}
+
+/// Most memory that a process had until now, KiB; 0 when it is gone.
+pub fn peak_memory_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
 /// Runs a program that has to succeed; gives what it printed.

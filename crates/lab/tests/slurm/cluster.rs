@@ -3,14 +3,13 @@
 //! it touches no configuration of the machine.
 
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use linerate_lab::namespace::Namespace;
 use linerate_lab::way::slurm::site::{self, Node, Site};
-use linerate_sys::sandbox;
+use linerate_stage::Programs;
 
 /// Far above what a step takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,19 +26,14 @@ pub(crate) fn wait_until(within: Duration, what: &str, mut holds: impl FnMut() -
 
 /// Why there can be no Slurm here.
 pub(crate) fn missing() -> Option<String> {
-    if !sandbox::is_root() {
-        return Some("needs root (namespaces, munge, slurmd)".to_owned());
-    }
     if let Err(error) = site::missing() {
         return Some(error.to_string());
     }
-    let programs = [program("LINERATE", "linerate"), program("LINERATE_NODE", "linerate-node")];
-    programs.iter().find(|p| !p.is_file()).map(|p| format!("{} is not built", p.display()))
+    programs().missing()
 }
 
-pub(crate) fn program(variable: &str, name: &str) -> PathBuf {
-    std::env::var_os(variable)
-        .map_or_else(|| Path::new(env!("CARGO_BIN_EXE_linerate-lab")).with_file_name(name), PathBuf::from)
+pub(crate) fn programs() -> Programs {
+    Programs::beside(env!("CARGO_BIN_EXE_linerate-lab"))
 }
 
 /// A folder that goes away with its value.
@@ -79,14 +73,7 @@ impl Drop for Cluster {
 
 /// Processes other than this one in a namespace.
 pub(crate) fn processes_in(namespace: &Namespace) -> Vec<u32> {
-    let inode = namespace.inode().unwrap();
-    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
-    let inside = |pid: &u32| {
-        std::fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|m| m.ino() == inode)
-            && *pid != std::process::id()
-            && std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|s| !s.contains(") Z "))
-    };
-    pids.filter(inside).collect()
+    linerate_stage::processes_in(namespace.inode().unwrap())
 }
 
 fn name_of(pid: u32) -> String {
@@ -138,7 +125,7 @@ impl Cluster {
         command
             .args(arguments)
             .env("LINERATE_DATA", self.path("data"))
-            .env("LINERATE_NODE", crate::cluster::program("LINERATE_NODE", "linerate-node"))
+            .env("LINERATE_NODE", programs().node)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command
@@ -169,12 +156,12 @@ impl Cluster {
 
     /// `linerate` to its end.
     pub(crate) fn linerate(&self, arguments: &[&str]) -> Output {
-        self.run(program("LINERATE", "linerate"), arguments)
+        self.run(programs().linerate, arguments)
     }
 
     /// `linerate` under way.
     pub(crate) fn linerate_started(&self, arguments: &[&str]) -> Daemon {
-        let mut child = self.command(program("LINERATE", "linerate"), arguments).spawn().unwrap();
+        let mut child = self.command(programs().linerate, arguments).spawn().unwrap();
         // Read, so that nothing waits for a full pipe.
         for mut stream in [
             Box::new(child.stdout.take().unwrap()) as Box<dyn Read + Send>,

@@ -96,7 +96,7 @@ fn a_job_of_its_own_is_surveyed_and_given_back() {
 fn a_job_that_exists_is_used_and_stays() {
     with_cluster("a_job_that_exists_is_used_and_stays", 3, |cluster| {
         let file = cluster.path("inside.json");
-        let program = cluster::program("LINERATE", "linerate");
+        let program = cluster::programs().linerate;
         let line = format!(
             "'{}' survey --quiet --time 6s --via slurm --snapshot '{}' >&2; squeue -h -o '%i %T'",
             program.display(),
