@@ -10,6 +10,7 @@ pub mod case;
 mod ceiling;
 mod decide;
 pub mod diff;
+pub mod disks;
 mod ends;
 mod evidence;
 pub mod front_ends;

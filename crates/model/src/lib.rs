@@ -10,6 +10,7 @@
 pub mod change;
 pub mod connects;
 pub mod datagram;
+pub mod disk;
 pub mod exit;
 pub mod fact;
 pub mod fact_map;

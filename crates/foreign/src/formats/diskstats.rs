@@ -1,31 +1,12 @@
 //! `/proc/diskstats`: counters of block devices since boot. Lines come in, counters go out.
 
+use linerate_model::disk::FIELDS;
+
 use crate::reader::{Block, Reader};
 use crate::sink::Sink;
 
 /// The format.
 pub(crate) struct Diskstats;
-
-/// Fields behind major, minor and name, by the kernel's documentation (`Documentation/admin-guide/iostats.rst`).
-const FIELDS: [&str; 17] = [
-    "reads",
-    "reads_merged",
-    "read_sectors",
-    "read_ms",
-    "writes",
-    "writes_merged",
-    "write_sectors",
-    "write_ms",
-    "in_flight",
-    "busy_ms",
-    "queue_ms",
-    "discards",
-    "discards_merged",
-    "discard_sectors",
-    "discard_ms",
-    "flushes",
-    "flush_ms",
-];
 
 fn row(line: &str) -> Option<(&str, Vec<i64>)> {
     let words: Vec<&str> = line.split_whitespace().collect();

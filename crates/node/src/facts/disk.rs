@@ -23,7 +23,9 @@ const NUMBERS: [(&str, &str); 7] = [
     ("device/queue_depth", "queue_depth"),
 ];
 /// The same for text.
-const TEXTS: [(&str, &str); 4] = [
+const TEXTS: [(&str, &str); 6] = [
+    ("dev", "number"),
+    ("loop/backing_file", "file"),
     ("queue/write_cache", "write_cache"),
     ("device/model", "model"),
     ("dm/name", "dm_name"),
@@ -38,7 +40,15 @@ impl Fact for Disks {
             fact("disk.*.scheduler", "text", "I/O scheduler in use."),
             fact("disk.*.write_cache", "text", "write back or write through."),
             fact("disk.*.on", "list", "Block devices that this one stands on."),
+            fact("disk.*.partitions", "list", "Its partitions."),
+            fact("disk.*.number", "text", "Major and minor number."),
             fact("disk.*.dm_name", "text", "Name of the volume of the device mapper."),
+            fact(
+                "disk.*.dm_uuid",
+                "text",
+                "Which kind of volume it is (LVM-, CRYPT-, mpath-), and its number.",
+            ),
+            fact("disk.*.file", "text", "File behind a loop device."),
             fact(
                 "disk.*.*",
                 "as the name says",
@@ -81,6 +91,33 @@ impl Fact for Disks {
                 if let Ok(text) = view.root.line(&format!("{folder}/{file}")) {
                     out.text(format!("{disk}.{fact}"), text);
                 }
+            }
+            // Behind the dash follows a number that tells nobody anything.
+            if let Ok(uuid) = view.root.line(&format!("{folder}/dm/uuid"))
+                && let Some((kind, _)) = uuid.split_once('-')
+            {
+                out.text(format!("{disk}.dm_kind"), kind);
+            }
+            let parts: Vec<String> = view
+                .root
+                .list(&folder)
+                .unwrap_or_default()
+                .into_iter()
+                .filter(|p| {
+                    p.starts_with(name.as_str())
+                        && view.root.number(&format!("{folder}/{p}/partition")).is_ok()
+                })
+                .collect();
+            for part in &parts {
+                let sectors = view.root.number(&format!("{folder}/{part}/size")).unwrap_or(0);
+                let key = part.replace('.', "/");
+                out.int(format!("disk.{key}.size_bytes"), sectors.saturating_mul(SECTOR_BYTES));
+                if let Ok(number) = view.root.line(&format!("{folder}/{part}/dev")) {
+                    out.text(format!("disk.{key}.number"), number);
+                }
+            }
+            if !parts.is_empty() {
+                out.put(format!("disk.{}.partitions", name.replace('.', "/")), FactValue::List(parts));
             }
             let on = view.root.list(&format!("{folder}/slaves")).unwrap_or_default();
             if !on.is_empty() {

@@ -12,6 +12,7 @@ mod coalesce;
 mod counters;
 mod cpu;
 mod disk;
+mod disk_counters;
 mod eee;
 mod family;
 mod feature;
@@ -99,6 +100,9 @@ const FACTS: &[&dyn Fact] = &[
     &lldp::Lldp,
 ];
 
+/// Counters of disks are read only where somebody asks for keys that begin so.
+const DISKS: &str = "disk.";
+
 /// A setting with the keys that it serves.
 type SettingEntry = (fn(&str) -> bool, &'static dyn Setting);
 
@@ -119,7 +123,12 @@ const SETTINGS: &[SettingEntry] = &[
 
 /// Everything that can be read here, counters included.
 pub(crate) fn declarations() -> Vec<FactDecl> {
-    FACTS.iter().flat_map(|f| f.declarations()).chain(counters::declarations()).collect()
+    FACTS
+        .iter()
+        .flat_map(|f| f.declarations())
+        .chain(counters::declarations())
+        .chain(disk_counters::declarations())
+        .collect()
 }
 
 /// The setting that serves a key.
@@ -193,6 +202,9 @@ fn read_here(root: &Root, sysfs_gap: Option<String>, prefixes: &[FactKey], insid
         let (counters, gaps) = counters::read(root);
         facts.counters = counters;
         facts.gaps.extend(gaps);
+    }
+    if !inside && prefixes.iter().any(|p| p.starts_with(DISKS)) {
+        disk_counters::read(root, &mut facts.counters, &mut facts.gaps);
     }
     let starts = |key: &str| prefixes.is_empty() || prefixes.iter().any(|p| key.starts_with(p.as_str()));
     facts.readings.retain(|key, _| starts(key));

@@ -1,0 +1,204 @@
+//! What intervals say about the devices of a host: one slow among its equals, none with time left, uneven legs, merged requests.
+//!
+//! Latency is compared between drives under like load, after the fail-slow studies (Perseus, FAST'23): a fixed limit would call every
+//! busy drive slow. Being busy all the time is held against drives with one set of heads alone.
+
+use std::collections::BTreeSet;
+
+use linerate_model::disk::{DiskFinding, DiskInterval, DiskKind, DiskRates, DiskTraffic, DiskTrouble};
+
+use super::equals::{self, EQUALS_MIN};
+use super::tree::Layout;
+use crate::stats::median;
+use crate::words::{digits, percent};
+
+/// A drive is slow when its requests take so many times as long as those of its equals would, …
+const SLOW_RATIO: f64 = 3.0;
+/// … and so much longer, ms: below it is the difference between an idle and a busy drive.
+const SLOW_MS: f64 = 5.0;
+/// Fewer requests in a second have no mean.
+const REQUESTS_MIN: f64 = 2.0;
+/// It has to be so in so many intervals, and in half of those in which it could be seen.
+const INTERVALS_MIN: usize = 2;
+/// If more than this share of a group is slow it is not one drive.
+const SLOW_SHARE_MAX: f64 = 0.25;
+/// A drive with one set of heads that is busy for this share of the time has nothing left.
+const SATURATED: f64 = 0.8;
+/// Writes go to all legs alike: more or less than this many times the usual is uneven.
+const UNEVEN_RATIO: f64 = 1.5;
+const UNEVEN_PER_S: f64 = 10.0;
+/// Merged requests over all that came: from here on the rate of a volume is not that of its drives.
+const MERGED_SHARE: f64 = 0.5;
+
+/// What is wrong with the devices of one host, the worst kind first.
+#[must_use]
+pub fn findings(layout: &Layout, intervals: &[DiskInterval]) -> Vec<DiskFinding> {
+    let Some(host) = intervals.first().map(|i| i.host.clone()) else { return Vec::new() };
+    let seen = Seen { layout, intervals };
+    let mut found: Vec<(String, DiskTrouble, String)> = Vec::new();
+    found.extend(seen.slow());
+    let slow: BTreeSet<String> = found.iter().map(|(device, _, _)| device.clone()).collect();
+    found.extend(seen.saturated());
+    found.extend(seen.uneven().into_iter().filter(|(device, _, _)| !slow.contains(device)));
+    found.extend(seen.merged());
+    found
+        .into_iter()
+        .map(|(device, what, sentence)| DiskFinding { host: host.clone(), device, what, sentence })
+        .collect()
+}
+
+type Found = Vec<(String, DiskTrouble, String)>;
+/// One way through a device, with its name.
+type Way = (&'static str, fn(&DiskRates) -> &DiskTraffic);
+const WAYS: [Way; 2] = [("write", |d| &d.write), ("read", |d| &d.read)];
+
+struct Seen<'a> {
+    layout: &'a Layout,
+    intervals: &'a [DiskInterval],
+}
+
+/// How a drive compares with its equals over all intervals.
+#[derive(Default)]
+struct Compared {
+    slow: Vec<(f64, f64)>,
+    seen: usize,
+}
+
+impl Seen<'_> {
+    fn of<'b>(&self, interval: &'b DiskInterval, device: &str) -> Option<&'b DiskRates> {
+        interval.disks.iter().find(|d| d.device == device)
+    }
+
+    /// Mean of a value over the intervals in which a device was seen.
+    fn mean(&self, device: &str, value: impl Fn(&DiskRates) -> f64) -> Option<f64> {
+        let values: Vec<f64> = self.intervals.iter().filter_map(|i| self.of(i, device)).map(value).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    }
+
+    fn slow(&self) -> Found {
+        let mut found = Found::new();
+        for (above, group) in equals::groups(self.layout) {
+            for (word, way) in WAYS {
+                let compared: Vec<Compared> = group.iter().map(|d| self.compared(d, &group, way)).collect();
+                let is_slow = |c: &Compared| c.slow.len() >= INTERVALS_MIN && 2 * c.slow.len() >= c.seen;
+                let slow = compared.iter().filter(|c| is_slow(c)).count();
+                if slow as f64 > SLOW_SHARE_MAX * group.len() as f64 {
+                    continue;
+                }
+                for (device, seen) in group.iter().zip(&compared).filter(|(_, c)| is_slow(c)) {
+                    if found.iter().any(|(d, _, _): &(String, _, _)| d == device) {
+                        continue;
+                    }
+                    let pick = |f: fn(&(f64, f64)) -> f64| {
+                        median(&seen.slow.iter().map(f).collect::<Vec<_>>()).unwrap_or_default()
+                    };
+                    let sentence = format!(
+                        "{} is slow among its equals: a {word} takes {} ms, one of the {} others of {} {} ms under the same load (in {} of {} intervals)",
+                        self.layout.called(device),
+                        digits(pick(|s| s.0)),
+                        group.len() - 1,
+                        self.layout.called(&above.device),
+                        digits(pick(|s| s.1)),
+                        seen.slow.len(),
+                        seen.seen
+                    );
+                    found.push(((*device).to_owned(), DiskTrouble::SlowAmongEquals, sentence));
+                }
+            }
+        }
+        found
+    }
+
+    /// Waits of a drive that are beyond those of its equals, and theirs.
+    fn compared(&self, device: &str, group: &[&str], way: fn(&DiskRates) -> &DiskTraffic) -> Compared {
+        let mut compared = Compared::default();
+        for interval in self.intervals {
+            let of = |device: &str| {
+                let traffic = way(self.of(interval, device)?);
+                let wait = traffic.wait_ms.filter(|_| traffic.requests_per_s >= REQUESTS_MIN)?;
+                Some((traffic.requests_per_s, wait))
+            };
+            let others: Vec<(f64, f64)> =
+                group.iter().filter(|d| **d != device).filter_map(|d| of(d)).collect();
+            let Some((rate, wait)) = of(device).filter(|_| others.len() + 1 >= EQUALS_MIN) else { continue };
+            let Some(usual) = equals::expected(&others, rate) else { continue };
+            compared.seen += 1;
+            if wait > SLOW_RATIO * usual && wait > usual + SLOW_MS {
+                compared.slow.push((wait, usual));
+            }
+        }
+        compared
+    }
+
+    fn saturated(&self) -> Found {
+        let drives = self.layout.disks().filter(|d| d.kind == DiskKind::Rotating);
+        let full = drives.filter_map(|disk| {
+            let busy = self.mean(&disk.device, |d| d.busy).filter(|busy| *busy >= SATURATED)?;
+            let mean = |value: fn(&DiskRates) -> f64| self.mean(&disk.device, value).unwrap_or_default();
+            let merged = mean(|d| d.read.merged_per_s + d.write.merged_per_s);
+            let after =
+                if merged >= 1.0 { format!(" after merging {}", digits(merged)) } else { String::new() };
+            let sentence = format!(
+                "{} has no time left: {} busy with {} reads and {} writes a second{after}",
+                self.layout.called(&disk.device),
+                percent(busy),
+                digits(mean(|d| d.read.requests_per_s)),
+                digits(mean(|d| d.write.requests_per_s)),
+            );
+            Some((disk.device.clone(), DiskTrouble::Saturated, sentence))
+        });
+        full.collect()
+    }
+
+    fn uneven(&self) -> Found {
+        let mut found = Found::new();
+        for (above, group) in equals::groups(self.layout) {
+            let writes: Vec<(&str, f64)> = group
+                .iter()
+                .filter_map(|device| Some((*device, self.mean(device, |d| d.write.requests_per_s)?)))
+                .collect();
+            let Some(usual) = median(&writes.iter().map(|(_, w)| *w).collect::<Vec<_>>()) else { continue };
+            for (device, rate) in writes {
+                let beyond = rate > usual * UNEVEN_RATIO || rate < usual / UNEVEN_RATIO;
+                if beyond && (rate - usual).abs() > UNEVEN_PER_S {
+                    let sentence = format!(
+                        "{} gets {} writes a second, the others of {} {}: they do not carry the same",
+                        self.layout.called(device),
+                        digits(rate),
+                        self.layout.called(&above.device),
+                        digits(usual)
+                    );
+                    found.push((device.to_owned(), DiskTrouble::Uneven, sentence));
+                }
+            }
+        }
+        found
+    }
+
+    fn merged(&self) -> Found {
+        let mut found = Found::new();
+        for top in
+            self.layout.disks().filter(|d| !d.on.is_empty() && !d.inner && d.kind != DiskKind::Partition)
+        {
+            let drives = self.layout.drives_of(&top.device);
+            let sum = |value: fn(&DiskRates) -> f64| -> f64 {
+                drives.iter().filter_map(|d| self.mean(d, value)).sum()
+            };
+            let (reached, merged) =
+                (sum(DiskRates::requests_per_s), sum(|d| d.read.merged_per_s + d.write.merged_per_s));
+            let Some(asked) = self.mean(&top.device, DiskRates::requests_per_s) else { continue };
+            if merged > MERGED_SHARE * (merged + reached) && asked > REQUESTS_MIN * 10.0 && asked > reached {
+                let sentence = format!(
+                    "{} is asked {} times a second; {} reach its {} drives, for {} are merged into others on the way",
+                    self.layout.called(&top.device),
+                    digits(asked),
+                    digits(reached),
+                    drives.len(),
+                    digits(merged)
+                );
+                found.push((top.device.clone(), DiskTrouble::Merged, sentence));
+            }
+        }
+        found
+    }
+}

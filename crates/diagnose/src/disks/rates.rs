@@ -1,0 +1,78 @@
+//! Two readings of the counters of block devices: what each device did in between. The arithmetic is that of iostat (`iostat(1)`), with
+//! the interval by the clock of the host.
+
+use std::collections::BTreeMap;
+
+use linerate_model::disk::{DiskRates, DiskTraffic, SECTOR_BYTES};
+use linerate_model::fact::FactKey;
+
+type Counters = BTreeMap<FactKey, i64>;
+
+/// Moment of the reading.
+const CLOCK: &str = "disk.clock_us";
+/// Times are 32-bit numbers in many kernels and start again at nothing.
+const WRAP: i64 = 1 << 32;
+
+/// What every device did, and the seconds in between; `None` when the second reading is not later than the first.
+///
+/// A device whose counters went back (it was taken away and another one came) is left out.
+#[must_use]
+pub fn between(before: &Counters, after: &Counters) -> Option<(f64, Vec<DiskRates>)> {
+    let seconds = (after.get(CLOCK)? - before.get(CLOCK)?) as f64 / 1e6;
+    if seconds <= 0.0 {
+        return None;
+    }
+    let mut devices: Vec<&str> = after.keys().filter_map(|key| device_of(key)).collect();
+    devices.dedup();
+    Some((seconds, devices.into_iter().filter_map(|d| rates(before, after, d, seconds)).collect()))
+}
+
+fn device_of(key: &str) -> Option<&str> {
+    Some(key.strip_prefix("disk.")?.split_once(".stat.")?.0)
+}
+
+/// How much a counter grew.
+fn grown(before: i64, after: i64) -> Option<f64> {
+    let growth = after - before;
+    // Only what was near the end of 32 bits can have started again.
+    let wrapped = growth < 0 && before < WRAP && before > WRAP / 2;
+    let growth = if wrapped { growth + WRAP } else { growth };
+    (growth >= 0).then_some(growth as f64)
+}
+
+fn rates(before: &Counters, after: &Counters, device: &str, seconds: f64) -> Option<DiskRates> {
+    // A counter that the kernel does not have did not grow.
+    let growth = |name: &str| {
+        let key = format!("disk.{device}.stat.{name}");
+        match (before.get(&key), after.get(&key)) {
+            (Some(before), Some(after)) => grown(*before, *after),
+            (None, None) => Some(0.0),
+            _ => None,
+        }
+    };
+    let traffic = |requests: &str, one: &str| {
+        let count = growth(requests)?;
+        Some(DiskTraffic {
+            requests_per_s: count / seconds,
+            merged_per_s: growth(&format!("{requests}_merged"))? / seconds,
+            bytes_per_s: growth(&format!("{one}_sectors"))? * f64::from(SECTOR_BYTES) / seconds,
+            wait_ms: mean(growth(&format!("{one}_ms"))?, count),
+        })
+    };
+    let flushes = growth("flushes")?;
+    Some(DiskRates {
+        device: device.replace('/', "."),
+        read: traffic("reads", "read")?,
+        write: traffic("writes", "write")?,
+        discard: traffic("discards", "discard")?,
+        flushes_per_s: flushes / seconds,
+        flush_ms: mean(growth("flush_ms")?, flushes),
+        queue: growth("queue_ms")? / 1000.0 / seconds,
+        // The kernel looks at a clock of some milliseconds and can count more than there was.
+        busy: (growth("busy_ms")? / 1000.0 / seconds).min(1.0),
+    })
+}
+
+fn mean(sum: f64, count: f64) -> Option<f64> {
+    (count > 0.0).then(|| sum / count)
+}

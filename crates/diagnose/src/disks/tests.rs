@@ -1,0 +1,269 @@
+//! Real figures of 36 drives, one of which becomes slow (recorded in a virtual machine with throttled drives, iostat every 2 s), the
+//! figures of the casebook (D1, D2), and the arithmetic.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use linerate_model::disk::{DiskFinding, DiskInterval, DiskKind, DiskRates, DiskTraffic, DiskTrouble};
+use linerate_model::fact::{FactValue, HostFacts};
+
+use super::{Layout, between, findings, layout};
+
+fn host(facts: &[(&str, FactValue)]) -> HostFacts {
+    let mut host = HostFacts::default();
+    host.readings.extend(facts.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+    host
+}
+
+fn text(value: &str) -> FactValue {
+    FactValue::Text(value.to_owned())
+}
+
+fn list(values: &[String]) -> FactValue {
+    FactValue::List(values.to_vec())
+}
+
+/// A device on drives of one size, with more facts about it.
+fn above(device: &str, drives: &[String], rotating: bool, more: &[(&str, FactValue)]) -> Layout {
+    let mut facts = host(more);
+    facts.readings.extend([(format!("disk.{device}.on"), list(drives))]);
+    for drive in drives {
+        facts.readings.extend([
+            (format!("disk.{drive}.size_bytes"), FactValue::Int(142_606_336)),
+            (format!("disk.{drive}.rotational"), FactValue::Flag(rotating)),
+        ]);
+    }
+    layout(&facts)
+}
+
+/// `sda` to `sdz`, `sdaa` and so on.
+fn drives(count: u8) -> Vec<String> {
+    let letter = |n: u8| char::from(b'a' + n);
+    (0..count)
+        .map(|n| if n < 26 { format!("sd{}", letter(n)) } else { format!("sda{}", letter(n - 26)) })
+        .collect()
+}
+
+fn traffic(requests: f64, merged: f64, bytes: f64, wait: f64) -> DiskTraffic {
+    DiskTraffic {
+        requests_per_s: requests,
+        merged_per_s: merged,
+        bytes_per_s: bytes,
+        wait_ms: (requests > 0.0).then_some(wait),
+    }
+}
+
+/// What iostat printed, column by column.
+fn recorded() -> Vec<DiskInterval> {
+    let text = include_str!("recorded/one-slow-drive.txt");
+    let mut intervals: Vec<DiskInterval> = Vec::new();
+    let mut columns: Vec<&str> = Vec::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        if words[0] == "Device" {
+            columns.clone_from(&words);
+            intervals.push(DiskInterval { host: "store".into(), at_ms: 0, seconds: 2.0, disks: Vec::new() });
+            continue;
+        }
+        let of = |name: &str| words[columns.iter().position(|c| *c == name).unwrap()].parse::<f64>().unwrap();
+        intervals.last_mut().unwrap().disks.push(DiskRates {
+            device: words[0].into(),
+            read: traffic(of("r/s"), of("rrqm/s"), of("rMB/s") * 1e6, of("r_await")),
+            write: traffic(of("w/s"), of("wrqm/s"), of("wMB/s") * 1e6, of("w_await")),
+            flushes_per_s: of("f/s"),
+            flush_ms: Some(of("f_await")),
+            queue: of("aqu-sz"),
+            busy: of("%util") / 100.0,
+            ..DiskRates::default()
+        });
+    }
+    intervals
+}
+
+fn told(found: &[DiskFinding]) -> Vec<(&str, DiskTrouble)> {
+    found.iter().map(|f| (f.device.as_str(), f.what)).collect()
+}
+
+#[test]
+fn one_drive_of_36_becomes_slow_and_is_the_only_one_named() {
+    let layout = above("md0", &drives(36), false, &[("disk.md0.md_level", text("raid10"))]);
+    let intervals = recorded();
+    assert_eq!(intervals.len(), 11);
+    // Before it was throttled.
+    assert_eq!(told(&findings(&layout, &intervals[..5])), []);
+    let found = findings(&layout, &intervals);
+    assert_eq!(told(&found), [("sdh", DiskTrouble::SlowAmongEquals)], "{found:#?}");
+    let sentence = &found[0].sentence;
+    assert!(sentence.contains("one of the 35 others of md0"), "{sentence}");
+    // Soon afterwards as well.
+    assert_eq!(told(&findings(&layout, &intervals[5..8])), [("sdh", DiskTrouble::SlowAmongEquals)]);
+}
+
+#[test]
+fn drives_that_are_all_slow_alike_are_not_one_slow_drive() {
+    let layout = above("md0", &drives(12), false, &[]);
+    let disk = |device: &String| DiskRates {
+        device: device.clone(),
+        write: traffic(30.0, 0.0, 1e6, 900.0),
+        ..DiskRates::default()
+    };
+    let interval = DiskInterval {
+        host: "store".into(),
+        at_ms: 0,
+        seconds: 1.0,
+        disks: drives(12).iter().map(disk).collect(),
+    };
+    assert_eq!(told(&findings(&layout, &vec![interval; 6])), []);
+}
+
+/// Casebook D1: a shared home on two SATA drives.
+#[test]
+fn two_saturated_drives_below_an_array_that_takes_more_than_they_do() {
+    let both = ["sdx".to_owned(), "sdy".to_owned()];
+    let layout = above("md1", &both, true, &[("disk.md1.md_level", text("raid0"))]);
+    let drive = |device: &str, reads, writes, merged, busy| DiskRates {
+        device: device.into(),
+        read: traffic(reads, 0.0, 1e6, 8.0),
+        write: traffic(writes, merged, 15e6, 9.0),
+        busy,
+        ..DiskRates::default()
+    };
+    let array = DiskRates {
+        device: "md1".into(),
+        read: traffic(518.0, 0.0, 2e6, 0.0),
+        write: traffic(7690.0, 0.0, 30e6, 0.0),
+        ..DiskRates::default()
+    };
+    let disks =
+        vec![drive("sdx", 222.0, 888.0, 3047.0, 0.94), drive("sdy", 226.0, 825.0, 2826.0, 0.81), array];
+    let found = findings(&layout, &[DiskInterval { host: "home".into(), at_ms: 0, seconds: 5.0, disks }]);
+    assert_eq!(
+        told(&found),
+        [("sdx", DiskTrouble::Saturated), ("sdy", DiskTrouble::Saturated), ("md1", DiskTrouble::Merged)]
+    );
+    assert!(found[0].sentence.contains("94 % busy with 222 reads and 888 writes"), "{}", found[0].sentence);
+    assert!(
+        found[2].sentence.starts_with("md1 is asked 8208 times a second; 2161 reach its 2 drives"),
+        "{}",
+        found[2].sentence
+    );
+}
+
+/// Casebook D2: the volume 253:2 over 36 drives.
+#[test]
+fn a_volume_is_called_by_its_name_and_its_drives_are_not_full() {
+    let more = [
+        ("disk.dm-2.dm_name", text("vg0-home--dirs")),
+        ("disk.dm-2.number", text("253:2")),
+        ("mount./home", text("xfs /dev/mapper/vg0-home--dirs rw")),
+    ];
+    let layout = above("dm-2", &drives(36), true, &more);
+    let volume = layout.get("dm-2").unwrap();
+    assert_eq!((volume.name.as_str(), volume.number.as_deref()), ("vg0/home-dirs", Some("253:2")));
+    assert_eq!(volume.mounts, ["/home"]);
+    let drive = |device: &String| DiskRates {
+        device: device.clone(),
+        write: traffic(115.0, 3400.0, 14e6, 5.0),
+        busy: 0.55,
+        ..DiskRates::default()
+    };
+    let mut disks: Vec<DiskRates> = drives(36).iter().map(drive).collect();
+    disks.push(DiskRates {
+        device: "dm-2".into(),
+        write: traffic(65_955.0, 0.0, 258e6, 1.0),
+        busy: 0.6,
+        ..DiskRates::default()
+    });
+    let found = findings(&layout, &[DiskInterval { host: "store".into(), at_ms: 0, seconds: 5.0, disks }]);
+    assert_eq!(told(&found), [("dm-2", DiskTrouble::Merged)], "{found:#?}");
+    assert!(
+        found[0].sentence.starts_with("vg0/home-dirs (dm-2) is asked 65955 times"),
+        "{}",
+        found[0].sentence
+    );
+}
+
+#[test]
+fn an_uneven_leg_is_named() {
+    let layout = above("md0", &drives(8), false, &[]);
+    let disk = |device: &String| DiskRates {
+        device: device.clone(),
+        write: traffic(if device == "sdc" { 12.0 } else { 80.0 }, 0.0, 1e6, 2.0),
+        ..DiskRates::default()
+    };
+    let disks = drives(8).iter().map(disk).collect();
+    let found = findings(&layout, &[DiskInterval { host: "store".into(), at_ms: 0, seconds: 5.0, disks }]);
+    assert_eq!(told(&found), [("sdc", DiskTrouble::Uneven)]);
+}
+
+#[test]
+fn the_stack_is_a_tree_of_what_people_know() {
+    let facts = host(&[
+        ("disk.sda.size_bytes", FactValue::Int(1000)),
+        ("disk.sda.rotational", FactValue::Flag(true)),
+        ("disk.sda.partitions", list(&["sda1".into(), "sda2".into()])),
+        ("disk.sda2.size_bytes", FactValue::Int(900)),
+        ("disk.vda.rotational", FactValue::Flag(true)),
+        ("disk.dm-0.dm_name", text("vg0-data_rimage_0")),
+        ("disk.dm-0.on", list(&["sda2".into()])),
+        ("disk.dm-1.dm_name", text("vg0-data")),
+        ("disk.dm-1.on", list(&["dm-0".into()])),
+        ("disk.drbd0.on", list(&["dm-1".into()])),
+    ]);
+    let layout = layout(&facts);
+    let lines = |inner| {
+        let lines = layout.lines(inner);
+        lines.iter().map(|l| format!("{}{}", " ".repeat(l.depth), l.disk.name)).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(false), ["drbd0", " vg0/data", "  sda2", "   sda", "sda1", "vda"]);
+    assert_eq!(
+        lines(true),
+        ["drbd0", " vg0/data", "  vg0/data_rimage_0", "   sda2", "    sda", "sda1", "vda"]
+    );
+    assert_eq!(layout.get("sda").unwrap().kind, DiskKind::Rotating);
+    assert_eq!(layout.get("vda").unwrap().kind, DiskKind::Solid, "what a virtual drive says of itself");
+    assert_eq!(layout.drives_of("drbd0").into_iter().collect::<Vec<_>>(), ["sda"]);
+}
+
+fn counters(values: &[(&str, i64)]) -> BTreeMap<String, i64> {
+    values.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect()
+}
+
+#[test]
+fn rates_are_growth_over_the_time_of_the_host() {
+    let before = counters(&[
+        ("disk.clock_us", 10_000_000),
+        ("disk.sda.stat.reads", 100),
+        ("disk.sda.stat.reads_merged", 10),
+        ("disk.sda.stat.read_sectors", 8000),
+        ("disk.sda.stat.read_ms", (1 << 32) - 50),
+        ("disk.sda.stat.busy_ms", 500),
+        ("disk.sda.stat.queue_ms", 1000),
+        ("disk.sdb.stat.reads", 5000),
+    ]);
+    let after = counters(&[
+        ("disk.clock_us", 12_000_000),
+        ("disk.sda.stat.reads", 300),
+        ("disk.sda.stat.reads_merged", 110),
+        ("disk.sda.stat.read_sectors", 12_000),
+        ("disk.sda.stat.read_ms", 350),
+        ("disk.sda.stat.busy_ms", 2600),
+        ("disk.sda.stat.queue_ms", 2000),
+        ("disk.sdb.stat.reads", 3),
+    ]);
+    let (seconds, rates) = between(&before, &after).unwrap();
+    assert!((seconds - 2.0).abs() < 1e-9);
+    // Another drive took the place of sdb.
+    assert_eq!(rates.iter().map(|r| r.device.as_str()).collect::<Vec<_>>(), ["sda"]);
+    let sda = &rates[0];
+    let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} is not {b}");
+    close(sda.read.requests_per_s, 100.0);
+    close(sda.read.merged_per_s, 50.0);
+    close(sda.read.bytes_per_s, 1_024_000.0);
+    // 400 ms, across the end of 32 bits, for 200 requests.
+    close(sda.read.wait_ms.unwrap(), 2.0);
+    assert_eq!(sda.write.wait_ms, None);
+    close(sda.queue, 0.5);
+    close(sda.busy, 1.0);
+    assert!(between(&after, &before).is_none() && between(&after, &after).is_none());
+}
