@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::disk::DiskInterval;
 use crate::fact::{Gap, HostFacts};
 use crate::foreign::Foreign;
 use crate::inventory::{HostName, Inventory};
@@ -36,6 +37,9 @@ pub struct Snapshot {
     /// Disk and replication figures of foreign evidence, by a free name.
     #[serde(default)]
     pub storage: Vec<StorageFigure>,
+    /// What block devices did while they were watched, in the order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskInterval>,
     /// What could not be seen at all.
     #[serde(default)]
     pub gaps: Vec<Gap>,

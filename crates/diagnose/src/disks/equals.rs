@@ -11,7 +11,7 @@ use crate::stats::median;
 pub(super) const EQUALS_MIN: usize = 4;
 
 /// Groups of drives of one kind and size below one device: legs of an array or a volume. A drive is in the largest group that it fits.
-pub(super) fn groups<'a>(layout: &'a Layout) -> Vec<(&'a Disk, Vec<&'a str>)> {
+pub(super) fn groups(layout: &Layout) -> Vec<(&Disk, Vec<&str>)> {
     let mut groups: Vec<(&Disk, Vec<&str>)> = Vec::new();
     for above in layout.disks() {
         let mut alike: BTreeMap<(u64, bool), Vec<&str>> = BTreeMap::new();

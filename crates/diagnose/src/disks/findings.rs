@@ -57,6 +57,10 @@ struct Seen<'a> {
     intervals: &'a [DiskInterval],
 }
 
+fn of<'a>(interval: &'a DiskInterval, device: &str) -> Option<&'a DiskRates> {
+    interval.disks.iter().find(|d| d.device == device)
+}
+
 /// How a drive compares with its equals over all intervals.
 #[derive(Default)]
 struct Compared {
@@ -65,13 +69,9 @@ struct Compared {
 }
 
 impl Seen<'_> {
-    fn of<'b>(&self, interval: &'b DiskInterval, device: &str) -> Option<&'b DiskRates> {
-        interval.disks.iter().find(|d| d.device == device)
-    }
-
     /// Mean of a value over the intervals in which a device was seen.
     fn mean(&self, device: &str, value: impl Fn(&DiskRates) -> f64) -> Option<f64> {
-        let values: Vec<f64> = self.intervals.iter().filter_map(|i| self.of(i, device)).map(value).collect();
+        let values: Vec<f64> = self.intervals.iter().filter_map(|i| of(i, device)).map(value).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 
@@ -113,14 +113,16 @@ impl Seen<'_> {
     fn compared(&self, device: &str, group: &[&str], way: fn(&DiskRates) -> &DiskTraffic) -> Compared {
         let mut compared = Compared::default();
         for interval in self.intervals {
-            let of = |device: &str| {
-                let traffic = way(self.of(interval, device)?);
+            let load = |device: &str| {
+                let traffic = way(of(interval, device)?);
                 let wait = traffic.wait_ms.filter(|_| traffic.requests_per_s >= REQUESTS_MIN)?;
                 Some((traffic.requests_per_s, wait))
             };
             let others: Vec<(f64, f64)> =
-                group.iter().filter(|d| **d != device).filter_map(|d| of(d)).collect();
-            let Some((rate, wait)) = of(device).filter(|_| others.len() + 1 >= EQUALS_MIN) else { continue };
+                group.iter().filter(|d| **d != device).filter_map(|d| load(d)).collect();
+            let Some((rate, wait)) = load(device).filter(|_| others.len() + 1 >= EQUALS_MIN) else {
+                continue;
+            };
             let Some(usual) = equals::expected(&others, rate) else { continue };
             compared.seen += 1;
             if wait > SLOW_RATIO * usual && wait > usual + SLOW_MS {

@@ -7,6 +7,7 @@ mod connects;
 mod demo;
 mod diagnose;
 mod diff;
+mod disk;
 mod events;
 mod facts;
 mod http;
@@ -75,6 +76,7 @@ enum Command {
     Diagnose(diagnose::Args),
     Import(import::Args),
     Diff(diff::Args),
+    Disk(disk::Args),
     Try(trial::Args),
     Keep(keep::Args),
     Undo(undo::Args),
@@ -113,6 +115,7 @@ pub fn main() -> ExitCode {
         Command::Diagnose(args) => diagnose::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Diff(args) => diff::run(&args),
+        Command::Disk(args) => disk::run(&args),
         Command::Try(args) => trial::run(&args),
         Command::Keep(args) => keep::run(&args),
         Command::Undo(args) => undo::run(&args),

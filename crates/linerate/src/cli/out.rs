@@ -49,6 +49,20 @@ pub(super) fn print(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Writes a result in the place of what a terminal shows now.
+pub(super) fn screen(text: &str) -> anyhow::Result<()> {
+    const FROM_THE_TOP: &[u8] = b"\x1b[H\x1b[J";
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(FROM_THE_TOP)?;
+    drop(stdout);
+    print(text)
+}
+
+/// Writes a value as one line of JSON.
+pub(super) fn json_line<T: serde::Serialize>(value: &T) -> anyhow::Result<()> {
+    print(&report::json::shown(serde_json::to_string(value)?))
+}
+
 /// Writes a value as JSON.
 pub(super) fn json<T: serde::Serialize>(value: &T) -> anyhow::Result<()> {
     print(&report::json::shown(serde_json::to_string_pretty(value)?))

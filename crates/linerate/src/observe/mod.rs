@@ -2,6 +2,7 @@
 
 pub mod addresses;
 pub mod clock;
+pub mod disks;
 pub mod disturb;
 mod gather;
 pub mod join;

@@ -10,6 +10,7 @@ pub mod card;
 pub mod chart;
 pub mod connects;
 pub mod differ;
+pub mod disks;
 pub mod distribution;
 pub mod foreign;
 pub mod grid;

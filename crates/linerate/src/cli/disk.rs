@@ -1,0 +1,23 @@
+//! `linerate disk …`: what concerns block devices. One file per command beside this one.
+
+mod watch;
+
+use linerate_model::exit::ExitCode;
+
+/// Block devices: watch them.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Watch(watch::Args),
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Watch(args) => watch::run(args),
+    }
+}
