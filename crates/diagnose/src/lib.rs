@@ -4,6 +4,7 @@
 //! findings on any machine. It never measures and never changes anything.
 #![deny(missing_docs)]
 
+mod adopt;
 mod attribute;
 pub mod calibrate;
 pub mod case;

@@ -11,6 +11,7 @@ use linerate_model::inventory::HostName;
 use linerate_model::plan::Test;
 use linerate_model::snapshot::Snapshot;
 
+use crate::adopt::adopt;
 use crate::attribute::{Place, Scored, unexplained};
 use crate::calibrate::Calibration;
 use crate::host_facts::Facts;
@@ -39,6 +40,7 @@ pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, calibration: 
         .map(|j| finding(&bench, j, knowledge, calibration))
         .collect();
     findings.extend(static_findings(&bench, &judged, knowledge, calibration));
+    adopt(&bench, knowledge, &mut findings, sentence);
     findings.extend(storage_findings(&bench, knowledge, calibration));
     Diagnosis {
         schema: linerate_model::SCHEMA,

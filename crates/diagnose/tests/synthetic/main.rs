@@ -101,6 +101,38 @@ fn healthy_clusters_stay_silent() {
     assert!(alarms.is_empty(), "{} alarms:\n{}", alarms.len(), alarms.join("\n"));
 }
 
+/// A sender whose congestion control is another one, mildly and only towards one group: it looks like the way between two groups, and
+/// the setting says what it is.
+#[test]
+fn a_setting_takes_over_a_loss_that_it_explains() {
+    let knowledge = Knowledge::builtin().unwrap();
+    let mut cluster = Cluster::new(SIX);
+    let (sender, receivers) = (SIX[2].1[0], SIX[0].1);
+    cluster.set(sender, "sysctl.net.ipv4.tcp_congestion_control", FactValue::Text("reno".to_owned()));
+    let snapshot = cluster.measure(5, &|from, to, _, path| {
+        if from == sender && receivers.contains(&to) {
+            path.rate_bps *= 0.8;
+        }
+    });
+    let diagnosis = diagnose(&snapshot, &knowledge);
+    let told: Vec<&str> = diagnosis.findings.iter().map(|f| f.sentence.as_str()).collect();
+    assert_eq!(told.len(), 1, "{told:#?}");
+    let finding = &diagnosis.findings[0];
+    assert_eq!(finding.places[0].element, Element::Host(sender.to_owned()), "{told:#?}");
+    assert_eq!(finding.places[0].direction, Direction::Tx);
+    assert_eq!(finding.causes[0].id, "congestion-control-differs");
+    assert_eq!(finding.affected.len(), receivers.len());
+    // Without the setting the place of the loss stays what it is.
+    cluster.set(sender, "sysctl.net.ipv4.tcp_congestion_control", FactValue::Text("bbr".to_owned()));
+    let snapshot = cluster.measure(5, &|from, to, _, path| {
+        if from == sender && receivers.contains(&to) {
+            path.rate_bps *= 0.8;
+        }
+    });
+    let places = |d: &linerate_model::finding::Diagnosis| d.findings[0].places[0].element.clone();
+    assert!(matches!(places(&diagnose(&snapshot, &knowledge)), Element::GroupToGroup(..)));
+}
+
 #[test]
 fn order_does_not_matter() {
     let knowledge = Knowledge::builtin().unwrap();

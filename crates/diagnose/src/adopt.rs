@@ -1,0 +1,89 @@
+//! A loss for which no cause is known, beside a wrong setting of a host that all of it passes: one finding, not two.
+//!
+//! A mild fault shows only towards some peers, and then the pairs that it shows on look like a place of their own ("from this group to
+//! that one"). A setting that is known to do just that, on a host through which each of these pairs goes, explains more.
+
+use linerate_model::finding::{Direction, Element, Finding, Response};
+
+use crate::knowledge::Knowledge;
+use crate::places::Bench;
+
+/// What the place of the setting gets of the probability; the place of the loss alone keeps the rest.
+const SHARE: f64 = 0.9;
+
+/// Joins them. `sentence` words a finding anew, by the pairs that pass its place.
+pub(crate) fn adopt(
+    bench: &Bench<'_>,
+    knowledge: &Knowledge,
+    findings: &mut Vec<Finding>,
+    sentence: impl Fn(&Finding, usize) -> String,
+) {
+    let mut index = 0;
+    while index < findings.len() {
+        let setting = findings
+            .iter()
+            .position(|setting| explains(bench, knowledge, setting, &findings[index]))
+            .filter(|_| is_unexplained(&findings[index]));
+        if let Some(at) = setting {
+            let setting = findings.remove(at);
+            index -= usize::from(at < index);
+            let loss = &mut findings[index];
+            for place in &mut loss.places {
+                place.probability *= 1.0 - SHARE;
+            }
+            let mut place = setting.places[0].clone();
+            place.probability *= SHARE;
+            loss.places.insert(0, place);
+            loss.causes = setting.causes;
+            loss.decide = None;
+            loss.decide_tests.clear();
+            let passing = passing(bench, &loss.places[0].element, loss.places[0].direction);
+            loss.sentence = sentence(loss, passing);
+        }
+        index += 1;
+    }
+}
+
+fn is_unexplained(finding: &Finding) -> bool {
+    !finding.affected.is_empty() && finding.causes.iter().all(|c| c.id.starts_with("unknown-setting:"))
+}
+
+/// Whether a finding about a setting says why pairs lose what they lose.
+fn explains(bench: &Bench<'_>, knowledge: &Knowledge, setting: &Finding, loss: &Finding) -> bool {
+    let ([Response::Setting], Some(place), Some(cause)) =
+        (&setting.responses[..], setting.places.first(), setting.causes.first())
+    else {
+        return false;
+    };
+    let does = knowledge.get(&cause.id).is_some_and(|known| {
+        loss.responses.first().is_some_and(|first| known.symptom.responses.contains(first))
+    });
+    does && loss.affected.iter().all(|(from, to)| passes(bench, &place.element, place.direction, from, to))
+}
+
+/// Whether what goes from one host to another passes an element in a direction.
+fn passes(bench: &Bench<'_>, element: &Element, direction: Direction, from: &str, to: &str) -> bool {
+    let inside = |host: &str| match element {
+        Element::Host(name) => name == host,
+        Element::Group(group) => bench.facts.members(group).iter().any(|h| h.name == host),
+        _ => false,
+    };
+    match direction {
+        Direction::Tx => inside(from),
+        Direction::Rx => inside(to),
+        Direction::Both => inside(from) || inside(to),
+    }
+}
+
+/// Ordered pairs that were measured and pass an element.
+fn passing(bench: &Bench<'_>, element: &Element, direction: Direction) -> usize {
+    let mut pairs: Vec<(&str, &str)> = bench
+        .cells
+        .iter()
+        .map(|cell| (cell.from, cell.to))
+        .filter(|(from, to)| passes(bench, element, direction, from, to))
+        .collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs.len()
+}
