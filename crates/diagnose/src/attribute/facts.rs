@@ -95,7 +95,12 @@ pub(super) fn judge(
                         .fold(f64::NEG_INFINITY, f64::max)
                 };
                 scored.score += test.weight + contrast.clamp(-1.5, 1.0);
-                scored.evidence.extend(hits.iter().take(4).map(sentence));
+                // Two tests of one fact (unlike its peers; too small for the path) say the same.
+                for line in hits.iter().take(4).map(sentence) {
+                    if !scored.evidence.contains(&line) {
+                        scored.evidence.push(line);
+                    }
+                }
                 scored.hits.extend(hits);
             }
             Outcome::Fails(why) if test.required => {

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -117,7 +117,7 @@ async fn watch_in(args: &Args, inventory: &Inventory, path: Option<PathBuf>) -> 
         (true, false) => ExitCode::PartlyBlind,
     };
     if !snapshot.disks.is_empty() {
-        keep(store, &snapshot, &findings, path)?;
+        keep(store, &snapshot, &findings, path.as_deref())?;
     }
     Ok(code)
 }
@@ -127,7 +127,7 @@ fn keep(
     mut store: Store,
     snapshot: &Snapshot,
     findings: &[DiskFinding],
-    path: Option<PathBuf>,
+    path: Option<&Path>,
 ) -> anyhow::Result<()> {
     let diagnosis = Diagnosis {
         schema: SCHEMA,
@@ -137,7 +137,7 @@ fn keep(
         blind: snapshot.gaps.clone(),
         ..Diagnosis::default()
     };
-    store.begin_run(snapshot, path.as_deref())?;
+    store.begin_run(snapshot, path)?;
     store.add_facts(&snapshot.id, snapshot.facts.iter())?;
     store.finish(snapshot, &diagnosis)?;
     out::note(&format!("run {}: kept", snapshot.id));
