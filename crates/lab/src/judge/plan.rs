@@ -114,7 +114,11 @@ fn single(
             turns.push((*fault, labs));
         }
     }
-    if turns.is_empty() && runs > 0 {
+    // Without a fault that fits, the rounds below would never end.
+    if runs == 0 {
+        return Ok(Vec::new());
+    }
+    if turns.is_empty() {
         return Err(LabError::Unknown(format!("{case:?}: none of the faults has a place in these labs")));
     }
     let mut wanted = Vec::new();
@@ -218,6 +222,13 @@ mod tests {
         let place = |(fault, place): &(&'static dyn Fault, Place)| format!("{} at {place}", fault.name());
         let jobs = plan(options).unwrap();
         jobs.iter().map(|j| (j.lab.clone(), j.case, j.faults.iter().map(place).collect())).collect()
+    }
+
+    #[test]
+    fn a_fault_that_fits_no_other_sort_of_run_still_makes_a_plan() {
+        let faults = vec!["sack-off".to_owned()];
+        let options = Options { runs: 2, healthy: 0, two: 0, beside: 0, flicker: 0, faults, ..options() };
+        assert_eq!(plan(&options).unwrap().len(), 2);
     }
 
     #[test]
