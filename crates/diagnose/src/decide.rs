@@ -8,6 +8,7 @@ use linerate_model::inventory::Layer;
 use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 
+use crate::evidence::{SMALL_BYTES_MAX, is_small};
 use crate::places::{Bench, Judged, twin};
 
 /// Repetitions of each test: a median of three survives one disturbance.
@@ -25,6 +26,17 @@ const TESTS_MAX: usize = 30;
 /// A place that is less probable than this is worth tests of its own; one less probable than the second, a word.
 const SURE_ENOUGH: f64 = 0.95;
 const SURE: f64 = 0.99;
+/// A cause that is less probable than this is worth no test of its own.
+const POSSIBLE: f64 = 0.03;
+/// Bad cells in which causes are told apart, and how often.
+const SETTLING_CELLS: usize = 2;
+const SETTLING_REPEATS: u16 = 2;
+/// Payload of a full packet of TCP.
+const FULL_PAYLOAD_BYTES: f64 = 1448.0;
+/// Small datagrams, how many a second make sense and can be sent by one thread, and for how long.
+const SMALL_PAYLOAD_BYTES: u16 = SMALL_BYTES_MAX;
+const SMALL_PER_S: std::ops::Range<f64> = 500.0..60_000.0;
+const SMALL_MS: u32 = 500;
 /// Time of a transfer when the survey had none to copy.
 const DURATION_MS: u32 = 1000;
 
@@ -40,6 +52,7 @@ pub(crate) fn tests(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     if is_open(judged, SURE_ENOUGH) {
         wanted.extend(partners(bench, judged));
     }
+    wanted.extend(settling(bench, judged));
     wanted.retain(|t| !already(bench, t));
     wanted.truncate(TESTS_MAX);
     wanted
@@ -51,6 +64,39 @@ pub(crate) fn is_open(judged: &Judged<'_, '_>, sure: f64) -> bool {
     judged.places.len() > 1
         && judged.places[0].2 < sure
         && judged.located.alternatives.iter().any(|(c, _)| c.cells() != mine)
+}
+
+/// Tests of which a value is missing that tells a possible cause from the others: what many streams get, and what becomes of
+/// small datagrams.
+fn settling(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
+    let possible = || judged.causes.iter().filter(|(_, probability)| *probability >= POSSIBLE);
+    let missing = |name: &str| {
+        let asked = |(scored, _): &(crate::attribute::Scored<'_>, f64)| {
+            scored.cause.shape.iter().any(|test| test.value == name)
+        };
+        judged.shape.get(name).is_none() && possible().any(asked)
+    };
+    let (streams, small) = (missing("streams_gain"), missing("small_loss"));
+    let cells: BTreeSet<usize> = judged.located.rows.iter().map(|row| bench.rows[*row].cell).collect();
+    let crossing = cells.into_iter().map(|i| &bench.cells[i]).filter(|c| c.kind.shared_groups == 0);
+    let mut tests = Vec::new();
+    for cell in crossing.take(SETTLING_CELLS) {
+        let mut add = |kind| tests.extend(repeats(cell.from, cell.to, cell.layer, &kind, SETTLING_REPEATS));
+        if streams {
+            add(TestKind::Tcp { streams: STREAMS, duration_ms: DURATION_MS });
+        }
+        if let Some(kind) = small_datagrams(cell.throughput_bps).filter(|_| small) {
+            add(kind);
+        }
+    }
+    tests
+}
+
+/// Twice as many packets a second as TCP had, in datagrams that are so small that they ask for a third of the bytes.
+fn small_datagrams(tcp_bps: Option<f64>) -> Option<TestKind> {
+    let per_s = 2.0 * tcp_bps? / 8.0 / FULL_PAYLOAD_BYTES;
+    (SMALL_PER_S.contains(&per_s))
+        .then(|| TestKind::udp(per_s * 8.0 * f64::from(SMALL_PAYLOAD_BYTES), SMALL_PAYLOAD_BYTES, SMALL_MS))
 }
 
 /// The bad cells again.
@@ -66,7 +112,7 @@ fn again(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
         }
     }
     let kinds = |response: &Response| match response {
-        Response::Loss | Response::Reordering => "udp",
+        Response::Loss | Response::Reordering | Response::Stalls => "udp",
         Response::RttIdle => "rtt",
         Response::PathMtu => "mtu",
         _ => "tcp",
@@ -163,6 +209,7 @@ fn already(bench: &Bench<'_>, test: &Test) -> bool {
 fn same(a: &TestKind, b: &TestKind) -> bool {
     match (a, b) {
         (TestKind::Tcp { streams: a, .. }, TestKind::Tcp { streams: b, .. }) => a == b,
+        (TestKind::Udp { .. }, TestKind::Udp { .. }) => is_small(a) == is_small(b),
         _ => a.name() == b.name(),
     }
 }

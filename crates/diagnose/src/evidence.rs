@@ -80,11 +80,20 @@ impl<'a> CellEvidence<'a> {
         self.measured().filter_map(|(_, m)| field(m)).filter(|v| v.is_finite()).collect()
     }
 
-    /// UDP loss of each test; 1 where no datagram came through.
+    /// UDP loss of each test; 1 where no datagram came through. Not of small datagrams, of which many more are sent.
     pub(crate) fn losses(&self) -> Vec<f64> {
+        self.losses_of(|kind| !is_small(kind))
+    }
+
+    /// The same of small datagrams.
+    pub(crate) fn small_losses(&self) -> Vec<f64> {
+        self.losses_of(is_small)
+    }
+
+    fn losses_of(&self, wanted: impl Fn(&TestKind) -> bool) -> Vec<f64> {
         self.samples
             .iter()
-            .filter(|s| matches!(s.test.kind, TestKind::Udp { .. }))
+            .filter(|s| matches!(s.test.kind, TestKind::Udp { .. }) && wanted(&s.test.kind))
             .filter_map(|s| match &s.outcome {
                 Outcome::Measured(m) => m.loss,
                 Outcome::NothingThrough { .. } => Some(1.0),
@@ -102,6 +111,14 @@ impl<'a> CellEvidence<'a> {
     pub(crate) fn confirmed_by(&self) -> usize {
         self.samples.iter().filter(|s| s.test.second_stage).count()
     }
+}
+
+/// Payload up to which a probe asks how many packets a path carries rather than how many bytes.
+pub(crate) const SMALL_BYTES_MAX: u16 = 200;
+
+/// Whether it is such a probe.
+pub(crate) fn is_small(kind: &TestKind) -> bool {
+    matches!(kind, TestKind::Udp { payload_bytes, .. } if *payload_bytes <= SMALL_BYTES_MAX)
 }
 
 /// Samples that say something, and worthless ones.

@@ -24,6 +24,7 @@ fn less_is_better(response: Response) -> bool {
             | Response::RttIdle
             | Response::RttLoaded
             | Response::Reordering
+            | Response::Stalls
             | Response::CpuCost
     )
 }

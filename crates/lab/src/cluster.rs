@@ -40,7 +40,8 @@ pub struct Cluster {
     pub wires: Vec<Wire>,
     /// Folder of the lab: inventory, disturbances, state of the nodes.
     pub folder: PathBuf,
-    core: Namespace,
+    /// The switch between the hypervisors; the wire of each ends at the port of its number.
+    pub core: Namespace,
     _watch: DeviceWatch,
 }
 
@@ -169,6 +170,11 @@ fn quoted(text: &str) -> String {
     toml::Value::String(text.into()).to_string()
 }
 
+/// The port of the core where the wire of a hypervisor ends.
+pub fn core_port(hypervisor: usize) -> String {
+    format!("port{hypervisor}")
+}
+
 /// A bridge that forwards at once, and that no rule for routed traffic reaches.
 fn make_bridge(namespace: &Namespace) -> Result<()> {
     // The sysctl exists only where the kernel has bridge netfilter at all.
@@ -183,7 +189,7 @@ fn plug_wire(
     core: &Namespace,
     disturbances: &Arc<Disturbances>,
 ) -> Result<Wire> {
-    let port = format!("port{number}");
+    let port = core_port(number);
     let create = |namespace: &Namespace, name: &str| {
         namespace
             .run(|| Tap::create(name))?

@@ -38,13 +38,17 @@ pub enum Machine {
     Host(usize),
     /// Index among the hypervisors.
     Hypervisor(usize),
+    /// The switch between them.
+    Core,
 }
 
 impl Machine {
-    fn of(self, cluster: &Cluster) -> &Namespace {
+    /// Its namespace.
+    pub fn of(self, cluster: &Cluster) -> &Namespace {
         match self {
             Self::Host(n) => &cluster.hosts[n].1,
             Self::Hypervisor(n) => &cluster.hypervisors[n],
+            Self::Core => &cluster.core,
         }
     }
 }
@@ -143,9 +147,9 @@ impl<'a> Damage<'a> {
             |_| Ok(()),
             move |c| {
                 c.wires[hypervisor].toward(toward).update(|s| {
-                    // Not ours: the watcher of the NIC sets it.
-                    let nic = s.destroys_joined_overlay;
-                    *s = Settings { destroys_joined_overlay: nic, ..old };
+                    // Not ours: the watcher of the NIC sets them.
+                    let (joins, nic_mtu) = (s.destroys_joined_overlay, s.nic_mtu);
+                    *s = Settings { destroys_joined_overlay: joins, nic_mtu, ..old };
                 });
                 Ok(())
             },

@@ -1,5 +1,6 @@
 //! Looks at devices and lets the world around them follow. The receive offload of an uplink: switched on, the wire behind it
-//! starts to behave like the NIC of the casebook; switched off, by whomever, it stops. The MTU of an overlay: what uses it
+//! starts to behave like the NIC of the casebook; switched off, by whomever, it stops. The MTU of an uplink: smaller than that
+//! of the network, it drops what is larger, as a real NIC does and a virtual one does not. The MTU of an overlay: what uses it
 //! (containers) sends packets of that size whatever the network below may say.
 //!
 //! In: namespaces and wires. Out: a setting of the wires, a route of the hosts. It never switches anything on a device.
@@ -19,6 +20,8 @@ use crate::wire::settings::Shared;
 use crate::wire::{Toward, Wire};
 
 const PERIOD: Duration = Duration::from_millis(100);
+/// MTU of everything below the overlay.
+const NETWORK_MTU: u32 = 1500;
 
 /// The watching thread; ends when dropped.
 #[derive(Debug)]
@@ -35,12 +38,13 @@ impl DeviceWatch {
         hosts: &[(HostPlan, Namespace)],
         overlay_mtu: u32,
     ) -> Result<Self> {
-        let mut uplinks: Vec<(Ethtool, Arc<Shared>)> = Vec::new();
+        let mut uplinks: Vec<(Ethtool, [Arc<Shared>; 2])> = Vec::new();
         for (hypervisor, wire) in hypervisors.iter().zip(wires) {
             let ethtool = hypervisor
                 .run(Ethtool::open)?
                 .map_err(LabError::at(format!("opening a socket in {}", hypervisor.name)))?;
-            uplinks.push((ethtool, Arc::clone(wire.toward(Toward::Hypervisor))));
+            let both = [Toward::Hypervisor, Toward::Core].map(|toward| Arc::clone(wire.toward(toward)));
+            uplinks.push((ethtool, both));
         }
         let mut overlays = Vec::new();
         for (plan, namespace) in hosts {
@@ -86,12 +90,18 @@ impl Overlay {
     }
 }
 
-fn look(watched: &[(Ethtool, Arc<Shared>)]) {
-    for (ethtool, wire) in watched {
-        // A device that is going away has no switch to follow.
-        let Ok(on) = ethtool.get(UPLINK, Switch::Gro) else { continue };
-        if wire.get().destroys_joined_overlay != on {
-            wire.update(|s| s.destroys_joined_overlay = on);
+fn look(watched: &[(Ethtool, [Arc<Shared>; 2])]) {
+    for (ethtool, [inward, outward]) in watched {
+        // A device that is going away has nothing to follow.
+        if let Ok(on) = ethtool.get(UPLINK, Switch::Gro)
+            && inward.get().destroys_joined_overlay != on
+        {
+            inward.update(|s| s.destroys_joined_overlay = on);
+        }
+        let Ok(mtu) = ethtool.mtu(UPLINK) else { continue };
+        let limit = if mtu < NETWORK_MTU { mtu } else { 0 };
+        for wire in [inward, outward].into_iter().filter(|wire| wire.get().nic_mtu != limit) {
+            wire.update(|s| s.nic_mtu = limit);
         }
     }
 }

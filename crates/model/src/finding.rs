@@ -66,6 +66,8 @@ pub enum Response {
     RttLoaded,
     /// Reordered or duplicated datagrams.
     Reordering,
+    /// How late the latest datagram of a paced flow came.
+    Stalls,
     /// CPU seconds per gigabyte.
     CpuCost,
     /// Sizes that do not arrive.

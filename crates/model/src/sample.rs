@@ -86,3 +86,11 @@ pub struct Measurement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rx: Option<Box<LoadReport>>,
 }
+
+impl Measurement {
+    /// How much later than the fastest the latest datagram of a paced flow came, microseconds.
+    pub fn latest_us(&self) -> Option<f64> {
+        let delay = self.rx.as_ref()?.udp_flow.as_ref()?.delay_change_ns.as_ref()?;
+        Some(delay.max()? as f64 / 1e3)
+    }
+}

@@ -16,7 +16,7 @@ use crate::stats::{mad, median};
 use crate::words;
 
 /// Names of the values that a knowledge file may test.
-pub(crate) const NAMES: [&str; 28] = [
+pub(crate) const NAMES: &[&str] = &[
     "throughput_share",
     "loss",
     "reordered",
@@ -45,6 +45,12 @@ pub(crate) const NAMES: [&str; 28] = [
     "udp_clean",
     "mtu_limit",
     "loss_from_rate",
+    "duplicated",
+    "rtt_spread",
+    "stall_ms",
+    "tcp_loss",
+    "small_loss",
+    "queueing",
 ];
 
 /// Whether a knowledge file may test this value.
@@ -91,6 +97,9 @@ impl Shape {
     }
 }
 
+/// Fewer answers have no spread, and fewer segments no share.
+const RTTS_MIN: usize = 4;
+const SEGMENTS_MIN: f64 = 100.0;
 /// Cells that are fine which stand beside the bad ones.
 const GOOD_MAX: usize = 2000;
 
@@ -145,6 +154,11 @@ fn path_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEviden
     put(shape, "cpu_ratio", ratio(&|c| c.cpu_s_per_gb, 0.02));
     put(shape, "loss", over(bad, |c| c.loss));
     put(shape, "reordered", over(bad, |c| median(&c.values(|m| m.reordered.or(m.duplicated)))));
+    put(shape, "duplicated", over(bad, |c| median(&c.values(|m| m.duplicated))));
+    put(shape, "rtt_spread", over(bad, rtt_spread));
+    put(shape, "stall_ms", over(bad, |c| median(&c.values(Measurement::latest_us))).map(|us| us / 1e3));
+    put(shape, "small_loss", over(bad, |c| median(&c.small_losses())));
+    put(shape, "queueing", over(bad, |c| Some(c.rtt_loaded_us? / c.rtt_idle_us.filter(|us| *us > 0.0)?)));
     put(shape, "retransmits_per_s", over(bad, |c| c.retransmits_per_s));
     put(shape, "core_busy_tx", over(bad, |c| c.core_busy_tx));
     put(shape, "core_busy_rx", over(bad, |c| c.core_busy_rx));
@@ -178,6 +192,25 @@ fn is_blocked(cell: &CellEvidence<'_>) -> bool {
     let refused = |s: &&Sample| matches!(s.outcome, Outcome::NothingThrough { .. }) && answered(&s.test.kind);
     cell.measured().next().is_none()
         || (cell.samples.iter().any(refused) && !cell.measured().any(|(s, _)| answered(&s.test.kind)))
+}
+
+/// How much the RTT of an idle path changes from one request to the next, over its middle.
+fn rtt_spread(cell: &CellEvidence<'_>) -> Option<f64> {
+    let spread = |m: &Measurement| {
+        let rtts = m.tx.as_ref()?.rtt_us.as_slice();
+        let changes: Vec<f64> = rtts.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
+        (rtts.len() >= RTTS_MIN).then_some(median(&changes)? / median(rtts).filter(|m| *m > 0.0)?)
+    };
+    let requests = cell.measured().filter(|(s, _)| matches!(s.test.kind, TestKind::Rtt { .. }));
+    median(&requests.filter_map(|(_, m)| spread(m)).collect::<Vec<_>>())
+}
+
+/// Share of the segments that were sent again.
+fn tcp_loss(m: &Measurement) -> Option<f64> {
+    let tx = m.tx.as_ref()?;
+    let tcp = tx.tcp.as_ref()?;
+    let segments = tx.bytes as f64 / f64::from(tcp.mss);
+    (segments >= SEGMENTS_MIN).then_some(tcp.retransmits as f64 / segments)
 }
 
 /// Throughput with many streams over that with one.
@@ -251,6 +284,7 @@ fn tcp_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEvidenc
     put(shape, "sndbuf_limited_share", of(bad, &|m| limited(m, |t| t.sndbuf_limited_us)));
     let window =
         |m: &Measurement| Some(m.tx.as_ref()?.tcp.as_ref()?.unacked_bytes_max as f64).filter(|b| *b > 0.0);
+    put(shape, "tcp_loss", of(bad, &tcp_loss));
     put(shape, "window_bytes", of(bad, &window));
     put(shape, "window_bytes_ratio", of(bad, &window).zip(of(good, &window)).map(|(b, g)| b / g));
     // What a window of the bytes in flight allows, over what was measured: 1 when the window is the limit.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use linerate_diagnose::stats::Rng;
+use linerate_model::datagram::UdpFlow;
 use linerate_model::fact::{FactValue, HostFacts};
+use linerate_model::histogram::Histogram;
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, TransportSpec};
 use linerate_model::load::{Interval, LoadReport, MtuProbe, TcpEnd, TestKind, UdpEnd};
 use linerate_model::plan::Test;
@@ -38,6 +40,15 @@ pub(crate) struct Path {
     pub rate_bps: f64,
     pub loss: f64,
     pub reordered: f64,
+    pub duplicated: f64,
+    /// Wrong checksums that the receiver counts in a test.
+    pub damaged: i64,
+    /// Change of the idle RTT from request to request, over its middle.
+    pub rtt_spread: f64,
+    /// Loss of small datagrams.
+    pub small_loss: f64,
+    /// How late the latest datagram comes.
+    pub stall_us: f64,
     pub rtt_us: f64,
     pub loaded_us: f64,
     pub retransmits_per_s: f64,
@@ -122,6 +133,11 @@ impl Cluster {
             rate_bps: rate,
             loss: if rng.unit() < 0.02 { 0.002 * rng.unit() } else { 0.0 },
             reordered: 0.0005 * rng.unit(),
+            duplicated: 0.0,
+            damaged: 0,
+            small_loss: 0.0,
+            rtt_spread: 0.02,
+            stall_us: 1500.0,
             rtt_us: rtt * (0.1 * rng.normal()).exp(),
             loaded_us: loaded * (0.15 * rng.normal()).exp(),
             retransmits_per_s: 400.0 * (0.3 * rng.normal()).exp(),
@@ -158,6 +174,9 @@ impl Cluster {
                         let mut path = self.path(from, to, layer, &mut rng);
                         damage(from, to, layer, &mut path);
                         samples.push(tcp(from, to, layer, repeat, &path, &mut rng));
+                        if path.small_loss > 0.0 {
+                            samples.push(small(from, to, layer, &path));
+                        }
                         if repeat == 0 {
                             samples.extend([
                                 udp(from, to, layer, &path),
@@ -239,6 +258,8 @@ fn host_facts(number: u8) -> HostFacts {
 fn machine_facts(members: &[&str]) -> HostFacts {
     let mut facts = readings(&[
         ("nic.up0.driver", text("tun")),
+        ("nic.up0.speed_mbit", FactValue::Int(200)),
+        ("nic.up0.carrier_changes", FactValue::Int(2)),
         ("nic.up0.mtu", FactValue::Int(1500)),
         ("nic.up0.qdisc", text("pfifo_fast")),
         ("nic.up0.feature.generic-receive-offload", FactValue::Flag(false)),
@@ -298,6 +319,7 @@ fn tcp(from: &str, to: &str, layer: Layer, repeat: u16, path: &Path, rng: &mut R
         return sample(from, to, layer, kind, repeat, Outcome::NothingThrough { reason });
     }
     let (mut rate, mut limited) = (path.rate_bps, 0.0);
+    let mut retransmits_per_s = path.retransmits_per_s;
     let mut unacked = rate / 8.0 * path.loaded_us / 1e6;
     let mut loaded = path.loaded_us;
     if let Some((bytes, receiver)) = path.window {
@@ -306,6 +328,7 @@ fn tcp(from: &str, to: &str, layer: Layer, repeat: u16, path: &Path, rng: &mut R
             rate = allowed * (0.98 + 0.01 * rng.normal());
             loaded = path.rtt_us * 1.05;
             unacked = bytes;
+            retransmits_per_s = 0.0;
             limited = if receiver { 0.9 } else { 0.0 };
         }
     }
@@ -313,7 +336,7 @@ fn tcp(from: &str, to: &str, layer: Layer, repeat: u16, path: &Path, rng: &mut R
     let mean = series[5..].iter().map(|i| i.throughput_bps).sum::<f64>() / 20.0;
     let end = TcpEnd {
         rtt_min_us: path.rtt_us,
-        retransmits: (path.retransmits_per_s / 2.0) as u64,
+        retransmits: (retransmits_per_s / 2.0) as u64,
         busy_us: 500_000,
         rwnd_limited_us: (500_000.0 * limited) as u64,
         mss: inner - 52,
@@ -334,7 +357,7 @@ fn tcp(from: &str, to: &str, layer: Layer, repeat: u16, path: &Path, rng: &mut R
     let measurement = Measurement {
         throughput_bps: Some(mean),
         rtt_loaded_us: Some(loaded),
-        retransmits_per_s: Some(path.retransmits_per_s),
+        retransmits_per_s: Some(retransmits_per_s),
         cpu_s_per_gb: Some(path.cpu),
         tx: Some(Box::new(report(Some(end)))),
         rx: Some(Box::new(report(None))),
@@ -345,6 +368,9 @@ fn tcp(from: &str, to: &str, layer: Layer, repeat: u16, path: &Path, rng: &mut R
     sample.tx_counters.extend(throttled(path.throttled_tx));
     sample.rx_counters.extend(throttled(path.throttled_rx));
     sample.rx_counters.insert("softnet.processed".to_owned(), 900);
+    if path.damaged > 0 {
+        sample.rx_counters.insert("snmp.Tcp.InCsumErrors".to_owned(), path.damaged);
+    }
     sample
 }
 
@@ -360,13 +386,17 @@ fn udp(from: &str, to: &str, layer: Layer, path: &Path) -> Sample {
             Outcome::NothingThrough { reason: "no byte arrived".to_owned() },
         );
     }
+    let mut delay = Histogram::default();
+    delay.record((path.stall_us * 1e3) as u64);
+    let flow = UdpFlow { delay_change_ns: Some(delay), ..UdpFlow::default() };
     let measurement = Measurement {
         throughput_bps: Some(0.2 * path.rate_bps.min(200e6)),
         loss: Some(path.loss),
         reordered: Some(path.reordered),
-        duplicated: Some(0.0),
+        duplicated: Some(path.duplicated),
         rx: Some(Box::new(LoadReport {
             udp: Some(UdpEnd { datagrams: 2000, ..UdpEnd::default() }),
+            udp_flow: Some(flow),
             ..LoadReport::default()
         })),
         ..Measurement::default()
@@ -374,12 +404,21 @@ fn udp(from: &str, to: &str, layer: Layer, path: &Path) -> Sample {
     sample(from, to, layer, kind, 0, Outcome::Measured(Box::new(measurement)))
 }
 
+/// What the second stage sends where a limit may count packets.
+fn small(from: &str, to: &str, layer: Layer, path: &Path) -> Sample {
+    let measurement = Measurement { loss: Some(path.small_loss), ..Measurement::default() };
+    let kind = TestKind::udp(0.25 * path.rate_bps, 200, 500);
+    sample(from, to, layer, kind, 100, Outcome::Measured(Box::new(measurement)))
+}
+
 fn rtt(from: &str, to: &str, layer: Layer, path: &Path) -> Sample {
     let kind = TestKind::Rtt { count: 20 };
     if path.blocked {
         return sample(from, to, layer, kind, 0, Outcome::NothingThrough { reason: "no answer".to_owned() });
     }
-    let measurement = Measurement { rtt_idle_us: Some(path.rtt_us), ..Measurement::default() };
+    let rtts = [-1.0, 1.0, 0.0, 1.0, -1.0, 0.0].map(|step| path.rtt_us * (1.0 + path.rtt_spread * step)).to_vec();
+    let tx = Some(Box::new(LoadReport { rtt_us: rtts, ..LoadReport::default() }));
+    let measurement = Measurement { rtt_idle_us: Some(path.rtt_us), tx, ..Measurement::default() };
     sample(from, to, layer, kind, 0, Outcome::Measured(Box::new(measurement)))
 }
 

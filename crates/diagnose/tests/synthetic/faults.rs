@@ -179,6 +179,7 @@ pub(crate) static ALL: &[Fault] =
                 p.loss += 0.001;
                 if e == Sends && p.rtt_us > 1000.0 {
                     p.rate_bps *= 0.35;
+                    p.retransmits_per_s = 10.0;
                     p.congestion = "reno";
                 }
             }
@@ -254,6 +255,73 @@ pub(crate) static ALL: &[Fault] =
         }),
         fault!("path-blocked", "path-blocked", || Spot::Pair("", ""), None, none, |p, _, e| if e
             != End::Neither
+        {
+            p.blocked = true;
+        }),
+        fault!("damaged-frames", "frames-damaged", at_group, Some(Rx), none, |p, _, e| if e == Receives {
+            p.loss = 0.015;
+            p.damaged = 40;
+        }),
+        fault!("duplicates", "packets-duplicated", at_group, Some(Rx), none, |p, _, e| if e == Receives {
+            p.duplicated = 0.03;
+        }),
+        fault!("pauses", "path-pauses", at_group, Some(Rx), none, |p, _, e| if e == Receives {
+            p.stall_us = 90_000.0;
+        }),
+        fault!("longer-path", "path-longer", at_group, Some(Both), none, |p, _, e| if e != End::Neither {
+            p.rtt_us += 7000.0;
+            p.loaded_us += 7000.0;
+        }),
+        fault!("jitter", "delay-jitters", at_group, Some(Both), none, |p, _, e| if e != End::Neither {
+            p.rtt_us += 9000.0;
+            p.loaded_us += 12_000.0;
+            p.rtt_spread = 0.5;
+            p.stall_us = 12_000.0;
+        }),
+        fault!("policed-uplink", "rate-policed", at_group, Some(Rx), none, |p, _, e| if e == Receives {
+            p.rate_bps = p.rate_bps.min(70e6);
+            p.retransmits_per_s = 1500.0;
+            p.loaded_us = p.rtt_us * 1.1;
+        }),
+        fault!("packet-rate-limit", "packet-rate-limited", at_group, Some(Rx), none, |p, _, e| if e
+            == Receives
+        {
+            cap(p, 60e6);
+            p.retransmits_per_s = 0.0;
+            p.small_loss = 0.5;
+        }),
+        fault!(
+            "link-speed-low",
+            "link-speed-low",
+            at_group,
+            Some(Both),
+            |c, g| c.set(g, "nic.up0.speed_mbit", FactValue::Int(80)),
+            |p, _, e| if e != End::Neither {
+                cap(p, 80e6);
+            }
+        ),
+        fault!(
+            "machine-mtu-low",
+            "machine-mtu-low",
+            at_group,
+            None,
+            |c, g| {
+                c.set(g, "nic.up0.mtu", FactValue::Int(1300));
+                c.set(g, "nic.br0.mtu", FactValue::Int(1300));
+            },
+            |p, _, e| if e != End::Neither {
+                p.size_max = 1300;
+            }
+        ),
+        fault!("tunnel-loss", "tunnel-loss", at_group, Some(Rx), none, |p, layer, e| if e == Receives
+            && layer == Layer::Overlay
+        {
+            p.loss = 0.03;
+            p.retransmits_per_s += 400.0;
+        }),
+        fault!("tunnel-filtered", "tunnel-blocked", at_group, Some(Both), none, |p, layer, e| if e
+            != End::Neither
+            && layer == Layer::Overlay
         {
             p.blocked = true;
         }),

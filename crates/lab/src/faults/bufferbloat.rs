@@ -46,17 +46,21 @@ impl Fault for Bufferbloat {
                 s.queue_bytes *= 8;
             })?;
         }
-        // bbr leaves long queues empty. Where it is the default, all hosts get the common behaviour of filling them: the
-        // same on every host, so that it is no difference between them.
-        for index in 0..damage.cluster.hosts.len() {
-            if damage.cluster.hosts[index].1.read_sysctl(CONGESTION_CONTROL)? == "bbr" {
-                damage.sysctl(Machine::Host(index), CONGESTION_CONTROL, "reno")?;
-            }
-        }
-        Ok(())
+        let_all_senders_fill_queues(damage)
     }
 
     fn truth(&self, topology: &Topology, place: &Place) -> Truth {
         Truth::group(self, topology, place, &[Direction::Rx])
     }
+}
+
+/// bbr leaves long queues empty and does not mind short ones. Where it is the default, all hosts get the common behaviour of
+/// filling them: the same on every host, so that it is no difference between them.
+pub(super) fn let_all_senders_fill_queues(damage: &mut Damage<'_>) -> Result<()> {
+    for index in 0..damage.cluster.hosts.len() {
+        if damage.cluster.hosts[index].1.read_sysctl(CONGESTION_CONTROL)? == "bbr" {
+            damage.sysctl(Machine::Host(index), CONGESTION_CONTROL, "reno")?;
+        }
+    }
+    Ok(())
 }

@@ -4,6 +4,7 @@
 //! of a table of like faults) and one line in [`ALL`]. It never touches anything outside the cluster.
 
 mod bridge_filter;
+mod between_groups;
 mod bufferbloat;
 mod congestion_control;
 mod cpu_starved;
@@ -15,13 +16,18 @@ mod host_firewall;
 mod host_link_flap;
 mod host_route;
 mod host_sysctl;
+mod link_speed;
 mod loss;
+mod machine_mtu;
 mod mtu_mismatch;
 mod offload;
 mod overlay_mtu;
 mod path_blocked;
 mod port_rate;
+mod short_queue;
+mod tunnel;
 mod uplink;
+mod uplink_flap;
 
 use linerate_model::finding::{Direction, Element};
 
@@ -73,6 +79,21 @@ pub static ALL: &[&dyn Fault] = &[
     &host_link_flap::HostLinkFlap,
     &duplicate::DuplicateAddress,
     &duplicate::ClonedMac,
+    &uplink::DAMAGED_FRAMES,
+    &uplink::DUPLICATES,
+    &uplink::LONGER_PATH,
+    &uplink::JITTER,
+    &uplink::POLICED_UPLINK,
+    &uplink::PACKET_RATE,
+    &uplink::PAUSES,
+    &link_speed::LinkSpeedLow,
+    &uplink_flap::UplinkFlapping,
+    &machine_mtu::MachineMtuLow,
+    &short_queue::ShortQueue,
+    &tunnel::LOSS,
+    &uplink::POLICED_TUNNEL,
+    &tunnel::FILTERED,
+    &between_groups::SlowBetweenGroups,
 ];
 
 /// Something that can be broken and healed while the cluster runs.
@@ -179,8 +200,8 @@ impl Place {
 pub fn place(fault: &dyn Fault, topology: &Topology, name: &str) -> Result<Place> {
     let places = fault.places(topology);
     let swapped = name.split_once(':').map(|(a, b)| format!("{b}:{a}"));
-    let named = |p: &&Place| p.to_string() == name || Some(p.to_string()) == swapped;
-    places.iter().find(named).cloned().ok_or_else(|| {
+    let named = |wanted: &str| places.iter().find(|p| p.to_string() == wanted).cloned();
+    named(name).or_else(|| named(&swapped?)).ok_or_else(|| {
         let names: Vec<_> = places.iter().map(Place::to_string).collect();
         LabError::Unknown(format!(
             "{} cannot be put at {name:?}\nhint: it goes to {}",

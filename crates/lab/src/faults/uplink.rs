@@ -67,6 +67,83 @@ pub(super) static REORDERING: UplinkFault = UplinkFault {
     change: |settings, strength| settings.reorder_ppm = 20_000 + (20_000.0 * strength) as u32,
 };
 
+/// Bits turn over on the way.
+pub(super) static DAMAGED_FRAMES: UplinkFault = UplinkFault {
+    name: "damaged-frames",
+    cause: "frames-damaged",
+    summary: "1-2 % of the packets into a hypervisor arrive with a wrong bit",
+    direction: Direction::Rx,
+    change: |settings, strength| settings.damage_ppm = 10_000 + (10_000.0 * strength) as u32,
+};
+
+/// Packets arrive twice.
+pub(super) static DUPLICATES: UplinkFault = UplinkFault {
+    name: "duplicates",
+    cause: "packets-duplicated",
+    summary: "2-5 % of the packets into a hypervisor arrive twice",
+    direction: Direction::Rx,
+    change: |settings, strength| settings.duplicate_ppm = 20_000 + (30_000.0 * strength) as u32,
+};
+
+/// A detour.
+pub(super) static LONGER_PATH: UplinkFault = UplinkFault {
+    name: "longer-path",
+    cause: "path-longer",
+    summary: "everything from and to a hypervisor takes 5-10 ms longer there and back",
+    direction: Direction::Both,
+    change: |settings, strength| settings.delay_ns += 2_500_000 + (2_500_000.0 * strength) as u64,
+};
+
+/// A way that takes now this and now that time.
+pub(super) static JITTER: UplinkFault = UplinkFault {
+    name: "jitter",
+    cause: "delay-jitters",
+    summary: "each packet from and to a hypervisor is late by a random time of up to 8-16 ms",
+    direction: Direction::Both,
+    change: |settings, strength| settings.jitter_ns = 8_000_000 + (8_000_000.0 * strength) as u64,
+};
+
+/// A limit that drops instead of letting wait.
+pub(super) static POLICED_UPLINK: UplinkFault = UplinkFault {
+    name: "policed-uplink",
+    cause: "rate-policed",
+    summary: "a policer drops what a hypervisor receives above 30-50 % of its uplink",
+    direction: Direction::Rx,
+    change: |settings, strength| {
+        settings.police_bps = (settings.rate_bps as f64 * (0.3 + 0.2 * strength)) as u64;
+    },
+};
+
+/// The same for the tunnel only.
+pub(super) static POLICED_TUNNEL: UplinkFault = UplinkFault {
+    name: "tunnel-policed",
+    cause: "tunnel-policed",
+    summary: "a policer drops what a hypervisor receives of the tunnel above 30-50 % of its uplink",
+    direction: Direction::Rx,
+    change: |settings, strength| {
+        settings.police_bps = (settings.rate_bps as f64 * (0.3 + 0.2 * strength)) as u64;
+        settings.polices_tunnel_only = true;
+    },
+};
+
+/// A limit that counts packets.
+pub(super) static PACKET_RATE: UplinkFault = UplinkFault {
+    name: "packet-rate-limit",
+    cause: "packet-rate-limited",
+    summary: "the uplink of a hypervisor takes in 5000-6500 packets a second, whatever their size",
+    direction: Direction::Rx,
+    change: |settings, strength| settings.packets_per_s = 5000 + (1500.0 * strength) as u32,
+};
+
+/// Everything stands still again and again.
+pub(super) static PAUSES: UplinkFault = UplinkFault {
+    name: "pauses",
+    cause: "path-pauses",
+    summary: "twice a second nothing reaches a hypervisor for 60-120 ms, then all of it at once",
+    direction: Direction::Rx,
+    change: |settings, strength| settings.pause_ns = 60_000_000 + (60_000_000.0 * strength) as u64,
+};
+
 impl Fault for UplinkFault {
     fn name(&self) -> &'static str {
         self.name

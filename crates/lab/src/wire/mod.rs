@@ -1,10 +1,12 @@
-//! A wire in user space between two TAP devices: rate, queue, delay, loss, reordering, doubling, black holes.
+//! A wire in user space between two TAP devices: rate, queue, delay, loss, damage, reordering, doubling, jitter, pauses, black holes.
 //!
 //! In: two open TAPs and settings for each direction. Out: frames, on time; and a line in the disturbances file whenever
 //! they were not. Two threads, one per direction. It never outlives the process, and never waits for anybody.
 
+pub mod damaged;
 pub mod disturbance;
 pub mod overlay_join;
+pub mod policer;
 pub mod queue;
 pub mod segment;
 pub mod settings;

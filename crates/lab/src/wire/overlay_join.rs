@@ -43,6 +43,15 @@ impl OverlayJoin {
     }
 }
 
+/// Whether the frame, behind its virtio-net header, is one of the tunnel.
+pub fn is_tunnel(frame: &[u8]) -> bool {
+    let port = |ethernet| {
+        let (outer, udp): (&[u8], usize) = ipv4(ethernet, 17)?;
+        Some(outer.get(udp + 2..udp + 4)? == VXLAN_PORT.to_be_bytes())
+    };
+    frame.get(VNET..).and_then(port).unwrap_or(false)
+}
+
 /// The inner flow, when the frame is vxlan over IPv4 with a full-size TCP segment over IPv4 inside.
 fn full_inner_tcp(ethernet: &[u8]) -> Option<Flow> {
     let (outer, udp) = ipv4(ethernet, 17)?;
@@ -106,6 +115,7 @@ mod tests {
         let mut plain = vec![0; VNET];
         plain.extend(ip(6, &[0x50; 1400]));
         assert!(!nic.destroys(0, &plain) && !nic.destroys(1, &plain), "plain TCP");
+        assert!(is_tunnel(&overlay(17, 100)) && !is_tunnel(&plain) && !is_tunnel(&[0; 20]));
     }
 
     #[test]

@@ -7,8 +7,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::random::Random;
+use crate::wire::damaged;
+use crate::wire::overlay_join::is_tunnel;
+use crate::wire::policer::Policer;
 use crate::wire::segment::{self, Shape};
-use crate::wire::settings::Settings;
+use crate::wire::settings::{PAUSE_EVERY_NS, Settings};
 
 /// How long a packet that is to be overtaken stays behind: longer than TCP's patience of a quarter of the RTT.
 const OVERTAKEN_NS: u64 = 3_000_000;
@@ -27,6 +30,7 @@ pub struct Parcel {
 enum Fate {
     Arrives,
     Lost,
+    Damaged,
     Overtaken,
     Doubled,
 }
@@ -42,6 +46,7 @@ pub struct Queue {
     on_the_way: VecDeque<Parcel>,
     flap_slow: bool,
     flap_until_ns: u64,
+    policer: Policer,
     /// Segments dropped because the queue was full.
     pub overflowed: u64,
 }
@@ -57,6 +62,7 @@ impl Queue {
             on_the_way: VecDeque::new(),
             flap_slow: false,
             flap_until_ns: 0,
+            policer: Policer::default(),
             overflowed: 0,
         }
     }
@@ -69,12 +75,13 @@ impl Queue {
     /// Takes a frame that came at `now_ns`.
     pub fn accept(&mut self, now_ns: u64, frame: &[u8]) {
         let shape = segment::shape(frame);
-        let limit = self.settings.packet_bytes_max as usize;
-        if limit > 0 && packet_bytes(&shape) > limit {
+        let too_large = |limit: u32| limit > 0 && packet_bytes(&shape) > limit as usize;
+        if too_large(self.settings.packet_bytes_max) || too_large(self.settings.nic_mtu) {
             return;
         }
         let rate = self.rate(now_ns);
-        if self.settings.loss_ppm + self.settings.reorder_ppm + self.settings.duplicate_ppm == 0 {
+        let s = &self.settings;
+        if s.loss_ppm + s.damage_ppm + s.reorder_ppm + s.duplicate_ppm == 0 {
             return self.enqueue(now_ns, rate, frame, &shape, 0..shape.segments, Fate::Arrives);
         }
         let mut start = 0;
@@ -111,15 +118,20 @@ impl Queue {
     fn fate(&mut self) -> Fate {
         let dice = self.random.below(1_000_000) as u32;
         let s = &self.settings;
-        if dice < s.loss_ppm {
-            Fate::Lost
-        } else if dice < s.loss_ppm + s.reorder_ppm {
-            Fate::Overtaken
-        } else if dice < s.loss_ppm + s.reorder_ppm + s.duplicate_ppm {
-            Fate::Doubled
-        } else {
-            Fate::Arrives
+        let fates = [
+            (s.loss_ppm, Fate::Lost),
+            (s.damage_ppm, Fate::Damaged),
+            (s.reorder_ppm, Fate::Overtaken),
+            (s.duplicate_ppm, Fate::Doubled),
+        ];
+        let mut below = 0;
+        for (share, fate) in fates {
+            below += share;
+            if dice < below {
+                return fate;
+            }
         }
+        Fate::Arrives
     }
 
     fn rate(&mut self, now_ns: u64) -> u64 {
@@ -145,17 +157,20 @@ impl Queue {
         if fate == Fate::Lost {
             return;
         }
-        let segments = wanted.start..wanted.start + self.that_fit(now, rate, shape, &wanted);
+        let passing = wanted.start..wanted.start + self.that_pass(now, frame, shape, &wanted);
+        let segments = passing.start..passing.start + self.that_fit(now, rate, shape, &passing);
         self.overflowed += (wanted.len() - segments.len()) as u64;
         if segments.is_empty() {
             return;
         }
-        let bits = shape.wire_bytes(&segments) as u64 * 8;
-        // A wire without a limit takes no time.
-        let sent_ns = (bits * 1_000_000_000).checked_div(rate).map_or(now, |ns| self.free_ns.max(now) + ns);
-        self.free_ns = self.free_ns.max(sent_ns);
-        let due_ns = sent_ns + self.settings.delay_ns;
-        let data = segment::part(frame, shape, &segments);
+        let sent_ns = self.free_ns.max(now) + self.time_on_the_wire_ns(rate, shape, &segments);
+        self.free_ns = sent_ns;
+        let jitter_ns = self.random.below(self.settings.jitter_ns);
+        let due_ns = after_the_pause(sent_ns + self.settings.delay_ns + jitter_ns, self.settings.pause_ns);
+        let mut data = segment::part(frame, shape, &segments);
+        if fate == Fate::Damaged {
+            damaged::damage(&mut data);
+        }
         if fate == Fate::Overtaken {
             let late_ns = due_ns + OVERTAKEN_NS;
             let at = self.on_the_way.partition_point(|p| p.due_ns <= late_ns);
@@ -171,6 +186,16 @@ impl Queue {
         self.on_the_way.insert(at, Parcel { due_ns, frame: data });
     }
 
+    /// How long the link sends; a wire without a limit takes no time.
+    fn time_on_the_wire_ns(&self, rate: u64, shape: &Shape, segments: &Range<usize>) -> u64 {
+        let bits = shape.wire_bytes(segments) as u64 * 8;
+        let by_bits = (bits * 1_000_000_000).checked_div(rate).unwrap_or(0);
+        let packets = segments.len() as u64;
+        let by_packets =
+            (packets * 1_000_000_000).checked_div(u64::from(self.settings.packets_per_s)).unwrap_or(0);
+        by_bits.max(by_packets)
+    }
+
     /// How many of the segments the queue still takes.
     fn that_fit(&self, now_ns: u64, rate: u64, shape: &Shape, wanted: &Range<usize>) -> usize {
         if rate == 0 {
@@ -182,6 +207,22 @@ impl Queue {
         let each = shape.wire_bytes(&(wanted.start..wanted.start + 1)) as u128;
         wanted.len().min((room / each) as usize)
     }
+
+    /// How many of the segments the policer lets through.
+    fn that_pass(&mut self, now_ns: u64, frame: &[u8], shape: &Shape, wanted: &Range<usize>) -> usize {
+        let s = &self.settings;
+        if s.police_bps == 0 || (s.polices_tunnel_only && !is_tunnel(frame)) {
+            return wanted.len();
+        }
+        let each = shape.wire_bytes(&(wanted.start..wanted.start + 1));
+        self.policer.pass(now_ns, self.settings.police_bps, each, wanted.len())
+    }
+}
+
+/// The end of the pause in which something would arrive, or the time itself when it lies outside.
+fn after_the_pause(due_ns: u64, pause_ns: u64) -> u64 {
+    let since_ns = due_ns % PAUSE_EVERY_NS;
+    if since_ns < pause_ns { due_ns - since_ns + pause_ns } else { due_ns }
 }
 
 /// The size by which a path judges the frame.
@@ -250,6 +291,47 @@ mod tests {
         assert_eq!(q.next_due_ns(), None);
         q.accept(0, &[0; 500]);
         assert_eq!(q.next_due_ns(), Some(0));
+    }
+
+    #[test]
+    fn damaged_packets_arrive_and_are_not_the_same() {
+        let mut q = Queue::new(Settings { damage_ppm: 1_000_000, ..Settings::default() }, 1);
+        q.accept(0, &[0; PACKET]);
+        let frame = q.take_due(0).unwrap().frame;
+        assert!(frame.len() == PACKET && frame != [0; PACKET]);
+    }
+
+    #[test]
+    fn a_policed_wire_drops_what_is_too_much_and_lets_nothing_wait() {
+        let mut q = Queue::new(Settings { police_bps: 8_000_000, ..Settings::default() }, 1);
+        for _ in 0..100 {
+            q.accept(0, &[0; PACKET]);
+        }
+        assert!((25..40).contains(&q.on_the_way.len()), "{}", q.on_the_way.len());
+        assert!(q.on_the_way.iter().all(|p| p.due_ns == 0));
+    }
+
+    #[test]
+    fn a_limit_of_packets_does_not_ask_for_their_size() {
+        let mut q = Queue::new(Settings { packets_per_s: 1000, ..Settings::default() }, 1);
+        q.accept(0, &[0; 100]);
+        q.accept(0, &[0; PACKET]);
+        assert_eq!(q.on_the_way.iter().map(|p| p.due_ns).collect::<Vec<_>>(), [1_000_000, 2_000_000]);
+    }
+
+    #[test]
+    fn jitter_and_pauses_keep_the_order() {
+        let mut q = Queue::new(
+            Settings { jitter_ns: 5_000_000, pause_ns: 50_000_000, ..Settings::default() },
+            1,
+        );
+        for now in 0..2000 {
+            q.accept(now * 1_000_000, &[0; PACKET]);
+        }
+        let due: Vec<u64> = q.on_the_way.iter().map(|p| p.due_ns).collect();
+        assert!(due.windows(2).all(|w| w[0] <= w[1]));
+        assert!(due.iter().all(|ns| ns % PAUSE_EVERY_NS >= 50_000_000), "nothing arrives in a pause");
+        assert_eq!(after_the_pause(PAUSE_EVERY_NS + 1, 50_000_000), PAUSE_EVERY_NS + 50_000_000);
     }
 
     #[test]

@@ -5,6 +5,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+/// From the beginning of one pause to that of the next.
+pub const PAUSE_EVERY_NS: u64 = 500_000_000;
+
 /// One direction of a wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Settings {
@@ -24,6 +27,20 @@ pub struct Settings {
     pub duplicate_ppm: u32,
     /// IP packets larger than this vanish without a word; 0 is without limit.
     pub packet_bytes_max: u32,
+    /// Packets per million that arrive with a bit turned over.
+    pub damage_ppm: u32,
+    /// Drops what comes faster than this, bit/s, instead of letting it wait; 0 is off.
+    pub police_bps: u64,
+    /// The policer looks at packets of the tunnel only.
+    pub polices_tunnel_only: bool,
+    /// Packets per second that the wire carries at most, whatever their size; 0 is without limit.
+    pub packets_per_s: u32,
+    /// Each packet is late by a random time up to this; none overtakes another.
+    pub jitter_ns: u64,
+    /// At every turn of [`PAUSE_EVERY_NS`] nothing arrives for this long; what was held up arrives at its end.
+    pub pause_ns: u64,
+    /// What the NIC of the hypervisor lets through, bytes of an IP packet; 0 is everything.
+    pub nic_mtu: u32,
     /// Destroys bursts of TCP inside vxlan, as a NIC does that joins received packets and joins these wrongly.
     pub destroys_joined_overlay: bool,
 }

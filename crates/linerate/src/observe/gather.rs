@@ -3,6 +3,9 @@
 //! What comes in: the test, the sender's and the receiver's report. What goes out: a measurement, "nothing got through", or
 //! "invalid" with the reason. Never an average over the start-up of a transfer.
 
+use std::collections::BTreeMap;
+
+use linerate_model::fact::FactKey;
 use linerate_model::load::{Interval, LoadReport, TestKind};
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
@@ -128,6 +131,18 @@ fn udp(m: &mut Measurement, tx: &LoadReport, rx: &LoadReport, planned: f64) -> O
     m.throughput_bps = rate(rx.bytes, rx.elapsed_s);
     m.cpu_s_per_gb = cpu_cost(tx, rx);
     None
+}
+
+/// Counter of the receiver for datagrams whose checksum was wrong.
+const WRONG_CHECKSUMS: &str = "snmp.Udp.InCsumErrors";
+
+/// The kernel counts a datagram that arrived damaged among those that the socket threw away. That one the path has lost.
+pub(super) fn damaged_on_the_way(mut rx: LoadReport, counters: &BTreeMap<FactKey, i64>) -> LoadReport {
+    let damaged = counters.get(WRONG_CHECKSUMS).copied().and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+    if let Some(drops) = rx.udp.as_mut().and_then(|udp| udp.kernel_drops.as_mut()) {
+        *drops = drops.saturating_sub(damaged);
+    }
+    rx
 }
 
 fn rate(bytes: u64, seconds: f64) -> Option<f64> {
@@ -327,6 +342,20 @@ mod tests {
         let Outcome::Measured(m) = outcome(&kind, end(1000), end(980)) else { panic!() };
         assert!((m.loss.unwrap() - 0.02).abs() < 1e-9);
         assert!(matches!(outcome(&kind, end(80), end(80)), Outcome::Invalid { .. }));
+        let dropped = LoadReport {
+            udp: Some(UdpEnd { datagrams: 980, kernel_drops: Some(20), ..UdpEnd::default() }),
+            ..end(980)
+        };
+        let lost = |counters: &[(String, i64)]| {
+            let counters = counters.iter().cloned().collect();
+            match outcome(&kind, end(1000), damaged_on_the_way(dropped.clone(), &counters)) {
+                Outcome::Measured(m) => m.loss.unwrap(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(lost(&[]).abs() < 1e-9, "the socket had no room");
+        let damaged = lost(&[(WRONG_CHECKSUMS.to_owned(), 15)]);
+        assert!((damaged - 0.015).abs() < 1e-9, "{damaged}: the path damaged them");
         assert!(matches!(outcome(&kind, end(1000), end(0)), Outcome::NothingThrough { .. }));
     }
 

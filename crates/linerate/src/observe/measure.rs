@@ -147,7 +147,7 @@ async fn with(
         Ok((tx, rx)) => {
             sample.tx_counters = tx.1;
             sample.rx_counters = rx.1;
-            gather::outcome(&test.kind, tx.0, rx.0)
+            gather::outcome(&test.kind, tx.0, gather::damaged_on_the_way(rx.0, &sample.rx_counters))
         }
         Err(reason) => Outcome::Gap { reason },
     };

@@ -113,7 +113,7 @@ pub fn unit_of(response: Response) -> &'static str {
         Response::Loss | Response::Reordering => "share",
         Response::PathMtu => "bytes",
         Response::Retransmits => "1/s",
-        Response::RttIdle | Response::RttLoaded => "us",
+        Response::RttIdle | Response::RttLoaded | Response::Stalls => "us",
         Response::CpuCost => "s/GB",
         Response::Storage => "B/s",
     }

@@ -33,7 +33,7 @@ pub fn test(
     duration_ms: u32,
 ) -> Test {
     let kind = match response {
-        Response::Loss | Response::Reordering => {
+        Response::Loss | Response::Reordering | Response::Stalls => {
             let rate_bps = ceiling_bps.map_or(UDP_BPS.0, |c| (c * UDP_SHARE).clamp(UDP_BPS.1, UDP_BPS.2));
             TestKind::udp(rate_bps, UDP_PAYLOAD_BYTES, duration_ms)
         }
@@ -87,6 +87,7 @@ fn measured(response: Response, m: &Measurement) -> Option<f64> {
         Response::Retransmits => m.retransmits_per_s,
         Response::RttIdle => m.rtt_idle_us,
         Response::RttLoaded => m.rtt_loaded_us,
+        Response::Stalls => m.latest_us(),
         Response::CpuCost => m.cpu_s_per_gb,
         // The largest size of which most probes arrive.
         Response::PathMtu => {

@@ -1,0 +1,69 @@
+//! A slow path from one hypervisor to another one, in the core: each of them is fine with all others.
+
+use linerate_model::finding::Element;
+
+use super::port_rate::{capped_kbit, shaper};
+use super::{Fault, Place, Truth};
+use crate::cluster::core_port;
+use crate::damage::{Damage, Machine};
+use crate::error::Result;
+use crate::topology::Topology;
+
+pub(super) struct SlowBetweenGroups;
+
+impl Fault for SlowBetweenGroups {
+    fn name(&self) -> &'static str {
+        "slow-between-groups"
+    }
+
+    fn cause(&self) -> &'static str {
+        "path-between-groups-slow"
+    }
+
+    fn summary(&self) -> &'static str {
+        "the core carries 25-50 % of the uplink from one hypervisor to another one"
+    }
+
+    fn outside_the_hosts(&self) -> bool {
+        true
+    }
+
+    fn places(&self, topology: &Topology) -> Vec<Place> {
+        let names: Vec<&String> = topology.hypervisors.iter().map(|h| &h.name).collect();
+        let pairs = names.iter().flat_map(|a| names.iter().filter(move |b| a != *b).map(move |b| (a, b)));
+        pairs.map(|(a, b)| Place::Pair((*a).clone(), (*b).clone())).collect()
+    }
+
+    fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
+        let Place::Pair(from, to) = place else {
+            return Err(place.unfit("a pair of hypervisors such as a:b"));
+        };
+        let topology = &damage.cluster.topology;
+        let (from, to) = (topology.hypervisor(from)?, topology.hypervisor(to)?);
+        let port = core_port(from);
+        let shaper = shaper(capped_kbit(topology, strength));
+        // What comes in can only be shaped by sending it through a device of its own.
+        damage.ip(Machine::Core, "link add ifb0 type ifb\nlink set ifb0 up\n", "link del ifb0\n".into())?;
+        let mut lines = format!("qdisc add dev ifb0 root {shaper}\nqdisc add dev {port} ingress\n");
+        for host in topology.hosts().iter().filter(|h| h.hypervisor == to) {
+            let address = host.underlay();
+            lines += &format!(
+                "filter add dev {port} parent ffff: protocol ip u32 match ip dst {address}/32 \
+                 action mirred egress redirect dev ifb0\n"
+            );
+        }
+        damage.tc(Machine::Core, &lines, format!("qdisc del dev {port} ingress\n"))
+    }
+
+    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
+        let Place::Pair(from, to) = place else {
+            return Truth { cause: self.cause().into(), accepted: Vec::new() };
+        };
+        let mut accepted = vec![(Element::GroupToGroup(from.clone(), to.clone()), Vec::new())];
+        let hosts = |name: &str| topology.hypervisors.iter().find(|h| h.name == name).map(|h| &h.hosts[..]);
+        if let (Some([a]), Some([b])) = (hosts(from), hosts(to)) {
+            accepted.push((Element::Pair(a.clone(), b.clone()), Vec::new()));
+        }
+        Truth { cause: self.cause().into(), accepted }
+    }
+}

@@ -1,0 +1,53 @@
+//! An uplink that agreed on a lower speed than those of the others, and says so.
+
+use linerate_model::finding::Direction;
+
+use super::{Fault, Place, Truth};
+use crate::cluster::UPLINK;
+use crate::damage::{Damage, Machine};
+use crate::error::Result;
+use crate::topology::Topology;
+use crate::wire::Toward;
+
+pub(super) struct LinkSpeedLow;
+
+impl Fault for LinkSpeedLow {
+    fn name(&self) -> &'static str {
+        "link-speed-low"
+    }
+
+    fn cause(&self) -> &'static str {
+        "link-speed-low"
+    }
+
+    fn summary(&self) -> &'static str {
+        "the uplink of a hypervisor came up with a quarter to a half of its speed, as its NIC reports"
+    }
+
+    fn outside_the_hosts(&self) -> bool {
+        true
+    }
+
+    fn places(&self, topology: &Topology) -> Vec<Place> {
+        Place::all_hypervisors(topology)
+    }
+
+    fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
+        let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
+        let machine = Machine::Hypervisor(hypervisor);
+        let full = damage.cluster.topology.uplink.rate_mbit;
+        let slow = (f64::from(full) * (0.25 + 0.25 * strength)) as u32;
+        damage.step(
+            |c| machine.of(c).set_speed(UPLINK, slow),
+            move |c| machine.of(c).set_speed(UPLINK, full),
+        )?;
+        for toward in [Toward::Hypervisor, Toward::Core] {
+            damage.wire(hypervisor, toward, |s| s.rate_bps = u64::from(slow) * 1_000_000)?;
+        }
+        Ok(())
+    }
+
+    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
+        Truth::group(self, topology, place, &[Direction::Both])
+    }
+}

@@ -1,0 +1,46 @@
+//! A switch port with next to no buffer, and senders that overrun whatever queue there is.
+
+use linerate_model::finding::Direction;
+
+use super::{Fault, Place, Truth};
+use crate::damage::Damage;
+use crate::error::Result;
+use crate::topology::Topology;
+use crate::wire::Toward;
+
+/// A quarter of what the path holds: about 20 packets. Senders that cut their bursts in the NIC send nearly as many at once.
+const QUEUE_BYTES: u64 = 32_000;
+
+pub(super) struct ShortQueue;
+
+impl Fault for ShortQueue {
+    fn name(&self) -> &'static str {
+        "short-queue"
+    }
+
+    fn cause(&self) -> &'static str {
+        "queue-too-short"
+    }
+
+    fn summary(&self) -> &'static str {
+        "the queue out of a hypervisor holds 32 kB: every burst loses packets"
+    }
+
+    fn outside_the_hosts(&self) -> bool {
+        true
+    }
+
+    fn places(&self, topology: &Topology) -> Vec<Place> {
+        Place::all_hypervisors(topology)
+    }
+
+    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+        let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
+        damage.wire(hypervisor, Toward::Core, |s| s.queue_bytes = QUEUE_BYTES)?;
+        super::bufferbloat::let_all_senders_fill_queues(damage)
+    }
+
+    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
+        Truth::group(self, topology, place, &[Direction::Tx])
+    }
+}
