@@ -82,7 +82,7 @@ const BAD_SHARE: f64 = 0.6;
 fn weight(response: Response) -> f64 {
     match response {
         Response::Retransmits => 0.35,
-        Response::RttIdle | Response::Stalls => 0.6,
+        Response::RttIdle => 0.6,
         Response::CpuCost => 0.7,
         _ => 1.0,
     }

@@ -89,9 +89,9 @@ pub(super) static DUPLICATES: UplinkFault = UplinkFault {
 pub(super) static LONGER_PATH: UplinkFault = UplinkFault {
     name: "longer-path",
     cause: "path-longer",
-    summary: "everything from and to a hypervisor takes 5-10 ms longer there and back",
+    summary: "everything from and to a hypervisor takes 6-10 ms longer there and back",
     direction: Direction::Both,
-    change: |settings, strength| settings.delay_ns += 2_500_000 + (2_500_000.0 * strength) as u64,
+    change: |settings, strength| settings.delay_ns += 3_000_000 + (2_000_000.0 * strength) as u64,
 };
 
 /// A way that takes now this and now that time.
