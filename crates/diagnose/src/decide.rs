@@ -95,7 +95,8 @@ fn settling(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
 /// Twice as many packets a second as TCP had, in datagrams that are so small that they ask for a third of the bytes.
 fn small_datagrams(tcp_bps: Option<f64>) -> Option<TestKind> {
     let per_s = 2.0 * tcp_bps? / 8.0 / FULL_PAYLOAD_BYTES;
-    (SMALL_PER_S.contains(&per_s))
+    SMALL_PER_S
+        .contains(&per_s)
         .then(|| TestKind::udp(per_s * 8.0 * f64::from(SMALL_PAYLOAD_BYTES), SMALL_PAYLOAD_BYTES, SMALL_MS))
 }
 

@@ -416,7 +416,8 @@ fn rtt(from: &str, to: &str, layer: Layer, path: &Path) -> Sample {
     if path.blocked {
         return sample(from, to, layer, kind, 0, Outcome::NothingThrough { reason: "no answer".to_owned() });
     }
-    let rtts = [-1.0, 1.0, 0.0, 1.0, -1.0, 0.0].map(|step| path.rtt_us * (1.0 + path.rtt_spread * step)).to_vec();
+    let rtts =
+        [-1.0, 1.0, 0.0, 1.0, -1.0, 0.0].map(|step| path.rtt_us * (1.0 + path.rtt_spread * step)).to_vec();
     let tx = Some(Box::new(LoadReport { rtt_us: rtts, ..LoadReport::default() }));
     let measurement = Measurement { rtt_idle_us: Some(path.rtt_us), tx, ..Measurement::default() };
     sample(from, to, layer, kind, 0, Outcome::Measured(Box::new(measurement)))

@@ -321,10 +321,8 @@ mod tests {
 
     #[test]
     fn jitter_and_pauses_keep_the_order() {
-        let mut q = Queue::new(
-            Settings { jitter_ns: 5_000_000, pause_ns: 50_000_000, ..Settings::default() },
-            1,
-        );
+        let mut q =
+            Queue::new(Settings { jitter_ns: 5_000_000, pause_ns: 50_000_000, ..Settings::default() }, 1);
         for now in 0..2000 {
             q.accept(now * 1_000_000, &[0; PACKET]);
         }
