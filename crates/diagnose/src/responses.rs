@@ -54,7 +54,7 @@ const READINGS: [Reading; 7] = [
     Reading { response: Response::Reordering, floor: 0.003, sigma: 0.4, effect_min: 1.3, healthy: 0.3 },
     Reading { response: Response::Retransmits, floor: 40.0, sigma: 0.8, effect_min: 2.3, healthy: 0.6 },
     Reading { response: Response::Stalls, floor: 20_000.0, sigma: 0.35, effect_min: 1.3, healthy: 0.3 },
-    Reading { response: Response::RttIdle, floor: 400.0, sigma: 0.5, effect_min: 0.9, healthy: 0.2 },
+    Reading { response: Response::RttIdle, floor: 400.0, sigma: 0.3, effect_min: 0.9, healthy: 0.2 },
     Reading { response: Response::RttLoaded, floor: 500.0, sigma: 0.25, effect_min: 0.8, healthy: 0.3 },
     Reading { response: Response::CpuCost, floor: 0.02, sigma: 0.5, effect_min: 1.3, healthy: 0.3 },
 ];

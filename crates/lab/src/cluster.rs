@@ -201,7 +201,10 @@ fn plug_wire(
     // A TAP says 10 Mbit/s by itself, which would be a false fact about the uplink.
     let uplink = topology.uplink_of(number);
     hypervisor.set_speed(UPLINK, uplink.rate_mbit)?;
-    hypervisor.ip(&format!("link set {UPLINK} up master br0\n"))?;
+    // A TAP knows whether its link is there only after that has changed once.
+    hypervisor.ip(&format!(
+        "link set {UPLINK} up master br0\nlink set {UPLINK} carrier off\nlink set {UPLINK} carrier on\n"
+    ))?;
     core.ip(&format!("link set {port} up master br0\n"))?;
     let settings = Settings {
         rate_bps: uplink.rate_bps(),

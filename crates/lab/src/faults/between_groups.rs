@@ -31,17 +31,18 @@ impl Fault for SlowBetweenGroups {
     fn places(&self, topology: &Topology) -> Vec<Place> {
         let names: Vec<&String> = topology.hypervisors.iter().map(|h| &h.name).collect();
         let pairs = names.iter().flat_map(|a| names.iter().filter(move |b| a != *b).map(move |b| (a, b)));
-        pairs.map(|(a, b)| Place::Pair((*a).clone(), (*b).clone())).collect()
+        pairs.map(|(a, b)| Place::Between((*a).clone(), (*b).clone())).collect()
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
-        let Place::Pair(from, to) = place else {
+        let Place::Between(from, to) = place else {
             return Err(place.unfit("a pair of hypervisors such as a:b"));
         };
         let topology = &damage.cluster.topology;
         let (from, to) = (topology.hypervisor(from)?, topology.hypervisor(to)?);
         let port = core_port(from);
-        let shaper = shaper(capped_kbit(topology, strength));
+        let [kbit, other] = [from, to].map(|end| capped_kbit(topology, end, strength));
+        let shaper = shaper(kbit.min(other));
         // What comes in can only be shaped by sending it through a device of its own.
         damage.ip(Machine::Core, "link add ifb0 type ifb\nlink set ifb0 up\n", "link del ifb0\n".into())?;
         let mut lines = format!("qdisc add dev ifb0 root {shaper}\nqdisc add dev {port} ingress\n");
@@ -56,7 +57,7 @@ impl Fault for SlowBetweenGroups {
     }
 
     fn truth(&self, topology: &Topology, place: &Place) -> Truth {
-        let Place::Pair(from, to) = place else {
+        let Place::Between(from, to) = place else {
             return Truth { cause: self.cause().into(), accepted: Vec::new() };
         };
         let mut accepted = vec![(Element::GroupToGroup(from.clone(), to.clone()), Vec::new())];

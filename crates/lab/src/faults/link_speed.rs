@@ -35,7 +35,7 @@ impl Fault for LinkSpeedLow {
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
         let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
         let machine = Machine::Hypervisor(hypervisor);
-        let full = damage.cluster.topology.uplink.rate_mbit;
+        let full = damage.cluster.topology.uplink_of(hypervisor).rate_mbit;
         let slow = (f64::from(full) * (0.25 + 0.25 * strength)) as u32;
         damage.step(
             |c| machine.of(c).set_speed(UPLINK, slow),

@@ -149,6 +149,8 @@ pub enum Place {
     Hypervisor(String),
     /// The path between two hosts.
     Pair(String, String),
+    /// The path from one hypervisor to another one.
+    Between(String, String),
     /// Every host.
     Everywhere,
 }
@@ -157,7 +159,7 @@ impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Host(name) | Self::Hypervisor(name) => f.write_str(name),
-            Self::Pair(a, b) => write!(f, "{a}:{b}"),
+            Self::Pair(a, b) | Self::Between(a, b) => write!(f, "{a}:{b}"),
             Self::Everywhere => f.write_str("everywhere"),
         }
     }

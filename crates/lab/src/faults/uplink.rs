@@ -17,6 +17,9 @@ pub(super) struct UplinkFault {
     change: fn(&mut Settings, f64),
 }
 
+/// A packet of full size with all that it occupies on a wire.
+const FULL_PACKET_BYTES: f64 = 1538.0;
+
 /// 25 to 50 % of the rate.
 fn slower(settings: &mut Settings, strength: f64) {
     settings.rate_bps = (settings.rate_bps as f64 * (0.25 + 0.25 * strength)) as u64;
@@ -130,9 +133,12 @@ pub(super) static POLICED_TUNNEL: UplinkFault = UplinkFault {
 pub(super) static PACKET_RATE: UplinkFault = UplinkFault {
     name: "packet-rate-limit",
     cause: "packet-rate-limited",
-    summary: "the uplink of a hypervisor takes in 5000-6500 packets a second, whatever their size",
+    summary: "the uplink of a hypervisor takes in 30-40 % of the packets that fill it, whatever their size",
     direction: Direction::Rx,
-    change: |settings, strength| settings.packets_per_s = 5000 + (1500.0 * strength) as u32,
+    change: |settings, strength| {
+        let full = settings.rate_bps as f64 / 8.0 / FULL_PACKET_BYTES;
+        settings.packets_per_s = (full * (0.3 + 0.1 * strength)) as u32;
+    },
 };
 
 /// Everything stands still again and again.

@@ -189,12 +189,15 @@ fn couple(
 
 /// The hosts whose traffic a fault at this place harms.
 pub(super) fn touched(topology: &Topology, place: &Place) -> BTreeSet<String> {
+    let on = |names: &[&String]| {
+        let named = topology.hypervisors.iter().filter(|h| names.contains(&&h.name));
+        named.flat_map(|h| h.hosts.clone()).collect()
+    };
     match place {
         Place::Host(host) => BTreeSet::from([host.clone()]),
         Place::Pair(a, b) => BTreeSet::from([a.clone(), b.clone()]),
-        Place::Hypervisor(name) => {
-            topology.hypervisors.iter().filter(|h| h.name == *name).flat_map(|h| h.hosts.clone()).collect()
-        }
+        Place::Hypervisor(name) => on(&[name]),
+        Place::Between(a, b) => on(&[a, b]),
         Place::Everywhere => topology.hosts().into_iter().map(|h| h.name).collect(),
     }
 }
