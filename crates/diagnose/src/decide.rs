@@ -69,6 +69,9 @@ pub(crate) fn is_open(judged: &Judged<'_, '_>, sure: f64) -> bool {
 /// Tests of which a value is missing that tells a possible cause from the others: what many streams get, and what becomes of
 /// small datagrams.
 fn settling(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
+    if judged.causes.first().is_none_or(|(_, probability)| *probability >= SURE_ENOUGH) {
+        return Vec::new();
+    }
     let possible = || judged.causes.iter().filter(|(_, probability)| *probability >= POSSIBLE);
     let missing = |name: &str| {
         let asked = |(scored, _): &(crate::attribute::Scored<'_>, f64)| {
