@@ -45,14 +45,17 @@ impl Fault for SlowBetweenGroups {
         let shaper = shaper(kbit.min(other));
         // What comes in can only be shaped by sending it through a device of its own.
         damage.ip(Machine::Core, "link add ifb0 type ifb\nlink set ifb0 up\n", "link del ifb0\n".into())?;
-        let mut lines = format!("qdisc add dev ifb0 root {shaper}\nqdisc add dev {port} ingress\n");
-        for host in topology.hosts().iter().filter(|h| h.hypervisor == to) {
+        let mut lines =
+            vec![format!("qdisc add dev ifb0 root {shaper}"), format!("qdisc add dev {port} ingress")];
+        let into = topology.hosts().into_iter().filter(|h| h.hypervisor == to);
+        lines.extend(into.map(|host| {
             let address = host.underlay();
-            lines += &format!(
+            format!(
                 "filter add dev {port} parent ffff: protocol ip u32 match ip dst {address}/32 \
-                 action mirred egress redirect dev ifb0\n"
-            );
-        }
+                 action mirred egress redirect dev ifb0"
+            )
+        }));
+        let lines = lines.join("\n") + "\n";
         damage.tc(Machine::Core, &lines, format!("qdisc del dev {port} ingress\n"))
     }
 

@@ -63,11 +63,11 @@ impl Fault for Tunnel {
         let topology = &damage.cluster.topology;
         let hypervisor = topology.hypervisor(place.hypervisor()?)?;
         let verdict = (self.verdict)(strength);
-        let mut rules = format!("iifname \"{UPLINK}\" {TUNNEL} {verdict}");
-        if self.direction == Direction::Both {
-            rules += &format!("\noifname \"{UPLINK}\" {TUNNEL} {verdict}");
-        }
-        damage.bridge_rules(hypervisor, &rules)
+        let sides: &[&str] =
+            if self.direction == Direction::Both { &["iifname", "oifname"] } else { &["iifname"] };
+        let rules: Vec<String> =
+            sides.iter().map(|side| format!("{side} \"{UPLINK}\" {TUNNEL} {verdict}")).collect();
+        damage.bridge_rules(hypervisor, &rules.join("\n"))
     }
 
     fn truth(&self, topology: &Topology, place: &Place) -> Truth {
