@@ -3,8 +3,8 @@
 //! In: a running cluster and a place in it. Out: damage that can be undone exactly. A new fault is one file (or one entry
 //! of a table of like faults) and one line in [`ALL`]. It never touches anything outside the cluster.
 
-mod bridge_filter;
 mod between_groups;
+mod bridge_filter;
 mod bufferbloat;
 mod congestion_control;
 mod cpu_starved;
