@@ -1,4 +1,4 @@
-//! A loss for which no cause is known, beside a wrong setting of a host that all of it passes: one finding, not two.
+//! A loss for which nothing was read that causes it, beside a wrong setting of a host that all of it passes: one finding, not two.
 //!
 //! A mild fault shows only towards some peers, and then the pairs that it shows on look like a place of their own ("from this group to
 //! that one"). A setting that is known to do just that, on a host through which each of these pairs goes, explains more.
@@ -23,7 +23,7 @@ pub(crate) fn adopt(
         let setting = findings
             .iter()
             .position(|setting| explains(bench, knowledge, setting, &findings[index]))
-            .filter(|_| is_unexplained(&findings[index]));
+            .filter(|_| is_unexplained(knowledge, &findings[index]));
         if let Some(at) = setting {
             let setting = findings.remove(at);
             index -= usize::from(at < index);
@@ -44,8 +44,12 @@ pub(crate) fn adopt(
     }
 }
 
-fn is_unexplained(finding: &Finding) -> bool {
-    !finding.affected.is_empty() && finding.causes.iter().all(|c| c.id.starts_with("unknown-setting:"))
+/// Whether nothing that was read on a host speaks for any of the causes: they only have the shape of the loss.
+fn is_unexplained(knowledge: &Knowledge, finding: &Finding) -> bool {
+    let only_shape = |id: &str| {
+        id.starts_with("unknown-setting:") || knowledge.get(id).is_some_and(|cause| cause.betrays.is_empty())
+    };
+    !finding.affected.is_empty() && finding.causes.iter().all(|c| only_shape(&c.id))
 }
 
 /// Whether a finding about a setting says why pairs lose what they lose.
