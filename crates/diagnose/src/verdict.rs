@@ -113,7 +113,7 @@ fn finding(
         .causes
         .iter()
         .zip(calibration.cause.shares(&judged.causes.iter().map(|(_, p)| *p).collect::<Vec<_>>()))
-        .filter(|(_, p)| *p >= 0.01)
+        .filter(|((_, raw), _)| *raw >= 0.01)
         .take(CAUSES_MAX)
         .map(|((scored, _), p)| ranked(&bench.facts, &place, scored, p))
         .collect();
@@ -140,7 +140,7 @@ fn finding(
             .places
             .iter()
             .zip(calibration.place.shares(&judged.places.iter().map(|(_, _, p)| *p).collect::<Vec<_>>()))
-            .filter(|(_, p)| *p >= 0.01)
+            .filter(|((_, _, raw), _)| *raw >= 0.01)
             .map(|((element, direction, _), probability)| PlaceFound {
                 element: element.clone(),
                 direction: *direction,
