@@ -113,7 +113,7 @@ fn finding(
         .causes
         .iter()
         .zip(calibration.cause.shares(&judged.causes.iter().map(|(_, p)| *p).collect::<Vec<_>>()))
-        .filter(|((_, raw), _)| *raw >= 0.01)
+        .filter(|(_, p)| *p >= 0.01)
         .take(CAUSES_MAX)
         .map(|((scored, _), p)| ranked(&bench.facts, &place, scored, p))
         .collect();
