@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
@@ -15,13 +15,22 @@ const NOTE: &str = "<!-- Made by `cargo xtask docs`; do not edit. -->\n\n";
 
 /// Writes the pages, or with `check` fails when one would change.
 pub(crate) fn run(check: bool) -> Result<()> {
-    let pages = [
-        ("exit-codes.md", exit_codes()),
-        ("commands.md", commands()?),
-        ("facts.md", facts()?),
-        ("causes.md", causes()?),
+    let mut pages = vec![
+        ("exit-codes.md".to_owned(), exit_codes()),
+        ("commands.md".to_owned(), commands()?),
+        ("facts.md".to_owned(), facts()?),
     ];
+    pages.extend(causes()?);
     let mut stale = Vec::new();
+    for path in gone(&pages)? {
+        if check {
+            stale.push(path.display().to_string());
+        } else {
+            fs::remove_file(&path)?;
+            println!("removed {}", path.display());
+        }
+    }
+    fs::create_dir_all("docs/reference/causes")?;
     for (name, text) in pages {
         let path = Path::new("docs/reference").join(name);
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
@@ -36,6 +45,21 @@ pub(crate) fn run(check: bool) -> Result<()> {
     }
     ensure!(stale.is_empty(), "stale: {}; run `cargo xtask docs`", stale.join(", "));
     Ok(())
+}
+
+/// Pages of causes that there are no more.
+fn gone(pages: &[(String, String)]) -> Result<Vec<PathBuf>> {
+    let Ok(entries) = fs::read_dir("docs/reference/causes") else { return Ok(Vec::new()) };
+    let mut gone = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let name = format!("causes/{}", path.file_name().unwrap_or_default().to_string_lossy());
+        if !pages.iter().any(|(page, _)| *page == name) {
+            gone.push(path);
+        }
+    }
+    gone.sort();
+    Ok(gone)
 }
 
 fn program(name: &str, args: &[&str]) -> Result<String> {
@@ -62,7 +86,7 @@ fn exit_codes() -> String {
     page
 }
 
-/// The help of the program and of every subcommand it lists, two levels deep.
+/// The help of the program, of every subcommand it lists, and of theirs.
 fn commands() -> Result<String> {
     let mut page = format!("{NOTE}# Commands\n");
     let mut todo: Vec<(&str, Vec<String>)> = vec![("linerate", vec![]), ("linerate-lab", vec![])];
@@ -72,9 +96,9 @@ fn commands() -> Result<String> {
         let help = program(name, &args)?;
         let title = if path.is_empty() { name.to_string() } else { format!("{name} {}", path.join(" ")) };
         let _ = write!(page, "\n## {title}\n\n```text\n{}\n```\n", help.trim_end());
-        if path.is_empty() {
+        if path.len() < 2 {
             for sub in subcommands(&help) {
-                todo.push((name, vec![sub]));
+                todo.push((name, path.iter().cloned().chain([sub]).collect()));
             }
         }
     }
@@ -107,28 +131,59 @@ fn facts() -> Result<String> {
     Ok(page)
 }
 
-fn causes() -> Result<String> {
-    let causes: Vec<Value> = serde_json::from_str(&program("linerate", &["knowledge", "--json"])?)?;
-    let mut page = format!("{NOTE}# Causes\n\n{} causes; each is one file in `knowledge/`.\n", causes.len());
+/// One page for each cause, and an index by symptom.
+fn causes() -> Result<Vec<(String, String)>> {
+    let causes: Vec<Value> = serde_json::from_str(&program("linerate", &["knowledge", "list", "--json"])?)?;
+    let mut pages = vec![("causes/README.md".to_owned(), index(&causes))];
     for cause in &causes {
-        let text = |key: &str| cause[key].as_str().unwrap_or_default().trim().to_string();
-        let _ = write!(page, "\n## {}\n\n{}\n\n{}\n\n", text("id"), text("title"), text("mechanism"));
-        for (label, key) in [
-            ("Remedy", "title"),
-            ("By hand", "instruction"),
-            ("Survives a reboot by", "persistence"),
-            ("Risk", "risk_text"),
-        ] {
-            if let Some(line) = cause["remedy"][key].as_str().filter(|l| !l.trim().is_empty()) {
-                let _ = writeln!(page, "- {label}: {}", line.trim().replace('\n', " "));
-            }
+        let id = cause["id"].as_str().unwrap_or_default();
+        let page = program("linerate", &["knowledge", "show", id, "--markdown"])?;
+        pages.push((format!("causes/{id}.md"), format!("{NOTE}{page}")));
+    }
+    Ok(pages)
+}
+
+/// Names of responses in the files, with what a person would call them.
+const SYMPTOMS: [(&str, &str); 11] = [
+    ("throughput", "throughput below what the hardware carries"),
+    ("loss", "datagrams are lost"),
+    ("retransmits", "segments are sent again"),
+    ("rtt-idle", "slow answers on an idle path"),
+    ("rtt-loaded", "slow answers under load"),
+    ("reordering", "packets out of order"),
+    ("cpu-cost", "much CPU for each gigabyte"),
+    ("path-mtu", "large packets do not arrive"),
+    ("two-state", "throughput jumps between two levels"),
+    ("storage", "disks and replication slower than their parts"),
+    ("setting", "a setting or counter alone is worth a word"),
+];
+
+fn index(causes: &[Value]) -> String {
+    let text = |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().trim().to_string();
+    let mut page = format!(
+        "{NOTE}# Causes\n\n{} causes; each is one file in `knowledge/`, and all about it on a page of its own. The same in a terminal:\n`linerate knowledge list`, `search WORDS`, `show ID`.\n",
+        causes.len()
+    );
+    for (name, meaning) in SYMPTOMS {
+        let list = |cause: &&Value, at: &str| {
+            cause["symptom"][at].as_array().into_iter().flatten().any(|v| v.as_str() == Some(name))
+        };
+        let shown: Vec<&Value> = causes.iter().filter(|c| list(c, "responses")).collect();
+        if shown.is_empty() {
+            continue;
         }
-        let proofs: Vec<&str> =
-            cause["proof"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let _ = writeln!(page, "- Proven by: {}", proofs.join(", "));
-        for source in cause["sources"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            let _ = writeln!(page, "- Source: {source}");
+        let _ = write!(page, "\n## {meaning}\n\n| cause | where | what |\n| --- | --- | --- |\n");
+        for cause in shown {
+            let places: Vec<&str> = cause["symptom"]["elements"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
+            let id = text(cause, "id");
+            let title = text(cause, "title").replace('|', "\\|").replace('_', "\\_");
+            let _ = writeln!(page, "| [{id}]({id}.md) | {} | {title} |", places.join(", "));
         }
     }
-    Ok(page)
+    page
 }

@@ -50,6 +50,8 @@ pub struct Difference {
 
 /// Smaller changes of a single cell are noise.
 const CELL_RATIO: f64 = 1.2;
+/// A smaller change of a cell is real where several tests before and after agree on it, from this ratio on.
+const SMALL_RATIO: f64 = 1.05;
 /// A cell below this share of its better peers was slow.
 const SLOW_SHARE: f64 = 0.5;
 /// Fewer slow cells prove nothing.
@@ -130,17 +132,49 @@ fn rates(snapshot: &Snapshot) -> BTreeMap<CellKey, f64> {
         .collect()
 }
 
+/// The single measurements of each cell.
+fn measured(snapshot: &Snapshot) -> BTreeMap<CellKey, Vec<f64>> {
+    collect(snapshot)
+        .iter()
+        .map(|c| ((c.layer, c.from.to_owned(), c.to.to_owned()), c.rates.clone()))
+        .collect()
+}
+
+/// A change that is small and yet no noise: at least two tests each, and every test after lies beyond every test before.
+fn small_but_real(before: &[f64], after: &[f64], ratio: f64) -> bool {
+    let least = |v: &[f64]| v.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = |v: &[f64]| v.iter().copied().fold(0.0, f64::max);
+    before.len() >= 2
+        && after.len() >= 2
+        && ((ratio >= SMALL_RATIO && least(after) > most(before))
+            || (ratio <= 1.0 / SMALL_RATIO && most(after) < least(before)))
+}
+
 fn cells(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
     let (old, new) = (rates(before), rates(after));
+    let (tests_before, tests_after) = (measured(before), measured(after));
     old.iter()
         .filter_map(|(key, a)| {
             let b = new.get(key)?;
             let ratio = b.max(NOTHING_BPS) / a.max(NOTHING_BPS);
-            (!(1.0 / CELL_RATIO..=CELL_RATIO).contains(&ratio)).then(|| {
+            let large = !(1.0 / CELL_RATIO..=CELL_RATIO).contains(&ratio);
+            let tests = tests_before.get(key).zip(tests_after.get(key));
+            let small = !large && tests.is_some_and(|(b, a)| small_but_real(b, a, ratio));
+            (large || small).then(|| {
                 let subject = format!("{} to {} ({})", key.1, key.2, key.0);
+                let change = words::percent((ratio - 1.0).abs());
+                let said = match (small, ratio > 1.0) {
+                    (true, true) => format!(
+                        ", a real but small gain: {change} more, every test after above every test before"
+                    ),
+                    (true, false) => format!(
+                        ", a real but small loss: {change} less, every test after below every test before"
+                    ),
+                    (false, _) => format!(", {}", words::ratio(ratio)),
+                };
                 Difference {
                     kind: Kind::Cell,
-                    sentence: format!("{subject}: {} before, {} after", words::bps(*a), words::bps(*b)),
+                    sentence: format!("{subject}: {} before, {} after{said}", words::bps(*a), words::bps(*b)),
                     subject,
                     before: words::bps(*a),
                     after: words::bps(*b),
@@ -220,6 +254,15 @@ fn paired(pairs: &[(f64, f64)], seed: u64) -> (f64, (f64, f64)) {
 mod tests {
     use super::*;
     use linerate_model::fact::HostFacts;
+
+    #[test]
+    fn small_changes_count_where_all_tests_agree() {
+        assert!(small_but_real(&[23.4, 24.5], &[26.4, 27.7], 1.13));
+        assert!(small_but_real(&[10.0, 10.1], &[9.0, 9.1], 0.9));
+        assert!(!small_but_real(&[23.4, 26.5], &[26.4, 27.7], 1.08), "they overlap");
+        assert!(!small_but_real(&[23.4], &[26.4], 1.13), "one test is no evidence");
+        assert!(!small_but_real(&[23.4, 23.5], &[23.9, 24.0], 1.02), "too small to matter");
+    }
 
     #[test]
     fn facts_that_differ_or_are_missing() {

@@ -5,6 +5,7 @@
 #![deny(missing_docs)]
 
 mod adopt;
+mod advice;
 mod attribute;
 pub mod calibrate;
 pub mod case;
@@ -26,13 +27,14 @@ mod settings;
 pub mod stats;
 mod storage;
 mod summary;
+mod together;
 pub mod trial;
 mod verdict;
 pub mod words;
 
 pub use knowledge::{
-    Cause, ElementKind, FactTest, Knowledge, KnowledgeError, LayerFit, NicRole, Op, Prior, RemedyPlan,
-    SettingPlan, ShapeTest, Side, Symptom, Target,
+    Cause, Condition, ElementKind, FactTest, Knowledge, KnowledgeError, LayerFit, NicRole, Op, Prior,
+    RemedyPlan, SettingPlan, ShapeTest, Side, Symptom, Target,
 };
 
 use linerate_model::finding::{Cell, Diagnosis};

@@ -1,9 +1,11 @@
 //! Settings that are worth a finding although nothing was measured of them: causes marked `static`.
 //! Never for a host that a measured finding already speaks of, and never for differences that no cause knows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
+use linerate_model::inventory::Host;
+use linerate_model::snapshot::Snapshot;
 
 use crate::attribute::{self, Place, Scored, shape};
 use crate::knowledge::{Cause, ElementKind, FactTest, Knowledge, LayerFit, Op};
@@ -28,7 +30,7 @@ pub(crate) fn wrong<'k>(
     covered: &dyn Fn(&str) -> bool,
 ) -> Vec<Wrong<'k>> {
     let inventory = &bench.facts.snapshot.inventory;
-    let ground = Ground::new(bench);
+    let ground = Ground::new(bench, knowledge);
     let mut found = Vec::new();
     for cause in knowledge.causes().filter(|c| c.is_static) {
         if cause.symptom.elements.contains(&ElementKind::All) {
@@ -50,7 +52,10 @@ pub(crate) fn wrong<'k>(
                 ));
             }
         } else {
-            for host in inventory.hosts.iter().filter(|h| !h.endpoints.is_empty() && !covered(&h.name)) {
+            let machine = |name: &str| inventory.groups.iter().any(|g| g.machine.as_deref() == Some(name));
+            // Foreign evidence may be facts alone, of hosts between which nobody measured.
+            let counts = |h: &&Host| !h.endpoints.is_empty() || !machine(&h.name);
+            for host in inventory.hosts.iter().filter(counts).filter(|h| !covered(&h.name)) {
                 found.extend(at(bench, &ground, cause, Element::Host(host.name.clone()), direction, &|h| {
                     h == host.name
                 }));
@@ -99,7 +104,8 @@ fn at<'k>(
         has_twin: false,
     };
     // The values are looked at only where a fact is suspicious: of thousands of hosts nearly none.
-    if !attribute::possible(&bench.facts, &place, cause) {
+    let counted = counts(cause) && ground.counted(cause, &place.subjects.suspects);
+    if !counted && !attribute::possible(&bench.facts, &place, cause) {
         return None;
     }
     let shape =
@@ -114,14 +120,22 @@ fn at<'k>(
         hosts.len() * 2
             > bench.facts.snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count()
     };
-    // Without a fact there is no wrong setting.
-    (everywhere && !scored.hits.is_empty() && scored.score > 0.5).then_some(Wrong {
+    // Without a fact, or a counter that moved, there is no wrong setting.
+    (everywhere && (counted || !scored.hits.is_empty()) && scored.score > 0.5).then_some(Wrong {
         element,
         direction,
         layer,
         scored,
     })
 }
+
+/// Whether a cause cannot be without the growth of a counter: then that is worth a finding also where no loss was measured.
+fn counts(cause: &Cause) -> bool {
+    cause.shape.iter().any(|t| t.required && t.value.starts_with(COUNTER))
+}
+
+/// Beginning of the names of counters among the values of a shape.
+const COUNTER: &str = "counter:";
 
 /// Whether a cause asks for measured values at all; most settings speak for themselves.
 fn looks_at_shape(cause: &Cause) -> bool {
@@ -135,17 +149,29 @@ struct Ground<'b> {
     of_host: BTreeMap<&'b str, [Vec<usize>; 2]>,
     all: Vec<usize>,
     frame: shape::Shape,
+    /// Counters that moved at a host.
+    moved: BTreeMap<&'b str, BTreeSet<&'b str>>,
 }
 
 impl<'b> Ground<'b> {
-    fn new<'a: 'b>(bench: &Bench<'a>) -> Self {
+    fn new<'a: 'b>(bench: &Bench<'a>, knowledge: &Knowledge) -> Self {
         let mut of_host: BTreeMap<&str, [Vec<usize>; 2]> = BTreeMap::new();
         for (i, row) in bench.rows.iter().enumerate() {
             let cell = &bench.cells[row.cell];
             of_host.entry(cell.from).or_default()[0].push(i);
             of_host.entry(cell.to).or_default()[1].push(i);
         }
-        Self { of_host, all: (0..bench.rows.len()).collect(), frame: shape::frame(&bench.cells) }
+        let moved = moved(bench.facts.snapshot, knowledge);
+        Self { of_host, all: (0..bench.rows.len()).collect(), frame: shape::frame(&bench.cells), moved }
+    }
+
+    /// Whether a counter that the cause cannot be without moved at one of the hosts.
+    fn counted(&self, cause: &Cause, hosts: &[&str]) -> bool {
+        let patterns =
+            cause.shape.iter().filter(|t| t.required).filter_map(|t| t.value.strip_prefix(COUNTER));
+        let mut keys = hosts.iter().filter_map(|host| self.moved.get(host)).flatten();
+        let patterns: Vec<&str> = patterns.collect();
+        keys.any(|key| patterns.iter().any(|p| crate::host_facts::pattern_fits(p, key)))
     }
 
     /// The rows that a setting at a place may have harmed.
@@ -161,4 +187,30 @@ impl<'b> Ground<'b> {
             }
         }
     }
+}
+
+/// Counters that moved at each host, as far as a static cause cannot be without them.
+fn moved<'b>(snapshot: &'b Snapshot, knowledge: &Knowledge) -> BTreeMap<&'b str, BTreeSet<&'b str>> {
+    let causes = knowledge.causes().filter(|c| c.is_static);
+    let tests = causes.flat_map(|c| &c.shape).filter(|t| t.required);
+    let patterns: Vec<&str> = tests.filter_map(|t| t.value.strip_prefix(COUNTER)).collect();
+    let mut moved: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    if patterns.is_empty() {
+        return moved;
+    }
+    // The same few hundred names come back in every sample.
+    let mut known: HashMap<&str, bool> = HashMap::new();
+    for sample in &snapshot.samples {
+        for (host, counters) in
+            [(&sample.test.from, &sample.tx_counters), (&sample.test.to, &sample.rx_counters)]
+        {
+            for (key, _) in counters.iter().filter(|(_, delta)| **delta > 0) {
+                let fits = |key: &str| patterns.iter().any(|p| crate::host_facts::pattern_fits(p, key));
+                if *known.entry(key).or_insert_with(|| fits(key)) {
+                    moved.entry(host).or_default().insert(key);
+                }
+            }
+        }
+    }
+    moved
 }

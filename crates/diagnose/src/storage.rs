@@ -1,6 +1,7 @@
 //! Disk and replication figures: the ceiling of a replicated volume is the slower of the local disk and the transport.
 //! Figures come in, findings and refused evidence go out.
 
+use linerate_model::fact::FactValue;
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
 use linerate_model::snapshot::{Snapshot, StorageFigure};
 
@@ -14,6 +15,8 @@ const SHARE_MIN: f64 = 0.7;
 
 /// A replicated figure below its ceiling.
 pub(crate) struct StorageLoss {
+    /// What is slow: `replication`, `random writes replicated`, `resync`.
+    pub kind: &'static str,
     /// Variant of the transport.
     pub variant: String,
     /// Bytes per second reached.
@@ -63,8 +66,15 @@ const SATURATED: f64 = 0.8;
 /// at a time (`iostat(1)`, %util).
 const DRIVES: [&str; 2] = ["sd", "hd"];
 
-/// Drives that had no time left under the load that they were seen with.
+/// What is worth knowing about disks.
 pub(crate) fn notes(snapshot: &Snapshot) -> Vec<String> {
+    let mut notes = saturated(snapshot);
+    notes.extend(volumes(snapshot));
+    notes
+}
+
+/// Drives that had no time left under the load that they were seen with.
+fn saturated(snapshot: &Snapshot) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     let devices = || snapshot.storage.iter().filter(|f| f.what == "device");
     let is_drive = |f: &&StorageFigure| DRIVES.iter().any(|start| f.variant.starts_with(start));
@@ -91,10 +101,30 @@ pub(crate) fn notes(snapshot: &Snapshot) -> Vec<String> {
     notes
 }
 
+/// What stands behind the names of the device mapper that figures speak of.
+fn volumes(snapshot: &Snapshot) -> Vec<String> {
+    let figures = snapshot.storage.iter().filter(|f| f.what == "device" && f.pattern == "write");
+    figures
+        .filter_map(|f| {
+            let facts = &snapshot.facts.get(&f.host)?.readings;
+            let name = facts.get(&format!("disk.{}.dm_name", f.variant))?;
+            let below = match facts.get(&format!("disk.{}.on", f.variant)) {
+                Some(FactValue::List(devices)) => format!(" on {}", devices.join(", ")),
+                Some(other) => format!(" on {other}"),
+                None => String::new(),
+            };
+            let busy = f.busy.map_or(String::new(), |b| format!(", busy for {} of the time", percent(b)));
+            let requests =
+                f.requests_per_s.map_or(String::new(), |r| format!(": {} requests a second", digits(r)));
+            Some(format!("{} {} is the volume {name}{below}{requests}{busy}", f.host, f.variant))
+        })
+        .collect()
+}
+
 /// The line for a snapshot in which no pair was measured.
 pub(crate) fn headline(snapshot: &Snapshot) -> String {
     let figures = snapshot.storage.len();
-    match notes(snapshot).into_iter().next() {
+    match saturated(snapshot).into_iter().next() {
         Some(first) => first,
         None if figures > 0 => {
             format!("no pair was measured; {figures} figures of disks, none of them at its limit")
@@ -107,51 +137,107 @@ fn is_cached(figure: &StorageFigure, written: f64) -> bool {
     figure.pattern.contains("read") && written > 0.0 && figure.bytes_per_s > CACHE_FACTOR * written
 }
 
-/// Replicated figures far below disk and transport, worst first; one per transport.
+/// Figures far below what disk and transport carry, worst first; one per transport and kind.
 pub(crate) fn losses(snapshot: &Snapshot) -> Vec<StorageLoss> {
-    let find = |what: &str, pattern: &str, variant: Option<&str>| {
-        snapshot
+    let figures = Figures(snapshot);
+    let each = snapshot.storage.iter();
+    let mut losses: Vec<StorageLoss> = each.filter_map(|f| figures.loss(f)).collect();
+    losses.sort_by(|a, b| (a.measured / a.expected).total_cmp(&(b.measured / b.expected)));
+    losses
+}
+
+/// The figures of a snapshot, looked up by what they are.
+struct Figures<'a>(&'a Snapshot);
+
+impl Figures<'_> {
+    fn find(&self, what: &str, pattern: &str, variant: Option<&str>) -> Option<f64> {
+        self.0
             .storage
             .iter()
             .find(|f| f.what == what && f.pattern == pattern && variant.is_none_or(|v| f.variant == v))
             .map(|f| f.bytes_per_s)
-    };
-    let mut losses: Vec<StorageLoss> = snapshot
-        .storage
-        .iter()
-        .filter(|f| f.what == "replicated" && f.pattern == "write")
-        .filter_map(|f| {
-            let disk = find("local-disk", "write", None)?;
-            let transport = find("transport", "stream", Some(&f.variant))?;
-            let expected = disk.min(transport);
-            let share = f.bytes_per_s / expected;
-            if share >= SHARE_MIN {
-                return None;
-            }
-            let mut shape = Shape::default();
-            shape.set("throughput_share", share);
-            let evidence = vec![
-                format!("the local disk writes {} MB/s", digits(disk / 1e6)),
-                format!("the transport {} carries {} MB/s", f.variant, digits(transport / 1e6)),
-                format!(
-                    "replicated over {}: {} MB/s, {} of the disk and {} of the transport",
-                    f.variant,
-                    digits(f.bytes_per_s / 1e6),
-                    percent(f.bytes_per_s / disk),
-                    percent(f.bytes_per_s / transport)
-                ),
-            ];
-            Some(StorageLoss {
-                variant: f.variant.clone(),
-                measured: f.bytes_per_s,
-                expected,
-                evidence,
-                shape,
-            })
-        })
-        .collect();
-    losses.sort_by(|a, b| (a.measured / a.expected).total_cmp(&(b.measured / b.expected)));
-    losses
+    }
+
+    fn loss(&self, f: &StorageFigure) -> Option<StorageLoss> {
+        match (f.what.as_str(), f.pattern.as_str()) {
+            ("replicated", "write") => self.replicated(f),
+            ("replicated", "random-write") => self.random(f),
+            ("resync", _) => self.resync(f),
+            _ => None,
+        }
+    }
+
+    /// Sequential writes: the slower of disk and transport is their ceiling.
+    fn replicated(&self, f: &StorageFigure) -> Option<StorageLoss> {
+        let disk = self.find("local-disk", "write", None)?;
+        let transport = self.find("transport", "stream", Some(&f.variant))?;
+        let last = format!(
+            "replicated over {}: {} MB/s, {} of the disk and {} of the transport",
+            f.variant,
+            digits(f.bytes_per_s / 1e6),
+            percent(f.bytes_per_s / disk),
+            percent(f.bytes_per_s / transport)
+        );
+        let evidence = vec![
+            format!("the local disk writes {} MB/s", digits(disk / 1e6)),
+            format!("the transport {} carries {} MB/s", f.variant, digits(transport / 1e6)),
+            last,
+        ];
+        below(f, "replication", disk.min(transport), evidence)
+    }
+
+    /// Random writes, where sequential ones are fine: then each write costs more than its bytes.
+    fn random(&self, f: &StorageFigure) -> Option<StorageLoss> {
+        let disk = self.find("local-disk", "random-write", None)?;
+        let stream = self.find("replicated", "write", Some(&f.variant))?;
+        let ceiling = self
+            .find("local-disk", "write", None)?
+            .min(self.find("transport", "stream", Some(&f.variant)).unwrap_or(f64::INFINITY));
+        let stream_share = stream / ceiling;
+        if stream_share < SHARE_MIN {
+            return None;
+        }
+        let evidence = vec![
+            format!("the local disk writes {} MB/s at random", digits(disk / 1e6)),
+            format!("sequential writes reach {} of the slower of disk and transport", percent(stream_share)),
+            format!(
+                "replicated random writes: {} MB/s, {} of the disk",
+                digits(f.bytes_per_s / 1e6),
+                percent(f.bytes_per_s / disk)
+            ),
+        ];
+        let mut loss = below(f, "random writes replicated", disk, evidence)?;
+        loss.shape.set("random_over_stream", f.bytes_per_s / disk / stream_share);
+        Some(loss)
+    }
+
+    /// A replica that is brought up to date.
+    fn resync(&self, f: &StorageFigure) -> Option<StorageLoss> {
+        let transport = self
+            .find("transport", "stream", Some(&f.variant))
+            .or_else(|| self.find("transport", "stream", None))?;
+        let disk = self.find("local-disk", "write", None).unwrap_or(f64::INFINITY);
+        let mut evidence = vec![format!("the transport carries {} MB/s", digits(transport / 1e6))];
+        if disk.is_finite() {
+            evidence.push(format!("the local disk writes {} MB/s", digits(disk / 1e6)));
+        }
+        evidence.push(format!("the resync runs at {} MB/s", digits(f.bytes_per_s / 1e6)));
+        let mut loss = below(f, "resync", disk.min(transport), evidence)?;
+        loss.shape.set("resync", 1.0);
+        Some(loss)
+    }
+}
+
+/// A loss where a figure is below its share of the ceiling.
+fn below(f: &StorageFigure, kind: &'static str, expected: f64, evidence: Vec<String>) -> Option<StorageLoss> {
+    let share = f.bytes_per_s / expected;
+    if !share.is_finite() || share >= SHARE_MIN {
+        return None;
+    }
+    let mut shape = Shape::default();
+    shape.set("throughput_share", share);
+    shape.set("resync", 0.0);
+    Some(StorageLoss { kind, variant: f.variant.clone(), measured: f.bytes_per_s, expected, evidence, shape })
 }
 
 #[cfg(test)]

@@ -33,6 +33,10 @@ pub(crate) fn headline(bench: &Bench<'_>, report: &[Cell], findings: &[Finding])
             format!("at ceiling: {} % of it", (share * 100.0).min(100.0).floor())
         }
         Some(share) => format!("nothing stands out: {} of the ceiling", words::percent(share)),
+        None if bench.cells.is_empty() && crate::together::any(bench.facts.snapshot) => {
+            let said = crate::together::notes(&bench.facts).into_iter().next();
+            said.unwrap_or_else(|| "no pair was measured, and no counters move together".to_owned())
+        }
         None if bench.cells.is_empty() => storage::headline(bench.facts.snapshot),
         None => "nothing stands out among the peers; no ceiling is known".to_owned(),
     };
@@ -84,6 +88,42 @@ pub(crate) fn notes(report: &[Cell], judged: &[Judged<'_, '_>]) -> Vec<String> {
             "{}: suspected once, not confirmed by a repetition",
             words::place(element, *direction)
         ));
+    }
+    notes
+}
+
+/// Front ends through which a download is slow, and what a round robin over them means.
+pub(crate) fn front_ends(snapshot: &Snapshot) -> Vec<String> {
+    let mut notes = Vec::new();
+    for sample in &snapshot.samples {
+        let Outcome::Measured(m) = &sample.outcome else { continue };
+        let Some(tx) = m.tx.as_ref().filter(|t| !t.http.is_empty()) else { continue };
+        let fronts = crate::front_ends::compare(&tx.http);
+        let slow: Vec<String> = fronts
+            .iter()
+            .filter_map(|f| {
+                let slow = f.slow?;
+                Some(format!("{} ({} {} worse)", f.name, slow.step.words(), words::ratio(slow.times)))
+            })
+            .collect();
+        if !slow.is_empty() {
+            let fine: Vec<&str> =
+                fronts.iter().filter(|f| f.slow.is_none()).map(|f| f.name.as_str()).collect();
+            notes.push(format!(
+                "downloads are slow through {}; fine through {}",
+                slow.join(", "),
+                fine.join(", ")
+            ));
+        }
+        // Each front end is also a host on which the service may run.
+        let hosts = fronts.iter().filter(|f| snapshot.inventory.host(&f.name).is_some()).count();
+        if hosts >= 3 && hosts == fronts.len() {
+            notes.push(format!(
+                "requests in turn over {hosts} front ends, one of which has the service, cross to another host in {} of the cases: \
+                 that is structure, no fault",
+                words::percent(1.0 - 1.0 / hosts as f64)
+            ));
+        }
     }
     notes
 }

@@ -46,12 +46,23 @@ pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, calibration: 
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
         headline: summary::headline(&bench, &report, &findings),
-        notes: summary::notes(&report, &judged).into_iter().chain(storage::notes(snapshot)).collect(),
+        notes: notes(&bench, &report, &judged, &findings),
+        advice: crate::advice::of(&bench.facts, &bench.cells, &report, &findings),
         findings,
         refused: summary::refused(snapshot, &report),
         blind: summary::blind(snapshot, &bench.cells),
         cells: report,
     }
+}
+
+/// What is worth knowing and is no finding, from everywhere.
+fn notes(bench: &Bench<'_>, report: &[Cell], judged: &[Judged<'_, '_>], findings: &[Finding]) -> Vec<String> {
+    let mut notes = summary::notes(report, judged);
+    notes.extend(storage::notes(bench.facts.snapshot));
+    notes.extend(crate::together::notes(&bench.facts));
+    notes.extend(crate::together::sent_again(bench.facts.snapshot, report, findings));
+    notes.extend(summary::front_ends(bench.facts.snapshot));
+    notes
 }
 
 /// Tests of the second stage, numbered.
@@ -163,6 +174,7 @@ fn finding(
     let passing: BTreeSet<(&str, &str)> =
         judged.located.column.cells().iter().map(|i| (bench.cells[*i].from, bench.cells[*i].to)).collect();
     finding.sentence = sentence(&finding, passing.len());
+    finding.sentence += &crate::together::at_rest(bench.facts.snapshot, &finding);
     finding
 }
 
@@ -378,7 +390,10 @@ fn storage_findings(bench: &Bench<'_>, knowledge: &Knowledge, calibration: &Cali
                 layer,
                 responses: &[response],
                 shape: &loss.shape,
-                subjects: crate::attribute::Subjects::default(),
+                subjects: crate::attribute::Subjects {
+                    suspects: bench.facts.snapshot.facts.keys().map(String::as_str).collect(),
+                    ..crate::attribute::Subjects::default()
+                },
                 has_twin: false,
             };
             let scored = crate::attribute::rank(&bench.facts, &place, knowledge);
@@ -409,7 +424,7 @@ fn storage_findings(bench: &Bench<'_>, knowledge: &Knowledge, calibration: &Cali
                 affected: Vec::new(),
                 sentence: String::new(),
             };
-            finding.sentence = format!("replication over {}: {}", loss.variant, sentence(&finding, 0));
+            finding.sentence = format!("{} over {}: {}", loss.kind, loss.variant, sentence(&finding, 0));
             finding
         })
         .collect()

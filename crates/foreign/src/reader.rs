@@ -68,6 +68,8 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &formats::diskstats::Diskstats,
     &formats::tiotest::Tiotest,
     &formats::drbd::Drbd,
+    &formats::drbd_show::DrbdShow,
+    &formats::gluster_log::GlusterLog,
     &formats::etc_hosts::EtcHosts,
     &formats::hostname::Hostname,
     &formats::matrix::Matrix,

@@ -6,6 +6,7 @@
 // In a program every `pub` is the border of a room, not of the crate.
 #![allow(unreachable_pub)]
 
+mod anonymous;
 mod cli;
 #[cfg(test)]
 mod fake_node;

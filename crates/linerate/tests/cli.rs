@@ -49,6 +49,7 @@ fn every_command_has_help_with_an_example() {
         "connects",
         "http",
         "knowledge",
+        "case",
         "completions",
         "man",
     ] {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::advice::Advice;
 use crate::change::Remedy;
 use crate::fact::{FactKey, FactValue, Gap};
 use crate::inventory::{GroupName, HostName, Layer};
@@ -242,6 +243,9 @@ pub struct Diagnosis {
     /// Things worth knowing that need no action.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// Tuning advice, computed; "leave it" among it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Advice>,
     /// What could not be seen.
     #[serde(default)]
     pub blind: Vec<Gap>,

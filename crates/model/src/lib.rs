@@ -7,6 +7,7 @@
 //! the arithmetic of a histogram.
 #![deny(missing_docs)]
 
+pub mod advice;
 pub mod change;
 pub mod connects;
 pub mod datagram;

@@ -40,6 +40,9 @@ pub struct Snapshot {
     /// What block devices did while they were watched, in the order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<DiskInterval>,
+    /// Counters that were watched over a time, at several hosts in the same intervals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watched: Vec<Watched>,
     /// What could not be seen at all.
     #[serde(default)]
     pub gaps: Vec<Gap>,
@@ -49,6 +52,19 @@ pub struct Snapshot {
     /// Where it comes from, when it was not measured by us but read from what others measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<Box<Foreign>>,
+}
+
+/// A counter of a host over a time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Watched {
+    /// Host.
+    pub host: HostName,
+    /// Key of the counter.
+    pub key: String,
+    /// Length of an interval, seconds.
+    pub every_s: f64,
+    /// Growth in each interval; the same intervals for all hosts.
+    pub growth: Vec<f64>,
 }
 
 /// One figure of storage or of the transport under it.

@@ -1,6 +1,7 @@
 //! Fact tests of a cause: whose facts, which NICs, against what.
 
 use std::cell::LazyCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::rc::Rc;
 
@@ -13,7 +14,7 @@ use super::shape::Shape;
 use super::{Place, Scored};
 use crate::ends;
 use crate::host_facts::{Facts, nic_of};
-use crate::knowledge::{Cause, FactTest, NicRole, Op, Side};
+use crate::knowledge::{Cause, Condition, FactTest, NicRole, Op, Side};
 
 /// A fact that betrayed a cause.
 #[derive(Debug, Clone, PartialEq)]
@@ -139,12 +140,19 @@ fn run(facts: &Facts<'_>, place: &Place<'_>, test: &FactTest) -> Outcome {
     let mut hits = Vec::new();
     let mut seen = String::new();
     for host in place.subjects.side(test.side) {
+        if test.op == Op::MissingUnlikePeers {
+            let absent = missing(facts, place, host, &test.keys);
+            read |= !absent.is_empty();
+            hits.extend(absent);
+            continue;
+        }
         for (key, value) in candidates(facts, host, &test.keys, test.nic, place) {
             read = true;
             // Asked for only where the value alone does not decide: of thousands of hosts that costs.
             let population = LazyCell::new(|| place.subjects.peers_of(host).population(facts, host, key));
             let unlike = || !test.unlike_peers || population.values.is_empty() || population.differs(value);
-            if holds(facts, host, key, value, &population, test, place.shape) && unlike() {
+            let also = || test.also.iter().all(|condition| also_holds(facts, host, key, condition));
+            if holds(facts, host, key, value, &population, test, place.shape) && unlike() && also() {
                 let peers = population.usual().filter(|u| *u != value).cloned();
                 hits.push(FactHit {
                     host: host.to_owned(),
@@ -225,7 +233,116 @@ fn holds(
         Op::WrongNeighbour => ends::wrong_neighbour(facts, host, key, value),
         Op::SharedAddress => ends::shared(facts, host, key, value),
         Op::Present => true,
+        Op::LessThanFact | Op::AtLeastFact | Op::SameAsFact | Op::OutsideCpusOf => {
+            against_fact(facts, host, key, value, test.op, &test.values)
+        }
+        // Found by the keys that are absent, not by a value.
+        Op::MissingUnlikePeers => false,
     }
+}
+
+/// A value beside that of another fact of the same host and NIC.
+fn against_fact(
+    facts: &Facts<'_>,
+    host: &str,
+    key: &str,
+    value: &FactValue,
+    op: Op,
+    values: &[String],
+) -> bool {
+    let Some(other) = values.first().and_then(|pattern| facts.get(host, &on_nic_of(key, pattern))) else {
+        return false;
+    };
+    if op == Op::OutsideCpusOf {
+        let (mine, theirs) = (cpus(&value.to_string()), cpus(&other.to_string()));
+        return !mine.is_empty() && !theirs.is_empty() && mine.is_disjoint(&theirs);
+    }
+    if op == Op::SameAsFact {
+        return *other == *value;
+    }
+    let factor = values.get(1).and_then(|f| f.parse::<f64>().ok()).unwrap_or(1.0);
+    let Some((number, limit)) = value.number(0).zip(other.number(0).map(|o| o * factor)) else {
+        return false;
+    };
+    if op == Op::LessThanFact { number < limit } else { number >= limit }
+}
+
+/// A pattern with the NIC of a key in place of its `nic.*`.
+fn on_nic_of(key: &str, pattern: &str) -> String {
+    match nic_of(key) {
+        Some(nic) => {
+            let head = &key[..key.find("nic.").unwrap_or(0)];
+            format!("{head}{}", pattern.replacen("nic.*", &format!("nic.{nic}"), 1))
+        }
+        None => pattern.to_owned(),
+    }
+}
+
+/// The CPUs of a list such as `0-3,8`; empty for anything else, and for lists that no machine has.
+fn cpus(list: &str) -> BTreeSet<u32> {
+    const CPUS_MAX: u32 = 4096;
+    let mut found = BTreeSet::new();
+    for part in list.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let Some((first, last)) = first.trim().parse::<u32>().ok().zip(last.trim().parse::<u32>().ok())
+        else {
+            return BTreeSet::new();
+        };
+        found.extend(first..=last.min(CPUS_MAX));
+    }
+    found
+}
+
+/// Whether a further condition holds for the host, and the NIC, of a key.
+fn also_holds(facts: &Facts<'_>, host: &str, key: &str, condition: &Condition) -> bool {
+    condition.keys.iter().any(|pattern| {
+        facts.matching(host, &on_nic_of(key, pattern)).into_iter().any(|(other, value)| {
+            let text = value.to_string();
+            let limit = || condition.values.first().and_then(|v| v.parse::<f64>().ok());
+            match condition.op {
+                Op::Equals => condition.values.contains(&text),
+                Op::Contains => condition.values.iter().any(|v| text.contains(v.as_str())),
+                Op::LessThan => value.number(0).zip(limit()).is_some_and(|(n, l)| n < l),
+                Op::GreaterThan => value.number(0).zip(limit()).is_some_and(|(n, l)| n > l),
+                Op::Present => !text.is_empty(),
+                Op::LessThanFact | Op::AtLeastFact => {
+                    against_fact(facts, host, other, value, condition.op, &condition.values)
+                }
+                _ => false,
+            }
+        })
+    })
+}
+
+/// Peers of which the keys are listed when one is looked for that a host lacks.
+const ASKED: usize = 8;
+
+/// Keys that most peers of a host have and the host lacks, although it has others of the family.
+fn missing(facts: &Facts<'_>, place: &Place<'_>, host: &str, patterns: &[String]) -> Vec<FactHit> {
+    let peers = place.subjects.peers_of(host);
+    let mut hits = Vec::new();
+    for pattern in patterns {
+        if facts.matching(host, pattern).is_empty() || peers.hosts().len() < 2 {
+            continue;
+        }
+        // What four fifths have is found among any few of them.
+        let mut seen: BTreeMap<&str, &FactValue> = BTreeMap::new();
+        for peer in peers.hosts().iter().take(ASKED) {
+            seen.extend(facts.matching(peer, pattern));
+        }
+        seen.retain(|key, _| facts.get(host, key).is_none());
+        let usual = seen.into_iter().filter(|(key, _)| {
+            let population = peers.population(facts, host, key);
+            population.values.len() * 5 >= population.asked * 4
+        });
+        hits.extend(usual.map(|(key, value)| FactHit {
+            host: host.to_owned(),
+            key: key.to_owned(),
+            value: FactValue::Text("missing".to_owned()),
+            peers: Some(value.clone()),
+        }));
+    }
+    hits
 }
 
 /// Whether this many bytes, or half of them (bookkeeping), over the loaded RTT give the measured rate.

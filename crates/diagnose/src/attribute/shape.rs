@@ -51,6 +51,8 @@ pub(crate) const NAMES: &[&str] = &[
     "tcp_loss",
     "small_loss",
     "queueing",
+    "resync",
+    "random_over_stream",
 ];
 
 /// Whether a knowledge file may test this value.

@@ -22,6 +22,9 @@ pub struct Expect {
     /// Texts that one of the refused pieces of evidence contains.
     #[serde(default)]
     pub refused: Vec<String>,
+    /// Texts that one of the pieces of advice contains.
+    #[serde(default)]
+    pub advice: Vec<String>,
     /// All cells with a ceiling lie between these shares of it.
     #[serde(default)]
     pub shares: Option<(f64, f64)>,
@@ -76,6 +79,8 @@ pub(super) fn check(case: &Case, diagnosis: &Diagnosis) -> Vec<String> {
     missing(&mut wrong, "headline", &expect.headline, std::slice::from_ref(&diagnosis.headline));
     missing(&mut wrong, "notes", &expect.notes, &diagnosis.notes);
     missing(&mut wrong, "refused", &expect.refused, &diagnosis.refused);
+    let advice: Vec<String> = diagnosis.advice.iter().map(|a| a.sentence.clone()).collect();
+    missing(&mut wrong, "advice", &expect.advice, &advice);
     if expect.findings_max.is_some_and(|max| diagnosis.findings.len() > max) {
         let said: Vec<&str> = diagnosis.findings.iter().map(|f| f.sentence.as_str()).collect();
         wrong.push(format!("{} findings: {}", said.len(), said.join(" | ")));

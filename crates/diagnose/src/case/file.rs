@@ -1,16 +1,15 @@
 //! The file format of a case. Unknown keys, bad tables and unknown hosts are errors with file, line and a hint.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, TransportSpec};
-use linerate_model::load::{Interval, LoadReport, MtuProbe, TestKind};
-use linerate_model::plan::Test;
-use linerate_model::sample::{Measurement, Outcome, Sample};
-use linerate_model::snapshot::{Snapshot, StorageFigure};
+use linerate_model::sample::{Measurement, Sample};
+use linerate_model::snapshot::{Snapshot, StorageFigure, Watched};
 use serde::Deserialize;
 
+use super::entries::{Download, EVERY, Entry, downloads, sample, samples, tcp};
 use super::{Case, CaseError, Expect};
 
 #[derive(Deserialize)]
@@ -20,6 +19,9 @@ struct File {
     #[serde(default)]
     #[expect(dead_code, reason = "for people who read the file")]
     source: String,
+    /// A whole snapshot as JSON, as `linerate case record` writes it; then there are no tables.
+    #[serde(default)]
+    snapshot: Option<String>,
     #[serde(default)]
     group: Vec<Group>,
     #[serde(default)]
@@ -32,6 +34,10 @@ struct File {
     sample: Vec<Entry>,
     #[serde(default)]
     storage: Vec<Storage>,
+    #[serde(default)]
+    watched: Vec<Watched>,
+    #[serde(default)]
+    download: Vec<Download>,
     #[serde(default)]
     before: Option<Before>,
     #[serde(default)]
@@ -68,38 +74,6 @@ struct Matrix {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
-    from: String,
-    to: String,
-    #[serde(default)]
-    layer: Layer,
-    #[serde(default = "one")]
-    streams: u16,
-    #[serde(default)]
-    throughput_mbit: Option<f64>,
-    #[serde(default)]
-    loss: Option<f64>,
-    #[serde(default)]
-    rtt_idle_us: Option<f64>,
-    #[serde(default)]
-    rtt_loaded_us: Option<f64>,
-    #[serde(default)]
-    retransmits_per_s: Option<f64>,
-    #[serde(default)]
-    core_busy_tx: Option<f64>,
-    #[serde(default)]
-    core_busy_rx: Option<f64>,
-    /// Mbit/s per interval.
-    #[serde(default)]
-    series_mbit: Vec<f64>,
-    #[serde(default)]
-    interval_ms: Option<f64>,
-    #[serde(default)]
-    mtu: Vec<MtuProbe>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Storage {
     #[serde(default)]
     host: String,
@@ -108,10 +82,14 @@ struct Storage {
     variant: String,
     pattern: String,
     mbyte_per_s: f64,
-}
-
-fn one() -> u16 {
-    1
+    #[serde(default)]
+    requests_per_s: Option<f64>,
+    #[serde(default)]
+    merged_per_s: Option<f64>,
+    #[serde(default)]
+    wait_ms: Option<f64>,
+    #[serde(default)]
+    busy: Option<f64>,
 }
 
 /// Reads a case.
@@ -128,18 +106,18 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Case, CaseError> {
         problem,
         hint: hint.to_owned(),
     };
+    if let Some(json) = &read.snapshot {
+        let snapshot = serde_json::from_str(json).map_err(|error| {
+            wrong("snapshot", format!("the snapshot does not read: {error}"), "record it again")
+        })?;
+        return Ok(Case { title: read.title, snapshot, before: None, expect: read.expect });
+    }
     let name = file.rsplit('/').next().unwrap_or(file).trim_end_matches(".toml");
     let mut snapshot = Snapshot {
         schema: linerate_model::SCHEMA,
         id: name.to_owned(),
         inventory: inventory(&read, name),
-        facts: read
-            .facts
-            .iter()
-            .map(|(host, readings)| {
-                (host.clone(), HostFacts { readings: readings.clone().into(), ..HostFacts::default() })
-            })
-            .collect(),
+        facts: facts(&read),
         storage: read
             .storage
             .iter()
@@ -149,12 +127,16 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Case, CaseError> {
                 variant: s.variant.clone(),
                 pattern: s.pattern.clone(),
                 bytes_per_s: s.mbyte_per_s * 1e6,
-                ..StorageFigure::default()
+                requests_per_s: s.requests_per_s,
+                merged_per_s: s.merged_per_s,
+                wait_ms: s.wait_ms,
+                busy: s.busy,
             })
             .collect(),
+        watched: read.watched.clone(),
         ..Snapshot::default()
     };
-    if let Some(host) = read.facts.keys().find(|h| snapshot.inventory.host(h).is_none()) {
+    if let Some(host) = read.facts.keys().find(|h| *h != EVERY && snapshot.inventory.host(h).is_none()) {
         return Err(wrong(
             host,
             format!("facts of `{host}`, which is no host"),
@@ -169,18 +151,35 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Case, CaseError> {
     }
     snapshot.samples =
         tables(&read.matrix, &snapshot.inventory).map_err(|(near, p)| wrong(&near, p, TABLE_HINT))?;
-    for entry in &read.sample {
-        for host in [&entry.from, &entry.to] {
-            if snapshot.inventory.host(host).is_none() {
-                return Err(wrong(host, format!("`{host}` is no host"), "add a [[host]] with that name"));
-            }
-        }
-        snapshot.samples.extend(samples(entry));
-    }
+    add_entries(&read, &mut snapshot)
+        .map_err(|host| wrong(&host, format!("`{host}` is no host"), "add a [[host]] with that name"))?;
+    snapshot.samples.extend(downloads(&read.download));
     for (id, sample) in (1..).zip(&mut snapshot.samples) {
         sample.test.id = id;
     }
     Ok(Case { title: read.title, snapshot, before, expect: read.expect })
+}
+
+/// The samples of all entries; on error a name that is no host.
+fn add_entries(read: &File, snapshot: &mut Snapshot) -> Result<(), String> {
+    for entry in &read.sample {
+        let (from, to) = (entry.from.of(&snapshot.inventory), entry.to.of(&snapshot.inventory));
+        if let Some(host) = from.iter().chain(&to).find(|h| snapshot.inventory.host(h).is_none()) {
+            return Err((*host).to_owned());
+        }
+        let pairs = from.iter().flat_map(|f| to.iter().map(move |t| (*f, *t))).filter(|(f, t)| f != t);
+        let made: Vec<Sample> = pairs.flat_map(|(from, to)| samples(entry, from, to)).collect();
+        // A later entry speaks of its pairs alone: the general one comes first in the file.
+        if entry.instead {
+            let replaced: BTreeSet<(&str, &str)> =
+                made.iter().map(|s| (s.test.from.as_str(), s.test.to.as_str())).collect();
+            snapshot.samples.retain(|s| {
+                s.test.layer != entry.layer || !replaced.contains(&(s.test.from.as_str(), s.test.to.as_str()))
+            });
+        }
+        snapshot.samples.extend(made);
+    }
+    Ok(())
 }
 
 const TABLE_HINT: &str =
@@ -257,70 +256,27 @@ fn tables(matrices: &[Matrix], inventory: &Inventory) -> Result<Vec<Sample>, (St
     Ok(samples)
 }
 
-fn tcp(streams: u16) -> TestKind {
-    TestKind::Tcp { streams, duration_ms: 10_000 }
-}
-
-fn sample(from: &str, to: &str, layer: Layer, kind: TestKind, measurement: Measurement) -> Sample {
-    Sample {
-        test: Test {
-            id: 0,
-            from: from.to_owned(),
-            to: to.to_owned(),
-            layer,
-            kind,
-            repeat: 0,
-            serial: true,
-            second_stage: false,
-        },
-        start_ms: 0,
-        outcome: Outcome::Measured(Box::new(measurement)),
-        tx_counters: BTreeMap::new(),
-        rx_counters: BTreeMap::new(),
-    }
-}
-
-/// One entry can hold a transfer, and path MTU probes as a test of their own.
-fn samples(entry: &Entry) -> Vec<Sample> {
-    let mut all = Vec::new();
-    let make = |kind, m| sample(&entry.from, &entry.to, entry.layer, kind, m);
-    if !entry.mtu.is_empty() {
-        let kind = TestKind::Mtu { sizes: entry.mtu.iter().map(|p| p.bytes).collect(), tries: 3 };
-        all.push(make(kind, Measurement { mtu: entry.mtu.clone(), ..Measurement::default() }));
-    }
-    let step = entry.interval_ms.unwrap_or(1000.0);
-    let series: Vec<Interval> = (1..)
-        .zip(&entry.series_mbit)
-        .map(|(i, mbit)| Interval {
-            at_ms: step * f64::from(i),
-            throughput_bps: mbit * 1e6,
-            ..Interval::default()
-        })
-        .collect();
-    let mean = (!series.is_empty())
-        .then(|| series.iter().map(|i| i.throughput_bps).sum::<f64>() / series.len() as f64);
-    let throughput = entry.throughput_mbit.map(|m| m * 1e6).or(mean);
-    if throughput.is_some() {
-        let end = |busy, series| LoadReport { core_busy_max: busy, series, ..LoadReport::default() };
-        all.push(make(
-            tcp(entry.streams),
-            Measurement {
-                throughput_bps: throughput,
-                rtt_loaded_us: entry.rtt_loaded_us,
-                retransmits_per_s: entry.retransmits_per_s,
-                tx: Some(Box::new(end(entry.core_busy_tx, Vec::new()))),
-                rx: Some(Box::new(end(entry.core_busy_rx, series))),
-                ..Measurement::default()
-            },
-        ));
-    }
-    if entry.loss.is_some() {
-        let kind = TestKind::udp(1e8, 1200, 500);
-        all.push(make(kind, Measurement { loss: entry.loss, ..Measurement::default() }));
-    }
-    if entry.rtt_idle_us.is_some() {
-        let measured = Measurement { rtt_idle_us: entry.rtt_idle_us, ..Measurement::default() };
-        all.push(make(TestKind::Rtt { count: 10 }, measured));
-    }
-    all
+/// Facts of each host: those of all, then its own.
+fn facts(read: &File) -> BTreeMap<String, HostFacts> {
+    let common = read.facts.get(EVERY);
+    let named = read.facts.keys().filter(|h| *h != EVERY).map(String::as_str);
+    let all = read.host.iter().filter(|_| common.is_some()).map(|h| h.name.as_str());
+    let hosts: BTreeSet<&str> = named.chain(all).collect();
+    let of = |host: &str| {
+        let mut readings = common.cloned().unwrap_or_default();
+        readings.extend(read.facts.get(host).cloned().unwrap_or_default());
+        readings.retain(|_, value| *value != FactValue::Text("-".to_owned()));
+        // Endpoints of a case have addresses in the order of the hosts; the NIC that carries them is said once for all.
+        if let Some(number) = read.host.iter().position(|h| h.name == host) {
+            for value in readings.values_mut() {
+                if let FactValue::Text(text) = value
+                    && text == "192.0.2.*"
+                {
+                    *text = format!("192.0.2.{}/24", (number % 250) + 1);
+                }
+            }
+        }
+        HostFacts { readings: readings.into(), ..HostFacts::default() }
+    };
+    hosts.into_iter().map(|host| (host.to_owned(), of(host))).collect()
 }

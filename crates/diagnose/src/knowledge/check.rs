@@ -5,6 +5,23 @@ use linerate_model::fact::check_key;
 use super::{Cause, KnowledgeError, Op};
 use crate::attribute::shape;
 
+/// Beginnings of the keys of facts.
+const FAMILIES: [&str; 13] = [
+    "sysctl.",
+    "nic.",
+    "cpu.",
+    "kernel.",
+    "module.",
+    "route.",
+    "mount.",
+    "disk.",
+    "storage.",
+    "drbd.",
+    "machine.",
+    "gluster.",
+    "firewall.",
+];
+
 /// Line (1-based) of a byte of a text.
 pub(super) fn line_of(text: &str, byte: usize) -> usize {
     text.bytes().take(byte).filter(|b| *b == b'\n').count() + 1
@@ -47,24 +64,12 @@ pub(super) fn cause(file: &str, text: &str, cause: &Cause, others: &[Cause]) -> 
         .betrays
         .iter()
         .chain(&cause.excludes)
-        .flat_map(|t| &t.keys)
+        .flat_map(|t| t.keys.iter().chain(t.also.iter().flat_map(|c| &c.keys)))
         .chain(cause.remedy.iter().flat_map(|r| &r.set).flat_map(|s| &s.keys))
         .chain(&cause.accompanies)
         .chain(&cause.mismatch);
     for key in keys {
-        let known = [
-            "sysctl.",
-            "nic.",
-            "cpu.",
-            "kernel.",
-            "module.",
-            "route.",
-            "mount.",
-            "disk.",
-            "storage.",
-            "firewall.",
-        ];
-        if !check_key(key) || !known.iter().any(|k| key.starts_with(k)) {
+        if !check_key(key) || !FAMILIES.iter().any(|k| key.starts_with(k)) {
             return Err(wrong(
                 key,
                 format!("`{key}` is no key of a fact"),
@@ -99,6 +104,10 @@ fn tests(cause: &Cause) -> Result<(), (String, String, String)> {
                 | Op::GreaterThan
                 | Op::ExceedsLowerMtu
                 | Op::RouteToPeers
+                | Op::LessThanFact
+                | Op::AtLeastFact
+                | Op::SameAsFact
+                | Op::OutsideCpusOf
         );
         let number = matches!(test.op, Op::LessThan | Op::GreaterThan | Op::ExceedsLowerMtu);
         let unread = number && test.values.first().is_some_and(|v| v.parse::<f64>().is_err());
@@ -109,6 +118,28 @@ fn tests(cause: &Cause) -> Result<(), (String, String, String)> {
                 format!("a test {:?} without keys or usable values", test.op),
                 "give keys and values".to_owned(),
             ));
+        }
+        for condition in &test.also {
+            let plain = matches!(
+                condition.op,
+                Op::Equals
+                    | Op::Contains
+                    | Op::LessThan
+                    | Op::GreaterThan
+                    | Op::Present
+                    | Op::LessThanFact
+                    | Op::AtLeastFact
+            );
+            if !plain
+                || condition.keys.is_empty()
+                || (condition.values.is_empty() && condition.op != Op::Present)
+            {
+                return Err((
+                    condition.keys.first().cloned().unwrap_or_else(|| "also".to_owned()),
+                    format!("a condition {:?} cannot be asked for in `also`", condition.op),
+                    "equals, contains, less-than, greater-than, less-than-fact, at-least-fact with values, or present".to_owned(),
+                ));
+            }
         }
     }
     Ok(())

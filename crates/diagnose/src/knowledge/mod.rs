@@ -9,8 +9,8 @@ use include_dir::{Dir, include_dir};
 use thiserror::Error;
 
 pub use schema::{
-    Cause, ElementKind, FactTest, LayerFit, NicRole, Op, Prior, RemedyPlan, SettingPlan, ShapeTest, Side,
-    Symptom, Target,
+    Cause, Condition, ElementKind, FactTest, LayerFit, NicRole, Op, Prior, RemedyPlan, SettingPlan,
+    ShapeTest, Side, Symptom, Target,
 };
 
 static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../knowledge");
@@ -69,6 +69,11 @@ impl Knowledge {
         Ok(())
     }
 
+    /// Takes a cause out.
+    pub fn remove(&mut self, id: &str) {
+        self.causes.retain(|c| c.id != id);
+    }
+
     /// All causes in the order of their ids.
     pub fn causes(&self) -> impl Iterator<Item = &Cause> {
         self.causes.iter()
@@ -82,7 +87,12 @@ impl Knowledge {
     /// Patterns of all the keys that some cause looks at or changes.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.causes.iter().flat_map(|cause| {
-            let tests = cause.betrays.iter().chain(&cause.excludes).flat_map(|test| &test.keys);
+            let facts = || cause.betrays.iter().chain(&cause.excludes);
+            let tests = facts().flat_map(|test| &test.keys);
+            let also = facts().flat_map(|test| &test.also).flat_map(|condition| &condition.keys);
+            // A test against another fact needs that one too.
+            let others = facts().filter(|test| test.op.names_a_fact()).filter_map(|test| test.values.first());
+            let tests = tests.chain(also).chain(others);
             let settings = cause.remedy.iter().flat_map(|remedy| &remedy.set).flat_map(|set| &set.keys);
             tests.chain(settings).chain(&cause.mismatch).map(String::as_str)
         })

@@ -242,6 +242,23 @@ pub enum Op {
     SharedAddress,
     /// There is such a fact.
     Present,
+    /// Number below that of another fact: `values` has its key (`nic.*` is the same NIC) and, where wanted, a factor.
+    LessThanFact,
+    /// Number of at least that of another fact; `values` as for [`Op::LessThanFact`].
+    AtLeastFact,
+    /// Same value as another fact, whose key is in `values`.
+    SameAsFact,
+    /// A list of CPUs that has none in common with the list of another fact, whose key is in `values`.
+    OutsideCpusOf,
+    /// Most peers have this key and the host lacks it, although its other keys of the family were read.
+    MissingUnlikePeers,
+}
+
+impl Op {
+    /// Whether the first of `values` is the key of another fact.
+    pub fn names_a_fact(self) -> bool {
+        matches!(self, Self::LessThanFact | Self::AtLeastFact | Self::SameAsFact | Self::OutsideCpusOf)
+    }
 }
 
 /// A test of facts.
@@ -276,6 +293,22 @@ pub struct FactTest {
     /// Without it there is no such cause.
     #[serde(default)]
     pub required: bool,
+    /// An interaction: the reading counts only where these hold too, on the same host and, in keys with `nic.*`, on the same NIC.
+    #[serde(default)]
+    pub also: Vec<Condition>,
+}
+
+/// A further condition of a fact test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Condition {
+    /// Keys; one reading that holds is enough.
+    pub keys: Vec<String>,
+    /// `equals`, `contains`, `less-than`, `greater-than`, `present`, `less-than-fact`, `at-least-fact`.
+    pub op: Op,
+    /// Against what.
+    #[serde(default)]
+    pub values: Vec<String>,
 }
 
 /// What to try.

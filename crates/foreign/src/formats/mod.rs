@@ -2,12 +2,14 @@
 
 pub(crate) mod diskstats;
 pub(crate) mod drbd;
+pub(crate) mod drbd_show;
 pub(crate) mod etc_hosts;
 pub(crate) mod ethtool;
 pub(crate) mod ethtool_driver;
 pub(crate) mod ethtool_features;
 pub(crate) mod ethtool_stats;
 pub(crate) mod fio;
+pub(crate) mod gluster_log;
 pub(crate) mod hostname;
 pub(crate) mod interrupts;
 pub(crate) mod iostat;

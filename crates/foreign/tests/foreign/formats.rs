@@ -285,6 +285,22 @@ fn disks_under_load() {
 }
 
 #[test]
+fn what_is_set_for_a_resource_of_drbd() {
+    let read = read_one(file("drbd-show.txt"));
+    assert_eq!(fact(&read, "arc-1", "drbd.r0.net.max-buffers"), Some(&FactValue::Int(8000)));
+    assert_eq!(fact(&read, "arc-1", "drbd.r0.disk.c-max-rate"), Some(&FactValue::Text("12288k".into())));
+    assert_eq!(fact(&read, "arc-1", "drbd.r0.address_family"), Some(&FactValue::Text("ipv4".into())));
+}
+
+/// Casebook D5.
+#[test]
+fn a_gluster_node_that_waits_for_its_own_lock() {
+    let read = read_one(file("gluster-lock.log"));
+    let held = fact(&read, "arc-1", "gluster.lock.held_by");
+    assert!(held.is_some() && held == fact(&read, "arc-1", "gluster.lock.waits_for"), "{held:?}");
+}
+
+#[test]
 fn drbd_with_a_resync() {
     let read = read_one(file("drbd-sync.txt"));
     whole(&read);

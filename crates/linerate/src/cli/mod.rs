@@ -1,6 +1,7 @@
 //! The command line: one file per command. What comes in: arguments. What goes out: text through `report`, an exit code of
 //! [`linerate_model::exit`]. Commands are thin: they load, call a room, print.
 
+mod case;
 mod clean;
 mod completions;
 mod connects;
@@ -90,6 +91,7 @@ enum Command {
     Connects(connects::Args),
     Http(http::Args),
     Knowledge(knowledge::Args),
+    Case(case::Args),
     Iperf3(iperf3::Args),
     Lab(lab::Args),
     Clean(clean::Args),
@@ -129,6 +131,7 @@ pub fn main() -> ExitCode {
         Command::Connects(args) => connects::run(&args),
         Command::Http(args) => http::run(&args),
         Command::Knowledge(args) => knowledge::run(&args),
+        Command::Case(args) => case::run(&args),
         Command::Iperf3(args) => iperf3::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Clean(args) => clean::run(&args),

@@ -19,9 +19,37 @@ pub(super) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")
 }
 
-/// The knowledge that is built in.
+/// The knowledge that is built in, and the user's own.
 pub(super) fn knowledge() -> anyhow::Result<Knowledge> {
-    Knowledge::builtin().map_err(|errors| anyhow::anyhow!("the built-in knowledge does not load: {errors}"))
+    knowledge_with(None)
+}
+
+/// The same with a folder or file instead of the usual place of the user's own.
+pub(super) fn knowledge_with(own: Option<&Path>) -> anyhow::Result<Knowledge> {
+    let mut knowledge = Knowledge::builtin()
+        .map_err(|errors| anyhow::anyhow!("the built-in knowledge does not load: {errors}"))?;
+    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    // What was named has to be there; the usual place need not.
+    let named = own.map(Path::to_owned).or_else(|| variable("LINERATE_KNOWLEDGE"));
+    let usual = || {
+        let config = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|h| h.join(".config")))?;
+        Some(config.join("linerate/knowledge")).filter(|path| path.is_dir())
+    };
+    let Some(path) = named.or_else(usual) else { return Ok(knowledge) };
+    let mut files = if path.is_dir() {
+        let entries = std::fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let files = entries.flatten().map(|entry| entry.path());
+        files.filter(|file| file.extension().is_some_and(|e| e == "toml")).collect()
+    } else {
+        vec![path]
+    };
+    files.sort();
+    for file in files {
+        let text =
+            std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        knowledge.add(&file.display().to_string(), &text)?;
+    }
+    Ok(knowledge)
 }
 
 /// Ends when the user or the system wants this program to stop.

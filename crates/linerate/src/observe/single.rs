@@ -95,6 +95,7 @@ pub async fn run(
         run: snapshot.id.clone(),
         headline: single::headline(&snapshot.samples),
         cells: Vec::new(),
+        advice: Vec::new(),
         findings: Vec::new(),
         refused: Vec::new(),
         notes: Vec::new(),

@@ -307,6 +307,7 @@ fn differences(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Markup {
 fn tests_and_gaps(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Markup {
     let counts = text::test_counts(snapshot);
     let lists = [
+        ("Tuning advice", text::advice(diagnosis)),
         ("Worth knowing", diagnosis.notes.clone()),
         ("Not used as evidence", diagnosis.refused.clone()),
         ("Not seen", text::blind_spots(snapshot, diagnosis)),

@@ -46,6 +46,7 @@ impl Format for Markdown {
             // In a block of code the columns stay; what could end the block is no part of a table.
             let _ = writeln!(out, "\n```text{}```", tables.replace('`', " "));
         }
+        section(&mut out, "Tuning advice", &text::advice(m.diagnosis));
         section(&mut out, "Notes", &m.diagnosis.notes);
         if let Some(foreign) = &m.snapshot.foreign {
             section(&mut out, "Notes on what was read", &foreign.notes);

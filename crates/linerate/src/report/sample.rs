@@ -274,6 +274,14 @@ pub(crate) fn sick() -> (Snapshot, Diagnosis) {
         cells,
         findings: vec![finding],
         refused: vec!["read figures of 8000 MB/s: that is the page cache".to_owned()],
+        advice: vec![linerate_model::advice::Advice {
+            advised: linerate_model::advice::Advised::Leave,
+            about: "retransmits".to_owned(),
+            sentence: "change nothing because of retransmissions: arc-1 to arc-2 has 30.1 a second and is at 99 % of its ceiling"
+                .to_owned(),
+            settings: Vec::new(),
+            references: vec!["a published value".to_owned()],
+        }],
         notes: vec!["arc-5 to arc-3 jumps between two levels, too seldom to call".to_owned()],
         blind: snapshot.gaps.clone(),
     };

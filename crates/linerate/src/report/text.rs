@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use linerate_model::advice::Advice;
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::Inventory;
 use linerate_model::plan::Test;
@@ -54,6 +55,21 @@ impl Format for Text {
     }
 }
 
+/// Tuning advice in lines: the sentence, what to write, what others publish.
+pub fn advice(diagnosis: &Diagnosis) -> Vec<String> {
+    let line = |advice: &Advice| {
+        let mut line = format!("{}.", advice.sentence);
+        if !advice.settings.is_empty() {
+            let _ = write!(line, " Set: {}.", advice.settings.join("; "));
+        }
+        if !advice.references.is_empty() {
+            let _ = write!(line, " For comparison: {}.", advice.references.join("; "));
+        }
+        line
+    };
+    diagnosis.advice.iter().map(line).collect()
+}
+
 /// Matrix, verdict and gaps of a run.
 pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String {
     let mut out = String::new();
@@ -65,6 +81,7 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String 
     out += &super::single::tables(snapshot, style);
     let mut rest = Vec::new();
     let mut add = |label, lines: &[String], max| rest.extend(some(lines, max).map(|line| (label, line)));
+    add("Advice", &advice(diagnosis), LINES_MAX);
     add("Note", &diagnosis.notes, LINES_MAX);
     if let Some(foreign) = &snapshot.foreign {
         add("Note", &foreign.notes, LINES_MAX);

@@ -48,6 +48,12 @@ pub(super) fn declarations() -> Vec<FactDecl> {
         counter("cpu.*.softirq_us", "us", "Time for which a CPU worked on software interrupts."),
         counter("cpu.*.steal_us", "us", "Time that the hypervisor took."),
         counter("irq.*", "count", "Interrupts by number."),
+        counter(
+            "conntrack.drop",
+            "packets",
+            "Packets dropped because the table of connections had no room; also early_drop and insert_failed.",
+        ),
+        counter("conntrack.*", "count", "Other misfortunes of the table of connections."),
     ]
 }
 
@@ -77,6 +83,10 @@ pub(super) fn read(root: &Root) -> (Counters, Vec<Gap>) {
     if let Err(reason) = read_throttling(root, &mut counters) {
         gap("cgroup.*", reason);
     }
+    // Only where connections are tracked is there such a file.
+    if let Ok(text) = root.read("/proc/net/stat/nf_conntrack") {
+        counters.extend(conntrack(&text));
+    }
     counters.retain(|key, _| linerate_model::fact::check_key(key));
     (counters, gaps)
 }
@@ -93,6 +103,23 @@ fn read_softnet(root: &Root, counters: &mut Counters) -> Result<(), String> {
         counters.insert(format!("softnet.{name}"), value);
     }
     Ok(())
+}
+
+/// Columns of `/proc/net/stat/nf_conntrack` that tell of packets that were not let in; hexadecimal, one row per CPU.
+fn conntrack(text: &str) -> Counters {
+    const KEPT: [&str; 3] = ["drop", "early_drop", "insert_failed"];
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next().unwrap_or_default().split_ascii_whitespace().collect();
+    let mut counters = Counters::new();
+    for line in lines {
+        for (name, value) in names.iter().zip(line.split_ascii_whitespace()) {
+            if let Some(value) = i64::from_str_radix(value, 16).ok().filter(|_| KEPT.contains(name)) {
+                let sum = counters.entry(format!("conntrack.{name}")).or_insert(0);
+                *sum = sum.saturating_add(value);
+            }
+        }
+    }
+    counters
 }
 
 fn read_stat(root: &Root, counters: &mut Counters) -> Result<(), String> {
@@ -215,6 +242,20 @@ mod tests {
         let group = ControlGroup { controllers: vec!["cpu".into(), "cpuacct".into()], path: "/x".into() };
         let mounts = procfs::mounts("1 1 0:1 /x /sys/fs/cgroup/cpu rw - cgroup c rw,cpu,cpuacct\n");
         assert_eq!(folders_of(&group, &mounts), ["/sys/fs/cgroup/cpu"]);
+    }
+
+    #[test]
+    fn the_table_of_connections_is_summed_over_cpus() {
+        let text = "entries  clashres found new invalid ignore delete delete_list insert insert_failed drop early_drop\n\
+            00000010  0 0 0 0 0 0 0 0 0000000a 0000000f 00000001\n\
+            00000010  0 0 0 0 0 0 0 0 00000001 00000001 x\n";
+        let counters = conntrack(text);
+        let seen: Vec<(&str, i64)> = counters.iter().map(|(k, v)| (k.as_str(), *v)).collect();
+        assert_eq!(
+            seen,
+            [("conntrack.drop", 16), ("conntrack.early_drop", 1), ("conntrack.insert_failed", 11)]
+        );
+        assert!(conntrack("").is_empty() && conntrack("drop\n\u{fffd}").is_empty());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //!
 //! Adding a fact: one file with a [`Fact`], one line in [`FACTS`]; a setting also one line in [`SETTINGS`].
 
+mod bond;
 mod channels;
 mod coalesce;
 mod counters;
@@ -17,6 +18,7 @@ mod eee;
 mod family;
 mod feature;
 mod firewall;
+mod idle;
 mod irq;
 mod kernel;
 mod link;
@@ -76,6 +78,7 @@ const FACTS: &[&dyn Fact] = &[
     &sysctl::Sysctls,
     &link::Links,
     &topology::Topology,
+    &bond::Bonds,
     &feature::Features,
     &ring::RINGS,
     &coalesce::COALESCE,
@@ -90,6 +93,7 @@ const FACTS: &[&dyn Fact] = &[
     &irq::Interrupts,
     &rps_xps::Steering,
     &cpu::Cpu,
+    &idle::Idle,
     &kernel::Kernel,
     &route::Routes,
     &neighbour::Neighbours,

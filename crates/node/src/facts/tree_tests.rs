@@ -121,6 +121,11 @@ const MANY_NICS: &str = "
     cpu.governor performance,powersave
     cpu.numa_nodes 2
     cpu.clocksource hpet
+    cpu.idle_latency_us 10
+    cpu.idle_deepest C1E
+    nic.bond0.bond.xmit_hash_policy layer3+4
+    nic.bond0.bond.slaves 2
+    nic.bond0.bond.active_ports 1
     cpu.isolated 14-15
     module.mlx5_core.path weak-updates/mlnx-ofa_kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko
     module.bnxt_en.path kernel/drivers/net/ethernet/broadcom/bnxt/bnxt_en.ko.xz

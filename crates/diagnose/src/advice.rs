@@ -1,0 +1,345 @@
+//! Tuning advice from arithmetic: buffers only where window over loaded RTT binds, and a word for what had better be left alone.
+//! Cells, facts and findings come in, advice goes out. Published values stand beside it as a reference; they are never the reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::advice::{Advice, Advised};
+use linerate_model::finding::{Cell, Finding, Response};
+use linerate_model::snapshot::Snapshot;
+
+use crate::evidence::CellEvidence;
+use crate::host_facts::Facts;
+use crate::words;
+
+/// Part of `tcp_rmem` that becomes window (`tcp_adv_win_scale` 1); the rest is bookkeeping.
+const WINDOW_SHARE: f64 = 0.5;
+/// A window that allows less than this part of the ceiling is in the way.
+const ENOUGH: f64 = 1.0;
+/// The measured rate is that of the window within this factor.
+const BINDS: (f64, f64) = (0.6, 1.4);
+/// A pair at this share of its ceiling needs nothing.
+const AT_CEILING: f64 = 0.9;
+/// Retransmits and drops below these rates are not worth a word.
+const RETRANSMITS_MIN: f64 = 20.0;
+const DROPS_MIN: f64 = 10.0;
+/// Pairs that are named; the rest is counted.
+const NAMED_MAX: usize = 3;
+
+/// All advice for a snapshot.
+pub(crate) fn of(
+    facts: &Facts<'_>,
+    cells: &[CellEvidence<'_>],
+    report: &[Cell],
+    findings: &[Finding],
+) -> Vec<Advice> {
+    let mut advice = Vec::new();
+    advice.extend(buffers(facts, cells, report));
+    advice.extend(retransmits(report));
+    advice.extend(drops(facts.snapshot, report, findings));
+    advice
+}
+
+/// One direction of a pair beside its buffers.
+struct Window<'a> {
+    from: &'a str,
+    to: &'a str,
+    rtt_us: f64,
+    ceiling_bps: f64,
+    link_bps: f64,
+    measured_bps: f64,
+    /// What the receiver's and the sender's limit allow, bytes of window.
+    allowed: [(&'a str, &'static str, f64); 2],
+}
+
+impl Window<'_> {
+    fn needed_bytes(&self) -> f64 {
+        self.ceiling_bps * self.rtt_us / 8e6
+    }
+
+    /// The tighter of the two limits.
+    fn tighter(&self) -> (&str, &'static str, f64) {
+        let [receiver, sender] = self.allowed;
+        if receiver.2 <= sender.2 { receiver } else { sender }
+    }
+
+    fn allowed_bps(&self) -> f64 {
+        self.tighter().2 * 8e6 / self.rtt_us
+    }
+
+    /// The window is below what the path needs, and what was measured is what the window gives: all of the buffer or half of it.
+    fn binds(&self) -> bool {
+        let part = self.measured_bps / self.allowed_bps();
+        let gives = |part: f64| (BINDS.0..=BINDS.1).contains(&part);
+        self.tighter().2 < ENOUGH * self.needed_bytes() && (gives(part) || gives(part * WINDOW_SHARE))
+    }
+}
+
+fn windows<'c>(facts: &Facts<'_>, cells: &'c [CellEvidence<'_>], report: &[Cell]) -> Vec<Window<'c>> {
+    let limit = |host: &str, key: &str, share: f64| Some(facts.get(host, key)?.number(2)? * share);
+    cells
+        .iter()
+        .zip(report)
+        .filter_map(|(cell, shown)| {
+            let receive = limit(cell.to, "sysctl.net.ipv4.tcp_rmem", WINDOW_SHARE)?;
+            let send = limit(cell.from, "sysctl.net.ipv4.tcp_wmem", 1.0)?;
+            let link = shown.ceiling.terms.iter().find(|t| t.name == "link")?;
+            Some(Window {
+                from: cell.from,
+                to: cell.to,
+                rtt_us: cell.rtt_loaded_us.filter(|r| *r > 0.0)?,
+                ceiling_bps: shown.ceiling.bps.filter(|_| shown.ceiling.binding != "peers")?,
+                link_bps: link.bps,
+                measured_bps: cell.throughput_bps?,
+                allowed: [(cell.to, "tcp_rmem", receive), (cell.from, "tcp_wmem", send)],
+            })
+        })
+        .collect()
+}
+
+/// Larger buffers where the window is the limit; else the pair that comes nearest to it, as the reason to leave them alone.
+fn buffers(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Advice> {
+    let windows = windows(facts, cells, report);
+    let tight = |w: &Window<'_>| w.tighter().2 / w.needed_bytes();
+    let Some(nearest) = windows.iter().min_by(|a, b| tight(a).total_cmp(&tight(b))) else {
+        return Vec::new();
+    };
+    let binding: Vec<&Window<'_>> = windows.iter().filter(|w| w.binds()).collect();
+    if binding.is_empty() {
+        let (host, limit, bytes) = nearest.tighter();
+        let reason = format!(
+            "of all pairs {} to {} comes nearest to its window: {} over a loaded RTT of {} needs {}, and {limit} of {host} allows {}, \
+             which is {}",
+            nearest.from,
+            nearest.to,
+            words::bps(nearest.ceiling_bps),
+            words::us(nearest.rtt_us),
+            size(nearest.needed_bytes()),
+            size(bytes),
+            words::bps(nearest.allowed_bps()),
+        );
+        if tight(nearest) < ENOUGH {
+            let sentence = format!(
+                "do not raise the buffers yet: {reason}; but it reaches {}, so something else holds it back first",
+                words::bps(nearest.measured_bps)
+            );
+            return vec![advice(Advised::Measure, "tcp buffers", sentence, nearest.link_bps)];
+        }
+        let sentence = format!("leave the TCP buffers alone: {reason}");
+        return vec![advice(Advised::Leave, "tcp buffers", sentence, nearest.link_bps)];
+    }
+    vec![raise(&binding)]
+}
+
+/// The values that the pairs need whose window binds.
+fn raise(binding: &[&Window<'_>]) -> Advice {
+    let mut wanted: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+    for window in binding {
+        for (host, limit, bytes) in window.allowed {
+            let share = if limit == "tcp_rmem" { WINDOW_SHARE } else { 1.0 };
+            if bytes < ENOUGH * window.needed_bytes() {
+                // A half more than the path needs: the RTT grows with the queue.
+                let value = (1.5 * window.needed_bytes() / share).log2().ceil().exp2();
+                let kept = wanted.entry((host, limit)).or_insert(0.0);
+                *kept = kept.max(value);
+            }
+        }
+    }
+    let worst = binding
+        .iter()
+        .min_by(|a, b| a.allowed_bps().total_cmp(&b.allowed_bps()))
+        .expect("somebody binds, else this is not asked");
+    let (host, limit, bytes) = worst.tighter();
+    let sentence = format!(
+        "raise the TCP buffers of {}: {} to {} needs {} for {} over a loaded RTT of {}, {limit} of {host} allows {}, and the measured {} is \
+         what that gives ({})",
+        crowd(&wanted.keys().map(|(host, _)| *host).collect()),
+        worst.from,
+        worst.to,
+        size(worst.needed_bytes()),
+        words::bps(worst.ceiling_bps),
+        words::us(worst.rtt_us),
+        size(bytes),
+        words::bps(worst.measured_bps),
+        words::bps(worst.allowed_bps()),
+    );
+    let settings = wanted.iter().map(|((host, limit), value)| {
+        let middle = if *limit == "tcp_rmem" { "131072" } else { "16384" };
+        format!("{host} net.ipv4.{limit} = 4096 {middle} {value:.0}")
+    });
+    Advice {
+        settings: settings.collect(),
+        ..advice(Advised::Change, "tcp buffers", sentence, worst.link_bps)
+    }
+}
+
+/// Retransmits of pairs that are at their ceiling.
+fn retransmits(report: &[Cell]) -> Option<Advice> {
+    let fine = |c: &&Cell| {
+        c.ceiling.binding != "peers"
+            && c.share.is_some_and(|s| s >= AT_CEILING)
+            && c.retransmits_per_s.is_some_and(|r| r >= RETRANSMITS_MIN)
+    };
+    let cells: Vec<&Cell> = report.iter().filter(fine).collect();
+    let most = cells
+        .iter()
+        .max_by(|a, b| a.retransmits_per_s.unwrap_or(0.0).total_cmp(&b.retransmits_per_s.unwrap_or(0.0)))?;
+    let sentence = format!(
+        "change nothing because of retransmissions: {} to {} has {} a second and is at {} of its ceiling{}",
+        most.from,
+        most.to,
+        words::digits(most.retransmits_per_s.unwrap_or(0.0)),
+        words::percent(most.share.unwrap_or(0.0)),
+        more(cells.len() - 1, "such pair"),
+    );
+    Some(advice(Advised::Leave, "retransmits", sentence, 0.0))
+}
+
+/// Counters of dropped packets that grow at hosts to which nothing is lost.
+fn drops(snapshot: &Snapshot, report: &[Cell], findings: &[Finding]) -> Option<Advice> {
+    let lossy = |f: &Finding| {
+        f.responses.iter().any(|r| matches!(r, Response::Loss | Response::Retransmits | Response::Throughput))
+    };
+    let suspected: BTreeSet<&str> =
+        findings.iter().filter(|f| lossy(f)).flat_map(|f| &f.affected).map(|(_, to)| to.as_str()).collect();
+    // Growth per test at the receiver, by host.
+    let mut grown: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for sample in &snapshot.samples {
+        let drop = |key: &str| {
+            key.starts_with("nic.") && key.ends_with(".stat.rx_dropped") && !key.starts_with("nic.lo.")
+        };
+        let counted = sample.rx_counters.iter().filter(|(key, _)| drop(key));
+        let sum: f64 = counted.map(|(_, delta)| *delta as f64).sum();
+        let entry = grown.entry(sample.test.to.as_str()).or_insert((0.0, 0.0));
+        *entry = (entry.0 + sum, entry.1 + 1.0);
+    }
+    let at_ease = |host: &str| {
+        report
+            .iter()
+            .filter(|c| c.to == host)
+            .all(|c| c.retransmits_per_s.unwrap_or(0.0) < RETRANSMITS_MIN && c.loss.unwrap_or(0.0) < 0.001)
+    };
+    let hosts: BTreeMap<&str, f64> = grown
+        .into_iter()
+        .map(|(host, (sum, tests))| (host, sum / tests))
+        .filter(|(host, each)| *each >= DROPS_MIN && !suspected.contains(host) && at_ease(host))
+        .collect();
+    let (host, each) = hosts.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
+    let sentence = format!(
+        "change nothing because of rx_dropped: it grows by {} per test at {host}{}, but no datagram is lost there and nothing is sent \
+         again. The kernel counts there what nobody on the host wants: unknown protocols, VLANs and IPv6 that are not set up",
+        words::digits(*each),
+        more(hosts.len() - 1, "further host"),
+    );
+    let mut advice = advice(Advised::Leave, "drop counters", sentence, 0.0);
+    advice.references =
+        vec!["Red Hat knowledge base, solution 657483: rx_dropped since kernel 2.6.37".to_owned()];
+    Some(advice)
+}
+
+fn advice(advised: Advised, about: &str, sentence: String, link_bps: f64) -> Advice {
+    let references = if about == "tcp buffers" { vec![published(link_bps)] } else { Vec::new() };
+    Advice { advised, about: about.to_owned(), sentence, settings: Vec::new(), references }
+}
+
+/// What ESnet publishes for wide-area hosts of this speed (`fasterdata_tuning.py` of 2025, and the 100G page).
+fn published(link_bps: f64) -> String {
+    // The ceiling is a little below the speed of the link.
+    let (class, most, limit) = match link_bps * 1.1 {
+        bps if bps >= 40e9 => ("40G and more", 268_435_456_u64, 536_870_912_u64),
+        bps if bps >= 10e9 => ("10G and more", 134_217_728, 268_435_456),
+        _ => ("less than 10G", 33_554_432, 67_108_864),
+    };
+    format!(
+        "ESnet for wide-area hosts with {class}: tcp_rmem 4096 87380 {most}, tcp_wmem 4096 65536 {most}, rmem_max and wmem_max {limit} \
+         (bltierney/fasterdata-tuning; fasterdata.es.net)"
+    )
+}
+
+fn size(bytes: f64) -> String {
+    if bytes >= 1e6 {
+        format!("{} MB", words::digits(bytes / 1e6))
+    } else {
+        format!("{} kB", words::digits(bytes / 1e3))
+    }
+}
+
+fn more(count: usize, what: &str) -> String {
+    match count {
+        0 => String::new(),
+        1 => format!(" (and one {what})"),
+        n => format!(" (and {n} {what}s)"),
+    }
+}
+
+fn crowd(hosts: &BTreeSet<&str>) -> String {
+    let named: Vec<&str> = hosts.iter().copied().take(NAMED_MAX).collect();
+    match hosts.len().saturating_sub(named.len()) {
+        0 => named.join(", "),
+        rest => format!("{} and {rest} more", named.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Knowledge, case};
+
+    use super::*;
+
+    fn advised(facts: &str, sample: &str) -> Vec<Advice> {
+        let text = format!(
+            "title = \"x\"\n[[host]]\nname = \"a\"\nlink_mbit = 10000\n[[host]]\nname = \"b\"\nlink_mbit = 10000\n\
+             [facts.\"*\"]\n\"nic.eth0.addresses\" = \"192.0.2.*\"\n{facts}\n[[sample]]\nfrom = \"a\"\nto = \"b\"\n{sample}\n"
+        );
+        let case = case::parse("x.toml", &text).unwrap();
+        case::diagnose(&case, &Knowledge::builtin().unwrap()).advice
+    }
+
+    const USUAL: &str = "\"sysctl.net.ipv4.tcp_rmem\" = \"4096 131072 6291456\"\n\"sysctl.net.ipv4.tcp_wmem\" = \"4096 16384 4194304\"";
+
+    #[test]
+    fn buffers_that_are_large_enough_are_left_alone() {
+        let advice = advised(USUAL, "throughput_mbit = 5000\nrtt_loaded_us = 210");
+        assert_eq!((advice[0].advised, advice[0].about.as_str()), (Advised::Leave, "tcp buffers"));
+        assert!(
+            advice[0].sentence.contains("needs 247 kB") && advice[0].sentence.contains("3.15 MB"),
+            "{}",
+            advice[0].sentence
+        );
+        assert!(advice[0].references[0].contains("134217728"), "{:?}", advice[0].references);
+    }
+
+    #[test]
+    fn a_window_that_binds_asks_for_what_the_path_needs() {
+        // 3.1 MB over 20 ms are 1.26 Gbit/s.
+        let advice = advised(USUAL, "throughput_mbit = 1200\nrtt_loaded_us = 20000");
+        assert_eq!(advice[0].advised, Advised::Change, "{advice:?}");
+        // 10 Gbit/s over 20 ms are 23.5 MB; half of tcp_rmem becomes window; the next power of two of one and a half times that.
+        assert!(
+            advice[0].settings.contains(&"b net.ipv4.tcp_rmem = 4096 131072 134217728".to_owned()),
+            "{advice:?}"
+        );
+        assert!(
+            advice[0].settings.contains(&"a net.ipv4.tcp_wmem = 4096 16384 67108864".to_owned()),
+            "{advice:?}"
+        );
+    }
+
+    #[test]
+    fn a_small_window_that_does_not_bind_is_not_the_first_thing_to_change() {
+        let advice = advised(USUAL, "throughput_mbit = 100\nrtt_loaded_us = 20000");
+        assert_eq!(advice[0].advised, Advised::Measure, "{advice:?}");
+    }
+
+    #[test]
+    fn retransmits_at_the_ceiling_and_drops_without_loss_are_left_alone() {
+        let sample = "throughput_mbit = 9400\nretransmits_per_s = 30";
+        assert!(
+            advised("", sample)[0].sentence.contains("at 100 % of its ceiling"),
+            "{:?}",
+            advised("", sample)
+        );
+        let sample = "throughput_mbit = 9400\nretransmits_per_s = 1\nrx_counters = { \"nic.eth0.stat.rx_dropped\" = 40 }";
+        let advice = advised("", sample);
+        assert_eq!((advice.len(), advice[0].about.as_str()), (1, "drop counters"), "{advice:?}");
+    }
+}

@@ -1,0 +1,133 @@
+//! `linerate knowledge`: the causes that are known: listed, searched, told, and a file of one's own tested.
+
+mod search;
+mod test;
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use linerate_diagnose::{Cause, Knowledge};
+use linerate_model::exit::ExitCode;
+
+use super::{open, out};
+use crate::report;
+
+/// List, search and tell the known causes; test a file with one of your own.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  linerate knowledge                          all causes\n  linerate knowledge nic-gro-overlay          all about one\n  linerate knowledge search rx_missed ring    by words: of causes, keys, counters\n  linerate knowledge test my-cause.toml       a file of your own against all cases\n\nFiles of your own are read from XDG_CONFIG_HOME/linerate/knowledge (~/.config/linerate/knowledge), or from the folder or file\nin LINERATE_KNOWLEDGE; every command that diagnoses uses them."
+)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Cause to tell all about
+    id: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Folder or file with causes of your own, beside the built-in ones
+    #[arg(long, value_name = "PATH", global = true)]
+    knowledge: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the causes by area, with what proves them
+    List {
+        /// Only this area: offload, mtu, rate, loss, tcp, cpu, queue, storage
+        #[arg(long)]
+        area: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Find causes that have all of these words: in their name, title, mechanism, keys, counters, remedy or sources
+    Search {
+        /// Words, keys or names of counters
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tell all about a cause
+    Show {
+        /// Cause
+        id: String,
+        /// Print a page of the reference
+        #[arg(long, conflicts_with = "json")]
+        markdown: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Read a file with a cause of your own, run all recorded cases with it, and say which verdicts change
+    Test(test::Args),
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let own = args.knowledge.as_deref();
+    match (&args.action, &args.id) {
+        (Some(Action::Test(given)), _) => test::run(given, own),
+        (Some(Action::List { area, json }), _) => list(&open::knowledge_with(own)?, area.as_deref(), *json),
+        (Some(Action::Search { words, json }), _) => found(&open::knowledge_with(own)?, words, *json),
+        (Some(Action::Show { id, markdown, json }), _) => {
+            show(&open::knowledge_with(own)?, id, *json, *markdown)
+        }
+        (None, Some(id)) => show(&open::knowledge_with(own)?, id, args.json, false),
+        (None, None) => list(&open::knowledge_with(own)?, None, args.json),
+    }
+}
+
+fn list(knowledge: &Knowledge, area: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
+    let causes: Vec<&Cause> = knowledge.causes().filter(|c| area.is_none_or(|a| c.area == a)).collect();
+    if let Some(area) = area.filter(|_| causes.is_empty()) {
+        let mut areas: Vec<&str> = knowledge.causes().map(|c| c.area.as_str()).collect();
+        areas.sort_unstable();
+        areas.dedup();
+        anyhow::bail!("no area `{area}`\nhint: there are {}", areas.join(", "));
+    }
+    if json {
+        out::json(&causes)?;
+    } else {
+        out::print(&report::cause::table(&causes))?;
+    }
+    Ok(ExitCode::Ok)
+}
+
+fn found(knowledge: &Knowledge, words: &[String], json: bool) -> anyhow::Result<ExitCode> {
+    let causes = search::search(knowledge, words);
+    if json {
+        out::json(&causes)?;
+        return Ok(ExitCode::Ok);
+    }
+    anyhow::ensure!(
+        !causes.is_empty(),
+        "no cause has all of: {}\nhint: fewer words, or `linerate knowledge list`",
+        words.join(" ")
+    );
+    out::print(&report::cause::table(&causes))?;
+    Ok(ExitCode::Ok)
+}
+
+fn show(knowledge: &Knowledge, id: &str, json: bool, markdown: bool) -> anyhow::Result<ExitCode> {
+    let cause = knowledge.get(id).ok_or_else(|| {
+        let near = search::search(knowledge, &[id.to_owned()]);
+        let near: Vec<&str> = near.iter().take(3).map(|c| c.id.as_str()).collect();
+        let hint = if near.is_empty() {
+            "`linerate knowledge list` shows what is known".to_owned()
+        } else {
+            format!("perhaps {}", near.join(", "))
+        };
+        anyhow::anyhow!("no cause `{id}`\nhint: {hint}")
+    })?;
+    if json {
+        out::json(cause)?;
+    } else if markdown {
+        out::print(&report::cause::markdown(cause))?;
+    } else {
+        out::print(&report::cause::text(cause))?;
+    }
+    Ok(ExitCode::Ok)
+}

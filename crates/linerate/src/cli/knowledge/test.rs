@@ -1,0 +1,234 @@
+//! `linerate knowledge test FILE`: is a cause of one's own sound, does it find what it says it finds, and whose verdicts does it
+//! change? In: a file. Out: an account; the lab is started only when asked for.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use linerate_diagnose::{Knowledge, case};
+use linerate_model::exit::ExitCode;
+use linerate_model::finding::Diagnosis;
+use serde::Serialize;
+
+use super::super::{open, out};
+use crate::fleet::programs::lab_program;
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  linerate knowledge test my-cause.toml --lab\n\nExit codes:\n  0    the file is sound, what it names as proof finds it, and no recorded case loses its verdict\n  1    a proof does not find it, or a recorded case loses its verdict\n  2    the file cannot be used: file, line and reason are told"
+)]
+pub(super) struct Args {
+    /// File with one cause, as `knowledge/README.md` describes
+    file: PathBuf,
+    /// Also run the lab faults that it names as proof (starts virtual clusters; as root, or where user namespaces are allowed)
+    #[arg(long)]
+    lab: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What came out.
+#[derive(Debug, Serialize)]
+struct Tested {
+    id: String,
+    title: String,
+    cases: usize,
+    changed: Vec<Change>,
+    proofs: Vec<Proof>,
+}
+
+/// A case whose verdict is another one with the file.
+#[derive(Debug, Serialize)]
+struct Change {
+    case: String,
+    before: String,
+    after: String,
+    /// What the case expects and does not get any more.
+    broken: Vec<String>,
+}
+
+/// Something that should find the cause.
+#[derive(Debug, Serialize)]
+struct Proof {
+    name: String,
+    /// Not known when the lab was not run.
+    found: Option<bool>,
+    said: String,
+}
+
+pub(super) fn run(args: &Args, own: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let text = std::fs::read_to_string(&args.file)
+        .with_context(|| format!("cannot read {}", args.file.display()))?;
+    let name = args.file.display().to_string();
+    let mut without = open::knowledge_with(own)?;
+    let mut alone = Knowledge::default();
+    alone.add(&name, &text)?;
+    let cause = alone.causes().next().context("the file has no cause")?.clone();
+    // A file that is already among the knowledge of the user is tested, not refused.
+    without.remove(&cause.id);
+    let mut with = without.clone();
+    with.add(&name, &text)?;
+    let mut tested = Tested {
+        id: cause.id.clone(),
+        title: cause.title.clone(),
+        cases: 0,
+        changed: Vec::new(),
+        proofs: Vec::new(),
+    };
+    let mut cases = case::builtin()?;
+    cases.extend(beside(&args.file)?);
+    for (name, case) in &cases {
+        tested.cases += 1;
+        tested.changed.extend(changed(name, case, &without, &with));
+    }
+    for proof in &cause.proof {
+        match proof.strip_prefix("case:") {
+            Some(name) => tested.proofs.push(by_case(proof, name, &cases, &with, &cause.id)),
+            None => tested.proofs.push(Proof {
+                name: proof.clone(),
+                found: None,
+                said: "a fault of the lab; --lab runs it".to_owned(),
+            }),
+        }
+    }
+    if args.lab {
+        by_lab(&mut tested, &args.file)?;
+    }
+    let fails = tested.proofs.iter().any(|p| p.found == Some(false))
+        || tested.changed.iter().any(|c| !c.broken.is_empty());
+    if args.json {
+        out::json(&tested)?;
+    } else {
+        out::print(&told(&tested))?;
+    }
+    Ok(if fails { ExitCode::Findings } else { ExitCode::Ok })
+}
+
+/// Cases in the folder of the file, and in a folder `cases` there.
+fn beside(file: &Path) -> anyhow::Result<Vec<(String, case::Case)>> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let mut cases = Vec::new();
+    let Ok(entries) = std::fs::read_dir(folder.join("cases")) else { return Ok(cases) };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|e| e == "toml") {
+            let text =
+                std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            cases.push((name, case::parse(&path.display().to_string(), &text)?));
+        }
+    }
+    cases.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(cases)
+}
+
+/// The verdict of a case in one line: places and first causes.
+fn verdict(diagnosis: &Diagnosis) -> String {
+    let causes = |i: usize| diagnosis.findings[i].causes.first().map_or("unknown", |c| c.id.as_str());
+    let findings: Vec<String> = (0..diagnosis.findings.len())
+        .map(|i| {
+            let place = diagnosis.findings[i].places.first();
+            let place =
+                place.map_or(String::new(), |p| linerate_diagnose::words::place(&p.element, p.direction));
+            format!("{place}: {}", causes(i))
+        })
+        .collect();
+    if findings.is_empty() { diagnosis.headline.clone() } else { findings.join("; ") }
+}
+
+fn changed(name: &str, case: &case::Case, without: &Knowledge, with: &Knowledge) -> Option<Change> {
+    let (before, after) = (case::diagnose(case, without), case::diagnose(case, with));
+    let missed = case::check(case, &before);
+    let broken: Vec<String> = case::check(case, &after).into_iter().filter(|w| !missed.contains(w)).collect();
+    let (before, after) = (verdict(&before), verdict(&after));
+    (before != after || !broken.is_empty()).then(|| Change { case: name.to_owned(), before, after, broken })
+}
+
+fn by_case(proof: &str, name: &str, cases: &[(String, case::Case)], with: &Knowledge, id: &str) -> Proof {
+    let Some((_, case)) = cases.iter().find(|(n, _)| n == name) else {
+        return Proof {
+            name: proof.to_owned(),
+            found: Some(false),
+            said: "no such case: neither built in nor in a folder `cases` beside the file".to_owned(),
+        };
+    };
+    let diagnosis = case::diagnose(case, with);
+    let found = diagnosis.findings.iter().any(|f| f.causes.first().is_some_and(|c| c.id == id));
+    Proof { name: proof.to_owned(), found: Some(found), said: verdict(&diagnosis) }
+}
+
+/// What the judge of the lab writes about a run, as far as it is read here.
+#[derive(serde::Deserialize)]
+struct Judged {
+    fault: Option<String>,
+    #[serde(default)]
+    said: Vec<Said>,
+    error: Option<String>,
+}
+
+#[derive(serde::Deserialize)]
+struct Said {
+    causes: Vec<String>,
+    sentence: String,
+}
+
+/// Runs each fault once in a lab whose operator knows the file.
+fn by_lab(tested: &mut Tested, file: &Path) -> anyhow::Result<()> {
+    let faults: Vec<String> =
+        tested.proofs.iter().filter(|p| p.found.is_none()).map(|p| p.name.clone()).collect();
+    if faults.is_empty() {
+        return Ok(());
+    }
+    let program = lab_program()?;
+    let folder = std::env::temp_dir().join(format!("linerate-knowledge-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let records = folder.join("records");
+    out::note(&format!("running {} in the lab, about a minute each …", faults.join(", ")));
+    let status = Command::new(&program)
+        .args(["judge", "--healthy", "0", "--labs", "casebook-a", "--runs", &faults.len().to_string()])
+        .arg("--faults")
+        .arg(faults.join(","))
+        .arg("--json")
+        .arg(&records)
+        .env("LINERATE_KNOWLEDGE", open::absolute(file))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()
+        .with_context(|| format!("cannot start {}", program.display()))?;
+    let text = std::fs::read_to_string(&records).unwrap_or_default();
+    let _ = std::fs::remove_dir_all(&folder);
+    let runs: Vec<Judged> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    anyhow::ensure!(
+        !runs.is_empty(),
+        "the lab gave no verdict ({status})\nhint: `linerate lab faults` lists the faults"
+    );
+    for proof in tested.proofs.iter_mut().filter(|p| p.found.is_none()) {
+        let Some(run) = runs.iter().find(|r| r.fault.as_deref() == Some(&proof.name)) else { continue };
+        proof.found = Some(run.said.iter().any(|s| s.causes.first() == Some(&tested.id)));
+        let said = run.said.first().map_or("nothing was found", |s| s.sentence.as_str());
+        proof.said = run.error.clone().unwrap_or_else(|| said.to_owned());
+    }
+    Ok(())
+}
+
+fn told(tested: &Tested) -> String {
+    let mut lines =
+        vec![format!("{}: {}", tested.id, tested.title), "The file is sound.".to_owned(), String::new()];
+    lines.push(format!("{} cases: {} verdicts change", tested.cases, tested.changed.len()));
+    for change in &tested.changed {
+        lines.push(format!("  {}\n    before: {}\n    after:  {}", change.case, change.before, change.after));
+        lines.extend(change.broken.iter().map(|b| format!("    WRONG:  {b}")));
+    }
+    lines.push(String::new());
+    lines.push("Proofs:".to_owned());
+    for proof in &tested.proofs {
+        let mark = match proof.found {
+            Some(true) => "found",
+            Some(false) => "NOT FOUND",
+            None => "not run",
+        };
+        lines.push(format!("  {}: {mark}: {}", proof.name, proof.said));
+    }
+    lines.join("\n")
+}
