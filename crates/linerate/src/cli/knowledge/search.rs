@@ -3,7 +3,7 @@
 
 use linerate_diagnose::{Cause, Knowledge};
 
-/// Shorter pieces of a pattern fit too much.
+/// A pattern whose pieces are together shorter fits too much.
 const PIECE_MIN: usize = 4;
 
 /// The causes that have all words, those that have them in their name or title first.
@@ -65,7 +65,7 @@ fn is_of(pattern: &str, word: &str) -> bool {
         }
         None => false,
     });
-    fits && pieces.iter().any(|p| p.len() >= PIECE_MIN)
+    fits && pieces.iter().map(|p| p.len()).sum::<usize>() >= PIECE_MIN
 }
 
 #[cfg(test)]
