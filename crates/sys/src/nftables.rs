@@ -264,7 +264,9 @@ mod tests {
             chain more { ip saddr 10.9.9.9 reject; accept; }
             chain nat { type nat hook output priority 0; accept; }
         }
-        table bridge b { chain f { type filter hook forward priority 0; accept; } }";
+        table bridge b {
+            chain f { type filter hook forward priority 0; accept; }
+        }";
         let fill = || {
             let mut nft = Command::new("nft").args(["-f", "-"]).stdin(Stdio::piped()).spawn()?;
             std::io::Write::write_all(&mut nft.stdin.take().expect("it is piped"), rules.as_bytes())?;
@@ -272,10 +274,10 @@ mod tests {
         };
         let set = crate::netns::run_in(&namespace, || {
             match fill() {
-                Ok(status) if status.success() => {}
-                other => return Err(format!("nft: {other:?}")),
+                Ok(status) => assert!(status.success(), "nft takes the rules"),
+                Err(error) => return Err(format!("nft: {error} (install the package nftables)")),
             }
-            ruleset().map_err(|e| e.to_string())
+            Ok(ruleset().unwrap())
         });
         let set = match set {
             Ok(Ok(set)) => set,
