@@ -9,12 +9,14 @@ use anyhow::{Context as _, Result, ensure};
 use linerate_model::exit::ExitCode;
 use serde_json::Value;
 
-use crate::target_debug;
+use crate::{sh, target_debug};
 
 const NOTE: &str = "<!-- Made by `cargo xtask docs`; do not edit. -->\n\n";
 
 /// Writes the pages, or with `check` fails when one would change.
 pub(crate) fn run(check: bool) -> Result<()> {
+    // Programs of an older state would describe that.
+    sh("cargo", &["build", "--locked", "-p", "linerate", "-p", "linerate-node", "-p", "linerate-lab"])?;
     let mut pages = vec![
         ("exit-codes.md".to_owned(), exit_codes()),
         ("commands.md".to_owned(), commands()?),
