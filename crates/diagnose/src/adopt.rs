@@ -44,6 +44,42 @@ pub(crate) fn adopt(
     }
 }
 
+/// A path and a host of it with the same cause: the host, with all the pairs of both.
+pub(crate) fn join_same(
+    bench: &Bench<'_>,
+    findings: &mut Vec<Finding>,
+    sentence: impl Fn(&Finding, usize) -> String,
+) {
+    let mut index = 0;
+    while index < findings.len() {
+        let path = &findings[index];
+        let is_path = matches!(path.places[0].element, Element::Pair(..) | Element::GroupToGroup(..));
+        let host = findings.iter().position(|host| is_path && same(bench, path, host));
+        let Some(host) = host else {
+            index += 1;
+            continue;
+        };
+        let path = findings.remove(index);
+        let kept = &mut findings[host - usize::from(host > index)];
+        for pair in path.affected {
+            if !kept.affected.contains(&pair) {
+                kept.affected.push(pair);
+            }
+        }
+        let passing = passing(bench, &kept.places[0].element, kept.places[0].direction);
+        kept.sentence = sentence(kept, passing);
+    }
+}
+
+/// Whether a host has the first cause of a path, and all of the path goes through it.
+fn same(bench: &Bench<'_>, path: &Finding, host: &Finding) -> bool {
+    let (Some(cause), Some(place)) = (path.causes.first(), host.places.first()) else { return false };
+    matches!(place.element, Element::Host(_))
+        && host.causes.first().is_some_and(|c| c.id == cause.id)
+        && !path.affected.is_empty()
+        && path.affected.iter().all(|(from, to)| passes(bench, &place.element, place.direction, from, to))
+}
+
 /// Whether nothing that was read on a host speaks for any of the causes: they only have the shape of the loss.
 fn is_unexplained(knowledge: &Knowledge, finding: &Finding) -> bool {
     let only_shape = |id: &str| {

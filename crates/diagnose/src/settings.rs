@@ -139,7 +139,7 @@ const COUNTER: &str = "counter:";
 
 /// Whether a cause asks for measured values at all; most settings speak for themselves.
 fn looks_at_shape(cause: &Cause) -> bool {
-    let asks = |tests: &[FactTest]| tests.iter().any(|t| t.op == Op::WindowBinds);
+    let asks = |tests: &[FactTest]| tests.iter().any(|t| matches!(t.op, Op::WindowBinds | Op::RateBinds));
     !cause.shape.is_empty() || asks(&cause.betrays) || asks(&cause.excludes)
 }
 

@@ -11,7 +11,7 @@ use linerate_model::inventory::HostName;
 use linerate_model::plan::Test;
 use linerate_model::snapshot::Snapshot;
 
-use crate::adopt::adopt;
+use crate::adopt::{adopt, join_same};
 use crate::attribute::{Place, Scored, unexplained};
 use crate::calibrate::Calibration;
 use crate::host_facts::Facts;
@@ -41,6 +41,7 @@ pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, calibration: 
         .collect();
     findings.extend(static_findings(&bench, &judged, knowledge, calibration));
     adopt(&bench, knowledge, &mut findings, sentence);
+    join_same(&bench, &mut findings, sentence);
     findings.extend(storage_findings(&bench, knowledge, calibration));
     Diagnosis {
         schema: linerate_model::SCHEMA,

@@ -123,10 +123,10 @@ pub(super) fn judge(
 
 /// Whether some fact may betray the cause, whatever was measured. What depends on measured values counts as possible.
 pub(crate) fn possible(facts: &Facts<'_>, place: &Place<'_>, cause: &Cause) -> bool {
-    cause
-        .betrays
-        .iter()
-        .any(|test| test.op == Op::WindowBinds || matches!(run(facts, place, test), Outcome::Holds(_)))
+    cause.betrays.iter().any(|test| {
+        matches!(test.op, Op::WindowBinds | Op::RateBinds)
+            || matches!(run(facts, place, test), Outcome::Holds(_))
+    })
 }
 
 enum Outcome {
@@ -224,6 +224,7 @@ fn holds(
         Op::LessThanPeers => number.zip(usual()).is_some_and(|(n, u)| n < 0.9 * u),
         Op::GreaterThanPeers => number.zip(usual()).is_some_and(|(n, u)| n > 1.1 * u),
         Op::WindowBinds => number.is_some_and(|bytes| window_binds(bytes, shape)),
+        Op::RateBinds => number.is_some_and(|mbit| rate_binds(mbit, shape)),
         Op::ExceedsLowerMtu => {
             number.zip(limit()).is_some_and(|(mtu, room)| exceeds(facts, host, key, mtu, room))
         }
@@ -352,6 +353,11 @@ fn window_binds(bytes: f64, shape: &Shape) -> bool {
         let allowed = bytes * part * 8.0 / (rtt_us / 1e6);
         (0.74..=1.35).contains(&(allowed / rate.max(1.0)))
     })
+}
+
+/// Whether a link of this rate is what limits: headers take a few percent of it, and a slow start more.
+fn rate_binds(mbit: f64, shape: &Shape) -> bool {
+    shape.rate_bps.is_some_and(|rate| (0.6..=1.05).contains(&(rate / (mbit * 1e6).max(1.0))))
 }
 
 /// Whether an overlay device leaves too little room below the MTU of its lower NIC.

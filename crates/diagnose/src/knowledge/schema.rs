@@ -228,6 +228,8 @@ pub enum Op {
     GreaterThanPeers,
     /// Bytes that, as a window over the loaded RTT, give the measured rate within 35 % (or half of them do).
     WindowBinds,
+    /// Mbit/s that are about the measured rate: it is 60 to 105 % of them.
+    RateBinds,
     /// An overlay device whose MTU leaves less than the given bytes to the MTU of the NIC below it.
     ExceedsLowerMtu,
     /// A route that the host takes to another measured host, with one of the values among its words.
