@@ -180,6 +180,7 @@ fn compared(keys: &[String], op: Op, values: &[String]) -> String {
         Op::LessThanPeers => format!("{keys} below the peers' by a tenth or more"),
         Op::GreaterThanPeers => format!("{keys} above the peers' by a tenth or more"),
         Op::WindowBinds => format!("{keys}, over the loaded RTT, gives the measured rate"),
+        Op::RateBinds => format!("{keys} is about the measured rate"),
         Op::ExceedsLowerMtu => format!("{keys} + {first} bytes does not fit the MTU below"),
         Op::RouteToPeers => format!("{keys} leads to another measured host, with {any}"),
         Op::SmallPackets => {
