@@ -54,19 +54,35 @@ pub fn wait_readable<const N: usize>(
     descriptors: [BorrowedFd<'_>; N],
     until_ns: u64,
 ) -> io::Result<[bool; N]> {
+    let mut polled = descriptors.map(asked);
+    wait(&mut polled, until_ns)?;
+    Ok(polled.map(|p| p.revents != 0))
+}
+
+/// The same for any number of descriptors; says only whether one of them is readable.
+pub fn wait_any_readable(descriptors: &[BorrowedFd<'_>], until_ns: u64) -> io::Result<bool> {
+    let mut polled: Vec<libc::pollfd> = descriptors.iter().map(|d| asked(*d)).collect();
+    wait(&mut polled, until_ns)?;
+    Ok(polled.iter().any(|p| p.revents != 0))
+}
+
+fn asked(descriptor: BorrowedFd<'_>) -> libc::pollfd {
+    libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 }
+}
+
+fn wait(polled: &mut [libc::pollfd], until_ns: u64) -> io::Result<()> {
     let left = until_ns.saturating_sub(monotonic_ns());
     let timeout = libc::timespec {
         tv_sec: (left / 1_000_000_000) as libc::time_t,
         tv_nsec: (left % 1_000_000_000) as libc::c_long,
     };
-    let mut polled =
-        descriptors.map(|d| libc::pollfd { fd: d.as_raw_fd(), events: libc::POLLIN, revents: 0 });
-    // SAFETY: the array and the timespec outlive the call; the length is that of the array; no signal mask is given.
-    let ready =
-        unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, &raw const timeout, std::ptr::null()) };
+    let count = polled.len() as libc::nfds_t;
+    // SAFETY: the slice and the timespec outlive the call; the length is that of the slice; no signal mask is given.
+    let ready = unsafe { libc::ppoll(polled.as_mut_ptr(), count, &raw const timeout, std::ptr::null()) };
     if ready < 0 {
         let error = io::Error::last_os_error();
-        return if error.kind() == io::ErrorKind::Interrupted { Ok([false; N]) } else { Err(error) };
+        // Interrupted before anything was written into the slice: nothing is readable.
+        return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
     }
-    Ok(polled.map(|p| p.revents != 0))
+    Ok(())
 }
