@@ -16,8 +16,8 @@ use crate::words::{digits, percent};
 const SLOW_RATIO: f64 = 3.0;
 /// … and so much longer, ms: below it is the difference between an idle and a busy drive.
 const SLOW_MS: f64 = 5.0;
-/// Fewer requests in a second have no mean.
-const REQUESTS_MIN: f64 = 2.0;
+/// Fewer requests in an interval have no mean. Counted, not per second: a drive that holds up its array leaves all drives little to do.
+const REQUESTS_MIN: f64 = 4.0;
 /// It has to be so in so many intervals, and in half of those in which it could be seen.
 const INTERVALS_MIN: usize = 2;
 /// If more than this share of a group is slow it is not one drive.
@@ -29,6 +29,8 @@ const UNEVEN_RATIO: f64 = 1.5;
 const UNEVEN_PER_S: f64 = 10.0;
 /// Merged requests over all that came: from here on the rate of a volume is not that of its drives.
 const MERGED_SHARE: f64 = 0.5;
+/// A volume that is asked less often in a second is not busy.
+const ASKED_MIN: f64 = 20.0;
 
 /// What is wrong with the devices of one host, the worst kind first.
 #[must_use]
@@ -115,7 +117,8 @@ impl Seen<'_> {
         for interval in self.intervals {
             let load = |device: &str| {
                 let traffic = way(of(interval, device)?);
-                let wait = traffic.wait_ms.filter(|_| traffic.requests_per_s >= REQUESTS_MIN)?;
+                let wait =
+                    traffic.wait_ms.filter(|_| traffic.requests_per_s * interval.seconds >= REQUESTS_MIN)?;
                 Some((traffic.requests_per_s, wait))
             };
             let others: Vec<(f64, f64)> =
@@ -189,7 +192,7 @@ impl Seen<'_> {
             let (reached, merged) =
                 (sum(DiskRates::requests_per_s), sum(|d| d.read.merged_per_s + d.write.merged_per_s));
             let Some(asked) = self.mean(&top.device, DiskRates::requests_per_s) else { continue };
-            if merged > MERGED_SHARE * (merged + reached) && asked > REQUESTS_MIN * 10.0 && asked > reached {
+            if merged > MERGED_SHARE * (merged + reached) && asked > ASKED_MIN && asked > reached {
                 let sentence = format!(
                     "{} is asked {} times a second; {} reach its {} drives, for {} are merged into others on the way",
                     self.layout.called(&top.device),

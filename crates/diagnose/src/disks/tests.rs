@@ -116,6 +116,25 @@ fn drives_that_are_all_slow_alike_are_not_one_slow_drive() {
     assert_eq!(told(&findings(&layout, &vec![interval; 6])), []);
 }
 
+/// Seen in a virtual machine: one drive at 5 requests a second leaves the other 35 little more than one write a second each.
+#[test]
+fn a_drive_that_holds_up_all_others_is_named_although_nobody_does_much() {
+    let layout = above("dm-72", &drives(36), true, &[]);
+    let interval = |seconds| {
+        let disk = |device: &String| DiskRates {
+            device: device.clone(),
+            write: traffic(1.41, 0.0, 5e4, if device == "sdh" { 708.0 } else { 15.0 }),
+            ..DiskRates::default()
+        };
+        let disks = drives(36).iter().map(disk).collect();
+        DiskInterval { host: "store".into(), at_ms: 0, seconds, disks }
+    };
+    let found = findings(&layout, &vec![interval(5.7); 3]);
+    assert_eq!(told(&found), [("sdh", DiskTrouble::SlowAmongEquals)]);
+    // One or two requests have no mean.
+    assert_eq!(told(&findings(&layout, &vec![interval(1.0); 3])), []);
+}
+
 /// Casebook D1: a shared home on two SATA drives.
 #[test]
 fn two_saturated_drives_below_an_array_that_takes_more_than_they_do() {
