@@ -49,11 +49,15 @@ pub struct Answer {
 
 /// Sends a request to the lab in `folder` and waits for the answer.
 pub fn ask(folder: &Path, request: &Request) -> Result<Answer> {
-    let path = folder.join(SOCKET);
+    ask_at(&folder.join(SOCKET), request, ANSWER_WITHIN)
+}
+
+/// The same with requests of another kind, at the socket where they are understood.
+pub fn ask_at(path: &Path, request: &impl Serialize, within: Duration) -> Result<Answer> {
     let step = || format!("asking the lab at {}", path.display());
-    let mut stream = UnixStream::connect(&path).map_err(LabError::at(step()))?;
+    let mut stream = UnixStream::connect(path).map_err(LabError::at(step()))?;
     let exchange = |stream: &mut UnixStream| {
-        stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+        stream.set_read_timeout(Some(within))?;
         send(stream, request)?;
         receive(stream)
     };
@@ -62,14 +66,14 @@ pub fn ask(folder: &Path, request: &Request) -> Result<Answer> {
 
 /// Takes one request from the listener, lets `act` answer it, and returns it. Whoever connects and says nothing sensible
 /// is dropped.
-pub fn serve_one(
+pub fn serve_one<R: for<'a> Deserialize<'a>>(
     listener: &UnixListener,
-    act: impl FnOnce(&Request) -> Answer,
-) -> io::Result<Option<Request>> {
+    act: impl FnOnce(&R) -> Answer,
+) -> io::Result<Option<R>> {
     let (mut stream, _) = listener.accept()?;
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-    let Ok(request) = receive::<Request>(&mut stream) else { return Ok(None) };
+    let Ok(request) = receive::<R>(&mut stream) else { return Ok(None) };
     let answer = act(&request);
     // Who asked may have gone; what was asked is done all the same.
     let _ = send(&mut stream, &answer);

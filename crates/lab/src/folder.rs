@@ -79,13 +79,15 @@ fn sweep() {
 
 /// The folder of the running lab that commands go to.
 pub fn running() -> Result<PathBuf> {
-    let mut running: Vec<PathBuf> = all()
-        .into_iter()
-        .filter(|(p, alive)| *alive && p.join(crate::control::SOCKET).exists())
-        .map(|(p, _)| p)
-        .collect();
+    running_with(crate::control::SOCKET, "linerate-lab up")
+}
+
+/// The same for labs with another socket, which `start` would start.
+pub fn running_with(socket: &str, start: &str) -> Result<PathBuf> {
+    let mut running: Vec<PathBuf> =
+        all().into_iter().filter(|(p, alive)| *alive && p.join(socket).exists()).map(|(p, _)| p).collect();
     match running.len() {
-        0 => Err(LabError::Unknown("no lab is running\nhint: linerate-lab up".into())),
+        0 => Err(LabError::Unknown(format!("no lab is running\nhint: {start}"))),
         1 => Ok(running.remove(0)),
         n => Err(LabError::Unknown(format!(
             "{n} labs are running: {}\nhint: choose one with --folder",

@@ -1,6 +1,6 @@
 //! Virtual clusters with faults of known truth: the only code of the project that breaks things.
 //!
-//! In: `labs/*.toml`, names of faults. Out: running clusters in network namespaces, and judgements of `linerate` as a
+//! In: `labs/*.toml`, names of faults. Out: running clusters in network namespaces or in emulated machines, and judgements of `linerate` as a
 //! black box. It never touches the network of the machine that it runs on, and leaves nothing behind.
 
 pub mod cgroup;
@@ -22,5 +22,6 @@ pub mod readiness;
 pub mod simulate;
 pub mod supervisor;
 pub mod topology;
+pub mod vm;
 pub mod way;
 pub mod wire;

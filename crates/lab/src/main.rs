@@ -12,7 +12,7 @@ use linerate_lab::control::{self, Request};
 use linerate_lab::error::{LabError, Result};
 use linerate_lab::lab::Lab;
 use linerate_lab::topology::Topology;
-use linerate_lab::{demo, faults, folder, judge, namespace, simulate, supervisor, way};
+use linerate_lab::{demo, faults, folder, judge, namespace, simulate, supervisor, vm, way};
 use linerate_model::exit::ExitCode;
 use linerate_sys::interrupt::Interrupt;
 use linerate_sys::{sandbox, tap};
@@ -71,6 +71,8 @@ enum Do {
         #[command(flatten)]
         wanted: simulate::command::Wanted,
     },
+    /// Emulated machines with drives and links that can be made slow, broken or dishonest.
+    Vm(vm::command::Args),
     /// Show everything once: a broken cluster, the verdict, the remedy, the proof, the truth.
     Demo {
         /// Repeats the same fault at the same place.
@@ -154,7 +156,7 @@ fn main() -> Code {
 fn run(command: Do) -> Result<ExitCode> {
     match command {
         Do::Up { lab, background: true, way } => {
-            say(supervisor::start_in_background(&lab, &way.via)?.trim_end());
+            say(supervisor::start_in_background(&["up", "--lab", &lab, "--via", &way.via])?.trim_end());
             Ok(ExitCode::Ok)
         }
         Do::Up { lab, background: false, way } => up(&lab, &way.via),
@@ -178,6 +180,7 @@ fn run(command: Do) -> Result<ExitCode> {
             wanted.judge(way.via, root, &interrupt, &mut say, &mut progress)
         }
         Do::Simulate { wanted } => simulate::command::run(&wanted, &mut say, &mut progress),
+        Do::Vm(args) => vm::command::run(args, &mut say, &mut progress),
         Do::Demo { seed, fault, at, report, time, lab, way } => {
             let seed = seed.unwrap_or_else(|| random_seed() % 1_000_000);
             let (via, root) = (way.via, sandbox::is_root());

@@ -19,7 +19,7 @@ use crate::error::{LabError, Result};
 use crate::lab::Lab;
 
 /// A line of its own that tells a background start that all is well.
-const READY: &str = "ready";
+pub(crate) const READY: &str = "ready";
 const LOOK_AGAIN_NS: u64 = 1_000_000_000;
 
 /// Serves requests until one of them or a signal ends the lab. Returns whether it was a signal.
@@ -47,14 +47,14 @@ pub fn serve(lab: &mut Lab, interrupt: &Interrupt) -> Result<bool> {
     }
 }
 
-/// Starts this program again with the same lab, without a terminal, and returns what it said once it was ready.
-pub fn start_in_background(lab: &str, via: &str) -> Result<String> {
+/// Starts this program again with arguments that start a lab, without a terminal, and returns what it said once it was ready.
+pub fn start_in_background(arguments: &[&str]) -> Result<String> {
     let step = || "starting the lab in the background".to_owned();
     let own = std::env::current_exe().map_err(LabError::at(step()))?;
     // Not our own standard error: whoever reads that to its end would wait for the end of the lab.
     let mut errors = nameless_file().map_err(LabError::at(step()))?;
     let mut child = Command::new(own)
-        .args(["up", "--lab", lab, "--via", via])
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(errors.try_clone().map_err(LabError::at(step()))?)

@@ -5,7 +5,7 @@
 
 mod netns;
 pub mod slurm;
-mod ssh;
+pub(crate) mod ssh;
 
 use std::any::Any;
 use std::ffi::OsString;

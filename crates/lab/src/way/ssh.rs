@@ -57,6 +57,19 @@ fn has_users() -> bool {
     count.is_some_and(|count| count > 1)
 }
 
+/// A new key pair at a path, without a password; gives the public half as a line.
+pub(crate) fn key_pair(path: &Path) -> Result<String> {
+    let mut command = Command::new("ssh-keygen");
+    command.args(["-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f"]).arg(path);
+    let made = command.output().map_err(LabError::at("running ssh-keygen"))?;
+    if !made.status.success() {
+        let message = String::from_utf8_lossy(&made.stderr).trim().to_owned();
+        return Err(LabError::Command { command: "ssh-keygen".into(), message });
+    }
+    let public = path.with_extension("pub");
+    std::fs::read_to_string(&public).map_err(LabError::at(format!("reading {}", public.display())))
+}
+
 /// The folder with everything of ssh.
 struct Site {
     folder: PathBuf,
@@ -86,16 +99,7 @@ impl Site {
 
     /// A new key pair; gives the public half.
     fn key(&self, name: &str) -> Result<String> {
-        let path = self.folder.join(name);
-        let mut command = Command::new("ssh-keygen");
-        command.args(["-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f"]).arg(&path);
-        let made = command.output().map_err(LabError::at("running ssh-keygen"))?;
-        if !made.status.success() {
-            let message = String::from_utf8_lossy(&made.stderr).trim().to_owned();
-            return Err(LabError::Command { command: "ssh-keygen".into(), message });
-        }
-        let public = path.with_extension("pub");
-        std::fs::read_to_string(&public).map_err(LabError::at(format!("reading {}", public.display())))
+        key_pair(&self.folder.join(name))
     }
 
     /// What a user has: a key, a configuration, known hosts. Nothing of the machine's own user is read.

@@ -1,0 +1,196 @@
+//! `linerate-lab vm …`: the command line of labs of guests.
+//!
+//! In: arguments. Out: a running lab, or requests to one that runs. It never does the work itself.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Subcommand;
+use linerate_model::exit::ExitCode;
+use linerate_sys::interrupt::Interrupt;
+use linerate_sys::sched;
+
+use super::disk::Keep;
+use super::lab::VmLab;
+use super::request::{DriveChange, LinkChange, Request, SOCKET};
+use super::switch::Way;
+use super::topology::VmTopology;
+use super::{guest, reach};
+use crate::control;
+use crate::error::{LabError, Result};
+use crate::{folder, supervisor};
+
+const LOOK_AGAIN_NS: u64 = 1_000_000_000;
+
+/// Emulated machines with drives and links that can be made slow, broken or dishonest while they run.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate-lab vm up --lab vm-pair --background\n  linerate-lab vm exec one -- lsblk\n  linerate-lab vm drive one data1 --ops-per-s 20\n  linerate-lab vm link two --loss 100\n  linerate-lab vm cut one --keep half && linerate-lab vm boot one\n  linerate-lab vm down\n\n`vm up` and `vm status` say with which inventory and environment linerate reaches the guests."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Do,
+}
+
+#[derive(Debug, Subcommand)]
+enum Do {
+    /// Boot guests and keep them running.
+    Up {
+        /// Lab file, or the name of a built-in lab: vm-pair, vm-36.
+        #[arg(long, default_value = "vm-pair")]
+        lab: String,
+        /// Return when the guests are ready; `down` ends them.
+        #[arg(long)]
+        background: bool,
+    },
+    /// Run a program in a guest as root; ends with its exit code.
+    Exec {
+        /// Guest.
+        guest: String,
+        /// The program with its arguments.
+        #[arg(required = true, last = true)]
+        command: Vec<OsString>,
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Show a drive of a guest, or make it behave otherwise.
+    Drive {
+        /// Guest.
+        guest: String,
+        /// Drive; its name is also the serial number that the guest sees.
+        drive: String,
+        #[command(flatten)]
+        change: DriveChange,
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Delay, lose or cut what goes over the link of a guest.
+    Link {
+        /// Guest.
+        guest: String,
+        /// Direction, seen from the guest.
+        #[arg(long, value_enum, default_value = "both")]
+        way: Way,
+        #[command(flatten)]
+        change: LinkChange,
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Pull the plug of a guest.
+    Cut {
+        /// Guest.
+        guest: String,
+        /// What is left of what was written and not flushed, on drives with a volatile cache.
+        #[arg(long, value_enum, default_value = "nothing")]
+        keep: Keep,
+        /// Repeats the same choice of what is left.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Switch a guest on again, with the drives that it had.
+    Boot {
+        /// Guest.
+        guest: String,
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Show the running lab.
+    Status {
+        /// As JSON, with the counters of all drives.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        which: Which,
+    },
+    /// End the running lab.
+    Down(Which),
+}
+
+#[derive(Debug, clap::Args)]
+struct Which {
+    /// Folder of the lab, when more than one is running.
+    #[arg(long)]
+    folder: Option<PathBuf>,
+}
+
+impl Which {
+    fn folder(&self) -> Result<PathBuf> {
+        self.folder.clone().map_or_else(|| folder::running_with(SOCKET, "linerate-lab vm up"), Ok)
+    }
+
+    fn ask(&self, request: &Request, say: &mut dyn FnMut(&str)) -> Result<ExitCode> {
+        // A boot is the longest thing that can be asked for.
+        let within = guest::BOOT_WITHIN + Duration::from_secs(30);
+        let answer = control::ask_at(&self.folder()?.join(SOCKET), request, within)?;
+        if answer.done {
+            say(answer.text.trim_end());
+            return Ok(ExitCode::Ok);
+        }
+        Err(LabError::Unknown(answer.text))
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What it could not do.
+pub fn run(args: Args, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(&str)) -> Result<ExitCode> {
+    match args.command {
+        Do::Up { lab, background: true } => {
+            say(supervisor::start_in_background(&["vm", "up", "--lab", &lab])?.trim_end());
+            Ok(ExitCode::Ok)
+        }
+        Do::Up { lab, background: false } => up(&lab, progress),
+        Do::Exec { guest, command, which } => {
+            let error = reach::command(&which.folder()?, &guest, &command).exec();
+            Err(LabError::Kernel { step: "running ssh".into(), source: error })
+        }
+        Do::Drive { guest, drive, change, which } => which.ask(&Request::Drive { guest, drive, change }, say),
+        Do::Link { guest, way, change, which } => which.ask(&Request::Link { guest, way, change }, say),
+        Do::Cut { guest, keep, seed, which } => which.ask(&Request::Cut { guest, keep, seed }, say),
+        Do::Boot { guest, which } => which.ask(&Request::Boot { guest }, say),
+        Do::Status { json, which } => which.ask(&Request::Status { json }, say),
+        Do::Down(which) => which.ask(&Request::Down, say),
+    }
+}
+
+fn up(lab: &str, progress: &mut dyn FnMut(&str)) -> Result<ExitCode> {
+    let topology = VmTopology::load(lab)?;
+    // Before any thread is started: threads inherit what is blocked.
+    let interrupt = Interrupt::new().map_err(LabError::at("blocking the stop signals"))?;
+    let mut lab = VmLab::up(topology, Some(&interrupt), progress)?;
+    let by_signal = serve(&mut lab, &interrupt)?;
+    Ok(if by_signal { ExitCode::Interrupted } else { ExitCode::Ok })
+}
+
+/// Serves requests until one of them or a signal ends the lab. Returns whether it was a signal.
+fn serve(lab: &mut VmLab, interrupt: &Interrupt) -> Result<bool> {
+    let path = lab.folder().join(SOCKET);
+    let step = || format!("listening at {}", path.display());
+    let listener = UnixListener::bind(&path).map_err(LabError::at(step()))?;
+    listener.set_nonblocking(true).map_err(LabError::at(step()))?;
+    // Nobody may be listening any more: a background start has read the line and gone.
+    let _ = writeln!(std::io::stdout(), "{}{}", lab.status(), supervisor::READY);
+    loop {
+        let until = sched::monotonic_ns() + LOOK_AGAIN_NS;
+        let waited = sched::wait_readable([listener.as_fd(), interrupt.as_fd()], until);
+        let [asked, _] = waited.map_err(LabError::at("waiting for requests"))?;
+        if interrupt.taken() {
+            return Ok(true);
+        }
+        // A caller that hung up is no reason to end the lab.
+        if asked
+            && let Ok(Some(Request::Down)) =
+                control::serve_one(&listener, |request: &Request| lab.answer(request))
+        {
+            return Ok(false);
+        }
+    }
+}

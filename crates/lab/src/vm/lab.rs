@@ -1,0 +1,266 @@
+//! A running lab of guests: machines, drives, switch, and the way in.
+//!
+//! In: a topology, requests. Out: guests that are up, and what was done to them. Dropping it ends every qemu and removes its folder.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use linerate_sys::interrupt::Interrupt;
+
+use super::disk::Keep;
+use super::guest::{Guest, Surroundings};
+use super::image::Image;
+use super::reach::{Door, Reach};
+use super::request::Request;
+use super::switch::{Link, Switch};
+use super::topology::VmTopology;
+use crate::control::Answer;
+use crate::error::{LabError, Result};
+use crate::folder::Folder;
+
+/// See the file's head.
+#[derive(Debug)]
+pub struct VmLab {
+    /// What it was built from.
+    pub topology: VmTopology,
+    guests: Vec<Guest>,
+    doors: Vec<Option<Door>>,
+    switch: Switch,
+    image: Image,
+    reach: Reach,
+    /// Removed last: the others have sockets and drives in it.
+    folder: Folder,
+}
+
+impl VmLab {
+    /// Makes the image if there is none, switches all guests on and waits until they are ready. `interrupt` ends the waiting.
+    ///
+    /// # Errors
+    /// Something is missing, or a guest does not come up; nothing is left then.
+    pub fn up(
+        topology: VmTopology,
+        interrupt: Option<&Interrupt>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Self> {
+        if let Some(reason) = super::missing() {
+            return Err(LabError::Unknown(reason));
+        }
+        let image = Image::ready(progress)?;
+        let folder = Folder::create()?;
+        let switch = Switch::start(topology.guests.len(), folder.path())?;
+        let reach = Reach::create(folder.path().join("ssh"))?;
+        let make = |(index, plan): (usize, &super::topology::GuestPlan)| {
+            Guest::create(plan, VmTopology::address(index), folder.path().join(&plan.name))
+        };
+        let guests = topology.guests.iter().enumerate().map(make).collect::<Result<Vec<_>>>()?;
+        let doors = vec![None; guests.len()];
+        let mut lab = Self { topology, guests, doors, switch, image, reach, folder };
+        progress(&format!("booting {} guests under emulation …", lab.guests.len()));
+        for index in 0..lab.guests.len() {
+            lab.switch_on(index)?;
+        }
+        let stop = || interrupt.is_some_and(Interrupt::taken);
+        for index in 0..lab.guests.len() {
+            lab.wait_ready(index, &stop)?;
+            progress(&format!("guest {} is up", lab.guests[index].plan.name));
+        }
+        Ok(lab)
+    }
+
+    fn switch_on(&mut self, index: usize) -> Result<()> {
+        let pairs: Vec<String> =
+            self.addresses().into_iter().map(|(name, address)| format!("{name}:{address}")).collect();
+        let around = Surroundings {
+            image: &self.image,
+            port: self.switch.port(index),
+            hosts: &pairs.join(","),
+            key: &self.reach.key,
+        };
+        self.guests[index].switch_on(&around)
+    }
+
+    fn wait_ready(&mut self, index: usize, stop: &dyn Fn() -> bool) -> Result<()> {
+        let guest = &self.guests[index];
+        let (key, port) = guest.ready(stop)?;
+        self.doors[index] = Some(Door { name: guest.plan.name.clone(), key, port });
+        self.describe()
+    }
+
+    fn describe(&self) -> Result<()> {
+        let doors: Vec<Door> = self.doors.iter().flatten().cloned().collect();
+        self.reach.describe(&self.topology.name, &doors, &self.addresses())
+    }
+
+    fn addresses(&self) -> Vec<(String, String)> {
+        self.guests.iter().map(|g| (g.plan.name.clone(), g.address.to_string())).collect()
+    }
+
+    /// The folder of the lab.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// For `linerate -i`.
+    pub fn inventory(&self) -> PathBuf {
+        self.reach.inventory()
+    }
+
+    /// What `linerate` has to find in its environment.
+    pub fn environment(&self) -> (&'static str, OsString) {
+        self.reach.environment()
+    }
+
+    /// The guest of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn guest(&self, name: &str) -> Result<&Guest> {
+        self.topology.guest(name).map(|index| &self.guests[index])
+    }
+
+    /// The link of the guest of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn link(&self, name: &str) -> Result<&Link> {
+        self.topology.guest(name).map(|index| self.switch.link(index))
+    }
+
+    /// Runs an argument vector in a guest as root; gives what it printed.
+    ///
+    /// # Errors
+    /// It failed; the error has what it said.
+    pub fn exec(&self, guest: &str, arguments: &[&str]) -> Result<String> {
+        let words: Vec<OsString> = arguments.iter().map(Into::into).collect();
+        self.guest(guest)?;
+        let output = super::reach::command(self.folder(), guest, &words)
+            .output()
+            .map_err(LabError::at("running ssh"))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if output.status.success() {
+            return Ok(text(&output.stdout));
+        }
+        let said = text(&[output.stdout, output.stderr].concat());
+        Err(LabError::Command {
+            command: format!("{guest}: {}", arguments.join(" ")),
+            message: said.trim().to_owned(),
+        })
+    }
+
+    /// Pulls the plug of a guest. Gives the number of sectors that were lost.
+    ///
+    /// # Errors
+    /// There is no such guest, or what survives could not be written.
+    pub fn power_cut(&mut self, name: &str, keep: Keep, seed: u64) -> Result<u64> {
+        let index = self.topology.guest(name)?;
+        self.doors[index] = None;
+        let lost = self.guests[index].power_cut(keep, seed)?;
+        self.describe()?;
+        Ok(lost)
+    }
+
+    /// Switches a guest on again, with the drives that it had, and waits until it is up.
+    ///
+    /// # Errors
+    /// It is on, or does not come up.
+    pub fn boot(&mut self, name: &str) -> Result<()> {
+        let index = self.topology.guest(name)?;
+        if self.guests[index].has_ended() {
+            self.guests[index].power_cut(Keep::All, 0)?;
+        }
+        self.switch_on(index)?;
+        self.wait_ready(index, &|| false)
+    }
+
+    /// Answers a request from outside.
+    pub fn answer(&mut self, request: &Request) -> Answer {
+        match self.act(request) {
+            Ok(text) => Answer { done: true, text },
+            Err(error) => Answer { done: false, text: error.to_string() },
+        }
+    }
+
+    fn act(&mut self, request: &Request) -> Result<String> {
+        match request {
+            Request::Status { json: false } => Ok(self.status()),
+            Request::Status { json: true } => Ok(format!("{:#}", self.status_json())),
+            Request::Drive { guest, drive, change } => {
+                let drive = self.guest(guest)?.drive(drive)?;
+                if !change.is_empty() {
+                    drive.behave(|behaviour| change.apply(behaviour))?;
+                }
+                let about =
+                    serde_json::json!({ "behaviour": drive.behaviour(), "counters": drive.counters() });
+                Ok(format!("{about:#}"))
+            }
+            Request::Link { guest, way, change } => {
+                self.link(guest)?.update(*way, |settings| change.apply(settings));
+                Ok(format!("the link of {guest} is changed"))
+            }
+            Request::Cut { guest, keep, seed } => {
+                let lost = self.power_cut(guest, *keep, *seed)?;
+                Ok(format!("{guest} is off; {lost} sectors were lost that had not been flushed"))
+            }
+            Request::Boot { guest } => self.boot(guest).map(|()| format!("{guest} is up")),
+            Request::Down => Ok("going down".into()),
+        }
+    }
+
+    /// What there is, in words.
+    pub fn status(&self) -> String {
+        let (variable, value) = self.environment();
+        let mut text = format!(
+            "lab {} of process {}: {} guests\n",
+            self.topology.name,
+            std::process::id(),
+            self.guests.len()
+        );
+        for (guest, door) in self.guests.iter().zip(&self.doors) {
+            let state =
+                door.as_ref().map_or("off".to_owned(), |door| format!("ssh at 127.0.0.1:{}", door.port));
+            let drives = match guest.drives.as_slice() {
+                [] => "no drives".to_owned(),
+                [first, .., last] if guest.drives.len() > 4 => {
+                    format!("{} drives {} to {}", guest.drives.len(), first.name, last.name)
+                }
+                some => {
+                    format!("drives {}", some.iter().map(|d| d.name.as_str()).collect::<Vec<_>>().join(" "))
+                }
+            };
+            // Writing into a `String` cannot fail.
+            let _ = writeln!(text, "  {} ({}): {state}; {drives}", guest.plan.name, guest.address);
+        }
+        let _ = writeln!(text, "inventory: {}", self.inventory().display());
+        let _ = writeln!(text, "environment: {variable}={}", value.display());
+        text
+    }
+
+    /// The same for programs.
+    fn status_json(&self) -> serde_json::Value {
+        let (variable, value) = self.environment();
+        let guests = self.guests.iter().zip(&self.doors).enumerate().map(|(index, (guest, door))| {
+            let drive = |d: &std::sync::Arc<super::disk::Drive>| {
+                serde_json::json!({ "name": d.name, "size_bytes": d.size_bytes, "behaviour": d.behaviour(), "counters": d.counters() })
+            };
+            let (into, out) = self.switch.link(index).settings();
+            let link = |s: crate::wire::settings::Settings| {
+                serde_json::json!({ "delay_ns": s.delay_ns, "loss_ppm": s.loss_ppm, "rate_bps": s.rate_bps })
+            };
+            serde_json::json!({
+                "name": guest.plan.name,
+                "address": guest.address,
+                "ssh_port": door.as_ref().map(|d| d.port),
+                "drives": guest.drives.iter().map(drive).collect::<Vec<_>>(),
+                "link": { "in": link(into), "out": link(out) },
+            })
+        });
+        serde_json::json!({
+            "lab": self.topology.name,
+            "folder": self.folder(),
+            "inventory": self.inventory(),
+            "environment": { variable: value.to_string_lossy() },
+            "guests": guests.collect::<Vec<_>>(),
+        })
+    }
+}

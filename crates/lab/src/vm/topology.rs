@@ -1,0 +1,267 @@
+//! What a lab of guests looks like: `labs/vm-*.toml` read and checked.
+//!
+//! In: TOML with `[[guest]]` and `[[guest.drives]]`. Out: guests with their drives and addresses, all names checked. It starts nothing.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::disk::{Behaviour, Cache};
+use crate::error::{LabError, Result};
+
+/// Two cores carry two busy guests, and four that mostly wait.
+const GUESTS_MAX: usize = 4;
+/// One controller carries more; nobody needs them.
+const DRIVES_MAX: usize = 64;
+/// A serial number is shown in full up to 20 bytes; a name of a host should be short.
+const NAME_BYTES_MAX: usize = 12;
+
+/// The labs of guests that come with the program, by name.
+pub const BUILT_IN: &[(&str, &str)] = &[
+    ("vm-pair", include_str!("../../../../labs/vm-pair.toml")),
+    ("vm-36", include_str!("../../../../labs/vm-36.toml")),
+];
+
+/// A lab of guests.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VmTopology {
+    /// Its name.
+    pub name: String,
+    /// The machines.
+    #[serde(rename = "guest")]
+    pub guests: Vec<GuestPlan>,
+}
+
+/// A machine.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestPlan {
+    /// Its name, also that which it has itself.
+    pub name: String,
+    /// Memory, MiB.
+    #[serde(default = "usual_memory")]
+    pub memory_mib: u32,
+    /// Its drives, one kind after the other.
+    #[serde(default)]
+    pub drives: Vec<Drives>,
+}
+
+/// Drives that are alike.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Drives {
+    /// Beginning of their names: `d` gives `d1`, `d2`, and so on.
+    pub name: String,
+    /// How many.
+    #[serde(default = "one")]
+    pub count: usize,
+    /// Size of each, MiB.
+    pub size_mib: u64,
+    /// Whether they say that they rotate.
+    #[serde(default)]
+    pub rotating: bool,
+    /// Requests a second that each does, one at a time; 0 is without limit.
+    #[serde(default)]
+    pub ops_per_s: f64,
+    /// Time that each request takes in addition, ms.
+    #[serde(default)]
+    pub delay_ms: f64,
+    /// What becomes of flushes.
+    #[serde(default)]
+    pub cache: Cache,
+}
+
+impl Drives {
+    fn behaviour(&self) -> Behaviour {
+        let Self { ops_per_s, delay_ms, cache, .. } = *self;
+        Behaviour { ops_per_s, delay_ms, cache, ..Behaviour::default() }
+    }
+}
+
+fn usual_memory() -> u32 {
+    384
+}
+
+fn one() -> usize {
+    1
+}
+
+/// A drive with what follows from its place in the list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DrivePlan {
+    /// Name and serial number.
+    pub name: String,
+    /// Size, bytes.
+    pub size_bytes: u64,
+    /// Whether it says that it rotates.
+    pub rotating: bool,
+    /// How it behaves at first.
+    pub behaviour: Behaviour,
+}
+
+impl GuestPlan {
+    /// Its drives, in the order in which it sees them.
+    pub fn drives(&self) -> Vec<DrivePlan> {
+        let of = |kind: &Drives| {
+            let kind = kind.clone();
+            (1..=kind.count).map(move |number| DrivePlan {
+                name: format!("{}{number}", kind.name),
+                size_bytes: kind.size_mib << 20,
+                rotating: kind.rotating,
+                behaviour: kind.behaviour(),
+            })
+        };
+        self.drives.iter().flat_map(of).collect()
+    }
+}
+
+impl VmTopology {
+    /// Reads a lab: a file, or the name of one that comes with the program.
+    ///
+    /// # Errors
+    /// There is no such lab, or it is no good.
+    pub fn load(lab: &str) -> Result<Self> {
+        if let Some((_, text)) = BUILT_IN.iter().find(|(name, _)| *name == lab) {
+            return Self::parse(text, Path::new(lab));
+        }
+        let path = Path::new(lab);
+        let text = std::fs::read_to_string(path).map_err(|e| LabError::BadLab {
+            path: path.into(),
+            what: format!(
+                "{e}; built in are: {}",
+                BUILT_IN.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", ")
+            ),
+        })?;
+        Self::parse(&text, path)
+    }
+
+    /// Reads the text of a lab file.
+    ///
+    /// # Errors
+    /// It is no good; says why.
+    pub fn parse(text: &str, path: &Path) -> Result<Self> {
+        let bad = |what: String| LabError::BadLab { path: path.into(), what };
+        let topology: Self = toml::from_str(text).map_err(|e| bad(e.to_string()))?;
+        topology.check().map_err(bad)?;
+        Ok(topology)
+    }
+
+    /// Address of a guest in the network between the guests; the first one has 10.79.0.1.
+    pub fn address(index: usize) -> Ipv4Addr {
+        Ipv4Addr::new(10, 79, 0, index as u8 + 1)
+    }
+
+    /// Index of the guest of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn guest(&self, name: &str) -> Result<usize> {
+        self.guests.iter().position(|g| g.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.guests.iter().map(|g| g.name.as_str()).collect();
+            LabError::Unknown(format!(
+                "no guest {name:?} in lab {}\nhint: there are {}",
+                self.name,
+                names.join(", ")
+            ))
+        })
+    }
+
+    fn check(&self) -> std::result::Result<(), String> {
+        if !(1..=GUESTS_MAX).contains(&self.guests.len()) {
+            return Err(format!("{} guests: 1 to {GUESTS_MAX} wanted", self.guests.len()));
+        }
+        let mut seen = BTreeSet::new();
+        for guest in &self.guests {
+            check_name(&guest.name)?;
+            if !seen.insert(guest.name.clone()) {
+                return Err(format!("guest {:?} is there twice", guest.name));
+            }
+            if !(192..=2048).contains(&guest.memory_mib) {
+                return Err(format!(
+                    "memory_mib = {} of guest {}: 192 to 2048 wanted",
+                    guest.memory_mib, guest.name
+                ));
+            }
+            guest.check_drives()?;
+        }
+        Ok(())
+    }
+}
+
+impl GuestPlan {
+    fn check_drives(&self) -> std::result::Result<(), String> {
+        let count = self.drives.iter().map(|d| d.count).fold(0, usize::saturating_add);
+        if count > DRIVES_MAX {
+            return Err(format!("{count} drives of guest {}: at most {DRIVES_MAX} wanted", self.name));
+        }
+        let mut seen = BTreeSet::new();
+        for kind in &self.drives {
+            check_name(&kind.name)?;
+            if !(1..=4096).contains(&kind.size_mib) {
+                return Err(format!(
+                    "size_mib = {} of drives {}: 1 to 4096 wanted",
+                    kind.size_mib, kind.name
+                ));
+            }
+            kind.behaviour()
+                .check()
+                .map_err(|what| format!("drives {} of guest {}: {what}", kind.name, self.name))?;
+        }
+        match self.drives().into_iter().find(|d| !seen.insert(d.name.clone())) {
+            Some(twice) => Err(format!("drive {:?} of guest {} is there twice", twice.name, self.name)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn check_name(name: &str) -> std::result::Result<(), String> {
+    let fits = (1..=NAME_BYTES_MAX).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && !name.starts_with('-');
+    if fits {
+        Ok(())
+    } else {
+        Err(format!("name {name:?}: 1 to {NAME_BYTES_MAX} small letters, digits and dashes wanted"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_lab_that_comes_with_the_program_is_good() {
+        for (name, _) in BUILT_IN {
+            assert_eq!(&VmTopology::load(name).unwrap().name, name);
+        }
+        let many = VmTopology::load("vm-36").unwrap();
+        let drives = many.guests[0].drives();
+        assert_eq!(
+            (drives.len(), drives[35].name.as_str(), drives[35].behaviour.ops_per_s),
+            (36, "d36", 150.0)
+        );
+    }
+
+    #[test]
+    fn bad_labs_are_refused_with_the_reason() {
+        let good = "name = \"x\"\n[[guest]]\nname = \"a\"\n[[guest.drives]]\nname = \"d\"\nsize_mib = 8\n";
+        assert!(VmTopology::parse(good, Path::new("x.toml")).is_ok());
+        for (from, to, reason) in [
+            ("\"a\"", "\"A b\"", "small letters"),
+            ("size_mib = 8", "size_mib = 0", "1 to 4096"),
+            ("size_mib = 8", "size_mib = 8\nops_per_s = -1", "ops_per_s"),
+            ("size_mib = 8", "size_mib = 8\ncount = 100", "at most 64"),
+            ("size_mib = 8", "size_mib = 8\ncache = \"maybe\"", "unknown variant"),
+            ("name = \"a\"", "name = \"a\"\nmemory_mib = 1", "192 to 2048"),
+            ("[[guest.drives]]", "[[guest]]\nname = \"a\"\n[[guest.drives]]", "twice"),
+        ] {
+            let error =
+                VmTopology::parse(&good.replacen(from, to, 1), Path::new("x.toml")).unwrap_err().to_string();
+            assert!(error.contains("x.toml") && error.contains(reason), "{error}");
+        }
+    }
+}

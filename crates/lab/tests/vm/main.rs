@@ -1,0 +1,99 @@
+//! Emulated guests for real: they boot, `linerate` works on them as on any host behind ssh, drives and links do what they are told, and
+//! what power cuts leave is what drives had made safe.
+//!
+//! In: qemu, packages of the distribution (the image of the guests is made of them), the programs `linerate` and `linerate-node` (named by
+//! `LINERATE` and `LINERATE_NODE`, or beside the lab's). One lab at a time; minutes under emulation.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod drbd;
+mod drives;
+mod pair;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use linerate_lab::vm::image::Image;
+use linerate_lab::vm::lab::VmLab;
+use linerate_lab::vm::topology::VmTopology;
+use linerate_stage::{Programs, skip, text};
+
+/// Two cores carry one lab at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+/// Far above what a step takes, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A lab with the operator's programs.
+struct Scene {
+    lab: VmLab,
+    programs: Programs,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Scene {
+    /// `None` where guests cannot be had; says why.
+    fn new(test: &str, lab: &str) -> Option<Self> {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let programs = Programs::beside(env!("CARGO_BIN_EXE_linerate-lab"));
+        let unbuilt = [&programs.linerate, &programs.node].into_iter().find(|p| !p.is_file());
+        let reason = linerate_lab::vm::missing()
+            .or_else(|| unbuilt.map(|p| format!("{} is not built", p.display())))
+            .or_else(|| Image::ready(&mut |_| {}).err().map(|e| format!("no image of the guests: {e}")));
+        if let Some(reason) = reason {
+            skip(test, &reason);
+            return None;
+        }
+        let lab = VmLab::up(VmTopology::load(lab).unwrap(), None, &mut |_| {}).unwrap();
+        let node = lighter(&programs.node, lab.folder());
+        Some(Self { lab, programs: Programs { node, ..programs }, _alone: alone })
+    }
+
+    /// Runs a program in a guest, which has to succeed.
+    fn exec(&self, guest: &str, words: &[&str]) -> String {
+        self.lab.exec(guest, words).unwrap()
+    }
+
+    /// Runs lines of shell in a guest, which all have to succeed.
+    fn sh(&self, guest: &str, lines: &str) -> String {
+        self.exec(guest, &["bash", "-ec", lines])
+    }
+
+    /// Runs the operator's program on the guests.
+    fn linerate(&self, words: &[&str]) -> Output {
+        let (variable, value) = self.lab.environment();
+        let mut command = Command::new(&self.programs.linerate);
+        command.args(words).env(variable, value).env("LINERATE_NODE", &self.programs.node);
+        command.env("LINERATE_DATA", self.lab.folder().join("data")).output().unwrap()
+    }
+
+    fn inventory(&self) -> String {
+        self.lab.inventory().display().to_string()
+    }
+}
+
+/// The node program without what only debuggers read: a tenth of the bytes to copy into a guest.
+fn lighter(node: &Path, folder: &Path) -> PathBuf {
+    let light = folder.join("linerate-node");
+    let stripped = Command::new("strip").arg("-o").arg(&light).arg(node).output();
+    if stripped.is_ok_and(|o| o.status.success()) { light } else { node.to_owned() }
+}
+
+/// Asks until it is so; fails with the last answer when it never is.
+fn wait_for(what: &str, mut ask: impl FnMut() -> String, done: impl Fn(&str) -> bool) -> String {
+    let begin = Instant::now();
+    loop {
+        let answer = ask();
+        if done(&answer) {
+            return answer;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}; the last answer was\n{answer}");
+    }
+}
+
+/// Standard output of a command that ended with one of these codes.
+fn printed(output: &Output, codes: &[i32]) -> String {
+    let said = text(&output.stderr);
+    assert!(output.status.code().is_some_and(|code| codes.contains(&code)), "{:?}: {said}", output.status);
+    text(&output.stdout)
+}
