@@ -12,6 +12,7 @@
 mod connects;
 mod datagram;
 mod door;
+pub mod durable;
 mod http;
 pub mod iperf3;
 mod job;

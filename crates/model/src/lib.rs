@@ -8,10 +8,12 @@
 #![deny(missing_docs)]
 
 pub mod advice;
+pub mod audit;
 pub mod change;
 pub mod connects;
 pub mod datagram;
 pub mod disk;
+pub mod durability;
 pub mod exit;
 pub mod fact;
 pub mod fact_map;

@@ -1,0 +1,202 @@
+//! Files written in the ways of real programs, to be looked for after a power cut.
+//!
+//! What comes in: a [`DurabilityRequest`]. What goes out: a [`DurabilityAnswer`]; that records were written is said only when every call
+//! has returned, so that whoever hears it has the kernel's promise. Requests depend on each other through nothing but the disk: a host
+//! that was cut off and restarted can be asked at once. It writes into a folder that it made or found empty, at most what
+//! half of the free room holds, and judges nothing.
+//!
+//! To add a way of writing: see [`ways`].
+
+mod folder;
+mod look;
+mod record;
+mod ways;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use linerate_model::durability::{
+    BATCH_MAX, DurabilityAnswer, DurabilityRequest, Pattern, SeenFile, WritePlan,
+};
+use thiserror::Error;
+
+use self::record::{Key, content};
+use self::ways::Tried;
+
+/// Why a request was refused.
+#[derive(Debug, Error)]
+pub enum DurabilityError {
+    /// The path depends on who reads it.
+    #[error("the folder {} is not named from the root on", .0.display())]
+    Relative(PathBuf),
+    /// Something is in the way.
+    #[error("the folder {} is not empty: {entry} is in it", folder.display())]
+    NotEmpty {
+        /// Folder.
+        folder: PathBuf,
+        /// One of its entries.
+        entry: String,
+    },
+    /// The folder is not that of the run.
+    #[error(
+        "the folder {} is not that of run {run}: {}", folder.display(),
+        seen.as_ref().map_or("it has no marker".to_owned(), |run| format!("its marker names run {run}"))
+    )]
+    NotOurs {
+        /// Folder.
+        folder: PathBuf,
+        /// Whose it should be.
+        run: String,
+        /// Whose it is.
+        seen: Option<String>,
+    },
+    /// It would fill the file system.
+    #[error(
+        "the records need {needed} bytes and {} has {free} free; half of that may be used", folder.display()
+    )]
+    Room {
+        /// Folder.
+        folder: PathBuf,
+        /// Bytes.
+        needed: u64,
+        /// Bytes.
+        free: u64,
+    },
+    /// The plan makes no sense.
+    #[error("{0}")]
+    Plan(String),
+    /// A step failed.
+    #[error("cannot {what} {}: {source}", path.display())]
+    Io {
+        /// The step.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+impl DurabilityError {
+    /// What to do.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Relative(_) => "give the whole path, beginning with /",
+            Self::NotEmpty { .. } => {
+                "name a folder that is empty or not there yet; what an earlier run left goes with `linerate disk durability clean`"
+            }
+            Self::NotOurs { .. } => {
+                "check host and folder; when the disk lost the marker itself, remove the files by hand"
+            }
+            Self::Room { .. } => "write fewer records (--records), or name a file system with more room",
+            Self::Plan(_) => "`linerate disk durability patterns` lists them",
+            Self::Io { .. } => "check the path, the rights and the disk",
+        }
+    }
+}
+
+/// All patterns.
+#[must_use]
+pub fn patterns() -> Vec<Pattern> {
+    Tried::all().map(Tried::pattern).collect()
+}
+
+/// Does what is asked. Ends soon after `stop` was set.
+///
+/// # Errors
+/// The request is refused; nothing was written then.
+pub fn run(request: &DurabilityRequest, stop: &AtomicBool) -> Result<DurabilityAnswer, DurabilityError> {
+    match request {
+        DurabilityRequest::Patterns => Ok(DurabilityAnswer::Patterns(patterns())),
+        DurabilityRequest::Prepare { folder, plan } => {
+            folder::absolute(folder)?;
+            let (tried, run) = read(plan)?;
+            let place = folder::prepare(folder, plan, &tried, run)?;
+            Ok(DurabilityAnswer::Prepared {
+                place,
+                patterns: tried.into_iter().map(Tried::pattern).collect(),
+            })
+        }
+        DurabilityRequest::Write { folder, plan, from, count, budget_ms } => {
+            folder::absolute(folder)?;
+            folder::ours(folder, &plan.run)?;
+            let until = Instant::now() + Duration::from_millis(u64::from(*budget_ms));
+            let last = from.saturating_add((*count).min(BATCH_MAX)).min(plan.records);
+            write(folder, plan, *from..last, &|| stop.load(Ordering::Relaxed) || Instant::now() >= until)
+        }
+        DurabilityRequest::Place { folder } => {
+            folder::absolute(folder)?;
+            Ok(DurabilityAnswer::Place(folder::place(folder)?))
+        }
+        DurabilityRequest::Look { folder, plan, pattern, from, count } => {
+            folder::absolute(folder)?;
+            let (_, run) = read(plan)?;
+            let last = from.saturating_add((*count).min(BATCH_MAX));
+            Ok(DurabilityAnswer::Seen(look(folder, named(pattern)?, run, *from..last)))
+        }
+        DurabilityRequest::Clean { folder, run } => {
+            folder::absolute(folder)?;
+            let (files, left) = folder::clean(folder, run.as_deref())?;
+            Ok(DurabilityAnswer::Cleaned { files, left })
+        }
+    }
+}
+
+fn named(pattern: &str) -> Result<Tried, DurabilityError> {
+    Tried::named(pattern)
+        .ok_or_else(|| DurabilityError::Plan(format!("there is no pattern {pattern:?} of writing")))
+}
+
+/// The patterns and the run of a plan.
+fn read(plan: &WritePlan) -> Result<(Vec<Tried>, u64), DurabilityError> {
+    plan.check().map_err(DurabilityError::Plan)?;
+    let run = u64::from_str_radix(&plan.run, 16)
+        .map_err(|_| DurabilityError::Plan(format!("the run {:?} is no number", plan.run)))?;
+    let tried = plan.patterns.iter().map(|name| named(name)).collect::<Result<Vec<_>, _>>()?;
+    let double = plan.patterns.iter().enumerate().find(|(at, name)| plan.patterns[..*at].contains(name));
+    match double {
+        Some((_, name)) => Err(DurabilityError::Plan(format!("the pattern {name:?} is named twice"))),
+        None => Ok((tried, run)),
+    }
+}
+
+fn write(
+    folder: &Path,
+    plan: &WritePlan,
+    records: std::ops::Range<u32>,
+    is_over: &dyn Fn() -> bool,
+) -> Result<DurabilityAnswer, DurabilityError> {
+    let (tried, run) = read(plan)?;
+    let mut done = 0;
+    for number in records {
+        if is_over() {
+            break;
+        }
+        let Some(spot) = plan.spot(number, |pattern| tried[pattern].way.shape()) else { break };
+        let (tried, key) = (tried[spot.pattern], Key::new(run, &plan.patterns[spot.pattern], spot.slot));
+        let target = folder::target(folder, tried, spot.slot);
+        if let Err(error) = tried.write(&target, &content(tried.way.shape(), key, spot.version)) {
+            let error = Some(format!("record {number} ({}): {error}", target.file.display()));
+            return Ok(DurabilityAnswer::Written { done, error });
+        }
+        done += 1;
+    }
+    Ok(DurabilityAnswer::Written { done, error: None })
+}
+
+fn look(folder: &Path, tried: Tried, run: u64, slots: std::ops::Range<u32>) -> Vec<SeenFile> {
+    let name = tried.name();
+    slots
+        .map(|slot| {
+            let target = folder::target(folder, tried, slot);
+            let state = look::look(&target.file, tried.way.shape(), Key::new(run, &name, slot));
+            SeenFile { slot, state, temporary: target.temporary.symlink_metadata().is_ok() }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! The ways in which programs write files, and the calls by which they ask that it lasts.
+//!
+//! To add a way: one file here with a type that implements [`Way`], and one line in [`WAYS`].
+
+mod append;
+mod create;
+mod new_name;
+mod overwrite;
+mod replace;
+mod truncate;
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use linerate_model::durability::{Pattern, Promised, Shape};
+use linerate_sys::filesystem;
+
+/// Calls that ask for durability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Calls {
+    None,
+    Data,
+    File,
+    FileAndFolder,
+}
+
+impl Calls {
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Data => "+fdatasync",
+            Self::File => "+fsync",
+            Self::FileAndFolder => "+fsync+folder",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Data => "fdatasync of the file",
+            Self::File => "fsync of the file",
+            Self::FileAndFolder => "fsync of file and folder",
+        }
+    }
+
+    /// Makes those that concern the file.
+    fn on_file(self, file: &File) -> io::Result<()> {
+        match self {
+            Self::None => Ok(()),
+            Self::Data => file.sync_data(),
+            Self::File | Self::FileAndFolder => file.sync_all(),
+        }
+    }
+
+    /// Makes those that concern the folder.
+    fn on_folder(self, folder: &Path) -> io::Result<()> {
+        match self {
+            Self::FileAndFolder => File::open(folder)?.sync_all(),
+            Self::None | Self::Data | Self::File => Ok(()),
+        }
+    }
+}
+
+/// A file that is to be written.
+pub(super) struct Target {
+    /// Folder of the pattern.
+    pub(super) folder: PathBuf,
+    /// The file.
+    pub(super) file: PathBuf,
+    /// A file on the way to it.
+    pub(super) temporary: PathBuf,
+}
+
+/// A way of writing.
+pub(super) trait Way: Sync {
+    /// First part of a pattern's name, and of a folder's.
+    fn name(&self) -> &'static str;
+    /// In words.
+    fn doing(&self) -> &'static str;
+    /// What becomes of the files.
+    fn shape(&self) -> Shape;
+    /// Whether a name is given or moved, so that the folder changes too.
+    fn names(&self) -> bool;
+    /// Calls that it is tried with.
+    fn calls(&self) -> &'static [Calls];
+    /// Writes a version; returns when the kernel has acknowledged everything that was asked for.
+    fn write(&self, target: &Target, content: &[u8], calls: Calls) -> io::Result<()>;
+}
+
+/// All ways.
+pub(super) static WAYS: &[&dyn Way] = &[
+    &create::Create,
+    &new_name::NewName,
+    &append::Append,
+    &overwrite::Overwrite,
+    &truncate::Truncate,
+    &replace::Replace,
+];
+
+/// A way with its calls.
+#[derive(Clone, Copy)]
+pub(super) struct Tried {
+    pub(super) way: &'static dyn Way,
+    pub(super) calls: Calls,
+}
+
+impl Tried {
+    /// All, in the order of a table.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        WAYS.iter().flat_map(|way| way.calls().iter().map(|calls| Self { way: *way, calls: *calls }))
+    }
+
+    /// The pattern of this name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::all().find(|tried| tried.name() == name)
+    }
+
+    /// Name of the pattern, and of its folder.
+    pub(super) fn name(self) -> String {
+        format!("{}{}", self.way.name(), self.calls.suffix())
+    }
+
+    /// The pattern as it is told.
+    pub(super) fn pattern(self) -> Pattern {
+        let promised = match self.calls {
+            Calls::None => Promised::Nothing,
+            Calls::Data | Calls::File if self.way.names() => Promised::Content,
+            Calls::Data | Calls::File | Calls::FileAndFolder => Promised::All,
+        };
+        Pattern {
+            name: self.name(),
+            doing: self.way.doing().to_owned(),
+            calls: self.calls.words().to_owned(),
+            shape: self.way.shape(),
+            promised,
+        }
+    }
+
+    pub(super) fn write(self, target: &Target, content: &[u8]) -> io::Result<()> {
+        self.way.write(target, content, self.calls)
+    }
+}
+
+/// Options that never follow a link that somebody put in our place.
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.custom_flags(filesystem::NO_FOLLOW);
+    options
+}
+
+/// A file that must not be there yet.
+pub(super) fn new_file(path: &Path, content: &[u8], calls: Calls) -> io::Result<()> {
+    let mut file = options().write(true).create_new(true).open(path)?;
+    file.write_all(content)?;
+    calls.on_file(&file)
+}
+
+/// A temporary file: one that an earlier end left behind is written anew.
+fn temporary_file(path: &Path, content: &[u8], calls: Calls) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    new_file(path, content, calls)
+}
