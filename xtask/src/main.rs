@@ -9,6 +9,7 @@ mod docs;
 mod fuzz;
 mod knowledge;
 mod node;
+mod picture;
 mod scale;
 mod tests;
 mod tidy;
@@ -65,6 +66,11 @@ enum Task {
         #[arg(long, default_value = "60s")]
         time: String,
     },
+    /// Draw what a terminal shows as SVG: `linerate … | cargo xtask picture 'linerate …' > docs/….svg`.
+    Picture {
+        /// The command that printed it, as it stands above.
+        command: String,
+    },
     /// House rules that no compiler checks.
     Tidy,
     /// Write `docs/reference/` anew.
@@ -94,6 +100,7 @@ fn run() -> Result<()> {
         Task::Bench(bench) => bench::run(&bench),
         Task::Node { arch } => node::run(&arch),
         Task::Scale { nodes, hosts, time } => scale::run(nodes, hosts, &time),
+        Task::Picture { command } => picture::run(&command),
         Task::Tidy => tidy::run(),
         Task::Docs { check } => docs::run(check),
     }
