@@ -44,6 +44,8 @@ pub enum DiskKind {
     Array,
     /// A volume of the device mapper: LVM, encryption, multipath.
     Volume,
+    /// Several ways to one drive: of the device mapper, or of NVMe itself.
+    Multipath,
     /// A device that DRBD replicates.
     Replicated,
     /// A file as a device, or memory.

@@ -8,7 +8,7 @@ mod rates;
 mod tree;
 
 pub use findings::findings;
-pub use rates::between;
+pub use rates::{between, join_paths};
 pub use tree::{Layout, Leaf, layout};
 
 #[cfg(test)]

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::disk::{DiskRates, DiskTraffic, SECTOR_BYTES};
+use linerate_model::disk::{DiskKind, DiskRates, DiskTraffic, SECTOR_BYTES};
 use linerate_model::fact::FactKey;
+
+use super::tree::Layout;
 
 type Counters = BTreeMap<FactKey, i64>;
 
@@ -75,4 +77,46 @@ fn rates(before: &Counters, after: &Counters, device: &str, seconds: f64) -> Opt
 
 fn mean(sum: f64, count: f64) -> Option<f64> {
     (count > 0.0).then(|| sum / count)
+}
+
+/// Gives a device whose traffic is counted at its ways alone the sum of theirs: so do older kernels (6.1 among them) with NVMe's own multipath.
+pub fn join_paths(layout: &Layout, disks: &mut [DiskRates]) {
+    for at in 0..disks.len() {
+        let head = layout.get(&disks[at].device).filter(|disk| disk.kind == DiskKind::Multipath);
+        let Some(head) = head.filter(|_| disks[at].is_idle()) else { continue };
+        let sum = disks.iter().filter(|d| head.on.contains(&d.device)).fold(
+            DiskRates { device: head.device.clone(), ..DiskRates::default() },
+            |sum, path| DiskRates {
+                device: sum.device,
+                read: both(sum.read, path.read),
+                write: both(sum.write, path.write),
+                discard: both(sum.discard, path.discard),
+                flushes_per_s: sum.flushes_per_s + path.flushes_per_s,
+                flush_ms: mean_of((sum.flush_ms, sum.flushes_per_s), (path.flush_ms, path.flushes_per_s)),
+                queue: sum.queue + path.queue,
+                // At least as much as the busiest of them.
+                busy: sum.busy.max(path.busy),
+            },
+        );
+        disks[at] = sum;
+    }
+}
+
+fn both(a: DiskTraffic, b: DiskTraffic) -> DiskTraffic {
+    DiskTraffic {
+        requests_per_s: a.requests_per_s + b.requests_per_s,
+        merged_per_s: a.merged_per_s + b.merged_per_s,
+        bytes_per_s: a.bytes_per_s + b.bytes_per_s,
+        wait_ms: mean_of((a.wait_ms, a.requests_per_s), (b.wait_ms, b.requests_per_s)),
+    }
+}
+
+/// Mean of two means with their weights.
+fn mean_of((a, times_a): (Option<f64>, f64), (b, times_b): (Option<f64>, f64)) -> Option<f64> {
+    match (a, b) {
+        (Some(a), Some(b)) if times_a + times_b > 0.0 => {
+            Some((a * times_a + b * times_b) / (times_a + times_b))
+        }
+        (a, b) => a.or(b),
+    }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use linerate_model::disk::{DiskFinding, DiskInterval, DiskKind, DiskRates, DiskTraffic, DiskTrouble};
 use linerate_model::fact::{FactValue, HostFacts};
 
-use super::{Layout, between, findings, layout};
+use super::{Layout, between, findings, join_paths, layout};
 
 fn host(facts: &[(&str, FactValue)]) -> HostFacts {
     let mut host = HostFacts::default();
@@ -285,4 +285,94 @@ fn rates_are_growth_over_the_time_of_the_host() {
     close(sda.queue, 0.5);
     close(sda.busy, 1.0);
     assert!(between(&after, &before).is_none() && between(&after, &after).is_none());
+}
+
+/// A server with a stack of every kind, as the node program reads it (`crates/node/tests/roots/storage-stack`).
+fn stack() -> Layout {
+    let readings: BTreeMap<String, FactValue> =
+        serde_json::from_str(include_str!("recorded/storage-stack.json")).unwrap();
+    let mut facts = HostFacts::default();
+    facts.readings.extend(readings);
+    layout(&facts)
+}
+
+#[test]
+fn drbd_multipath_and_encryption_are_a_tree_of_what_people_know() {
+    let layout = stack();
+    let lines: Vec<String> = layout
+        .lines(false)
+        .iter()
+        .map(|l| {
+            let mounts = l.disk.mounts.join(" ");
+            format!("{}{} {mounts}", " ".repeat(l.depth), l.disk.name).trim_end().to_owned()
+        })
+        .collect();
+    let expected = [
+        "vg1/data /data",
+        " mpath-a1",
+        "  mpath-a",
+        "   sdb",
+        "   sdc",
+        "luks-5f1c-secret /secret",
+        " md0",
+        "  sdd",
+        "  sde",
+        "drbd0 /home",
+        " vg0/home-r0",
+        "  sda2",
+        "   sda",
+        // Data and external metadata.
+        "drbd1",
+        " vdb",
+        " vdc",
+        "nvme0n1 /scratch",
+        " nvme0c0n1",
+        " nvme0c1n1",
+        "sda1 /",
+    ];
+    assert_eq!(lines, expected);
+    let kind = |device: &str| layout.get(device).unwrap().kind;
+    assert_eq!([kind("dm-1"), kind("nvme0n1")], [DiskKind::Multipath; 2]);
+    assert_eq!([kind("drbd0"), kind("drbd1")], [DiskKind::Replicated; 2]);
+    assert_eq!(
+        [kind("md0"), kind("dm-4"), kind("sda2")],
+        [DiskKind::Array, DiskKind::Volume, DiskKind::Partition]
+    );
+    // Several ways lead to one drive.
+    assert_eq!(layout.drives_of("dm-3").into_iter().collect::<Vec<_>>(), ["dm-1"]);
+    assert_eq!(layout.drives_of("drbd1").into_iter().collect::<Vec<_>>(), ["vdb", "vdc"]);
+}
+
+#[test]
+fn the_ways_of_a_drive_give_it_their_traffic_and_are_not_compared() {
+    let layout = stack();
+    let rates = |device: &str, writes: f64, wait: f64| DiskRates {
+        device: device.into(),
+        write: traffic(writes, 0.0, writes * 4096.0, wait),
+        queue: 1.0,
+        busy: writes / 200.0,
+        ..DiskRates::default()
+    };
+    let idle = DiskRates { device: "nvme0n1".into(), ..DiskRates::default() };
+    let mut disks = vec![rates("nvme0c0n1", 100.0, 2.0), rates("nvme0c1n1", 50.0, 5.0), idle];
+    join_paths(&layout, &mut disks);
+    let head = &disks[2];
+    assert_eq!((head.write.requests_per_s, head.queue, head.busy), (150.0, 2.0, 0.5));
+    assert!((head.write.wait_ms.unwrap() - 3.0).abs() < 1e-9);
+    // A kernel that counts at the head is believed.
+    let mut counted = vec![rates("nvme0c0n1", 100.0, 2.0), rates("nvme0n1", 7.0, 1.0)];
+    join_paths(&layout, &mut counted);
+    assert!((counted[1].write.requests_per_s - 7.0).abs() < 1e-9);
+    // Eight ways with one in use: by intent, not uneven.
+    let paths = drives(8);
+    let layout = above(
+        "dm-9",
+        &paths,
+        false,
+        &[("disk.dm-9.dm_kind", text("mpath")), ("disk.dm-9.dm_name", text("mpatha"))],
+    );
+    let rates = |(at, device): (usize, &String)| rates(device, if at == 0 { 500.0 } else { 20.0 }, 1.0);
+    let disks = paths.iter().enumerate().map(rates).collect();
+    let interval = DiskInterval { host: "store".into(), at_ms: 0, seconds: 5.0, disks };
+    assert_eq!(told(&findings(&layout, &vec![interval; 4])), []);
 }

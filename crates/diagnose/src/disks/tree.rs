@@ -25,6 +25,7 @@ pub struct Leaf<'a> {
 pub fn layout(facts: &HostFacts) -> Layout {
     let mut disks: BTreeMap<String, Disk> = BTreeMap::new();
     let mut parts: Vec<(String, String)> = Vec::new();
+    let mut kinds: BTreeMap<String, String> = BTreeMap::new();
     for (key, value) in &facts.readings {
         let Some((device, field)) = key.strip_prefix("disk.").and_then(|rest| rest.split_once('.')) else {
             continue;
@@ -38,10 +39,15 @@ pub fn layout(facts: &HostFacts) -> Layout {
                 disk.kind = DiskKind::Rotating;
             }
             ("md_level", _) => disk.kind = DiskKind::Array,
+            // It comes before the name, in the order of keys.
+            ("dm_kind", FactValue::Text(kind)) => drop(kinds.insert(device, kind.clone())),
             ("dm_name", FactValue::Text(name)) => {
-                disk.kind = DiskKind::Volume;
-                disk.inner = is_inner(name);
-                disk.name = volume(name);
+                let kind = kinds.get(&device).map(String::as_str);
+                disk.kind = if kind == Some("mpath") { DiskKind::Multipath } else { DiskKind::Volume };
+                // Only LVM puts two names into one.
+                let is_lvm = kind.is_none_or(|kind| kind == "LVM");
+                disk.inner = is_lvm && is_inner(name);
+                disk.name = if is_lvm { volume(name) } else { name.clone() };
             }
             ("on", FactValue::List(on)) => disk.on.clone_from(on),
             ("partitions", FactValue::List(all)) => {
@@ -55,6 +61,7 @@ pub fn layout(facts: &HostFacts) -> Layout {
         disk.kind = DiskKind::Partition;
         disk.on = vec![whole];
     }
+    join_paths(&mut disks);
     // A virtual drive says that it rotates when nobody told it otherwise; only SCSI and ATA drives have been asked.
     for disk in disks.values_mut().filter(|d| d.kind == DiskKind::Rotating) {
         if !["sd", "hd"].iter().any(|start| disk.device.starts_with(start)) {
@@ -64,6 +71,28 @@ pub fn layout(facts: &HostFacts) -> Layout {
     let mut layout = Layout { disks };
     layout.mount(facts);
     layout
+}
+
+/// Hangs the hidden ways of NVMe's own multipath (`nvme0c1n1`) below the device that people use (`nvme0n1`).
+fn join_paths(disks: &mut BTreeMap<String, Disk>) {
+    let paths: Vec<(String, String)> =
+        disks.keys().filter_map(|name| Some((name.clone(), behind(name)?))).collect();
+    for (path, head) in paths {
+        if let Some(head) = disks.get_mut(&head) {
+            head.kind = DiskKind::Multipath;
+            if !head.on.contains(&path) {
+                head.on.push(path);
+            }
+        }
+    }
+}
+
+/// The device that a hidden way leads to: `nvme0n1` for `nvme0c1n1`.
+fn behind(path: &str) -> Option<String> {
+    let (subsystem, rest) = path.strip_prefix("nvme")?.split_once('c')?;
+    let (controller, namespace) = rest.split_once('n')?;
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    [subsystem, controller, namespace].into_iter().all(number).then(|| format!("nvme{subsystem}n{namespace}"))
 }
 
 fn bare(device: &str) -> Disk {
@@ -134,7 +163,9 @@ impl Layout {
             let name = source.trim_start_matches("/dev/").trim_start_matches("mapper/");
             let called = volume(name);
             let found = self.disks.values_mut().find(|d| {
-                d.device == name || (d.kind == DiskKind::Volume && (d.name == name || d.name == called))
+                d.device == name
+                    || (matches!(d.kind, DiskKind::Volume | DiskKind::Multipath)
+                        && (d.name == name || d.name == called))
             });
             if let Some(disk) = found {
                 disk.mounts.push(folder.replace("//", "/"));
@@ -150,8 +181,10 @@ impl Layout {
         let mut todo = vec![device];
         while let Some(device) = todo.pop() {
             let Some(disk) = self.get(device).filter(|_| seen.insert(device)) else { continue };
-            if disk.on.is_empty() {
+            // Ways to one drive are not drives.
+            if disk.on.is_empty() || disk.kind == DiskKind::Multipath {
                 drives.insert(disk.device.as_str());
+                continue;
             }
             todo.extend(disk.on.iter().map(String::as_str));
         }

@@ -49,7 +49,8 @@ impl Watched {
         // Devices come and go.
         self.layout = disks::layout(&HostFacts { counters: BTreeMap::new(), ..self.with_mounts(&facts) });
         self.before = facts.counters;
-        let (seconds, disks) = between.ok_or("its clock did not go on")?;
+        let (seconds, mut disks) = between.ok_or("its clock did not go on")?;
+        disks::join_paths(&self.layout, &mut disks);
         Ok(DiskInterval { host: self.host.clone(), at_ms: clock::now_ms(), seconds, disks })
     }
 

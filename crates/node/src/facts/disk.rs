@@ -43,11 +43,7 @@ impl Fact for Disks {
             fact("disk.*.partitions", "list", "Its partitions."),
             fact("disk.*.number", "text", "Major and minor number."),
             fact("disk.*.dm_name", "text", "Name of the volume of the device mapper."),
-            fact(
-                "disk.*.dm_uuid",
-                "text",
-                "Which kind of volume it is (LVM-, CRYPT-, mpath-), and its number.",
-            ),
+            fact("disk.*.dm_kind", "text", "Which kind of volume it is: LVM, CRYPT, mpath."),
             fact("disk.*.file", "text", "File behind a loop device."),
             fact(
                 "disk.*.*",

@@ -47,6 +47,8 @@ mod conformance_tests;
 #[cfg(test)]
 mod garbage_tests;
 #[cfg(test)]
+mod storage_tests;
+#[cfg(test)]
 mod tree_tests;
 
 use std::collections::BTreeMap;
