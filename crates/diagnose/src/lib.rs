@@ -7,12 +7,14 @@
 mod adopt;
 mod advice;
 mod attribute;
+pub mod audit;
 pub mod calibrate;
 pub mod case;
 mod ceiling;
 mod decide;
 pub mod diff;
 pub mod disks;
+pub mod durability;
 mod ends;
 mod evidence;
 pub mod front_ends;

@@ -9,7 +9,7 @@ pub struct Phase<'a> {
     pub name: &'a str,
     /// What is counted: `hosts`, `tests`, `steps`.
     pub unit: &'static str,
-    /// How many there are.
+    /// How many there are; 0 where nobody knows before.
     pub total: usize,
     /// Seconds that it should take, where that is known.
     pub expected_s: Option<f64>,

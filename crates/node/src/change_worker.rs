@@ -101,6 +101,8 @@ fn carry_out(changes: &mut Changes<RealHost>, request: &Request) -> Result<Optio
         | Request::Facts { .. }
         | Request::Load(_)
         | Request::Iperf3(_)
+        | Request::Durability(_)
+        | Request::Audit(_)
         | Request::StopLoad { .. }
         | Request::Bye => Ok(None),
     }

@@ -3,6 +3,7 @@
 //! In: requests of an operator on stdin, or over a connection to the operator that an order on stdin names. Out: answers. It listens on nothing but the loads it was told to
 //! receive (and as `iperf3 -s`, started by hand, for iperf3's clients), changes nothing whose old value is not on its disk, and never decides.
 
+mod audit;
 mod change;
 mod change_worker;
 mod dial;

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::time::{Duration, Instant};
 
+use linerate_model::audit::AuditRequest;
+use linerate_model::durability::DurabilityRequest;
 use linerate_model::fact::Gap;
 use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::load::{LoadReport, LoadSpec};
@@ -19,6 +21,7 @@ use linerate_sys::root::Root;
 use linerate_wire::message::{Event, Hello, PROTOCOL, Request, RequestId};
 use linerate_wire::session::{NodeEvent, NodeSession, is_last};
 
+use crate::audit;
 use crate::change_worker::{self, Order};
 use crate::facts;
 
@@ -219,6 +222,8 @@ impl Node {
             Request::Facts { prefixes, netns } => self.read_facts(id, prefixes, netns),
             Request::Load(spec) => self.load(id, spec),
             Request::Iperf3(spec) => self.iperf3(id, spec),
+            Request::Durability(request) => self.durability(id, request),
+            Request::Audit(request) => self.audit(id, request),
             Request::StopLoad { load } => {
                 if let Some(stop) = self.jobs.get(&load) {
                     stop.store(true, Ordering::Relaxed);
@@ -279,6 +284,44 @@ impl Node {
                     hint: "ask for fewer prefixes to find the one".to_owned(),
                     undo_failed: false,
                 }],
+            };
+            for event in events {
+                // Nobody listens any more when the session has ended.
+                let _ = to_main.send(News::Answer(id, event));
+            }
+        });
+    }
+
+    fn durability(&mut self, id: RequestId, request: DurabilityRequest) {
+        self.answer(id, move |stop| match linerate_load::durable::run(&request, stop) {
+            Ok(answer) => Ok(Event::Durability(Box::new(answer))),
+            Err(error) => Err((error.to_string(), error.hint().to_owned())),
+        });
+    }
+
+    fn audit(&mut self, id: RequestId, request: AuditRequest) {
+        self.answer(id, move |stop| match audit::run(&request, stop) {
+            Ok(part) => Ok(Event::Audit(Box::new(part))),
+            Err(words) => {
+                let (error, hint) = words.split_once("\nhint: ").unwrap_or((&words, ""));
+                Err((error.to_owned(), hint.to_owned()))
+            }
+        });
+    }
+
+    /// Does work of one answer on a thread of its own. An error is its words and a hint.
+    fn answer(
+        &mut self,
+        id: RequestId,
+        work: impl FnOnce(&AtomicBool) -> Result<Event, (String, String)> + Send + 'static,
+    ) {
+        self.job(id, move |to_main, stop| {
+            let work = std::panic::AssertUnwindSafe(|| work(&stop));
+            let failed = |(error, hint)| vec![Event::Failed { error, hint, undo_failed: false }];
+            let events = match std::panic::catch_unwind(work) {
+                Ok(Ok(event)) => vec![event, Event::Done],
+                Ok(Err(words)) => failed(words),
+                Err(_) => failed(("it ended early by an error of the program".into(), String::new())),
             };
             for event in events {
                 // Nobody listens any more when the session has ended.

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use linerate_model::audit::{AuditPart, AuditRequest};
 use linerate_model::change::Change;
+use linerate_model::durability::{DurabilityAnswer, DurabilityRequest};
 use linerate_model::fact::{FactDecl, FactKey, FactValue, HostFacts};
 use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::load::{LoadReport, LoadSpec};
@@ -53,6 +55,10 @@ pub enum Request {
     Load(LoadSpec),
     /// Make a whole test against a plain iperf3 server. Ends with `LoadDone`, whose report has the server's in `far`.
     Iperf3(Iperf3Spec),
+    /// Write records that are looked for after a power cut, or look for them. Answered by `Durability`, then `Done`.
+    Durability(DurabilityRequest),
+    /// Look through a piece of a folder of data. Answered by `Audit`, then `Done`.
+    Audit(AuditRequest),
     /// Stop a load early (its `LoadDone` still comes).
     StopLoad {
         /// Request that started it.
@@ -130,6 +136,10 @@ pub enum Event {
     },
     /// Facts and counters.
     Facts(Box<HostFacts>),
+    /// Records were written, found or removed.
+    Durability(Box<DurabilityAnswer>),
+    /// What a piece of a folder of data holds.
+    Audit(Box<AuditPart>),
     /// Values read back after a change.
     Changed {
         /// In the order of the changes.

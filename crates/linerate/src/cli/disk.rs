@@ -1,10 +1,11 @@
 //! `linerate disk …`: what concerns block devices. One file per command beside this one.
 
+mod durability;
 mod watch;
 
 use linerate_model::exit::ExitCode;
 
-/// Block devices: watch them.
+/// Block devices: watch them, and see what they keep when the power is cut.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -14,10 +15,12 @@ pub(super) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Watch(watch::Args),
+    Durability(durability::Args),
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Watch(args) => watch::run(args),
+        Command::Durability(args) => durability::run(args),
     }
 }

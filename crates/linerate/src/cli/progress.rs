@@ -78,7 +78,9 @@ impl Running {
     }
 
     fn left_s(&self, told: Option<f64>) -> Option<f64> {
-        told.or_else(|| Some(self.total.saturating_sub(self.done) as f64 / self.rate_per_s()?))
+        // Where nobody knows how many there are, nobody knows how long it takes.
+        let left = (self.total > 0).then(|| self.total.saturating_sub(self.done));
+        told.or_else(|| Some(left? as f64 / self.rate_per_s()?))
     }
 
     /// Rate and remaining time in words.
@@ -103,9 +105,14 @@ fn of_count(unit: &str, count: usize) -> &str {
     if count == 1 { unit.trim_end_matches('s') } else { unit }
 }
 
+/// How many are done of how many; 0 in all where nobody knows.
+fn counts(done: usize, total: usize) -> String {
+    if total == 0 { done.to_string() } else { format!("{done} of {total}") }
+}
+
 fn over(phase: &str, unit: &str, (done, total): (usize, usize), took_s: f64) -> String {
-    let unit = of_count(unit, total);
-    let counts = if done == total { done.to_string() } else { format!("{done} of {total}") };
+    let unit = of_count(unit, if total == 0 { done } else { total });
+    let counts = if done == total { done.to_string() } else { counts(done, total) };
     let rate = rate(done, took_s).map_or(String::new(), |rate| format!(" ({})", per_second(rate)));
     format!("{phase}: {counts} {unit} in {took_s:.1} s{rate}")
 }
@@ -115,7 +122,8 @@ struct Bar(RefCell<Option<(ProgressBar, Running)>>);
 impl Progress for Bar {
     fn begin(&self, phase: &Phase<'_>) {
         let bar = ProgressBar::new(phase.total as u64);
-        let template = format!("{{prefix}} [{{bar:24}}] {{pos}}/{{len}} {}  {{wide_msg}}", phase.unit);
+        let progress = if phase.total == 0 { "{spinner} {pos}" } else { "[{bar:24}] {pos}/{len}" };
+        let template = format!("{{prefix}} {progress} {}  {{wide_msg}}", phase.unit);
         let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("=> "));
         bar.set_prefix(phase.name.to_owned());
@@ -165,7 +173,8 @@ impl Progress for Lines {
             if running.is_due(LINE_EVERY) {
                 let Running { phase, unit, total, .. } = &*running;
                 let what = if what.is_empty() { String::new() } else { format!(", {what}") };
-                out::note(&format!("{phase}: {done} of {total} {unit}, {}{what}", running.pace(left_s)));
+                let counts = counts(done, *total);
+                out::note(&format!("{phase}: {counts} {unit}, {}{what}", running.pace(left_s)));
             }
         }
     }
@@ -237,6 +246,7 @@ mod tests {
         assert_eq!(over("connecting", "hosts", (5, 6), 2.0), "connecting: 5 of 6 hosts in 2.0 s (2.5/s)");
         assert_eq!(over("connecting", "hosts", (0, 6), 2.0), "connecting: 0 of 6 hosts in 2.0 s");
         assert_eq!(over("connecting", "hosts", (1, 1), 0.1), "connecting: 1 host in 0.1 s");
+        assert_eq!(over("looking", "folders", (40, 0), 2.0), "looking: 40 folders in 2.0 s (20/s)");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //!
 //! What comes in: an event of a node. What goes out: the same event.
 
+use linerate_model::audit::{AuditPart, EXAMPLES_MAX};
+use linerate_model::durability::{DurabilityAnswer, Pattern, Place, Seen};
 use linerate_model::load::LoadReport;
 use linerate_wire::message::Event;
 
@@ -18,6 +20,8 @@ pub(super) fn on_one_line(mut event: Event) -> Event {
         Event::Journals(entries) => {
             entries.iter_mut().flat_map(|entry| [&mut entry.trial, &mut entry.state]).for_each(tame);
         }
+        Event::Durability(answer) => tame_answer(answer),
+        Event::Audit(part) => tame_part(part),
         Event::Hello(_)
         | Event::Heartbeat
         | Event::Listening { .. }
@@ -31,6 +35,43 @@ pub(super) fn on_one_line(mut event: Event) -> Event {
 fn tame(text: &mut String) {
     if text.chars().any(crate::report::names::acts) {
         *text = one_line(text);
+    }
+}
+
+fn tame_part(part: &mut AuditPart) {
+    tame(&mut part.kind);
+    part.gaps.iter_mut().flat_map(|gap| [&mut gap.what, &mut gap.reason]).for_each(tame);
+    // Names of classes are ours: what else is called by control characters is not shown.
+    part.classes.retain(|name, _| !name.chars().any(crate::report::names::acts));
+    for class in part.classes.values_mut() {
+        tame(&mut class.words);
+        class.examples.truncate(EXAMPLES_MAX);
+        class.examples.iter_mut().for_each(tame);
+    }
+}
+
+fn tame_answer(answer: &mut DurabilityAnswer) {
+    let place = |place: &mut Place| {
+        let texts = [&mut place.filesystem, &mut place.source, &mut place.mount, &mut place.options];
+        texts.into_iter().chain([&mut place.boot, &mut place.device]).chain(&mut place.run).for_each(tame);
+    };
+    let known = |patterns: &mut [Pattern]| {
+        patterns.iter_mut().flat_map(|p| [&mut p.name, &mut p.doing, &mut p.calls]).for_each(tame);
+    };
+    match answer {
+        DurabilityAnswer::Patterns(patterns) => known(patterns),
+        DurabilityAnswer::Prepared { place: its, patterns } => {
+            place(its);
+            known(patterns);
+        }
+        DurabilityAnswer::Place(its) => place(its),
+        DurabilityAnswer::Written { error, .. } => error.iter_mut().for_each(tame),
+        DurabilityAnswer::Seen(files) => files.iter_mut().for_each(|file| {
+            if let Seen::Corrupt { what, .. } = &mut file.state {
+                tame(what);
+            }
+        }),
+        DurabilityAnswer::Cleaned { left, .. } => left.iter_mut().for_each(tame),
     }
 }
 

@@ -1,9 +1,11 @@
 //! What a survey measures and how: plan (pure), measure (one test), gather (pure), run (the whole).
 
 pub mod addresses;
+pub mod audit;
 pub mod clock;
 pub mod disks;
 pub mod disturb;
+pub mod durability;
 mod gather;
 pub mod join;
 pub mod measure;
@@ -12,6 +14,7 @@ mod own_limit;
 pub mod pack;
 pub mod pairs;
 pub mod plan;
+pub mod promises;
 pub mod run;
 #[cfg(test)]
 mod scale_tests;

@@ -6,6 +6,7 @@ use linerate_model::finding::Diagnosis;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
 
+pub mod audit;
 pub mod card;
 pub mod cause;
 pub mod chart;
@@ -13,6 +14,7 @@ pub mod connects;
 pub mod differ;
 pub mod disks;
 pub mod distribution;
+pub mod durability;
 pub mod foreign;
 pub mod grid;
 pub mod heat;

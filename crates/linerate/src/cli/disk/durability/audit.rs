@@ -1,0 +1,50 @@
+//! `linerate disk durability --audit DIR`: what earlier power cuts have left in the data of a Hadoop data node or a Gluster brick.
+
+use std::path::Path;
+
+use linerate_model::exit::ExitCode;
+
+use super::super::super::{open, out, progress};
+use super::host::Place;
+use crate::observe::audit::audit;
+use crate::report::audit as shown;
+
+/// How.
+#[derive(Debug, clap::Args)]
+pub(super) struct How {
+    #[command(flatten)]
+    place: Place,
+    /// What the folder holds, where it is not recognised
+    #[arg(long, value_name = "KIND", value_parser = ["hadoop", "gluster"], requires = "audit")]
+    kind: Option<String>,
+    /// Read all data and compare every checksum
+    #[arg(long, requires = "audit")]
+    sums: bool,
+    /// JSON
+    #[arg(long, requires = "audit")]
+    json: bool,
+}
+
+pub(super) fn run(folder: &Path, how: &How) -> anyhow::Result<ExitCode> {
+    open::runtime()?.block_on(run_async(folder, how))
+}
+
+async fn run_async(folder: &Path, how: &How) -> anyhow::Result<ExitCode> {
+    let (inventory, host) = how.place.host(None)?;
+    let folder = open::absolute(folder);
+    let progress = progress::start(how.json, false);
+    let done = Place::with(&inventory, &host, async |link| {
+        Ok(audit(&link, &folder, how.kind.as_deref(), how.sums, &*progress).await?)
+    });
+    let Some(report) = done.await? else { return Ok(open::after_interrupt()) };
+    if how.json {
+        out::json(&report)?;
+    } else {
+        out::print(&shown::page(&report))?;
+    }
+    Ok(match (report.found.losses(), report.found.gaps.is_empty()) {
+        (1.., _) => ExitCode::Findings,
+        (0, true) => ExitCode::Ok,
+        (0, false) => ExitCode::PartlyBlind,
+    })
+}

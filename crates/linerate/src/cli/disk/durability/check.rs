@@ -1,0 +1,69 @@
+//! `linerate disk durability check`: what a power cut left of what was promised.
+
+use std::path::PathBuf;
+
+use linerate_model::durability::{DurabilityAnswer, DurabilityRequest, DurabilityVerdict};
+use linerate_model::exit::ExitCode;
+
+use super::super::super::{open, out, progress};
+use super::host::Place;
+use crate::fleet::REQUEST_WAIT;
+use crate::observe::durability::{ask, check};
+use crate::observe::promises;
+use crate::report::durability as shown;
+
+/// Look for the records of a list of promises, after the host is back
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Args {
+    /// Folder, where it is another one than it was
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// The list of promises
+    #[arg(long, value_name = "FILE")]
+    promises: PathBuf,
+    #[command(flatten)]
+    place: Place,
+    /// Remove the records behind the check
+    #[arg(long)]
+    clean: bool,
+    /// JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    open::runtime()?.block_on(run_async(args))
+}
+
+async fn run_async(args: &Args) -> anyhow::Result<ExitCode> {
+    let promises = promises::read(&args.promises)?;
+    let (inventory, host) = args.place.host(Some(&promises.host))?;
+    let folder = args.folder.as_deref().map_or_else(|| promises.folder.clone(), open::absolute);
+    let progress = progress::start(args.json, false);
+    let done = Place::with(&inventory, &host, async |link| {
+        let report = check(&link, &promises, &folder, &*progress).await?;
+        let mut cleaned = None;
+        if args.clean {
+            let run = Some(promises.plan.run.clone());
+            let request = DurabilityRequest::Clean { folder: folder.clone(), run };
+            if let DurabilityAnswer::Cleaned { files, left } = ask(&link, request, REQUEST_WAIT * 30).await? {
+                cleaned = Some((files, left));
+            }
+        }
+        Ok((report, cleaned))
+    });
+    let Some((report, cleaned)) = done.await? else { return Ok(open::after_interrupt()) };
+    if args.json {
+        out::json(&report)?;
+    } else {
+        out::print(&shown::page(&report))?;
+    }
+    if let Some((files, left)) = cleaned {
+        out::note(&super::clean::words(&folder, files, &left));
+    }
+    Ok(match report.verdict {
+        DurabilityVerdict::Kept => ExitCode::Ok,
+        DurabilityVerdict::Broken => ExitCode::Findings,
+        DurabilityVerdict::NotRestarted => ExitCode::PartlyBlind,
+    })
+}

@@ -1,0 +1,84 @@
+//! The one host that a command is about: this machine, a host over ssh, or one of an inventory.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use linerate_model::inventory::{Inventory, TransportSpec};
+
+use super::super::super::{open, out};
+use crate::fleet::{Fleet, Link};
+use crate::inventory;
+
+/// Who.
+#[derive(Debug, clap::Args)]
+pub(super) struct Place {
+    /// Host, reached over ssh or by the inventory; without it this machine
+    #[arg(long, value_name = "HOST")]
+    on: Option<String>,
+    /// Inventory file that says how the host is reached
+    #[arg(short, long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
+    /// Never use sudo on the host
+    #[arg(long)]
+    no_sudo: bool,
+}
+
+impl Place {
+    /// The inventory and the name of the host. `known` is the host of a list of promises.
+    pub(super) fn host(&self, known: Option<&str>) -> anyhow::Result<(Inventory, String)> {
+        let wanted = self.on.as_deref().or(known);
+        let mut inventory = match (&self.inventory, wanted) {
+            (Some(path), _) => inventory::load(path)?,
+            (None, wanted) => inventory::named(&[wanted.unwrap_or("localhost").to_owned()])?,
+        };
+        if self.no_sudo {
+            inventory.without_sudo();
+        }
+        let names = || inventory.hosts.iter().map(|h| h.name.as_str()).collect::<Vec<_>>().join(", ");
+        let name = match (wanted, self.inventory.is_some()) {
+            (Some(wanted), true) => {
+                anyhow::ensure!(
+                    inventory.host(wanted).is_some(),
+                    "host {wanted} is not in the inventory\nhint: it has {}",
+                    names()
+                );
+                wanted.to_owned()
+            }
+            (None, true) if inventory.hosts.len() != 1 => {
+                anyhow::bail!(
+                    "the inventory has {} hosts\nhint: name one with --on: {}",
+                    inventory.hosts.len(),
+                    names()
+                )
+            }
+            _ => inventory.hosts.first().map(|h| h.name.clone()).context("the inventory has no host")?,
+        };
+        Ok((inventory, name))
+    }
+
+    /// Opens a session with the host and works with it; ends it in every case. `None` when it was interrupted.
+    pub(super) async fn with<T>(
+        inventory: &Inventory,
+        name: &str,
+        work: impl AsyncFnOnce(Arc<Link>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<Option<T>> {
+        let Some(fleet) = open::unless_interrupted(Fleet::open(inventory, |host| host.name == name)).await
+        else {
+            return Ok(None);
+        };
+        fleet.notes.iter().for_each(|note| out::note(note));
+        open::with_fleet(fleet, async |fleet| work(fleet.link(name)?).await).await
+    }
+
+    /// Whether the host is this machine, and a path of ours and one of it are on one file system.
+    pub(super) fn shares_a_disk(inventory: &Inventory, name: &str, ours: &Path, its: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        let here = inventory
+            .host(name)
+            .is_some_and(|h| matches!(h.transport, TransportSpec::Local | TransportSpec::Netns { .. }));
+        // Neither of both is there yet.
+        let device = |path: &Path| path.ancestors().find_map(|p| Some(std::fs::metadata(p).ok()?.dev()));
+        here && device(&open::absolute(ours)).is_some_and(|ours| Some(ours) == device(its))
+    }
+}

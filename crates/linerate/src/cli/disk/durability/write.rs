@@ -1,0 +1,136 @@
+//! `linerate disk durability write`: records into a folder of a host, each acknowledgement into a list here, until the power is cut.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linerate_model::SCHEMA;
+use linerate_model::durability::{self, Pattern, Promises, RECORDS_MAX, WritePlan};
+use linerate_model::exit::ExitCode;
+
+use super::super::super::{open, out, progress};
+use super::host::Place;
+use crate::observe::clock;
+use crate::observe::durability::{Pace, patterns, prepare, write};
+use crate::observe::promises::List;
+use crate::report::durability as shown;
+
+/// Write records into a folder and note each promise here, until the power of the host is cut
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Args {
+    /// Folder on the file system under test: empty, or not there yet
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    #[command(flatten)]
+    place: Place,
+    /// File for the list of promises, on another disk; `-` is stdout
+    #[arg(long, value_name = "FILE")]
+    promises: Option<PathBuf>,
+    /// Ways of writing, such as create,replace+fsync; all when none is named
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    patterns: Vec<String>,
+    /// Most records
+    #[arg(long, value_name = "NUMBER", default_value_t = 12_000, value_parser = clap::value_parser!(u32).range(1..=i64::from(RECORDS_MAX)))]
+    records: u32,
+    /// Records per second
+    #[arg(long, value_name = "NUMBER", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    rate: u32,
+    /// Seconds, at most
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    time: u32,
+    /// Files of each pattern that writes its files again
+    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(durability::FILES_MAX)))]
+    files: u32,
+    /// Write the list on the disk under test too; a power cut may take it along
+    #[arg(long)]
+    same_disk: bool,
+    /// A line of JSON at the end
+    #[arg(long)]
+    json: bool,
+}
+
+pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    open::runtime()?.block_on(run_async(args))
+}
+
+/// The patterns that are wanted, of those that the host knows.
+fn chosen(args: &Args, known: Vec<Pattern>) -> anyhow::Result<Vec<String>> {
+    if args.patterns.is_empty() {
+        return Ok(known.into_iter().map(|p| p.name).collect());
+    }
+    for name in &args.patterns {
+        anyhow::ensure!(
+            known.iter().any(|p| p.name == *name),
+            "there is no pattern {name:?} of writing\nhint: `linerate disk durability patterns` lists them"
+        );
+    }
+    Ok(args.patterns.clone())
+}
+
+/// Sixteen hexadecimal digits.
+fn new_run() -> std::io::Result<String> {
+    Ok(clock::random::<8>()?.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+}
+
+async fn run_async(args: &Args) -> anyhow::Result<ExitCode> {
+    let (inventory, host) = args.place.host(None)?;
+    let plan = WritePlan { run: new_run()?, patterns: Vec::new(), files: args.files, records: args.records };
+    let path =
+        args.promises.clone().unwrap_or_else(|| format!("linerate-durability-{}.jsonl", plan.run).into());
+    let to_stdout = path == Path::new("-");
+    anyhow::ensure!(
+        !(to_stdout && args.json),
+        "the list of promises goes to stdout, so that --json has no room there"
+    );
+    let folder = open::absolute(&args.folder);
+    anyhow::ensure!(
+        to_stdout || args.same_disk || !Place::shares_a_disk(&inventory, &host, &path, &folder),
+        "the list {} would lie on the file system under test, where a power cut may take it along\nhint: name a file on another disk with --promises, write to a pipe with `--promises -`, run it from another machine with --on, or give --same-disk",
+        path.display()
+    );
+    let mut promises = Promises {
+        schema: SCHEMA,
+        host: host.clone(),
+        folder,
+        plan,
+        patterns: Vec::new(),
+        place: durability::Place::default(),
+        start_ms: clock::now_ms(),
+        acknowledged: 0,
+        asked: 0,
+        last_ms: 0,
+        ended: String::new(),
+    };
+    let pace = Pace { rate: args.rate, time: Duration::from_secs(args.time.into()) };
+    let progress = progress::start(false, false);
+    let done = Place::with(&inventory, &host, async |link| {
+        // The node's refusal comes before a list is begun.
+        promises.plan.patterns = chosen(args, patterns(&link).await?)?;
+        prepare(&link, &mut promises).await?;
+        let mut list = List::begin(&path)?;
+        list.head(&promises)?;
+        out::note(&format!("{}: {}", promises.host, shown::place(&promises.place)));
+        out::note("cut the power now, or stop it with Ctrl-C");
+        write(&link, &mut promises, &mut list, pace, &*progress).await?;
+        Ok(())
+    });
+    let Some(()) = done.await? else { return Ok(interrupted(&path, to_stdout)) };
+    if args.json {
+        out::json_line(&promises)?;
+    } else {
+        out::note(&shown::told(&promises));
+        next(&path, to_stdout);
+    }
+    Ok(ExitCode::Ok)
+}
+
+fn next(path: &Path, to_stdout: bool) {
+    let list = if to_stdout { "FILE".to_owned() } else { path.display().to_string() };
+    out::note(&format!("when the host is back: linerate disk durability check --promises {list}"));
+    out::note(&format!("to remove the files:   linerate disk durability check --promises {list} --clean"));
+}
+
+fn interrupted(path: &Path, to_stdout: bool) -> ExitCode {
+    out::note("interrupted; the records are there, the list is kept");
+    next(path, to_stdout);
+    ExitCode::Interrupted
+}
