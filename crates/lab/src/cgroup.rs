@@ -6,14 +6,13 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use linerate_sys::sched;
 
 use crate::error::{LabError, Result};
 use crate::namespace::Namespace;
+use crate::periodic::Periodic;
 
 const PREFIX: &str = "linerate-lab-";
 /// How soon a process that starts in the namespace is caught.
@@ -27,8 +26,7 @@ const REMOVE_WITHIN: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct CpuQuota {
     group: PathBuf,
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    catcher: Option<Periodic>,
 }
 
 impl CpuQuota {
@@ -38,31 +36,20 @@ impl CpuQuota {
         let group = hierarchy.base.join(format!("{PREFIX}{}-{}", std::process::id(), namespace.name));
         let step = || format!("making the control group {}", group.display());
         std::fs::create_dir(&group).map_err(LabError::at(step()))?;
-        let mut quota = Self { group: group.clone(), stop: None, thread: None };
+        let mut quota = Self { group: group.clone(), catcher: None };
         hierarchy.limit(&group, quota_us, period_us).map_err(LabError::at(step()))?;
         let inode = namespace
             .inode()
             .map_err(LabError::at(format!("looking at the namespace of {}", namespace.name)))?;
         let wanted = format!("net:[{inode}]");
-        let (stop, stopped) = mpsc::channel();
-        quota.stop = Some(stop);
-        let catcher = std::thread::Builder::new().name("cpu-quota".into()).spawn(move || {
-            while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-                catch(&group, &wanted);
-            }
-        });
-        quota.thread = Some(catcher.map_err(LabError::at("starting the CPU quota"))?);
+        quota.catcher = Some(Periodic::start("cpu-quota", PERIOD, move || catch(&group, &wanted))?);
         Ok(quota)
     }
 }
 
 impl Drop for CpuQuota {
     fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panicked catcher catches nothing more, which is what is wanted here.
-            let _ = thread.join();
-        }
+        drop(self.catcher.take());
         remove(&self.group);
     }
 }

@@ -98,7 +98,7 @@ fn choose(options: &Options) -> Result<&'static dyn Fault> {
     if let Some(name) = &options.fault {
         return faults::find(name);
     }
-    let can = |f: &&&'static dyn Fault| (options.root || !f.needs_root()) && f.unavailable().is_none();
+    let can = |f: &&&'static dyn Fault| (options.root || !f.about().needs_root) && f.unavailable().is_none();
     let usable: Vec<&'static dyn Fault> = faults::ALL.iter().filter(can).copied().collect();
     let pick = Random::new(options.seed ^ 0xd3e0).pick(&usable).copied();
     pick.ok_or_else(|| LabError::Unknown("no fault can be shown on this machine".into()))
@@ -160,7 +160,7 @@ impl Stage<'_> {
     /// Tries and keeps the remedy, or lets the network team do its part.
     fn treat(&self, diagnosis: &Diagnosis, lab: &mut Lab) -> Result<Treated> {
         let injected = lab.injected().first().map(|i| {
-            let truth = format!("{} at {}: {}", i.fault.name(), i.place, i.fault.summary());
+            let truth = format!("{} at {}: {}", i.fault.about().name, i.place, i.fault.about().summary);
             (truth, i.truth.clone())
         });
         let (truth, place) = injected.ok_or_else(|| LabError::Unknown("the fault is gone".into()))?;
@@ -234,7 +234,7 @@ fn reveal(before: &Diagnosis, after: &Diagnosis, fault: &dyn Fault, treated: &Tr
     let element =
         first.and_then(|f| f.places.first()).is_some_and(|p| treated.place.accepts(&p.element, p.direction));
     let named = first_cause(before).map(|c| c.id.as_str());
-    let cause = named == Some(fault.cause());
+    let cause = named == Some(fault.about().cause);
     let mark = |right: bool| if right { "right" } else { "wrong" };
     say(&format!("broken:   {}", treated.truth));
     say(&format!("verdict:  {}", first.map_or("nothing found", |f| f.sentence.as_str())));

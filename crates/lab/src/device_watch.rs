@@ -6,8 +6,6 @@
 //! In: namespaces and wires. Out: a setting of the wires, a route of the hosts. It never switches anything on a device.
 
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_sys::offload::{Ethtool, Switch};
@@ -15,6 +13,7 @@ use linerate_sys::offload::{Ethtool, Switch};
 use crate::cluster::{OVERLAY, UPLINK};
 use crate::error::{LabError, Result};
 use crate::namespace::Namespace;
+use crate::periodic::Periodic;
 use crate::topology::HostPlan;
 use crate::wire::settings::Shared;
 use crate::wire::{Toward, Wire};
@@ -25,10 +24,7 @@ const NETWORK_MTU: u32 = 1500;
 
 /// The watching thread; ends when dropped.
 #[derive(Debug)]
-pub struct DeviceWatch {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
+pub struct DeviceWatch(#[expect(dead_code, reason = "it is here to be dropped")] Periodic);
 
 impl DeviceWatch {
     /// Watches the uplink of each hypervisor for the wire at the same index, and the overlay of each host.
@@ -51,17 +47,11 @@ impl DeviceWatch {
             let namespace = namespace.again()?;
             overlays.push(Overlay { plan: plan.clone(), namespace, mtu: overlay_mtu, fits: overlay_mtu });
         }
-        let (stop, stopped) = mpsc::channel();
-        let thread = std::thread::Builder::new()
-            .name("device-watch".into())
-            .spawn(move || {
-                while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-                    look(&uplinks);
-                    overlays.iter_mut().for_each(Overlay::follow);
-                }
-            })
-            .map_err(LabError::at("starting the watch of devices"))?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
+        let watch = Periodic::start("device-watch", PERIOD, move || {
+            look(&uplinks);
+            overlays.iter_mut().for_each(Overlay::follow);
+        })?;
+        Ok(Self(watch))
     }
 }
 
@@ -102,16 +92,6 @@ fn look(watched: &[(Ethtool, [Arc<Shared>; 2])]) {
         let limit = if mtu < NETWORK_MTU { mtu } else { 0 };
         for wire in [inward, outward].into_iter().filter(|wire| wire.get().nic_mtu != limit) {
             wire.update(|s| s.nic_mtu = limit);
-        }
-    }
-}
-
-impl Drop for DeviceWatch {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panicked watcher has nothing left to do.
-            let _ = thread.join();
         }
     }
 }

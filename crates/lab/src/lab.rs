@@ -61,23 +61,22 @@ impl Lab {
 
     /// Puts a fault somewhere: where `at` says, or at a random place. The same seed does the same.
     pub fn inject(&mut self, fault: &'static dyn Fault, at: Option<&str>, seed: u64) -> Result<&Injected> {
-        if self.injected.iter().any(|i| i.fault.name() == fault.name()) {
+        if self.injected.iter().any(|i| i.fault.about().name == fault.about().name) {
             return Err(LabError::Unknown(format!(
                 "{} is in already\nhint: linerate-lab heal",
-                fault.name()
+                fault.about().name
             )));
         }
         if let Some(reason) = fault.unavailable() {
-            return Err(LabError::Unknown(format!("{}: {reason}", fault.name())));
+            return Err(LabError::Unknown(format!("{}: {reason}", fault.about().name)));
         }
         let topology = &self.cluster.topology;
         let mut random = Random::new(seed);
         let place = match at {
             Some(name) => faults::place(fault, topology, name)?,
-            None => random
-                .pick(&fault.places(topology))
-                .cloned()
-                .ok_or_else(|| LabError::Unknown(format!("{} has no place in this lab", fault.name())))?,
+            None => random.pick(&fault.about().places(topology)).cloned().ok_or_else(|| {
+                LabError::Unknown(format!("{} has no place in this lab", fault.about().name))
+            })?,
         };
         let strength = random.fraction();
         let truth = fault.truth(topology, &place);
@@ -138,7 +137,7 @@ impl Lab {
         let result = match request {
             Request::Break { fault, at, seed } => faults::find(fault)
                 .and_then(|fault| self.inject(fault, at.as_deref(), *seed))
-                .map(|i| format!("{} at {}: {}", i.fault.name(), i.place, i.fault.summary())),
+                .map(|i| format!("{} at {}: {}", i.fault.about().name, i.place, i.fault.about().summary)),
             Request::Heal => self.heal().map(|()| "healed".into()),
             Request::Status => Ok(self.status()),
             Request::Down => Ok("going down".into()),
@@ -168,7 +167,7 @@ impl Lab {
             let _ = writeln!(text, "environment: {variable}={}", value.display());
         }
         for injected in &self.injected {
-            let _ = writeln!(text, "broken: {} at {}", injected.fault.name(), injected.place);
+            let _ = writeln!(text, "broken: {} at {}", injected.fault.about().name, injected.place);
         }
         if self.injected.is_empty() {
             text.push_str("nothing is broken\n");

@@ -17,6 +17,7 @@ pub mod lab;
 mod methods;
 pub mod namespace;
 pub mod operator;
+pub mod periodic;
 pub mod random;
 pub mod readiness;
 pub mod simulate;

@@ -168,8 +168,8 @@ fn run(command: Do) -> Result<ExitCode> {
         Do::Status(which) => which.ask(&Request::Status),
         Do::Faults => {
             for fault in faults::ALL {
-                let root = if fault.needs_root() { " (root only)" } else { "" };
-                say(&format!("{:25} {}{root}", fault.name(), fault.summary()));
+                let root = if fault.about().needs_root { " (root only)" } else { "" };
+                say(&format!("{:25} {}{root}", fault.about().name, fault.about().summary));
             }
             Ok(ExitCode::Ok)
         }

@@ -152,16 +152,16 @@ fn every_fault_heals_to_the_last_bit() {
         let healthy = facts(lab);
         for fault in faults::ALL {
             if let Some(reason) = fault.unavailable() {
-                println!("SKIPPED fault {}: {reason}", fault.name());
+                println!("SKIPPED fault {}: {reason}", fault.about().name);
                 continue;
             }
             let place = lab.inject(*fault, None, 7).unwrap().place.to_string();
             // These show in what happens, not in what is set.
-            if !["cpu-starved", "host-link-flap", "uplink-flapping"].contains(&fault.name()) {
-                assert_ne!(facts(lab), healthy, "{} at {place} changed nothing", fault.name());
+            if !["cpu-starved", "host-link-flap", "uplink-flapping"].contains(&fault.about().name) {
+                assert_ne!(facts(lab), healthy, "{} at {place} changed nothing", fault.about().name);
             }
             lab.heal().unwrap();
-            wait_for_facts(lab, &healthy, fault.name());
+            wait_for_facts(lab, &healthy, fault.about().name);
         }
     });
 }

@@ -1,37 +1,23 @@
 //! A slow path from one hypervisor to another one, in the core: each of them is fine with all others.
 
-use linerate_model::finding::Element;
-
+use super::about::About;
 use super::port_rate::{capped_kbit, shaper};
-use super::{Fault, Place, Truth};
+use super::{Fault, Place};
 use crate::cluster::core_port;
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
-use crate::topology::Topology;
 
 pub(super) struct SlowBetweenGroups;
 
 impl Fault for SlowBetweenGroups {
-    fn name(&self) -> &'static str {
-        "slow-between-groups"
-    }
-
-    fn cause(&self) -> &'static str {
-        "path-between-groups-slow"
-    }
-
-    fn summary(&self) -> &'static str {
-        "the core carries 25-50 % of the uplink from one hypervisor to another one"
-    }
-
-    fn outside_the_hosts(&self) -> bool {
-        true
-    }
-
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        let names: Vec<&String> = topology.hypervisors.iter().map(|h| &h.name).collect();
-        let pairs = names.iter().flat_map(|a| names.iter().filter(move |b| a != *b).map(move |b| (a, b)));
-        pairs.map(|(a, b)| Place::Between((*a).clone(), (*b).clone())).collect()
+    fn about(&self) -> &About {
+        static ABOUT: About = About::between(
+            "slow-between-groups",
+            "path-between-groups-slow",
+            "the core carries 25-50 % of the uplink from one hypervisor to another one",
+        )
+        .in_the_network();
+        &ABOUT
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
@@ -57,17 +43,5 @@ impl Fault for SlowBetweenGroups {
         }));
         let lines = lines.join("\n") + "\n";
         damage.tc(Machine::Core, &lines, format!("qdisc del dev {port} ingress\n"))
-    }
-
-    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
-        let Place::Between(from, to) = place else {
-            return Truth { cause: self.cause().into(), accepted: Vec::new() };
-        };
-        let mut accepted = vec![(Element::GroupToGroup(from.clone(), to.clone()), Vec::new())];
-        let hosts = |name: &str| topology.hypervisors.iter().find(|h| h.name == name).map(|h| &h.hosts[..]);
-        if let (Some([a]), Some([b])) = (hosts(from), hosts(to)) {
-            accepted.push((Element::Pair(a.clone(), b.clone()), Vec::new()));
-        }
-        Truth { cause: self.cause().into(), accepted }
     }
 }

@@ -1,35 +1,29 @@
 //! A hypervisor whose bridge shows every frame to the firewall, which has a long list of rules for routed traffic.
 
+use super::about::About;
 use super::host_firewall::long_list;
-use super::{Fault, Place, Truth};
+use super::{Fault, Place};
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
-use crate::topology::Topology;
 
 pub(super) struct BridgeFilter;
 
 const CALL: &str = "net.bridge.bridge-nf-call-iptables";
 
 impl Fault for BridgeFilter {
-    fn name(&self) -> &'static str {
-        "bridge-filter"
-    }
-
-    fn cause(&self) -> &'static str {
-        "bridge-firewall"
-    }
-
-    fn summary(&self) -> &'static str {
-        "the bridge of a hypervisor shows the frames of its hosts to a firewall with 12 000 rules for routed traffic"
+    fn about(&self) -> &About {
+        static ABOUT: About = About::hypervisor(
+            "bridge-filter",
+            "bridge-firewall",
+            "the bridge of a hypervisor shows the frames of its hosts to a firewall with 12 000 rules for routed traffic",
+            &[],
+        );
+        &ABOUT
     }
 
     fn unavailable(&self) -> Option<String> {
         let file = std::path::Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables");
         (!file.exists()).then(|| "this kernel has no netfilter in bridges".into())
-    }
-
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        Place::all_hypervisors(topology)
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
@@ -40,9 +34,5 @@ impl Fault for BridgeFilter {
             &format!("chain forward {{\ntype filter hook forward priority 0; policy accept;\n{rules}\n}}"),
         )?;
         damage.sysctl(machine, CALL, "1")
-    }
-
-    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
-        Truth::group(self, topology, place, &[])
     }
 }

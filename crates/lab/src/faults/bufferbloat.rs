@@ -2,10 +2,10 @@
 
 use linerate_model::finding::Direction;
 
-use super::{Fault, Place, Truth};
+use super::about::About;
+use super::{Fault, Place};
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
-use crate::topology::Topology;
 use crate::wire::Toward;
 
 const QUEUE_BYTES: u64 = 60_000_000;
@@ -14,24 +14,15 @@ const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
 pub(super) struct Bufferbloat;
 
 impl Fault for Bufferbloat {
-    fn name(&self) -> &'static str {
-        "bufferbloat"
-    }
-
-    fn cause(&self) -> &'static str {
-        "bufferbloat"
-    }
-
-    fn summary(&self) -> &'static str {
-        "the queue into a hypervisor holds 60 MB: the RTT grows without end under load"
-    }
-
-    fn outside_the_hosts(&self) -> bool {
-        true
-    }
-
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        Place::all_hypervisors(topology)
+    fn about(&self) -> &About {
+        static ABOUT: About = About::hypervisor(
+            "bufferbloat",
+            "bufferbloat",
+            "the queue into a hypervisor holds 60 MB: the RTT grows without end under load",
+            &[Direction::Rx],
+        )
+        .in_the_network();
+        &ABOUT
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
@@ -47,10 +38,6 @@ impl Fault for Bufferbloat {
             })?;
         }
         let_all_senders_fill_queues(damage)
-    }
-
-    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
-        Truth::group(self, topology, place, &[Direction::Rx])
     }
 }
 

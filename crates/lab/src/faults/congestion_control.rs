@@ -2,10 +2,10 @@
 
 use linerate_model::finding::Direction;
 
-use super::{Fault, Place, Truth};
+use super::about::About;
+use super::{Fault, Place};
 use crate::damage::Damage;
 use crate::error::Result;
-use crate::topology::Topology;
 use crate::wire::Toward;
 
 /// Per wire: two of them make about 1 per thousand on a path. Without any loss all algorithms reach the same rate.
@@ -14,16 +14,14 @@ const LOSS_PPM: u32 = 500;
 pub(super) struct WrongCongestionControl;
 
 impl Fault for WrongCongestionControl {
-    fn name(&self) -> &'static str {
-        "wrong-congestion-control"
-    }
-
-    fn cause(&self) -> &'static str {
-        "congestion-control-differs"
-    }
-
-    fn summary(&self) -> &'static str {
-        "one host sends with reno, all others with bbr, over paths that lose 1 packet of 1000"
+    fn about(&self) -> &About {
+        static ABOUT: About = About::host(
+            "wrong-congestion-control",
+            "congestion-control-differs",
+            "one host sends with reno, all others with bbr, over paths that lose 1 packet of 1000",
+            &[Direction::Tx],
+        );
+        &ABOUT
     }
 
     fn unavailable(&self) -> Option<String> {
@@ -37,10 +35,6 @@ impl Fault for WrongCongestionControl {
         })
     }
 
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        Place::all_hosts(topology)
-    }
-
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
         let (_, machine) = damage.host(place.host()?)?;
         for hypervisor in 0..damage.cluster.hypervisors.len() {
@@ -49,9 +43,5 @@ impl Fault for WrongCongestionControl {
             }
         }
         damage.sysctl(machine, "net.ipv4.tcp_congestion_control", "reno")
-    }
-
-    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
-        Truth::host(self, topology, place, &[Direction::Tx])
     }
 }

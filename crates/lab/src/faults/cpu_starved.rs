@@ -2,11 +2,11 @@
 
 use linerate_model::finding::Direction;
 
-use super::{Fault, Place, Truth};
+use super::about::About;
+use super::{Fault, Place};
 use crate::cgroup::CpuQuota;
 use crate::damage::Damage;
 use crate::error::Result;
-use crate::topology::Topology;
 
 pub(super) struct CpuStarved;
 
@@ -15,28 +15,16 @@ const QUOTA_US: u32 = 1_000;
 const PERIOD_US: u32 = 100_000;
 
 impl Fault for CpuStarved {
-    fn name(&self) -> &'static str {
-        "cpu-starved"
-    }
-
-    fn cause(&self) -> &'static str {
-        "cpu-starved"
-    }
-
-    fn summary(&self) -> &'static str {
-        "the processes of one host share 1 % of a CPU"
-    }
-
-    fn needs_root(&self) -> bool {
-        true
-    }
-
-    fn outside_the_hosts(&self) -> bool {
-        true
-    }
-
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        Place::all_hosts(topology)
+    fn about(&self) -> &About {
+        static ABOUT: About = About::host(
+            "cpu-starved",
+            "cpu-starved",
+            "the processes of one host share 1 % of a CPU",
+            &[Direction::Both],
+        )
+        .in_the_network()
+        .root_only();
+        &ABOUT
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
@@ -49,9 +37,5 @@ impl Fault for CpuStarved {
                 Ok(())
             },
         )
-    }
-
-    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
-        Truth::host(self, topology, place, &[Direction::Both])
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use linerate_model::finding::Element;
 
+use super::about::About;
 use super::{Fault, Place, Truth};
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
@@ -14,24 +15,17 @@ use crate::topology::Topology;
 pub(super) struct DuplicateAddress;
 
 impl Fault for DuplicateAddress {
-    fn name(&self) -> &'static str {
-        "duplicate-address"
-    }
-
-    fn cause(&self) -> &'static str {
-        "duplicate-address"
-    }
-
-    fn summary(&self) -> &'static str {
-        "one host has the address of another one beside its own"
-    }
-
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        Place::all_pairs(topology)
+    fn about(&self) -> &About {
+        static ABOUT: About = About::pair(
+            "duplicate-address",
+            "duplicate-address",
+            "one host has the address of another one beside its own",
+        );
+        &ABOUT
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
-        let Place::Pair(a, b) = place else { return Err(place.unfit("a pair of hosts such as a:b")) };
+        let (a, b) = place.pair()?;
         let (_, machine) = damage.host(a)?;
         let address = format!("{}/32 dev eth0\n", damage.host(b)?.0.underlay());
         damage.ip(machine, &format!("address add {address}"), format!("address del {address}"))
@@ -46,24 +40,17 @@ impl Fault for DuplicateAddress {
 pub(super) struct ClonedMac;
 
 impl Fault for ClonedMac {
-    fn name(&self) -> &'static str {
-        "cloned-mac"
-    }
-
-    fn cause(&self) -> &'static str {
-        "duplicate-mac"
-    }
-
-    fn summary(&self) -> &'static str {
-        "two hosts have the same hardware address, as a virtual machine and its clone"
-    }
-
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        Place::all_pairs(topology)
+    fn about(&self) -> &About {
+        static ABOUT: About = About::pair(
+            "cloned-mac",
+            "duplicate-mac",
+            "two hosts have the same hardware address, as a virtual machine and its clone",
+        );
+        &ABOUT
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
-        let Place::Pair(a, b) = place else { return Err(place.unfit("a pair of hosts such as a:b")) };
+        let (a, b) = place.pair()?;
         let ((original, _), (clone, machine)) = (damage.host(a)?, damage.host(b)?);
         // A device that changes its address forgets its neighbours, those that were written down too.
         let mut known = String::new();
@@ -94,13 +81,14 @@ impl Fault for ClonedMac {
 
 /// The pair, or either of its hosts: none of them is more at fault than the other.
 fn either(fault: &dyn Fault, place: &Place) -> Truth {
-    let accepted = match place {
-        Place::Pair(a, b) => vec![
-            (Element::Pair(a.clone(), b.clone()), Vec::new()),
-            (Element::Host(a.clone()), Vec::new()),
-            (Element::Host(b.clone()), Vec::new()),
-        ],
+    let elements = match place {
+        Place::Pair(a, b) => {
+            vec![Element::Pair(a.clone(), b.clone()), Element::Host(a.clone()), Element::Host(b.clone())]
+        }
         _ => Vec::new(),
     };
-    Truth { cause: fault.cause().into(), accepted }
+    Truth {
+        cause: fault.about().cause.into(),
+        accepted: elements.into_iter().map(|element| (element, Vec::new())).collect(),
+    }
 }

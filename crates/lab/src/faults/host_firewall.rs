@@ -4,41 +4,41 @@ use std::fmt::Write as _;
 
 use linerate_model::finding::Direction;
 
-use super::{Fault, Place, Truth};
+use super::about::About;
+use super::{Fault, Place};
 use crate::damage::Damage;
 use crate::error::Result;
-use crate::topology::Topology;
 
 pub(super) struct HostFirewall {
-    name: &'static str,
-    cause: &'static str,
-    summary: &'static str,
+    about: About,
     /// The rules, for the rate of the uplinks in Mbit/s and a strength.
     rules: fn(u32, f64) -> String,
-    /// Empty accepts each.
-    directions: &'static [Direction],
 }
 
 /// Rules that a test of failures left behind.
 pub(super) static DROPS: HostFirewall = HostFirewall {
-    name: "firewall-drops",
-    cause: "firewall-random-drop",
-    summary: "a rule in a host's own firewall drops 1-2 % of what it receives",
+    about: About::host(
+        "firewall-drops",
+        "firewall-random-drop",
+        "a rule in a host's own firewall drops 1-2 % of what it receives",
+        &[Direction::Rx],
+    ),
     rules: |_, strength| format!("numgen random mod 100000 < {} drop\n", 1000 + (1000.0 * strength) as u32),
-    directions: &[Direction::Rx],
 };
 
 /// A rule against floods.
 pub(super) static RATE_LIMIT: HostFirewall = HostFirewall {
-    name: "firewall-rate-limit",
-    cause: "firewall-rate-limit",
-    summary: "a rule in a host's own firewall drops what exceeds 20-24 % of the rate of the uplink",
+    about: About::host(
+        "firewall-rate-limit",
+        "firewall-rate-limit",
+        "a rule in a host's own firewall drops what exceeds 20-24 % of the rate of the uplink",
+        &[Direction::Rx],
+    ),
     // The kernel lets a second's worth through at once before it limits, so that a higher rate hardly shows in a short test.
     rules: |rate_mbit, strength| {
         let kbytes = f64::from(rate_mbit) * 125.0 * (0.2 + 0.04 * strength);
         format!("limit rate over {kbytes:.0} kbytes/second burst 256 kbytes drop\n")
     },
-    directions: &[Direction::Rx],
 };
 
 /// Rules that differ in an address and fit nothing that the lab sends.
@@ -53,28 +53,18 @@ pub(super) fn long_list() -> String {
 
 /// So many that each small packet costs as much as a large one should.
 pub(super) static LONG_LIST: HostFirewall = HostFirewall {
-    name: "firewall-long-list",
-    cause: "firewall-long-list",
-    summary: "the firewall of one host compares every packet with 12 000 addresses, one after the other",
+    about: About::host(
+        "firewall-long-list",
+        "firewall-long-list",
+        "the firewall of one host compares every packet with 12 000 addresses, one after the other",
+        &[],
+    ),
     rules: |_, _| long_list(),
-    directions: &[],
 };
 
 impl Fault for HostFirewall {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn cause(&self) -> &'static str {
-        self.cause
-    }
-
-    fn summary(&self) -> &'static str {
-        self.summary
-    }
-
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        Place::all_hosts(topology)
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
@@ -84,9 +74,5 @@ impl Fault for HostFirewall {
             machine,
             &format!("chain input {{\ntype filter hook input priority 0; policy accept;\n{rules}\n}}"),
         )
-    }
-
-    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
-        Truth::host(self, topology, place, self.directions)
     }
 }

@@ -3,55 +3,45 @@
 
 use std::fmt::Write as _;
 
-use linerate_model::finding::{Direction, Element};
+use linerate_model::finding::Direction;
 
-use super::{Fault, Place, Truth};
+use super::about::About;
+use super::{Fault, Place};
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
-use crate::topology::{HostPlan, Topology};
+use crate::topology::HostPlan;
 
 /// A limit on the route to the network of the machines.
 pub(super) struct RouteLimit {
-    name: &'static str,
-    cause: &'static str,
-    summary: &'static str,
+    about: About,
     limit: &'static str,
-    direction: Direction,
 }
 
 /// What the host receives in one connection is limited to its window.
 pub(super) static WINDOW: RouteLimit = RouteLimit {
-    name: "route-window",
-    cause: "route-window-limit",
-    summary: "the route of one host to its network limits the TCP window to 32 kB",
+    about: About::host(
+        "route-window",
+        "route-window-limit",
+        "the route of one host to its network limits the TCP window to 32 kB",
+        &[Direction::Rx, Direction::Both],
+    ),
     limit: "window 32768",
-    direction: Direction::Rx,
 };
 
 /// What the host sends is cut into small packets.
 pub(super) static SMALL_MTU: RouteLimit = RouteLimit {
-    name: "route-mtu",
-    cause: "route-mtu-limit",
-    summary: "the route of one host to its network is locked to an MTU of 400 bytes",
+    about: About::host(
+        "route-mtu",
+        "route-mtu-limit",
+        "the route of one host to its network is locked to an MTU of 400 bytes",
+        &[Direction::Tx, Direction::Both],
+    ),
     limit: "mtu lock 400",
-    direction: Direction::Tx,
 };
 
 impl Fault for RouteLimit {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn cause(&self) -> &'static str {
-        self.cause
-    }
-
-    fn summary(&self) -> &'static str {
-        self.summary
-    }
-
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        Place::all_hosts(topology)
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
@@ -60,45 +50,26 @@ impl Fault for RouteLimit {
             format!("route replace 10.77.0.0/24 dev eth0 proto kernel scope link src {}", plan.underlay());
         damage.ip(machine, &format!("{route} {}\n", self.limit), format!("{route}\n"))
     }
-
-    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
-        Truth::host(self, topology, place, &[self.direction, Direction::Both])
-    }
 }
 
 /// Both hosts of a place that is a pair: the first is the one that is broken.
 fn pair(damage: &Damage<'_>, place: &Place) -> Result<(HostPlan, Machine, HostPlan)> {
-    let Place::Pair(a, b) = place else { return Err(place.unfit("a pair of hosts such as a:b")) };
+    let (a, b) = place.pair()?;
     let (plan, machine) = damage.host(a)?;
     Ok((plan, machine, damage.host(b)?.0))
-}
-
-fn truth_of_pair(fault: &dyn Fault, place: &Place) -> Truth {
-    let accepted = match place {
-        Place::Pair(a, b) => vec![(Element::Pair(a.clone(), b.clone()), Vec::new())],
-        _ => Vec::new(),
-    };
-    Truth { cause: fault.cause().into(), accepted }
 }
 
 /// One host refuses to send to one other.
 pub(super) struct Refused;
 
 impl Fault for Refused {
-    fn name(&self) -> &'static str {
-        "route-blackhole"
-    }
-
-    fn cause(&self) -> &'static str {
-        "route-blackhole"
-    }
-
-    fn summary(&self) -> &'static str {
-        "a blackhole route on one host swallows everything to another one"
-    }
-
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        Place::all_pairs(topology)
+    fn about(&self) -> &About {
+        static ABOUT: About = About::pair(
+            "route-blackhole",
+            "route-blackhole",
+            "a blackhole route on one host swallows everything to another one",
+        );
+        &ABOUT
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
@@ -106,10 +77,6 @@ impl Fault for Refused {
         let kind = ["blackhole", "unreachable", "prohibit"][(strength * 2.99) as usize % 3];
         let route = format!("{kind} {}/32\n", peer.underlay());
         damage.ip(machine, &format!("route add {route}"), format!("route del {route}"))
-    }
-
-    fn truth(&self, _topology: &Topology, place: &Place) -> Truth {
-        truth_of_pair(self, place)
     }
 }
 
@@ -141,20 +108,14 @@ fn second_nic(damage: &mut Damage<'_>, plan: &HostPlan, machine: Machine) -> Res
 pub(super) struct Detour;
 
 impl Fault for Detour {
-    fn name(&self) -> &'static str {
-        "route-detour"
-    }
-
-    fn cause(&self) -> &'static str {
-        "route-detour"
-    }
-
-    fn summary(&self) -> &'static str {
-        "a route sends what one host sends through a second NIC with 15-25 % of the rate"
-    }
-
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        Place::all_hosts(topology)
+    fn about(&self) -> &About {
+        static ABOUT: About = About::host(
+            "route-detour",
+            "route-detour",
+            "a route sends what one host sends through a second NIC with 15-25 % of the rate",
+            &[Direction::Tx],
+        );
+        &ABOUT
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
@@ -167,30 +128,20 @@ impl Fault for Detour {
         let route = format!("route add 10.77.0.0/25 dev eth1 src {}\n", plan.underlay());
         damage.ip(machine, &route, String::new())
     }
-
-    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
-        Truth::host(self, topology, place, &[Direction::Tx])
-    }
 }
 
 /// What comes in is dropped because the way back is another one.
 pub(super) struct ReversePath;
 
 impl Fault for ReversePath {
-    fn name(&self) -> &'static str {
-        "reverse-path-filter"
-    }
-
-    fn cause(&self) -> &'static str {
-        "reverse-path-filter"
-    }
-
-    fn summary(&self) -> &'static str {
-        "one host sends through a second NIC and drops, by its strict reverse-path filter, what comes back through the first"
-    }
-
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        Place::all_hosts(topology)
+    fn about(&self) -> &About {
+        static ABOUT: About = About::host(
+            "reverse-path-filter",
+            "reverse-path-filter",
+            "one host sends through a second NIC and drops, by its strict reverse-path filter, what comes back through the first",
+            &[],
+        );
+        &ABOUT
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
@@ -200,30 +151,19 @@ impl Fault for ReversePath {
         damage.ip(machine, &route, String::new())?;
         damage.sysctl(machine, "net.ipv4.conf.all.rp_filter", "1")
     }
-
-    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
-        Truth::host(self, topology, place, &[])
-    }
 }
 
 /// A hardware address that was written down wrong.
 pub(super) struct WrongNeighbour;
 
 impl Fault for WrongNeighbour {
-    fn name(&self) -> &'static str {
-        "wrong-neighbour"
-    }
-
-    fn cause(&self) -> &'static str {
-        "neighbour-entry-wrong"
-    }
-
-    fn summary(&self) -> &'static str {
-        "a permanent neighbour entry of one host has a hardware address that another one had before its NIC was changed"
-    }
-
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        Place::all_pairs(topology)
+    fn about(&self) -> &About {
+        static ABOUT: About = About::pair(
+            "wrong-neighbour",
+            "neighbour-entry-wrong",
+            "a permanent neighbour entry of one host has a hardware address that another one had before its NIC was changed",
+        );
+        &ABOUT
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
@@ -235,9 +175,5 @@ impl Fault for WrongNeighbour {
             &entry(&format!("02:4c:66:00:00:{:02x}", peer.number)),
             entry(&peer.underlay_mac()),
         )
-    }
-
-    fn truth(&self, _topology: &Topology, place: &Place) -> Truth {
-        truth_of_pair(self, place)
     }
 }

@@ -3,55 +3,59 @@
 
 use linerate_model::finding::Direction;
 
-use super::{Fault, Place, Truth};
+use super::about::About;
+use super::{Fault, Place};
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
-use crate::topology::Topology;
 
 pub(super) struct HostSysctl {
-    name: &'static str,
-    cause: &'static str,
-    summary: &'static str,
+    pub(super) about: About,
     /// Keys with their values, set in this order.
     values: &'static [(&'static str, &'static str)],
-    /// Empty accepts each.
-    directions: &'static [Direction],
 }
 
 /// The receive window never grows.
 pub(super) static SMALL_RMEM: HostSysctl = HostSysctl {
-    name: "small-rmem",
-    cause: "tcp-rmem-small",
-    summary: "tcp_rmem of one host ends at 24 kB",
+    about: About::host(
+        "small-rmem",
+        "tcp-rmem-small",
+        "tcp_rmem of one host ends at 24 kB",
+        &[Direction::Rx],
+    ),
     values: &[("net.ipv4.tcp_rmem", "4096 16384 24576")],
-    directions: &[Direction::Rx],
 };
 
 /// The send buffer never grows.
 pub(super) static SMALL_WMEM: HostSysctl = HostSysctl {
-    name: "small-wmem",
-    cause: "tcp-wmem-small",
-    summary: "tcp_wmem of one host ends at 16 kB",
+    about: About::host(
+        "small-wmem",
+        "tcp-wmem-small",
+        "tcp_wmem of one host ends at 16 kB",
+        &[Direction::Tx],
+    ),
     values: &[("net.ipv4.tcp_wmem", "4096 16384 16384")],
-    directions: &[Direction::Tx],
 };
 
 /// No window above 64 kB in either direction, since both ends have to offer the option.
 pub(super) static WINDOW_SCALING_OFF: HostSysctl = HostSysctl {
-    name: "window-scaling-off",
-    cause: "tcp-window-scaling-off",
-    summary: "one host does not offer window scaling",
+    about: About::host(
+        "window-scaling-off",
+        "tcp-window-scaling-off",
+        "one host does not offer window scaling",
+        &[Direction::Both],
+    ),
     values: &[("net.ipv4.tcp_window_scaling", "0")],
-    directions: &[Direction::Both],
 };
 
 /// The receive buffer stays at its default.
 pub(super) static RCVBUF_AUTOTUNING_OFF: HostSysctl = HostSysctl {
-    name: "rcvbuf-autotuning-off",
-    cause: "tcp-rcvbuf-autotuning-off",
-    summary: "one host does not grow its receive buffers",
+    about: About::host(
+        "rcvbuf-autotuning-off",
+        "tcp-rcvbuf-autotuning-off",
+        "one host does not grow its receive buffers",
+        &[Direction::Rx],
+    ),
     values: &[("net.ipv4.tcp_moderate_rcvbuf", "0")],
-    directions: &[Direction::Rx],
 };
 
 impl HostSysctl {
@@ -63,36 +67,17 @@ impl HostSysctl {
 
 /// Every loss is repaired packet by packet, in both directions, since both ends have to offer the option.
 pub(super) static SACK_OFF: HostSysctl = HostSysctl {
-    name: "sack-off",
-    cause: "tcp-sack-off",
-    summary: "one host does not offer selective acknowledgements",
+    about: About::host("sack-off", "tcp-sack-off", "one host does not offer selective acknowledgements", &[]),
     values: &[("net.ipv4.tcp_sack", "0")],
-    directions: &[],
 };
 
 impl Fault for HostSysctl {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn cause(&self) -> &'static str {
-        self.cause
-    }
-
-    fn summary(&self) -> &'static str {
-        self.summary
-    }
-
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        Place::all_hosts(topology)
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
         let (_, machine) = damage.host(place.host()?)?;
         self.set(damage, machine)
-    }
-
-    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
-        Truth::host(self, topology, place, self.directions)
     }
 }

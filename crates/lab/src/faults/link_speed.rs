@@ -2,34 +2,25 @@
 
 use linerate_model::finding::Direction;
 
-use super::{Fault, Place, Truth};
+use super::about::About;
+use super::{Fault, Place};
 use crate::cluster::UPLINK;
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
-use crate::topology::Topology;
 use crate::wire::Toward;
 
 pub(super) struct LinkSpeedLow;
 
 impl Fault for LinkSpeedLow {
-    fn name(&self) -> &'static str {
-        "link-speed-low"
-    }
-
-    fn cause(&self) -> &'static str {
-        "link-speed-low"
-    }
-
-    fn summary(&self) -> &'static str {
-        "the uplink of a hypervisor came up with a quarter to a half of its speed, as its NIC reports"
-    }
-
-    fn outside_the_hosts(&self) -> bool {
-        true
-    }
-
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        Place::all_hypervisors(topology)
+    fn about(&self) -> &About {
+        static ABOUT: About = About::hypervisor(
+            "link-speed-low",
+            "link-speed-low",
+            "the uplink of a hypervisor came up with a quarter to a half of its speed, as its NIC reports",
+            &[Direction::Both],
+        )
+        .in_the_network();
+        &ABOUT
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
@@ -45,9 +36,5 @@ impl Fault for LinkSpeedLow {
             damage.wire(hypervisor, toward, |s| s.rate_bps = u64::from(slow) * 1_000_000)?;
         }
         Ok(())
-    }
-
-    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
-        Truth::group(self, topology, place, &[Direction::Both])
     }
 }

@@ -3,6 +3,7 @@
 //! In: a running cluster and a place in it. Out: damage that can be undone exactly. A new fault is one file (or one entry
 //! of a table of like faults) and one line in [`ALL`]. It never touches anything outside the cluster.
 
+mod about;
 mod between_groups;
 mod bridge_filter;
 mod bufferbloat;
@@ -29,6 +30,7 @@ mod tunnel;
 mod uplink;
 mod uplink_flap;
 
+pub use about::About;
 use linerate_model::finding::{Direction, Element};
 
 use crate::damage::Damage;
@@ -98,44 +100,27 @@ pub static ALL: &[&dyn Fault] = &[
 
 /// Something that can be broken and healed while the cluster runs.
 pub trait Fault: Sync {
-    /// Name to type.
-    fn name(&self) -> &'static str;
-
-    /// Id of the knowledge file that must be named.
-    fn cause(&self) -> &'static str;
-
-    /// What it does, one line.
-    fn summary(&self) -> &'static str;
-
-    /// Whether a user namespace is not enough.
-    fn needs_root(&self) -> bool {
-        false
-    }
+    /// Its names, where it can be put and what is true then.
+    fn about(&self) -> &About;
 
     /// Why this machine cannot show the fault, if it cannot.
     fn unavailable(&self) -> Option<String> {
         None
     }
 
-    /// Whether nothing inside the cluster can remedy it, so that the people of the network have to.
-    fn outside_the_hosts(&self) -> bool {
-        false
-    }
-
-    /// Where it can be put.
-    fn places(&self, topology: &Topology) -> Vec<Place>;
-
     /// Breaks. `strength` from 0 to 1 chooses within the range in which the fault is plain to see.
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()>;
 
     /// What a verdict has to say.
-    fn truth(&self, topology: &Topology, place: &Place) -> Truth;
+    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
+        self.about().truth(topology, place)
+    }
 }
 
 /// The fault of this name.
 pub fn find(name: &str) -> Result<&'static dyn Fault> {
-    ALL.iter().copied().find(|f| f.name() == name).ok_or_else(|| {
-        let names: Vec<_> = ALL.iter().map(|f| f.name()).collect();
+    ALL.iter().copied().find(|f| f.about().name == name).ok_or_else(|| {
+        let names: Vec<_> = ALL.iter().map(|f| f.about().name).collect();
         LabError::Unknown(format!("no fault {name:?}\nhint: there are {}", names.join(", ")))
     })
 }
@@ -176,38 +161,26 @@ impl Place {
         if let Self::Hypervisor(name) = self { Ok(name) } else { Err(self.unfit("a hypervisor")) }
     }
 
+    /// Both hosts of a fault that is put between two.
+    pub fn pair(&self) -> Result<(&str, &str)> {
+        if let Self::Pair(a, b) = self { Ok((a, b)) } else { Err(self.unfit("a pair of hosts such as a:b")) }
+    }
+
     fn unfit(&self, wanted: &str) -> LabError {
         LabError::Unknown(format!("place {self}: {wanted} wanted"))
-    }
-
-    /// Every host of a lab.
-    pub fn all_hosts(topology: &Topology) -> Vec<Self> {
-        topology.hosts().into_iter().map(|h| Self::Host(h.name)).collect()
-    }
-
-    /// Every pair of hosts of a lab.
-    pub fn all_pairs(topology: &Topology) -> Vec<Self> {
-        let hosts = topology.hosts();
-        let pairs = hosts.iter().enumerate().flat_map(|(n, a)| hosts[n + 1..].iter().map(move |b| (a, b)));
-        pairs.map(|(a, b)| Self::Pair(a.name.clone(), b.name.clone())).collect()
-    }
-
-    /// Every hypervisor of a lab.
-    pub fn all_hypervisors(topology: &Topology) -> Vec<Self> {
-        topology.hypervisors.iter().map(|h| Self::Hypervisor(h.name.clone())).collect()
     }
 }
 
 /// The place of this name among those that the fault allows.
 pub fn place(fault: &dyn Fault, topology: &Topology, name: &str) -> Result<Place> {
-    let places = fault.places(topology);
+    let places = fault.about().places(topology);
     let swapped = name.split_once(':').map(|(a, b)| format!("{b}:{a}"));
     let named = |wanted: &str| places.iter().find(|p| p.to_string() == wanted).cloned();
     named(name).or_else(|| named(&swapped?)).ok_or_else(|| {
         let names: Vec<_> = places.iter().map(Place::to_string).collect();
         LabError::Unknown(format!(
             "{} cannot be put at {name:?}\nhint: it goes to {}",
-            fault.name(),
+            fault.about().name,
             names.join(", ")
         ))
     })
@@ -228,28 +201,6 @@ impl Truth {
     pub fn at(element: Element, direction: Direction, cause: &str) -> Self {
         let directions = if direction == Direction::Both { Vec::new() } else { vec![direction] };
         Self { cause: cause.into(), accepted: vec![(element, directions)] }
-    }
-
-    /// A fault of a host.
-    pub fn host(fault: &dyn Fault, topology: &Topology, place: &Place, directions: &[Direction]) -> Self {
-        let mut accepted = Vec::new();
-        if let Place::Host(name) = place {
-            accepted.push((Element::Host(name.clone()), directions.to_vec()));
-            let alone = topology.hypervisors.iter().find(|h| h.hosts == [name.clone()]);
-            accepted.extend(alone.map(|h| (Element::Group(h.name.clone()), directions.to_vec())));
-        }
-        Self { cause: fault.cause().into(), accepted }
-    }
-
-    /// A fault of everything on a hypervisor.
-    pub fn group(fault: &dyn Fault, topology: &Topology, place: &Place, directions: &[Direction]) -> Self {
-        let mut accepted = Vec::new();
-        if let Place::Hypervisor(name) = place {
-            accepted.push((Element::Group(name.clone()), directions.to_vec()));
-            let only = topology.hypervisors.iter().find(|h| h.name == *name && h.hosts.len() == 1);
-            accepted.extend(only.map(|h| (Element::Host(h.hosts[0].clone()), directions.to_vec())));
-        }
-        Self { cause: fault.cause().into(), accepted }
     }
 
     /// Whether a verdict names the right element in a right direction. A fact in which one host differs from all others
@@ -275,23 +226,23 @@ mod tests {
 
     #[test]
     fn every_fault_has_a_name_and_a_truth_at_every_place_of_every_lab() {
-        let names: BTreeSet<_> = ALL.iter().map(|f| f.name()).collect();
+        let names: BTreeSet<_> = ALL.iter().map(|f| f.about().name).collect();
         assert_eq!(names.len(), ALL.len());
         for fault in ALL {
             let mut labs = 0;
             for (lab, _) in crate::topology::BUILT_IN {
                 let topology = Topology::load(lab).unwrap();
-                let places = fault.places(&topology);
+                let places = fault.about().places(&topology);
                 labs += usize::from(!places.is_empty());
                 for p in places {
                     let truth = fault.truth(&topology, &p);
-                    assert!(!truth.accepted.is_empty(), "{} at {p}", fault.name());
+                    assert!(!truth.accepted.is_empty(), "{} at {p}", fault.about().name);
                     assert_eq!(place(*fault, &topology, &p.to_string()).unwrap(), p);
                     let (element, directions) = &truth.accepted[0];
                     assert!(truth.accepts(element, directions.first().copied().unwrap_or_default()));
                 }
             }
-            assert!(labs > 0, "{} has no place in any lab", fault.name());
+            assert!(labs > 0, "{} has no place in any lab", fault.about().name);
         }
     }
 

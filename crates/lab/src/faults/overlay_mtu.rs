@@ -1,31 +1,22 @@
 //! An overlay whose MTU leaves no room for its own headers, in a network that drops fragments.
 
-use linerate_model::finding::Element;
-
-use super::{Fault, Place, Truth};
+use super::about::About;
+use super::{Fault, Place};
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
-use crate::topology::Topology;
 
 const TOO_LARGE: u32 = 1500;
 
 pub(super) struct OverlayMtuTooLarge;
 
 impl Fault for OverlayMtuTooLarge {
-    fn name(&self) -> &'static str {
-        "overlay-mtu-too-large"
-    }
-
-    fn cause(&self) -> &'static str {
-        "overlay-mtu-too-large"
-    }
-
-    fn summary(&self) -> &'static str {
-        "the overlay has MTU 1500 on a network of MTU 1500, and fragments are dropped on the way"
-    }
-
-    fn places(&self, _topology: &Topology) -> Vec<Place> {
-        vec![Place::Everywhere]
+    fn about(&self) -> &About {
+        static ABOUT: About = About::everywhere(
+            "overlay-mtu-too-large",
+            "overlay-mtu-too-large",
+            "the overlay has MTU 1500 on a network of MTU 1500, and fragments are dropped on the way",
+        );
+        &ABOUT
     }
 
     fn inject(&self, damage: &mut Damage<'_>, _place: &Place, _strength: f64) -> Result<()> {
@@ -45,9 +36,5 @@ impl Fault for OverlayMtuTooLarge {
             damage.bridge_rules(hypervisor, "ether type ip ip frag-off & 0x3fff != 0 drop")?;
         }
         Ok(())
-    }
-
-    fn truth(&self, _topology: &Topology, _place: &Place) -> Truth {
-        Truth { cause: self.cause().into(), accepted: vec![(Element::All, Vec::new())] }
     }
 }

@@ -2,19 +2,37 @@
 
 use linerate_model::finding::Direction;
 
-use super::{Fault, Place, Truth};
+use super::about::About;
+use super::{Fault, Place};
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
 use crate::topology::Topology;
 
-/// Towards the host.
-pub(super) static RX: PortRate = PortRate { direction: Direction::Rx };
-/// From the host.
-pub(super) static TX: PortRate = PortRate { direction: Direction::Tx };
-
 pub(super) struct PortRate {
-    direction: Direction,
+    about: About,
 }
+
+/// Towards the host.
+pub(super) static RX: PortRate = PortRate {
+    about: About::host(
+        "rx-rate-cap",
+        "port-rate-limited",
+        "the switch port towards a host is limited to 25-50 % of the uplink",
+        &[Direction::Rx],
+    )
+    .in_the_network(),
+};
+
+/// From the host.
+pub(super) static TX: PortRate = PortRate {
+    about: About::host(
+        "tx-rate-cap",
+        "port-rate-limited",
+        "the switch port from a host is limited to 25-50 % of the uplink",
+        &[Direction::Tx],
+    )
+    .in_the_network(),
+};
 
 /// 25 to 50 % of the uplink of this hypervisor.
 pub(super) fn capped_kbit(topology: &Topology, hypervisor: usize, strength: f64) -> u64 {
@@ -28,28 +46,8 @@ pub(super) fn shaper(kbit: u64) -> String {
 }
 
 impl Fault for PortRate {
-    fn name(&self) -> &'static str {
-        if self.direction == Direction::Rx { "rx-rate-cap" } else { "tx-rate-cap" }
-    }
-
-    fn cause(&self) -> &'static str {
-        "port-rate-limited"
-    }
-
-    fn summary(&self) -> &'static str {
-        if self.direction == Direction::Rx {
-            "the switch port towards a host is limited to 25-50 % of the uplink"
-        } else {
-            "the switch port from a host is limited to 25-50 % of the uplink"
-        }
-    }
-
-    fn outside_the_hosts(&self) -> bool {
-        true
-    }
-
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        Place::all_hosts(topology)
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
@@ -57,7 +55,7 @@ impl Fault for PortRate {
         let switch = Machine::Hypervisor(plan.hypervisor);
         let port = plan.port();
         let shaper = shaper(capped_kbit(&damage.cluster.topology, plan.hypervisor, strength));
-        if self.direction == Direction::Rx {
+        if self.about.directions == [Direction::Rx] {
             return damage.tc(
                 switch,
                 &format!("qdisc add dev {port} root {shaper}\n"),
@@ -74,9 +72,5 @@ impl Fault for PortRate {
             ),
             format!("qdisc del dev {port} ingress\n"),
         )
-    }
-
-    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
-        Truth::host(self, topology, place, &[self.direction])
     }
 }

@@ -2,10 +2,10 @@
 
 use linerate_model::finding::Direction;
 
-use super::{Fault, Place, Truth};
+use super::about::About;
+use super::{Fault, Place};
 use crate::damage::Damage;
 use crate::error::Result;
-use crate::topology::Topology;
 use crate::wire::Toward;
 
 /// A quarter of what the path holds: about 20 packets. Senders that cut their bursts in the NIC send nearly as many at once.
@@ -14,33 +14,20 @@ const QUEUE_BYTES: u64 = 32_000;
 pub(super) struct ShortQueue;
 
 impl Fault for ShortQueue {
-    fn name(&self) -> &'static str {
-        "short-queue"
-    }
-
-    fn cause(&self) -> &'static str {
-        "queue-too-short"
-    }
-
-    fn summary(&self) -> &'static str {
-        "the queue out of a hypervisor holds 32 kB: every burst loses packets"
-    }
-
-    fn outside_the_hosts(&self) -> bool {
-        true
-    }
-
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        Place::all_hypervisors(topology)
+    fn about(&self) -> &About {
+        static ABOUT: About = About::hypervisor(
+            "short-queue",
+            "queue-too-short",
+            "the queue out of a hypervisor holds 32 kB: every burst loses packets",
+            &[Direction::Tx],
+        )
+        .in_the_network();
+        &ABOUT
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
         let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
         damage.wire(hypervisor, Toward::Core, |s| s.queue_bytes = QUEUE_BYTES)?;
         super::bufferbloat::let_all_senders_fill_queues(damage)
-    }
-
-    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
-        Truth::group(self, topology, place, &[Direction::Tx])
     }
 }

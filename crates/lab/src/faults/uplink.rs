@@ -2,18 +2,15 @@
 
 use linerate_model::finding::Direction;
 
-use super::{Fault, Place, Truth};
+use super::about::About;
+use super::{Fault, Place};
 use crate::damage::Damage;
 use crate::error::Result;
-use crate::topology::Topology;
 use crate::wire::Toward;
 use crate::wire::settings::Settings;
 
 pub(super) struct UplinkFault {
-    name: &'static str,
-    cause: &'static str,
-    summary: &'static str,
-    direction: Direction,
+    about: About,
     change: fn(&mut Settings, f64),
 }
 
@@ -27,91 +24,121 @@ fn slower(settings: &mut Settings, strength: f64) {
 
 /// What the hypervisor receives is limited.
 pub(super) static HYPERVISOR_RX_CAP: UplinkFault = UplinkFault {
-    name: "hypervisor-rx-cap",
-    cause: "uplink-rate-limited",
-    summary: "the uplink of a hypervisor is limited to 25-50 % in the receive direction",
-    direction: Direction::Rx,
+    about: About::hypervisor(
+        "hypervisor-rx-cap",
+        "uplink-rate-limited",
+        "the uplink of a hypervisor is limited to 25-50 % in the receive direction",
+        &[Direction::Rx],
+    )
+    .in_the_network(),
     change: slower,
 };
 
 /// The whole uplink is slow.
 pub(super) static SLOW_UPLINK: UplinkFault = UplinkFault {
-    name: "slow-uplink",
-    cause: "uplink-slow",
-    summary: "the uplink of a hypervisor runs at 25-50 % of its rate in both directions",
-    direction: Direction::Both,
+    about: About::hypervisor(
+        "slow-uplink",
+        "uplink-slow",
+        "the uplink of a hypervisor runs at 25-50 % of its rate in both directions",
+        &[Direction::Both],
+    )
+    .in_the_network(),
     change: slower,
 };
 
 /// Two rates in turn.
 pub(super) static CAPACITY_FLAPPING: UplinkFault = UplinkFault {
-    name: "capacity-flapping",
-    cause: "capacity-flapping",
-    summary: "the uplink of a hypervisor jumps between its rate and a quarter of it every 100-200 ms, receiving",
-    direction: Direction::Rx,
+    about: About::hypervisor(
+        "capacity-flapping",
+        "capacity-flapping",
+        "the uplink of a hypervisor jumps between its rate and a quarter of it every 100-200 ms, receiving",
+        &[Direction::Rx],
+    )
+    .in_the_network(),
     change: |settings, _| settings.flapping_rate_bps = settings.rate_bps / 4,
 };
 
 /// Full-size packets vanish.
 pub(super) static PMTU_BLACK_HOLE: UplinkFault = UplinkFault {
-    name: "pmtu-black-hole",
-    cause: "pmtu-black-hole",
-    summary: "the uplink of a hypervisor silently drops packets of more than 1400 bytes, receiving",
-    direction: Direction::Rx,
+    about: About::hypervisor(
+        "pmtu-black-hole",
+        "pmtu-black-hole",
+        "the uplink of a hypervisor silently drops packets of more than 1400 bytes, receiving",
+        &[Direction::Rx],
+    )
+    .in_the_network(),
     change: |settings, _| settings.packet_bytes_max = 1400,
 };
 
 /// Packets overtake each other.
 pub(super) static REORDERING: UplinkFault = UplinkFault {
-    name: "reordering",
-    cause: "packet-reordering",
-    summary: "2-4 % of the packets into a hypervisor are overtaken by later ones",
-    direction: Direction::Rx,
+    about: About::hypervisor(
+        "reordering",
+        "packet-reordering",
+        "2-4 % of the packets into a hypervisor are overtaken by later ones",
+        &[Direction::Rx],
+    )
+    .in_the_network(),
     change: |settings, strength| settings.reorder_ppm = 20_000 + (20_000.0 * strength) as u32,
 };
 
 /// Bits turn over on the way.
 pub(super) static DAMAGED_FRAMES: UplinkFault = UplinkFault {
-    name: "damaged-frames",
-    cause: "frames-damaged",
-    summary: "1-2 % of the packets into a hypervisor arrive with a wrong bit",
-    direction: Direction::Rx,
+    about: About::hypervisor(
+        "damaged-frames",
+        "frames-damaged",
+        "1-2 % of the packets into a hypervisor arrive with a wrong bit",
+        &[Direction::Rx],
+    )
+    .in_the_network(),
     change: |settings, strength| settings.damage_ppm = 10_000 + (10_000.0 * strength) as u32,
 };
 
 /// Packets arrive twice.
 pub(super) static DUPLICATES: UplinkFault = UplinkFault {
-    name: "duplicates",
-    cause: "packets-duplicated",
-    summary: "2-5 % of the packets into a hypervisor arrive twice",
-    direction: Direction::Rx,
+    about: About::hypervisor(
+        "duplicates",
+        "packets-duplicated",
+        "2-5 % of the packets into a hypervisor arrive twice",
+        &[Direction::Rx],
+    )
+    .in_the_network(),
     change: |settings, strength| settings.duplicate_ppm = 20_000 + (30_000.0 * strength) as u32,
 };
 
 /// A detour.
 pub(super) static LONGER_PATH: UplinkFault = UplinkFault {
-    name: "longer-path",
-    cause: "path-longer",
-    summary: "everything from and to a hypervisor takes 6-10 ms longer there and back",
-    direction: Direction::Both,
+    about: About::hypervisor(
+        "longer-path",
+        "path-longer",
+        "everything from and to a hypervisor takes 6-10 ms longer there and back",
+        &[Direction::Both],
+    )
+    .in_the_network(),
     change: |settings, strength| settings.delay_ns += 3_000_000 + (2_000_000.0 * strength) as u64,
 };
 
 /// A way that takes now this and now that time.
 pub(super) static JITTER: UplinkFault = UplinkFault {
-    name: "jitter",
-    cause: "delay-jitters",
-    summary: "each packet from and to a hypervisor is late by a random time of up to 8-16 ms",
-    direction: Direction::Both,
+    about: About::hypervisor(
+        "jitter",
+        "delay-jitters",
+        "each packet from and to a hypervisor is late by a random time of up to 8-16 ms",
+        &[Direction::Both],
+    )
+    .in_the_network(),
     change: |settings, strength| settings.jitter_ns = 8_000_000 + (8_000_000.0 * strength) as u64,
 };
 
 /// A limit that drops instead of letting wait.
 pub(super) static POLICED_UPLINK: UplinkFault = UplinkFault {
-    name: "policed-uplink",
-    cause: "rate-policed",
-    summary: "a policer drops what a hypervisor receives above 30-50 % of its uplink",
-    direction: Direction::Rx,
+    about: About::hypervisor(
+        "policed-uplink",
+        "rate-policed",
+        "a policer drops what a hypervisor receives above 30-50 % of its uplink",
+        &[Direction::Rx],
+    )
+    .in_the_network(),
     change: |settings, strength| {
         settings.police_bps = (settings.rate_bps as f64 * (0.3 + 0.2 * strength)) as u64;
     },
@@ -119,10 +146,13 @@ pub(super) static POLICED_UPLINK: UplinkFault = UplinkFault {
 
 /// The same for the tunnel only.
 pub(super) static POLICED_TUNNEL: UplinkFault = UplinkFault {
-    name: "tunnel-policed",
-    cause: "tunnel-policed",
-    summary: "a policer drops what a hypervisor receives of the tunnel above 30-50 % of its uplink",
-    direction: Direction::Rx,
+    about: About::hypervisor(
+        "tunnel-policed",
+        "tunnel-policed",
+        "a policer drops what a hypervisor receives of the tunnel above 30-50 % of its uplink",
+        &[Direction::Rx],
+    )
+    .in_the_network(),
     change: |settings, strength| {
         settings.police_bps = (settings.rate_bps as f64 * (0.3 + 0.2 * strength)) as u64;
         settings.polices_tunnel_only = true;
@@ -131,10 +161,13 @@ pub(super) static POLICED_TUNNEL: UplinkFault = UplinkFault {
 
 /// A limit that counts packets.
 pub(super) static PACKET_RATE: UplinkFault = UplinkFault {
-    name: "packet-rate-limit",
-    cause: "packet-rate-limited",
-    summary: "the uplink of a hypervisor takes in 30-40 % of the packets that fill it, whatever their size",
-    direction: Direction::Rx,
+    about: About::hypervisor(
+        "packet-rate-limit",
+        "packet-rate-limited",
+        "the uplink of a hypervisor takes in 30-40 % of the packets that fill it, whatever their size",
+        &[Direction::Rx],
+    )
+    .in_the_network(),
     change: |settings, strength| {
         let full = settings.rate_bps as f64 / 8.0 / FULL_PACKET_BYTES;
         settings.packets_per_s = (full * (0.3 + 0.1 * strength)) as u32;
@@ -143,44 +176,27 @@ pub(super) static PACKET_RATE: UplinkFault = UplinkFault {
 
 /// Everything stands still again and again.
 pub(super) static PAUSES: UplinkFault = UplinkFault {
-    name: "pauses",
-    cause: "path-pauses",
-    summary: "twice a second nothing reaches a hypervisor for 60-120 ms, then all of it at once",
-    direction: Direction::Rx,
+    about: About::hypervisor(
+        "pauses",
+        "path-pauses",
+        "twice a second nothing reaches a hypervisor for 60-120 ms, then all of it at once",
+        &[Direction::Rx],
+    )
+    .in_the_network(),
     change: |settings, strength| settings.pause_ns = 60_000_000 + (60_000_000.0 * strength) as u64,
 };
 
 impl Fault for UplinkFault {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn cause(&self) -> &'static str {
-        self.cause
-    }
-
-    fn summary(&self) -> &'static str {
-        self.summary
-    }
-
-    fn outside_the_hosts(&self) -> bool {
-        true
-    }
-
-    fn places(&self, topology: &Topology) -> Vec<Place> {
-        Place::all_hypervisors(topology)
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
         let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
         damage.wire(hypervisor, Toward::Hypervisor, |s| (self.change)(s, strength))?;
-        if self.direction == Direction::Both {
+        if self.about.directions == [Direction::Both] {
             damage.wire(hypervisor, Toward::Core, |s| (self.change)(s, strength))?;
         }
         Ok(())
-    }
-
-    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
-        Truth::group(self, topology, place, &[self.direction])
     }
 }

@@ -168,7 +168,7 @@ fn surveyed(
         // What is there at times and not at others is no less true under this name.
         let also = (job.case == Case::ComesAndGoes).then(|| "capacity-flapping".to_owned());
         truth.broken.push(Broken {
-            fault: fault.name().to_owned(),
+            fault: fault.about().name.to_owned(),
             place: place.to_string(),
             truth: injected.truth.clone(),
             also: also.into_iter().collect(),

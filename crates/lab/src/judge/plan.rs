@@ -47,7 +47,7 @@ pub(super) fn plan(options: &Options) -> Result<Vec<Job>> {
         (Case::One, options.runs, (|_, _| true) as fn(&dyn Fault, &Place) -> bool),
         (Case::Beside, options.beside, |_, place| *place != Place::Everywhere),
         (Case::ComesAndGoes, options.flicker, |fault, place| {
-            fault.outside_the_hosts() && *place != Place::Everywhere
+            fault.about().outside_the_hosts && *place != Place::Everywhere
         }),
     ] {
         deck.extend(single(&grounds, &faults, case, runs, fits, &mut random)?);
@@ -79,8 +79,9 @@ fn grounds(options: &Options) -> Result<Vec<Ground>> {
         let given = options.time.get(i).or(options.time.last()).cloned();
         // Less leaves out the UDP probes, without which loss and reordering are not seen.
         let seconds = match topology.hosts().len() {
-            0..=6 => 22,
-            7..=12 => 36,
+            0..=3 => 20,
+            4..=6 => 28,
+            7..=12 => 40,
             _ => 60,
         };
         let time = given.unwrap_or_else(|| format!("{seconds}s"));
@@ -94,7 +95,7 @@ fn usable(options: &Options) -> Result<Vec<&'static dyn Fault>> {
     if !options.faults.is_empty() {
         return options.faults.iter().map(|name| faults::find(name)).collect();
     }
-    let can = |f: &&&'static dyn Fault| (options.root || !f.needs_root()) && f.unavailable().is_none();
+    let can = |f: &&&'static dyn Fault| (options.root || !f.about().needs_root) && f.unavailable().is_none();
     Ok(faults::ALL.iter().filter(can).copied().collect())
 }
 
@@ -108,7 +109,7 @@ fn single(
     random: &mut Random,
 ) -> Result<Vec<Wanted>> {
     let places = |fault: &dyn Fault, ground: &Ground| -> Vec<Place> {
-        fault.places(&ground.topology).into_iter().filter(|p| fits(fault, p)).collect()
+        fault.about().places(&ground.topology).into_iter().filter(|p| fits(fault, p)).collect()
     };
     // Where each fault can go, in an order of its own.
     let mut turns: Vec<(&'static dyn Fault, Vec<usize>)> = Vec::new();
@@ -180,14 +181,14 @@ fn couple(
 ) -> Option<Vec<(&'static dyn Fault, Place)>> {
     let mut draw = || {
         let fault = *random.pick(faults)?;
-        Some((fault, random.pick(&fault.places(topology)).cloned()?))
+        Some((fault, random.pick(&fault.about().places(topology)).cloned()?))
     };
     let (one, other) = (draw()?, draw()?);
     let (mine, theirs) = (touched(topology, &one.1), touched(topology, &other.1));
     let machines = |hosts: &BTreeSet<String>| -> BTreeSet<usize> {
         topology.hosts().into_iter().filter(|h| hosts.contains(&h.name)).map(|h| h.hypervisor).collect()
     };
-    let fits = one.0.name() != other.0.name()
+    let fits = one.0.about().name != other.0.about().name
         && machines(&mine).is_disjoint(&machines(&theirs))
         && 2 * (mine.len() + theirs.len()) <= topology.hosts().len();
     fits.then(|| vec![one, other])
@@ -228,7 +229,8 @@ mod tests {
     }
 
     fn names(options: &Options) -> Vec<(String, Case, Vec<String>)> {
-        let place = |(fault, place): &(&'static dyn Fault, Place)| format!("{} at {place}", fault.name());
+        let place =
+            |(fault, place): &(&'static dyn Fault, Place)| format!("{} at {place}", fault.about().name);
         let jobs = plan(options).unwrap();
         jobs.iter().map(|j| (j.lab.clone(), j.case, j.faults.iter().map(place).collect())).collect()
     }
@@ -248,7 +250,7 @@ mod tests {
         for job in plan(&options()).unwrap() {
             *cases.entry(job.case).or_default() += 1;
             if job.case == Case::One {
-                *faults.entry(job.faults[0].0.name()).or_default() += 1;
+                *faults.entry(job.faults[0].0.about().name).or_default() += 1;
             }
         }
         assert!(faults.values().all(|n| (4..=6).contains(n)), "{faults:?}");
@@ -268,7 +270,7 @@ mod tests {
             let hosts: Vec<_> = job.faults.iter().map(|(_, place)| touched(&topology, place)).collect();
             assert!(hosts[0].is_disjoint(&hosts[1]), "{hosts:?}");
             assert!(2 * (hosts[0].len() + hosts[1].len()) <= topology.hosts().len(), "{hosts:?}");
-            assert_ne!(job.faults[0].0.name(), job.faults[1].0.name());
+            assert_ne!(job.faults[0].0.about().name, job.faults[1].0.about().name);
         }
         let small = Options { labs: vec!["three".into()], ..options() };
         assert!(plan(&small).err().unwrap().to_string().contains("no two"));
