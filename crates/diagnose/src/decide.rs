@@ -42,14 +42,14 @@ const DURATION_MS: u32 = 1000;
 
 /// Tests that would tell the alternatives apart or confirm weak evidence, without numbers; empty when nothing is open.
 pub(crate) fn tests(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
-    if bench.facts.snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count() < 3 {
-        return Vec::new();
-    }
     let mut wanted = Vec::new();
-    if judged.located.unconfirmed || judged.located.score < WEAK {
+    // Of two hosts there is no third one to measure against, and one more look at the same pair says the same again; what tells causes
+    // apart is another kind of test.
+    let others = bench.facts.snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count() > 2;
+    if others && (judged.located.unconfirmed || judged.located.score < WEAK) {
         wanted.extend(again(bench, judged));
     }
-    if is_open(judged, SURE_ENOUGH) {
+    if others && is_open(judged, SURE_ENOUGH) {
         wanted.extend(partners(bench, judged));
     }
     wanted.extend(settling(bench, judged));
@@ -85,11 +85,12 @@ fn settling(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     let mut tests = Vec::new();
     for cell in crossing.take(SETTLING_CELLS) {
         let mut add = |kind| tests.extend(repeats(cell.from, cell.to, cell.layer, &kind, SETTLING_REPEATS));
-        if streams {
-            add(TestKind::Tcp { streams: STREAMS, duration_ms: DURATION_MS });
-        }
+        // The shorter one first: a survey that is short of time has at least that.
         if let Some(kind) = small_datagrams(cell.throughput_bps).filter(|_| small) {
             add(kind);
+        }
+        if streams {
+            add(TestKind::Tcp { streams: STREAMS, duration_ms: DURATION_MS });
         }
     }
     tests

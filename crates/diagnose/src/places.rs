@@ -127,9 +127,28 @@ pub(crate) fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k 
     let (shape, subjects) = contexts.swap_remove(*best);
     settle(&bench.facts, &mut places, &causes);
     let mut located = located;
-    // One datagram that came late is the scheduler of some host more often than the network.
-    located.unconfirmed |= responses == [Response::Stalls] && causes.is_empty();
+    let likely = causes.first().is_some_and(|(_, probability)| *probability >= LIKELY);
+    located.unconfirmed |= !likely && responses.iter().all(follows_from_a_loss);
+    located.unconfirmed |=
+        contradicts_the_overlay(bench, &located, layer) && causes.iter().all(|(s, _)| s.hits.is_empty());
     Judged { located, places, layer, responses, shape, subjects, causes }
+}
+
+/// Whether a way loses plain traffic while the tunnel that goes the same way has all of its rate: a disturbed test more often than a
+/// network, until a repetition says the same.
+fn contradicts_the_overlay(bench: &Bench<'_>, located: &Located, layer: LayerScope) -> bool {
+    let is_way = matches!(located.column.element, Element::Pair(..) | Element::GroupToGroup(..));
+    let bad = || located.rows.iter().map(|row| &bench.cells[bench.rows[*row].cell]);
+    is_way && layer == LayerScope::Only(Layer::Underlay) && !bad().any(|cell| cell.confirmed_by() >= 2)
+}
+
+/// A cause that is less probable than this explains nothing.
+const LIKELY: f64 = 0.3;
+
+/// Values that follow from a loss and come by themselves too: a datagram that is late, a queue that is longer than others, CPU time on a
+/// busy machine. Without a loss, and without a cause that is known to do just that, they are no finding.
+fn follows_from_a_loss(response: &Response) -> bool {
+    matches!(response, Response::Stalls | Response::RttLoaded | Response::Retransmits | Response::CpuCost)
 }
 
 /// Log odds against a host all of whose other paths are as they should be.

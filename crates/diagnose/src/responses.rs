@@ -71,6 +71,8 @@ const CALIBRATION_MIN: f64 = 0.75;
 const COMMON_MIN: usize = 4;
 /// What queues on the way add to the RTT under load in a cluster at most, us: 256 kB of buffer at 100 Mbit/s, 2.5 MB at 1 Gbit/s.
 const QUEUE_USUAL_US: f64 = 20_000.0;
+/// A path that is more than so many times slower than most is slow, whatever its queue.
+const SLOWER_MAX: f64 = 4.0;
 /// Share of the ceiling that a healthy transfer reaches when too few others can tell.
 const HEALTHY_SHARE: f64 = 0.97;
 /// Noise of a value that was not really measured.
@@ -223,24 +225,53 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
                 peers.min(without_peers(reading, cells, &list))
             }
         };
-        rows.extend(list.into_iter().map(|(cell, value)| Row {
-            cell,
-            response: reading.response,
-            kind,
-            y: ((value + reading.floor) / (healthy + reading.floor)).log2().clamp(0.0, DEAD),
-            // A few answered requests tell that the path is open, not that it is clean.
-            sigma: if reading.response == Response::Loss && value == 0.0 && cells[cell].losses().is_empty() {
-                BARELY_KNOWN
-            } else {
-                reading.sigma
+        let slower = slower_than_most(cells, &list);
+        let expected = |cell: usize| match reading.response {
+            Response::RttLoaded => queue_of_its_rate(healthy, cells[cell].rtt_idle_us, slower(cell)),
+            _ => healthy,
+        };
+        rows.extend(list.iter().map(|(cell, value)| (*cell, *value, expected(*cell))).map(
+            |(cell, value, expected)| Row {
+                cell,
+                response: reading.response,
+                kind,
+                y: ((value + reading.floor) / (expected + reading.floor)).log2().clamp(0.0, DEAD),
+                // A few answered requests tell that the path is open, not that it is clean.
+                sigma: if reading.response == Response::Loss
+                    && value == 0.0
+                    && cells[cell].losses().is_empty()
+                {
+                    BARELY_KNOWN
+                } else {
+                    reading.sigma
+                },
+                effect_min: reading.effect_min,
+                common: 0.0,
+                expected,
+                measured: value,
             },
-            effect_min: reading.effect_min,
-            common: 0.0,
-            expected: healthy,
-            measured: value,
-        }));
+        ));
     }
     rows
+}
+
+/// How many times slower a cell is than most of its kind: a port of 10 Gbit/s beside those of 25.
+fn slower_than_most<'c>(
+    cells: &'c [CellEvidence<'_>],
+    list: &[(usize, f64)],
+) -> impl Fn(usize) -> f64 + use<'c> {
+    let rates: Vec<f64> = list.iter().filter_map(|(cell, _)| median(&cells[*cell].rates)).collect();
+    let usual = median(&rates);
+    move |cell| match (usual, median(&cells[cell].rates)) {
+        (Some(usual), Some(rate)) if rate > 0.0 => (usual / rate).max(1.0),
+        _ => 1.0,
+    }
+}
+
+/// RTT under load when a queue of as many bytes as elsewhere empties so many times slower.
+fn queue_of_its_rate(healthy_us: f64, idle_us: Option<f64>, slower: f64) -> f64 {
+    let queue_us = (healthy_us - idle_us.unwrap_or(healthy_us)).max(0.0);
+    healthy_us + queue_us * (slower.min(SLOWER_MAX) - 1.0)
 }
 
 /// What a value may be where too few cells could be peers of each other: only the RTT under load has the idle one to stand on.

@@ -25,6 +25,8 @@ use crate::{decide, evidence, responses, settings, storage, summary};
 
 /// Causes listed per finding.
 const CAUSES_MAX: usize = 5;
+/// When the best known cause is less probable than this, none fits, and that is what has to be said.
+const NAMED: f64 = 0.1;
 /// Candidates from unknown differences, and what they get of the probability that is left.
 const UNKNOWN_MAX: usize = 3;
 /// A setting that was read is no inference from measurements; that it is wrong is what its file says, before any map.
@@ -129,6 +131,9 @@ fn finding(
         .take(CAUSES_MAX)
         .map(|((scored, _), p)| ranked(&bench.facts, &place, scored, p))
         .collect();
+    if causes.first().is_some_and(|first| first.probability < NAMED) {
+        causes.clear();
+    }
     let explained: Vec<_> =
         judged.causes.iter().filter(|(_, p)| *p >= 0.05).flat_map(|(s, _)| s.hits.clone()).collect();
     let innocent = unexplained(&bench.facts, &place, knowledge, &explained);

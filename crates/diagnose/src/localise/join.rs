@@ -1,8 +1,8 @@
-//! Several paths that are bad by themselves and end at the same host. What comes and goes there hits some tests and misses others;
-//! what limits it to a rate hurts only those partners that are faster. No column of the host is bad enough as a whole.
+//! Several paths that are bad by themselves and have an end in common. What comes and goes there hits some tests and misses others;
+//! what limits it to a rate hurts only those partners that are faster. No column of the end is bad enough as a whole.
 //!
-//! Located losses come in, the same go out with such paths joined. Two paths that are broken independently and share an end by chance are
-//! far less likely than one host that is bad at times or for some.
+//! Located losses come in, the same go out with such paths joined, and with those paths left to a host or group that is bad anyway. Two
+//! places that are broken independently and share an end by chance are far less likely than one that is bad at times or for some.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,54 +11,96 @@ use linerate_model::finding::{Direction, Element, Response};
 use super::columns::Column;
 use super::search::Located;
 use crate::responses::Row;
+use crate::stats::median;
 
 /// A loss above so many doublings is none that comes and goes: nothing got through.
 const DEAD: f64 = 6.0;
 /// Fewer paths than this are paths.
 const PATHS_MIN: usize = 2;
+/// What is bad on a smaller share of its cells than this comes and goes.
+const STEADY_SHARE: f64 = 0.6;
+/// A path loses at most so many doublings more than what it passes, when that is steady.
+const SAME_LOSS: f64 = 1.0;
 
-/// Sender and receiver of a row.
-type Ends<'e, 'a> = &'e dyn Fn(usize) -> (&'a str, &'a str);
-
-/// Joins until nothing is left to join.
+/// Joins until nothing is left to join. `touching` names the columns of each cell.
 pub(super) fn join(
     mut found: Vec<Located>,
     columns: &[Column],
     rows: &[Row],
-    ends: Ends<'_, '_>,
+    touching: &[Vec<usize>],
 ) -> Vec<Located> {
-    while let Some((host, direction, members)) = common_end(&found, rows, ends) {
-        let Some(column) =
-            columns.iter().find(|c| c.direction == direction && c.element == Element::Host(host.to_owned()))
-        else {
-            return found;
-        };
+    while let Some((column, members)) = common_end(&found, columns, rows, touching) {
         let mut joined: Vec<Located> = members.iter().rev().map(|i| found.remove(*i)).collect();
         joined.reverse();
-        found.insert(members[0], one(column.clone(), joined));
+        found.insert(members[0], one(columns[column].clone(), joined));
     }
+    absorb(&mut found, rows);
     found
 }
 
-/// The host at which most paths end, with the direction and the places of the paths in the list.
-fn common_end<'a>(
+/// The host or group at which most paths begin, or end, with their places in the list; the narrowest when several have as many.
+fn common_end(
     found: &[Located],
+    columns: &[Column],
     rows: &[Row],
-    ends: Ends<'_, 'a>,
-) -> Option<(&'a str, Direction, Vec<usize>)> {
-    let mut by_end: BTreeMap<(&str, Direction), Vec<usize>> = BTreeMap::new();
+    touching: &[Vec<usize>],
+) -> Option<(usize, Vec<usize>)> {
+    let mut by_end: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (number, path) in found.iter().enumerate().filter(|(_, l)| is_path(l, rows)) {
-        let of = |pick: fn((&'a str, &'a str)) -> &'a str| -> BTreeSet<&'a str> {
-            path.rows.iter().map(|row| pick(ends(*row))).collect()
-        };
-        for (hosts, direction) in [(of(|e| e.0), Direction::Tx), (of(|e| e.1), Direction::Rx)] {
-            if let Some(host) = hosts.first().filter(|_| hosts.len() == 1) {
-                by_end.entry((host, direction)).or_default().push(number);
+        let Some(first) = path.rows.first() else { continue };
+        for column in &touching[rows[*first].cell] {
+            let end = &columns[*column];
+            let is_end = matches!(end.element, Element::Host(_) | Element::Group(_))
+                && end.direction != Direction::Both
+                && passes(path, end, rows);
+            if is_end {
+                by_end.entry(*column).or_default().push(number);
             }
         }
     }
     let most = by_end.into_iter().filter(|(_, paths)| paths.len() >= PATHS_MIN);
-    most.max_by_key(|(_, paths)| paths.len()).map(|((host, direction), paths)| (host, direction, paths))
+    most.max_by_key(|(column, paths)| (paths.len(), std::cmp::Reverse(columns[*column].cells().len())))
+}
+
+/// Whether all that is bad on a path goes through an element.
+fn passes(path: &Located, end: &Column, rows: &[Row]) -> bool {
+    let cells = end.cells();
+    path.rows.iter().all(|row| cells.contains(&rows[*row].cell))
+}
+
+/// Leaves a path to the host or group that it passes, when that is bad anyway and no less, or comes and goes.
+fn absorb(found: &mut Vec<Located>, rows: &[Row]) {
+    let mut number = 0;
+    while number < found.len() {
+        let path = &found[number];
+        let end = found.iter().position(|end| {
+            matches!(end.column.element, Element::Host(_) | Element::Group(_))
+                && !end.unconfirmed
+                && is_path(path, rows)
+                && passes(path, &end.column, rows)
+                && explains(end, path, rows)
+        });
+        let Some(end) = end else {
+            number += 1;
+            continue;
+        };
+        let path = found.remove(number);
+        let end = &mut found[end - usize::from(end > number)];
+        end.rows.extend(path.rows);
+        end.rows.sort_unstable();
+        end.rows.dedup();
+    }
+}
+
+/// Whether what is wrong at the end of a path may be all that is wrong on it.
+fn explains(end: &Located, path: &Located, rows: &[Row]) -> bool {
+    let bad: BTreeSet<usize> = end.rows.iter().map(|row| rows[*row].cell).collect();
+    let steady = bad.len() as f64 >= STEADY_SHARE * end.column.cells().len() as f64;
+    let lost = |l: &Located| {
+        let throughput = l.rows.iter().map(|row| &rows[*row]).filter(|r| r.response == Response::Throughput);
+        median(&throughput.map(|r| r.y).collect::<Vec<_>>())
+    };
+    !steady || lost(end).zip(lost(path)).is_some_and(|(end, path)| path <= end + SAME_LOSS)
 }
 
 /// A loss of throughput on a way between two hosts or groups that does not let nothing through.
@@ -90,16 +132,17 @@ mod tests {
     use crate::evidence::Kind;
     use linerate_model::inventory::Layer;
 
+    fn column(element: Element, direction: Direction, cells: &[usize]) -> Column {
+        Column { element, direction, parts: vec![cells.to_vec()], penalty: 2.8 }
+    }
+
+    fn located(column: Column, rows: Vec<usize>) -> Located {
+        let gains = vec![(Response::Throughput, 13.0)];
+        Located { column, score: 9.0, gains, rows, alternatives: Vec::new(), unconfirmed: false }
+    }
+
     fn path(from: &str, to: &str, row: usize) -> Located {
-        let element = Element::Pair(from.into(), to.into());
-        Located {
-            column: Column { element, direction: Direction::Tx, parts: vec![vec![row]], penalty: 4.6 },
-            score: 9.0,
-            gains: vec![(Response::Throughput, 13.0)],
-            rows: vec![row],
-            alternatives: Vec::new(),
-            unconfirmed: false,
-        }
+        located(column(Element::Pair(from.into(), to.into()), Direction::Tx, &[row]), vec![row])
     }
 
     fn row(cell: usize, y: f64) -> Row {
@@ -116,26 +159,61 @@ mod tests {
         }
     }
 
+    /// Cells: a to b, a to c, x to y, a to d. The group holds a and x.
+    fn ends() -> Vec<Column> {
+        vec![
+            column(Element::Group("g".into()), Direction::Tx, &[0, 1, 2, 3]),
+            column(Element::Host("a".into()), Direction::Tx, &[0, 1, 3]),
+            column(Element::Host("x".into()), Direction::Tx, &[2]),
+        ]
+    }
+
+    const TOUCHING: [&[usize]; 4] = [&[0, 1], &[0, 1], &[0, 2], &[0, 1]];
+
+    fn touching() -> Vec<Vec<usize>> {
+        TOUCHING.iter().map(|columns| columns.to_vec()).collect()
+    }
+
     #[test]
     fn paths_with_a_common_end_become_the_host_and_others_stay() {
-        let host = Column {
-            element: Element::Host("a".into()),
-            direction: Direction::Tx,
-            parts: vec![vec![0, 1, 2, 3]],
-            penalty: 2.8,
-        };
         let rows = [row(0, 1.0), row(1, 1.1), row(2, 1.0), row(3, 0.0)];
+        let columns = &ends()[1..];
+        let touching: Vec<Vec<usize>> = vec![vec![0], vec![0], vec![1], vec![0]];
         let found = vec![path("a", "b", 0), path("x", "y", 2), path("a", "c", 1)];
-        let ends = |row: usize| [("a", "b"), ("a", "c"), ("x", "y"), ("a", "d")][row];
-        let joined = join(found, std::slice::from_ref(&host), &rows, &ends);
+        let joined = join(found, columns, &rows, &touching);
         assert_eq!(joined.len(), 2);
         assert_eq!(
-            (&joined[0].column.element, joined[0].rows.as_slice()),
-            (&host.element, [0, 1].as_slice())
+            (&joined[0].column.element, &joined[0].rows[..]),
+            (&Element::Host("a".into()), &[0, 1][..])
         );
         assert_eq!(joined[0].alternatives.len(), 2);
         let dead = [row(0, 9.0), row(1, 9.0)];
-        let blocked = join(vec![path("a", "b", 0), path("a", "c", 1)], &[host], &dead, &ends);
+        let blocked = join(vec![path("a", "b", 0), path("a", "c", 1)], columns, &dead, &touching);
         assert_eq!(blocked.len(), 2, "what lets nothing through does not come and go");
+    }
+
+    #[test]
+    fn paths_of_several_hosts_of_a_group_become_the_group_and_those_of_one_host_the_host() {
+        let rows = [row(0, 1.0), row(1, 1.1), row(2, 1.0), row(3, 0.0)];
+        let both = join(vec![path("a", "b", 0), path("x", "y", 2)], &ends(), &rows, &touching());
+        assert_eq!(both[0].column.element, Element::Group("g".into()));
+        let one = join(vec![path("a", "b", 0), path("a", "c", 1)], &ends(), &rows, &touching());
+        assert_eq!(one[0].column.element, Element::Host("a".into()));
+    }
+
+    #[test]
+    fn a_path_is_left_to_what_it_passes_unless_it_loses_far_more() {
+        let whole = || located(ends()[0].clone(), vec![0, 1, 2]);
+        let left = |rows: &[Row]| join(vec![whole(), path("a", "d", 3)], &ends(), rows, &touching());
+        let same = left(&[row(0, 1.0), row(1, 1.1), row(2, 1.0), row(3, 1.9)]);
+        assert_eq!((same.len(), &same[0].rows[..]), (1, &[0, 1, 2, 3][..]));
+        assert_eq!(
+            left(&[row(0, 1.0), row(1, 1.1), row(2, 1.0), row(3, 3.0)]).len(),
+            2,
+            "a place of its own"
+        );
+        let at_times = located(ends()[0].clone(), vec![0, 1]);
+        let rows = [row(0, 1.0), row(1, 1.1), row(2, 1.0), row(3, 3.0)];
+        assert_eq!(join(vec![at_times, path("a", "d", 3)], &ends(), &rows, &touching()).len(), 1);
     }
 }

@@ -164,8 +164,7 @@ pub(crate) fn locate(
             queue.put(column, fits[column].score);
         }
     }
-    let ends = |row: usize| (cells[rows[row].cell].from, cells[rows[row].cell].to);
-    let mut found = join(found, columns, rows, &ends);
+    let mut found = join(found, columns, rows, &touching);
     found.extend(common);
     found.extend(doubted);
     found

@@ -23,6 +23,8 @@ pub struct About {
     /// Whether a user namespace is not enough.
     pub needs_root: bool,
     seat: Seat,
+    /// Whether only other pairs can tell that something is wrong.
+    needs_others: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +44,16 @@ impl About {
         summary: &'static str,
         directions: &'static [Direction],
     ) -> Self {
-        Self { name, cause, summary, directions, outside_the_hosts: false, needs_root: false, seat }
+        Self {
+            name,
+            cause,
+            summary,
+            directions,
+            outside_the_hosts: false,
+            needs_root: false,
+            seat,
+            needs_others: false,
+        }
     }
 
     /// A fault of one host.
@@ -92,8 +103,17 @@ impl About {
         self
     }
 
+    /// The same, where two hosts alone show nothing that could not be right: a path is longer only beside others.
+    pub(super) const fn beside_others(mut self) -> Self {
+        self.needs_others = true;
+        self
+    }
+
     /// Where it can be put.
     pub fn places(&self, topology: &Topology) -> Vec<Place> {
+        if self.needs_others && topology.hosts().len() < 3 {
+            return Vec::new();
+        }
         let hosts = || topology.hosts().into_iter().map(|h| h.name);
         let hypervisors = || topology.hypervisors.iter().map(|h| h.name.clone());
         match self.seat {

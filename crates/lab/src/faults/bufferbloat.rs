@@ -28,11 +28,14 @@ impl Fault for Bufferbloat {
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
         let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
         damage.wire(hypervisor, Toward::Hypervisor, |s| s.queue_bytes = QUEUE_BYTES)?;
-        // A queue builds up before the slowest wire of a path. All wires are equal, so that without this it would be the
-        // first one, that of the sender.
+        // A queue builds up before the slowest wire of a path. Without this it would be the first one, that of the sender, wherever
+        // the receiver is as fast or faster.
+        let topology = &damage.cluster.topology;
+        let fastest =
+            (0..topology.hypervisors.len()).map(|h| topology.uplink_of(h).rate_mbit).max().unwrap_or(0);
         for sender in 0..damage.cluster.hypervisors.len() {
             damage.wire(sender, Toward::Core, |s| {
-                s.rate_bps = s.rate_bps * 5 / 2;
+                s.rate_bps = u64::from(fastest) * 1_000_000 * 5 / 2;
                 // Bursts pass; at this rate nothing of them stays.
                 s.queue_bytes *= 8;
             })?;

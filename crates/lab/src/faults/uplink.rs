@@ -114,7 +114,8 @@ pub(super) static LONGER_PATH: UplinkFault = UplinkFault {
         "everything from and to a hypervisor takes 6-10 ms longer there and back",
         &[Direction::Both],
     )
-    .in_the_network(),
+    .in_the_network()
+    .beside_others(),
     change: |settings, strength| settings.delay_ns += 3_000_000 + (2_000_000.0 * strength) as u64,
 };
 

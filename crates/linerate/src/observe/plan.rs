@@ -45,8 +45,11 @@ const INNER_SHARE: f64 = 0.5;
 const INNER_UDP_BPS_MAX: f64 = 50e6;
 /// With more such pairs than this, those of different machines run together after all.
 const INNER_ALONE_MAX: usize = 24;
-/// Share of the budget that is kept for the second stage and for what has to be repeated.
+/// Share of the budget that is kept for the second stage and for what has to be repeated, but seconds enough for the few tests that tell
+/// causes apart, as long as they take no more than this share of it.
 const RESERVE: f64 = 0.06;
+const RESERVE_S_MIN: f64 = 4.0;
+const RESERVE_MAX: f64 = 0.2;
 /// Streams of the many-stream tests.
 const STREAMS: u16 = 8;
 /// Payload of a UDP loss probe: fits every tunnel, so that loss is not mistaken for an MTU fault. On a slow path it is smaller, so
@@ -165,7 +168,8 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
         let times = Times::with_tcp(TCP_MS_DEFAULT);
         return written(wish, &blocks, times, fewer.into_iter().collect());
     };
-    let room_s = budget.as_secs_f64() * (1.0 - RESERVE);
+    let budget_s = budget.as_secs_f64();
+    let room_s = budget_s - RESERVE_S_MIN.clamp(RESERVE * budget_s, RESERVE_MAX * budget_s);
     let full = measured(wish) <= FULL_MATRIX_HOSTS_MAX;
     let fewest = MATCHINGS[MATCHINGS.len() - 1] as f64;
     let mut at_most = if measured(wish) < VERY_MANY_HOSTS { f64::INFINITY } else { fewest };
