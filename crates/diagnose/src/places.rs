@@ -128,7 +128,7 @@ pub(crate) fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k 
     settle(&bench.facts, &mut places, &causes);
     let mut located = located;
     let likely = causes.first().is_some_and(|(_, probability)| *probability >= LIKELY);
-    located.unconfirmed |= !likely && responses.iter().all(follows_from_a_loss);
+    located.unconfirmed |= !likely && responses.iter().copied().all(follows_from_a_loss);
     located.unconfirmed |=
         contradicts_the_overlay(bench, &located, layer) && causes.iter().all(|(s, _)| s.hits.is_empty());
     Judged { located, places, layer, responses, shape, subjects, causes }
@@ -147,7 +147,7 @@ const LIKELY: f64 = 0.3;
 
 /// Values that follow from a loss and come by themselves too: a datagram that is late, a queue that is longer than others, CPU time on a
 /// busy machine. Without a loss, and without a cause that is known to do just that, they are no finding.
-fn follows_from_a_loss(response: &Response) -> bool {
+fn follows_from_a_loss(response: Response) -> bool {
     matches!(response, Response::Stalls | Response::RttLoaded | Response::Retransmits | Response::CpuCost)
 }
 

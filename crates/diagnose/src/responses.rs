@@ -225,7 +225,7 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
                 peers.min(without_peers(reading, cells, &list))
             }
         };
-        let slower = slower_than_most(cells, &list);
+        let slower = slower_than_healthy(cells, &list, healthy);
         let expected = |cell: usize| match reading.response {
             Response::RttLoaded => queue_of_its_rate(healthy, cells[cell].rtt_idle_us, slower(cell)),
             _ => healthy,
@@ -255,13 +255,14 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
     rows
 }
 
-/// How many times slower a cell is than most of its kind: a port of 10 Gbit/s beside those of 25.
-fn slower_than_most<'c>(
+/// How many times slower a cell is than those of its kind with a healthy value: a port of 10 Gbit/s beside those of 25.
+fn slower_than_healthy<'c>(
     cells: &'c [CellEvidence<'_>],
     list: &[(usize, f64)],
+    healthy: f64,
 ) -> impl Fn(usize) -> f64 + use<'c> {
-    let rates: Vec<f64> = list.iter().filter_map(|(cell, _)| median(&cells[*cell].rates)).collect();
-    let usual = median(&rates);
+    let theirs = list.iter().filter(|(_, value)| *value <= healthy);
+    let usual = median(&theirs.filter_map(|(cell, _)| median(&cells[*cell].rates)).collect::<Vec<_>>());
     move |cell| match (usual, median(&cells[cell].rates)) {
         (Some(usual), Some(rate)) if rate > 0.0 => (usual / rate).max(1.0),
         _ => 1.0,
