@@ -71,6 +71,8 @@ const CALIBRATION_MIN: f64 = 0.75;
 const COMMON_MIN: usize = 4;
 /// What queues on the way add to the RTT under load in a cluster at most, us: 256 kB of buffer at 100 Mbit/s, 2.5 MB at 1 Gbit/s.
 const QUEUE_USUAL_US: f64 = 20_000.0;
+/// Fewer values than this do not tell how much they scatter.
+const SCATTER_MIN: usize = 12;
 /// A path that is more than so many times slower than most is slow, whatever its queue.
 const SLOWER_MAX: f64 = 4.0;
 /// Share of the ceiling that a healthy transfer reaches when too few others can tell.
@@ -184,9 +186,13 @@ fn spread(cells: &[CellEvidence<'_>], list: &[(usize, f64, Option<f64>)], ys: &[
             (logs.len() >= 2).then(|| (logs[0] - logs[1]).abs())
         })
         .collect();
-    // Of two hosts there are only two cells: both repeated say more than how far the cells are apart, which may be the loss itself.
+    // Of two hosts there are only two cells: both repeated say more than anything else.
     if repeats.len() >= 4 || (repeats.len() == list.len() && list.len() >= 2) {
         return 1.5 * median(&repeats).unwrap_or(0.0);
+    }
+    // The distance of so few cells is the loss itself: they are taken for as exact as a transfer can be.
+    if list.len() < COMMON_MIN {
+        return 0.0;
     }
     let mut sorted = ys.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -225,6 +231,7 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
                 peers.min(without_peers(reading, cells, &list))
             }
         };
+        let sigma = reading.sigma.max(scatter(reading, &values));
         let slower = slower_than_healthy(cells, &list, healthy);
         let expected = |cell: usize| match reading.response {
             Response::RttLoaded => queue_of_its_rate(healthy, cells[cell].rtt_idle_us, slower(cell)),
@@ -243,7 +250,7 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
                 {
                     BARELY_KNOWN
                 } else {
-                    reading.sigma
+                    sigma
                 },
                 effect_min: reading.effect_min,
                 common: 0.0,
@@ -253,6 +260,17 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
         ));
     }
     rows
+}
+
+/// How much the RTT under load scatters among the better half of the paths, doublings: where queues fill by chance, one that is twice as
+/// long means nothing.
+fn scatter(reading: &Reading, values: &[f64]) -> f64 {
+    if reading.response != Response::RttLoaded || values.len() < SCATTER_MIN {
+        return 0.0;
+    }
+    let doublings = |rank: f64| quantile(values, rank).map_or(0.0, |v| (v + reading.floor).log2());
+    // Of a normal distribution a tenth lies this many standard deviations below the middle.
+    (doublings(0.5) - doublings(0.1)) / 1.28
 }
 
 /// How many times slower a cell is than those of its kind with a healthy value: a port of 10 Gbit/s beside those of 25.
