@@ -40,8 +40,9 @@ pub fn findings(layout: &Layout, intervals: &[DiskInterval]) -> Vec<DiskFinding>
     let mut found: Vec<(String, DiskTrouble, String)> = Vec::new();
     found.extend(seen.slow());
     let slow: BTreeSet<String> = found.iter().map(|(device, _, _)| device.clone()).collect();
-    found.extend(seen.saturated());
-    found.extend(seen.uneven().into_iter().filter(|(device, _, _)| !slow.contains(device)));
+    // A slow drive is busy all the time and gets less to do because it is slow: one thing to say.
+    let others = seen.saturated().into_iter().chain(seen.uneven());
+    found.extend(others.filter(|(device, _, _)| !slow.contains(device)));
     found.extend(seen.merged());
     found
         .into_iter()
