@@ -8,6 +8,7 @@ mod ci;
 mod docs;
 mod fuzz;
 mod knowledge;
+mod lab;
 mod node;
 mod picture;
 mod scale;
@@ -71,6 +72,9 @@ enum Task {
         /// The command that printed it, as it stands above.
         command: String,
     },
+    /// The long matrices of the lab.
+    #[command(subcommand)]
+    Lab(lab::Lab),
     /// House rules that no compiler checks.
     Tidy,
     /// Write `docs/reference/` anew.
@@ -101,6 +105,7 @@ fn run() -> Result<()> {
         Task::Node { arch } => node::run(&arch),
         Task::Scale { nodes, hosts, time } => scale::run(nodes, hosts, &time),
         Task::Picture { command } => picture::run(&command),
+        Task::Lab(lab) => lab::run(&lab),
         Task::Tidy => tidy::run(),
         Task::Docs { check } => docs::run(check),
     }

@@ -52,6 +52,11 @@ pub struct Operator {
 impl Operator {
     /// Finds the program: named by `LINERATE`, or beside this one. It keeps its data in the folder of the lab.
     pub fn find(lab: &Lab) -> Result<Self> {
+        Self::with(lab.folder.path().join("data"), lab.reached.environment.clone())
+    }
+
+    /// The same with a data folder and variables of its environment.
+    pub fn with(data: PathBuf, environment: Vec<(&'static str, OsString)>) -> Result<Self> {
         let beside = || std::env::current_exe().map(|own| own.with_file_name("linerate")).unwrap_or_default();
         let program = std::env::var_os("LINERATE").map_or_else(beside, PathBuf::from);
         if !program.is_file() {
@@ -60,8 +65,7 @@ impl Operator {
                 program.display()
             )));
         }
-        let data = lab.folder.path().join("data");
-        Ok(Self { program, data, environment: lab.reached.environment.clone() })
+        Ok(Self { program, data, environment })
     }
 
     /// Runs it to its end, at most for `within`.

@@ -20,7 +20,7 @@ use super::lab::VmLab;
 use super::request::{DriveChange, LinkChange, Request, SOCKET};
 use super::switch::Way;
 use super::topology::VmTopology;
-use super::{guest, reach};
+use super::{faults, guest, judge, reach};
 use crate::control;
 use crate::error::{LabError, Result};
 use crate::{folder, supervisor};
@@ -111,6 +111,10 @@ enum Do {
     },
     /// End the running lab.
     Down(Which),
+    /// List the faults that are judged.
+    Faults,
+    /// Break drives at random places and see how often linerate is right.
+    Judge(judge::Options),
 }
 
 #[derive(Debug, clap::Args)]
@@ -158,6 +162,27 @@ pub fn run(args: Args, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(&str)
         Do::Boot { guest, which } => which.ask(&Request::Boot { guest }, say),
         Do::Status { json, which } => which.ask(&Request::Status { json }, say),
         Do::Down(which) => which.ask(&Request::Down, say),
+        Do::Faults => {
+            for fault in faults::ALL {
+                say(&format!("{:14} {:10} {}", fault.name(), fault.stage().name(), fault.summary()));
+            }
+            Ok(ExitCode::Ok)
+        }
+        Do::Judge(options) => {
+            let interrupt = Interrupt::new().map_err(LabError::at("blocking the stop signals"))?;
+            let mut tell = |record: &judge::Record| {
+                say(&if options.json {
+                    serde_json::to_string(record).unwrap_or_default()
+                } else {
+                    record.line()
+                });
+            };
+            let records = judge::judge(&options, &interrupt, &mut tell, progress)?;
+            if !options.json {
+                say(judge::table(&records).trim_end());
+            }
+            Ok(if records.iter().all(judge::Record::exact) { ExitCode::Ok } else { ExitCode::Findings })
+        }
     }
 }
 

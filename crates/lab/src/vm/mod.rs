@@ -7,11 +7,14 @@
 pub mod command;
 mod console;
 pub mod disk;
+pub mod faults;
 mod guest;
 pub mod image;
+pub mod judge;
 pub mod lab;
 mod reach;
 pub mod request;
+pub mod stages;
 pub mod switch;
 pub mod topology;
 

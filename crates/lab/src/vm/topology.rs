@@ -94,6 +94,8 @@ fn one() -> usize {
 pub struct DrivePlan {
     /// Name and serial number.
     pub name: String,
+    /// What the guest calls it: `sda` is the first one.
+    pub device: String,
     /// Size, bytes.
     pub size_bytes: u64,
     /// Whether it says that it rotates.
@@ -109,13 +111,23 @@ impl GuestPlan {
             let kind = kind.clone();
             (1..=kind.count).map(move |number| DrivePlan {
                 name: format!("{}{number}", kind.name),
+                device: String::new(),
                 size_bytes: kind.size_mib << 20,
                 rotating: kind.rotating,
                 behaviour: kind.behaviour(),
             })
         };
-        self.drives.iter().flat_map(of).collect()
+        let mut drives: Vec<DrivePlan> = self.drives.iter().flat_map(of).collect();
+        drives.iter_mut().enumerate().for_each(|(index, drive)| drive.device = device(index));
+        drives
     }
+}
+
+/// Name that the kernel gives to the drive of this number: `sda` to `sdz`, `sdaa`, and so on.
+fn device(index: usize) -> String {
+    let letter = |n: usize| char::from(b'a' + (n % 26) as u8);
+    let first = (index / 26).checked_sub(1).map(letter);
+    ["sd".to_owned(), first.into_iter().collect(), letter(index).to_string()].concat()
 }
 
 impl VmTopology {
@@ -167,6 +179,16 @@ impl VmTopology {
                 names.join(", ")
             ))
         })
+    }
+
+    /// What a guest calls one of its drives.
+    ///
+    /// # Errors
+    /// There is no such guest or drive.
+    pub fn device(&self, guest: &str, drive: &str) -> Result<String> {
+        let drives = self.guests[self.guest(guest)?].drives();
+        let found = drives.into_iter().find(|d| d.name == drive).map(|d| d.device);
+        found.ok_or_else(|| LabError::Unknown(format!("no drive {drive:?} in guest {guest}")))
     }
 
     fn check(&self) -> std::result::Result<(), String> {
@@ -240,6 +262,8 @@ mod tests {
         }
         let many = VmTopology::load("vm-36").unwrap();
         let drives = many.guests[0].drives();
+        assert_eq!((drives[25].device.as_str(), drives[26].device.as_str()), ("sdz", "sdaa"));
+        assert_eq!(many.device("store", "d36").unwrap(), "sdaj");
         assert_eq!(
             (drives.len(), drives[35].name.as_str(), drives[35].behaviour.ops_per_s),
             (36, "d36", 150.0)

@@ -5,6 +5,7 @@
 //! `LINERATE` and `LINERATE_NODE`, or beside the lab's). One lab at a time; minutes under emulation.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod cli;
 mod drbd;
 mod drives;
 mod pair;
@@ -37,9 +38,7 @@ impl Scene {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let programs = Programs::beside(env!("CARGO_BIN_EXE_linerate-lab"));
         let unbuilt = [&programs.linerate, &programs.node].into_iter().find(|p| !p.is_file());
-        let reason = linerate_lab::vm::missing()
-            .or_else(|| unbuilt.map(|p| format!("{} is not built", p.display())))
-            .or_else(|| Image::ready(&mut |_| {}).err().map(|e| format!("no image of the guests: {e}")));
+        let reason = missing().or_else(|| unbuilt.map(|p| format!("{} is not built", p.display())));
         if let Some(reason) = reason {
             skip(test, &reason);
             return None;
@@ -70,6 +69,12 @@ impl Scene {
     fn inventory(&self) -> String {
         self.lab.inventory().display().to_string()
     }
+}
+
+/// Why guests cannot be had here; makes their image when they can.
+fn missing() -> Option<String> {
+    linerate_lab::vm::missing()
+        .or_else(|| Image::ready(&mut |_| {}).err().map(|e| format!("no image of the guests: {e}")))
 }
 
 /// The node program without what only debuggers read: a tenth of the bytes to copy into a guest.

@@ -1,0 +1,87 @@
+//! One drive of many that is slow, late or gone.
+
+use super::{Place, VmFault};
+use crate::error::Result;
+use crate::vm::disk::Behaviour;
+use crate::vm::lab::VmLab;
+use crate::vm::stages::drives::{Drives, GUEST, OPS_PER_S};
+use crate::vm::stages::{Said, Stage};
+use crate::vm::topology::VmTopology;
+
+/// A drive of [`Drives`] that behaves otherwise than its equals.
+pub(super) struct OneDrive {
+    name: &'static str,
+    summary: &'static str,
+    what: &'static str,
+    behave: fn(&mut Behaviour, f64),
+    /// Lines of shell that bring the volume back when the drive is well again.
+    repair: Option<&'static str>,
+}
+
+/// From a fifteenth to a seventh of what the others do: slow enough to hold up the array, and no error is ever seen.
+pub(super) static SLOW_DRIVE: OneDrive = OneDrive {
+    name: "slow-drive",
+    summary: "one drive of 36 does 10 to 20 requests a second instead of 150",
+    what: "slow-among-equals",
+    behave: |b, strength| b.ops_per_s = 20.0 - 10.0 * strength,
+    repair: None,
+};
+
+/// A drive that reads everything twice or more before it is content.
+pub(super) static LATE_DRIVE: OneDrive = OneDrive {
+    name: "late-drive",
+    summary: "each request of one drive of 36 takes 60 to 120 ms more",
+    what: "slow-among-equals",
+    behave: |b, strength| b.delay_ms = 60.0 + 60.0 * strength,
+    repair: None,
+};
+
+/// The array goes on without it, and writes go to all others.
+pub(super) static FAILED_LEG: OneDrive = OneDrive {
+    name: "failed-leg",
+    summary: "one drive of 36 answers everything with an error, so that the volume goes on without it",
+    what: "uneven",
+    behave: |b, _| b.gone = true,
+    // The volume takes its leg back and makes good what it missed.
+    repair: Some(
+        "lvchange -y --refresh vg0/home; for look in $(seq 600); do \
+         [ -z \"$(lvs --noheadings -o lv_health_status vg0/home | tr -d ' ')\" ] && exit 0; sleep 0.2; done; exit 1",
+    ),
+};
+
+impl VmFault for OneDrive {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn stage(&self) -> &'static dyn Stage {
+        &Drives
+    }
+
+    fn places(&self, topology: &VmTopology) -> Vec<Place> {
+        let of = |guest: &super::super::topology::GuestPlan| {
+            let name = guest.name.clone();
+            guest.drives().into_iter().map(move |d| Place { guest: name.clone(), drive: d.name })
+        };
+        topology.guests.iter().filter(|g| g.name == GUEST).flat_map(of).collect()
+    }
+
+    fn inject(&self, lab: &VmLab, place: &Place, strength: f64) -> Result<()> {
+        lab.guest(&place.guest)?.drive(&place.drive)?.behave(|b| (self.behave)(b, strength))
+    }
+
+    fn heal(&self, lab: &VmLab, place: &Place) -> Result<()> {
+        let well = Behaviour { ops_per_s: OPS_PER_S, ..Behaviour::default() };
+        lab.guest(&place.guest)?.drive(&place.drive)?.behave(|b| *b = well)?;
+        self.repair.map_or(Ok(()), |lines| lab.exec(&place.guest, &["bash", "-c", lines]).map(drop))
+    }
+
+    fn truth(&self, topology: &VmTopology, place: &Place) -> Result<Said> {
+        let device = topology.device(&place.guest, &place.drive)?;
+        Ok(Said { host: place.guest.clone(), device, what: self.what.to_owned() })
+    }
+}

@@ -1,0 +1,226 @@
+//! `linerate-lab vm judge`: faults at random places in guests, `linerate` as a black box, and how often it was right.
+//!
+//! In: how many runs of which faults, a seed. Out: a line per run and a table. It never helps `linerate`: all that program gets is the
+//! inventory and the way in.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use linerate_sys::interrupt::Interrupt;
+use serde::Serialize;
+
+use super::faults::{self, Place, VmFault};
+use super::lab::VmLab;
+use super::stages::{Said, Stage};
+use super::topology::VmTopology;
+use crate::error::{LabError, Result};
+use crate::operator::{Operator, Output};
+use crate::random::Random;
+
+/// Most time of one call of `linerate`.
+const WITHIN: Duration = Duration::from_secs(300);
+
+/// What to judge.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// Runs with each fault.
+    #[arg(long, default_value_t = 3)]
+    pub runs: u32,
+    /// Runs of each stage with nothing broken.
+    #[arg(long, default_value_t = 2)]
+    pub healthy: u32,
+    /// Only this fault; may be given more than once.
+    #[arg(long = "fault", value_name = "NAME")]
+    pub faults: Vec<String>,
+    /// Repeats the same places and strengths.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// As JSON, one line per run.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A run and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Record {
+    /// What was broken; `None` when nothing was.
+    pub fault: Option<&'static str>,
+    /// Where.
+    pub place: Option<String>,
+    /// What had to be said.
+    pub truth: Option<Said>,
+    /// What was said.
+    pub said: BTreeSet<Said>,
+    /// Duration of the call of `linerate`, s.
+    pub seconds: f64,
+}
+
+impl Record {
+    /// Whether exactly the truth was said: all of it, and nothing else.
+    pub fn exact(&self) -> bool {
+        self.said == self.truth.iter().cloned().collect()
+    }
+
+    /// For a person, in one line.
+    pub fn line(&self) -> String {
+        let fault = self.fault.unwrap_or("healthy");
+        let place = self.place.as_deref().unwrap_or("-");
+        let said: Vec<String> = self.said.iter().map(Said::to_string).collect();
+        let said = if said.is_empty() { "nothing said".to_owned() } else { said.join("; ") };
+        let right = if self.exact() { "right" } else { "WRONG" };
+        format!("{right}  {fault:14} {place:12} {:4.0} s  {said}", self.seconds)
+    }
+}
+
+/// Judges, giving `tell` each record as it comes, and returns all of them.
+///
+/// # Errors
+/// A fault that does not exist, guests that do not come up, or an interruption.
+pub fn judge(
+    options: &Options,
+    interrupt: &Interrupt,
+    tell: &mut dyn FnMut(&Record),
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<Record>> {
+    let chosen: Vec<&'static dyn VmFault> = match options.faults.as_slice() {
+        [] => faults::ALL.to_vec(),
+        names => names.iter().map(|name| faults::find(name)).collect::<Result<_>>()?,
+    };
+    let mut stages: Vec<&'static dyn Stage> = Vec::new();
+    for fault in &chosen {
+        if stages.iter().all(|s| s.name() != fault.stage().name()) {
+            stages.push(fault.stage());
+        }
+    }
+    let mut random = Random::new(options.seed);
+    let mut records = Vec::new();
+    for stage in stages {
+        let lab = VmLab::up(VmTopology::load(stage.lab())?, Some(interrupt), progress)?;
+        progress(&format!("building the stage: {} …", stage.name()));
+        stage.build(&lab)?;
+        let scene = Scene {
+            stage,
+            lab: &lab,
+            operator: Operator::with(lab.folder().join("data"), vec![lab.environment()])?,
+            interrupt,
+        };
+        let mut keep = |record: Record| {
+            tell(&record);
+            records.push(record);
+        };
+        for _ in 0..options.healthy {
+            keep(scene.run(None)?);
+        }
+        for fault in chosen.iter().filter(|f| f.stage().name() == stage.name()) {
+            for _ in 0..options.runs {
+                let places = fault.places(&lab.topology);
+                let place = random
+                    .pick(&places)
+                    .ok_or_else(|| LabError::Unknown(format!("{} has no place", fault.name())))?;
+                keep(scene.run(Some((*fault, place, random.fraction())))?);
+            }
+        }
+    }
+    Ok(records)
+}
+
+/// A stage that stands.
+struct Scene<'a> {
+    stage: &'static dyn Stage,
+    lab: &'a VmLab,
+    operator: Operator,
+    interrupt: &'a Interrupt,
+}
+
+impl Scene<'_> {
+    fn run(&self, broken: Option<(&'static dyn VmFault, &Place, f64)>) -> Result<Record> {
+        if let Some((fault, place, strength)) = broken {
+            fault.inject(self.lab, place, strength)?;
+        }
+        let begin = Instant::now();
+        let ended =
+            self.operator.run(&self.stage.question(self.lab), Output::Captured, WITHIN, self.interrupt);
+        let seconds = begin.elapsed().as_secs_f64();
+        // Also after an error nothing stays broken.
+        let healed = broken.map_or(Ok(()), |(fault, place, _)| fault.heal(self.lab, place));
+        let ended = ended?;
+        healed?;
+        let said = self.stage.answer(&ended.stdout).map_err(|error| {
+            LabError::Unknown(format!(
+                "{error}\nlinerate ended with {:?} and said: {}",
+                ended.code,
+                ended.stderr.trim()
+            ))
+        })?;
+        let truth = broken.map(|(fault, place, _)| fault.truth(&self.lab.topology, place)).transpose()?;
+        Ok(Record {
+            fault: broken.map(|(fault, _, _)| fault.name()),
+            place: broken.map(|(_, place, _)| place.to_string()),
+            truth,
+            said: said.into_iter().collect(),
+            seconds,
+        })
+    }
+}
+
+/// How often it was right, as Markdown.
+pub fn table(records: &[Record]) -> String {
+    let mut text =
+        "| fault | runs | named | nothing else | s |\n| --- | --- | --- | --- | --- |\n".to_owned();
+    let names: BTreeSet<Option<&str>> = records.iter().map(|r| r.fault).collect();
+    for name in names {
+        let of: Vec<&Record> = records.iter().filter(|r| r.fault == name).collect();
+        let named = of.iter().filter(|r| r.truth.iter().all(|t| r.said.contains(t))).count();
+        let exact = of.iter().filter(|r| r.exact()).count();
+        let seconds = of.iter().map(|r| r.seconds).sum::<f64>() / of.len().max(1) as f64;
+        let named = name.map_or("-".to_owned(), |_| named.to_string());
+        // Writing into a `String` cannot fail.
+        let _ = writeln!(
+            text,
+            "| {} | {} | {named} | {exact} | {seconds:.0} |",
+            name.unwrap_or("healthy"),
+            of.len()
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn record(fault: Option<&'static str>, said: &[&str]) -> Record {
+        let of = |device: &str| Said {
+            host: "store".into(),
+            device: device.into(),
+            what: "slow-among-equals".into(),
+        };
+        Record {
+            fault,
+            place: fault.map(|_| "store/d8".into()),
+            truth: fault.map(|_| of("sdh")),
+            said: said.iter().map(|d| of(d)).collect(),
+            seconds: 10.0,
+        }
+    }
+
+    #[test]
+    fn only_the_truth_and_nothing_else_is_right() {
+        let records = [
+            record(Some("slow-drive"), &["sdh"]),
+            record(Some("slow-drive"), &["sdh", "sda"]),
+            record(Some("slow-drive"), &["sdb"]),
+            record(None, &[]),
+            record(None, &["sda"]),
+        ];
+        assert_eq!(records.each_ref().map(Record::exact), [true, false, false, true, false]);
+        let text = table(&records);
+        assert!(
+            text.contains("| slow-drive | 3 | 2 | 1 | 10 |") && text.contains("| healthy | 2 | - | 1 | 10 |"),
+            "{text}"
+        );
+        assert!(records[2].line().starts_with("WRONG  slow-drive"), "{}", records[2].line());
+    }
+}
