@@ -30,6 +30,7 @@ pub mod path_mtu;
 pub mod plan;
 pub mod sample;
 pub mod snapshot;
+pub mod step;
 pub mod trial;
 pub mod tuning;
 

@@ -4,6 +4,7 @@
 
 mod equals;
 mod findings;
+pub mod plan;
 mod rates;
 mod tree;
 

@@ -1,0 +1,79 @@
+//! The list of layouts. Each is one file beside this one and one line in [`LAYOUTS`].
+
+use linerate_model::step::Step;
+
+use super::failures::Failures;
+use super::rates::Rates;
+use super::{LayoutPlan, Wish};
+
+/// All of them, the recommended one first.
+pub(super) const LAYOUTS: &[&dyn Layout] =
+    &[&super::md::MdRaid10, &super::lvm::LvmRaid10, &super::old_mirror::OldMirror];
+
+/// A smaller drive has no room beside the metadata.
+pub(super) const DRIVE_BYTES_MIN: u64 = 16 << 20;
+
+/// A way to put pairs and stripes over drives.
+pub(super) trait Layout: Sync {
+    /// Short name.
+    fn name(&self) -> &'static str;
+    /// In words.
+    fn title(&self) -> &'static str;
+    /// What one drive of this size gives to data, bytes.
+    fn usable_bytes(&self, drive_bytes: u64, chunk_bytes: u64) -> u64;
+    /// What failures do.
+    fn failures(&self, wish: &Wish) -> Failures;
+    /// Drives in the order in which the command needs them.
+    fn order(&self, wish: &Wish) -> Vec<String>;
+    /// Which of them hold the same, by their order.
+    fn pairs(&self, order: &[String]) -> Vec<(String, String)>;
+    /// What to know.
+    fn remarks(&self, wish: &Wish) -> Vec<String>;
+    /// Where the volume is found.
+    fn device(&self, wish: &Wish) -> String;
+    /// The steps, from drives to filesystem.
+    fn steps(&self, wish: &Wish) -> Vec<Step>;
+}
+
+/// A layout worked out.
+pub(super) fn planned(layout: &dyn Layout, wish: &Wish) -> LayoutPlan {
+    let order = layout.order(wish);
+    let drives = order.len() as u64;
+    LayoutPlan {
+        name: layout.name(),
+        title: layout.title(),
+        capacity_bytes: drives / 2 * layout.usable_bytes(wish.drive_bytes, wish.chunk_bytes),
+        rates: Rates::of(wish.class, drives),
+        failures: layout.failures(wish),
+        pairs: layout.pairs(&order),
+        remarks: layout.remarks(wish),
+        device: layout.device(wish),
+        steps: layout.steps(wish),
+    }
+}
+
+/// Drives of all shelves in turns: neighbours stand in different shelves.
+pub(super) fn interleaved(shelves: &[Vec<String>]) -> Vec<String> {
+    let longest = shelves.iter().map(Vec::len).max().unwrap_or(0);
+    (0..longest).flat_map(|at| shelves.iter().filter_map(move |shelf| shelf.get(at).cloned())).collect()
+}
+
+/// Neighbours as pairs.
+pub(super) fn neighbours(order: &[String]) -> Vec<(String, String)> {
+    order.chunks_exact(2).map(|two| (two[0].clone(), two[1].clone())).collect()
+}
+
+/// A chunk as the commands want it.
+pub(super) fn chunk_kib(wish: &Wish) -> u32 {
+    u32::try_from(wish.chunk_bytes >> 10).unwrap_or(u32::MAX)
+}
+
+/// The filesystem of every layout.
+pub(super) fn filesystem(wish: &Wish, device: String) -> Step {
+    let stripes = wish.shelves.iter().map(Vec::len).sum::<usize>() / 2;
+    Step::Filesystem(linerate_model::step::FilesystemStep::Xfs {
+        device,
+        chunk_kib: chunk_kib(wish),
+        stripes: u32::try_from(stripes).unwrap_or(u32::MAX),
+    })
+}

@@ -1,0 +1,30 @@
+//! How far a first synchronisation is, from what md and LVM print.
+
+/// Share in sync and size of the array, from the kernel's list of arrays. `None` when the array is not in it; all in sync when no line tells
+/// of progress.
+#[must_use]
+pub fn parse_mdstat(text: &str, array: &str) -> Option<f64> {
+    let mut lines = text.lines().skip_while(|line| line.split_whitespace().next() != Some(array));
+    lines.next()?;
+    for line in lines.take_while(|line| line.starts_with(' ')) {
+        // `resync=DELAYED` waits for another array and `resync=PENDING` for the first write.
+        if line.contains("resync=") {
+            return Some(0.0);
+        }
+        let Some((_, rest)) = line.split_once("resync = ").or_else(|| line.split_once("recovery = ")) else {
+            continue;
+        };
+        // Counted from the numbers: the percentage has one digit.
+        let (done, all) = rest.split_once('(')?.1.split_once(')')?.0.split_once('/')?;
+        let (done, all): (f64, f64) = (done.parse().ok()?, all.parse().ok()?);
+        return (all > 0.0).then(|| (done / all).clamp(0.0, 1.0));
+    }
+    Some(1.0)
+}
+
+/// A share from a percentage alone on its line, as `lvs` prints it.
+#[must_use]
+pub fn parse_percent(text: &str) -> Option<f64> {
+    let percent: f64 = text.trim().parse().ok()?;
+    (0.0..=100.0).contains(&percent).then_some(percent / 100.0)
+}

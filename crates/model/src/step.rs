@@ -1,0 +1,248 @@
+//! Steps: one command each that makes something on a host (a volume, a filesystem, a replica), with the commands that take it back.
+//!
+//! A step carries its own command, so that what a plan shows is what a host runs. What comes in: names and sizes. What goes out: programs with
+//! their arguments, never a line for a shell. Nothing here runs anything.
+
+mod drbd;
+mod filesystem;
+mod look;
+mod lvm;
+mod md;
+
+pub use drbd::DrbdStep;
+pub use filesystem::FilesystemStep;
+pub use look::{Contents, Look, LookAct, Seen};
+pub use lvm::{LvmKind, LvmStep};
+pub use md::MdStep;
+
+use serde::{Deserialize, Serialize};
+
+/// A program and its arguments, as they are given to the kernel.
+pub type Argv = Vec<String>;
+
+/// One step on one host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// Volumes of LVM.
+    Lvm(LvmStep),
+    /// Arrays of md.
+    Md(MdStep),
+    /// Filesystems.
+    Filesystem(FilesystemStep),
+    /// Replicas of DRBD.
+    Drbd(DrbdStep),
+}
+
+/// What a step does to the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// Runs a program.
+    Run(Argv),
+    /// Writes a file; what was there before goes into the journal.
+    Write {
+        /// Absolute.
+        path: String,
+        /// All of it.
+        text: String,
+    },
+}
+
+/// What has to be true of a device before a step may touch it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Need {
+    /// It holds nothing at all.
+    Empty {
+        /// Path of the device.
+        device: String,
+    },
+    /// The filesystem at its beginning ends before this byte.
+    Shrunk {
+        /// Path of the device.
+        device: String,
+        /// Bytes that the filesystem may have.
+        filesystem_max_bytes: u64,
+    },
+}
+
+/// What all kinds of steps can say of themselves.
+pub trait Deed {
+    /// In plain words, without a stop.
+    fn says(&self) -> String;
+    /// What it does.
+    fn act(&self) -> Act;
+    /// Commands that take it back, in order. None for a step that leaves nothing behind. A file is put back without a command.
+    fn undo(&self) -> Vec<Argv>;
+    /// What has to be true before.
+    fn needs(&self) -> Vec<Need>;
+    /// Whether all names in it are names and nothing else.
+    ///
+    /// # Errors
+    /// The first one that is not.
+    fn check(&self) -> Result<(), StepError>;
+}
+
+impl Step {
+    /// What it can say of itself.
+    #[must_use]
+    pub fn deed(&self) -> &dyn Deed {
+        match self {
+            Self::Lvm(step) => step,
+            Self::Md(step) => step,
+            Self::Filesystem(step) => step,
+            Self::Drbd(step) => step,
+        }
+    }
+}
+
+/// A name that cannot be given to a program.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} '{seen}' is not {allowed}")]
+pub struct StepError {
+    /// What the name is for.
+    pub what: &'static str,
+    /// As far as it can be shown.
+    pub seen: String,
+    /// What would do.
+    pub allowed: &'static str,
+}
+
+/// Longest name of a volume, an array or a resource, in bytes; the device mapper takes 127 for group and volume together.
+const NAME_BYTES_MAX: usize = 60;
+/// Longest path of a device, in bytes.
+const PATH_BYTES_MAX: usize = 200;
+/// Most devices of a step.
+const DEVICES_MAX: usize = 512;
+
+/// Checks the name of a volume, an array or a resource.
+///
+/// # Errors
+/// It is empty, long, begins with `-` or `.`, or has other signs than letters, digits, `_`, `-` and `.`.
+pub fn check_name(what: &'static str, name: &str) -> Result<(), StepError> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
+    let good = (1..=NAME_BYTES_MAX).contains(&name.len())
+        && name.bytes().all(plain)
+        && !name.starts_with(['-', '.']);
+    let allowed = "1 to 60 letters, digits, '_', '-' and '.', no '-' or '.' first";
+    if good { Ok(()) } else { Err(StepError { what, seen: shown(name), allowed }) }
+}
+
+/// Checks the path of a device.
+///
+/// # Errors
+/// It is not below `/dev/`, has `..` in it, or signs that no device has.
+pub fn check_device(path: &str) -> Result<(), StepError> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.:+/".contains(&b);
+    let good = path.len() <= PATH_BYTES_MAX
+        && path.strip_prefix("/dev/").is_some_and(|name| !name.is_empty() && !name.starts_with('/'))
+        && path.bytes().all(plain)
+        && !path.split('/').any(|part| part == "..");
+    if good {
+        Ok(())
+    } else {
+        Err(StepError { what: "the device", seen: shown(path), allowed: "a path below /dev/" })
+    }
+}
+
+fn check_devices(devices: &[String], least: usize) -> Result<(), StepError> {
+    if !(least..=DEVICES_MAX).contains(&devices.len()) {
+        let seen = devices.len().to_string();
+        return Err(StepError {
+            what: "the number of devices",
+            seen,
+            allowed: "between 1 and 512, two or more for a mirror",
+        });
+    }
+    for (at, device) in devices.iter().enumerate() {
+        check_device(device)?;
+        if devices[..at].contains(device) {
+            return Err(StepError {
+                what: "the device",
+                seen: shown(device),
+                allowed: "there more than once",
+            });
+        }
+    }
+    Ok(())
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(80).flat_map(char::escape_default).collect()
+}
+
+fn argv(program: &str, arguments: &[&str], rest: &[String]) -> Argv {
+    let first = std::iter::once(program).chain(arguments.iter().copied()).map(str::to_owned);
+    first.chain(rest.iter().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<Step> {
+        let devices = || vec!["/dev/sda".to_owned(), "/dev/sdb".to_owned()];
+        let mut all = vec![
+            Step::Lvm(LvmStep::Drives { devices: devices() }),
+            Step::Lvm(LvmStep::Group { name: "vg0".into(), devices: devices() }),
+            Step::Md(MdStep { name: "data".into(), chunk_kib: 64, devices: devices() }),
+            Step::Filesystem(FilesystemStep::Xfs { device: "/dev/sda".into(), chunk_kib: 64, stripes: 18 }),
+        ];
+        for kind in [LvmKind::Raid10, LvmKind::MirrorOverStripes] {
+            all.push(Step::Lvm(LvmStep::Volume {
+                group: "vg0".into(),
+                name: "data".into(),
+                kind,
+                chunk_kib: 64,
+                devices: devices(),
+            }));
+        }
+        all.extend(drbd::examples().into_iter().map(Step::Drbd));
+        all
+    }
+
+    #[test]
+    fn every_step_says_what_it_does_and_names_no_shell() {
+        for step in all() {
+            let deed = step.deed();
+            assert_eq!(deed.check(), Ok(()), "{step:?}");
+            assert!(!deed.says().is_empty() && !deed.says().ends_with('.'), "{step:?}");
+            let mut commands = deed.undo();
+            if let Act::Run(argv) = deed.act() {
+                commands.push(argv);
+            }
+            for argv in commands {
+                assert!(argv.len() >= 2 && argv[0] != "sh" && !argv.contains(&"-c".to_owned()), "{argv:?}");
+            }
+            let text = serde_json::to_string(&step).unwrap();
+            assert_eq!(serde_json::from_str::<Step>(&text).unwrap(), step);
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_an_option_or_a_path_is_none() {
+        for bad in ["", "-f", "..", "a b", "a;b", "a/b", "a\n", "$(x)", &"x".repeat(61)] {
+            assert!(check_name("the name", bad).is_err(), "{bad}");
+        }
+        for bad in
+            ["", "sda", "/dev/", "/dev//x", "/dev/../etc/passwd", "/etc/x", "/dev/a b", "--force", "/dev/$x"]
+        {
+            assert!(check_device(bad).is_err(), "{bad}");
+        }
+        assert!(check_device("/dev/disk/by-id/wwn-0x5000c500a:b").is_ok());
+    }
+
+    #[test]
+    fn names_are_checked_in_every_step() {
+        let evil = |text: &str| {
+            text.replace("/dev/sda", "/dev/sda; rm")
+                .replace("vg0", "-vg")
+                .replace("\"r0\"", "\"-r\"")
+                .replace("\"data\"", "\"da ta\"")
+        };
+        for step in all() {
+            let text = serde_json::to_string(&step).unwrap();
+            let bad: Step = serde_json::from_str(&evil(&text)).unwrap();
+            assert!(bad.deed().check().is_err(), "{bad:?}");
+        }
+    }
+}

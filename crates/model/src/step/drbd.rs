@@ -1,0 +1,216 @@
+//! Steps with DRBD, in the words of `drbdadm`, which are the same for 8.4 and 9.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Act, Argv, Deed, Need, StepError, argv, check_device, check_name};
+
+/// Folder of resource files, as the packages of all distributions read it.
+const FOLDER: &str = "/etc/drbd.d";
+/// Longest resource file, bytes.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DrbdStep {
+    /// The resource's file is written.
+    File {
+        /// Resource.
+        resource: String,
+        /// All of the file.
+        text: String,
+    },
+    /// Metadata are written.
+    Metadata {
+        /// Resource.
+        resource: String,
+        /// Where they go: the data's own device when they are internal.
+        device: String,
+        /// Bytes at the beginning of the device that a filesystem may have; without it the device has to be empty.
+        filesystem_max_bytes: Option<u64>,
+    },
+    /// The resource is taken into use.
+    Up {
+        /// Resource.
+        resource: String,
+    },
+    /// The resource is given up until the next `up`.
+    Down {
+        /// Resource.
+        resource: String,
+    },
+    /// This side may be written to.
+    Primary {
+        /// Resource.
+        resource: String,
+        /// Also where no side is known to be good: the beginning of the first synchronisation, from here.
+        force: bool,
+    },
+    /// This side may not be written to any more.
+    Secondary {
+        /// Resource.
+        resource: String,
+    },
+    /// The peer is looked for.
+    Connect {
+        /// Resource.
+        resource: String,
+        /// What was written here alone is given up.
+        discard: bool,
+    },
+    /// The peer is left.
+    Disconnect {
+        /// Resource.
+        resource: String,
+    },
+    /// Both sides are compared block by block.
+    Verify {
+        /// Resource.
+        resource: String,
+    },
+    /// What the file says comes into force.
+    Adjust {
+        /// Resource.
+        resource: String,
+    },
+}
+
+impl DrbdStep {
+    /// The resource.
+    #[must_use]
+    pub fn resource(&self) -> &str {
+        match self {
+            Self::File { resource, .. }
+            | Self::Metadata { resource, .. }
+            | Self::Up { resource }
+            | Self::Down { resource }
+            | Self::Primary { resource, .. }
+            | Self::Secondary { resource }
+            | Self::Connect { resource, .. }
+            | Self::Disconnect { resource }
+            | Self::Verify { resource }
+            | Self::Adjust { resource } => resource,
+        }
+    }
+}
+
+fn drbdadm(words: &[&str], resource: &str) -> Argv {
+    argv("drbdadm", words, &[resource.to_owned()])
+}
+
+impl Deed for DrbdStep {
+    fn says(&self) -> String {
+        let name = self.resource();
+        match self {
+            Self::File { .. } => format!("write {FOLDER}/{name}.res"),
+            Self::Metadata { device, .. } => format!("write the metadata of {name} on {device}"),
+            Self::Up { .. } => format!("take {name} into use"),
+            Self::Down { .. } => format!("give {name} up"),
+            Self::Primary { force: false, .. } => format!("make this side of {name} the primary"),
+            Self::Primary { .. } => {
+                format!("declare this side of {name} to be the good one; it is copied to the other")
+            }
+            Self::Secondary { .. } => format!("make this side of {name} a secondary"),
+            Self::Connect { discard: false, .. } => format!("connect {name} to its peer"),
+            Self::Connect { .. } => {
+                format!("connect {name} to its peer and give up what was written here alone")
+            }
+            Self::Disconnect { .. } => format!("disconnect {name} from its peer"),
+            Self::Verify { .. } => format!("compare both sides of {name}"),
+            Self::Adjust { .. } => format!("bring the file of {name} into force"),
+        }
+    }
+
+    fn act(&self) -> Act {
+        let name = self.resource();
+        Act::Run(match self {
+            Self::File { text, .. } => {
+                return Act::Write { path: format!("{FOLDER}/{name}.res"), text: text.clone() };
+            }
+            // Without `--force`: where it finds something it asks, and nobody answers here.
+            Self::Metadata { .. } => drbdadm(&["create-md"], name),
+            Self::Up { .. } => drbdadm(&["up"], name),
+            Self::Down { .. } => drbdadm(&["down"], name),
+            Self::Primary { force: false, .. } => drbdadm(&["primary"], name),
+            Self::Primary { .. } => drbdadm(&["primary", "--force"], name),
+            Self::Secondary { .. } => drbdadm(&["secondary"], name),
+            Self::Connect { discard: false, .. } => drbdadm(&["connect"], name),
+            Self::Connect { .. } => drbdadm(&["connect", "--discard-my-data"], name),
+            Self::Disconnect { .. } => drbdadm(&["disconnect"], name),
+            Self::Verify { .. } => drbdadm(&["verify"], name),
+            Self::Adjust { .. } => drbdadm(&["adjust"], name),
+        })
+    }
+
+    fn undo(&self) -> Vec<Argv> {
+        let name = self.resource();
+        match self {
+            Self::Metadata { .. } => vec![drbdadm(&["wipe-md", "--force"], name)],
+            Self::Up { .. } => vec![drbdadm(&["down"], name)],
+            Self::Primary { .. } => vec![drbdadm(&["secondary"], name)],
+            Self::Disconnect { .. } => vec![drbdadm(&["connect"], name)],
+            Self::Connect { .. } => vec![drbdadm(&["disconnect"], name)],
+            Self::File { .. }
+            | Self::Down { .. }
+            | Self::Secondary { .. }
+            | Self::Verify { .. }
+            | Self::Adjust { .. } => Vec::new(),
+        }
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        match self {
+            Self::Metadata { device, filesystem_max_bytes, .. } => {
+                let device = device.clone();
+                vec![match filesystem_max_bytes {
+                    Some(filesystem_max_bytes) => {
+                        Need::Shrunk { device, filesystem_max_bytes: *filesystem_max_bytes }
+                    }
+                    None => Need::Empty { device },
+                }]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn check(&self) -> Result<(), StepError> {
+        // `all` is a word of drbdadm for every resource of the host.
+        if self.resource() == "all" {
+            let allowed = "the name of one resource";
+            return Err(StepError { what: "the resource", seen: "all".to_owned(), allowed });
+        }
+        check_name("the resource", self.resource())?;
+        match self {
+            Self::Metadata { device, .. } => check_device(device),
+            Self::File { text, .. } if text.len() > TEXT_BYTES_MAX => Err(StepError {
+                what: "the resource file",
+                seen: format!("{} bytes", text.len()),
+                allowed: "at most 64 KiB long",
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) fn examples() -> Vec<DrbdStep> {
+    let resource = || "r0".to_owned();
+    vec![
+        DrbdStep::File { resource: resource(), text: "resource r0 {}\n".to_owned() },
+        DrbdStep::Metadata {
+            resource: resource(),
+            device: "/dev/sda".to_owned(),
+            filesystem_max_bytes: None,
+        },
+        DrbdStep::Up { resource: resource() },
+        DrbdStep::Down { resource: resource() },
+        DrbdStep::Primary { resource: resource(), force: false },
+        DrbdStep::Primary { resource: resource(), force: true },
+        DrbdStep::Secondary { resource: resource() },
+        DrbdStep::Connect { resource: resource(), discard: true },
+        DrbdStep::Connect { resource: resource(), discard: false },
+        DrbdStep::Disconnect { resource: resource() },
+        DrbdStep::Verify { resource: resource() },
+        DrbdStep::Adjust { resource: resource() },
+    ]
+}

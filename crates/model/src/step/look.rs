@@ -1,0 +1,116 @@
+//! Looks: what a host is asked about its volumes and replicas that stands in no file of the kernel. A look changes nothing.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Argv, StepError, argv, check_device, check_name};
+
+/// One look.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Look {
+    /// Version of DRBD's module and tools.
+    DrbdVersion,
+    /// State of all resources, in the lines of `events2`, which 8.4 and 9 both have.
+    DrbdState,
+    /// What is set for all resources, as `drbdadm dump` writes it.
+    DrbdFiles,
+    /// Generation identifiers of a resource.
+    DrbdGeneration {
+        /// Resource.
+        resource: String,
+    },
+    /// How much of a volume of LVM is in sync, percent.
+    VolumeSync {
+        /// Group.
+        group: String,
+        /// Volume.
+        name: String,
+    },
+    /// The kernel's list of arrays.
+    ArraySync,
+    /// What stands at the beginning of a device: a [`Contents`] as JSON.
+    Contents {
+        /// Path.
+        device: String,
+    },
+}
+
+/// What a look costs the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LookAct {
+    /// Run a program that only reads.
+    Run(Argv),
+    /// Read a file.
+    Read(&'static str),
+    /// Read the beginning of a device.
+    Contents(String),
+}
+
+impl Look {
+    /// What is done on the host.
+    #[must_use]
+    pub fn act(&self) -> LookAct {
+        LookAct::Run(match self {
+            Self::DrbdVersion => argv("drbdadm", &["--version"], &[]),
+            Self::DrbdState => argv("drbdsetup", &["events2", "--now", "--statistics", "all"], &[]),
+            Self::DrbdFiles => argv("drbdadm", &["dump"], &[]),
+            Self::DrbdGeneration { resource } => argv("drbdadm", &["get-gi"], std::slice::from_ref(resource)),
+            Self::VolumeSync { group, name } => {
+                let volume = format!("{group}/{name}");
+                argv("lvs", &["--noheadings", "--options", "sync_percent", "--", &volume], &[])
+            }
+            Self::ArraySync => return LookAct::Read("/proc/mdstat"),
+            Self::Contents { device } => return LookAct::Contents(device.clone()),
+        })
+    }
+
+    /// Whether all names in it are names and nothing else.
+    ///
+    /// # Errors
+    /// The first one that is not.
+    pub fn check(&self) -> Result<(), StepError> {
+        match self {
+            Self::DrbdGeneration { resource } => check_name("the resource", resource),
+            Self::VolumeSync { group, name } => {
+                check_name("the group", group)?;
+                check_name("the volume", name)
+            }
+            Self::Contents { device } => check_device(device),
+            Self::DrbdVersion | Self::DrbdState | Self::DrbdFiles | Self::ArraySync => Ok(()),
+        }
+    }
+}
+
+/// What a program said.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Exit code; -1 when a signal ended it.
+    pub code: i32,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+    /// How long it took, ms.
+    pub took_ms: u64,
+}
+
+impl Seen {
+    /// Whether it said that all went well.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.code == 0
+    }
+}
+
+/// What stands at the beginning of a device.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contents {
+    /// Size of the device, bytes.
+    pub size_bytes: u64,
+    /// `xfs`, `ext`; nothing where neither is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filesystem: Option<String>,
+    /// Size of the filesystem by its own superblock, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filesystem_bytes: Option<u64>,
+}
