@@ -6,6 +6,9 @@
 #[allow(dead_code, reason = "the list of attacks is gone through by a test beside the crate")]
 pub(crate) mod hostile;
 
+#[path = "fake_node/builder.rs"]
+mod builder;
+
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -128,6 +131,7 @@ fn serve(chunk: usize, dies_at: Option<u32>, way: Way, behaviour: &str) -> i32 {
     let begun = Instant::now();
     let mut session = NodeSession::new(hostile::hello(behaviour, hello()));
     let mut loads = 0;
+    let mut builder = builder::Builder::default();
     loop {
         let now = begun.elapsed().as_millis() as u64;
         session.tick(now);
@@ -150,7 +154,9 @@ fn serve(chunk: usize, dies_at: Option<u32>, way: Way, behaviour: &str) -> i32 {
                     return 9;
                 }
             }
-            if !hostile::answer(&mut session, now, id, &body, behaviour) {
+            if !hostile::answer(&mut session, now, id, &body, behaviour)
+                && !builder.answer(&mut session, now, id, &body, behaviour)
+            {
                 answer(&mut session, now, id, &body, way);
             }
             if leaves {

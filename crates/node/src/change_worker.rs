@@ -104,6 +104,11 @@ fn carry_out(changes: &mut Changes<RealHost>, request: &Request) -> Result<Optio
         | Request::Durability(_)
         | Request::Audit(_)
         | Request::StopLoad { .. }
+        | Request::Look(_)
+        | Request::Step { .. }
+        | Request::Unbuild { .. }
+        | Request::Built { .. }
+        | Request::Builds
         | Request::Bye => Ok(None),
     }
 }

@@ -4,6 +4,7 @@
 //! receive (and as `iperf3 -s`, started by hand, for iperf3's clients), changes nothing whose old value is not on its disk, and never decides.
 
 mod audit;
+mod build;
 mod change;
 mod change_worker;
 mod dial;

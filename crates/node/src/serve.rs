@@ -22,6 +22,7 @@ use linerate_wire::message::{Event, Hello, PROTOCOL, Request, RequestId};
 use linerate_wire::session::{NodeEvent, NodeSession, is_last};
 
 use crate::audit;
+use crate::build::{self, Builds};
 use crate::change_worker::{self, Order};
 use crate::facts;
 
@@ -61,6 +62,8 @@ struct Node {
     leaving: bool,
     /// Goes into every answer with facts.
     sysfs_gap: Option<String>,
+    /// Where steps are journalled; not before the operator said it.
+    builds: Option<Arc<Builds>>,
 }
 
 /// Where the operator speaks.
@@ -104,6 +107,7 @@ pub(crate) fn serve_over(sysfs_gap: Option<String>, from_operator: Input, to_ope
         jobs: BTreeMap::new(),
         leaving: false,
         sysfs_gap,
+        builds: None,
     };
     node.run();
     drop(node);
@@ -230,13 +234,42 @@ impl Node {
                 }
                 self.session.respond(self.now_ms(), id, Event::Done);
             }
+            Request::Look(_)
+            | Request::Step { .. }
+            | Request::Unbuild { .. }
+            | Request::Built { .. }
+            | Request::Builds => self.build(id, body),
             Request::Bye => {
                 self.leaving = true;
                 self.stop_jobs();
                 self.order(order(Request::Bye));
             }
-            request => self.order(order(request)),
+            request => {
+                if let Request::Setup { state_dir, host, .. } = &request {
+                    self.builds = Some(Arc::new(Builds::new(state_dir, host)));
+                }
+                self.order(order(request));
+            }
         }
+    }
+
+    /// Looks and steps have a thread each: a step may take minutes, and one of them at a time is let through by their lock.
+    fn build(&mut self, id: RequestId, request: Request) {
+        let builds = self.builds.clone();
+        self.job(id, move |to_main, stop| {
+            let work = std::panic::AssertUnwindSafe(|| build::answer(builds.as_deref(), &request, &stop));
+            let events = std::panic::catch_unwind(work).unwrap_or_else(|_| {
+                vec![Event::Failed {
+                    error: "the step ended early by an error of the program".to_owned(),
+                    hint: "its journal says how far it came".to_owned(),
+                    undo_failed: false,
+                }]
+            });
+            for event in events {
+                // Nobody listens any more when the session has ended.
+                let _ = to_main.send(News::Answer(id, event));
+            }
+        });
     }
 
     fn order(&self, order: Order) {

@@ -10,6 +10,7 @@ use linerate_model::durability::{DurabilityAnswer, DurabilityRequest};
 use linerate_model::fact::{FactDecl, FactKey, FactValue, HostFacts};
 use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::load::{LoadReport, LoadSpec};
+use linerate_model::step::{Look, Seen, Step};
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol; both ends must have the same.
@@ -101,6 +102,27 @@ pub enum Request {
     },
     /// List journals on this host that are not closed. Answered by `Journals`, then `Done`.
     Journals,
+    /// Ask about volumes and replicas. Answered by `Seen`, then `Done`.
+    Look(Look),
+    /// Journal a step of a build, check what it needs, and do it. Answered by `Seen`, then `Done`; a command that fails is a refusal.
+    Step {
+        /// Name of the build.
+        build: String,
+        /// What to do.
+        step: Step,
+    },
+    /// Take all steps of a build back, the last one first, and close its journal. Answered by `Unbuilt`, then `Done`.
+    Unbuild {
+        /// Name of the build.
+        build: String,
+    },
+    /// Close the journal of a build: what it made stays, and is not taken back from here any more. Answered by `Done`.
+    Built {
+        /// Name of the build.
+        build: String,
+    },
+    /// List builds on this host that are not taken back. Answered by `Builds`, then `Done`.
+    Builds,
     /// Undo what is not confirmed and exit. Answered by `Done`.
     Bye,
 }
@@ -152,6 +174,15 @@ pub enum Event {
     },
     /// Open journals.
     Journals(Vec<JournalEntry>),
+    /// What a look or a step printed.
+    Seen(Box<Seen>),
+    /// What was taken back, a line for each command.
+    Unbuilt {
+        /// In order.
+        lines: Vec<String>,
+    },
+    /// Builds that are not taken back.
+    Builds(Vec<BuildEntry>),
     /// The request is finished.
     Done,
     /// The request failed; nothing else follows for it.
@@ -176,6 +207,19 @@ pub struct JournalEntry {
     pub changes: Vec<Change>,
     /// Files that make it persistent.
     pub files: Vec<PathBuf>,
+}
+
+/// A build on a node that was not taken back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BuildEntry {
+    /// Name.
+    pub build: String,
+    /// Unix milliseconds of its first step, by the clock of the host.
+    pub created_ms: u64,
+    /// Its steps, in order; the last one may not have ended.
+    pub steps: Vec<Step>,
+    /// Whether the last one ended well.
+    pub whole: bool,
 }
 
 /// Who the node is.

@@ -22,6 +22,10 @@ pub(super) fn on_one_line(mut event: Event) -> Event {
         }
         Event::Durability(answer) => tame_answer(answer),
         Event::Audit(part) => tame_part(part),
+        // What a program printed is data and has lines; its errors become sentences.
+        Event::Seen(seen) => tame(&mut seen.err),
+        Event::Unbuilt { lines } => lines.iter_mut().for_each(tame),
+        Event::Builds(entries) => entries.iter_mut().for_each(|entry| tame(&mut entry.build)),
         Event::Hello(_)
         | Event::Heartbeat
         | Event::Listening { .. }

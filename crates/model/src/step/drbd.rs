@@ -127,8 +127,10 @@ impl Deed for DrbdStep {
             Self::File { text, .. } => {
                 return Act::Write { path: format!("{FOLDER}/{name}.res"), text: text.clone() };
             }
-            // Without `--force`: where it finds something it asks, and nobody answers here.
-            Self::Metadata { .. } => drbdadm(&["create-md"], name),
+            // Without `--force`: where it finds something it asks, and nobody answers here. Only for a filesystem that the host has measured itself, right
+            // before, the answer is known.
+            Self::Metadata { filesystem_max_bytes: None, .. } => drbdadm(&["create-md"], name),
+            Self::Metadata { .. } => drbdadm(&["create-md", "--force"], name),
             Self::Up { .. } => drbdadm(&["up"], name),
             Self::Down { .. } => drbdadm(&["down"], name),
             Self::Primary { force: false, .. } => drbdadm(&["primary"], name),
@@ -148,13 +150,11 @@ impl Deed for DrbdStep {
             Self::Metadata { .. } => vec![drbdadm(&["wipe-md", "--force"], name)],
             Self::Up { .. } => vec![drbdadm(&["down"], name)],
             Self::Primary { .. } => vec![drbdadm(&["secondary"], name)],
+            // Only a primary is told to become a secondary.
+            Self::Secondary { .. } => vec![drbdadm(&["primary"], name)],
             Self::Disconnect { .. } => vec![drbdadm(&["connect"], name)],
             Self::Connect { .. } => vec![drbdadm(&["disconnect"], name)],
-            Self::File { .. }
-            | Self::Down { .. }
-            | Self::Secondary { .. }
-            | Self::Verify { .. }
-            | Self::Adjust { .. } => Vec::new(),
+            Self::File { .. } | Self::Down { .. } | Self::Verify { .. } | Self::Adjust { .. } => Vec::new(),
         }
     }
 

@@ -12,6 +12,10 @@ pub enum Look {
     DrbdVersion,
     /// State of all resources, in the lines of `events2`, which 8.4 and 9 both have.
     DrbdState,
+    /// `/proc/drbd` of 8.4: how far a comparison is, what a side that stands alone has marked.
+    DrbdProc,
+    /// The name that `uname -n` prints.
+    NodeName,
     /// What is set for all resources, as `drbdadm dump` writes it.
     DrbdFiles,
     /// Generation identifiers of a resource.
@@ -60,6 +64,8 @@ impl Look {
                 argv("lvs", &["--noheadings", "--options", "sync_percent", "--", &volume], &[])
             }
             Self::ArraySync => return LookAct::Read("/proc/mdstat"),
+            Self::DrbdProc => return LookAct::Read("/proc/drbd"),
+            Self::NodeName => return LookAct::Read("/proc/sys/kernel/hostname"),
             Self::Contents { device } => return LookAct::Contents(device.clone()),
         })
     }
@@ -76,7 +82,12 @@ impl Look {
                 check_name("the volume", name)
             }
             Self::Contents { device } => check_device(device),
-            Self::DrbdVersion | Self::DrbdState | Self::DrbdFiles | Self::ArraySync => Ok(()),
+            Self::DrbdVersion
+            | Self::DrbdState
+            | Self::DrbdProc
+            | Self::NodeName
+            | Self::DrbdFiles
+            | Self::ArraySync => Ok(()),
         }
     }
 }

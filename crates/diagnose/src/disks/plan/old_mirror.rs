@@ -16,7 +16,7 @@ impl Layout for OldMirror {
     }
 
     fn title(&self) -> &'static str {
-        "mirror over stripes (0+1)"
+        "mirror of stripes (0+1)"
     }
 
     fn usable_bytes(&self, drive_bytes: u64, _chunk_bytes: u64) -> u64 {

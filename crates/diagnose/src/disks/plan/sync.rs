@@ -1,10 +1,14 @@
 //! How far a first synchronisation is, from what md and LVM print.
 
-/// Share in sync and size of the array, from the kernel's list of arrays. `None` when the array is not in it; all in sync when no line tells
-/// of progress.
+/// Share in sync of the array that has this drive (`sda`), from the kernel's list of arrays. `None` when no array has it; all in sync when no line
+/// tells of progress.
 #[must_use]
-pub fn parse_mdstat(text: &str, array: &str) -> Option<f64> {
-    let mut lines = text.lines().skip_while(|line| line.split_whitespace().next() != Some(array));
+pub fn parse_mdstat(text: &str, drive: &str) -> Option<f64> {
+    let has_it = |line: &str| {
+        let mut words = line.split_whitespace().skip(2);
+        words.any(|word| word.split_once('[').is_some_and(|(name, _)| name == drive))
+    };
+    let mut lines = text.lines().skip_while(|line| !has_it(line));
     lines.next()?;
     for line in lines.take_while(|line| line.starts_with(' ')) {
         // `resync=DELAYED` waits for another array and `resync=PENDING` for the first write.

@@ -132,12 +132,12 @@ fn every_layout_is_told_apart_and_ends_with_an_aligned_filesystem() {
 #[test]
 fn progress_is_read_from_what_md_and_lvm_print() {
     let text = include_str!("fixtures/mdstat.txt");
-    let share = parse_mdstat(text, "md0").unwrap();
+    let share = parse_mdstat(text, "sdaj").unwrap();
     assert!((share - 394_432.0 / 2_488_320.0).abs() < 1e-9);
-    assert_eq!(parse_mdstat(text, "md1"), None);
-    assert_eq!(parse_mdstat("md0 : active raid10 sda[0]\n      8 blocks\n\n", "md0"), Some(1.0));
+    assert_eq!(parse_mdstat(text, "sdzz"), None);
+    assert_eq!(parse_mdstat("md0 : active raid10 sda[0]\n      8 blocks\n\n", "sda"), Some(1.0));
     assert_eq!(
-        parse_mdstat("md0 : active raid10 sda[0]\n      8 blocks\n      \tresync=DELAYED\n", "md0"),
+        parse_mdstat("md0 : active raid10 sda[0]\n      8 blocks\n      \tresync=DELAYED\n", "sda"),
         Some(0.0)
     );
     assert_eq!(

@@ -1,0 +1,86 @@
+//! The journal of a build: one JSON file, written before each step and after it.
+
+use std::path::{Path, PathBuf};
+
+use linerate_model::step::Step;
+use linerate_wire::message::BuildEntry;
+use serde::{Deserialize, Serialize};
+
+use super::{BuildError, Builds};
+use crate::change::host::{Content, Host};
+
+/// A step that was begun.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Done {
+    pub(crate) step: Step,
+    /// What was at the place of a file that the step writes.
+    pub(crate) before: Option<Content>,
+    /// Whether it ended well.
+    pub(crate) whole: bool,
+}
+
+/// A build on this host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Journal {
+    pub(crate) schema: u32,
+    /// Name in the inventory.
+    pub(crate) host: String,
+    pub(crate) build: String,
+    /// Unix milliseconds of the first step.
+    pub(crate) created_ms: u64,
+    pub(crate) steps: Vec<Done>,
+}
+
+impl Journal {
+    pub(super) fn new(host: &str, build: &str, created_ms: u64) -> Self {
+        let (host, build) = (host.to_owned(), build.to_owned());
+        Self { schema: linerate_model::SCHEMA, host, build, created_ms, steps: Vec::new() }
+    }
+}
+
+impl Builds {
+    pub(super) fn file(&self, build: &str) -> PathBuf {
+        self.folder.join(format!("{build}.json"))
+    }
+
+    fn parse(&self, path: &Path) -> Result<Option<Journal>, BuildError> {
+        let disk = self.disk("read", path);
+        match Self::real().load(path).map_err(&disk)? {
+            None => Ok(None),
+            Some(Content::Link(_)) => Err(disk(std::io::Error::other("it is a link"))),
+            Some(Content::Text(text)) => serde_json::from_str(&text).map(Some).map_err(|e| disk(e.into())),
+        }
+    }
+
+    pub(super) fn read(&self, build: &str) -> Result<Option<Journal>, BuildError> {
+        self.parse(&self.file(build))
+    }
+
+    /// When this returns it is on the disk, also after a crash.
+    pub(super) fn write(&self, journal: &Journal) -> Result<(), BuildError> {
+        let path = self.file(&journal.build);
+        let disk = self.disk("write", &path);
+        let text = serde_json::to_string_pretty(journal).map_err(|e| disk(e.into()))?;
+        Self::real().store(&path, &Content::Text(text)).map_err(disk)
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<BuildEntry>, BuildError> {
+        let mut paths = Self::real().list(&self.folder).map_err(self.disk("list", &self.folder))?;
+        paths.retain(|path| path.extension().is_some_and(|e| e == "json"));
+        paths.sort();
+        let mut entries = Vec::new();
+        for path in paths {
+            if let Some(journal) = self.parse(&path)? {
+                let whole = journal.steps.last().is_none_or(|done| done.whole);
+                let steps = journal.steps.into_iter().map(|done| done.step).collect();
+                entries.push(BuildEntry {
+                    build: journal.build,
+                    created_ms: journal.created_ms,
+                    steps,
+                    whole,
+                });
+            }
+        }
+        Ok(entries)
+    }
+}

@@ -1,0 +1,292 @@
+//! Builds: volumes, filesystems and replicas made step by step, each journalled before it is done and taken back in reverse order.
+//!
+//! In: steps and looks of an operator. Out: what the programs printed. A step names its program and arguments itself and no shell sees them; a
+//! device that is written to has to be empty, and that is looked at here, at the last moment. What was built stays when the operator is gone: half a
+//! volume is taken back by whoever looks at it, not by a clock.
+
+mod contents;
+mod empty;
+mod journal;
+mod run;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use linerate_model::step::{Act, Argv, Look, LookAct, Need, Seen, Step, StepError};
+use linerate_wire::message::{Event, Request};
+use thiserror::Error;
+
+use crate::change::host::{Content, Host, Lock, RealHost};
+use journal::{Done, Journal};
+
+/// How long a look may take.
+const LOOK_LIMIT: Duration = Duration::from_secs(20);
+/// How long a step may take: metadata of a drive of 20 TB are written in a minute.
+const STEP_LIMIT: Duration = Duration::from_secs(900);
+/// How long another session that builds is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why a step was not done, or not taken back.
+#[derive(Debug, Error)]
+pub(crate) enum BuildError {
+    #[error("no setup was made, so that there is no folder for journals")]
+    NoSetup,
+    #[error(transparent)]
+    Name(#[from] StepError),
+    #[error("{host}: cannot {what} {path}: {source}")]
+    Disk { host: String, what: &'static str, path: PathBuf, source: std::io::Error },
+    #[error("{host}: another session builds on this host")]
+    Locked { host: String },
+    #[error("{host}: {device} {why}")]
+    InTheWay { host: String, device: String, why: String },
+    #[error("{host}: cannot run {program}: {source}")]
+    Start { host: String, program: String, source: std::io::Error },
+    #[error("{host}: `{command}` did not end within {limit_s} s")]
+    Late { host: String, command: String, limit_s: u64 },
+    #[error("{host}: `{command}` ended with {code}: {words}")]
+    Failed { host: String, command: String, code: i32, words: String },
+    #[error("{host}: no build `{build}` that was not taken back")]
+    NoBuild { host: String, build: String },
+    #[error("{host}: build `{build}` could not be taken back whole: {failures}")]
+    NotUndone { host: String, build: String, failures: String },
+}
+
+impl BuildError {
+    fn hint(&self) -> &'static str {
+        match self {
+            Self::NoSetup => "send a setup first",
+            Self::Name(_) => "names are plain words, devices are paths below /dev/",
+            Self::Disk { .. } => "check space and rights of this folder",
+            Self::Locked { .. } => "try again when it has ended",
+            Self::InTheWay { .. } => {
+                "nothing was written; choose another device, or empty this one yourself after you looked at it"
+            }
+            Self::Start { .. } => "install it on that host (drbd-utils, lvm2, mdadm, xfsprogs, util-linux)",
+            Self::Late { .. } => "look on the host what it waits for",
+            Self::Failed { .. } => "the words are the program's own; steps before it can be taken back",
+            Self::NoBuild { .. } => "the list of builds of the host names them",
+            Self::NotUndone { .. } => "mend the named step by hand, then take the build back again",
+        }
+    }
+}
+
+/// Where the steps of this host are journalled.
+pub(crate) struct Builds {
+    folder: PathBuf,
+    host: String,
+    /// One step at a time in this process; the file lock holds against others.
+    one: Mutex<()>,
+}
+
+/// Answers a request about builds.
+pub(crate) fn answer(builds: Option<&Builds>, request: &Request, stop: &AtomicBool) -> Vec<Event> {
+    let answered = match (builds, request) {
+        (Some(builds), Request::Look(look)) => {
+            builds.look(look, stop).map(|seen| Event::Seen(Box::new(seen)))
+        }
+        (Some(builds), Request::Step { build, step }) => {
+            builds.step(build, step).map(|seen| Event::Seen(Box::new(seen)))
+        }
+        (Some(builds), Request::Unbuild { build }) => {
+            builds.undo(build).map(|lines| Event::Unbuilt { lines })
+        }
+        (Some(builds), Request::Built { build }) => builds.close(build).map(|()| Event::Done),
+        (Some(builds), _) => builds.list().map(Event::Builds),
+        (None, _) => Err(BuildError::NoSetup),
+    };
+    match answered {
+        Ok(Event::Done) => vec![Event::Done],
+        Ok(event) => vec![event, Event::Done],
+        Err(error) => vec![Event::Failed {
+            error: error.to_string(),
+            hint: error.hint().to_owned(),
+            undo_failed: matches!(error, BuildError::NotUndone { .. }),
+        }],
+    }
+}
+
+impl Builds {
+    /// Journals go below the folder of the node's state.
+    pub(crate) fn new(state_dir: &Path, host: &str) -> Self {
+        Self { folder: state_dir.join("builds"), host: host.to_owned(), one: Mutex::default() }
+    }
+
+    fn real() -> RealHost {
+        RealHost::new(linerate_sys::root::Root::live())
+    }
+
+    fn disk(&self, what: &'static str, path: &Path) -> impl Fn(std::io::Error) -> BuildError {
+        let (host, path) = (self.host.clone(), path.to_owned());
+        move |source| BuildError::Disk { host: host.clone(), what, path: path.clone(), source }
+    }
+
+    fn lock(&self) -> Result<Lock, BuildError> {
+        let path = self.folder.join(".lock");
+        let lock = Self::real().lock(&path, PATIENCE).map_err(self.disk("lock", &path))?;
+        lock.ok_or_else(|| BuildError::Locked { host: self.host.clone() })
+    }
+
+    fn look(&self, look: &Look, stop: &AtomicBool) -> Result<Seen, BuildError> {
+        look.check()?;
+        match look.act() {
+            LookAct::Run(argv) => self.run(&argv, LOOK_LIMIT, Some(stop)),
+            LookAct::Read(path) => {
+                let out = std::fs::read_to_string(path).map_err(self.disk("read", Path::new(path)))?;
+                Ok(Seen { out, ..Seen::default() })
+            }
+            LookAct::Contents(device) => {
+                let contents =
+                    contents::read(Path::new(&device)).map_err(self.disk("read", Path::new(&device)))?;
+                let out = serde_json::to_string(&contents).unwrap_or_default();
+                Ok(Seen { out, ..Seen::default() })
+            }
+        }
+    }
+
+    fn run(&self, argv: &Argv, limit: Duration, stop: Option<&AtomicBool>) -> Result<Seen, BuildError> {
+        let command = argv.join(" ");
+        let program = argv.first().cloned().unwrap_or_default();
+        let seen = run::run(argv, limit, stop).map_err(|source| BuildError::Start {
+            host: self.host.clone(),
+            program,
+            source,
+        })?;
+        seen.ok_or_else(|| BuildError::Late { host: self.host.clone(), command, limit_s: limit.as_secs() })
+    }
+
+    fn needs(&self, need: &Need) -> Result<(), BuildError> {
+        let (device, checked) = match need {
+            Need::Empty { device } => (device, empty::check(Path::new(device))),
+            Need::Shrunk { device, filesystem_max_bytes } => {
+                (device, contents::ends_before(Path::new(device), *filesystem_max_bytes))
+            }
+        };
+        checked.map_err(|why| BuildError::InTheWay { host: self.host.clone(), device: device.clone(), why })
+    }
+
+    fn step(&self, build: &str, step: &Step) -> Result<Seen, BuildError> {
+        linerate_model::step::check_name("the build", build)?;
+        let deed = step.deed();
+        deed.check()?;
+        let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = self.lock()?;
+        deed.needs().iter().try_for_each(|need| self.needs(need))?;
+        let mut journal =
+            self.read(build)?.unwrap_or_else(|| Journal::new(&self.host, build, Self::real().now_ms()));
+        let act = deed.act();
+        let before = match &act {
+            Act::Write { path, .. } => {
+                let path = Path::new(path);
+                Self::real().load(path).map_err(self.disk("read", path))?
+            }
+            Act::Run(_) => None,
+        };
+        journal.steps.push(Done { step: step.clone(), before, whole: false });
+        self.write(&journal)?;
+        let seen = match &act {
+            Act::Run(argv) => self.run(argv, STEP_LIMIT, None)?,
+            Act::Write { path, text } => {
+                let path = Path::new(path);
+                let text = Content::Text(text.clone());
+                Self::real().store(path, &text).map_err(self.disk("write", path))?;
+                Seen::default()
+            }
+        };
+        if !seen.is_good() {
+            let Act::Run(argv) = act else { return Ok(seen) };
+            return Err(self.failed(&argv, &seen));
+        }
+        if let Some(last) = journal.steps.last_mut() {
+            last.whole = true;
+        }
+        self.write(&journal)?;
+        Ok(seen)
+    }
+
+    fn failed(&self, argv: &Argv, seen: &Seen) -> BuildError {
+        let said = if seen.err.trim().is_empty() { &seen.out } else { &seen.err };
+        let words: String = said.trim().chars().take(600).collect();
+        BuildError::Failed {
+            host: self.host.clone(),
+            command: argv.join(" "),
+            code: seen.code,
+            words: words.replace('\n', "; "),
+        }
+    }
+
+    /// Takes all steps back, the last one first. What fails is named and stays in the journal with everything before it.
+    fn undo(&self, build: &str) -> Result<Vec<String>, BuildError> {
+        linerate_model::step::check_name("the build", build)?;
+        let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = self.lock()?;
+        let no_build = || BuildError::NoBuild { host: self.host.clone(), build: build.to_owned() };
+        let mut journal = self.read(build)?.ok_or_else(no_build)?;
+        let mut lines = Vec::new();
+        while let Some(done) = journal.steps.last().cloned() {
+            let failures = self.undo_step(&done, &mut lines);
+            // A step that had failed itself may have left nothing to take back.
+            if done.whole && !failures.is_empty() {
+                self.write(&journal)?;
+                return Err(BuildError::NotUndone {
+                    host: self.host.clone(),
+                    build: build.to_owned(),
+                    failures: failures.join("; "),
+                });
+            }
+            journal.steps.pop();
+            self.write(&journal)?;
+        }
+        let path = self.file(build);
+        Self::real().remove(&path).map_err(self.disk("remove", &path))?;
+        Ok(lines)
+    }
+
+    /// What a build made stays.
+    fn close(&self, build: &str) -> Result<(), BuildError> {
+        linerate_model::step::check_name("the build", build)?;
+        let _lock = self.lock()?;
+        let path = self.file(build);
+        Self::real().remove(&path).map_err(self.disk("remove", &path))
+    }
+
+    fn undo_step(&self, done: &Done, lines: &mut Vec<String>) -> Vec<String> {
+        let mut failures = Vec::new();
+        let deed = done.step.deed();
+        if let Act::Write { path, text } = deed.act() {
+            lines.push(format!("put back {path}"));
+            failures.extend(self.put_back(Path::new(&path), &text, done.before.as_ref()).err());
+        }
+        for argv in deed.undo() {
+            lines.push(argv.join(" "));
+            match self.run(&argv, STEP_LIMIT, None) {
+                Ok(seen) if seen.is_good() => {}
+                Ok(seen) => failures.push(self.failed(&argv, &seen).to_string()),
+                Err(error) => failures.push(error.to_string()),
+            }
+        }
+        failures
+    }
+
+    /// Puts a file back as it was, unless somebody else has written it meanwhile.
+    fn put_back(&self, path: &Path, ours: &str, before: Option<&Content>) -> Result<(), String> {
+        let real = Self::real();
+        let now = real.load(path).map_err(|e| self.disk("read", path)(e).to_string())?;
+        if now.as_ref() == before {
+            return Ok(());
+        }
+        if now != Some(Content::Text(ours.to_owned())) {
+            return Err(format!("{} was written by somebody else meanwhile", path.display()));
+        }
+        match before {
+            Some(content) => real.store(path, content),
+            None => real.remove(path),
+        }
+        .map_err(|e| self.disk("write", path)(e).to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! Runs one program of a step or look: no shell, no input, a fixed environment, bounded in time and in what it may print.
+
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use linerate_model::step::{Argv, Seen};
+
+/// Where the programs of an administrator are, whatever the session's own path is.
+const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin";
+/// Most that is kept of what a program prints, bytes each of output and errors.
+const PRINTED_MAX: u64 = 1 << 20;
+/// How often it is looked whether a program has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Runs a program to its end; `None` when it did not end in time or was stopped, and was killed. One that changes something gets no `stop`: half a command
+/// is worse than a whole one.
+pub(super) fn run(argv: &Argv, limit: Duration, stop: Option<&AtomicBool>) -> std::io::Result<Option<Seen>> {
+    let Some((program, arguments)) = argv.split_first() else {
+        return Err(std::io::Error::other("a command without a program"));
+    };
+    let begun = Instant::now();
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().env("PATH", PATH).env("LC_ALL", "C").current_dir("/");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    let (out, err) = (reader(child.stdout.take()), reader(child.stderr.take()));
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if begun.elapsed() >= limit || stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(LOOK);
+    };
+    let took_ms = begun.elapsed().as_millis() as u64;
+    let code = status.code().unwrap_or_else(|| -status.signal().unwrap_or(1));
+    Ok(Some(Seen { code, out: joined(out), err: joined(err), took_ms }))
+}
+
+type Reading = std::thread::JoinHandle<String>;
+
+/// Reads to the end, and keeps the beginning.
+fn reader(stream: Option<impl Read + Send + 'static>) -> Option<Reading> {
+    stream.map(|mut stream| {
+        std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            // What cannot be read was not printed.
+            let _ = stream.by_ref().take(PRINTED_MAX).read_to_end(&mut kept);
+            let _ = std::io::copy(&mut stream, &mut std::io::sink());
+            String::from_utf8_lossy(&kept).into_owned()
+        })
+    })
+}
+
+fn joined(reading: Option<Reading>) -> String {
+    reading.and_then(|reading| reading.join().ok()).unwrap_or_default()
+}
