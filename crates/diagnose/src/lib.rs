@@ -15,6 +15,7 @@ mod decide;
 pub mod diff;
 pub mod disks;
 pub mod durability;
+pub mod drbd;
 mod ends;
 mod evidence;
 pub mod front_ends;

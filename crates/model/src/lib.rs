@@ -14,6 +14,7 @@ pub mod connects;
 pub mod datagram;
 pub mod disk;
 pub mod durability;
+pub mod drbd;
 pub mod exit;
 pub mod fact;
 pub mod fact_map;

@@ -1,0 +1,187 @@
+//! What is wrong with resources, or will be, from what all hosts say. "UpToDate" is no proof of anything here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::drbd::{DrbdAlarm, DrbdTrouble, Replica};
+
+use super::generation::{Forecast, Generation};
+use super::moves::lost_by;
+
+/// Generations and marked KiB by host and resource.
+pub type Known = BTreeMap<(String, String), (Option<Generation>, u64)>;
+
+/// All alarms, the worst first. `not_up` are hosts with resources that are in their files and not in use.
+#[must_use]
+pub fn alarms(replicas: &[Replica], known: &Known, not_up: &[(String, String)]) -> Vec<DrbdAlarm> {
+    let resources: BTreeSet<&str> = replicas.iter().map(|r| r.resource.as_str()).collect();
+    let mut found: Vec<DrbdAlarm> = resources
+        .into_iter()
+        .flat_map(|resource| {
+            let sides: Vec<&Replica> = replicas.iter().filter(|r| r.resource == resource).collect();
+            Seen { resource, sides, known }.all()
+        })
+        .collect();
+    found.extend(not_up.iter().map(|(host, resource)| DrbdAlarm {
+        resource: resource.clone(),
+        what: DrbdTrouble::NotUp,
+        sentence: format!("{host} has {resource} in its files and not in use"),
+        advice: format!("`drbdadm up {resource}` there; without metadata it says so"),
+    }));
+    found.sort_by_key(|alarm| alarm.what);
+    found
+}
+
+struct Seen<'a> {
+    resource: &'a str,
+    sides: Vec<&'a Replica>,
+    known: &'a Known,
+}
+
+impl Seen<'_> {
+    fn alarm(&self, what: DrbdTrouble, sentence: String, advice: &str) -> DrbdAlarm {
+        DrbdAlarm {
+            resource: self.resource.to_owned(),
+            what,
+            sentence,
+            advice: advice.replace("RESOURCE", self.resource),
+        }
+    }
+
+    fn all(&self) -> Vec<DrbdAlarm> {
+        let mut found = self.apart();
+        found.extend(self.differs());
+        found.extend(self.of_sides());
+        found
+    }
+
+    fn known(&self, side: &Replica) -> (Option<Generation>, u64) {
+        self.known.get(&(side.host.clone(), self.resource.to_owned())).copied().unwrap_or_default()
+    }
+
+    /// Sides that are not connected: whether they may be again.
+    fn apart(&self) -> Vec<DrbdAlarm> {
+        let mut found = Vec::new();
+        for (at, left) in self.sides.iter().enumerate() {
+            for right in &self.sides[at + 1..] {
+                if left.is_connected() && right.is_connected() {
+                    continue;
+                }
+                let ((Some(own), own_kib), (Some(theirs), their_kib)) = (self.known(left), self.known(right))
+                else {
+                    continue;
+                };
+                let wrote = |side: &Replica, marked| {
+                    format!("{} ({}) has {} KiB of its own", side.host, side.role, lost_by(side, marked))
+                };
+                match own.forecast(&theirs) {
+                    Forecast::SplitBrain { common } => found.push(self.alarm(
+                        DrbdTrouble::SplitBrain,
+                        format!(
+                            "split brain of {}: both sides were written to without each other since generation {common:016X}; {}, {}. They will refuse to connect",
+                            self.resource,
+                            wrote(left, own_kib),
+                            wrote(right, their_kib)
+                        ),
+                        "stop writing on both; `linerate drbd repair RESOURCE --victim HOST` says what HOST would lose before it does anything",
+                    )),
+                    Forecast::Unrelated => found.push(self.alarm(
+                        DrbdTrouble::Unrelated,
+                        format!("{}: the data of {} and {} have no common origin", self.resource, left.host, right.host),
+                        "find out which device was exchanged; the metadata of the wrong side have to be made anew, and all of it is copied",
+                    )),
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
+
+    /// Blocks that differ though everything says that it is well.
+    fn differs(&self) -> Option<DrbdAlarm> {
+        let kib = |side: &Replica| -> u64 {
+            let volumes = side.peers.iter().filter(|p| p.connection == "Connected").flat_map(|p| &p.volumes);
+            let quiet = volumes.filter(|v| v.replication == "Established" && v.disk == "UpToDate");
+            quiet.map(|v| v.out_of_sync_kib).sum()
+        };
+        let worst = self.sides.iter().filter(|side| side.is_up_to_date()).map(|side| kib(side)).max()?;
+        (worst > 0).then(|| {
+            self.alarm(
+                DrbdTrouble::OutOfSync,
+                format!(
+                    "{} differs in {worst} KiB between its sides, though both are connected and say UpToDate: a comparison found it, and nothing has been copied since",
+                    self.resource
+                ),
+                "decide which side is right; on the other `drbdadm disconnect RESOURCE` and `drbdadm connect RESOURCE` copies the marked blocks from the primary",
+            )
+        })
+    }
+
+    fn of_sides(&self) -> Vec<DrbdAlarm> {
+        let mut found = Vec::new();
+        let split = self.apart().iter().any(|alarm| alarm.what == DrbdTrouble::SplitBrain);
+        let good = self
+            .sides
+            .iter()
+            .any(|side| side.is_up_to_date() || side.peer_volumes().any(|volume| volume.disk == "UpToDate"));
+        if !good && !self.sides.is_empty() {
+            found.push(self.alarm(
+                DrbdTrouble::NoGoodData,
+                format!("no side of {} has good data: nobody may write to it", self.resource),
+                "a new resource: `linerate drbd up RESOURCE --from HOST` names the good side",
+            ));
+        }
+        for side in &self.sides {
+            found.extend(self.of_side(side, split));
+        }
+        found
+    }
+
+    fn of_side(&self, side: &Replica, split: bool) -> Vec<DrbdAlarm> {
+        let (host, name) = (&side.host, self.resource);
+        let mut found = Vec::new();
+        let disk = |state: &str| side.volumes.iter().any(|volume| volume.disk == state);
+        if disk("Diskless") || disk("Failed") {
+            found.push(self.alarm(
+                DrbdTrouble::Diskless,
+                format!("{host} works on {name} without a disk of its own: every block comes from the peer"),
+                "look for errors of the disk in the kernel's log, replace it, `drbdadm create-md RESOURCE`, `drbdadm attach RESOURCE`",
+            ));
+        }
+        let syncing = side.peer_volumes().any(linerate_model::drbd::PeerVolume::is_syncing);
+        if !syncing
+            && (disk("Outdated")
+                || disk("Inconsistent")
+                    && side.is_connected()
+                    && side.peer_volumes().any(|v| v.disk == "UpToDate"))
+        {
+            found.push(self.alarm(
+                DrbdTrouble::Behind,
+                format!("the data of {name} on {host} are not the newest, and nothing is being copied"),
+                "`drbdadm connect RESOURCE` on both sides; `linerate drbd status` then shows the synchronisation",
+            ));
+        }
+        if side.peers.is_empty() || side.peers.iter().any(|peer| peer.connection == "StandAlone") {
+            if !split {
+                found.push(self.alarm(
+                    DrbdTrouble::StandAlone,
+                    format!("{host} does not look for its peer of {name}: what it writes stays here alone"),
+                    "`drbdadm connect RESOURCE` there, after `linerate drbd status` with both hosts has foreseen no split brain",
+                ));
+            }
+        } else if let Some(peer) = side.peers.iter().find(|peer| peer.connection != "Connected") {
+            found.push(self.alarm(
+                DrbdTrouble::PeerMissing,
+                format!("{host} looks for its peer of {name} and does not find it ({})", peer.connection),
+                "look at the peer and at the path between the addresses of the resource; do not make the other side a primary meanwhile",
+            ));
+        }
+        if side.peers.iter().any(|peer| peer.congested) {
+            found.push(self.alarm(
+                DrbdTrouble::Congested,
+                format!("{host} has more to send for {name} than the network takes"),
+                "`linerate measure` between both hosts shows what the path carries",
+            ));
+        }
+        found
+    }
+}

@@ -1,0 +1,24 @@
+//! DRBD: what hosts print comes in; states, alarms, forecasts, remaining times, resource files and the steps of a failover or a repair go out.
+//!
+//! Nothing here runs a command or knows a clock.
+
+mod alarms;
+mod generation;
+mod metadata;
+mod moves;
+mod progress;
+mod readers;
+mod resource;
+mod setup;
+
+pub use alarms::{Known, alarms};
+pub use generation::{Forecast, Generation};
+pub use metadata::{Place, Room, metadata_bytes, room};
+pub use moves::{MoveError, failover, failover_of_the_dead, first_sync, lost_by, repair};
+pub use progress::{Pace, SyncProgress};
+pub use readers::{ProcDevice, read_names, read_proc, read_state};
+pub use resource::{Overlap, Release, SetupError, Side, Wish, file_text};
+pub use setup::{On, Plan, plan};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! From two hosts and a device on each to a running resource: what is checked before, and the steps.
+
+use linerate_model::inventory::HostName;
+use linerate_model::step::{Deed as _, DrbdStep, Step, check_device, check_name};
+use serde::Serialize;
+
+use super::metadata::{Place, Room, room};
+use super::resource::{Release, SetupError, Side, Wish, file_text};
+
+/// A step and where it is done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct On {
+    /// Host.
+    pub host: HostName,
+    /// Step.
+    pub step: Step,
+}
+
+/// How a resource is made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Plan {
+    /// What was wished for.
+    pub wish: Wish,
+    /// How the device of each side is shared.
+    pub rooms: [Room; 2],
+    /// What can be stored, bytes.
+    pub data_bytes: u64,
+    /// The file.
+    pub file: String,
+    /// The steps until both sides are connected.
+    pub steps: Vec<On>,
+    /// The step that begins the first synchronisation, when the good side was named.
+    pub first: Option<On>,
+}
+
+/// Both hosts of a resource have one peer.
+const PEERS: u64 = 1;
+
+/// Works out how a resource is made.
+///
+/// # Errors
+/// Names the host, the device, the sizes and what would do.
+pub fn plan(wish: &Wish) -> Result<Plan, SetupError> {
+    check(wish)?;
+    let [left, right] = &wish.sides;
+    let rooms = [shared(left)?, shared(right)?];
+    let data_bytes = rooms[0].data_bytes.min(rooms[1].data_bytes);
+    for (side, room) in wish.sides.iter().zip(&rooms) {
+        let Some(kind) = &side.contents.filesystem else { continue };
+        if wish.from.as_deref() != Some(side.host.as_str()) {
+            return Err(SetupError::Overwritten {
+                host: side.host.clone(),
+                device: side.disk.clone(),
+                kind: kind.clone(),
+            });
+        }
+        let needed = side.contents.filesystem_bytes.unwrap_or(room.data_bytes);
+        if data_bytes < needed {
+            let other = wish.sides.iter().find(|other| other.host != side.host).unwrap_or(side);
+            return Err(SetupError::Smaller {
+                host: other.host.clone(),
+                from: side.host.clone(),
+                seen: data_bytes,
+                needed,
+            });
+        }
+    }
+    let file = file_text(wish);
+    let mut steps = Vec::new();
+    let resource = || wish.resource.clone();
+    for (side, room) in wish.sides.iter().zip(&rooms) {
+        let (device, filesystem_max_bytes) = match &side.meta {
+            Place::Internal => {
+                (side.disk.clone(), side.contents.filesystem.as_ref().map(|_| room.data_bytes))
+            }
+            Place::External { device, .. } => (device.clone(), None),
+        };
+        let own = [
+            DrbdStep::File { resource: resource(), text: file.clone() },
+            DrbdStep::Metadata { resource: resource(), device, filesystem_max_bytes },
+            DrbdStep::Up { resource: resource() },
+        ];
+        steps.extend(own.into_iter().map(|step| On { host: side.host.clone(), step: Step::Drbd(step) }));
+    }
+    let first = wish
+        .from
+        .clone()
+        .map(|host| On { host, step: Step::Drbd(DrbdStep::Primary { resource: resource(), force: true }) });
+    Ok(Plan { wish: wish.clone(), rooms, data_bytes, file, steps, first })
+}
+
+fn shared(side: &Side) -> Result<Room, SetupError> {
+    room(&side.host, &side.disk, &side.contents, &side.meta, PEERS)
+}
+
+fn check(wish: &Wish) -> Result<(), SetupError> {
+    let [left, right] = &wish.sides;
+    for (one, other) in [
+        (left.host.clone(), right.host.clone()),
+        (left.node_name.clone(), right.node_name.clone()),
+        (left.address.to_string(), right.address.to_string()),
+    ] {
+        if one == other {
+            return Err(SetupError::Same { seen: one });
+        }
+    }
+    if let Some(from) = &wish.from
+        && ![&left.host, &right.host].contains(&from)
+    {
+        return Err(SetupError::From {
+            seen: from.clone(),
+            first: left.host.clone(),
+            second: right.host.clone(),
+        });
+    }
+    if !['A', 'B', 'C'].contains(&wish.protocol) {
+        return Err(SetupError::Protocol { seen: wish.protocol });
+    }
+    DrbdStep::Up { resource: wish.resource.clone() }.check()?;
+    for side in &wish.sides {
+        check_name("the name of the node", &side.node_name)?;
+        check_device(&side.disk)?;
+        if let Place::External { device, .. } = &side.meta {
+            check_device(device)?;
+        }
+    }
+    Ok(())
+}
+
+impl Wish {
+    /// Release in words.
+    #[must_use]
+    pub fn release_name(&self) -> &'static str {
+        match self.release {
+            Release::V84 => "8.4",
+            Release::V9 => "9",
+        }
+    }
+}
