@@ -7,6 +7,7 @@
 #![allow(unreachable_pub)]
 
 mod anonymous;
+mod build;
 mod cli;
 #[cfg(test)]
 mod fake_node;

@@ -21,13 +21,13 @@ pub enum Release {
 }
 
 impl Release {
-    /// From what `drbdadm --version` prints: the module counts, not the tools.
+    /// From what `drbdadm --version` prints: the module counts, not the tools. `0x08040b` is 8.4.11; 0 where no module is loaded.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let version = text.lines().find_map(|line| line.trim().strip_prefix("DRBD_KERNEL_VERSION="))?;
-        match version.trim_matches(['"', '\'']).split('.').next()? {
-            "8" => Some(Self::V84),
-            "9" => Some(Self::V9),
+        let code = text.lines().find_map(|line| line.trim().strip_prefix("DRBD_KERNEL_VERSION_CODE=0x"))?;
+        match u32::from_str_radix(code.trim(), 16).ok()? >> 16 {
+            8 => Some(Self::V84),
+            9 => Some(Self::V9),
             _ => None,
         }
     }

@@ -43,16 +43,20 @@ const PEERS: u64 = 1;
 pub fn plan(wish: &Wish) -> Result<Plan, SetupError> {
     check(wish)?;
     let [left, right] = &wish.sides;
+    // What would be overwritten anyway needs no room.
+    for side in &wish.sides {
+        if let Some(kind) = side.contents.filesystem.clone()
+            && wish.from.as_deref() != Some(side.host.as_str())
+        {
+            let (host, device) = (side.host.clone(), side.disk.clone());
+            return Err(SetupError::Overwritten { host, device, kind });
+        }
+    }
     let rooms = [shared(left)?, shared(right)?];
     let data_bytes = rooms[0].data_bytes.min(rooms[1].data_bytes);
     for (side, room) in wish.sides.iter().zip(&rooms) {
-        let Some(kind) = &side.contents.filesystem else { continue };
-        if wish.from.as_deref() != Some(side.host.as_str()) {
-            return Err(SetupError::Overwritten {
-                host: side.host.clone(),
-                device: side.disk.clone(),
-                kind: kind.clone(),
-            });
+        if side.contents.filesystem.is_none() {
+            continue;
         }
         let needed = side.contents.filesystem_bytes.unwrap_or(room.data_bytes);
         if data_bytes < needed {

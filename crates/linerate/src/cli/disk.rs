@@ -1,11 +1,12 @@
 //! `linerate disk …`: what concerns block devices. One file per command beside this one.
 
 mod durability;
+mod plan;
 mod watch;
 
 use linerate_model::exit::ExitCode;
 
-/// Block devices: watch them, and see what they keep when the power is cut.
+/// Block devices: watch them, plan volumes over many of them, and see what they keep when the power is cut.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -16,11 +17,13 @@ pub(super) struct Args {
 enum Command {
     Watch(watch::Args),
     Durability(durability::Args),
+    Plan(plan::Args),
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Watch(args) => watch::run(args),
         Command::Durability(args) => durability::run(args),
+        Command::Plan(args) => plan::run(args),
     }
 }

@@ -9,6 +9,7 @@ mod demo;
 mod diagnose;
 mod diff;
 mod disk;
+mod drbd;
 mod events;
 mod facts;
 mod http;
@@ -78,6 +79,7 @@ enum Command {
     Import(import::Args),
     Diff(diff::Args),
     Disk(disk::Args),
+    Drbd(drbd::Args),
     Try(trial::Args),
     Keep(keep::Args),
     Undo(undo::Args),
@@ -118,6 +120,7 @@ pub fn main() -> ExitCode {
         Command::Import(args) => import::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Disk(args) => disk::run(&args),
+        Command::Drbd(args) => drbd::run(&args),
         Command::Try(args) => trial::run(&args),
         Command::Keep(args) => keep::run(&args),
         Command::Undo(args) => undo::run(&args),

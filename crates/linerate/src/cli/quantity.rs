@@ -16,6 +16,21 @@ pub(super) fn bytes(text: &str) -> Result<u32, String> {
     }
 }
 
+/// Reads the size of a drive: `3T` as its label says it, in powers of 1000; `3TiB` in powers of 1024; plain bytes.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    const HINT: &str = "such as 3T (as on the label), 136MiB, 4096";
+    let value = match text.strip_suffix("iB") {
+        Some(number) => scaled(number, 1024.0, HINT)?,
+        None => scaled(text.strip_suffix('B').unwrap_or(text), 1000.0, HINT)?,
+    };
+    // Beyond 2^53 a float has no whole numbers.
+    if value.fract() == 0.0 && (1.0..=9e15).contains(&value) {
+        Ok(value as u64)
+    } else {
+        Err(format!("`{text}` is no size\nhint: {HINT}"))
+    }
+}
+
 fn scaled(text: &str, step: f64, hint: &str) -> Result<f64, String> {
     let wrong = || format!("`{text}` is not understood\nhint: {hint}");
     let (number, power) = match text.char_indices().last().ok_or_else(wrong)? {
@@ -37,6 +52,11 @@ mod tests {
     fn amounts_are_read_with_their_prefixes() {
         assert_eq!((rate("10G"), rate("2.5M"), rate("800")), (Ok(10e9), Ok(2.5e6), Ok(800.0)));
         assert_eq!((bytes("4M"), bytes("64K"), bytes("1448")), (Ok(4 << 20), Ok(65_536), Ok(1448)));
+        assert_eq!(
+            (size("3T"), size("3TB"), size("136MiB"), size("512")),
+            (Ok(3_000_000_000_000), Ok(3_000_000_000_000), Ok(136 << 20), Ok(512))
+        );
+        assert!(["", "0", "-1", "1e300", "B", "iB", "nan"].iter().all(|text| size(text).is_err()));
         assert!(["", "G", "-1M", "fast", "0", "é"].iter().all(|text| rate(text).is_err()));
         assert!(["", "0.3", "9T", "nan"].iter().all(|text| bytes(text).is_err()));
     }

@@ -5,6 +5,7 @@ pub mod audit;
 pub mod clock;
 pub mod disks;
 pub mod disturb;
+pub mod drbd;
 pub mod durability;
 mod gather;
 pub mod join;

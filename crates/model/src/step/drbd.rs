@@ -147,7 +147,7 @@ impl Deed for DrbdStep {
     fn undo(&self) -> Vec<Argv> {
         let name = self.resource();
         match self {
-            Self::Metadata { .. } => vec![drbdadm(&["wipe-md", "--force"], name)],
+            Self::Metadata { .. } => vec![drbdadm(&["--", "--force", "wipe-md"], name)],
             Self::Up { .. } => vec![drbdadm(&["down"], name)],
             Self::Primary { .. } => vec![drbdadm(&["secondary"], name)],
             // Only a primary is told to become a secondary.

@@ -1,0 +1,259 @@
+//! Builds over the fleet: looks at volumes and replicas, steps one after the other, and the way back when one of them fails.
+//!
+//! What comes in: steps with their hosts. What goes out: what the hosts said. It decides nothing and repeats nothing.
+
+use std::time::Duration;
+
+use linerate_diagnose::drbd::On;
+use linerate_model::step::{Contents, Look, Seen, Step};
+use linerate_wire::message::{BuildEntry, Event, Request};
+
+use crate::fleet::{Fleet, LinkError};
+use crate::progress::{Phase, Progress};
+
+/// A node gives a look 20 s.
+const LOOK_WAIT: Duration = Duration::from_secs(25);
+/// A node gives a step 900 s, and an undoing each of its commands as much.
+const STEP_WAIT: Duration = Duration::from_secs(960);
+
+/// What went wrong in a build, and what became of what was made.
+#[derive(Debug, thiserror::Error)]
+pub enum Stopped {
+    /// There is one of this name, which must neither be added to nor be taken back with this one.
+    #[error(
+        "{host} has a build `{build}` already that was not taken back\nhint: take that one back first: `linerate drbd undo`"
+    )]
+    Exists {
+        /// Host.
+        host: String,
+        /// Name.
+        build: String,
+    },
+    /// A host does not say what it has; nothing was begun.
+    #[error("{0}")]
+    NotBegun(LinkError),
+    /// A step failed; everything was taken back.
+    #[error("{why}\nhint: everything before it was taken back")]
+    TakenBack {
+        /// Why.
+        why: LinkError,
+    },
+    /// A step failed, and so did the way back.
+    #[error(
+        "{why}; and not everything could be taken back: {failures}\nhint: the journal on the host still names what was done; mend it there and take it back again"
+    )]
+    Left {
+        /// Why.
+        why: LinkError,
+        /// What.
+        failures: String,
+    },
+}
+
+/// One look at a host.
+///
+/// # Errors
+/// The host is lost or refuses.
+pub async fn look(fleet: &Fleet, host: &str, look: Look) -> Result<Seen, LinkError> {
+    let events = fleet.link(host)?.request(Request::Look(look), LOOK_WAIT).await?;
+    Ok(seen_in(events))
+}
+
+fn seen_in(events: Vec<Event>) -> Seen {
+    let seen = events.into_iter().find_map(|event| match event {
+        Event::Seen(seen) => Some(*seen),
+        _ => None,
+    });
+    seen.unwrap_or_default()
+}
+
+/// What a device of a host begins with.
+///
+/// # Errors
+/// The host is lost, or cannot read the device.
+pub async fn contents(fleet: &Fleet, host: &str, device: &str) -> Result<Contents, LinkError> {
+    let seen = look(fleet, host, Look::Contents { device: device.to_owned() }).await?;
+    serde_json::from_str(&seen.out).map_err(|error| LinkError::Refused {
+        host: host.to_owned(),
+        error: format!("what it says about {device} is not understood: {error}"),
+        hint: "is the node program of the same version?".to_owned(),
+        undo_failed: false,
+    })
+}
+
+/// One step on a host.
+///
+/// # Errors
+/// The host is lost, or the step failed there.
+pub async fn step(fleet: &Fleet, host: &str, build: &str, step: &Step) -> Result<Seen, LinkError> {
+    let request = Request::Step { build: build.to_owned(), step: step.clone() };
+    Ok(seen_in(fleet.link(host)?.request(request, STEP_WAIT).await?))
+}
+
+/// Takes a build on a host back; a line for each command.
+///
+/// # Errors
+/// The host is lost, has no such build, or a command failed.
+pub async fn undo(fleet: &Fleet, host: &str, build: &str) -> Result<Vec<String>, LinkError> {
+    let request = Request::Unbuild { build: build.to_owned() };
+    let events = fleet.link(host)?.request(request, STEP_WAIT).await?;
+    let lines = events.into_iter().find_map(|event| match event {
+        Event::Unbuilt { lines } => Some(lines),
+        _ => None,
+    });
+    Ok(lines.unwrap_or_default())
+}
+
+/// Closes the journals of a build: what it did stays.
+///
+/// # Errors
+/// A host is lost.
+pub async fn close<'a>(
+    fleet: &Fleet,
+    hosts: impl Iterator<Item = &'a str>,
+    build: &str,
+) -> Result<(), LinkError> {
+    for host in hosts {
+        fleet.link(host)?.request(Request::Built { build: build.to_owned() }, LOOK_WAIT).await?;
+    }
+    Ok(())
+}
+
+/// Builds of a host that were not taken back.
+///
+/// # Errors
+/// The host is lost.
+pub async fn list(fleet: &Fleet, host: &str) -> Result<Vec<BuildEntry>, LinkError> {
+    let events = fleet.link(host)?.request(Request::Builds, LOOK_WAIT).await?;
+    let builds = events.into_iter().find_map(|event| match event {
+        Event::Builds(builds) => Some(builds),
+        _ => None,
+    });
+    Ok(builds.unwrap_or_default())
+}
+
+/// All hosts of some steps, each once.
+pub fn hosts_of(steps: &[On]) -> Vec<&str> {
+    let mut hosts: Vec<&str> = Vec::new();
+    for on in steps {
+        if !hosts.contains(&on.host.as_str()) {
+            hosts.push(&on.host);
+        }
+    }
+    hosts
+}
+
+/// All steps in order. When one fails everything of this build is taken back, on all hosts, the last one first.
+///
+/// # Errors
+/// Says which step failed and why, and what could not be taken back; or that there is such a build already, and nothing was begun.
+pub async fn run(fleet: &Fleet, build: &str, steps: &[On], progress: &dyn Progress) -> Result<(), Stopped> {
+    for host in hosts_of(steps) {
+        let open = list(fleet, host).await.map_err(Stopped::NotBegun)?;
+        if open.iter().any(|entry| entry.build == build) {
+            return Err(Stopped::Exists { host: host.to_owned(), build: build.to_owned() });
+        }
+    }
+    progress.begin(&Phase { name: "building", unit: "steps", total: steps.len(), expected_s: None });
+    for (at, on) in steps.iter().enumerate() {
+        progress.step(at, &format!("{}: {}", on.host, on.step.deed().says()), None);
+        if let Err(why) = step(fleet, &on.host, build, &on.step).await {
+            progress.end();
+            return Err(take_back(fleet, build, &steps[..=at], why).await);
+        }
+    }
+    progress.step(steps.len(), "", None);
+    progress.end();
+    Ok(())
+}
+
+async fn take_back(fleet: &Fleet, build: &str, steps: &[On], why: LinkError) -> Stopped {
+    let mut failures = Vec::new();
+    for host in hosts_of(steps).into_iter().rev() {
+        // A refusal before the first step leaves a host without a journal: nothing is left there.
+        let open = list(fleet, host).await.map(|builds| builds.iter().any(|entry| entry.build == build));
+        match open {
+            Ok(false) => {}
+            Ok(true) => failures.extend(undo(fleet, host, build).await.err().map(|error| error.to_string())),
+            Err(error) => failures.push(error.to_string()),
+        }
+    }
+    if failures.is_empty() {
+        Stopped::TakenBack { why }
+    } else {
+        Stopped::Left { why, failures: failures.join("; ") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use linerate_diagnose::disks::plan::{CLASSES, Wish, plan};
+
+    use super::*;
+    use crate::fake_node;
+    use crate::fleet::programs::Programs;
+    use crate::inventory;
+    use crate::progress::Silent;
+
+    const HOST: &str = "localhost";
+
+    fn steps() -> Vec<On> {
+        let wish = Wish {
+            shelves: vec![(0..4).map(|n| format!("/dev/sd{n}")).collect()],
+            drive_bytes: 1 << 30,
+            chunk_bytes: 64 << 10,
+            class: CLASSES[0],
+            group: "vg0".to_owned(),
+            name: "data".to_owned(),
+        };
+        let plan = plan(&wish).unwrap();
+        let lvm = plan.layouts.into_iter().find(|layout| layout.name == "lvm").unwrap();
+        lvm.steps.into_iter().map(|step| On { host: HOST.to_owned(), step }).collect()
+    }
+
+    fn with_node(behaviour: &str, work: impl AsyncFnOnce(&Fleet)) {
+        let folder = tempfile::tempdir().unwrap();
+        let inventory = inventory::named(&[HOST.to_owned()]).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let program = |_: &_| Arc::new(Programs::only(fake_node::program(folder.path(), behaviour)));
+            let fleet = Fleet::open_with(&inventory, program, |_| true, &Silent).await;
+            assert_eq!(fleet.gaps, []);
+            work(&fleet).await;
+            fleet.bye().await;
+        });
+    }
+
+    #[test]
+    fn a_build_stands_in_the_journal_until_it_is_closed_or_taken_back() {
+        with_node("builds", async |fleet| {
+            run(fleet, "b", &steps(), &Silent).await.unwrap();
+            let entries = list(fleet, HOST).await.unwrap();
+            assert_eq!((entries.len(), entries[0].steps.len()), (1, 4));
+            // A second one of this name must not take the first one down when it fails.
+            assert!(matches!(run(fleet, "b", &steps(), &Silent).await, Err(Stopped::Exists { .. })));
+            assert_eq!(list(fleet, HOST).await.unwrap(), entries);
+            close(fleet, [HOST].into_iter(), "b").await.unwrap();
+            assert!(list(fleet, HOST).await.unwrap().is_empty());
+        });
+    }
+
+    #[test]
+    fn what_fails_in_the_middle_is_taken_back_the_last_step_first() {
+        with_node("makes-no-filesystem", async |fleet| {
+            let stopped = run(fleet, "b", &steps(), &Silent).await.unwrap_err();
+            assert!(
+                matches!(&stopped, Stopped::TakenBack { why } if why.to_string().contains("mkfs.xfs")),
+                "{stopped}"
+            );
+            assert!(list(fleet, HOST).await.unwrap().is_empty(), "nothing is left there");
+            for on in &steps()[..3] {
+                step(fleet, HOST, "c", &on.step).await.unwrap();
+            }
+            let lines = undo(fleet, HOST, "c").await.unwrap();
+            assert!(lines[0].starts_with("lvremove") && lines[2].starts_with("pvremove"), "{lines:?}");
+        });
+    }
+}

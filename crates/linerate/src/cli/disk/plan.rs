@@ -1,0 +1,192 @@
+//! `linerate disk plan`: layouts of a mirrored, striped volume over many drives side by side, and the exact commands of one.
+
+mod host;
+
+use std::path::PathBuf;
+
+use linerate_diagnose::disks::plan::{self as planned, CLASSES, DriveClass, LayoutPlan, Plan, Wish};
+use linerate_model::SCHEMA;
+use linerate_model::exit::ExitCode;
+use linerate_model::fact::{FactValue, HostFacts};
+
+use super::super::{out, quantity};
+use crate::report::heat::Style;
+use crate::report::{disk_plan, steps};
+
+/// Compare layouts of a volume over many drives: capacity, rates, what failures do; and the commands that build it
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate disk plan --raid10 --drives 36 --size 3T\n  linerate disk plan --raid10 --shelf sda,sdb,sdc --shelf sdd,sde,sdf --size 4T --layout lvm\n  linerate disk plan --raid10 --drives 24 --size 1.92T --class nvme --chunk 128K --json\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1\n\nNothing is written. Rates are those of the class of the drives; --iops and --rate say better ones."
+)]
+pub(in crate::cli) struct Args {
+    /// Stripes and mirrors: the layouts that are compared
+    #[arg(long, required = true)]
+    raid10: bool,
+    /// Number of drives
+    #[arg(long, value_name = "NUMBER", required_unless_present = "shelf", conflicts_with = "shelf")]
+    drives: Option<usize>,
+    /// Drives of one shelf, with commas; repeated, no pair stands in one shelf
+    #[arg(long, value_name = "DEVICES", value_parser = shelf)]
+    shelf: Vec<Shelf>,
+    /// Size of a drive, such as 3T as on its label, or 136MiB; with --host that of the smallest
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size, required_unless_present = "host")]
+    size: Option<u64>,
+    /// Bytes on one drive before the next one follows
+    #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = quantity::bytes)]
+    chunk: u32,
+    /// What the drives are: hdd, sas, ssd, nvme; hdd, or with --host what the host says
+    #[arg(long, value_parser = class)]
+    class: Option<DriveClass>,
+    /// Random requests that a drive does in a second
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    iops: Option<u32>,
+    /// What a drive reads or writes in a row, MB/s
+    #[arg(long, value_name = "MB/S", value_parser = clap::value_parser!(u32).range(1..))]
+    rate: Option<u32>,
+    /// Layout of which the commands are shown
+    #[arg(long, default_value = "md", value_parser = ["md", "lvm", "mirror"])]
+    layout: String,
+    /// Group of LVM
+    #[arg(long, default_value = "vg0")]
+    group: String,
+    /// Name of the volume or array
+    #[arg(long, default_value = "data")]
+    name: String,
+    #[command(flatten)]
+    live: Live,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// On a host.
+#[derive(Debug, clap::Args)]
+struct Live {
+    /// Host that has the drives: over ssh, or localhost
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Inventory file that has the host
+    #[arg(short, long, value_name = "FILE", requires = "host")]
+    inventory: Option<PathBuf>,
+    /// Never use sudo on the host
+    #[arg(long, requires = "host")]
+    no_sudo: bool,
+}
+
+/// Drives that fail together.
+#[derive(Debug, Clone)]
+struct Shelf(Vec<String>);
+
+fn shelf(text: &str) -> Result<Shelf, String> {
+    let path = |name: &str| if name.starts_with('/') { name.to_owned() } else { format!("/dev/{name}") };
+    let drives: Vec<String> = text.split(',').map(str::trim).map(path).collect();
+    match drives.iter().find_map(|drive| linerate_model::step::check_device(drive).err()) {
+        Some(error) => Err(error.to_string()),
+        None => Ok(Shelf(drives)),
+    }
+}
+
+fn class(text: &str) -> Result<DriveClass, String> {
+    let found = CLASSES.iter().find(|class| class.name == text).copied();
+    found.ok_or_else(|| {
+        let known: Vec<&str> = CLASSES.iter().map(|class| class.name).collect();
+        format!("no such class\nhint: known are {}", known.join(", "))
+    })
+}
+
+impl Args {
+    /// What is wished for; `facts` are those of the host that has the drives.
+    fn wish(&self, facts: Option<&HostFacts>) -> anyhow::Result<Wish> {
+        let shelves: Vec<Vec<String>> = match self.drives {
+            // Names that stand for nothing yet.
+            Some(drives) => vec![(1..=drives.min(DRIVES_MOST)).map(|n| format!("/dev/DRIVE{n}")).collect()],
+            None => self.shelf.iter().map(|shelf| shelf.0.clone()).collect(),
+        };
+        let seen = facts.map(|facts| Seen::of(facts, &shelves)).transpose()?;
+        let drive_bytes = self.size.or(seen.as_ref().map(|seen| seen.drive_bytes)).unwrap_or_default();
+        let mut class = self.class.or(seen.map(|seen| seen.class)).unwrap_or(CLASSES[0]);
+        class.requests_per_s = self.iops.map_or(class.requests_per_s, f64::from);
+        class.bytes_per_s = self.rate.map_or(class.bytes_per_s, |mb| f64::from(mb) * 1e6);
+        Ok(Wish {
+            shelves,
+            drive_bytes,
+            chunk_bytes: u64::from(self.chunk),
+            class,
+            group: self.group.clone(),
+            name: self.name.clone(),
+        })
+    }
+
+    /// The plan and the layout that is shown or built.
+    fn plan(&self, facts: Option<&HostFacts>) -> anyhow::Result<(Plan, LayoutPlan)> {
+        let plan = planned::plan(&self.wish(facts)?)?;
+        let chosen = plan.layouts.iter().find(|layout| layout.name == self.layout).cloned();
+        let chosen = chosen.ok_or_else(|| anyhow::anyhow!("no layout `{}`", self.layout))?;
+        Ok((plan, chosen))
+    }
+
+    fn show(&self, plan: &Plan, chosen: &LayoutPlan) -> anyhow::Result<()> {
+        if self.json {
+            out::json(&json(plan, chosen))
+        } else {
+            out::print(&disk_plan::text(plan, chosen, Style::detect()))
+        }
+    }
+}
+
+/// What a host says about the drives.
+struct Seen {
+    drive_bytes: u64,
+    class: DriveClass,
+}
+
+impl Seen {
+    fn of(facts: &HostFacts, shelves: &[Vec<String>]) -> anyhow::Result<Self> {
+        let mut smallest: Option<u64> = None;
+        let mut class = "hdd";
+        for path in shelves.iter().flatten() {
+            let name = path.strip_prefix("/dev/").unwrap_or(path).replace('.', "/");
+            let fact = |fact: &str| facts.readings.get(&format!("disk.{name}.{fact}"));
+            let size = match fact("size_bytes") {
+                Some(FactValue::Int(bytes)) => u64::try_from(*bytes).ok(),
+                _ => None,
+            };
+            let Some(size) = size else {
+                anyhow::bail!(
+                    "the host has no drive {path}\nhint: `linerate facts HOST disk.` lists what it has; names are those of the kernel, such as sda"
+                );
+            };
+            smallest = Some(smallest.map_or(size, |smallest| smallest.min(size)));
+            if fact("rotational") == Some(&FactValue::Flag(false)) {
+                class = if name.starts_with("nvme") { "nvme" } else { "ssd" };
+            }
+        }
+        let class = CLASSES.iter().find(|known| known.name == class).copied().unwrap_or(CLASSES[0]);
+        Ok(Self { drive_bytes: smallest.unwrap_or_default(), class })
+    }
+}
+
+/// More names are not made up: the plan refuses as many.
+const DRIVES_MOST: usize = 10_000;
+
+/// A plan for programs: with the commands of every step.
+fn json(plan: &Plan, chosen: &LayoutPlan) -> serde_json::Value {
+    let commands: serde_json::Map<String, serde_json::Value> = plan
+        .layouts
+        .iter()
+        .map(|layout| {
+            let shown: Vec<steps::Shown> = layout.steps.iter().map(steps::shown).collect();
+            (layout.name.to_owned(), serde_json::json!(shown))
+        })
+        .collect();
+    serde_json::json!({ "schema": SCHEMA, "plan": plan, "chosen": chosen.name, "commands": commands })
+}
+
+pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(host) = &args.live.host {
+        return host::on_host(args, host);
+    }
+    let (plan, chosen) = args.plan(None)?;
+    args.show(&plan, &chosen)?;
+    Ok(ExitCode::Ok)
+}

@@ -1,0 +1,49 @@
+//! A plan for the drives of a host: their sizes and kinds are read there. Nothing is written.
+
+use linerate_model::exit::ExitCode;
+use linerate_model::inventory::Inventory;
+
+use super::Args;
+use crate::cli::{open, out};
+use crate::fleet::Fleet;
+use crate::inventory;
+use crate::observe::run::read_facts;
+
+/// The inventory, and the host's name in it.
+fn inventory_of(args: &Args, host: &str) -> anyhow::Result<(Inventory, String)> {
+    let mut inventory = match &args.live.inventory {
+        Some(path) => inventory::load(path)?,
+        None => inventory::named(&[host.to_owned()])?,
+    };
+    if args.live.no_sudo {
+        inventory.without_sudo();
+    }
+    let name = match &args.live.inventory {
+        Some(_) => host.to_owned(),
+        None => inventory.hosts.first().map_or_else(String::new, |host| host.name.clone()),
+    };
+    anyhow::ensure!(
+        inventory.host(&name).is_some(),
+        "no host `{name}` in the inventory\nhint: `linerate inventory` lists them"
+    );
+    Ok((inventory, name))
+}
+
+/// Plans with what the host says.
+pub(super) fn on_host(args: &Args, host: &str) -> anyhow::Result<ExitCode> {
+    let (inventory, host) = inventory_of(args, host)?;
+    open::runtime()?.block_on(async {
+        let opened = open::unless_interrupted(Fleet::open(&inventory, |h| h.name == host)).await;
+        let Some(fleet) = opened else { return Ok(open::after_interrupt()) };
+        fleet.notes.iter().for_each(|note| out::note(note));
+        let done = open::with_fleet(fleet, async |fleet| {
+            let wanted = ["disk.".to_owned()];
+            let facts = read_facts(fleet, &inventory, &host, &wanted).await;
+            let (plan, chosen) = args.plan(Some(&facts.map_err(|reason| anyhow::anyhow!(reason))?))?;
+            args.show(&plan, &chosen)?;
+            Ok(ExitCode::Ok)
+        })
+        .await?;
+        Ok(done.unwrap_or_else(open::after_interrupt))
+    })
+}

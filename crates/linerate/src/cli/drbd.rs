@@ -1,0 +1,44 @@
+//! `linerate drbd …`: replicated block devices, from nothing to a failover and back. One file per command beside this one.
+
+mod failover;
+mod hosts;
+mod moves;
+mod plan;
+mod repair;
+mod status;
+mod undo;
+mod up;
+mod verify;
+mod wait;
+
+use linerate_model::exit::ExitCode;
+
+/// DRBD: plan and bring up a replica, see its true state, compare both sides, hand over, end a split brain.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Plan(plan::Args),
+    Up(up::Args),
+    Status(status::Args),
+    Verify(verify::Args),
+    Failover(failover::Args),
+    Repair(repair::Args),
+    Undo(undo::Args),
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Plan(args) => plan::run(args),
+        Command::Up(args) => up::run(args),
+        Command::Status(args) => status::run(args),
+        Command::Verify(args) => verify::run(args),
+        Command::Failover(args) => failover::run(args),
+        Command::Repair(args) => repair::run(args),
+        Command::Undo(args) => undo::run(args),
+    }
+}

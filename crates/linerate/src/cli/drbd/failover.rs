@@ -1,0 +1,57 @@
+//! `linerate drbd failover`: the primary goes to the other side, in order or because the old one is dead.
+
+use linerate_diagnose::drbd;
+use linerate_model::exit::ExitCode;
+
+use super::super::progress;
+use super::hosts::{Hosts, Needs, really};
+use super::moves;
+use crate::observe::drbd as seen;
+
+/// Make the other side the primary: in order while both are alive, or because the primary is dead
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate drbd failover r0 --to store-2 store-1 store-2\n  linerate drbd failover r0 --to store-2 --primary-is-dead --really store-1 store-2\n\nUnmount the filesystem first: a primary in use does not let go. A primary that is only cut off and goes on writing makes a split brain;\n--primary-is-dead says that somebody looked."
+)]
+pub(in crate::cli) struct Args {
+    /// Name of the resource
+    resource: String,
+    #[command(flatten)]
+    hosts: Hosts,
+    /// Host that becomes the primary
+    #[arg(long, value_name = "HOST")]
+    to: String,
+    /// The old primary is off: nobody here can tell a dead host from a cut cable
+    #[arg(long)]
+    primary_is_dead: bool,
+    /// Host that becomes the primary once more, instead of typing it when asked
+    #[arg(long, value_name = "HOST", requires = "primary_is_dead")]
+    really: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let progress = progress::start(false, args.json);
+    args.hosts.with(Needs::Sessions, async |fleet, _| {
+        let now = seen::look(fleet).await;
+        let steps = if args.primary_is_dead {
+            let steps = drbd::failover_of_the_dead(&now.all, &args.resource, &args.to)?;
+            let warning = format!(
+                "if the old primary of {} lives and is only cut off, both sides will be written to, and one of them has to be given up later",
+                args.resource
+            );
+            really(&args.to, args.really.as_deref(), &warning)?;
+            steps
+        } else {
+            drbd::failover(&now.all, &args.resource, &args.to)?
+        };
+        let build = format!("drbd-{}-failover", args.resource);
+        if let Some(code) = moves::make(fleet, &build, &steps, progress.as_ref()).await? {
+            return Ok(code);
+        }
+        moves::show(fleet, args.json).await?;
+        Ok(ExitCode::Ok)
+    })
+}

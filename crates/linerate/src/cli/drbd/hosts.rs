@@ -1,0 +1,84 @@
+//! Which hosts a command of DRBD is about, and how they are opened.
+
+use linerate_model::exit::ExitCode;
+use linerate_model::inventory::Inventory;
+
+use super::super::targets::Targets;
+use super::super::{open, out};
+use crate::fleet::Fleet;
+use crate::observe::addresses;
+
+/// What a command has to know of its hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needs {
+    /// How they are reached.
+    Sessions,
+    /// Their addresses as well.
+    Addresses,
+}
+
+/// Hosts that have the resource.
+#[derive(Debug, clap::Args)]
+pub(super) struct Hosts {
+    #[command(flatten)]
+    targets: Targets,
+    /// Never use sudo on hosts
+    #[arg(long)]
+    no_sudo: bool,
+}
+
+impl Hosts {
+    /// The inventory.
+    pub(super) fn inventory(&self) -> anyhow::Result<Inventory> {
+        let mut inventory = self.targets.inventory()?;
+        if self.no_sudo {
+            inventory.without_sudo();
+        }
+        Ok(inventory)
+    }
+
+    /// Opens all hosts and does the work; the sessions end in every case. `needs` says whether the hosts are asked for addresses that the inventory does
+    /// not name.
+    pub(super) fn with(
+        &self,
+        needs: Needs,
+        work: impl AsyncFnOnce(&Fleet, &Inventory) -> anyhow::Result<ExitCode>,
+    ) -> anyhow::Result<ExitCode> {
+        let mut inventory = self.inventory()?;
+        open::runtime()?.block_on(async {
+            let Some(mut fleet) = open::unless_interrupted(Fleet::open(&inventory, |_| true)).await else {
+                return Ok(open::after_interrupt());
+            };
+            if needs == Needs::Addresses && addresses::is_needed(&inventory) {
+                let how = addresses::fill(&mut fleet, &mut inventory, None).await;
+                fleet.notes.extend(how);
+            }
+            fleet.notes.iter().for_each(|note| out::note(note));
+            fleet.gaps.iter().for_each(|gap| out::note(&format!("{}: {}", gap.what, gap.reason)));
+            let done = open::with_fleet(fleet, async |fleet| work(fleet, &inventory).await).await?;
+            Ok(done.unwrap_or_else(open::after_interrupt))
+        })
+    }
+}
+
+/// The name that was typed once more has to be that of the thing.
+pub(super) fn really(asked: &str, typed: Option<&str>, what: &str) -> anyhow::Result<()> {
+    use std::io::{IsTerminal, Write};
+
+    let answer = match typed {
+        Some(typed) => typed.to_owned(),
+        None if std::io::stdin().is_terminal() => {
+            let _ = write!(std::io::stderr(), "{what}\ntype `{asked}` to go on: ");
+            let _ = std::io::stderr().flush();
+            let mut line = String::new();
+            std::io::stdin().read_line(&mut line)?;
+            line.trim().to_owned()
+        }
+        None => anyhow::bail!("{what}\nhint: --really {asked} says that this is meant"),
+    };
+    anyhow::ensure!(
+        answer == asked,
+        "`{answer}` is not `{asked}`: nothing was done\nhint: type the name itself"
+    );
+    Ok(())
+}

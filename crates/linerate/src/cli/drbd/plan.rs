@@ -1,0 +1,185 @@
+//! `linerate drbd plan`: the resource file of two hosts, the room for metadata, and the steps; nothing is written.
+
+use std::net::IpAddr;
+
+use linerate_diagnose::drbd::{self, Place, Plan, Release, Side, Wish};
+use linerate_model::SCHEMA;
+use linerate_model::exit::ExitCode;
+use linerate_model::inventory::Inventory;
+use linerate_model::step::{Look, check_device};
+
+use super::super::out;
+use super::hosts::{Hosts, Needs};
+use crate::build;
+use crate::fleet::Fleet;
+use crate::report::drbd as shown;
+use crate::report::heat::Style;
+use crate::report::steps;
+
+/// Work out a resource of two hosts: its file, the room for metadata, the steps. Nothing is written
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate drbd plan r0 --disk /dev/vg0/home -i cluster.toml\n  linerate drbd plan r0 --disk /dev/sdb --from store-1 --meta-disk /dev/sdc1 store-1 store-2"
+)]
+pub(in crate::cli) struct Args {
+    #[command(flatten)]
+    pub(super) what: What,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The resource that is wished for.
+#[derive(Debug, clap::Args)]
+pub(super) struct What {
+    /// Name of the resource
+    pub(super) resource: String,
+    #[command(flatten)]
+    pub(super) hosts: Hosts,
+    /// Device of the data, the same path on both hosts, or HOST=PATH for each
+    #[arg(long, value_name = "DEVICE", required = true)]
+    disk: Vec<String>,
+    /// Device for the metadata, the same or HOST=PATH for each; without it they go to the end of the data's device
+    #[arg(long, value_name = "DEVICE")]
+    meta_disk: Vec<String>,
+    /// Host whose data are the good ones: it is copied to the other
+    #[arg(long, value_name = "HOST")]
+    pub(super) from: Option<String>,
+    /// Number of the device: 0 is /dev/drbd0
+    #[arg(long, default_value_t = 0)]
+    minor: u32,
+    /// Port of the replication
+    #[arg(long, default_value_t = 7789)]
+    port: u16,
+    /// C waits for the peer's disk, B for its memory, A for the own disk alone
+    #[arg(long, default_value_t = 'C')]
+    protocol: char,
+    /// Most that a synchronisation may take, MiB/s
+    #[arg(long, value_name = "MIB/S", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    resync_max: Option<u64>,
+    /// Release of DRBD, 8.4 or 9; without it that of the hosts
+    #[arg(long, value_parser = release)]
+    release: Option<Release>,
+}
+
+fn release(text: &str) -> Result<Release, String> {
+    match text {
+        "8.4" => Ok(Release::V84),
+        "9" => Ok(Release::V9),
+        _ => Err("8.4 or 9 is needed".to_owned()),
+    }
+}
+
+/// The path for a host among `PATH` and `HOST=PATH`.
+fn path_for(given: &[String], host: &str) -> anyhow::Result<Option<String>> {
+    let own =
+        given.iter().find_map(|text| text.split_once('=').filter(|(h, _)| *h == host).map(|(_, path)| path));
+    let all = given.iter().find(|text| !text.contains('=')).map(String::as_str);
+    let path = own.or(all).map(str::to_owned);
+    path.iter().try_for_each(|path| check_device(path))?;
+    Ok(path)
+}
+
+impl What {
+    /// Asks both hosts and works it out.
+    pub(super) async fn plan(&self, fleet: &Fleet, inventory: &Inventory) -> anyhow::Result<Plan> {
+        let hosts = fleet.hosts();
+        anyhow::ensure!(
+            hosts.len() == 2 && inventory.hosts.len() == 2,
+            "a resource needs two hosts that answer, {} of {} do\nhint: name both, or an inventory with both",
+            hosts.len(),
+            inventory.hosts.len()
+        );
+        // In the order in which they were named.
+        let names: Vec<String> = inventory.hosts.iter().map(|host| host.name.clone()).collect();
+        let release = match self.release {
+            Some(release) => release,
+            None => self.release_of(fleet, &names).await?,
+        };
+        let sides =
+            [self.side(fleet, inventory, &names[0]).await?, self.side(fleet, inventory, &names[1]).await?];
+        Ok(drbd::plan(&Wish {
+            resource: self.resource.clone(),
+            release,
+            sides,
+            from: self.from.clone(),
+            minor: self.minor,
+            port: self.port,
+            protocol: self.protocol,
+            resync_max_kib_per_s: self.resync_max.map(|mib| mib << 10),
+        })?)
+    }
+
+    async fn release_of(&self, fleet: &Fleet, names: &[String]) -> anyhow::Result<Release> {
+        let mut releases = Vec::new();
+        for host in names {
+            let said = build::look(fleet, host, Look::DrbdVersion).await?;
+            let release = Release::parse(&said.out).ok_or_else(|| {
+                anyhow::anyhow!(
+                    "{host} does not say which release of DRBD its kernel has\nhint: `modprobe drbd` there; --release 8.4 or 9 plans without it"
+                )
+            })?;
+            releases.push(release);
+        }
+        anyhow::ensure!(
+            releases.windows(2).all(|two| two[0] == two[1]),
+            "the hosts have different releases of DRBD, {releases:?}\nhint: --release says for which one the file is"
+        );
+        releases.first().copied().ok_or_else(|| anyhow::anyhow!("no host"))
+    }
+
+    async fn side(&self, fleet: &Fleet, inventory: &Inventory, host: &str) -> anyhow::Result<Side> {
+        let disk = path_for(&self.disk, host)?
+            .ok_or_else(|| anyhow::anyhow!("no device for {host}\nhint: --disk {host}=/dev/…"))?;
+        let contents = build::contents(fleet, host, &disk).await?;
+        let meta = match path_for(&self.meta_disk, host)? {
+            None if self.meta_disk.is_empty() => Place::Internal,
+            None => anyhow::bail!("no device for the metadata of {host}\nhint: --meta-disk {host}=/dev/…"),
+            Some(device) => {
+                let size_bytes = build::contents(fleet, host, &device).await?.size_bytes;
+                Place::External { device, size_bytes }
+            }
+        };
+        let node_name = build::look(fleet, host, Look::NodeName).await?.out.trim().to_owned();
+        Ok(Side {
+            host: host.to_owned(),
+            node_name,
+            address: address(inventory, host)?,
+            disk,
+            contents,
+            meta,
+        })
+    }
+}
+
+fn address(inventory: &Inventory, host: &str) -> anyhow::Result<IpAddr> {
+    let endpoint = inventory.host(host).and_then(|host| host.endpoints.first());
+    endpoint.map(|endpoint| endpoint.address).ok_or_else(|| {
+        anyhow::anyhow!(
+            "no address of {host} for the replication\nhint: name one in the inventory (endpoints)"
+        )
+    })
+}
+
+/// A plan for programs.
+pub(super) fn json(plan: &Plan) -> serde_json::Value {
+    let steps: Vec<serde_json::Value> = plan
+        .steps
+        .iter()
+        .chain(&plan.first)
+        .map(|on| serde_json::json!({ "host": on.host, "step": steps::shown(&on.step) }))
+        .collect();
+    serde_json::json!({ "schema": SCHEMA, "plan": plan, "commands": steps })
+}
+
+pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    args.what.hosts.with(Needs::Addresses, async |fleet, inventory| {
+        let plan = args.what.plan(fleet, inventory).await?;
+        if args.json {
+            out::json(&json(&plan))?;
+        } else {
+            out::print(&shown::plan(&plan, Style::detect()))?;
+        }
+        Ok(ExitCode::Ok)
+    })
+}

@@ -1,0 +1,77 @@
+//! `linerate drbd repair`: a split brain ends with the operator's choice of the side that gives up what it wrote alone.
+
+use linerate_diagnose::drbd::{self, Forecast, lost_by};
+use linerate_model::exit::ExitCode;
+
+use super::super::{out, progress};
+use super::hosts::{Hosts, Needs, really};
+use super::{moves, wait};
+use crate::observe::drbd::{self as seen, Replicas};
+
+/// End a split brain: the victim gives up what it wrote alone. What that is, is said first
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate drbd repair r0 --victim store-2 store-1 store-2\n\nUnmount the filesystem on the victim first. Copy away what only the victim has, if it matters."
+)]
+pub(in crate::cli) struct Args {
+    /// Name of the resource
+    resource: String,
+    #[command(flatten)]
+    hosts: Hosts,
+    /// Host that gives up what it wrote alone
+    #[arg(long, value_name = "HOST")]
+    victim: String,
+    /// The victim once more, instead of typing it when asked
+    #[arg(long, value_name = "HOST")]
+    really: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the victim loses, in words; an error when there is no split brain.
+fn warning(now: &Replicas, resource: &str, victim: &str) -> anyhow::Result<String> {
+    let known = |host: &str| now.known.get(&(host.to_owned(), resource.to_owned())).copied();
+    let side = |host: &str| now.all.iter().find(|r| r.host == host && r.resource == resource);
+    let other = now.all.iter().find(|r| r.host != victim && r.resource == resource);
+    let (Some((Some(own), own_kib)), Some(victim_side), Some(other)) = (known(victim), side(victim), other)
+    else {
+        anyhow::bail!(
+            "the generation identifiers of both sides of {resource} are needed, and not all were seen\nhint: name both hosts; `linerate drbd status` shows what is missing"
+        );
+    };
+    let Some((Some(theirs), their_kib)) = known(&other.host) else {
+        anyhow::bail!(
+            "{} does not show its generation identifiers of {resource}\nhint: is it up there?",
+            other.host
+        );
+    };
+    anyhow::ensure!(
+        matches!(own.forecast(&theirs), Forecast::SplitBrain { .. }),
+        "{resource} has no split brain: nobody has to give anything up\nhint: `drbdadm connect {resource}` on the side that stands alone"
+    );
+    Ok(format!(
+        "{victim} gives up {} KiB that it has written since the sides parted; {} keeps its {} KiB. This cannot be taken back",
+        lost_by(victim_side, own_kib),
+        other.host,
+        lost_by(other, their_kib)
+    ))
+}
+
+pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let progress = progress::start(false, args.json);
+    args.hosts.with(Needs::Sessions, async |fleet, _| {
+        let now = seen::look(fleet).await;
+        let warning = warning(&now, &args.resource, &args.victim)?;
+        let steps = drbd::repair(&now.all, &args.resource, &args.victim)?;
+        really(&args.victim, args.really.as_deref(), &warning)?;
+        out::note(&warning);
+        let build = format!("drbd-{}-repair", args.resource);
+        if let Some(code) = moves::make(fleet, &build, &steps, progress.as_ref()).await? {
+            return Ok(code);
+        }
+        wait::until_done(fleet, "copying to the victim", progress.as_ref()).await?;
+        moves::show(fleet, args.json).await?;
+        Ok(ExitCode::Ok)
+    })
+}

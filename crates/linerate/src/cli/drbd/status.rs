@@ -1,0 +1,94 @@
+//! `linerate drbd status`: all hosts in one table, what is under way with its remaining time, and what is wrong though every state looks well.
+
+use std::time::Duration;
+
+use linerate_diagnose::drbd::alarms;
+use linerate_model::SCHEMA;
+use linerate_model::exit::ExitCode;
+
+use super::super::out;
+use super::hosts::{Hosts, Needs};
+use super::wait::Follow;
+use crate::observe::drbd::{self as seen, Replicas};
+use crate::report::drbd as shown;
+use crate::report::heat::Style;
+
+/// Show the replicas of all hosts in one table, and what is wrong or will be: split brain, blocks that differ, sides alone
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate drbd status store-1 store-2\n  linerate drbd status -i cluster.toml --watch\n  linerate drbd status -i cluster.toml --json | jq .alarms\n\nName both hosts: a split brain is foreseen from what both sides know."
+)]
+pub(in crate::cli) struct Args {
+    #[command(flatten)]
+    hosts: Hosts,
+    /// Look again every two seconds until nothing is under way
+    #[arg(short, long)]
+    watch: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Time between two looks: the least that a rate needs.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    args.hosts.with(Needs::Sessions, async |fleet, _| {
+        let mut follow = Follow::default();
+        let mut now = seen::look(fleet).await;
+        follow.take(&now);
+        // A remaining time needs two looks.
+        while follow.is_busy() {
+            if args.watch {
+                show(args, &now, &follow)?;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+            now = seen::look(fleet).await;
+            follow.take(&now);
+            if !args.watch {
+                break;
+            }
+        }
+        show(args, &now, &follow)?;
+        let found = alarms(&now.all, &now.known, &now.not_up);
+        anyhow::ensure!(
+            !(now.all.is_empty() && now.not_up.is_empty() && !now.gaps.is_empty()),
+            "no host shows a resource of DRBD: {}",
+            now.gaps.iter().map(|gap| format!("{}: {}", gap.what, gap.reason)).collect::<Vec<_>>().join("; ")
+        );
+        Ok(match (found.is_empty(), now.gaps.is_empty()) {
+            (false, _) => ExitCode::Findings,
+            (true, true) => ExitCode::Ok,
+            (true, false) => ExitCode::PartlyBlind,
+        })
+    })
+}
+
+fn show(args: &Args, now: &Replicas, follow: &Follow) -> anyhow::Result<()> {
+    let found = alarms(&now.all, &now.known, &now.not_up);
+    if args.json {
+        let known: Vec<serde_json::Value> = now
+            .known
+            .iter()
+            .map(|((host, resource), (generation, marked_kib))| {
+                serde_json::json!({ "host": host, "resource": resource, "generation": generation, "marked_kib": marked_kib })
+            })
+            .collect();
+        return out::json_line(&serde_json::json!({
+            "schema": SCHEMA, "replicas": now.all, "known": known, "under_way": follow.json(), "alarms": found, "gaps": now.gaps
+        }));
+    }
+    let style = Style::detect();
+    let mut text = shown::table(&now.all, style);
+    for line in follow.lines() {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text.push_str(&shown::alarms(&found, style));
+    if now.all.is_empty() && now.not_up.is_empty() {
+        text.push_str("no resource of DRBD on these hosts\n");
+    }
+    out::print(&text)?;
+    now.gaps.iter().for_each(|gap| out::note(&format!("not seen: {}: {}", gap.what, gap.reason)));
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! `linerate drbd up`: from two devices to a replica: file, metadata, connection, and the first synchronisation from the side that is named.
+
+use std::time::Duration;
+
+use linerate_diagnose::drbd::{On, first_sync};
+use linerate_model::exit::ExitCode;
+
+use super::super::{out, progress};
+use super::hosts::{Needs, really};
+use super::plan::{self, What};
+use super::wait;
+use crate::build::{self, Stopped};
+use crate::report::drbd as shown;
+use crate::report::heat::Style;
+
+/// Build the resource on both hosts, and begin its first synchronisation from the side that is named
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate drbd up r0 --disk /dev/sdb --from store-1 --really r0 store-1 store-2\n\nEvery step is journalled on its host before it is done; when one fails everything is taken back. Later:\n  linerate drbd undo r0 --really r0 store-1 store-2"
+)]
+pub(in crate::cli) struct Args {
+    #[command(flatten)]
+    what: What,
+    /// The name of the resource once more, instead of typing it when asked
+    #[arg(long, value_name = "RESOURCE")]
+    really: Option<String>,
+    /// Do not wait for the end of the first synchronisation
+    #[arg(long)]
+    no_wait: bool,
+    /// Print JSON at the end, and events on the way
+    #[arg(long)]
+    json: bool,
+}
+
+/// How long both sides may take to find each other.
+const CONNECT_LIMIT: Duration = Duration::from_secs(60);
+
+/// Name of the build of a resource on its hosts.
+pub(super) fn build_of(resource: &str) -> String {
+    format!("drbd-{resource}")
+}
+
+pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let progress = progress::start(false, args.json);
+    args.what.hosts.with(Needs::Addresses, async |fleet, inventory| {
+        let plan = args.what.plan(fleet, inventory).await?;
+        let resource = &args.what.resource;
+        let Some(from) = args.what.from.as_deref() else {
+            anyhow::bail!("nobody is named whose data are the good ones\nhint: --from HOST; the other side is overwritten");
+        };
+        if !args.json {
+            out::print(&shown::plan(&plan, Style::detect()))?;
+        }
+        let others = plan.wish.sides.iter().find(|side| side.host != from);
+        let warning = format!(
+            "all of {} on {} is overwritten by what is on {from}",
+            others.map_or("the other device", |side| side.disk.as_str()),
+            others.map_or("the other host", |side| side.host.as_str()),
+        );
+        really(resource, args.really.as_deref(), &warning)?;
+        let build = build_of(resource);
+        if let Err(stopped) = build::run(fleet, &build, &plan.steps, progress.as_ref()).await {
+            return Ok(stop(&stopped));
+        }
+        let both = |now: &crate::observe::drbd::Replicas| {
+            let sides: Vec<_> = now.all.iter().filter(|r| r.resource == *resource).collect();
+            sides.len() == 2 && sides.iter().all(|side| side.is_connected())
+        };
+        let (found, now) = wait::until(fleet, CONNECT_LIMIT, both).await;
+        anyhow::ensure!(
+            found,
+            "both sides of {resource} are up and did not find each other within {} s\nhint: is port {} open between their addresses? `linerate drbd undo {resource}` takes all of it back",
+            CONNECT_LIMIT.as_secs(),
+            plan.wish.port
+        );
+        let On { host, step } = first_sync(&now.all, resource, from)?;
+        build::step(fleet, &host, &build, &step).await?;
+        if !args.no_wait {
+            wait::until_done(fleet, "first synchronisation", progress.as_ref()).await?;
+        }
+        let now = crate::observe::drbd::look(fleet).await;
+        if args.json {
+            out::json(&serde_json::json!({ "plan": plan::json(&plan), "replicas": now.all }))?;
+        } else {
+            out::print(&shown::table(&now.all, Style::detect()))?;
+        }
+        Ok(ExitCode::Ok)
+    })
+}
+
+/// What a build that stopped means for the shell.
+pub(super) fn stop(stopped: &Stopped) -> ExitCode {
+    out::say_error(&anyhow::anyhow!(stopped.to_string()));
+    match stopped {
+        Stopped::Exists { .. } | Stopped::NotBegun(_) => ExitCode::CouldNotRun,
+        Stopped::TakenBack { .. } => ExitCode::RolledBack,
+        Stopped::Left { .. } => ExitCode::RollbackFailed,
+    }
+}

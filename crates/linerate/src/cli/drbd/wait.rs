@@ -1,0 +1,141 @@
+//! Waiting for what DRBD does by itself: synchronisations and comparisons, with a remaining time that is true.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use linerate_diagnose::drbd::{Pace, SyncProgress};
+
+use crate::fleet::Fleet;
+use crate::observe::drbd::{self as seen, Replicas};
+use crate::progress::{Phase, Progress};
+use crate::report::drbd as shown;
+
+/// Follows everything that is under way on some hosts.
+#[derive(Debug, Default)]
+pub(super) struct Follow {
+    begun: Option<Instant>,
+    /// By host that sends, resource and device.
+    paces: BTreeMap<(String, String, u32), (Pace, &'static str)>,
+}
+
+impl Follow {
+    /// Takes a look.
+    pub(super) fn take(&mut self, now: &Replicas) {
+        let at_s = self.begun.get_or_insert_with(Instant::now).elapsed().as_secs_f64();
+        let mut running = Vec::new();
+        for replica in &now.all {
+            for peer in replica.peers.iter().flat_map(|peer| &peer.volumes) {
+                // One side of each is enough.
+                let Some(volume) = replica.volumes.iter().find(|volume| volume.number == peer.number) else {
+                    continue;
+                };
+                let (word, left_of) = match peer.replication.as_str() {
+                    "SyncSource" | "PausedSyncS" => {
+                        ("synchronises", Some((peer.out_of_sync_kib, peer.out_of_sync_kib)))
+                    }
+                    "VerifyS" => ("compares", compared(now, &replica.host, volume.minor)),
+                    _ => continue,
+                };
+                let Some((left, all)) = left_of else { continue };
+                let key = (replica.host.clone(), replica.resource.clone(), volume.number);
+                let (pace, _) = self.paces.entry(key.clone()).or_insert_with(|| (Pace::new(all), word));
+                pace.add(at_s, left);
+                running.push(key);
+            }
+        }
+        self.paces.retain(|key, _| running.contains(key));
+    }
+
+    /// Whether anything is under way.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.paces.is_empty()
+    }
+
+    fn all(&self) -> impl Iterator<Item = (String, SyncProgress)> {
+        self.paces.iter().filter_map(|((host, resource, number), (pace, word))| {
+            let volume = if *number == 0 { String::new() } else { format!("/{number}") };
+            Some((format!("{resource}{volume} {word} from {host}"), pace.now()?))
+        })
+    }
+
+    /// A line for each.
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.all().map(|(what, now)| shown::progress(&what, &now)).collect()
+    }
+
+    /// For programs.
+    pub(super) fn json(&self) -> Vec<serde_json::Value> {
+        self.all().map(|(what, now)| serde_json::json!({ "what": what, "progress": now })).collect()
+    }
+
+    /// The one that takes longest.
+    fn slowest(&self) -> Option<SyncProgress> {
+        let all: Vec<SyncProgress> = self.all().map(|(_, now)| now).collect();
+        all.into_iter().max_by_key(|now| now.left_kib)
+    }
+}
+
+/// What is left of a comparison: 8.4 says it in `/proc/drbd` alone.
+fn compared(now: &Replicas, host: &str, minor: u32) -> Option<(u64, u64)> {
+    let (_, devices) = now.proc.iter().find(|(h, _)| h == host)?;
+    devices.iter().find(|device| device.minor == minor)?.left_of_kib
+}
+
+/// Time between two looks.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A synchronisation begins so long after it was asked for, in looks.
+const BEGIN_LOOKS: usize = 5;
+/// Steps of the live line.
+const STEPS: usize = 1000;
+/// Looks that may fail in a row.
+const BLIND_MAX: usize = 10;
+
+/// Waits until nothing is under way any more; gives the last look.
+pub(super) async fn until_done(
+    fleet: &Fleet,
+    what: &str,
+    progress: &dyn Progress,
+) -> anyhow::Result<Replicas> {
+    let mut follow = Follow::default();
+    let (mut looks, mut blind, mut was_busy) = (0, 0, false);
+    progress.begin(&Phase { name: what, unit: "per mille", total: STEPS, expected_s: None });
+    loop {
+        let now = seen::look(fleet).await;
+        blind = if now.all.is_empty() { blind + 1 } else { 0 };
+        anyhow::ensure!(
+            blind < BLIND_MAX,
+            "no host shows its replicas any more\nhint: `linerate drbd status`"
+        );
+        follow.take(&now);
+        was_busy |= follow.is_busy();
+        looks += 1;
+        if !follow.is_busy() && (was_busy || looks > BEGIN_LOOKS) {
+            progress.step(STEPS, "", None);
+            progress.end();
+            return Ok(now);
+        }
+        if let Some(slowest) = follow.slowest() {
+            let done = (slowest.share * STEPS as f64) as usize;
+            let line = follow.lines().into_iter().next().unwrap_or_default();
+            progress.step(done.min(STEPS), &line, slowest.left_s);
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Waits until a condition holds; `false` when it did not in time.
+pub(super) async fn until(
+    fleet: &Fleet,
+    limit: Duration,
+    is_so: impl Fn(&Replicas) -> bool,
+) -> (bool, Replicas) {
+    let begun = Instant::now();
+    loop {
+        let now = seen::look(fleet).await;
+        let so = is_so(&now);
+        if so || begun.elapsed() >= limit {
+            return (so, now);
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}

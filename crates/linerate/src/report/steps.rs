@@ -1,0 +1,83 @@
+//! Steps as text and for programs: what each does, the exact command, and the commands that take it back.
+
+use std::fmt::Write as _;
+
+use linerate_model::step::{Act, Step};
+use serde::Serialize;
+
+use super::names::one_line;
+
+/// A step for programs.
+#[derive(Debug, Serialize)]
+pub struct Shown {
+    /// In words.
+    pub says: String,
+    /// Program and arguments, if it runs one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    /// File and text, if it writes one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<(String, String)>,
+    /// Commands that take it back.
+    pub undo: Vec<Vec<String>>,
+}
+
+/// A step as programs get it.
+#[must_use]
+pub fn shown(step: &Step) -> Shown {
+    let deed = step.deed();
+    let (command, file) = match deed.act() {
+        Act::Run(argv) => (Some(argv), None),
+        Act::Write { path, text } => (None, Some((path, text))),
+    };
+    Shown { says: deed.says(), command, file, undo: deed.undo() }
+}
+
+/// Program and arguments as one would type them, whole: people copy them. Names in steps are checked to be plain, so that nothing has to be quoted.
+#[must_use]
+pub fn typed(argv: &[String]) -> String {
+    argv.join(" ")
+}
+
+/// All steps, numbered, with their commands.
+#[must_use]
+pub fn text<'a>(steps: impl IntoIterator<Item = &'a Step>) -> String {
+    let mut text = String::new();
+    for (at, step) in steps.into_iter().enumerate() {
+        let deed = step.deed();
+        let _ = writeln!(text, "  {}. {}", at + 1, one_line(&deed.says()));
+        match deed.act() {
+            Act::Run(argv) => _ = writeln!(text, "     {}", one_line(&typed(&argv))),
+            Act::Write { text: file, .. } => {
+                for line in file.lines() {
+                    let _ = writeln!(text, "     | {}", one_line(line));
+                }
+            }
+        }
+    }
+    text
+}
+
+/// The commands that take all steps back, in order.
+#[must_use]
+pub fn undo_text<'a>(steps: impl DoubleEndedIterator<Item = &'a Step>) -> String {
+    let mut text = String::new();
+    for argv in steps.rev().flat_map(|step| step.deed().undo()) {
+        let _ = writeln!(text, "     {}", one_line(&typed(&argv)));
+    }
+    text
+}
+
+/// All steps, numbered, with commands but without the texts of files.
+#[must_use]
+pub fn commands<'a>(steps: impl IntoIterator<Item = &'a Step>) -> String {
+    let mut text = String::new();
+    for (at, step) in steps.into_iter().enumerate() {
+        let deed = step.deed();
+        let _ = writeln!(text, "  {}. {}", at + 1, one_line(&deed.says()));
+        if let Act::Run(argv) = deed.act() {
+            let _ = writeln!(text, "     {}", one_line(&typed(&argv)));
+        }
+    }
+    text
+}
