@@ -93,6 +93,20 @@ fn what_was_promised_is_found_and_what_was_lost_is_named() {
 }
 
 #[test]
+fn a_folder_that_is_gone_had_been_promised() {
+    let Some(stage) = Stage::new("a_folder_that_is_gone_had_been_promised") else { return };
+    stage.written("100");
+    fs::remove_dir_all(stage.path("test")).unwrap();
+    let (code, report) = stage.checked();
+    assert_eq!((code, &report["verdict"]), (Some(1), &Value::from("broken")), "{report:#}");
+    let sentences = report["sentences"].to_string();
+    assert!(
+        sentences.contains("The folder itself is gone") && sentences.contains("lies about flush"),
+        "{sentences}"
+    );
+}
+
+#[test]
 fn a_host_that_was_not_started_again_proves_nothing() {
     let Some(stage) = Stage::new("a_host_that_was_not_started_again_proves_nothing") else { return };
     let (code, said, errors) = stage.run(&[

@@ -31,10 +31,13 @@ pub(super) fn sentences(
         ));
     }
     if place.run.as_deref() != Some(promises.plan.run.as_str()) {
-        words.push(
-            "The marker of the folder is not there, though it had been synchronised before the first record."
-                .to_owned(),
-        );
+        let all = |p: &PatternFate| count(p, Fate::Missing) + count(p, Fate::NameLost) == p.files;
+        let what = if patterns.iter().all(all) {
+            "The folder itself is gone"
+        } else {
+            "The marker of the folder is gone"
+        };
+        words.push(format!("{what}, though it had been synchronised before the first record."));
     }
     words.push(about_the_disk(verdict, patterns));
     words.extend(patterns.iter().filter_map(|pattern| about_a_habit(pattern, &place.filesystem)));

@@ -57,10 +57,13 @@ pub(super) fn ours(folder: &Path, run: &str) -> Result<(), DurabilityError> {
     }
 }
 
-/// What a folder lies on.
+/// What a folder lies on. Of one that is gone it is what it would lie on, without a run: a power cut may take a folder too.
 pub(super) fn place(folder: &Path) -> Result<Place, DurabilityError> {
     let io = |source| DurabilityError::Io { what: "look at", path: folder.to_owned(), source };
-    let real = folder.canonicalize().map_err(io)?;
+    let is_gone =
+        |path: &Path| path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    let there = folder.ancestors().find(|path| !is_gone(path)).unwrap_or(folder);
+    let real = there.canonicalize().map_err(io)?;
     let free_bytes = filesystem::free_bytes(&real).map_err(io)?;
     let root = Root::live();
     let mounts = procfs::mounts(&root.read("/proc/self/mountinfo").unwrap_or_default());
@@ -73,7 +76,7 @@ pub(super) fn place(folder: &Path) -> Result<Place, DurabilityError> {
         free_bytes,
         boot: root.line("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
         device: device(&real).unwrap_or_default(),
-        run: marker(&real).map(|(run, _)| run),
+        run: marker(folder).map(|(run, _)| run),
         ..Place::default()
     };
     if let Some(mount) = mount {

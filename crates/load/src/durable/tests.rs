@@ -188,3 +188,18 @@ fn names_are_given_in_the_folder_and_promised_only_with_it() {
         assert_eq!(pattern.promised, expected, "{pattern:?}");
     }
 }
+
+#[test]
+fn a_folder_that_is_gone_lies_where_it_would_lie() {
+    let parent = tempfile::tempdir().unwrap();
+    let (folder, plan) = filled(parent.path());
+    let place = || match ask(&DurabilityRequest::Place { folder: folder.clone() }).unwrap() {
+        DurabilityAnswer::Place(place) => place,
+        other => panic!("{other:?}"),
+    };
+    let before = place();
+    fs::remove_dir_all(&folder).unwrap();
+    let after = place();
+    assert_eq!((after.run.as_ref(), &after.mount, &after.boot), (None, &before.mount, &before.boot));
+    assert_eq!(seen(&folder, &plan, "replace", 2), [Seen::Missing, Seen::Missing]);
+}
