@@ -6,6 +6,7 @@
 mod bench;
 mod ci;
 mod docs;
+mod durability;
 mod fuzz;
 mod knowledge;
 mod lab;
@@ -67,6 +68,18 @@ enum Task {
         #[arg(long, default_value = "60s")]
         time: String,
     },
+    /// The table of what power cuts leave: file systems, kinds of drives, ways of writing, with real cuts in an emulated guest (minutes).
+    Durability {
+        /// Records of each case before its cut.
+        #[arg(long, default_value_t = 1500)]
+        records: u32,
+        /// Of what survives by chance.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// File for the report of every case, a line of JSON each.
+        #[arg(long, default_value = "target/durability.jsonl")]
+        reports: PathBuf,
+    },
     /// Draw what a terminal shows as SVG: `linerate … | cargo xtask picture 'linerate …' > docs/….svg`.
     Picture {
         /// The command that printed it, as it stands above.
@@ -104,6 +117,7 @@ fn run() -> Result<()> {
         Task::Bench(bench) => bench::run(&bench),
         Task::Node { arch } => node::run(&arch),
         Task::Scale { nodes, hosts, time } => scale::run(nodes, hosts, &time),
+        Task::Durability { records, seed, reports } => durability::run(records, seed, &reports),
         Task::Picture { command } => picture::run(&command),
         Task::Lab(lab) => lab::run(&lab),
         Task::Tidy => tidy::run(),
