@@ -73,6 +73,8 @@ const COMMON_MIN: usize = 4;
 const QUEUE_USUAL_US: f64 = 20_000.0;
 /// Fewer values than this do not tell how much they scatter.
 const SCATTER_MIN: usize = 12;
+/// Doublings.
+const SCATTER_MAX: f64 = 0.6;
 /// A path that is more than so many times slower than most is slow, whatever its queue.
 const SLOWER_MAX: f64 = 4.0;
 /// Share of the ceiling that a healthy transfer reaches when too few others can tell.
@@ -262,15 +264,15 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
     rows
 }
 
-/// How much the RTT under load scatters among the better half of the paths, doublings: where queues fill by chance, one that is twice as
-/// long means nothing.
+/// How much the RTT under load scatters among the paths of a kind, doublings: where queues fill by chance, one that is twice as long means
+/// nothing. A queue without an end is many times as long, so that the scatter that it makes itself is taken for chance up to a limit.
 fn scatter(reading: &Reading, values: &[f64]) -> f64 {
     if reading.response != Response::RttLoaded || values.len() < SCATTER_MIN {
         return 0.0;
     }
     let doublings = |rank: f64| quantile(values, rank).map_or(0.0, |v| (v + reading.floor).log2());
-    // Of a normal distribution a tenth lies this many standard deviations below the middle.
-    (doublings(0.5) - doublings(0.1)) / 1.28
+    // The quartiles of a normal distribution are this many standard deviations apart.
+    ((doublings(0.75) - doublings(0.25)) / 1.35).min(SCATTER_MAX)
 }
 
 /// How many times slower a cell is than those of its kind with a healthy value: a port of 10 Gbit/s beside those of 25.
