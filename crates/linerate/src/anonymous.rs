@@ -33,8 +33,8 @@ pub(crate) fn anonymous(snapshot: &Snapshot) -> (Snapshot, Renamer) {
     copy.foreign = None;
     renamer.inventory(&mut copy.inventory);
     copy.facts = copy.facts.iter().map(|(host, facts)| (renamer.host(host), renamer.facts(facts))).collect();
-    // Downloads speak of services and URLs; pairs are what a case is about.
-    copy.samples.retain(|s| !matches!(s.test.kind, TestKind::Http(_)));
+    // Downloads speak of services and URLs, tests of disks of folders; pairs are what a case is about.
+    copy.samples.retain(|s| !matches!(s.test.kind, TestKind::Http(_) | TestKind::Disk(_)));
     for sample in &mut copy.samples {
         renamer.sample(sample);
     }

@@ -80,3 +80,79 @@ fn intervals_that_make_no_sense_are_refused() {
         assert!(said.contains("a number of seconds from 0.2 to 3600 is needed"), "{interval}: {said}");
     }
 }
+
+/// `linerate disk bench …` with a store of its own; nothing when the node program is not there.
+fn bench(name: &str, folder: &Path, arguments: &[&str]) -> Option<std::process::Output> {
+    let Some(node) = linerate_stage::node_program(env!("CARGO_BIN_EXE_linerate")) else {
+        linerate_stage::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
+        return None;
+    };
+    let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .args(["disk", "bench", "--quiet"])
+        .args(arguments)
+        .env("LINERATE_DATA", folder.join("data"))
+        .env("LINERATE_NODE", node)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    Some(output)
+}
+
+#[test]
+fn a_folder_is_measured_stored_and_left_as_it_was() {
+    const NAME: &str = "a_folder_is_measured_stored_and_left_as_it_was";
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let place = folder.path().join("place");
+    std::fs::create_dir(&place).unwrap();
+    let tests = "random-read,random-write,mixed";
+    let shape =
+        ["--size", "4M", "--time", "60s", "--requests", "5000", "--cached", "--json", "--do", tests, "--in"];
+    let arguments: Vec<&str> = shape.into_iter().chain([place.to_str().unwrap()]).collect();
+    let Some(output) = bench(NAME, folder.path(), &arguments) else { return };
+    let said = String::from_utf8_lossy(&output.stderr);
+    // 20 MB of a file of 4 MB: what a cache answers is no evidence.
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let tests = json["tests"].as_array().unwrap();
+    assert_eq!(tests.len(), 3, "{json}");
+    for test in tests {
+        assert!(test["requests_per_s"].as_f64().unwrap() > 0.0 && test["binds"].is_string(), "{test}");
+    }
+    assert_eq!(tests[0]["test"], "random read 4k x32 cached");
+    let phases = &json["samples"][0]["outcome"]["measured"]["tx"]["disk"]["phases"];
+    assert_eq!(phases[0]["read"]["requests"], 5000, "{phases}");
+    assert!(std::fs::read_dir(&place).unwrap().next().is_none(), "nothing is left");
+    let report = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .arg("report")
+        .env("LINERATE_DATA", folder.path().join("data"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(report.stdout).unwrap();
+    assert!(text.contains("random read 4k x32 cached"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+#[test]
+fn devices_are_not_written_by_mistake() {
+    const NAME: &str = "devices_are_not_written_by_mistake";
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = folder.path().join("precious");
+    std::fs::write(&file, vec![7_u8; 8 << 20]).unwrap();
+    let path = file.to_str().unwrap();
+    let cases: [(&[&str], &str); 7] = [
+        (&["--write-to", "sdx"], "nobody is there to be asked whether /dev/sdx may be written"),
+        (&["--write-to", "sdx", "--really", "sdx", "a", "b"], "--write-to is for one host at a time"),
+        (&["--really", "sdx"], "--write-to"),
+        (&["--write-to", "sdx", "--read", "sdy"], "cannot be used with"),
+        (&["--write-to", path, "--really", "precious"], "it is no block device"),
+        (&["--read", path, "--do", "random-write"], "is only read, and a test would write it"),
+        (&["--write-to", "/dev/null", "--really", "null"], "it is no block device"),
+    ];
+    for (arguments, answer) in cases {
+        let Some(output) = bench(NAME, folder.path(), arguments) else { return };
+        let said = linerate_stage::text(&output.stderr) + &linerate_stage::text(&output.stdout);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.replace('\n', " ").contains(answer), "{arguments:?}: {said}");
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), vec![7_u8; 8 << 20]);
+}

@@ -90,6 +90,16 @@ pub enum LoadError {
         /// What is wrong, and what exists instead.
         reason: String,
     },
+    /// What should be read or written on a disk cannot be.
+    #[error("{path}: {reason} (hint: {hint})")]
+    Target {
+        /// File, folder or device.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+        /// What to do.
+        hint: &'static str,
+    },
     /// A kind that this program does not know.
     #[error("no load is called {name}")]
     Unknown {

@@ -1,16 +1,17 @@
-//! Traffic made on purpose between two endpoints: paced, sampled, bounded.
+//! Load made on purpose, between two endpoints or on a disk: paced, sampled, bounded.
 //!
 //! What comes in: one [`LoadSpec`] per end of a test. What goes out: a [`LoadReport`], always: whatever goes wrong is
 //! written into `stopped`. Threads only. It never listens longer than its test, accepts nothing from a stream or a
 //! datagram that does not show the token of the test, and never sets a buffer size of TCP unasked, because the
 //! host's own limits are what is measured. Only [`iperf3`] speaks to strangers, by iperf3's own protocol, and sets what its
-//! user asks for.
+//! user asks for. A disk is written only in a file of the load's own, or where it provably holds nothing.
 //!
 //! To add a load: one file with a type that implements [`Load`], and one line in [`LOADS`].
 #![deny(missing_docs)]
 
 mod connects;
 mod datagram;
+mod disk;
 mod door;
 pub mod durable;
 mod http;
@@ -62,6 +63,7 @@ pub static LOADS: &[&dyn Load] = &[
     &path_mtu::Search,
     &connects::Connects,
     &http::Http,
+    &disk::Disk,
 ];
 
 /// Names of all loads, and `iperf3` for [`run_against_iperf3`].

@@ -88,7 +88,7 @@ pub(crate) fn reason(report: &LoadReport) -> &str {
 
 #[test]
 fn every_kind_has_its_load() {
-    let known = ["tcp", "udp", "rtt", "mtu", "latency", "path-mtu", "connects", "http", "iperf3"];
+    let known = ["tcp", "udp", "rtt", "mtu", "latency", "path-mtu", "connects", "http", "disk", "iperf3"];
     assert_eq!(names(), known);
     assert_eq!(LOADS.len() + 1, names().len(), "iperf3 is no load of its own: it has its own request");
 }

@@ -13,6 +13,7 @@ pub mod change;
 pub mod connects;
 pub mod datagram;
 pub mod disk;
+pub mod disk_load;
 pub mod drbd;
 pub mod durability;
 pub mod exit;

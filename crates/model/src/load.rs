@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::connects::{ConnectsEnd, ConnectsPlan};
 use crate::datagram::{UdpFlow, UdpOptions};
+use crate::disk_load::{DiskEnd, DiskPlan};
 use crate::http::{HttpFetch, HttpPlan};
 use crate::inside::Packed;
 use crate::latency::{LatencyPlan, LatencyResult};
@@ -56,6 +57,8 @@ pub enum TestKind {
     Connects(ConnectsPlan),
     /// Downloads of a URL. It has one end only: a sender whose peer is not looked at.
     Http(HttpPlan),
+    /// Requests to a file or a block device. It has one end only: a sender whose peer is not looked at.
+    Disk(Box<DiskPlan>),
 }
 
 impl TestKind {
@@ -64,7 +67,7 @@ impl TestKind {
         Self::Udp { rate_bps, payload_bytes, duration_ms, options: UdpOptions::default() }
     }
 
-    /// Short stable name: `tcp`, `udp`, `rtt`, `mtu`, `latency`, `path-mtu`, `connects`, `http`.
+    /// Short stable name: `tcp`, `udp`, `rtt`, `mtu`, `latency`, `path-mtu`, `connects`, `http`, `disk`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Tcp { .. } => "tcp",
@@ -75,6 +78,7 @@ impl TestKind {
             Self::PathMtu(_) => "path-mtu",
             Self::Connects(_) => "connects",
             Self::Http(_) => "http",
+            Self::Disk(_) => "disk",
         }
     }
 }
@@ -240,6 +244,9 @@ pub struct LoadReport {
     /// Downloads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub http: Vec<HttpFetch>,
+    /// Requests to a disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Box<DiskEnd>>,
     /// What an iperf3 server at the other end counted: of a test in which only this end has a node program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub far: Option<Box<LoadReport>>,

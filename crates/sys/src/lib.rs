@@ -1,6 +1,7 @@
 //! One file per kernel interface. The only `unsafe` of the product lives here; it decides nothing.
 #![allow(unsafe_code)]
 pub mod affinity;
+pub mod block;
 pub mod cpu;
 pub mod datagram;
 pub mod ethtool;
@@ -30,5 +31,6 @@ pub mod sysctl;
 pub mod sysfs;
 pub mod tap;
 pub mod tcp_info;
+pub mod uring;
 pub mod xattr;
 pub mod zerocopy;

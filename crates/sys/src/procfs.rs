@@ -109,6 +109,8 @@ pub fn interrupt_names(text: &str) -> BTreeMap<u32, String> {
 /// One line of `/proc/self/mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
+    /// Major and minor number of the device; a number without a driver for file systems on several devices or none.
+    pub number: String,
     /// Part of the file system that is mounted.
     pub root: String,
     /// Where.
@@ -128,9 +130,10 @@ pub fn mounts(text: &str) -> Vec<Mount> {
     text.lines()
         .filter_map(|line| {
             let (head, tail) = line.split_once(" - ")?;
-            let mut head = head.split(' ').skip(3);
+            let mut head = head.split(' ').skip(2);
             let mut tail = tail.split(' ');
             Some(Mount {
+                number: head.next()?.to_string(),
                 root: unescape(head.next()?),
                 point: unescape(head.next()?),
                 options: head.next()?.to_string(),

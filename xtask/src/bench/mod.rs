@@ -4,6 +4,7 @@
 //! whether a demanded ratio was met is printed beside it. To add a benchmark: one module and one line in [`Bench`].
 
 mod arena;
+mod disk;
 mod net;
 mod stats;
 mod table;
@@ -14,6 +15,8 @@ use anyhow::Result;
 /// What can be compared.
 #[derive(clap::Subcommand)]
 pub(crate) enum Bench {
+    /// Requests to a disk, against fio.
+    Disk(disk::Options),
     /// Network load: TCP, UDP, request/response, against iperf3, iperf 2, nuttcp, sockperf and qperf.
     Net(net::Options),
     /// From the evidence of a large cluster to its diagnosis, and the differences between two runs.
@@ -23,6 +26,7 @@ pub(crate) enum Bench {
 /// Runs a benchmark.
 pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
+        Bench::Disk(options) => disk::run(options),
         Bench::Net(options) => net::run(options),
         Bench::Verdict(options) => verdict::run(options),
     }

@@ -1,16 +1,23 @@
 //! Block devices: counters and facts come in; what they are, how fast they went, and what is wrong with them go out.
 //!
-//! Nothing here has been measured by load of ours: it is what the devices did under whatever load there was.
+//! What the devices did under whatever load there was is in `rates` and `findings`; what a volume is made of, what it should reach under a
+//! load of ours, and what it did reach, in `volume` and `reach`.
 
 mod equals;
 mod findings;
 pub mod plan;
 mod rates;
+mod reach;
 mod tree;
+mod volume;
 
 pub use findings::findings;
 pub use rates::{between, join_paths};
+pub use reach::{Beside, Reach, Term, beside, reach};
 pub use tree::{Layout, Leaf, layout};
+pub use volume::{Class, Volume, volume};
 
+#[cfg(test)]
+mod reach_tests;
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,13 @@
 //! `linerate disk …`: what concerns block devices. One file per command beside this one.
 
+mod bench;
 mod durability;
 mod plan;
 mod watch;
 
 use linerate_model::exit::ExitCode;
 
-/// Block devices: watch them, plan volumes over many of them, and see what they keep when the power is cut.
+/// Block devices: watch them, measure them, plan volumes over many of them, and see what they keep when the power is cut.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -18,6 +19,8 @@ enum Command {
     Watch(watch::Args),
     Durability(durability::Args),
     Plan(plan::Args),
+    // Much larger than the others.
+    Bench(Box<bench::Args>),
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -25,5 +28,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Watch(args) => watch::run(args),
         Command::Durability(args) => durability::run(args),
         Command::Plan(args) => plan::run(args),
+        Command::Bench(args) => bench::run(args),
     }
 }

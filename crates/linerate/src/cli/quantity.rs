@@ -31,6 +31,17 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Reads the size of a file: `20G` in powers of 1024, also beyond what fits in memory.
+pub(super) fn file_size(text: &str) -> Result<u64, String> {
+    const MOST: f64 = (1_u64 << 50) as f64;
+    let value = scaled(text, 1024.0, "such as 512M, 20G: bytes")?;
+    if value.fract() == 0.0 && value <= MOST {
+        Ok(value as u64)
+    } else {
+        Err(format!("`{text}` is out of range\nhint: whole bytes up to 1024T"))
+    }
+}
+
 fn scaled(text: &str, step: f64, hint: &str) -> Result<f64, String> {
     let wrong = || format!("`{text}` is not understood\nhint: {hint}");
     let (number, power) = match text.char_indices().last().ok_or_else(wrong)? {
@@ -58,6 +69,8 @@ mod tests {
         );
         assert!(["", "0", "-1", "1e300", "B", "iB", "nan"].iter().all(|text| size(text).is_err()));
         assert!(["", "G", "-1M", "fast", "0", "é"].iter().all(|text| rate(text).is_err()));
+        assert_eq!((file_size("20G"), file_size("1T")), (Ok(20 << 30), Ok(1 << 40)));
+        assert!(["", "0.3", "9999T"].iter().all(|text| file_size(text).is_err()));
         assert!(["", "0.3", "9T", "nan"].iter().all(|text| bytes(text).is_err()));
     }
 }

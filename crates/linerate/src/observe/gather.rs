@@ -32,6 +32,9 @@ pub fn outcome(kind: &TestKind, tx: LoadReport, rx: LoadReport) -> Outcome {
             return nothing("no connection was made");
         }
         TestKind::Http(_) if tx.http.is_empty() => return nothing("nothing was downloaded"),
+        TestKind::Disk(_) if tx.disk.as_ref().is_none_or(|d| d.phases.is_empty()) => {
+            return nothing("no request ended");
+        }
         _ => {}
     }
     if let Some(reason) = disagreement(kind, &tx, &rx) {
@@ -56,7 +59,7 @@ pub fn outcome(kind: &TestKind, tx: LoadReport, rx: LoadReport) -> Outcome {
             };
             (m.rtt_idle_us, m.rtt_loaded_us) = (median_us(false), median_us(true));
         }
-        TestKind::PathMtu(_) | TestKind::Connects(_) | TestKind::Http(_) => {}
+        TestKind::PathMtu(_) | TestKind::Connects(_) | TestKind::Http(_) | TestKind::Disk(_) => {}
     }
     m.tx = Some(Box::new(tx));
     m.rx = Some(Box::new(rx));

@@ -71,8 +71,17 @@ pub fn transfer_time(kind: &TestKind) -> Duration {
             let fetches = plan.via.len().max(8) as u64 * u64::from(plan.repeat);
             Duration::from_millis(fetches.saturating_mul(plan.timeout_ms.into())).min(HTTP_MAX)
         }
+        TestKind::Disk(plan) => {
+            let phase = Duration::from_millis(plan.phase_ms.into()) + DISK_FLUSH;
+            DISK_AROUND + phase * u32::try_from(plan.phases.len()).unwrap_or(u32::MAX)
+        }
     }
 }
+
+/// What may still be written when a phase on a disk is over.
+const DISK_FLUSH: Duration = Duration::from_secs(30);
+/// Filling a file, looking through a device, filling it with zeros again.
+const DISK_AROUND: Duration = Duration::from_secs(180);
 
 /// Longest time of all downloads of a test.
 const HTTP_MAX: Duration = Duration::from_secs(900);

@@ -2,6 +2,7 @@
 
 pub mod addresses;
 pub mod audit;
+pub mod bench;
 pub mod clock;
 pub mod disks;
 pub mod disturb;

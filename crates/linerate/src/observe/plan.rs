@@ -105,9 +105,11 @@ pub fn expected_s(kind: &TestKind) -> f64 {
         TestKind::Udp { duration_ms, .. } => f64::from(*duration_ms) / 1e3 + UDP_OVERHEAD_S,
         TestKind::Rtt { count } => 0.02 + f64::from(*count) * RTT_REQUEST_S,
         TestKind::Mtu { .. } => MTU_S,
-        TestKind::Latency(_) | TestKind::PathMtu(_) | TestKind::Connects(_) | TestKind::Http(_) => {
-            super::measure::transfer_time(kind).as_secs_f64()
-        }
+        TestKind::Latency(_)
+        | TestKind::PathMtu(_)
+        | TestKind::Connects(_)
+        | TestKind::Http(_)
+        | TestKind::Disk(_) => super::measure::transfer_time(kind).as_secs_f64(),
     }
 }
 

@@ -52,12 +52,13 @@ fn expected_of(test: &Test, tuning: &Tuning) -> Duration {
         // Nobody knows before: a second for each download, and sizes that arrive take no time.
         TestKind::Http(plan) => 1000 * u64::from(plan.repeat) * plan.via.len().max(1) as u64,
         TestKind::PathMtu(_) => 1000,
+        TestKind::Disk(plan) => super::bench::expected(plan).as_millis() as u64,
         kind => measure::transfer_time(kind).as_millis() as u64,
     };
     Duration::from_millis(ms)
 }
 
-/// Runs the tests one after the other. Those of kind `http` have one end.
+/// Runs the tests one after the other. Those of kind `http` and `disk` have one end.
 pub async fn run(
     fleet: &Fleet,
     inventory: &Inventory,
@@ -107,13 +108,13 @@ pub async fn run(
 
 async fn one(fleet: &Fleet, inventory: &Inventory, test: &Test, tuning: &Tuning) -> Sample {
     match test.kind {
-        TestKind::Http(_) => measure::alone(fleet, inventory, test).await,
+        TestKind::Http(_) | TestKind::Disk(_) => measure::alone(fleet, inventory, test).await,
         _ => measure::measure_tuned(fleet, inventory, test, tuning).await,
     }
 }
 
 /// Waits for a test and says in the meantime how many seconds are left.
-async fn told<T>(running: impl Future<Output = T>, until: Instant, tell: impl Fn(f64)) -> T {
+pub(super) async fn told<T>(running: impl Future<Output = T>, until: Instant, tell: impl Fn(f64)) -> T {
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
     tokio::pin!(running);

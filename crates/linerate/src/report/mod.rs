@@ -7,6 +7,7 @@ use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
 
 pub mod audit;
+pub mod bench;
 pub mod card;
 pub mod cause;
 pub mod chart;

@@ -5,22 +5,31 @@
 use std::fmt::Write;
 
 use linerate_model::exit::ExitCode;
+use linerate_model::fact::HostFacts;
 use linerate_model::load::LoadReport;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 use maud::{Markup, html};
 
 use super::heat::Style;
-use super::{connects, http, latency, names, path_mtu, text, transfer, udp};
+use super::{bench, connects, http, latency, names, path_mtu, text, transfer, udp};
 
 /// How one kind of test is shown.
 pub trait View: Sync {
     /// Name of the kind.
     fn kind(&self) -> &'static str;
+    /// Who was tested, for a heading.
+    fn title(&self, sample: &Sample) -> String {
+        pair(sample)
+    }
     /// The most important in one sentence; `tx` and `rx` are what both ends reported.
     fn headline(&self, sample: &Sample, tx: &LoadReport, rx: &LoadReport) -> String;
     /// Tables and sentences, at most 100 columns.
     fn text(&self, sample: &Sample, tx: &LoadReport, rx: &LoadReport) -> String;
+    /// The same for a kind that says more when it knows the facts of the host; `ends` is what both ends reported.
+    fn text_on(&self, sample: &Sample, ends: (&LoadReport, &LoadReport), _: Option<&HostFacts>) -> String {
+        self.text(sample, ends.0, ends.1)
+    }
     /// Drawings.
     fn drawings(&self, tx: &LoadReport, rx: &LoadReport) -> Markup;
     /// Whether it shows something that is wrong.
@@ -35,6 +44,7 @@ pub static VIEWS: &[&dyn View] = &[
     &path_mtu::PathMtu,
     &connects::Connects,
     &http::Http,
+    &bench::Bench,
 ];
 
 fn view(sample: &Sample) -> Option<&'static dyn View> {
@@ -58,7 +68,9 @@ fn samples(snapshot: &Snapshot) -> &[Sample] {
     // Foreign evidence has values only, no reports of the ends.
     let told = |s: &Sample| !matches!(&s.outcome, Outcome::Measured(m) if m.tx.is_none());
     let shown = |s: &Sample| s.test.serial && view(s).is_some() && told(s);
-    let single = snapshot.facts.is_empty() && snapshot.samples.iter().all(shown);
+    // Tests of disks have the facts of their devices with them; otherwise facts are those of a survey.
+    let disks = snapshot.samples.iter().all(|s| s.test.kind.name() == "disk");
+    let single = (snapshot.facts.is_empty() || disks) && snapshot.samples.iter().all(shown);
     if single { &snapshot.samples } else { &[] }
 }
 
@@ -74,9 +86,10 @@ pub fn is_single(snapshot: &Snapshot) -> bool {
 /// One sentence for all samples: that of the first which shows something wrong, else of the first.
 pub fn headline(samples: &[Sample]) -> String {
     let words = |sample: &Sample| match (ends(sample), view(sample)) {
-        (Ok((tx, rx)), Some(view)) => format!("{}: {}", pair(sample), view.headline(sample, &tx, &rx)),
+        (Ok((tx, rx)), Some(view)) => format!("{}: {}", view.title(sample), view.headline(sample, &tx, &rx)),
+        (Err(reason), Some(view)) => format!("{}: {reason}", view.title(sample)),
         (Ok(_), None) => pair(sample),
-        (Err(reason), _) => format!("{}: {reason}", pair(sample)),
+        (Err(reason), None) => format!("{}: {reason}", pair(sample)),
     };
     let chosen = samples.iter().find(|s| is_wrong(s)).or_else(|| samples.first());
     chosen.map_or_else(|| "nothing was tested".to_owned(), words)
@@ -108,10 +121,11 @@ pub fn tables(snapshot: &Snapshot, style: Style) -> String {
         let (Ok((tx, rx)), Some(view)) = (ends(sample), view(sample)) else { continue };
         out.push('\n');
         if snapshot.samples.len() > 1 {
-            out += &style.bold(&pair(sample));
+            out += &style.bold(&view.title(sample));
             out.push('\n');
         }
-        for line in view.text(sample, &tx, &rx).lines() {
+        let facts = snapshot.facts.get(&sample.test.from);
+        for line in view.text_on(sample, (&tx, &rx), facts).lines() {
             // Sentences are wrapped; tables keep their columns.
             if line.contains("  ") {
                 out += line.trim_end();
@@ -137,8 +151,9 @@ pub fn sections(snapshot: &Snapshot) -> Markup {
     html! {
         @for sample in samples(snapshot) {
             @if let (Ok((tx, rx)), Some(view)) = (ends(sample), view(sample)) {
-                h2 { (pair(sample)) }
-                pre.wide { (view.text(sample, &tx, &rx).trim_end()) }
+                h2 { (view.title(sample)) }
+                @let facts = snapshot.facts.get(&sample.test.from);
+                pre.wide { (view.text_on(sample, (&tx, &rx), facts).trim_end()) }
                 (view.drawings(&tx, &rx))
             }
         }

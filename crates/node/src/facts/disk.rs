@@ -13,7 +13,7 @@ const DISKS_MAX: usize = 1024;
 const SECTOR_BYTES: i64 = 512;
 
 /// File below the folder of the device, and name of the fact; whole numbers.
-const NUMBERS: [(&str, &str); 7] = [
+const NUMBERS: [(&str, &str); 12] = [
     ("queue/nr_requests", "nr_requests"),
     ("queue/read_ahead_kb", "read_ahead_kb"),
     ("queue/max_sectors_kb", "max_sectors_kb"),
@@ -21,6 +21,11 @@ const NUMBERS: [(&str, &str); 7] = [
     ("queue/rq_affinity", "rq_affinity"),
     ("queue/nomerges", "nomerges"),
     ("device/queue_depth", "queue_depth"),
+    ("queue/minimum_io_size", "minimum_io_bytes"),
+    ("queue/optimal_io_size", "optimal_io_bytes"),
+    ("md/chunk_size", "md_chunk_bytes"),
+    ("md/layout", "md_layout"),
+    ("md/degraded", "md_degraded"),
 ];
 /// The same for text.
 const TEXTS: [(&str, &str); 6] = [
@@ -48,7 +53,7 @@ impl Fact for Disks {
             fact(
                 "disk.*.*",
                 "as the name says",
-                "nr_requests, read_ahead_kb, max_sectors_kb, logical_block_bytes, rq_affinity, nomerges, queue_depth, model, md_level.",
+                "nr_requests, read_ahead_kb, max_sectors_kb, logical_block_bytes, rq_affinity, nomerges, queue_depth, minimum_io_bytes, optimal_io_bytes, model, md_level, md_layout, md_chunk_bytes, md_degraded, dm_kind.",
             ),
         ]
     }

@@ -1,0 +1,310 @@
+//! What a volume should reach under a load, and which term binds.
+//!
+//! What comes in: what the volume is made of, what is asked of it. What goes out: requests and bytes per second with the arithmetic in a
+//! sentence, or nothing where nobody can know it from the outside. Every constant names its source. Pure.
+
+use std::fmt::Write as _;
+
+use linerate_model::disk_load::{DiskPhase, DiskResult, Doubt, Durable};
+use serde::Serialize;
+
+use super::volume::{Class, Volume};
+use crate::words::percent;
+
+/// Requests at random places that a drive with rotating discs ends in a second when it can choose among several: what was planned with
+/// and met in practice (casebook D1 and D2: 120 to 150).
+const ROTATING_PER_S: f64 = 150.0;
+/// A revolution at 7,200 per minute, ms.
+const REVOLUTION_MS: f64 = 60_000.0 / 7_200.0;
+/// Mean way of the heads of such a drive, ms (data sheets of 3 TB drives of 2012: 8.5 for reads, 9.5 for writes).
+const SEEK_MS: f64 = 8.5;
+/// Requests that such a drive needs at once to choose well; more gain little (native command queueing orders up to 32).
+const CHOICE: f64 = 4.0;
+/// In a row, mean over the discs, bytes per second (the same data sheets: 156 MB/s mean, 210 outside, half of that inside).
+const ROTATING_BYTES_PER_S: f64 = 150e6;
+/// SATA at 6 Gbit/s: 10 bits carry a byte.
+const SATA_BYTES_PER_S: f64 = 600e6;
+/// Reads and writes on the drives for a write smaller than a row: old data and parity are read, new ones written.
+const SMALL_WRITE: [f64; 3] = [1.0, 4.0, 6.0];
+/// Shares of a CPU second from which on our own thread is what limits.
+const CPU_FULL: f64 = 0.9;
+/// A flush that takes so much of a safe write is what it waits for.
+const MOSTLY: f64 = 0.5;
+
+/// What binds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Term {
+    /// Ways of the heads.
+    Seeks,
+    /// Requests under way do not keep all drives busy.
+    Depth,
+    /// Bytes per second of the drives.
+    Transfer,
+    /// The wire to each drive.
+    Link,
+    /// Waiting for the medium at each flush.
+    Flush,
+}
+
+impl Term {
+    /// For a column.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Seeks => "seeks",
+            Self::Depth => "depth",
+            Self::Transfer => "transfer",
+            Self::Link => "link",
+            Self::Flush => "flush",
+        }
+    }
+}
+
+/// What should be reached.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Reach {
+    /// Requests per second.
+    pub requests_per_s: f64,
+    /// Bytes per second.
+    pub bytes_per_s: f64,
+    /// What binds.
+    pub binds: Term,
+    /// The arithmetic in words.
+    pub sentence: String,
+}
+
+/// Three digits, without zeros behind the point.
+fn digits(value: f64) -> String {
+    let text = crate::words::digits(value);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// A bound: requests per second, what it comes from, and how.
+type Bound = (f64, Term, String);
+
+/// What a volume should reach; `None` where its drives do not tell (NVMe, virtual drives, files): there is no figure to hold against it.
+#[must_use]
+pub fn reach(volume: &Volume, phase: &DiskPhase) -> Option<Reach> {
+    let bounds = match volume.class {
+        Class::Rotating => rotating(volume, phase),
+        Class::Solid => vec![wire(volume, phase)],
+        Class::Nvme | Class::Virtual | Class::Made => return None,
+    };
+    let (requests_per_s, binds, sentence) = bounds.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let bytes_per_s = requests_per_s * f64::from(phase.block_bytes);
+    Some(Reach { requests_per_s, bytes_per_s, binds, sentence })
+}
+
+/// Shares of reads and writes.
+fn shares(phase: &DiskPhase) -> (f64, f64) {
+    let reads = f64::from(phase.reads.min(100)) / 100.0;
+    (reads, 1.0 - reads)
+}
+
+/// How many pieces a request is cut into: each is a request of its own to a drive.
+fn pieces(volume: &Volume, phase: &DiskPhase) -> f64 {
+    let chunk = volume.chunk_bytes.filter(|_| volume.data_drives() > 1);
+    chunk.map_or(1.0, |chunk| u64::from(phase.block_bytes).div_ceil(chunk.max(1)) as f64)
+}
+
+/// Requests to drives for one request to the volume.
+fn per_request(volume: &Volume, phase: &DiskPhase) -> f64 {
+    let (reads, writes) = shares(phase);
+    let row = volume.chunk_bytes.unwrap_or(0) * u64::from(volume.data_drives());
+    let whole_row = row > 0 && u64::from(phase.block_bytes).is_multiple_of(row);
+    let parity = if whole_row {
+        1.0 + f64::from(volume.parity) / f64::from(volume.data_drives())
+    } else {
+        SMALL_WRITE[(volume.parity as usize).min(2)]
+    };
+    (reads + writes * f64::from(volume.copies) * parity) * pieces(volume, phase)
+}
+
+fn rotating(volume: &Volume, phase: &DiskPhase) -> Vec<Bound> {
+    let mut bounds = if phase.random { vec![seeks(volume, phase)] } else { vec![transfer(volume, phase)] };
+    if let Durable::Data(every) | Durable::Full(every) = phase.durable
+        && phase.writes()
+    {
+        bounds.push(flush(phase, every));
+    } else if phase.durable == Durable::Each && phase.writes() {
+        bounds.push(flush(phase, 1));
+    }
+    bounds
+}
+
+/// At random places: each piece costs a way of the heads, half a revolution and its own bytes.
+fn seeks(volume: &Volume, phase: &DiskPhase) -> Bound {
+    let drives = f64::from(volume.drives);
+    let cost = per_request(volume, phase);
+    // What is under way at the drives, and how many of them have something to do.
+    let under_way = f64::from(phase.outstanding()) * cost;
+    let busy = drives.min(under_way);
+    let each = under_way / busy;
+    let alone = 1000.0 / (SEEK_MS + REVOLUTION_MS / 2.0);
+    let choice = ((each - 1.0) / (CHOICE - 1.0)).clamp(0.0, 1.0);
+    let seek_rate = alone + (ROTATING_PER_S - alone) * choice;
+    let piece = f64::from(phase.block_bytes) / pieces(volume, phase);
+    let rate = 1.0 / (1.0 / seek_rate + piece / ROTATING_BYTES_PER_S);
+    // Small requests cost no time for their bytes worth a word.
+    let rate = if piece <= 16_384.0 { seek_rate } else { rate };
+    let requests = busy * rate / cost;
+    let depth = busy < drives || each < CHOICE;
+    let mut sentence = format!("{} drives x {} a second", digits(busy), digits(rate));
+    if (cost - 1.0).abs() > 1e-9 {
+        let _ = write!(sentence, ", {} requests to drives for each", digits(cost));
+    }
+    let _ = write!(sentence, " = {} requests a second", digits(requests));
+    if depth {
+        let needed = (CHOICE * drives / cost).ceil();
+        let _ = write!(
+            sentence,
+            "; {} under way leave {} drives little choice or nothing to do, {} would keep them busy (--depth)",
+            phase.outstanding(),
+            volume.drives,
+            digits(needed)
+        );
+    }
+    (requests, if depth { Term::Depth } else { Term::Seeks }, sentence)
+}
+
+/// In a row: bytes per second of the drives that work at the same time.
+fn transfer(volume: &Volume, phase: &DiskPhase) -> Bound {
+    let block = f64::from(phase.block_bytes);
+    let drives = f64::from(volume.data_drives());
+    let under_way = f64::from(phase.outstanding()) * block;
+    // Without the cache of the kernel nobody reads ahead: only what is under way keeps drives busy.
+    let spread = match volume.chunk_bytes {
+        Some(chunk) if phase.direct => (under_way / chunk as f64).ceil().clamp(1.0, drives),
+        _ => drives,
+    };
+    let bytes = spread * ROTATING_BYTES_PER_S;
+    let mut sentence = format!(
+        "{} drives x {} MB/s = {} MB/s in a row, where neighbours are merged",
+        digits(spread),
+        digits(ROTATING_BYTES_PER_S / 1e6),
+        digits(bytes / 1e6)
+    );
+    if spread < drives {
+        let _ = write!(
+            sentence,
+            "; {} KiB under way reach {} of {} drives",
+            digits(under_way / 1024.0),
+            digits(spread),
+            digits(drives)
+        );
+    }
+    (bytes / block, if spread < drives { Term::Depth } else { Term::Transfer }, sentence)
+}
+
+/// Each flush waits until the place comes round again; mirrors and stripes wait together.
+fn flush(phase: &DiskPhase, every: u32) -> Bound {
+    let flushes = f64::from(phase.threads) * 1000.0 / REVOLUTION_MS;
+    let requests = flushes * f64::from(every.max(1));
+    let sentence = format!(
+        "a flush waits for a revolution, {} ms at 7,200 a minute: {} safe writes a second of {} threads",
+        digits(REVOLUTION_MS),
+        digits(requests),
+        phase.threads
+    );
+    (requests, Term::Flush, sentence)
+}
+
+/// The wire to each drive is all that is known of a drive without moving parts.
+fn wire(volume: &Volume, phase: &DiskPhase) -> Bound {
+    let (reads, _) = shares(phase);
+    let drives = f64::from(if reads >= 1.0 { volume.drives } else { volume.data_drives() });
+    let bytes = drives * SATA_BYTES_PER_S;
+    let sentence = format!(
+        "{} drives x {} MB/s of SATA at 6 Gbit/s: no drive can be faster than its wire, many are slower",
+        digits(drives),
+        digits(SATA_BYTES_PER_S / 1e6)
+    );
+    (bytes / f64::from(phase.block_bytes), Term::Link, sentence)
+}
+
+/// A measured phase beside what should be reached.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Beside {
+    /// What should be reached, where that is known.
+    pub should: Option<Reach>,
+    /// Measured over it; `None` without one, or where the figure is no evidence.
+    pub share: Option<f64>,
+    /// What binds, in a word for a column.
+    pub binds: String,
+    /// The same in a sentence with figures.
+    pub sentence: String,
+}
+
+/// Compares a measured phase with what should be reached, and says what binds as far as the measurement shows it.
+#[must_use]
+pub fn beside(volume: Option<&Volume>, result: &DiskResult) -> Beside {
+    let should = volume.and_then(|volume| reach(volume, &result.phase));
+    let measured = result.requests_per_s();
+    let share = should
+        .as_ref()
+        .filter(|s| s.requests_per_s > 0.0 && result.is_evidence())
+        .map(|s| measured / s.requests_per_s);
+    let (binds, sentence) = binds(result, should.as_ref());
+    Beside { should, share, binds, sentence }
+}
+
+fn binds(result: &DiskResult, should: Option<&Reach>) -> (String, String) {
+    if let Some(doubt) = result.doubts.iter().find(|d| d.refuses_rate()) {
+        return ("no evidence".to_owned(), doubt.sentence().to_owned());
+    }
+    let busy = result.cpu_s / result.elapsed_s.max(f64::MIN_POSITIVE);
+    let threads = f64::from(result.phase.threads);
+    if busy >= CPU_FULL * threads {
+        let sentence = format!(
+            "the CPU is what limits: {} of a CPU for {threads} threads; more --threads would show",
+            percent(busy)
+        );
+        return ("CPU".to_owned(), sentence);
+    }
+    let merged = merged(result);
+    let p50 = |histogram: &linerate_model::histogram::Histogram| histogram.quantile(0.5).unwrap_or(0) as f64;
+    let (flush, whole) = (p50(&result.flush_ns), p50(&result.write.took_ns));
+    if flush > 0.0 && flush >= MOSTLY * whole {
+        let of = digits(flush / 1e6);
+        return (
+            "flush".to_owned(),
+            format!("the flush takes {of} of the {} ms of a safe write{merged}", digits(whole / 1e6)),
+        );
+    }
+    if result.doubts.contains(&Doubt::WriteBack) {
+        let (last, all) = (digits(result.last_flush_s * 1e3), digits(result.elapsed_s * 1e3));
+        return (
+            "cache".to_owned(),
+            format!("writes ended in memory; the flush at the end took {last} of {all} ms{merged}"),
+        );
+    }
+    if let Some(should) = should {
+        return (should.binds.word().to_owned(), format!("{}{merged}", should.sentence));
+    }
+    if result.phase.outstanding() == 1 {
+        let took = p50(&result.took_ns()) / 1e3;
+        return (
+            "latency".to_owned(),
+            format!("one request at a time: each takes {} us{merged}", digits(took)),
+        );
+    }
+    let what = if result.device.is_some_and(|d| d.busy > 0.9) {
+        "the device has always something to do"
+    } else {
+        "the device answers no faster"
+    };
+    ("device".to_owned(), format!("{what} at {} requests under way{merged}", result.phase.outstanding()))
+}
+
+/// What became of requests on the way to the device, where neighbours were joined.
+fn merged(result: &DiskResult) -> String {
+    let Some(device) = result.device else { return String::new() };
+    let asked = (result.read.requests + result.write.requests) as f64;
+    // A tenth more or less is the file system's own.
+    if (device.merged as f64) <= asked * 0.1 || device.requests as f64 >= asked {
+        return String::new();
+    }
+    let (asked, reached) = (digits(asked), digits(device.requests as f64));
+    format!("; of {asked} requests {reached} reached the device, for neighbours were merged")
+}

@@ -1,0 +1,104 @@
+//! Loads on disks of many hosts at the same time, stored as a run.
+//!
+//! What comes in: open sessions and a plan. What goes out: a snapshot with the facts of all block devices and one sample per host, and a
+//! diagnosis of one sentence. A host that does not answer is a gap.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use linerate_model::disk_load::{DiskPlan, DiskTarget};
+use linerate_model::fact::Gap;
+use linerate_model::finding::Diagnosis;
+use linerate_model::inventory::{Inventory, Layer};
+use linerate_model::load::TestKind;
+use linerate_model::plan::Test;
+use linerate_model::sample::Sample;
+use linerate_model::snapshot::Snapshot;
+use tokio::time::Instant;
+
+use super::run::read_facts;
+use super::single::{Way, told};
+use super::{clock, join, measure};
+use crate::fleet::Fleet;
+use crate::report::bench;
+use crate::store::StoreError;
+
+/// Filling a file or looking through a device, about.
+const PREPARE: Duration = Duration::from_secs(6);
+
+/// Time that a plan should take.
+#[must_use]
+pub fn expected(plan: &DiskPlan) -> Duration {
+    let prepare = if matches!(plan.target, DiskTarget::Existing { .. }) { Duration::ZERO } else { PREPARE };
+    Duration::from_millis(u64::from(plan.phase_ms) * plan.phases.len() as u64) + prepare
+}
+
+type Running<'a> = Pin<Box<dyn Future<Output = Sample> + 'a>>;
+
+/// Runs a plan on every host that answers.
+///
+/// # Errors
+/// The store cannot be written.
+pub async fn run(
+    fleet: &Fleet,
+    inventory: &Inventory,
+    plan: &DiskPlan,
+    way: &mut Way<'_>,
+) -> Result<(Snapshot, Diagnosis), StoreError> {
+    let mut snapshot = Snapshot {
+        schema: linerate_model::SCHEMA,
+        id: clock::new_id(),
+        start_ms: clock::now_ms(),
+        inventory: inventory.clone(),
+        gaps: fleet.gaps.clone(),
+        ..Snapshot::default()
+    };
+    way.store.begin_run(&snapshot, None)?;
+    for host in fleet.hosts() {
+        let wanted = ["disk.".to_owned(), "mount.".to_owned()];
+        match read_facts(fleet, inventory, &host, &wanted).await {
+            Ok(mut facts) => {
+                facts.counters.clear();
+                snapshot.facts.insert(host, facts);
+            }
+            Err(reason) => snapshot.gaps.push(Gap { what: format!("facts of {host}"), reason }),
+        }
+    }
+    way.store.add_facts(&snapshot.id, &snapshot.facts)?;
+    for gap in &snapshot.gaps {
+        way.store.add_gap(&snapshot.id, gap)?;
+    }
+    let tests: Vec<Test> =
+        fleet.hosts().into_iter().zip(1..).map(|(host, id)| test(id, host, plan)).collect();
+    let (until, total) = (Instant::now() + expected(plan), tests.len());
+    let expected_s = Some(expected(plan).as_secs_f64());
+    way.progress.begin(&crate::progress::Phase { name: "measuring", unit: "hosts", total, expected_s });
+    let running = tests.iter().map(|t| Box::pin(measure::alone(fleet, inventory, t)) as Running<'_>);
+    let all = told(join::all(running.collect()), until, |left_s| way.progress.step(0, "disks", Some(left_s)));
+    snapshot.samples = all.await;
+    way.progress.step(total, "", None);
+    way.progress.end();
+    way.store.add_samples(&snapshot.id, &snapshot.samples)?;
+    let diagnosis = Diagnosis {
+        schema: linerate_model::SCHEMA,
+        run: snapshot.id.clone(),
+        headline: bench::headline(&snapshot),
+        blind: snapshot.gaps.clone(),
+        ..Diagnosis::default()
+    };
+    way.store.finish(&snapshot, &diagnosis)?;
+    Ok((snapshot, diagnosis))
+}
+
+fn test(id: u32, host: String, plan: &DiskPlan) -> Test {
+    Test {
+        id,
+        from: host.clone(),
+        to: host,
+        layer: Layer::Underlay,
+        kind: TestKind::Disk(Box::new(plan.clone())),
+        repeat: 0,
+        serial: true,
+        second_stage: false,
+    }
+}

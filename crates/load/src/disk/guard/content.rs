@@ -1,0 +1,71 @@
+//! Whether a device holds nothing: no mark of an owner, nothing but zeros at its start and end, wherever else is looked, and in all that is
+//! going to be written.
+//!
+//! What comes in: an open device. What goes out: yes, or what is there and where.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use super::signatures;
+
+/// How much of the start and of the end is read.
+pub(super) const EDGE_BYTES: u64 = 1 << 20;
+/// Places in between that are looked at.
+const PLACES: u64 = 256;
+/// How much is read at each.
+const PLACE_BYTES: u64 = 4096;
+/// How much is read at a time of what is going to be written.
+const STEP_BYTES: u64 = 1 << 20;
+/// Smaller devices are none that anybody measures.
+const DEVICE_BYTES_MIN: u64 = 4 << 20;
+
+fn read(device: &File, at: u64, bytes: u64) -> Result<Vec<u8>, String> {
+    let mut content = vec![0; bytes as usize];
+    device.read_exact_at(&mut content, at).map_err(|e| format!("byte {at} cannot be read: {e}"))?;
+    Ok(content)
+}
+
+fn something(content: &[u8], at: u64) -> Result<(), String> {
+    match content.iter().position(|byte| *byte != 0) {
+        None => Ok(()),
+        Some(place) => Err(format!("there is data at byte {}", at + place as u64)),
+    }
+}
+
+/// Whether a device of this size holds nothing; `used` bytes from `start` on are all read. `go_on` is asked in between.
+pub(super) fn holds_nothing(
+    device: &File,
+    size: u64,
+    (start, used): (u64, u64),
+    go_on: &mut dyn FnMut() -> Result<(), String>,
+) -> Result<(), String> {
+    if size < DEVICE_BYTES_MIN {
+        return Err(format!("it has {size} bytes, less than {DEVICE_BYTES_MIN}"));
+    }
+    let tail_at = size - EDGE_BYTES;
+    if start < EDGE_BYTES || start.checked_add(used).is_none_or(|end| end > tail_at) {
+        return Err(format!(
+            "bytes {start} to {} would touch its first or last MiB",
+            start.saturating_add(used)
+        ));
+    }
+    let (head, tail) = (read(device, 0, EDGE_BYTES)?, read(device, tail_at, EDGE_BYTES)?);
+    if let Some((owner, byte)) = signatures::find(&head, &tail, size) {
+        return Err(format!("it has the mark of {owner} at byte {byte}"));
+    }
+    something(&head, 0)?;
+    something(&tail, tail_at)?;
+    for place in 1..PLACES {
+        // A multiple of the pieces that are read.
+        let at = size / PLACES * place / PLACE_BYTES * PLACE_BYTES;
+        something(&read(device, at, PLACE_BYTES.min(size - at))?, at)?;
+    }
+    let mut at = start;
+    while at < start + used {
+        go_on()?;
+        let step = STEP_BYTES.min(start + used - at);
+        something(&read(device, at, step)?, at)?;
+        at += step;
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! Whether a block device may be written: only when it provably holds nothing and nobody uses it.
+//!
+//! What comes in: a path, and what the operator typed. What goes out: the device, opened so that no other part of the kernel can take
+//! it (`O_EXCL`), or the reason why not. Whatever cannot be seen counts against writing. It never writes.
+//!
+//! To add a check: one type with [`Check`], one line in [`CHECKS`], its rows in the table of `tests.rs`.
+
+mod content;
+mod parts;
+mod people;
+mod signatures;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use linerate_sys::block::{self, How, Kind, Number};
+use linerate_sys::root::Root;
+
+/// A block device that somebody wants to write.
+#[derive(Debug)]
+pub(super) struct Candidate<'a> {
+    root: &'a Root,
+    /// Path, links followed.
+    path: PathBuf,
+    /// Name of the kernel.
+    name: String,
+    number: Number,
+    /// Folder in `/sys`.
+    folder: String,
+    /// The device that it is a part of, by name.
+    whole: Option<String>,
+}
+
+/// One reason not to write.
+trait Check: Sync {
+    /// What is looked for, short and stable.
+    fn name(&self) -> &'static str;
+    /// Why it may not be written.
+    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String>;
+}
+
+/// All checks that need no look at the content, in their order. What tells a person most comes first.
+static CHECKS: &[&dyn Check] = &[
+    &people::Mounted,
+    &people::Swap,
+    &parts::Held,
+    &parts::Partitions,
+    &parts::Siblings,
+    &parts::BehindLoop,
+    &parts::ReadOnly,
+    &people::Opened,
+];
+
+/// Finds a device of this number among those of the kernel.
+fn find(root: &Root, path: PathBuf, number: Number) -> Result<Candidate<'_>, String> {
+    let wanted = number.to_string();
+    let is_it = |folder: &str| root.line(&format!("{folder}/dev")).is_ok_and(|dev| dev == wanted);
+    let all =
+        root.list("/sys/block").map_err(|e| format!("the list of block devices cannot be read: {e}"))?;
+    for whole in all {
+        let folder = format!("/sys/block/{whole}");
+        if is_it(&folder) {
+            return Ok(Candidate { root, path, name: whole, number, folder, whole: None });
+        }
+        for part in root.list(&folder).unwrap_or_default() {
+            let below = format!("{folder}/{part}");
+            if part.starts_with(&whole) && is_it(&below) {
+                return Ok(Candidate { root, path, name: part, number, folder: below, whole: Some(whole) });
+            }
+        }
+    }
+    Err(format!("the kernel lists no block device {wanted}"))
+}
+
+/// Whether what was typed is the device's own name: `sdx`, or `/dev/sdx`.
+fn is_named(typed: &str, name: &str) -> bool {
+    typed.strip_prefix("/dev/").unwrap_or(typed) == name
+}
+
+/// A device that may be written, held against everybody else in the kernel as long as the file is open.
+#[derive(Debug)]
+pub(super) struct Free {
+    /// Open for reading and writing.
+    pub file: File,
+    /// Its number.
+    pub number: Number,
+    /// Its name.
+    pub name: String,
+    /// Its size, bytes.
+    pub bytes: u64,
+}
+
+/// Opens a device for writing when it provably holds nothing and nobody uses it. `used` bytes from `start` on are all read.
+///
+/// # Errors
+/// Why it may not be written.
+pub(super) fn open(
+    root: &Root,
+    path: &Path,
+    really: &str,
+    (start, used): (u64, u64),
+    go_on: &mut dyn FnMut() -> Result<(), String>,
+) -> Result<Free, String> {
+    let path = std::fs::canonicalize(path).map_err(|e| format!("it cannot be found: {e}"))?;
+    let Kind::Device(number) = block::kind(&path).map_err(|e| e.to_string())? else {
+        return Err("it is no block device".to_owned());
+    };
+    let candidate = find(root, path, number)?;
+    look(&candidate, really)?;
+    let how = How { write: true, alone: true, ..How::default() };
+    let file = block::open(&candidate.path, how).map_err(|e| match e.kind() {
+        std::io::ErrorKind::ResourceBusy => "the kernel says that it is in use (busy)".to_owned(),
+        _ => format!("it cannot be opened for writing alone: {e}"),
+    })?;
+    // The path could have become another device in between.
+    let opened = file.metadata().map_err(|e| e.to_string())?;
+    if block::kind_of(&opened) != Kind::Device(number) {
+        return Err("it became another device meanwhile".to_owned());
+    }
+    if block::is_read_only(&file).map_err(|e| format!("whether it is read-only cannot be read: {e}"))? {
+        return Err("it is read-only".to_owned());
+    }
+    let bytes = block::size(&file).map_err(|e| format!("its size cannot be read: {e}"))?;
+    content::holds_nothing(&file, bytes, (start, used), go_on)?;
+    Ok(Free { file, number, name: candidate.name, bytes })
+}
+
+/// Everything that can be said without a look at the content.
+fn look(candidate: &Candidate<'_>, really: &str) -> Result<(), String> {
+    for check in CHECKS {
+        check.look(candidate).map_err(|reason| format!("{reason} ({})", check.name()))?;
+    }
+    if !is_named(really, &candidate.name) {
+        let typed = if really.is_empty() { "nothing".to_owned() } else { format!("`{really}`") };
+        return Err(format!("its name is {}, and {typed} was typed", candidate.name));
+    }
+    Ok(())
+}
+
+impl Candidate<'_> {
+    /// A list that has to be seen: what is missing counts as not seen.
+    fn seen(&self, path: &str, what: &str) -> Result<Vec<String>, String> {
+        self.root.list(path).map_err(|e| format!("{what} cannot be seen: {path}: {e}"))
+    }
+
+    /// Partitions of a device, by name.
+    fn partitions(&self, whole: &str) -> Result<Vec<String>, String> {
+        let folder = format!("/sys/block/{whole}");
+        let names = self.seen(&folder, "its partitions")?;
+        let is_part = |name: &String| self.root.number(&format!("{folder}/{name}/partition")).is_ok();
+        Ok(names.into_iter().filter(is_part).collect())
+    }
+}

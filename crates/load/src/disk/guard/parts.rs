@@ -1,0 +1,117 @@
+//! Checks by what the kernel has built on a device: holders, partitions, its neighbours on the same drive, loop devices.
+
+use super::{Candidate, Check};
+
+/// Another block device stands on it: LVM, md, multipath, DRBD, bcache, dm-crypt.
+pub(super) struct Held;
+
+impl Check for Held {
+    fn name(&self) -> &'static str {
+        "held"
+    }
+
+    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String> {
+        let mut folders = vec![(candidate.name.clone(), candidate.folder.clone())];
+        if let Some(whole) = &candidate.whole {
+            folders.push((whole.clone(), format!("/sys/block/{whole}")));
+        } else {
+            let parts = candidate.partitions(&candidate.name)?;
+            folders.extend(parts.into_iter().map(|p| (p.clone(), format!("{}/{p}", candidate.folder))));
+        }
+        for (name, folder) in folders {
+            let holders = candidate.seen(&format!("{folder}/holders"), "what stands on it")?;
+            if !holders.is_empty() {
+                return Err(format!("{} stands on {name}", holders.join(", ")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// It has partitions.
+pub(super) struct Partitions;
+
+impl Check for Partitions {
+    fn name(&self) -> &'static str {
+        "partitions"
+    }
+
+    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String> {
+        if candidate.whole.is_some() {
+            return Ok(());
+        }
+        let parts = candidate.partitions(&candidate.name)?;
+        if parts.is_empty() { Ok(()) } else { Err(format!("it has partitions: {}", parts.join(", "))) }
+    }
+}
+
+/// It is a partition, and another one of the same drive is in use: a wrong number away.
+pub(super) struct Siblings;
+
+impl Check for Siblings {
+    fn name(&self) -> &'static str {
+        "drive in use"
+    }
+
+    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String> {
+        let Some(whole) = &candidate.whole else { return Ok(()) };
+        for part in candidate.partitions(whole)?.into_iter().filter(|p| *p != candidate.name) {
+            let folder = format!("/sys/block/{whole}/{part}");
+            let holders = candidate.seen(&format!("{folder}/holders"), "what stands on its neighbours")?;
+            let number =
+                candidate.root.line(&format!("{folder}/dev")).map_err(|e| format!("{folder}/dev: {e}"))?;
+            let mounted = super::people::mounted_at(candidate, &number, &part)?;
+            let swapped = super::people::is_swap(candidate, &part)?;
+            if !holders.is_empty() || mounted.is_some() || swapped {
+                return Err(format!("{part}, another partition of the same drive, is in use"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A loop device stands on it: that is no holder for the kernel.
+pub(super) struct BehindLoop;
+
+impl Check for BehindLoop {
+    fn name(&self) -> &'static str {
+        "behind a loop device"
+    }
+
+    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String> {
+        for name in candidate.seen("/sys/block", "loop devices")? {
+            if !name.starts_with("loop") {
+                continue;
+            }
+            // A loop device without a file has no such entry.
+            let Ok(file) = candidate.root.line(&format!("/sys/block/{name}/loop/backing_file")) else {
+                continue;
+            };
+            let whole = candidate.whole.as_ref().map(|whole| format!("/dev/{whole}"));
+            let own = format!("/dev/{}", candidate.name);
+            if file == own || Some(&file) == whole.as_ref() || candidate.path.to_str() == Some(file.as_str())
+            {
+                return Err(format!("{name} stands on it"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// It cannot be written.
+pub(super) struct ReadOnly;
+
+impl Check for ReadOnly {
+    fn name(&self) -> &'static str {
+        "read-only"
+    }
+
+    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String> {
+        let path = format!("{}/ro", candidate.folder);
+        match candidate.root.number(&path) {
+            Ok(0) => Ok(()),
+            Ok(_) => Err("it is read-only".to_owned()),
+            Err(error) => Err(format!("whether it is read-only cannot be seen: {path}: {error}")),
+        }
+    }
+}

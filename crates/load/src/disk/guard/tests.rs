@@ -1,0 +1,357 @@
+//! Ways in which people destroy disks with other tools, each a test: trees as the kernel shows them, and real loop devices.
+#![allow(clippy::unwrap_used)]
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use linerate_sys::block::Number;
+use linerate_sys::root::Root;
+
+use super::signatures::{SIGNATURES, byte_of};
+use super::{Candidate, content, find, look};
+
+const SIZE: u64 = 64 << 20;
+const NUMBER: Number = Number { major: 8, minor: 16 };
+
+/// A tree with the drive `sdb` that nobody uses, and `sda` with the system on it.
+struct Tree(tempfile::TempDir);
+
+impl Tree {
+    fn new() -> Self {
+        let tree = Self(tempfile::tempdir().unwrap());
+        for (device, number, parts) in [("sda", "8:0", 2), ("sdb", "8:16", 0)] {
+            let folder = format!("sys/block/{device}");
+            tree.file(&format!("{folder}/dev"), number);
+            tree.file(&format!("{folder}/ro"), "0");
+            tree.folder(&format!("{folder}/holders"));
+            for part in 1..=parts {
+                tree.partition(device, part, &format!("8:{part}"));
+            }
+        }
+        tree.folder("sys/block/loop0");
+        tree.file("proc/swaps", "Filename Type Size Used Priority\n/dev/sda2 partition 1 0 -2\n");
+        tree.file("proc/1/mountinfo", "25 1 8:1 / / rw - ext4 /dev/sda1 rw\n");
+        tree
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn folder(&self, path: &str) {
+        fs::create_dir_all(self.path(path)).unwrap();
+    }
+
+    fn file(&self, path: &str, text: &str) {
+        fs::create_dir_all(self.path(path).parent().unwrap()).unwrap();
+        fs::write(self.path(path), format!("{text}\n")).unwrap();
+    }
+
+    fn partition(&self, device: &str, part: u32, number: &str) {
+        let folder = format!("sys/block/{device}/{device}{part}");
+        self.file(&format!("{folder}/partition"), &part.to_string());
+        self.file(&format!("{folder}/dev"), number);
+        self.file(&format!("{folder}/ro"), "0");
+        self.folder(&format!("{folder}/holders"));
+    }
+
+    fn asked(&self, path: &str, number: Number, typed: &str) -> Result<(), String> {
+        let root = Root::recorded(self.0.path());
+        find(&root, PathBuf::from(path), number).and_then(|candidate| look(&candidate, typed))
+    }
+
+    fn asked_for_sdb(&self) -> Result<(), String> {
+        self.asked("/dev/sdb", NUMBER, "sdb")
+    }
+}
+
+/// What somebody did before, what the guard answers.
+type Case = (&'static str, fn(&Tree), &'static str);
+
+/// Each row is a way to lose data, seen with tools that write where they are told (axboe/fio issues 1007, 1382, 1550 and 1637; mkfs and
+/// dd on a wrong name; names that changed over a reboot).
+const CASES: &[Case] = &[
+    (
+        "the drive is mounted",
+        |t| t.file("proc/1/mountinfo", "25 1 8:16 / /data rw - xfs /dev/sdb rw"),
+        "sdb is mounted on /data (seen by process 1) (mounted)",
+    ),
+    (
+        "it is mounted in a container only",
+        |t| t.file("proc/4711/mountinfo", "99 1 8:16 / /var/lib/inside rw - ext4 /dev/sdb rw"),
+        "sdb is mounted on /var/lib/inside (seen by process 4711)",
+    ),
+    (
+        "btrfs shows a number that is nobody's",
+        |t| t.file("proc/1/mountinfo", "25 1 0:45 / /pool rw - btrfs /dev/sdb rw"),
+        "sdb is mounted on /pool",
+    ),
+    (
+        "a partition of it is mounted (fio #1382)",
+        |t| {
+            t.partition("sdb", 1, "8:17");
+            t.file("proc/1/mountinfo", "25 1 8:17 / /home rw - xfs /dev/sdb1 rw");
+        },
+        "sdb1 is mounted on /home",
+    ),
+    ("it has partitions that nobody uses now", |t| t.partition("sdb", 1, "8:17"), "it has partitions: sdb1"),
+    (
+        "LVM, md, multipath or DRBD stands on it",
+        |t| t.folder("sys/block/sdb/holders/dm-0"),
+        "dm-0 stands on sdb (held)",
+    ),
+    (
+        "something stands on a partition of it",
+        |t| {
+            t.partition("sdb", 2, "8:18");
+            t.folder("sys/block/sdb/sdb2/holders/md0");
+        },
+        "md0 stands on sdb2",
+    ),
+    (
+        "the kernel swaps to it",
+        |t| t.file("proc/swaps", "Filename Type Size Used Priority\n/dev/sdb partition 1 0 -2"),
+        "the kernel swaps to sdb (swap)",
+    ),
+    (
+        "a loop device stands on it",
+        |t| t.file("sys/block/loop0/loop/backing_file", "/dev/sdb"),
+        "loop0 stands on it",
+    ),
+    ("it is read-only", |t| t.file("sys/block/sdb/ro", "1"), "it is read-only"),
+    (
+        "holders cannot be seen",
+        |t| fs::remove_dir(t.path("sys/block/sdb/holders")).unwrap(),
+        "what stands on it cannot be seen",
+    ),
+    ("processes cannot be seen", |t| fs::remove_dir_all(t.path("proc")).unwrap(), "processes cannot be seen"),
+];
+
+#[test]
+fn what_somebody_uses_is_not_written() {
+    assert_eq!(Tree::new().asked_for_sdb(), Ok(()), "the tree by itself is free");
+    for (name, make, answer) in CASES {
+        let tree = Tree::new();
+        make(&tree);
+        let refused = tree.asked_for_sdb().expect_err(name);
+        assert!(refused.starts_with(answer), "{name}: {refused}");
+    }
+}
+
+#[test]
+fn a_wrong_name_is_not_written() {
+    let tree = Tree::new();
+    for typed in ["", "sda", "sdb1", "SDB", "/dev/sda", "sd", "yes", "/dev/disk/by-id/x"] {
+        let refused = tree.asked("/dev/sdb", NUMBER, typed).expect_err(typed);
+        assert!(refused.starts_with("its name is sdb, and "), "{typed}: {refused}");
+    }
+    assert_eq!(
+        tree.asked("/dev/disk/by-id/x", NUMBER, "/dev/sdb"),
+        Ok(()),
+        "a link, and the real name typed"
+    );
+    let gone = tree.asked("/dev/sdz", Number { major: 65, minor: 144 }, "sdz").unwrap_err();
+    assert!(gone.starts_with("the kernel lists no block device 65:144"), "{gone}");
+}
+
+#[test]
+fn a_partition_beside_one_in_use_is_not_written() {
+    let tree = Tree::new();
+    tree.partition("sda", 3, "8:3");
+    let third = Number { major: 8, minor: 3 };
+    let refused = tree.asked("/dev/sda3", third, "sda3").unwrap_err();
+    assert!(refused.starts_with("sda1, another partition of the same drive, is in use"), "{refused}");
+    tree.file("proc/1/mountinfo", "25 1 0:30 / / rw - tmpfs tmpfs rw");
+    let refused = tree.asked("/dev/sda3", third, "sda3").unwrap_err();
+    assert!(refused.starts_with("sda2, another"), "swap: {refused}");
+    tree.file("proc/swaps", "Filename Type Size Used Priority");
+    assert_eq!(tree.asked("/dev/sda3", third, "sda3"), Ok(()));
+    tree.folder("sys/block/sda/holders/mpatha");
+    let refused = tree.asked("/dev/sda3", third, "sda3").unwrap_err();
+    assert!(refused.starts_with("mpatha stands on sda"), "{refused}");
+}
+
+fn go_on() -> impl FnMut() -> Result<(), String> {
+    || Ok(())
+}
+
+fn device() -> File {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(SIZE).unwrap();
+    file
+}
+
+fn held(file: &File) -> Result<(), String> {
+    content::holds_nothing(file, SIZE, (1 << 20, 8 << 20), &mut go_on())
+}
+
+/// Every owner's mark, alone on a device that is otherwise empty.
+#[test]
+fn every_mark_is_found_by_its_owner() {
+    assert_eq!(held(&device()), Ok(()));
+    for signature in SIGNATURES {
+        let file = device();
+        let byte = byte_of(signature.place, SIZE).unwrap();
+        file.write_all_at(signature.mark, byte).unwrap();
+        let refused = held(&file).expect_err(signature.owner);
+        assert_eq!(refused, format!("it has the mark of {} at byte {byte}", signature.owner));
+    }
+}
+
+/// Marks are found whatever the size of the device: the last ones are aligned.
+#[test]
+fn marks_at_the_end_are_found_on_odd_sizes() {
+    for size in [SIZE + 512, SIZE + 4096, SIZE + 65_536 - 512, SIZE + 7 * 512] {
+        for signature in SIGNATURES {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len(size).unwrap();
+            file.write_all_at(signature.mark, byte_of(signature.place, size).unwrap()).unwrap();
+            let refused = content::holds_nothing(&file, size, (1 << 20, 8 << 20), &mut go_on());
+            assert!(refused.is_err_and(|r| r.contains(signature.owner)), "{} at {size}", signature.owner);
+        }
+    }
+}
+
+#[test]
+fn a_byte_anywhere_that_matters_is_found() {
+    // The start, the end, a place that is looked at, and every place that would be written.
+    for byte in [0, 4095, (1 << 20) - 1, SIZE - 1, SIZE - (1 << 20), SIZE / 256 * 200, 1 << 20, (9 << 20) - 1]
+    {
+        let file = device();
+        file.write_all_at(&[1], byte).unwrap();
+        assert_eq!(held(&file), Err(format!("there is data at byte {byte}")));
+    }
+    let refused = |part| content::holds_nothing(&device(), SIZE, part, &mut go_on()).unwrap_err();
+    for part in [(0, 8 << 20), (1 << 20, SIZE), (1 << 20, u64::MAX), (SIZE, 1)] {
+        assert!(refused(part).contains("would touch its first or last MiB"), "{part:?}");
+    }
+    assert!(content::holds_nothing(&device(), 4096, (1 << 20, 1), &mut go_on()).is_err());
+    let stopped = content::holds_nothing(&device(), SIZE, (1 << 20, 8 << 20), &mut || Err("stopped".into()));
+    assert_eq!(stopped, Err("stopped".to_owned()));
+}
+
+/// Marks that real programs leave, where they are installed.
+#[test]
+fn what_real_programs_leave_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let programs: [(&str, &[&str], &str); 5] = [
+        ("mkfs.ext4", &["-q", "-F"], "ext2, ext3 or ext4"),
+        ("mkfs.xfs", &["-q", "-f"], "XFS"),
+        ("mkfs.btrfs", &["-q", "-f"], "btrfs"),
+        ("mkfs.vfat", &[], "FAT"),
+        ("mkswap", &[], "swap"),
+    ];
+    for (program, arguments, owner) in programs {
+        let path = folder.path().join(program);
+        File::create(&path).unwrap().set_len(512 << 20).unwrap();
+        match Command::new(program).args(arguments).arg(&path).output() {
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{program}: {said}");
+            }
+            Err(error) => {
+                println!("SKIPPED {program}: {error}");
+                continue;
+            }
+        }
+        let file = File::open(&path).unwrap();
+        let refused = content::holds_nothing(&file, 512 << 20, (1 << 20, 8 << 20), &mut go_on());
+        assert!(refused.as_ref().is_err_and(|r| r.contains(owner)), "{program}: {refused:?}");
+    }
+}
+
+/// A loop device on a file of ours; gone at the end, also after a failure.
+struct Loop {
+    device: String,
+    file: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Loop {
+    fn new(test: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("drive");
+        File::create(&file).unwrap().set_len(SIZE).unwrap();
+        match Command::new("losetup").args(["--find", "--show"]).arg(&file).output() {
+            Ok(output) if output.status.success() => {
+                let device = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+                Some(Self { device, file, _folder: folder })
+            }
+            Ok(output) => {
+                println!("SKIPPED {test}: {}", String::from_utf8_lossy(&output.stderr).trim());
+                None
+            }
+            Err(error) => {
+                println!("SKIPPED {test}: losetup: {error}");
+                None
+            }
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.device.trim_start_matches("/dev/")
+    }
+
+    fn open(&self) -> Result<super::Free, String> {
+        let part = (1 << 20, 8 << 20);
+        super::open(&Root::live(), Path::new(&self.device), self.name(), part, &mut go_on())
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["-d", &self.device]).output();
+    }
+}
+
+#[test]
+fn a_real_device_is_written_only_when_it_is_free() {
+    let Some(device) = Loop::new("a_real_device_is_written_only_when_it_is_free") else { return };
+    let free = device.open().unwrap();
+    assert_eq!((free.bytes, free.name.as_str()), (SIZE, device.name()));
+    // Held by us: nobody else gets it, ourselves included.
+    let second = device.open().unwrap_err();
+    assert!(second.contains("has it open"), "{second}");
+    drop(free);
+    // A program has it open and tells the kernel nothing, as a virtual machine does.
+    let other = File::open(&device.device).unwrap();
+    let refused = device.open().unwrap_err();
+    assert!(refused.contains("has it open (open)"), "{refused}");
+    drop(other);
+    let wrong =
+        super::open(&Root::live(), Path::new(&device.device), "sda", (1 << 20, 8 << 20), &mut go_on());
+    assert!(wrong.unwrap_err().contains("and `sda` was typed"));
+    // Somebody's data, seen through the file below.
+    OpenOptions::new().write(true).open(&device.file).unwrap().write_all_at(&[7], 5 << 20).unwrap();
+    assert_eq!(device.open().unwrap_err(), format!("there is data at byte {}", 5 << 20));
+}
+
+#[test]
+fn what_is_no_block_device_is_not_written() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for path in [Path::new("/dev/null"), Path::new("/dev"), file.path(), Path::new("/dev/no-such-drive")] {
+        let refused = super::open(&Root::live(), path, "x", (1 << 20, 8 << 20), &mut go_on()).unwrap_err();
+        let known = ["it is no block device", "it cannot be found"];
+        assert!(known.iter().any(|k| refused.starts_with(k)), "{}: {refused}", path.display());
+    }
+}
+
+#[test]
+fn checks_have_names_of_their_own() {
+    let mut names: Vec<&str> = super::CHECKS.iter().map(|c| c.name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), super::CHECKS.len());
+    let root = Root::recorded(Path::new("/nonexistent"));
+    let lost = Candidate {
+        root: &root,
+        path: "/dev/sdb".into(),
+        name: "sdb".into(),
+        number: NUMBER,
+        folder: "/sys/block/sdb".into(),
+        whole: None,
+    };
+    assert!(look(&lost, "sdb").is_err(), "where nothing can be seen nothing is written");
+}

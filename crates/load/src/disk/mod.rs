@@ -1,0 +1,296 @@
+//! Requests to a file or a block device: at random places or in a row, reads and writes in any share, around the cache or through it.
+//!
+//! What comes in: a target and phases. What goes out: for each phase requests, bytes, how long each request took, a point every tenth of
+//! a second, the CPU time, what the device below counted, and why a figure is no evidence. It is bounded in time, bytes and requests, ends
+//! after a stop with the requests that are under way, and never writes anything but a file of its own or a device that provably
+//! holds nothing ([`guard`]).
+
+mod below;
+mod doubt;
+mod guard;
+mod random;
+mod target;
+#[cfg(test)]
+mod tests;
+mod ways;
+mod worker;
+
+use std::fs::File;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use linerate_model::disk_load::{
+    BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DiskEnd, DiskPhase, DiskPlan, DiskResult, DiskTarget, Durable,
+    OUTSTANDING_MAX, PHASE_MS_MAX, PHASES_MAX, THREADS_MAX,
+};
+use linerate_model::load::{LoadReport, Role, TestKind};
+use linerate_sys::cpu;
+use linerate_sys::pages::Buffer;
+use linerate_sys::root::Root;
+
+use self::doubt::Seen;
+use self::target::Target;
+use self::ways::Way;
+use self::worker::{Tally, Work};
+use crate::Load;
+use crate::job::{Job, LoadError};
+
+/// The load `disk`.
+pub(crate) struct Disk;
+
+impl Load for Disk {
+    fn name(&self) -> &'static str {
+        "disk"
+    }
+
+    fn run(&self, job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
+        let TestKind::Disk(plan) = &job.spec.kind else { return Err(LoadError::Unknown { name: "disk" }) };
+        if job.spec.role == Role::Receiver {
+            let source = std::io::Error::other("a disk has no receiver");
+            return Err(LoadError::Io { what: "receive", source });
+        }
+        check(plan)?;
+        let begun = Instant::now();
+        let mut end = DiskEnd { memory_bytes: memory_bytes(&Root::live()), ..DiskEnd::default() };
+        let result = all(job, plan, &mut end);
+        report.elapsed_s = begun.elapsed().as_secs_f64();
+        report.bytes = end.phases.iter().map(|p| p.read.bytes + p.write.bytes).sum();
+        report.disk = Some(Box::new(end));
+        result
+    }
+}
+
+fn check(plan: &DiskPlan) -> Result<(), LoadError> {
+    let wrong = |what, value: f64, limit| Err(LoadError::Spec { what, value, limit });
+    if !(1..=PHASES_MAX).contains(&plan.phases.len()) {
+        return wrong("the number of phases", plan.phases.len() as f64, "1 to 32");
+    }
+    if !(1..=PHASE_MS_MAX).contains(&plan.phase_ms) {
+        return wrong("phase_ms", plan.phase_ms.into(), "1 to 3600000");
+    }
+    for phase in &plan.phases {
+        let block = phase.block_bytes;
+        if !(BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&block) || block % BLOCK_BYTES_MIN != 0 {
+            return wrong("the size of a request", block.into(), "a multiple of 512 from 512 to 16777216");
+        }
+        if phase.reads > 100 {
+            return wrong("the share of reads", phase.reads.into(), "0 to 100");
+        }
+        if !(1..=OUTSTANDING_MAX).contains(&phase.outstanding()) {
+            return wrong("depth times threads", phase.outstanding().into(), "1 to 4096");
+        }
+        if phase.threads > THREADS_MAX {
+            return wrong("the number of threads", phase.threads.into(), "1 to 256");
+        }
+        if matches!(phase.durable, Durable::Data(0) | Durable::Full(0)) {
+            return wrong("writes before a flush", 0.0, "1 or more");
+        }
+        if phase.writes() && !plan.target.is_writable() {
+            let (path, hint) = (plan.target.path().clone(), "what is there is only read: --read");
+            return Err(LoadError::Target { path, reason: format!("`{phase}` would write it"), hint });
+        }
+    }
+    Ok(())
+}
+
+/// Memory of this host, bytes; 0 when it is not to be seen.
+fn memory_bytes(root: &Root) -> u64 {
+    let text = root.read("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0).saturating_mul(1024)
+}
+
+fn all(job: &Job<'_>, plan: &DiskPlan, end: &mut DiskEnd) -> Result<(), LoadError> {
+    let mut target = target::prepare(job, &plan.target, end)?;
+    let root = Root::live();
+    describe(&root, &mut target, &plan.target, end);
+    for (index, phase) in plan.phases.iter().enumerate() {
+        job.check("measuring")?;
+        let result = one(job, plan, phase, &target, &root, (index as u64, end.memory_bytes))?;
+        end.phases.push(result);
+    }
+    job.check("measuring")
+}
+
+/// Names of the device and of the file system, for people.
+fn describe(root: &Root, target: &mut Target, asked: &DiskTarget, end: &mut DiskEnd) {
+    let Some(number) = target.device else {
+        let path = asked.path().to_string_lossy();
+        end.filesystem = filesystem_of(root, |m| path.starts_with(&m.point));
+        return;
+    };
+    let link = root.link_name(&format!("/sys/dev/block/{number}"));
+    end.device = link.unwrap_or_else(|_| number.to_string());
+    target.is_memory |= ["ram", "zram"].iter().any(|start| end.device.starts_with(start));
+    if matches!(asked, DiskTarget::Folder { .. }) {
+        end.filesystem = filesystem_of(root, |m| m.number == number.to_string());
+    }
+}
+
+/// Type of the last mount of which something is true: the longest path.
+fn filesystem_of(root: &Root, is_it: impl Fn(&linerate_sys::procfs::Mount) -> bool) -> String {
+    let text = root.read("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = linerate_sys::procfs::mounts(&text);
+    let found = mounts.into_iter().filter(|m| is_it(m)).max_by_key(|m| m.point.len());
+    found.map_or_else(String::new, |m| m.kind)
+}
+
+/// How a phase is divided among threads.
+struct Shares {
+    threads: u64,
+    depth: usize,
+    /// Of all threads together.
+    requests_max: u64,
+}
+
+/// A way that has one request per thread under way gets more threads.
+fn shares(plan: &DiskPlan, phase: &DiskPhase, way: &dyn Way) -> Shares {
+    let (threads, depth) = if way.many() {
+        (u64::from(phase.threads), usize::from(phase.depth))
+    } else {
+        (u64::from(phase.outstanding().min(THREADS_MAX.into())), 1)
+    };
+    let by_bytes = plan.bytes_max.map_or(u64::MAX, |bytes| bytes / u64::from(phase.block_bytes));
+    let all = by_bytes.min(plan.requests_max.unwrap_or(u64::MAX));
+    Shares { threads, depth, requests_max: all.max(1) }
+}
+
+fn one(
+    job: &Job<'_>,
+    plan: &DiskPlan,
+    phase: &DiskPhase,
+    target: &Target,
+    root: &Root,
+    (index, memory_bytes): (u64, u64),
+) -> Result<DiskResult, LoadError> {
+    let file = target.open(phase)?;
+    let (way, mut remark) = ways::choose(plan.way.as_deref(), &file).map_err(|reason| LoadError::Option {
+        what: "way",
+        value: plan.way.clone().unwrap_or_default(),
+        reason,
+    })?;
+    let shares = shares(plan, phase, way);
+    let block = u64::from(phase.block_bytes);
+    if target.bytes / shares.threads < block {
+        let bytes = (target.bytes / shares.threads) as f64;
+        return Err(LoadError::Spec {
+            what: "the part of each thread",
+            value: bytes,
+            limit: "a request or more",
+        });
+    }
+    let works: Vec<Work> =
+        (0..shares.threads).map(|n| work(plan, phase, target, &shares, (n, index))).collect();
+    let (before, cpu_before) = (below::look(root, target.device), cpu::process_times());
+    let (mut tally, said) = together(job, way, &file, &works)?;
+    let mut last_flush = Duration::ZERO;
+    if !phase.direct && phase.writes() && phase.durable == Durable::Never {
+        let begun = Instant::now();
+        file.sync_data().map_err(LoadError::io("flush"))?;
+        last_flush = begun.elapsed();
+    }
+    let (after, cpu_after) = (below::look(root, target.device), cpu::process_times());
+    remark = remark.or(said);
+    tally.elapsed += last_flush;
+    let spent = |(user, kernel): (Duration, Duration)| (user + kernel).as_secs_f64();
+    let seen = Seen {
+        requests: tally.read.requests + tally.write.requests,
+        read_bytes: tally.read.bytes,
+        from_storage: after.storage_read(&before),
+        target_bytes: target.bytes,
+        memory_bytes,
+        is_memory: target.is_memory,
+        looked_at: tally.looked_at,
+        zero: tally.zero,
+    };
+    Ok(DiskResult {
+        phase: *phase,
+        read: tally.read,
+        write: tally.write,
+        flush_ns: tally.flush_ns,
+        elapsed_s: tally.elapsed.as_secs_f64(),
+        last_flush_s: last_flush.as_secs_f64(),
+        cpu_s: (spent(cpu_after) - spent(cpu_before)).max(0.0),
+        series: tally.series,
+        way: way.name().to_owned(),
+        remark,
+        device: after.device(&before),
+        doubts: doubt::doubts(phase, &seen),
+    })
+}
+
+/// What thread `n` does in a phase.
+fn work(
+    plan: &DiskPlan,
+    phase: &DiskPhase,
+    target: &Target,
+    shares: &Shares,
+    (n, index): (u64, u64),
+) -> Work {
+    let block = u64::from(phase.block_bytes);
+    let (start, bytes) = if phase.random {
+        (target.start, target.bytes)
+    } else {
+        let part = target.bytes / shares.threads / block * block;
+        (target.start + n * part, part)
+    };
+    Work {
+        phase: *phase,
+        start,
+        blocks: bytes / block,
+        slots: shares.depth,
+        // What does not divide goes to the first ones.
+        requests_max: shares.requests_max / shares.threads
+            + u64::from(n < shares.requests_max % shares.threads),
+        limit: Duration::from_millis(plan.phase_ms.into()),
+        seed: (index << 32) + n + 1,
+    }
+}
+
+/// Runs all threads of a phase, which begin together; with what their queues lack.
+fn together(
+    job: &Job<'_>,
+    way: &dyn Way,
+    file: &File,
+    works: &[Work],
+) -> Result<(Tally, Option<String>), LoadError> {
+    let begin = Barrier::new(works.len());
+    let results: Vec<Result<(Tally, Option<String>), LoadError>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = works
+            .iter()
+            .map(|work| scope.spawn(|| job.account(|| thread(job, way, file, *work, &begin))))
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(panicked()))).collect()
+    });
+    let mut tally = Tally::default();
+    let mut remark = None;
+    for result in results {
+        let (one, said) = result?;
+        tally.merge(one);
+        remark = remark.or(said);
+    }
+    Ok((tally, remark))
+}
+
+fn panicked() -> LoadError {
+    LoadError::Io { what: "make requests", source: std::io::Error::other("a thread of the load panicked") }
+}
+
+fn thread(
+    job: &Job<'_>,
+    way: &dyn Way,
+    file: &File,
+    work: Work,
+    begin: &Barrier,
+) -> Result<(Tally, Option<String>), LoadError> {
+    let slot_bytes = work.phase.block_bytes as usize;
+    let queue = Buffer::new(work.slots * slot_bytes)
+        .and_then(|room| file.try_clone().map(|file| (room, file)))
+        .and_then(|(room, file)| way.open(file, room, slot_bytes));
+    // All wait for all, also for one that cannot begin.
+    begin.wait();
+    let mut queue = queue.map_err(LoadError::io("open a queue"))?;
+    let tally = worker::run(job, work, &mut *queue)?;
+    Ok((tally, queue.remark()))
+}

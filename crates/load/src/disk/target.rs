@@ -1,0 +1,251 @@
+//! What a load reads and writes, made ready and put away again.
+//!
+//! What comes in: a folder, a file, or a device. What goes out: an open file and the part of it that may be used. A file that is made for
+//! a load has no name: it takes nobody's place and is gone with the program. A device is written only after [`super::guard`] let it, and
+//! is filled with zeros again, as it was found. Space is never used up: half of what is free stays free.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use linerate_model::disk_load::{DiskEnd, DiskPhase, DiskTarget, Durable};
+use linerate_sys::block::{self, How, Kind, Number};
+use linerate_sys::pages::Buffer;
+use linerate_sys::root::Root;
+
+use super::guard;
+use super::random::Random;
+use crate::job::{Job, LoadError};
+
+/// Nothing of a device's first MiB is ever written.
+const DEVICE_START: u64 = 1 << 20;
+/// A part of a target is a multiple of that, whatever the size of a request.
+const GRAIN: u64 = 1 << 20;
+/// Smallest part that is of any use.
+pub(super) const BYTES_MIN: u64 = 4 << 20;
+/// Filling takes no longer; then the part is as large as it got.
+const FILL: Duration = Duration::from_secs(40);
+/// How much is written at a time while filling.
+const STEP: usize = 1 << 20;
+
+/// What is used.
+#[derive(Debug)]
+pub(super) struct Target {
+    /// Held as long as the load runs: a file without a name lives by it, a device is ours by it.
+    file: File,
+    /// Device that it is or is on, where it has one.
+    pub device: Option<Number>,
+    /// First byte that may be used.
+    pub start: u64,
+    /// How many.
+    pub bytes: u64,
+    /// It is memory.
+    pub is_memory: bool,
+    /// Zeros are written into it at the end.
+    zero_after: bool,
+}
+
+fn refused<'a>(path: &'a Path, hint: &'static str) -> impl Fn(String) -> LoadError + 'a {
+    move |reason| LoadError::Target { path: path.to_path_buf(), reason, hint }
+}
+
+/// Makes the target of a plan ready.
+pub(super) fn prepare(job: &Job<'_>, target: &DiskTarget, end: &mut DiskEnd) -> Result<Target, LoadError> {
+    let begun = Instant::now();
+    let ready = match target {
+        DiskTarget::Folder { path, bytes } => folder(job, path, *bytes, end),
+        DiskTarget::Existing { path } => existing(path),
+        DiskTarget::Empty { path, really, bytes } => empty(job, path, really, *bytes, end),
+    };
+    end.prepared_s = begun.elapsed().as_secs_f64();
+    let ready = ready?;
+    end.bytes = ready.bytes;
+    Ok(ready)
+}
+
+fn folder(job: &Job<'_>, path: &Path, bytes: u64, end: &mut DiskEnd) -> Result<Target, LoadError> {
+    let bad = refused(path, "name a folder on the disk to measure: --in FOLDER");
+    match block::kind(path) {
+        Ok(Kind::Folder(_)) => {}
+        Ok(_) => return Err(bad("it is no folder".to_owned())),
+        Err(error) => return Err(bad(error.to_string())),
+    }
+    let folder = File::open(path).map_err(|e| bad(e.to_string()))?;
+    let system = block::filesystem(&folder).map_err(|e| bad(e.to_string()))?;
+    let bytes = bytes.max(BYTES_MIN).next_multiple_of(GRAIN);
+    if bytes > system.free_bytes / 2 {
+        let reason = format!(
+            "a file of {bytes} bytes is more than half of the {} bytes that are free",
+            system.free_bytes
+        );
+        return Err(refused(path, "take a smaller file (--size) or another folder (--in)")(reason));
+    }
+    let file = new_file(path, &job.spec.token).map_err(|e| bad(format!("no file can be made there: {e}")))?;
+    block::reserve(&file, bytes).map_err(|e| bad(format!("no room for {bytes} bytes: {e}")))?;
+    let device = match block::kind_of(&file.metadata().map_err(|e| bad(e.to_string()))?) {
+        Kind::File(number) if number.major != 0 => Some(number),
+        _ => None,
+    };
+    let mut ready = Target { file, device, start: 0, bytes, is_memory: system.is_memory, zero_after: false };
+    fill(job, &mut ready, end)?;
+    Ok(ready)
+}
+
+/// A file that nobody else can open and that is gone when it is closed.
+fn new_file(folder: &Path, token: &[u8; 16]) -> io::Result<File> {
+    match block::nameless(folder) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+        other => return other,
+    }
+    // File systems without nameless files (NFS): it has a name for a moment, which cannot be anybody's.
+    let path = folder.join(format!(".linerate-bench-{:032x}", u128::from_be_bytes(*token)));
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}
+
+fn existing(path: &Path) -> Result<Target, LoadError> {
+    let bad = refused(path, "name a file or a block device; it is only read");
+    let file = block::open(path, How::default()).map_err(|e| bad(e.to_string()))?;
+    let meta = file.metadata().map_err(|e| bad(e.to_string()))?;
+    let (device, bytes, is_memory) = match block::kind_of(&meta) {
+        Kind::File(number) => {
+            let system = block::filesystem(&file).map_err(|e| bad(e.to_string()))?;
+            (Some(number).filter(|n| n.major != 0), meta.len(), system.is_memory)
+        }
+        Kind::Device(number) => {
+            let bytes = block::size(&file).map_err(|e| bad(format!("its size cannot be read: {e}")))?;
+            (Some(number), bytes, false)
+        }
+        Kind::Folder(_) | Kind::Other => {
+            return Err(bad("it is neither a file nor a block device".to_owned()));
+        }
+    };
+    if bytes < BYTES_MIN {
+        return Err(bad(format!("it has {bytes} bytes, less than {BYTES_MIN}")));
+    }
+    Ok(Target { file, device, start: 0, bytes, is_memory, zero_after: false })
+}
+
+fn empty(
+    job: &Job<'_>,
+    path: &Path,
+    really: &str,
+    bytes: u64,
+    end: &mut DiskEnd,
+) -> Result<Target, LoadError> {
+    let bad = refused(
+        path,
+        "nothing was written; measure a file on it (--in FOLDER), read it (--read), or take a drive that holds nothing",
+    );
+    let bytes = bytes.max(BYTES_MIN).next_multiple_of(GRAIN);
+    let mut go_on = || job.check("looking whether the device is empty").map_err(|e| e.to_string());
+    let free = guard::open(&Root::live(), path, really, (DEVICE_START, bytes), &mut go_on).map_err(bad)?;
+    end.remarks.push(format!(
+        "{} held nothing; bytes {DEVICE_START} to {} were written, and are filled with zeros again",
+        free.name,
+        DEVICE_START + bytes
+    ));
+    if bytes < free.bytes / 10 {
+        end.remarks.push(format!(
+            "only {:.1} % of {} was used: heads that move have short ways there",
+            bytes as f64 / free.bytes as f64 * 100.0,
+            free.name
+        ));
+    }
+    let mut ready = Target {
+        file: free.file,
+        device: Some(free.number),
+        start: DEVICE_START,
+        bytes,
+        is_memory: false,
+        zero_after: true,
+    };
+    fill(job, &mut ready, end)?;
+    Ok(ready)
+}
+
+/// Fills the part with what no drive and no file system can make smaller, around the cache where that goes.
+fn fill(job: &Job<'_>, target: &mut Target, end: &mut DiskEnd) -> Result<(), LoadError> {
+    let io = LoadError::io("fill the file");
+    let mut random = Random::new(u64::from_le_bytes([1, 9, 2, 8, 3, 7, 4, 6]));
+    let mut block = Buffer::new(STEP).map_err(LoadError::io("get memory"))?;
+    random.fill(&mut block);
+    let file = direct_if_possible(&target.file).map_err(&io)?;
+    let begun = Instant::now();
+    let mut done = 0;
+    while done < target.bytes {
+        job.check("filling the file")?;
+        if begun.elapsed() > FILL {
+            end.remarks.push(format!(
+                "filling took longer than {} s: {done} of {} bytes are used",
+                FILL.as_secs(),
+                target.bytes
+            ));
+            break;
+        }
+        // No two steps alike.
+        random.fill(&mut block[..4096]);
+        file.write_all_at(&block, target.start + done).map_err(&io)?;
+        done += STEP as u64;
+    }
+    file.sync_data().map_err(&io)?;
+    // Only what was filled is used: the rest of the file reads as zeros, without a look at the drive.
+    target.bytes = done;
+    if target.bytes < BYTES_MIN {
+        let source = io::Error::other(format!("only {done} bytes within {} s", FILL.as_secs()));
+        return Err(LoadError::Io { what: "fill the file", source });
+    }
+    Ok(())
+}
+
+fn direct_if_possible(file: &File) -> io::Result<File> {
+    let how = How { write: true, direct: true, ..How::default() };
+    block::reopen(file, how).or_else(|_| block::reopen(file, How { direct: false, ..how }))
+}
+
+impl Target {
+    /// Opens it for a phase.
+    pub(super) fn open(&self, phase: &DiskPhase) -> Result<File, LoadError> {
+        let how = How {
+            write: phase.writes(),
+            direct: phase.direct,
+            safe: phase.durable == Durable::Each,
+            alone: false,
+        };
+        let file = block::reopen(&self.file, how).map_err(|source| match source.kind() {
+            io::ErrorKind::InvalidInput if phase.direct => LoadError::Option {
+                what: "way",
+                value: "direct".to_owned(),
+                reason: "this file system knows no way around the cache (hint: --cached measures through it)"
+                    .to_owned(),
+            },
+            _ => LoadError::Io { what: "open the target", source },
+        })?;
+        if !phase.direct {
+            // What earlier phases left in the cache must not answer.
+            block::forget(&file).map_err(LoadError::io("empty the cache of the file"))?;
+        }
+        Ok(file)
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if !self.zero_after {
+            return;
+        }
+        // As it was found. When that fails the device holds chance, which the next guard sees.
+        let zeros = vec![0; STEP];
+        let mut at = self.start;
+        while at < self.start + self.bytes.next_multiple_of(GRAIN) {
+            if self.file.write_all_at(&zeros, at).is_err() {
+                break;
+            }
+            at += STEP as u64;
+        }
+        let _ = self.file.sync_data();
+    }
+}

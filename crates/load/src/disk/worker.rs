@@ -1,0 +1,299 @@
+//! One thread of a phase: keeps its requests under way until time, bytes or requests are used up, and notes how long each took.
+//!
+//! What comes in: a queue, the part of the target that is its own, limits. What goes out: a [`Tally`]. The clock is read once per look
+//! at the queue; a request counts from the look before its hand-over. After a stop it
+//! ends with the requests that are under way.
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use linerate_model::disk_load::{DiskPhase, DiskPoint, DiskRequests, Durable};
+use linerate_model::histogram::Histogram;
+use linerate_sys::uring::Ask;
+
+use super::random::Random;
+use super::ways::Queue;
+use crate::job::{Job, LoadError};
+
+/// Length of an interval of the series, milliseconds.
+const POINT_MS: u64 = 100;
+/// Points that are kept.
+const POINTS_MAX: usize = 600;
+/// Every so many reads one is looked at whether it is all zero.
+const LOOKED_AT: u64 = 61;
+
+/// What a thread has to do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Work {
+    /// What.
+    pub phase: DiskPhase,
+    /// First byte of the part of the target for requests at random places, and of its own part for those in a row.
+    pub start: u64,
+    /// Whole requests that fit in there.
+    pub blocks: u64,
+    /// Slots of its queue.
+    pub slots: usize,
+    /// Requests at most.
+    pub requests_max: u64,
+    /// Longest time.
+    pub limit: Duration,
+    /// Where chance begins.
+    pub seed: u64,
+}
+
+/// What a thread did.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub read: DiskRequests,
+    pub write: DiskRequests,
+    pub flush_ns: Histogram,
+    pub elapsed: Duration,
+    pub series: Vec<DiskPoint>,
+    /// Reads that were looked at, and those of them that were all zero.
+    pub looked_at: u64,
+    pub zero: u64,
+}
+
+/// A request under way.
+#[derive(Debug, Clone, Copy, Default)]
+struct UnderWay {
+    since_ns: u64,
+    what: Option<Ask>,
+}
+
+struct Worker<'a> {
+    job: &'a Job<'a>,
+    work: Work,
+    queue: &'a mut dyn Queue,
+    random: Random,
+    free: Vec<usize>,
+    slots: Vec<UnderWay>,
+    /// Begin of writes that no flush made safe yet.
+    unsafe_yet: Vec<u64>,
+    asked: u64,
+    next: u64,
+    over: bool,
+    tally: Tally,
+}
+
+/// Works until it is over.
+pub(super) fn run(job: &Job<'_>, work: Work, queue: &mut dyn Queue) -> Result<Tally, LoadError> {
+    let mut worker = Worker {
+        job,
+        work,
+        queue,
+        random: Random::new(work.seed),
+        free: (0..work.slots).rev().collect(),
+        slots: vec![UnderWay::default(); work.slots],
+        unsafe_yet: Vec::new(),
+        asked: 0,
+        next: 0,
+        over: work.blocks == 0,
+        tally: Tally::default(),
+    };
+    for slot in 0..work.slots {
+        if let Some(memory) = worker.queue.slot(slot) {
+            worker.random.fill(memory);
+        }
+    }
+    worker.run()?;
+    Ok(worker.tally)
+}
+
+/// Words of a request that failed.
+fn verb(what: Ask) -> &'static str {
+    match what {
+        Ask::Read => "read",
+        Ask::Write => "write",
+        Ask::FlushData | Ask::Flush => "flush",
+    }
+}
+
+impl Worker<'_> {
+    fn run(&mut self) -> Result<(), LoadError> {
+        let start = Instant::now();
+        let limit_ns = self.work.limit.as_nanos() as u64;
+        let mut now_ns = 0;
+        let mut ends: Vec<(usize, io::Result<u32>)> = Vec::with_capacity(self.work.slots);
+        loop {
+            self.over |= now_ns >= limit_ns || self.job.control.stop.load(Ordering::Relaxed);
+            self.ask(now_ns)?;
+            let under_way = self.queue.under_way();
+            if under_way == 0 {
+                break;
+            }
+            // At the end, and before a flush, all that is left is waited for.
+            let batch = usize::from(self.work.phase.batch).clamp(1, under_way);
+            self.queue.wait(batch).map_err(LoadError::io("wait for requests"))?;
+            self.queue.ended(&mut ends);
+            now_ns = start.elapsed().as_nanos() as u64;
+            for (slot, end) in ends.drain(..) {
+                self.ended(slot, end, now_ns)?;
+            }
+        }
+        self.tally.elapsed = Duration::from_nanos(now_ns);
+        Ok(())
+    }
+
+    /// Hands over as much as may be under way.
+    fn ask(&mut self, now_ns: u64) -> Result<(), LoadError> {
+        // Known before the flush is looked at: what is left at the end is flushed as well.
+        self.over |= self.asked >= self.work.requests_max;
+        let flush = match self.work.phase.durable {
+            Durable::Data(every) => Some((Ask::FlushData, every)),
+            Durable::Full(every) => Some((Ask::Flush, every)),
+            Durable::Never | Durable::Each => None,
+        };
+        if let Some((what, every)) = flush {
+            let due = self.unsafe_yet.len() as u64 + self.queue.under_way() as u64;
+            if due >= u64::from(every.max(1)) || (self.over && due > 0) {
+                // A flush makes safe what ended before it: nothing else may be under way.
+                if self.queue.under_way() == 0 && !self.unsafe_yet.is_empty() {
+                    self.hand_over(what, 0, now_ns)?;
+                }
+                return Ok(());
+            }
+        }
+        while !self.over && !self.free.is_empty() {
+            if self.asked >= self.work.requests_max {
+                self.over = true;
+                break;
+            }
+            let what = self.direction();
+            let block = self.place();
+            let offset = self.work.start + block * u64::from(self.work.phase.block_bytes);
+            self.hand_over(what, offset, now_ns)?;
+            self.asked += 1;
+            if let Some((_, every)) = flush
+                && self.unsafe_yet.len() as u64 + self.queue.under_way() as u64 >= u64::from(every.max(1))
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn direction(&mut self) -> Ask {
+        match self.work.phase.reads {
+            0 => Ask::Write,
+            100 => Ask::Read,
+            reads if self.random.below(100) < u64::from(reads) => Ask::Read,
+            _ => Ask::Write,
+        }
+    }
+
+    /// Number of the block that is next.
+    fn place(&mut self) -> u64 {
+        if self.work.phase.random {
+            return self.random.below(self.work.blocks);
+        }
+        let block = self.next;
+        self.next = if block + 1 < self.work.blocks { block + 1 } else { 0 };
+        block
+    }
+
+    fn hand_over(&mut self, what: Ask, offset: u64, now_ns: u64) -> Result<(), LoadError> {
+        let Some(slot) = self.free.pop() else { return Ok(()) };
+        if what == Ask::Write {
+            // No two blocks alike: some drives and file systems keep only one of them.
+            let stamp = self.random.next().to_le_bytes();
+            if let Some(memory) = self.queue.slot(slot).and_then(|m| m.get_mut(..stamp.len())) {
+                memory.copy_from_slice(&stamp);
+            }
+        }
+        self.slots[slot] = UnderWay { since_ns: now_ns, what: Some(what) };
+        self.queue.ask(slot, what, offset).map_err(LoadError::io(verb(what)))
+    }
+
+    fn ended(&mut self, slot: usize, end: io::Result<u32>, now_ns: u64) -> Result<(), LoadError> {
+        let Some(UnderWay { since_ns, what: Some(what) }) = self.slots.get(slot).copied() else {
+            return Ok(());
+        };
+        self.free.push(slot);
+        let bytes = end.map_err(LoadError::io(verb(what)))?;
+        let block = self.work.phase.block_bytes;
+        if matches!(what, Ask::Read | Ask::Write) && bytes != block {
+            let source = io::Error::other(format!("{bytes} of {block} bytes were moved"));
+            return Err(LoadError::Io { what: verb(what), source });
+        }
+        let took_ns = now_ns.saturating_sub(since_ns);
+        match what {
+            Ask::Read => {
+                if self.tally.read.requests.is_multiple_of(LOOKED_AT) {
+                    self.look_at(slot);
+                }
+                count(&mut self.tally.read, took_ns, block);
+                self.point(now_ns, took_ns);
+            }
+            Ask::Write if matches!(self.work.phase.durable, Durable::Data(_) | Durable::Full(_)) => {
+                self.unsafe_yet.push(since_ns);
+            }
+            Ask::Write => {
+                count(&mut self.tally.write, took_ns, block);
+                self.point(now_ns, took_ns);
+            }
+            Ask::FlushData | Ask::Flush => {
+                self.tally.flush_ns.record(took_ns);
+                for since_ns in std::mem::take(&mut self.unsafe_yet) {
+                    count(&mut self.tally.write, now_ns.saturating_sub(since_ns), block);
+                    self.point(now_ns, now_ns.saturating_sub(since_ns));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at(&mut self, slot: usize) {
+        if let Some(memory) = self.queue.slot(slot) {
+            self.tally.looked_at += 1;
+            self.tally.zero += u64::from(memory.iter().all(|byte| *byte == 0));
+        }
+    }
+
+    fn point(&mut self, now_ns: u64, took_ns: u64) {
+        let index = (now_ns / (POINT_MS * 1_000_000)) as usize;
+        if index >= POINTS_MAX {
+            return;
+        }
+        while self.tally.series.len() <= index {
+            let at_ms = (self.tally.series.len() as u64 + 1) * POINT_MS;
+            self.tally.series.push(DiskPoint { at_ms: at_ms as u32, ..DiskPoint::default() });
+        }
+        let Some(point) = self.tally.series.get_mut(index) else { return };
+        point.requests += 1;
+        point.bytes += u64::from(self.work.phase.block_bytes);
+        point.slowest_us = point.slowest_us.max(u32::try_from(took_ns / 1000).unwrap_or(u32::MAX));
+    }
+}
+
+fn count(requests: &mut DiskRequests, took_ns: u64, block: u32) {
+    requests.requests += 1;
+    requests.bytes += u64::from(block);
+    requests.took_ns.record(took_ns);
+}
+
+impl Tally {
+    /// Adds what another thread did.
+    pub(super) fn merge(&mut self, other: Self) {
+        for (mine, theirs) in [(&mut self.read, &other.read), (&mut self.write, &other.write)] {
+            mine.requests += theirs.requests;
+            mine.bytes += theirs.bytes;
+            mine.took_ns.merge(&theirs.took_ns);
+        }
+        self.flush_ns.merge(&other.flush_ns);
+        self.elapsed = self.elapsed.max(other.elapsed);
+        self.looked_at += other.looked_at;
+        self.zero += other.zero;
+        for (index, point) in other.series.into_iter().enumerate() {
+            match self.series.get_mut(index) {
+                Some(mine) => {
+                    mine.requests = mine.requests.saturating_add(point.requests);
+                    mine.bytes += point.bytes;
+                    mine.slowest_us = mine.slowest_us.max(point.slowest_us);
+                }
+                None => self.series.push(point),
+            }
+        }
+    }
+}

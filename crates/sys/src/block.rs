@@ -1,0 +1,213 @@
+//! Files and block devices opened for measuring: around the cache, alone, without a name; and what they are.
+//!
+//! In: paths and open files. Out: open files, sizes, free space. It never overwrites and never removes a file that has a name.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::mem::zeroed;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// `BLKROGET` of linux/fs.h: whether the device is read-only.
+const BLKROGET: libc::c_ulong = 0x125e;
+/// `BLKGETSIZE64` of linux/fs.h for 64-bit systems.
+const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
+
+/// How a file is opened.
+// Flags of open(2): each is by itself, and most calls want one or two.
+#[allow(clippy::struct_excessive_bools)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct How {
+    /// Also for writing.
+    pub write: bool,
+    /// Around the cache (`O_DIRECT`).
+    pub direct: bool,
+    /// Every write is safe when it ends (`O_DSYNC`).
+    pub safe: bool,
+    /// A block device: nobody else in the kernel may hold it (`O_EXCL`).
+    pub alone: bool,
+}
+
+/// Opens what is there; never creates, never truncates, and waits for nobody (a pipe, a drive without a disc).
+pub fn open(path: &Path, how: How) -> io::Result<File> {
+    let flag = |wanted: bool, flag: libc::c_int| if wanted { flag } else { 0 };
+    let flags = flag(how.direct, libc::O_DIRECT)
+        | flag(how.safe, libc::O_DSYNC)
+        | flag(how.alone, libc::O_EXCL)
+        | libc::O_NONBLOCK
+        | libc::O_NOCTTY;
+    OpenOptions::new().read(true).write(how.write).custom_flags(flags).open(path)
+}
+
+/// The same file once more, in another way: through its entry in `/proc`, for it may have no name.
+pub fn reopen(file: &File, how: How) -> io::Result<File> {
+    open(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())), how)
+}
+
+/// A new file without a name in a folder (`O_TMPFILE`): it is gone when the last program that has it open is. `Unsupported` where the
+/// file system cannot do that.
+pub fn nameless(folder: &Path) -> io::Result<File> {
+    let opened =
+        OpenOptions::new().read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE).open(folder);
+    opened.map_err(|error| match error.raw_os_error() {
+        // Linux before 3.11 says EISDIR, file systems without it EOPNOTSUPP.
+        Some(libc::EISDIR | libc::EOPNOTSUPP) => io::ErrorKind::Unsupported.into(),
+        _ => error,
+    })
+}
+
+/// Room for a file's content, so that writing it needs none later; quietly nothing where the file system cannot do that.
+pub fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    let length = libc::off_t::try_from(bytes).map_err(io::Error::other)?;
+    // SAFETY: the descriptor is open; the arguments are numbers.
+    if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } == 0 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        error if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) => Ok(()),
+        error => Err(error),
+    }
+}
+
+/// Lets the kernel forget what it keeps of a file in its cache, as far as it is on the disk.
+pub fn forget(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open; the arguments are numbers.
+    let result = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
+}
+
+/// A file system, as far as it matters for a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileSystem {
+    /// Bytes that are free for everybody.
+    pub free_bytes: u64,
+    /// It is memory: tmpfs, ramfs, hugetlbfs.
+    pub is_memory: bool,
+}
+
+/// The file system of an open file.
+pub fn filesystem(file: &File) -> io::Result<FileSystem> {
+    // linux/magic.h.
+    const MEMORY: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
+    // SAFETY: all zero bytes are a valid statfs, and the call fills it.
+    let (result, stat) = unsafe {
+        let mut stat: libc::statfs = zeroed();
+        (libc::fstatfs(file.as_raw_fd(), &raw mut stat), stat)
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // The type of the numbers differs between architectures.
+    #[allow(clippy::unnecessary_cast)]
+    let free_bytes = (stat.f_bavail as u64).saturating_mul(stat.f_bsize as u64);
+    #[allow(clippy::unnecessary_cast)]
+    let is_memory = MEMORY.contains(&(stat.f_type as i64));
+    Ok(FileSystem { free_bytes, is_memory })
+}
+
+/// Size of an open block device, bytes.
+pub fn size(device: &File) -> io::Result<u64> {
+    let mut bytes = 0_u64;
+    // SAFETY: the call writes eight bytes, which `bytes` has.
+    let result = unsafe { libc::ioctl(device.as_raw_fd(), BLKGETSIZE64 as _, &raw mut bytes) };
+    if result == 0 { Ok(bytes) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether an open block device cannot be written.
+pub fn is_read_only(device: &File) -> io::Result<bool> {
+    let mut answer: libc::c_int = 0;
+    // SAFETY: the call writes one int.
+    let result = unsafe { libc::ioctl(device.as_raw_fd(), BLKROGET as _, &raw mut answer) };
+    if result == 0 { Ok(answer != 0) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A major and a minor number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Number {
+    /// Driver.
+    pub major: u32,
+    /// Device of the driver.
+    pub minor: u32,
+}
+
+impl std::fmt::Display for Number {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+fn number(device: u64) -> Number {
+    Number { major: libc::major(device), minor: libc::minor(device) }
+}
+
+/// What an open file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A file, on the device of this number (which has no driver for file systems without one).
+    File(Number),
+    /// A folder.
+    Folder(Number),
+    /// A block device of this number.
+    Device(Number),
+    /// Anything else.
+    Other,
+}
+
+/// What is behind a path; links are followed.
+pub fn kind(path: &Path) -> io::Result<Kind> {
+    Ok(kind_of(&std::fs::metadata(path)?))
+}
+
+/// What an open file is.
+pub fn kind_of(meta: &std::fs::Metadata) -> Kind {
+    match meta.mode() & libc::S_IFMT {
+        libc::S_IFREG => Kind::File(number(meta.dev())),
+        libc::S_IFDIR => Kind::Folder(number(meta.dev())),
+        libc::S_IFBLK => Kind::Device(number(meta.rdev())),
+        _ => Kind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_nameless_file_leaves_nothing_behind() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let mut file = match nameless(folder.path()) {
+            Ok(file) => file,
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+                println!("SKIPPED a_nameless_file_leaves_nothing_behind: no O_TMPFILE on this file system");
+                return;
+            }
+        };
+        reserve(&file, 8192).unwrap();
+        file.write_all(b"something").unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let again = reopen(&file, How { write: true, safe: true, ..How::default() }).unwrap();
+        assert_eq!(again.metadata().unwrap().ino(), file.metadata().unwrap().ino());
+        forget(&file).unwrap();
+        assert!(filesystem(&file).unwrap().free_bytes > 0);
+        assert!(matches!(kind_of(&file.metadata().unwrap()), Kind::File(_)));
+        assert!(size(&file).is_err() && is_read_only(&file).is_err(), "it is no device");
+    }
+
+    #[test]
+    fn opening_never_creates_and_never_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("absent");
+        assert_eq!(
+            open(&path, How { write: true, ..How::default() }).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+        assert!(!path.exists());
+        assert_eq!(kind(Path::new("/dev/null")).unwrap(), Kind::Other);
+        assert!(matches!(kind(folder.path()).unwrap(), Kind::Folder(_)));
+        assert_eq!(Number { major: 8, minor: 16 }.to_string(), "8:16");
+    }
+}
