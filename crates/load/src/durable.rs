@@ -5,7 +5,7 @@
 //! that was cut off and restarted can be asked at once. It writes into a folder that it made or found empty, at most what
 //! half of the free room holds, and judges nothing.
 //!
-//! To add a way of writing: see [`ways`].
+//! To add a way of writing: see `ways`.
 
 mod folder;
 mod look;

@@ -2,7 +2,7 @@
 //!
 //! In: packages of the distribution that this runs on, and the lists here. Out: a kernel and an initramfs in a folder that is kept
 //! for the next time. Everything is unpacked into that folder; nothing is installed and nothing on the host is changed. Another program
-//! in the guests is one word in [`PROGRAMS`] and its package in [`PACKAGES`].
+//! in the guests is one word in `PROGRAMS` and its package in `PACKAGES`.
 
 mod cpio;
 mod packages;
