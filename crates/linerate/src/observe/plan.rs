@@ -113,6 +113,12 @@ pub fn expected_s(kind: &TestKind) -> f64 {
     }
 }
 
+/// What of a budget is kept for the second stage.
+pub fn reserve(budget: Duration) -> Duration {
+    let seconds = budget.as_secs_f64();
+    Duration::from_secs_f64(RESERVE_S_MIN.clamp(RESERVE * seconds, RESERVE_MAX * seconds))
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum What {
     Rtt,
@@ -170,8 +176,7 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
         let times = Times::with_tcp(TCP_MS_DEFAULT);
         return written(wish, &blocks, times, fewer.into_iter().collect());
     };
-    let budget_s = budget.as_secs_f64();
-    let room_s = budget_s - RESERVE_S_MIN.clamp(RESERVE * budget_s, RESERVE_MAX * budget_s);
+    let room_s = (budget - reserve(budget)).as_secs_f64();
     let full = measured(wish) <= FULL_MATRIX_HOSTS_MAX;
     let fewest = MATCHINGS[MATCHINGS.len() - 1] as f64;
     let mut at_most = if measured(wish) < VERY_MANY_HOSTS { f64::INFINITY } else { fewest };

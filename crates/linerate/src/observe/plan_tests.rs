@@ -210,3 +210,9 @@ fn a_loss_probe_has_enough_datagrams_for_one_in_a_thousand() {
     }
     assert_eq!(udp_payload(2e6, 250), 512);
 }
+
+#[test]
+fn the_second_stage_has_seconds_of_its_own_and_at_most_a_fifth() {
+    let kept = |seconds| reserve(Duration::from_secs(seconds));
+    assert_eq!([10, 20, 40, 100].map(kept), [2, 4, 4, 6].map(Duration::from_secs));
+}

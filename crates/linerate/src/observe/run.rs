@@ -83,6 +83,7 @@ pub async fn survey(
         transfers: HashMap::new(),
         store,
         started: Instant::now(),
+        kept: Duration::ZERO,
         known_lost: BTreeSet::new(),
         dead: BTreeSet::new(),
         postponed: Vec::new(),
@@ -119,6 +120,8 @@ struct Survey<'a> {
     transfers: HashMap<(HostName, HostName, Layer), Vec<usize>>,
     store: &'a mut Store,
     started: Instant,
+    /// What of the budget nothing before the second stage may use: repeating what was disturbed can take any time.
+    kept: Duration,
     known_lost: BTreeSet<HostName>,
     /// Pairs between which not even a small request was answered. What else is planned for them comes after all others,
     /// and waits less: each such test takes its whole time to end.
@@ -134,7 +137,7 @@ struct Survey<'a> {
 impl Survey<'_> {
     /// What is left of the budget.
     fn left(&self) -> Option<Duration> {
-        self.order.budget.map(|b| b.saturating_sub(self.started.elapsed()))
+        self.order.budget.map(|b| b.saturating_sub(self.started.elapsed() + self.kept))
     }
 
     fn gap(&mut self, gap: Gap) -> Result<(), StoreError> {
@@ -203,6 +206,7 @@ impl Survey<'_> {
             seed: self.order.seed,
         };
         let plan = plan::plan(&wish);
+        self.kept = self.left().map_or(Duration::ZERO, plan::reserve);
         self.snapshot.left_out.extend(plan.left_out.iter().cloned());
         if !plan.left_out.is_empty() {
             self.progress.note(&format!("the time budget leaves out: {}", plan.left_out.join("; ")));
@@ -360,6 +364,7 @@ impl Survey<'_> {
     /// While time is left: what the evidence cannot tell apart is tested serially, then judged again.
     async fn second_stage(&mut self) -> Result<(), StoreError> {
         let begun = Instant::now();
+        self.kept = Duration::ZERO;
         for _ in 0..SECOND_STAGE_ROUNDS_MAX {
             let room =
                 self.left().unwrap_or_else(|| SECOND_STAGE_MAX.saturating_sub(begun.elapsed())).as_secs_f64();
