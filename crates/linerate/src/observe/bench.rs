@@ -16,9 +16,10 @@ use linerate_model::sample::Sample;
 use linerate_model::snapshot::Snapshot;
 use tokio::time::Instant;
 
+use super::begin::begin;
 use super::run::read_facts;
 use super::single::{Way, told};
-use super::{clock, join, measure};
+use super::{join, measure};
 use crate::fleet::Fleet;
 use crate::report::bench;
 use crate::store::StoreError;
@@ -45,15 +46,7 @@ pub async fn run(
     plan: &DiskPlan,
     way: &mut Way<'_>,
 ) -> Result<(Snapshot, Diagnosis), StoreError> {
-    let mut snapshot = Snapshot {
-        schema: linerate_model::SCHEMA,
-        id: clock::new_id(),
-        start_ms: clock::now_ms(),
-        inventory: inventory.clone(),
-        gaps: fleet.gaps.clone(),
-        ..Snapshot::default()
-    };
-    way.store.begin_run(&snapshot, None)?;
+    let mut snapshot = begin(fleet, inventory, way.store)?;
     for host in fleet.hosts() {
         let wanted = ["disk.".to_owned(), "mount.".to_owned()];
         match read_facts(fleet, inventory, &host, &wanted).await {
@@ -61,13 +54,14 @@ pub async fn run(
                 facts.counters.clear();
                 snapshot.facts.insert(host, facts);
             }
-            Err(reason) => snapshot.gaps.push(Gap { what: format!("facts of {host}"), reason }),
+            Err(reason) => {
+                let gap = Gap { what: format!("facts of {host}"), reason };
+                way.store.add_gap(&snapshot.id, &gap)?;
+                snapshot.gaps.push(gap);
+            }
         }
     }
     way.store.add_facts(&snapshot.id, &snapshot.facts)?;
-    for gap in &snapshot.gaps {
-        way.store.add_gap(&snapshot.id, gap)?;
-    }
     let tests: Vec<Test> =
         fleet.hosts().into_iter().zip(1..).map(|(host, id)| test(id, host, plan)).collect();
     let (until, total) = (Instant::now() + expected(plan), tests.len());

@@ -2,6 +2,7 @@
 
 pub mod addresses;
 pub mod audit;
+mod begin;
 pub mod bench;
 pub mod clock;
 pub mod disks;

@@ -176,7 +176,7 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
         let times = Times::with_tcp(TCP_MS_DEFAULT);
         return written(wish, &blocks, times, fewer.into_iter().collect());
     };
-    let room_s = (budget - reserve(budget)).as_secs_f64();
+    let room_s = budget.saturating_sub(reserve(budget)).as_secs_f64();
     let full = measured(wish) <= FULL_MATRIX_HOSTS_MAX;
     let fewest = MATCHINGS[MATCHINGS.len() - 1] as f64;
     let mut at_most = if measured(wish) < VERY_MANY_HOSTS { f64::INFINITY } else { fewest };

@@ -14,7 +14,7 @@ use linerate_model::snapshot::Snapshot;
 use linerate_model::tuning::{CALIBRATION_MS_MAX, Tuning};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::clock;
+use super::begin::begin;
 use super::measure;
 use crate::fleet::Fleet;
 use crate::progress::{Phase, Progress};
@@ -65,18 +65,7 @@ pub async fn run(
     tests: &[Test],
     way: &mut Way<'_>,
 ) -> Result<(Snapshot, Diagnosis), StoreError> {
-    let mut snapshot = Snapshot {
-        schema: linerate_model::SCHEMA,
-        id: clock::new_id(),
-        start_ms: clock::now_ms(),
-        inventory: inventory.clone(),
-        gaps: fleet.gaps.clone(),
-        ..Snapshot::default()
-    };
-    way.store.begin_run(&snapshot, None)?;
-    for gap in &snapshot.gaps {
-        way.store.add_gap(&snapshot.id, gap)?;
-    }
+    let mut snapshot = begin(fleet, inventory, way.store)?;
     let until = Instant::now() + expected(tests, way.tuning);
     let expected_s = Some(expected(tests, way.tuning).as_secs_f64());
     way.progress.begin(&Phase { name: "measuring", unit: "tests", total: tests.len(), expected_s });

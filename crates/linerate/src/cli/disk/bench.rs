@@ -10,10 +10,9 @@ use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::tuning::Tuning;
 
-use super::super::via::{self, Hosts, Via};
+use super::super::via::{Hosts, Via};
 use super::super::{open, out, progress, quantity, survey};
 use crate::fleet::Fleet;
-use crate::inventory;
 use crate::observe::bench;
 use crate::observe::single::Way;
 use crate::report;
@@ -237,28 +236,15 @@ fn ask(path: &Path) -> anyhow::Result<String> {
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let plan = args.plan()?;
     open::runtime()?.block_on(async {
-        let Some(Hosts { inventory, job, .. }) = hosts(args).await? else {
+        let Some(Hosts { inventory, job, .. }) =
+            super::hosts(&args.via, args.inventory.as_deref(), &args.hosts, args.no_sudo).await?
+        else {
             return Ok(open::after_interrupt());
         };
         let done = measure(args, &plan, &inventory).await;
         Hosts::end(job).await;
         done
     })
-}
-
-async fn hosts(args: &Args) -> anyhow::Result<Option<Hosts>> {
-    if args.via.is_asked() {
-        return via::hosts(&args.via, None).await;
-    }
-    let mut inventory = match &args.inventory {
-        Some(path) => inventory::load(path)?,
-        None if args.hosts.is_empty() => inventory::named(&["localhost".to_owned()])?,
-        None => inventory::named(&args.hosts)?,
-    };
-    if args.no_sudo {
-        inventory.without_sudo();
-    }
-    Ok(Some(Hosts::free(inventory, args.inventory.as_deref().map(open::absolute))))
 }
 
 async fn measure(

@@ -16,10 +16,9 @@ use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::Inventory;
 use linerate_model::snapshot::Snapshot;
 
-use super::super::via::{self, Hosts, Via};
+use super::super::via::{Hosts, Via};
 use super::super::{open, out};
 use crate::fleet::Fleet;
-use crate::inventory;
 use crate::observe::disks::Watched;
 use crate::observe::{clock, join};
 use crate::report::disks::{self as shown, Show};
@@ -72,23 +71,12 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     open::runtime()?.block_on(watch(args))
 }
 
-async fn hosts(args: &Args) -> anyhow::Result<Option<Hosts>> {
-    if args.via.is_asked() {
-        return via::hosts(&args.via, None).await;
-    }
-    let mut inventory = match &args.inventory {
-        Some(path) => inventory::load(path)?,
-        None if args.hosts.is_empty() => inventory::named(&["localhost".to_owned()])?,
-        None => inventory::named(&args.hosts)?,
-    };
-    if args.no_sudo {
-        inventory.without_sudo();
-    }
-    Ok(Some(Hosts::free(inventory, args.inventory.as_deref().map(open::absolute))))
-}
-
 async fn watch(args: &Args) -> anyhow::Result<ExitCode> {
-    let Some(Hosts { inventory, path, job }) = hosts(args).await? else { return Ok(open::after_interrupt()) };
+    let Some(Hosts { inventory, path, job }) =
+        super::hosts(&args.via, args.inventory.as_deref(), &args.hosts, args.no_sudo).await?
+    else {
+        return Ok(open::after_interrupt());
+    };
     let done = watch_in(args, &inventory, path).await;
     Hosts::end(job).await;
     done
