@@ -9,6 +9,7 @@ mod cli;
 mod drbd;
 mod drives;
 mod pair;
+mod replica;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,0 +1,98 @@
+//! The two-guest line of DRBD by `linerate drbd` alone: from nothing to a replica, over and back, damage found, a split brain foreseen, explained and
+//! ended, and everything taken back.
+
+use linerate_lab::vm::switch::Way;
+
+use crate::{Scene, printed, wait_for};
+
+/// Findings.
+const FOUND: i32 = 1;
+/// Could not run.
+const REFUSED: i32 = 2;
+
+fn drbd(scene: &Scene, codes: &[i32], words: &[&str]) -> String {
+    let inventory = scene.inventory();
+    let all: Vec<&str> = ["drbd"].iter().chain(words).chain(&["-i", &inventory]).copied().collect();
+    printed(&scene.linerate(&all), codes)
+}
+
+/// What the operator's program says about why it did not do it.
+fn refusal(scene: &Scene, words: &[&str]) -> String {
+    let inventory = scene.inventory();
+    let all: Vec<&str> = ["drbd"].iter().chain(words).chain(&["-i", &inventory]).copied().collect();
+    let output = scene.linerate(&all);
+    assert_eq!(output.status.code(), Some(REFUSED), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn status(scene: &Scene) -> serde_json::Value {
+    let text = drbd(scene, &[0, FOUND, 3], &["status", "--json"]);
+    serde_json::from_str(text.lines().last().unwrap()).unwrap()
+}
+
+fn alarms(scene: &Scene) -> String {
+    status(scene)["alarms"].to_string()
+}
+
+const UP: [&str; 7] = ["up", "r0", "--disk", "/dev/sda", "--from", "one", "--really"];
+
+#[test]
+fn linerate_brings_up_a_replica_ends_its_split_brain_and_takes_it_back() {
+    let name = "linerate_brings_up_a_replica_ends_its_split_brain_and_takes_it_back";
+    let Some(scene) = Scene::new(name, "vm-pair") else { return };
+    for guest in ["one", "two"] {
+        scene.sh(guest, "modprobe drbd; modprobe ext4");
+    }
+    // Neither a name that was not typed nor a device with data on it gets through.
+    assert!(refusal(&scene, &[&UP[..], &["r1"]].concat()).contains("is not `r0`"));
+    scene.sh("two", "mkfs.ext4 -q /dev/sda");
+    assert!(refusal(&scene, &[&UP[..], &["r0"]].concat()).contains("would overwrite"));
+    scene.sh("two", "dd if=/dev/zero of=/dev/sda bs=1M || true; sync");
+    drbd(&scene, &[0], &[&UP[..], &["r0"]].concat());
+    assert_eq!(alarms(&scene), "[]");
+
+    // Over and back, with what was written.
+    scene.sh("one", "mkfs.ext4 -q /dev/drbd0; mount /dev/drbd0 /mnt; echo first >/mnt/a; sync");
+    let busy = [4];
+    drbd(&scene, &busy, &["failover", "r0", "--to", "two"]);
+    scene.exec("one", &["umount", "/mnt"]);
+    drbd(&scene, &[0], &["failover", "r0", "--to", "two"]);
+    assert_eq!(scene.sh("two", "mount /dev/drbd0 /mnt; cat /mnt/a; umount /mnt"), "first\n");
+    drbd(&scene, &[0], &["failover", "r0", "--to", "one"]);
+
+    // Damage behind DRBD's back: everything says UpToDate, and the comparison finds it.
+    scene.sh("two", "drbdadm down r0; dd if=/dev/urandom of=/dev/sda bs=4k seek=50000 count=16 conv=notrunc; sync; drbdadm up r0");
+    let settled = || status(&scene)["replicas"].to_string();
+    wait_for("both are connected again", settled, |text| text.matches("\"Established\"").count() == 2);
+    assert_eq!(alarms(&scene), "[]", "nobody knows of it yet");
+    assert!(drbd(&scene, &[FOUND], &["verify", "r0"]).contains("differs in 64 KiB"));
+    assert!(alarms(&scene).contains("out-of-sync"));
+    scene.sh("two", "drbdadm disconnect r0; drbdadm connect r0");
+    wait_for("the marked blocks are copied", || alarms(&scene), |text| text == "[]");
+
+    // A split brain, foreseen while the sides are still apart.
+    let link = scene.lab.link("two").unwrap().clone();
+    link.update(Way::Both, |s| s.loss_ppm = 1_000_000);
+    wait_for("the cut is seen", || alarms(&scene), |text| text.matches("peer-missing").count() == 2);
+    scene.sh("one", "mount /dev/drbd0 /mnt; echo second >/mnt/b; sync");
+    drbd(&scene, &[0], &["failover", "r0", "--to", "two", "--primary-is-dead", "--really", "two"]);
+    scene.sh("two", "mount /dev/drbd0 /mnt; echo third >/mnt/c; sync; umount /mnt");
+    assert!(alarms(&scene).contains("split-brain"), "before they meet: {}", alarms(&scene));
+    link.update(Way::Both, |s| s.loss_ppm = 0);
+    wait_for("they have met", || scene.exec("one", &["dmesg"]), |text| text.contains("Split-Brain detected"));
+    assert!(
+        refusal(&scene, &["repair", "r0", "--victim", "two", "--really", "one"]).contains("is not `two`")
+    );
+    drbd(&scene, &[0], &["repair", "r0", "--victim", "two", "--really", "two"]);
+    assert_eq!(alarms(&scene), "[]");
+    assert_eq!(scene.sh("one", "cat /mnt/b; ls /mnt/c 2>/dev/null || true; umount /mnt"), "second\n");
+
+    // Nothing of ours is left.
+    drbd(&scene, &[0], &["undo", "r0", "--really", "r0"]);
+    for guest in ["one", "two"] {
+        assert_eq!(
+            scene.sh(guest, "ls /etc/drbd.d | grep r0 || true; drbdsetup status r0 2>&1 | grep role || true"),
+            ""
+        );
+    }
+}
