@@ -91,7 +91,7 @@ const YES: f64 = 3.0;
 
 /// All rows of all responses.
 pub(crate) fn rows(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
-    let mut rows = throughput(cells, report);
+    let mut rows = throughput(facts, cells, report);
     let dead: Vec<bool> = {
         let mut dead = vec![false; cells.len()];
         for row in rows.iter().filter(|r| r.y > 6.0) {
@@ -117,7 +117,7 @@ fn favourable(values: &[f64], more_is_better: bool) -> Option<f64> {
     quantile(&turned, 0.5).map(|v| -v)
 }
 
-fn throughput(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
+fn throughput(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
     let mut by_kind: BTreeMap<Kind, Vec<(usize, f64, Option<f64>)>> = BTreeMap::new();
     for (i, cell) in cells.iter().enumerate() {
         // A throughput that jumps between two levels has no mean; the lower level is what is lost.
@@ -138,10 +138,11 @@ fn throughput(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
             .map(|((_, rate, _), e)| (e / rate.max(1.0)).log2().clamp(0.0, DEAD))
             .collect();
         // Software links inside one machine share its CPUs with everything else; across machines the spread says it.
-        let (floor, effect_min) = match (known, kind.shared_groups) {
+        let inside = list.first().is_some_and(|(cell, _, _)| same_machine(facts, &cells[*cell]));
+        let (floor, effect_min) = match (known, inside) {
             (true, _) if common == 0.0 => (0.06, THROUGHPUT_MIN),
-            (true, _) | (false, 0) => (0.2, 0.5),
-            (false, _) => (0.6, PEERS_MIN),
+            (true, _) | (false, false) => (0.2, 0.5),
+            (false, true) => (0.6, PEERS_MIN),
         };
         let above: Vec<f64> = ys.iter().map(|y| (y - common).max(0.0)).collect();
         let sigma = spread(cells, &list, &above).clamp(floor, 0.3_f64.max(floor));
@@ -158,6 +159,16 @@ fn throughput(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
         }));
     }
     rows
+}
+
+/// Whether both ends are on one machine; a switch that they share is none.
+fn same_machine(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> bool {
+    let inventory = &facts.snapshot.inventory;
+    let theirs = inventory.groups_of(cell.to);
+    inventory
+        .groups_of(cell.from)
+        .iter()
+        .any(|g| g.machine.is_some() && theirs.iter().any(|t| t.name == g.name))
 }
 
 /// Ceilings, lowered to what the better cells of the kind really reach as far as that is still healthy; and what is

@@ -39,7 +39,7 @@ fn a_remedy_is_tried_kept_and_undone_over_slurm() {
         let conf = cluster.root_of(VICTIM.1).join("etc/sysctl.d/90-linerate.conf");
         for steps in STEPS {
             let survey =
-                ["survey", "--quiet", "--time", "8s", "--via", "slurm", "-N", "3", "--slurm-steps", steps];
+                ["survey", "--quiet", "--time", "14s", "--via", "slurm", "-N", "3", "--slurm-steps", steps];
             let output = cluster.linerate(&survey);
             assert!(said(&output).contains("tcp-rmem-small"), "{}", said(&output));
             let attempt = ["try", "tcp-rmem-small", "--on", VICTIM.0, "--arms", "4", "--quiet"];

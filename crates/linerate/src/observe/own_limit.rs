@@ -73,16 +73,22 @@ pub fn test_of(inventory: &Inventory, host: &str) -> (Inventory, Test) {
     (own, test)
 }
 
-/// A window or send buffer that stays below this is a setting of the host, for on a loopback it grows to megabytes.
+/// A send buffer that stays below this is a setting of the host, for on a loopback it grows to megabytes; so is a window that held a
+/// transfer up, for a window is small as well where its reader keeps up.
 const SMALL_BYTES: u64 = 128 << 10;
+/// Share of the time from which on it held it up.
+const HELD_UP: f64 = 0.4;
 
 /// What a transfer over the loopback says about the tool: its rate, unless a buffer of the host was small. That is a fault to be found, and
-/// must not become the ceiling of the host's pairs. How long the sender waited for it is not asked: on a busy host both ends wait
+/// must not become the ceiling of the host's pairs. How long the sender waited for its own buffer is not asked: on a busy host both ends wait
 /// for a CPU as well, and each write that fills a small buffer costs two such waits.
 pub fn tool_bps(measured: &Measurement) -> Option<f64> {
     let end = measured.tx.as_ref().and_then(|report| report.tcp.as_ref());
     let is_small = |bytes: u64| (1..SMALL_BYTES).contains(&bytes);
-    let by_setting = end.is_some_and(|end| is_small(end.snd_wnd_max) || is_small(end.sndbuf_bytes));
+    let by_setting = end.is_some_and(|end| {
+        let held_up = end.busy_us > 0 && end.rwnd_limited_us as f64 >= HELD_UP * end.busy_us as f64;
+        is_small(end.snd_wnd_max) && held_up || is_small(end.sndbuf_bytes)
+    });
     measured.throughput_bps.filter(|_| !by_setting)
 }
 
@@ -127,8 +133,10 @@ mod tests {
             tool_bps(&Measurement { throughput_bps: Some(2.5e8), tx, ..Measurement::default() })
         };
         let (busy_us, rwnd_limited_us) = (200_000, 190_000);
-        assert_eq!(transfer(TcpEnd { snd_wnd_max: 6144, ..TcpEnd::default() }), None);
-        let slow_reader = TcpEnd { busy_us, rwnd_limited_us, snd_wnd_max: 3 << 20, ..TcpEnd::default() };
+        let held_up = TcpEnd { busy_us, rwnd_limited_us, snd_wnd_max: 6144, ..TcpEnd::default() };
+        assert_eq!(transfer(held_up.clone()), None);
+        assert_eq!(transfer(TcpEnd { snd_wnd_max: 65_536, ..TcpEnd::default() }), Some(2.5e8));
+        let slow_reader = TcpEnd { snd_wnd_max: 3 << 20, ..held_up };
         assert_eq!(transfer(slow_reader), Some(2.5e8));
         assert_eq!(transfer(TcpEnd { sndbuf_bytes: 16_384, ..TcpEnd::default() }), None);
         assert_eq!(transfer(TcpEnd::default()), Some(2.5e8));

@@ -206,7 +206,7 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
     squeezed(wish, room_s, budget.as_secs_f64() * (1.0 - RESERVE), full)
 }
 
-/// A budget in which not everything fits: the least important blocks go, then the transfers get the rest. Loss probes may take what
+/// A budget in which not everything fits: the least important blocks go, then the transfers get the rest. Repetitions and loss probes may take what
 /// is kept for the second stage, up to `most_s`: what they show is seen by nothing else.
 fn squeezed(wish: &Wish<'_>, room_s: f64, most_s: f64, full: bool) -> Plan {
     let mut blocks = blocks(wish, MATCHINGS[if full { 0 } else { MATCHINGS.len() - 1 }]);
@@ -219,7 +219,7 @@ fn squeezed(wish: &Wish<'_>, room_s: f64, most_s: f64, full: bool) -> Plan {
     let keeps = |b: &Block| b.what == What::Tcp { repeat: 0 } && b.layer == Layer::Underlay;
     while shortest.total_s(&blocks) > room_s {
         let Some(last) = blocks.iter().rposition(|b| !keeps(b)) else { break };
-        if blocks[last].what == What::Udp && shortest.total_s(&blocks) <= most_s {
+        if blocks[last].what != What::Streams && shortest.total_s(&blocks) <= most_s {
             break;
         }
         if blocks[last].what == What::Udp && shortest.udp_ms > UDP_SHORT_MS {
