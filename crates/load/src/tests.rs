@@ -112,13 +112,14 @@ fn tcp_ends_agree_on_bytes() {
 
 #[test]
 fn tcp_series_follow_the_transfer() {
-    let (sent, received) = both(&tcp(1, 600), V4, |_| {});
+    // Hundred intervals: a machine that stands still for most of this time still leaves enough of them.
+    let (sent, received) = both(&tcp(1, 2_000), V4, |_| {});
+    assert_eq!((&sent.stopped, &received.stopped), (&None, &None));
     for series in [&sent.series, &received.series] {
-        assert!(series.len() >= 6 && series.iter().any(|point| point.throughput_bps > 0.0));
-        let mut gaps: Vec<f64> = series.windows(2).map(|pair| pair[1].at_ms - pair[0].at_ms).collect();
-        gaps.sort_by(f64::total_cmp);
-        // A busy machine may be late now and then, never always.
-        assert!(gaps[0] <= 50.0, "{gaps:?}");
+        assert!(series.len() >= 4 && series.iter().any(|point| point.throughput_bps > 0.0), "{series:?}");
+        let gaps: Vec<f64> = series.windows(2).map(|pair| pair[1].at_ms - pair[0].at_ms).collect();
+        // A busy machine may be late now and then, never always; never is an interval as long as the test.
+        assert!(gaps.iter().any(|gap| *gap <= 50.0) && gaps.iter().all(|gap| *gap > 0.0), "{gaps:?}");
     }
     assert!(sent.series.iter().any(|point| point.rtt_us > 0.0 && point.cwnd > 0));
     // Both series are of the same bytes: they cannot say more than what went through.
