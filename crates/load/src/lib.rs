@@ -34,6 +34,7 @@ use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::load::{CoreUse, LoadReport, LoadSpec, Role};
 use linerate_sys::cpu;
 
+pub use disk::guard;
 pub use job::{Job, LoadError};
 
 /// What the caller keeps in hand while a load runs.

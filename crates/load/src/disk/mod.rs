@@ -7,7 +7,7 @@
 
 mod below;
 mod doubt;
-mod guard;
+pub mod guard;
 mod random;
 mod target;
 #[cfg(test)]

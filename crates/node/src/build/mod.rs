@@ -5,7 +5,6 @@
 //! volume is taken back by whoever looks at it, not by a clock.
 
 mod contents;
-mod empty;
 mod journal;
 mod run;
 
@@ -15,6 +14,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use linerate_load::guard;
 use linerate_model::step::{Act, Argv, Look, LookAct, Need, Seen, Step, StepError};
 use linerate_wire::message::{Event, Request};
 use thiserror::Error;
@@ -40,7 +40,7 @@ pub(crate) enum BuildError {
     Disk { host: String, what: &'static str, path: PathBuf, source: std::io::Error },
     #[error("{host}: another session builds on this host")]
     Locked { host: String },
-    #[error("{host}: {device} {why}")]
+    #[error("{host}: {device}: {why}")]
     InTheWay { host: String, device: String, why: String },
     #[error("{host}: cannot run {program}: {source}")]
     Start { host: String, program: String, source: std::io::Error },
@@ -159,7 +159,7 @@ impl Builds {
 
     fn needs(&self, need: &Need) -> Result<(), BuildError> {
         let (device, checked) = match need {
-            Need::Empty { device } => (device, empty::check(Path::new(device))),
+            Need::Empty { device } => (device, guard::empty(Path::new(device))),
             Need::Shrunk { device, filesystem_max_bytes } => {
                 (device, contents::ends_before(Path::new(device), *filesystem_max_bytes))
             }

@@ -1,7 +1,7 @@
-//! Whether a device holds nothing: no mark of an owner, nothing but zeros at its start and end, wherever else is looked, and in all that is
-//! going to be written.
+//! Whether a device holds nothing: no mark of an owner, nothing but zeros at its start and end and wherever else is looked
+//! ([`looks_empty`]), and in all that a load is going to write ([`is_zero`]).
 //!
-//! What comes in: an open device. What goes out: yes, or what is there and where.
+//! What comes in: an open device. What goes out: yes, or what is there and where. It never writes.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -32,23 +32,12 @@ fn something(content: &[u8], at: u64) -> Result<(), String> {
     }
 }
 
-/// Whether a device of this size holds nothing; `used` bytes from `start` on are all read. `go_on` is asked in between.
-pub(super) fn holds_nothing(
-    device: &File,
-    size: u64,
-    (start, used): (u64, u64),
-    go_on: &mut dyn FnMut() -> Result<(), String>,
-) -> Result<(), String> {
+/// Whether a device of this size looks as if it holds nothing: its edges, the marks of owners, places in between.
+pub(super) fn looks_empty(device: &File, size: u64) -> Result<(), String> {
     if size < DEVICE_BYTES_MIN {
         return Err(format!("it has {size} bytes, less than {DEVICE_BYTES_MIN}"));
     }
     let tail_at = size - EDGE_BYTES;
-    if start < EDGE_BYTES || start.checked_add(used).is_none_or(|end| end > tail_at) {
-        return Err(format!(
-            "bytes {start} to {} would touch its first or last MiB",
-            start.saturating_add(used)
-        ));
-    }
     let (head, tail) = (read(device, 0, EDGE_BYTES)?, read(device, tail_at, EDGE_BYTES)?);
     if let Some((owner, byte)) = signatures::find(&head, &tail, size) {
         return Err(format!("it has the mark of {owner} at byte {byte}"));
@@ -60,10 +49,27 @@ pub(super) fn holds_nothing(
         let at = size / PLACES * place / PLACE_BYTES * PLACE_BYTES;
         something(&read(device, at, PLACE_BYTES.min(size - at))?, at)?;
     }
+    Ok(())
+}
+
+/// Whether all of the `used` bytes from `start` on are zero, and none of them is in the first or last MiB. `go_on` is asked in between.
+pub(super) fn is_zero(
+    device: &File,
+    size: u64,
+    (start, used): (u64, u64),
+    go_on: &mut dyn FnMut() -> Result<(), String>,
+) -> Result<(), String> {
+    let end = start.checked_add(used).filter(|end| end.checked_add(EDGE_BYTES).is_some_and(|e| e <= size));
+    let Some(end) = end.filter(|_| start >= EDGE_BYTES) else {
+        return Err(format!(
+            "bytes {start} to {} would touch its first or last MiB",
+            start.saturating_add(used)
+        ));
+    };
     let mut at = start;
-    while at < start + used {
+    while at < end {
         go_on()?;
-        let step = STEP_BYTES.min(start + used - at);
+        let step = STEP_BYTES.min(end - at);
         something(&read(device, at, step)?, at)?;
         at += step;
     }

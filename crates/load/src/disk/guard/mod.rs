@@ -1,7 +1,8 @@
 //! Whether a block device may be written: only when it provably holds nothing and nobody uses it.
 //!
-//! What comes in: a path, and what the operator typed. What goes out: the device, opened so that no other part of the kernel can take
-//! it (`O_EXCL`), or the reason why not. Whatever cannot be seen counts against writing. It never writes.
+//! What comes in: a path, and for a load what the operator typed. What goes out: the device, opened so that no other part of the kernel
+//! can take it (`O_EXCL`), or the reason why not. Whatever cannot be seen counts against writing. It never writes. Three ways in:
+//! [`open`] for a load, [`empty`] for a step of a build, [`unused`] for the way back of one; whoever writes to a device goes through one of them.
 //!
 //! To add a check: one type with [`Check`], one line in [`CHECKS`], its rows in the table of `tests.rs`.
 
@@ -103,12 +104,66 @@ pub(super) fn open(
     (start, used): (u64, u64),
     go_on: &mut dyn FnMut() -> Result<(), String>,
 ) -> Result<Free, String> {
+    let candidate = candidate(root, path)?;
+    look(&candidate)?;
+    named(&candidate, really)?;
+    let free = hold(candidate)?;
+    content::looks_empty(&free.file, free.bytes)?;
+    content::is_zero(&free.file, free.bytes, (start, used), go_on)?;
+    Ok(free)
+}
+
+/// Whether a device may be given to a program that makes something on it (LVM, md, DRBD): nobody uses it, and it looks as if it holds
+/// nothing. Whose turn it is next writes where it likes, so that only the whole of it could be proved by reading all of it, hours for a drive.
+///
+/// # Errors
+/// Why not.
+pub fn empty(path: &Path) -> Result<(), String> {
+    let root = Root::live();
+    let candidate = candidate(&root, path)?;
+    look(&candidate)?;
+    let free = hold(candidate)?;
+    content::looks_empty(&free.file, free.bytes)
+}
+
+/// Holds a device that nobody uses, whatever is on it: for putting back what a build of ours has left there.
+///
+/// # Errors
+/// Who uses it.
+pub fn unused(path: &Path) -> Result<File, String> {
+    let root = Root::live();
+    let candidate = candidate(&root, path)?;
+    look(&candidate)?;
+    hold(candidate).map(|free| free.file)
+}
+
+/// The block device that a path leads to, links followed.
+fn candidate<'a>(root: &'a Root, path: &Path) -> Result<Candidate<'a>, String> {
     let path = std::fs::canonicalize(path).map_err(|e| format!("it cannot be found: {e}"))?;
     let Kind::Device(number) = block::kind(&path).map_err(|e| e.to_string())? else {
         return Err("it is no block device".to_owned());
     };
-    let candidate = find(root, path, number)?;
-    look(&candidate, really)?;
+    find(root, path, number)
+}
+
+/// Everything that can be said of its users without a look at the content.
+fn look(candidate: &Candidate<'_>) -> Result<(), String> {
+    CHECKS
+        .iter()
+        .try_for_each(|check| check.look(candidate).map_err(|reason| format!("{reason} ({})", check.name())))
+}
+
+/// Whether what a person typed is its name.
+fn named(candidate: &Candidate<'_>, really: &str) -> Result<(), String> {
+    if is_named(really, &candidate.name) {
+        return Ok(());
+    }
+    let typed = if really.is_empty() { "nothing".to_owned() } else { format!("`{really}`") };
+    Err(format!("its name is {}, and {typed} was typed", candidate.name))
+}
+
+/// Opens it so that nobody else in the kernel can take it.
+fn hold(candidate: Candidate<'_>) -> Result<Free, String> {
     let how = How { write: true, alone: true, ..How::default() };
     let file = block::open(&candidate.path, how).map_err(|e| match e.kind() {
         std::io::ErrorKind::ResourceBusy => "the kernel says that it is in use (busy)".to_owned(),
@@ -116,27 +171,14 @@ pub(super) fn open(
     })?;
     // The path could have become another device in between.
     let opened = file.metadata().map_err(|e| e.to_string())?;
-    if block::kind_of(&opened) != Kind::Device(number) {
+    if block::kind_of(&opened) != Kind::Device(candidate.number) {
         return Err("it became another device meanwhile".to_owned());
     }
     if block::is_read_only(&file).map_err(|e| format!("whether it is read-only cannot be read: {e}"))? {
         return Err("it is read-only".to_owned());
     }
     let bytes = block::size(&file).map_err(|e| format!("its size cannot be read: {e}"))?;
-    content::holds_nothing(&file, bytes, (start, used), go_on)?;
-    Ok(Free { file, number, name: candidate.name, bytes })
-}
-
-/// Everything that can be said without a look at the content.
-fn look(candidate: &Candidate<'_>, really: &str) -> Result<(), String> {
-    for check in CHECKS {
-        check.look(candidate).map_err(|reason| format!("{reason} ({})", check.name()))?;
-    }
-    if !is_named(really, &candidate.name) {
-        let typed = if really.is_empty() { "nothing".to_owned() } else { format!("`{really}`") };
-        return Err(format!("its name is {}, and {typed} was typed", candidate.name));
-    }
-    Ok(())
+    Ok(Free { file, number: candidate.number, name: candidate.name, bytes })
 }
 
 impl Candidate<'_> {

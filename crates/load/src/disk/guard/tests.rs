@@ -10,7 +10,7 @@ use linerate_sys::block::Number;
 use linerate_sys::root::Root;
 
 use super::signatures::{SIGNATURES, byte_of};
-use super::{Candidate, content, find, look};
+use super::{Candidate, content, empty, find, look, named, unused};
 
 const SIZE: u64 = 64 << 20;
 const NUMBER: Number = Number { major: 8, minor: 16 };
@@ -59,7 +59,9 @@ impl Tree {
 
     fn asked(&self, path: &str, number: Number, typed: &str) -> Result<(), String> {
         let root = Root::recorded(self.0.path());
-        find(&root, PathBuf::from(path), number).and_then(|candidate| look(&candidate, typed))
+        let candidate = find(&root, PathBuf::from(path), number)?;
+        look(&candidate)?;
+        named(&candidate, typed)
     }
 
     fn asked_for_sdb(&self) -> Result<(), String> {
@@ -183,8 +185,13 @@ fn device() -> File {
     file
 }
 
+fn holds_nothing(file: &File, size: u64, part: (u64, u64)) -> Result<(), String> {
+    content::looks_empty(file, size)?;
+    content::is_zero(file, size, part, &mut go_on())
+}
+
 fn held(file: &File) -> Result<(), String> {
-    content::holds_nothing(file, SIZE, (1 << 20, 8 << 20), &mut go_on())
+    holds_nothing(file, SIZE, (1 << 20, 8 << 20))
 }
 
 /// Every owner's mark, alone on a device that is otherwise empty.
@@ -208,7 +215,7 @@ fn marks_at_the_end_are_found_on_odd_sizes() {
             let file = tempfile::tempfile().unwrap();
             file.set_len(size).unwrap();
             file.write_all_at(signature.mark, byte_of(signature.place, size).unwrap()).unwrap();
-            let refused = content::holds_nothing(&file, size, (1 << 20, 8 << 20), &mut go_on());
+            let refused = content::looks_empty(&file, size);
             assert!(refused.is_err_and(|r| r.contains(signature.owner)), "{} at {size}", signature.owner);
         }
     }
@@ -223,12 +230,12 @@ fn a_byte_anywhere_that_matters_is_found() {
         file.write_all_at(&[1], byte).unwrap();
         assert_eq!(held(&file), Err(format!("there is data at byte {byte}")));
     }
-    let refused = |part| content::holds_nothing(&device(), SIZE, part, &mut go_on()).unwrap_err();
+    let refused = |part| holds_nothing(&device(), SIZE, part).unwrap_err();
     for part in [(0, 8 << 20), (1 << 20, SIZE), (1 << 20, u64::MAX), (SIZE, 1)] {
         assert!(refused(part).contains("would touch its first or last MiB"), "{part:?}");
     }
-    assert!(content::holds_nothing(&device(), 4096, (1 << 20, 1), &mut go_on()).is_err());
-    let stopped = content::holds_nothing(&device(), SIZE, (1 << 20, 8 << 20), &mut || Err("stopped".into()));
+    assert!(content::looks_empty(&device(), 4096).is_err());
+    let stopped = content::is_zero(&device(), SIZE, (1 << 20, 8 << 20), &mut || Err("stopped".into()));
     assert_eq!(stopped, Err("stopped".to_owned()));
 }
 
@@ -257,7 +264,7 @@ fn what_real_programs_leave_is_found() {
             }
         }
         let file = File::open(&path).unwrap();
-        let refused = content::holds_nothing(&file, 512 << 20, (1 << 20, 8 << 20), &mut go_on());
+        let refused = content::looks_empty(&file, 512 << 20);
         assert!(refused.as_ref().is_err_and(|r| r.contains(owner)), "{program}: {refused:?}");
     }
 }
@@ -328,13 +335,32 @@ fn a_real_device_is_written_only_when_it_is_free() {
     assert_eq!(device.open().unwrap_err(), format!("there is data at byte {}", 5 << 20));
 }
 
+/// What a step of a build is given: no name is typed for it, and all else holds.
+#[test]
+fn a_real_device_is_given_away_only_when_it_is_free() {
+    let Some(device) = Loop::new("a_real_device_is_given_away_only_when_it_is_free") else { return };
+    let path = Path::new(&device.device);
+    assert_eq!(empty(path), Ok(()));
+    // Whoever holds it holds it against everybody.
+    let held = unused(path).unwrap();
+    assert!(empty(path).unwrap_err().contains("has it open (open)"));
+    assert!(unused(path).unwrap_err().contains("has it open (open)"));
+    drop(held);
+    // A place between the edges, seen through the file below: who puts something back may have it, nobody else.
+    OpenOptions::new().write(true).open(&device.file).unwrap().write_all_at(&[7], SIZE / 256 * 200).unwrap();
+    assert_eq!(empty(path).unwrap_err(), format!("there is data at byte {}", SIZE / 256 * 200));
+    assert!(unused(path).is_ok());
+}
+
 #[test]
 fn what_is_no_block_device_is_not_written() {
     let file = tempfile::NamedTempFile::new().unwrap();
     for path in [Path::new("/dev/null"), Path::new("/dev"), file.path(), Path::new("/dev/no-such-drive")] {
         let refused = super::open(&Root::live(), path, "x", (1 << 20, 8 << 20), &mut go_on()).unwrap_err();
         let known = ["it is no block device", "it cannot be found"];
-        assert!(known.iter().any(|k| refused.starts_with(k)), "{}: {refused}", path.display());
+        for refused in [refused, empty(path).unwrap_err(), unused(path).unwrap_err()] {
+            assert!(known.iter().any(|k| refused.starts_with(k)), "{}: {refused}", path.display());
+        }
     }
 }
 
@@ -353,5 +379,5 @@ fn checks_have_names_of_their_own() {
         folder: "/sys/block/sdb".into(),
         whole: None,
     };
-    assert!(look(&lost, "sdb").is_err(), "where nothing can be seen nothing is written");
+    assert!(look(&lost).is_err(), "where nothing can be seen nothing is written");
 }
