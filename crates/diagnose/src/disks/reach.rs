@@ -13,7 +13,7 @@ use crate::words::percent;
 
 /// Requests at random places that a drive with rotating discs ends in a second when it can choose among several: what was planned with
 /// and met in practice (casebook D1 and D2: 120 to 150).
-const ROTATING_PER_S: f64 = 150.0;
+pub(super) const ROTATING_PER_S: f64 = 150.0;
 /// A revolution at 7,200 per minute, ms.
 const REVOLUTION_MS: f64 = 60_000.0 / 7_200.0;
 /// Mean way of the heads of such a drive, ms (data sheets of 3 TB drives of 2012: 8.5 for reads, 9.5 for writes).
@@ -21,7 +21,7 @@ const SEEK_MS: f64 = 8.5;
 /// Requests that such a drive needs at once to choose well; more gain little (native command queueing orders up to 32).
 const CHOICE: f64 = 4.0;
 /// In a row, mean over the discs, bytes per second (the same data sheets: 156 MB/s mean, 210 outside, half of that inside).
-const ROTATING_BYTES_PER_S: f64 = 150e6;
+pub(super) const ROTATING_BYTES_PER_S: f64 = 150e6;
 /// SATA at 6 Gbit/s: 10 bits carry a byte.
 const SATA_BYTES_PER_S: f64 = 600e6;
 /// Reads and writes on the drives for a write smaller than a row: old data and parity are read, new ones written.

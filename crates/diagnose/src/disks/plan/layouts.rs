@@ -1,4 +1,4 @@
-//! The list of layouts. Each is one file beside this one and one line in [`LAYOUTS`].
+//! The list of layouts. Each is one file beside this one and one line in [`LAYOUTS`]; it says in what it differs from stripes over pairs.
 
 use linerate_model::step::Step;
 
@@ -21,12 +21,20 @@ pub(super) trait Layout: Sync {
     fn title(&self) -> &'static str;
     /// What one drive of this size gives to data, bytes.
     fn usable_bytes(&self, drive_bytes: u64, chunk_bytes: u64) -> u64;
-    /// What failures do.
-    fn failures(&self, wish: &Wish) -> Failures;
-    /// Drives in the order in which the command needs them.
-    fn order(&self, wish: &Wish) -> Vec<String>;
-    /// Which of them hold the same, by their order.
-    fn pairs(&self, order: &[String]) -> Vec<(String, String)>;
+    /// What failures do: those of stripes over pairs, unless the layout is another.
+    fn failures(&self, wish: &Wish) -> Failures {
+        Failures::of_pairs(wish)
+    }
+    /// Drives in the order in which the command needs them: those of all shelves in turns, so that neighbours stand in different ones.
+    fn order(&self, wish: &Wish) -> Vec<String> {
+        let shelves = &wish.shelves;
+        let longest = shelves.iter().map(Vec::len).max().unwrap_or(0);
+        (0..longest).flat_map(|at| shelves.iter().filter_map(move |shelf| shelf.get(at).cloned())).collect()
+    }
+    /// Which of them hold the same, by their order: neighbours.
+    fn pairs(&self, order: &[String]) -> Vec<(String, String)> {
+        order.chunks_exact(2).map(|two| (two[0].clone(), two[1].clone())).collect()
+    }
     /// What to know.
     fn remarks(&self, wish: &Wish) -> Vec<String>;
     /// Where the volume is found.
@@ -50,17 +58,6 @@ pub(super) fn planned(layout: &dyn Layout, wish: &Wish) -> LayoutPlan {
         device: layout.device(wish),
         steps: layout.steps(wish),
     }
-}
-
-/// Drives of all shelves in turns: neighbours stand in different shelves.
-pub(super) fn interleaved(shelves: &[Vec<String>]) -> Vec<String> {
-    let longest = shelves.iter().map(Vec::len).max().unwrap_or(0);
-    (0..longest).flat_map(|at| shelves.iter().filter_map(move |shelf| shelf.get(at).cloned())).collect()
-}
-
-/// Neighbours as pairs.
-pub(super) fn neighbours(order: &[String]) -> Vec<(String, String)> {
-    order.chunks_exact(2).map(|two| (two[0].clone(), two[1].clone())).collect()
 }
 
 /// A chunk as the commands want it.

@@ -3,8 +3,7 @@
 use linerate_model::step::{LvmKind, LvmStep, Step};
 
 use super::Wish;
-use super::failures::Failures;
-use super::layouts::{Layout, chunk_kib, filesystem, interleaved, neighbours};
+use super::layouts::{Layout, chunk_kib, filesystem};
 
 /// The layout.
 pub(super) struct LvmRaid10;
@@ -42,18 +41,6 @@ impl Layout for LvmRaid10 {
     // One extent of each drive goes to its metadata.
     fn usable_bytes(&self, drive_bytes: u64, _chunk_bytes: u64) -> u64 {
         ((drive_bytes - DATA_BEGINS) / EXTENT_BYTES).saturating_sub(1) * EXTENT_BYTES
-    }
-
-    fn failures(&self, wish: &Wish) -> Failures {
-        Failures::of_pairs(wish)
-    }
-
-    fn order(&self, wish: &Wish) -> Vec<String> {
-        interleaved(&wish.shelves)
-    }
-
-    fn pairs(&self, order: &[String]) -> Vec<(String, String)> {
-        neighbours(order)
     }
 
     fn remarks(&self, wish: &Wish) -> Vec<String> {

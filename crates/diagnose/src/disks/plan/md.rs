@@ -3,8 +3,7 @@
 use linerate_model::step::{MdStep, Step};
 
 use super::Wish;
-use super::failures::Failures;
-use super::layouts::{Layout, chunk_kib, filesystem, interleaved, neighbours};
+use super::layouts::{Layout, chunk_kib, filesystem};
 
 /// The layout.
 pub(super) struct MdRaid10;
@@ -38,18 +37,6 @@ impl Layout for MdRaid10 {
         // The data begin at a whole MiB.
         let begins = (headroom + SUPER_BYTES) >> 20 << 20;
         (drive_bytes - begins) / chunk_bytes * chunk_bytes
-    }
-
-    fn failures(&self, wish: &Wish) -> Failures {
-        Failures::of_pairs(wish)
-    }
-
-    fn order(&self, wish: &Wish) -> Vec<String> {
-        interleaved(&wish.shelves)
-    }
-
-    fn pairs(&self, order: &[String]) -> Vec<(String, String)> {
-        neighbours(order)
     }
 
     fn remarks(&self, wish: &Wish) -> Vec<String> {

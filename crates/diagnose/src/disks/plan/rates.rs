@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::super::reach::{ROTATING_BYTES_PER_S, ROTATING_PER_S};
+
 /// What one drive does.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DriveClass {
@@ -17,11 +19,15 @@ pub struct DriveClass {
 
 /// Classes of drives. Figures are for planning: a round value of the class, to be replaced by what `linerate disk bench` measures.
 ///
-/// `hdd`: 120 to 150 random requests after merging were measured on SATA drives (casebook D1, planned with 150 in D2); 150 MB/s is the middle
-/// of a 3.5" drive between its outer and inner tracks. `sas`: 10,000 revolutions, 3 ms for half of one and 4 ms of seek. `ssd`: what a port of 6 Gbit/s carries behind
+/// `hdd`: the same figures with which `reach` judges what was measured. `sas`: 10,000 revolutions, 3 ms for half of one and 4 ms of seek. `ssd`: what a port of 6 Gbit/s carries behind
 /// its 8b/10b code. `nvme`: four lanes of PCIe 3 less its framing; a middling data-centre drive. Failures per year: Backblaze drive statistics 2024 (1.6 % of hard drives, 1 % of SSDs).
 pub const CLASSES: &[DriveClass] = &[
-    DriveClass { name: "hdd", requests_per_s: 150.0, bytes_per_s: 150e6, fail_per_year: 0.016 },
+    DriveClass {
+        name: "hdd",
+        requests_per_s: ROTATING_PER_S,
+        bytes_per_s: ROTATING_BYTES_PER_S,
+        fail_per_year: 0.016,
+    },
     DriveClass { name: "sas", requests_per_s: 140.0, bytes_per_s: 180e6, fail_per_year: 0.016 },
     DriveClass { name: "ssd", requests_per_s: 50_000.0, bytes_per_s: 500e6, fail_per_year: 0.01 },
     DriveClass { name: "nvme", requests_per_s: 300_000.0, bytes_per_s: 3e9, fail_per_year: 0.01 },

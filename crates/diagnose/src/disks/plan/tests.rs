@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use linerate_model::disk_load::{DiskPhase, Durable};
 use linerate_model::step::{Act, Step};
 
+use super::super::reach::reach;
+use super::super::volume::{Class, Volume};
 use super::*;
 
 const MIB: u64 = 1 << 20;
@@ -54,6 +57,37 @@ fn thirty_six_drives_reach_5400_reads_and_half_as_many_writes() {
     assert!((lvm.failures.rebuild_s - 20_000.0).abs() < 1.0);
     assert_eq!(mirror.failures.rebuild_bytes, 18 * lvm.failures.rebuild_bytes);
     assert!((mirror.failures.loss_per_year / lvm.failures.loss_per_year - 18.0).abs() < 1e-6);
+}
+
+/// What is planned is what `linerate disk bench` holds against the same volume later.
+#[test]
+fn a_plan_and_the_ceilings_of_a_measurement_are_the_same_figures() {
+    let plan = plan(&wish(vec![names(0..36)], 3_000_000_000_000)).unwrap();
+    let volume =
+        Volume { drives: 36, copies: 2, chunk_bytes: Some(64 << 10), ..Volume::drive(Class::Rotating) };
+    let phase = |random, reads, block_bytes| DiskPhase {
+        random,
+        reads,
+        block_bytes,
+        depth: 288,
+        threads: 1,
+        direct: true,
+        durable: Durable::Never,
+        batch: 1,
+    };
+    let should = |phase| reach(&volume, &phase).unwrap();
+    for layout in &plan.layouts {
+        let rates = layout.rates;
+        let pairs = [
+            (rates.random_reads_per_s, should(phase(true, 100, 4096)).requests_per_s),
+            (rates.random_writes_per_s, should(phase(true, 0, 4096)).requests_per_s),
+            (rates.read_bytes_per_s, should(phase(false, 100, 1 << 20)).bytes_per_s),
+            (rates.write_bytes_per_s, should(phase(false, 0, 1 << 20)).bytes_per_s),
+        ];
+        for (planned, reached) in pairs {
+            assert!((planned / reached - 1.0).abs() < 1e-6, "{}: {planned} and {reached}", layout.name);
+        }
+    }
 }
 
 #[test]
