@@ -60,8 +60,6 @@ struct Fit {
 
 /// Badness of a throughput that is down to a quarter.
 const COLLAPSED: f64 = 2.0;
-/// And to half.
-const HALVED: f64 = 1.0;
 /// Log odds that the first finding needs, and further ones: after the first, remains of it look like others.
 const ACCEPT: f64 = 3.0;
 const ACCEPT_MORE: f64 = 7.0;
@@ -402,12 +400,8 @@ fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, rows: &[Row], cells: 
         row.response == Response::Throughput && row.y >= COLLAPSED && cells[row.cell].rates.len() >= 2
     };
     let collapsed = mine.iter().any(|r| twice(&rows[*r]));
-    // In two layers it was measured twice, at different times.
-    let halved = |row: &&Row| row.response == Response::Throughput && row.y >= HALVED;
-    let layers: BTreeSet<_> =
-        mine.iter().map(|r| &rows[*r]).filter(halved).map(|row| cells[row.cell].layer).collect();
     // Several kinds of tests in which nothing at all got through are repetitions of each other.
     let dead = evidence.iter().all(|c| c.measured().next().is_none());
     let dead_again = dead && evidence.iter().map(|c| c.samples.len()).sum::<usize>() >= 3;
-    !(confirmed || collapsed || layers.len() > 1 || dead_again)
+    !(confirmed || collapsed || dead_again)
 }
