@@ -175,10 +175,10 @@ fn write(
         if is_over() {
             break;
         }
-        let Some(spot) = plan.spot(number, |pattern| tried[pattern].way.shape()) else { break };
+        let Some(spot) = plan.spot(number, |pattern| tried[pattern].way.shape) else { break };
         let (tried, key) = (tried[spot.pattern], Key::new(run, &plan.patterns[spot.pattern], spot.slot));
         let target = folder::target(folder, tried, spot.slot);
-        if let Err(error) = tried.write(&target, &content(tried.way.shape(), key, spot.version)) {
+        if let Err(error) = tried.write(&target, &content(tried.way.shape, key, spot.version)) {
             let error = Some(format!("record {number} ({}): {error}", target.file.display()));
             return Ok(DurabilityAnswer::Written { done, error });
         }
@@ -192,7 +192,7 @@ fn look(folder: &Path, tried: Tried, run: u64, slots: std::ops::Range<u32>) -> V
     slots
         .map(|slot| {
             let target = folder::target(folder, tried, slot);
-            let state = look::look(&target.file, tried.way.shape(), Key::new(run, &name, slot));
+            let state = look::look(&target.file, tried.way.shape, Key::new(run, &name, slot));
             SeenFile { slot, state, temporary: target.temporary.symlink_metadata().is_ok() }
         })
         .collect()

@@ -98,15 +98,15 @@ fn device(path: &Path) -> io::Result<String> {
 
 /// Most bytes that the plan's files take.
 fn needed_bytes(plan: &WritePlan, tried: &[Tried], run: u64) -> u64 {
-    let shape = |pattern: usize| tried[pattern].way.shape();
+    let shape = |pattern: usize| tried[pattern].way.shape;
     let records = (0..plan.records).filter_map(|number| plan.spot(number, shape)).map(|spot| {
         let (tried, key) = (tried[spot.pattern], Key::new(run, &plan.patterns[spot.pattern], spot.slot));
-        match tried.way.shape() {
-            Shape::Fresh | Shape::Grown => length(tried.way.shape(), key, spot.version) as u64,
+        match tried.way.shape {
+            Shape::Fresh | Shape::Grown => length(tried.way.shape, key, spot.version) as u64,
             Shape::Truncated | Shape::InPlace | Shape::Replaced => 0,
         }
     });
-    let rewritten = tried.iter().filter(|t| t.way.shape() != Shape::Fresh).count() as u64;
+    let rewritten = tried.iter().filter(|t| t.way.shape != Shape::Fresh).count() as u64;
     // Twice the largest: a file and the one that replaces it.
     records.sum::<u64>() + rewritten * u64::from(plan.files) * 2 * (64 << 10)
 }
@@ -164,7 +164,7 @@ fn fill(
 
 fn first_versions(folder: &Path, plan: &WritePlan, tried: Tried, run: u64) -> io::Result<()> {
     fs::create_dir(folder.join(tried.name()))?;
-    let shape = tried.way.shape();
+    let shape = tried.way.shape;
     if shape == Shape::Fresh {
         return Ok(());
     }

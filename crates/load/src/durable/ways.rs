@@ -1,13 +1,8 @@
 //! The ways in which programs write files, and the calls by which they ask that it lasts.
 //!
-//! To add a way: one file here with a type that implements [`Way`], and one line in [`WAYS`].
-
-mod append;
-mod create;
-mod new_name;
-mod overwrite;
-mod replace;
-mod truncate;
+//! In: a file, its content, the calls that ask for durability. Out: nothing, when the kernel has acknowledged all that was asked for.
+//!
+//! To add a way: one entry in [`WAYS`], and the function that writes when none of those here does.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -74,42 +69,110 @@ pub(super) struct Target {
 }
 
 /// A way of writing.
-pub(super) trait Way: Sync {
+pub(super) struct Way {
     /// First part of a pattern's name, and of a folder's.
-    fn name(&self) -> &'static str;
+    name: &'static str,
     /// In words.
-    fn doing(&self) -> &'static str;
+    doing: &'static str,
     /// What becomes of the files.
-    fn shape(&self) -> Shape;
+    pub(super) shape: Shape,
     /// Whether a name is given or moved, so that the folder changes too.
-    fn names(&self) -> bool;
+    names: bool,
     /// Calls that it is tried with.
-    fn calls(&self) -> &'static [Calls];
-    /// Writes a version; returns when the kernel has acknowledged everything that was asked for.
-    fn write(&self, target: &Target, content: &[u8], calls: Calls) -> io::Result<()>;
+    calls: &'static [Calls],
+    write: Write,
 }
 
+/// Writes a version; returns when the kernel has acknowledged everything that was asked for.
+type Write = fn(&Target, &[u8], Calls) -> io::Result<()>;
+
 /// All ways.
-pub(super) static WAYS: &[&dyn Way] = &[
-    &create::Create,
-    &new_name::NewName,
-    &append::Append,
-    &overwrite::Overwrite,
-    &truncate::Truncate,
-    &replace::Replace,
+pub(super) static WAYS: &[Way] = &[
+    // What an editor, a compiler or a data node does.
+    Way {
+        name: "create",
+        doing: "new file, write, close",
+        shape: Shape::Fresh,
+        names: true,
+        calls: &[Calls::None, Calls::File, Calls::FileAndFolder],
+        write: create,
+    },
+    // What mail servers and object stores do.
+    Way {
+        name: "new-name",
+        doing: "temporary file, rename to a name that is new",
+        shape: Shape::Fresh,
+        names: true,
+        calls: &[Calls::None, Calls::File, Calls::FileAndFolder],
+        write: rename,
+    },
+    // What logs and journals of databases do.
+    Way {
+        name: "append",
+        doing: "a record at the end of a file",
+        shape: Shape::Grown,
+        names: false,
+        calls: &[Calls::None, Calls::Data, Calls::File],
+        write: |target, content, calls| into(options().append(true), target, content, calls),
+    },
+    // What databases and images of virtual machines do.
+    Way {
+        name: "overwrite",
+        doing: "write over the old data where they are",
+        shape: Shape::InPlace,
+        names: false,
+        calls: &[Calls::None, Calls::Data, Calls::File],
+        write: |target, content, calls| into(options().write(true), target, content, calls),
+    },
+    // What a shell does with `>`, and careless programs with their configuration.
+    Way {
+        name: "truncate",
+        doing: "make the file empty and write it again",
+        shape: Shape::Truncated,
+        names: false,
+        calls: &[Calls::None, Calls::File],
+        write: |target, content, calls| into(options().write(true).truncate(true), target, content, calls),
+    },
+    // What most programs do with their configuration and state.
+    Way {
+        name: "replace",
+        doing: "temporary file, rename over the old one",
+        shape: Shape::Replaced,
+        names: true,
+        calls: &[Calls::None, Calls::File, Calls::FileAndFolder],
+        write: rename,
+    },
 ];
+
+fn create(target: &Target, content: &[u8], calls: Calls) -> io::Result<()> {
+    new_file(&target.file, content, calls)?;
+    calls.on_folder(&target.folder)
+}
+
+fn rename(target: &Target, content: &[u8], calls: Calls) -> io::Result<()> {
+    temporary_file(&target.temporary, content, calls)?;
+    std::fs::rename(&target.temporary, &target.file)?;
+    calls.on_folder(&target.folder)
+}
+
+/// Writes into a file that is there.
+fn into(options: &OpenOptions, target: &Target, content: &[u8], calls: Calls) -> io::Result<()> {
+    let mut file = options.open(&target.file)?;
+    file.write_all(content)?;
+    calls.on_file(&file)
+}
 
 /// A way with its calls.
 #[derive(Clone, Copy)]
 pub(super) struct Tried {
-    pub(super) way: &'static dyn Way,
+    pub(super) way: &'static Way,
     pub(super) calls: Calls,
 }
 
 impl Tried {
     /// All, in the order of a table.
     pub(super) fn all() -> impl Iterator<Item = Self> {
-        WAYS.iter().flat_map(|way| way.calls().iter().map(|calls| Self { way: *way, calls: *calls }))
+        WAYS.iter().flat_map(|way| way.calls.iter().map(|calls| Self { way, calls: *calls }))
     }
 
     /// The pattern of this name.
@@ -119,27 +182,27 @@ impl Tried {
 
     /// Name of the pattern, and of its folder.
     pub(super) fn name(self) -> String {
-        format!("{}{}", self.way.name(), self.calls.suffix())
+        format!("{}{}", self.way.name, self.calls.suffix())
     }
 
     /// The pattern as it is told.
     pub(super) fn pattern(self) -> Pattern {
         let promised = match self.calls {
             Calls::None => Promised::Nothing,
-            Calls::Data | Calls::File if self.way.names() => Promised::Content,
+            Calls::Data | Calls::File if self.way.names => Promised::Content,
             Calls::Data | Calls::File | Calls::FileAndFolder => Promised::All,
         };
         Pattern {
             name: self.name(),
-            doing: self.way.doing().to_owned(),
+            doing: self.way.doing.to_owned(),
             calls: self.calls.words().to_owned(),
-            shape: self.way.shape(),
+            shape: self.way.shape,
             promised,
         }
     }
 
     pub(super) fn write(self, target: &Target, content: &[u8]) -> io::Result<()> {
-        self.way.write(target, content, self.calls)
+        (self.way.write)(target, content, self.calls)
     }
 }
 
