@@ -14,6 +14,7 @@ pub mod faults;
 pub mod folder;
 pub mod judge;
 pub mod lab;
+mod lab_file;
 mod methods;
 pub mod namespace;
 pub mod operator;

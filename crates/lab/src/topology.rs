@@ -4,16 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
-use std::path::Path;
 
 use serde::Deserialize;
 
 use crate::error::{LabError, Result};
+use crate::lab_file::{self, LabFile, check_name};
 
 /// Addresses are 10.77.0.x and 10.78.0.x: enough for what two cores can carry, and never routed anywhere.
 const HOSTS_MAX: usize = 60;
-/// A device name holds 15 bytes; the port of a host is called `p-<host>`.
-const NAME_BYTES_MAX: usize = 12;
 
 /// The labs that come with the program, by name.
 pub const BUILT_IN: &[(&str, &str)] = &[
@@ -147,66 +145,7 @@ impl HostPlan {
 impl Topology {
     /// Reads a lab: a file, or the name of one that comes with the program.
     pub fn load(lab: &str) -> Result<Self> {
-        if let Some((_, text)) = BUILT_IN.iter().find(|(name, _)| *name == lab) {
-            return Self::parse(text, Path::new(lab));
-        }
-        let path = Path::new(lab);
-        let text = std::fs::read_to_string(path).map_err(|e| LabError::BadLab {
-            path: path.into(),
-            what: format!("{e}; built in are: {}", BUILT_IN.map_names()),
-        })?;
-        Self::parse(&text, path)
-    }
-
-    /// Reads the text of a lab file.
-    pub fn parse(text: &str, path: &Path) -> Result<Self> {
-        let bad = |what: String| LabError::BadLab { path: path.into(), what };
-        let topology: Self = toml::from_str(text).map_err(|e| bad(e.to_string()))?;
-        topology.check().map_err(bad)?;
-        Ok(topology)
-    }
-
-    fn check(&self) -> std::result::Result<(), String> {
-        let mut seen = BTreeSet::new();
-        let names = self.hypervisors.iter().flat_map(|h| std::iter::once(&h.name).chain(&h.hosts));
-        for name in names {
-            let fits = (1..=NAME_BYTES_MAX).contains(&name.len())
-                && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-            if !fits {
-                return Err(format!(
-                    "name {name:?}: 1 to {NAME_BYTES_MAX} letters, digits and dashes wanted"
-                ));
-            }
-            if !seen.insert(name) {
-                return Err(format!("name {name:?} is used twice"));
-            }
-        }
-        let hosts = self.hypervisors.iter().map(|h| h.hosts.len()).sum::<usize>();
-        if !(2..=HOSTS_MAX).contains(&hosts) || self.hypervisors.iter().any(|h| h.hosts.is_empty()) {
-            return Err(format!(
-                "{hosts} hosts: 2 to {HOSTS_MAX} wanted, and at least one on every hypervisor"
-            ));
-        }
-        if !(1..=10_000).contains(&self.uplink.rate_mbit) {
-            return Err(format!("uplink.rate_mbit = {}: 1 to 10000 wanted", self.uplink.rate_mbit));
-        }
-        for (key, ms) in [("delay_ms", self.uplink.delay_ms), ("queue_ms", self.uplink.queue_ms)] {
-            if !(0.0..=10_000.0).contains(&ms) {
-                return Err(format!("uplink.{key} = {ms}: 0 to 10000 wanted"));
-            }
-        }
-        if !(1..1 << 24).contains(&self.overlay.id) || !(576..=1500).contains(&self.overlay.mtu) {
-            return Err("overlay: id below 16777216 and mtu from 576 to 1500 wanted".into());
-        }
-        if let Some(wrong) =
-            self.hypervisors.iter().find(|h| h.rate_mbit.is_some_and(|r| !(1..=10_000).contains(&r)))
-        {
-            return Err(format!("rate_mbit of hypervisor {:?}: 1 to 10000 wanted", wrong.name));
-        }
-        if let Some(key) = self.host_sysctl.keys().find(|k| !k.starts_with("net.") || k.contains('/')) {
-            return Err(format!("host_sysctl.{key}: only net.* can differ between hosts"));
-        }
-        Ok(())
+        lab_file::load(lab)
     }
 
     /// The uplink of a hypervisor: that of all, with its own rate where it has one.
@@ -251,13 +190,44 @@ impl Topology {
     }
 }
 
-trait Names {
-    fn map_names(&self) -> String;
-}
+impl LabFile for Topology {
+    const BUILT_IN: &'static [(&'static str, &'static str)] = BUILT_IN;
 
-impl Names for &[(&str, &str)] {
-    fn map_names(&self) -> String {
-        self.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    fn check(&self) -> std::result::Result<(), String> {
+        let mut seen = BTreeSet::new();
+        let names = self.hypervisors.iter().flat_map(|h| std::iter::once(&h.name).chain(&h.hosts));
+        for name in names {
+            check_name(name)?;
+            if !seen.insert(name) {
+                return Err(format!("name {name:?} is used twice"));
+            }
+        }
+        let hosts = self.hypervisors.iter().map(|h| h.hosts.len()).sum::<usize>();
+        if !(2..=HOSTS_MAX).contains(&hosts) || self.hypervisors.iter().any(|h| h.hosts.is_empty()) {
+            return Err(format!(
+                "{hosts} hosts: 2 to {HOSTS_MAX} wanted, and at least one on every hypervisor"
+            ));
+        }
+        if !(1..=10_000).contains(&self.uplink.rate_mbit) {
+            return Err(format!("uplink.rate_mbit = {}: 1 to 10000 wanted", self.uplink.rate_mbit));
+        }
+        for (key, ms) in [("delay_ms", self.uplink.delay_ms), ("queue_ms", self.uplink.queue_ms)] {
+            if !(0.0..=10_000.0).contains(&ms) {
+                return Err(format!("uplink.{key} = {ms}: 0 to 10000 wanted"));
+            }
+        }
+        if !(1..1 << 24).contains(&self.overlay.id) || !(576..=1500).contains(&self.overlay.mtu) {
+            return Err("overlay: id below 16777216 and mtu from 576 to 1500 wanted".into());
+        }
+        if let Some(wrong) =
+            self.hypervisors.iter().find(|h| h.rate_mbit.is_some_and(|r| !(1..=10_000).contains(&r)))
+        {
+            return Err(format!("rate_mbit of hypervisor {:?}: 1 to 10000 wanted", wrong.name));
+        }
+        if let Some(key) = self.host_sysctl.keys().find(|k| !k.starts_with("net.") || k.contains('/')) {
+            return Err(format!("host_sysctl.{key}: only net.* can differ between hosts"));
+        }
+        Ok(())
     }
 }
 
@@ -269,6 +239,8 @@ fn natural(name: &str) -> (&str, u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -292,8 +264,9 @@ mod tests {
             ("rate_mbit", "rate", "unknown field"),
             ("delay_ms = ", "delay_ms = -", "delay_ms"),
         ] {
-            let error =
-                Topology::parse(&good.replacen(from, to, 1), Path::new("x.toml")).unwrap_err().to_string();
+            let error = lab_file::parse::<Topology>(&good.replacen(from, to, 1), Path::new("x.toml"))
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("x.toml") && error.contains(reason), "{error}");
         }
     }

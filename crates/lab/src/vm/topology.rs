@@ -10,13 +10,12 @@ use serde::Deserialize;
 
 use super::disk::{Behaviour, Cache};
 use crate::error::{LabError, Result};
+use crate::lab_file::{self, LabFile, check_name};
 
 /// Two cores carry two busy guests, and four that mostly wait.
 const GUESTS_MAX: usize = 4;
 /// One controller carries more; nobody needs them.
 const DRIVES_MAX: usize = 64;
-/// A serial number is shown in full up to 20 bytes; a name of a host should be short.
-const NAME_BYTES_MAX: usize = 12;
 
 /// The labs of guests that come with the program, by name.
 pub const BUILT_IN: &[(&str, &str)] = &[
@@ -136,18 +135,7 @@ impl VmTopology {
     /// # Errors
     /// There is no such lab, or it is no good.
     pub fn load(lab: &str) -> Result<Self> {
-        if let Some((_, text)) = BUILT_IN.iter().find(|(name, _)| *name == lab) {
-            return Self::parse(text, Path::new(lab));
-        }
-        let path = Path::new(lab);
-        let text = std::fs::read_to_string(path).map_err(|e| LabError::BadLab {
-            path: path.into(),
-            what: format!(
-                "{e}; built in are: {}",
-                BUILT_IN.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", ")
-            ),
-        })?;
-        Self::parse(&text, path)
+        lab_file::load(lab)
     }
 
     /// Reads the text of a lab file.
@@ -155,10 +143,7 @@ impl VmTopology {
     /// # Errors
     /// It is no good; says why.
     pub fn parse(text: &str, path: &Path) -> Result<Self> {
-        let bad = |what: String| LabError::BadLab { path: path.into(), what };
-        let topology: Self = toml::from_str(text).map_err(|e| bad(e.to_string()))?;
-        topology.check().map_err(bad)?;
-        Ok(topology)
+        lab_file::parse(text, path)
     }
 
     /// Address of a guest in the network between the guests; the first one has 10.79.0.1.
@@ -190,6 +175,10 @@ impl VmTopology {
         let found = drives.into_iter().find(|d| d.name == drive).map(|d| d.device);
         found.ok_or_else(|| LabError::Unknown(format!("no drive {drive:?} in guest {guest}")))
     }
+}
+
+impl LabFile for VmTopology {
+    const BUILT_IN: &'static [(&'static str, &'static str)] = BUILT_IN;
 
     fn check(&self) -> std::result::Result<(), String> {
         if !(1..=GUESTS_MAX).contains(&self.guests.len()) {
@@ -239,17 +228,6 @@ impl GuestPlan {
     }
 }
 
-fn check_name(name: &str) -> std::result::Result<(), String> {
-    let fits = (1..=NAME_BYTES_MAX).contains(&name.len())
-        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-        && !name.starts_with('-');
-    if fits {
-        Ok(())
-    } else {
-        Err(format!("name {name:?}: 1 to {NAME_BYTES_MAX} small letters, digits and dashes wanted"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -275,7 +253,7 @@ mod tests {
         let good = "name = \"x\"\n[[guest]]\nname = \"a\"\n[[guest.drives]]\nname = \"d\"\nsize_mib = 8\n";
         assert!(VmTopology::parse(good, Path::new("x.toml")).is_ok());
         for (from, to, reason) in [
-            ("\"a\"", "\"A b\"", "small letters"),
+            ("\"a\"", "\"A b\"", "letters"),
             ("size_mib = 8", "size_mib = 0", "1 to 4096"),
             ("size_mib = 8", "size_mib = 8\nops_per_s = -1", "ops_per_s"),
             ("size_mib = 8", "size_mib = 8\ncount = 100", "at most 64"),
