@@ -36,6 +36,10 @@ pub(crate) fn run(filter: Option<&str>) -> Result<()> {
     for skip in &sum.skipped {
         println!("{skip}");
     }
+    // Once more where everybody looks first: at the end.
+    for line in &sum.failures {
+        println!("{line}");
+    }
     println!("{} passed, {} failed, {} skipped", sum.passed, sum.failed, sum.skipped.len());
     ensure!(status.success() && sum.failed == 0, "tests failed");
     ensure!(filter.is_some() || sum.passed > 0, "no test ran");
@@ -46,19 +50,44 @@ pub(crate) fn run(filter: Option<&str>) -> Result<()> {
     Ok(())
 }
 
+/// Where in the output of a test program a line stands.
+#[derive(Default, PartialEq)]
+enum Part {
+    #[default]
+    Progress,
+    Successes,
+    Failures,
+}
+
 #[derive(Default)]
 struct Sum {
     passed: u64,
     failed: u64,
     skipped: BTreeSet<String>,
+    part: Part,
+    /// What failed tests printed.
+    failures: Vec<String>,
 }
 
 impl Sum {
-    /// Shows failures as they come and counts the rest.
+    /// Shows failures as they come and counts the rest. What passed tests print is read for skips only.
     fn line(&mut self, line: &str) {
         if let Some(at) = line.find("SKIPPED ") {
             self.skipped.insert(line[at..].to_string());
-        } else if let Some(rest) = line.strip_prefix("test result: ") {
+        }
+        match line {
+            "successes:" => self.part = Part::Successes,
+            "failures:" => self.part = Part::Failures,
+            _ if line.starts_with("test result: ") => self.part = Part::Progress,
+            _ => {}
+        }
+        if self.part == Part::Successes {
+            return;
+        }
+        if self.part == Part::Failures {
+            self.failures.push(line.to_owned());
+        }
+        if let Some(rest) = line.strip_prefix("test result: ") {
             let number = |word: &str| {
                 rest.split([';', '.'])
                     .find_map(|part| part.trim().strip_suffix(word)?.trim().parse::<u64>().ok())
@@ -66,8 +95,8 @@ impl Sum {
             };
             self.passed += number("passed");
             self.failed += number("failed");
-        } else if line.starts_with("test ") && line.ends_with("... ok") {
-        } else {
+            println!("{line}");
+        } else if !(line.is_empty() || line.starts_with("test ") && line.ends_with("... ok")) {
             println!("{line}");
         }
     }
@@ -75,4 +104,48 @@ impl Sum {
 
 fn am_root() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|s| s.lines().any(|l| l.starts_with("Uid:\t0\t")))
+}
+
+#[cfg(test)]
+mod counted {
+    use super::*;
+
+    const OUTPUT: &str = "
+running 3 tests
+test a::fine ... ok
+test a::gone ... ok
+test a::broken ... FAILED
+
+successes:
+
+---- a::fine stdout ----
+500 simulated nodes
+---- a::gone stdout ----
+SKIPPED a::gone: hardware: no such card
+
+successes:
+    a::fine
+    a::gone
+
+failures:
+
+---- a::broken stdout ----
+thread 'a::broken' panicked at here:
+left: 1
+
+failures:
+    a::broken
+
+test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 2.02s
+";
+
+    #[test]
+    fn only_what_failed_is_shown_again_and_skips_are_counted() {
+        let mut sum = Sum::default();
+        OUTPUT.lines().for_each(|line| sum.line(line));
+        assert_eq!((sum.passed, sum.failed), (2, 1));
+        assert_eq!(sum.skipped.iter().collect::<Vec<_>>(), ["SKIPPED a::gone: hardware: no such card"]);
+        assert!(sum.failures.iter().any(|line| line == "left: 1"));
+        assert!(!sum.failures.iter().any(|line| line.contains("simulated")));
+    }
 }
