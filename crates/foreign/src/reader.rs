@@ -70,6 +70,7 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &formats::drbd::Drbd,
     &formats::drbd_show::DrbdShow,
     &formats::gluster_log::GlusterLog,
+    &formats::audit::Audit,
     &formats::etc_hosts::EtcHosts,
     &formats::hostname::Hostname,
     &formats::matrix::Matrix,

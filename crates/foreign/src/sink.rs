@@ -96,6 +96,13 @@ impl Sink {
         self.host = context.host.clone().unwrap_or_default();
     }
 
+    /// The piece says itself which host it speaks of; a prompt or a person knows better, a word of a file's name does not.
+    pub(crate) fn speaks_of(&mut self, context: &Context, host: &str) {
+        if (self.host.is_empty() || context.weak) && is_host(host) {
+            host.clone_into(&mut self.host);
+        }
+    }
+
     /// The host that the piece speaks of, for values that belong to one.
     fn own(&mut self) -> String {
         let name = if self.host.is_empty() { NAMELESS.to_owned() } else { self.host.clone() };

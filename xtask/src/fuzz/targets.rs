@@ -99,6 +99,7 @@ pub(super) static TARGETS: &[Target] = &[
     Target { name: "foreign-drbd", seeds: foreign_seeds, run: |input| foreign("drbd", input) },
     Target { name: "foreign-drbd-show", seeds: foreign_seeds, run: |input| foreign("drbd-show", input) },
     Target { name: "foreign-gluster-log", seeds: foreign_seeds, run: |input| foreign("gluster-log", input) },
+    Target { name: "foreign-audit-json", seeds: foreign_seeds, run: |input| foreign("audit-json", input) },
     Target { name: "foreign-hosts", seeds: foreign_seeds, run: |input| foreign("hosts", input) },
     Target { name: "foreign-hostname", seeds: foreign_seeds, run: |input| foreign("hostname", input) },
     Target { name: "foreign-table", seeds: foreign_seeds, run: |input| foreign("table", input) },

@@ -6,7 +6,7 @@ use super::{Cause, KnowledgeError, Op};
 use crate::attribute::shape;
 
 /// Beginnings of the keys of facts.
-const FAMILIES: [&str; 13] = [
+const FAMILIES: &[&str] = &[
     "sysctl.",
     "nic.",
     "cpu.",
@@ -19,6 +19,7 @@ const FAMILIES: [&str; 13] = [
     "drbd.",
     "machine.",
     "gluster.",
+    "audit.",
     "firewall.",
 ];
 

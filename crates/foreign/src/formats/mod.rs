@@ -1,5 +1,6 @@
 //! One file per format, and what several of them share. Pieces of text come in, values go to the sink.
 
+pub(crate) mod audit;
 pub(crate) mod diskstats;
 pub(crate) mod drbd;
 pub(crate) mod drbd_show;

@@ -292,6 +292,15 @@ fn what_is_set_for_a_resource_of_drbd() {
     assert_eq!(fact(&read, "arc-1", "drbd.r0.address_family"), Some(&FactValue::Text("ipv4".into())));
 }
 
+/// Casebook D4.
+#[test]
+fn an_audit_of_a_data_node_says_what_is_lost() {
+    let read = read_one(file("audit-hadoop.json"));
+    let count = |class: &str| fact(&read, "dn-3", &format!("audit.hadoop.{class}./data/1/dfs/dn"));
+    assert_eq!(count("empty"), Some(&FactValue::Int(300_127)));
+    assert_eq!((count("meta-missing"), count("whole")), (Some(&FactValue::Int(412)), None));
+}
+
 /// Casebook D5.
 #[test]
 fn a_gluster_node_that_waits_for_its_own_lock() {
