@@ -161,16 +161,36 @@ fn by_case(proof: &str, name: &str, cases: &[(String, case::Case)], with: &Knowl
 /// What the judge of the lab writes about a run, as far as it is read here.
 #[derive(serde::Deserialize)]
 struct Judged {
-    fault: Option<String>,
+    broken: Vec<Broken>,
     #[serde(default)]
     said: Vec<Said>,
     error: Option<String>,
 }
 
 #[derive(serde::Deserialize)]
+struct Broken {
+    fault: String,
+}
+
+#[derive(serde::Deserialize)]
 struct Said {
-    causes: Vec<String>,
+    causes: Vec<Id>,
     sentence: String,
+}
+
+#[derive(serde::Deserialize)]
+struct Id {
+    id: String,
+}
+
+impl Judged {
+    fn is_of(&self, fault: &str) -> bool {
+        self.broken.iter().any(|broken| broken.fault == fault)
+    }
+
+    fn names(&self, cause: &str) -> bool {
+        self.said.iter().any(|said| said.causes.first().is_some_and(|first| first.id == cause))
+    }
 }
 
 /// Runs each fault once in a lab whose operator knows the file.
@@ -198,14 +218,20 @@ fn by_lab(tested: &mut Tested, file: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot start {}", program.display()))?;
     let text = std::fs::read_to_string(&records).unwrap_or_default();
     let _ = std::fs::remove_dir_all(&folder);
-    let runs: Vec<Judged> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let runs: Vec<Judged> =
+        text.lines().map(serde_json::from_str).collect::<Result<_, _>>().with_context(|| {
+            format!(
+                "{} writes records that cannot be read\nhint: linerate-lab has to be of the same version",
+                program.display()
+            )
+        })?;
     anyhow::ensure!(
         !runs.is_empty(),
         "the lab gave no verdict ({status})\nhint: `linerate lab faults` lists the faults"
     );
     for proof in tested.proofs.iter_mut().filter(|p| p.found.is_none()) {
-        let Some(run) = runs.iter().find(|r| r.fault.as_deref() == Some(&proof.name)) else { continue };
-        proof.found = Some(run.said.iter().any(|s| s.causes.first() == Some(&tested.id)));
+        let Some(run) = runs.iter().find(|run| run.is_of(&proof.name)) else { continue };
+        proof.found = Some(run.names(&tested.id));
         let said = run.said.first().map_or("nothing was found", |s| s.sentence.as_str());
         proof.said = run.error.clone().unwrap_or_else(|| said.to_owned());
     }
