@@ -140,11 +140,24 @@ impl Ring {
     /// # Errors
     /// The slot does not exist or is under way.
     pub fn ask(&mut self, slot: usize, what: Ask, offset: u64) -> io::Result<()> {
+        self.push(slot, what, offset, squeue::Flags::empty())
+    }
+
+    /// The same for a request that ended with "try again": the kernel first tries without waiting, and where it learns only below a stacked device (DRBD, md)
+    /// that it has to wait, it cannot begin anew by itself. This one may wait from the beginning, in a thread of the kernel.
+    ///
+    /// # Errors
+    /// The slot does not exist or is under way.
+    pub fn ask_patiently(&mut self, slot: usize, what: Ask, offset: u64) -> io::Result<()> {
+        self.push(slot, what, offset, squeue::Flags::ASYNC)
+    }
+
+    fn push(&mut self, slot: usize, what: Ask, offset: u64, flags: squeue::Flags) -> io::Result<()> {
         let number = u16::try_from(slot).map_err(|_| io::ErrorKind::InvalidInput)?;
         let start = self.slot(slot).ok_or(io::ErrorKind::ResourceBusy)?.as_mut_ptr();
         let bytes = self.slot_bytes as u32;
         let raw = types::Fd(self.file.as_raw_fd());
-        let entry = self.entry(what, raw, (start, bytes), offset, number).user_data(slot as u64);
+        let entry = self.entry(what, raw, (start, bytes), offset, number).user_data(slot as u64).flags(flags);
         // SAFETY: the slot is marked busy until its end was seen, and memory and file outlive the ring's requests (see `drop`).
         let pushed = unsafe { self.queues.submission().push(&entry) };
         // One entry per slot: it cannot be full.
@@ -274,7 +287,7 @@ mod tests {
         assert_eq!(all(&mut ring), [(0, 4096), (1, 4096), (2, 4096), (3, 4096)]);
         ring.ask(0, Ask::FlushData, 0).unwrap();
         ring.ask(1, Ask::Flush, 0).unwrap();
-        ring.ask(2, Ask::Read, 3 * SLOT as u64).unwrap();
+        ring.ask_patiently(2, Ask::Read, 3 * SLOT as u64).unwrap();
         assert_eq!(all(&mut ring), [(0, 0), (1, 0), (2, 4096)]);
         assert!(ring.slot(2).unwrap().iter().all(|b| *b == 4));
         assert!(ring.slot(4).is_none() && ring.ask(4, Ask::Read, 0).is_err());

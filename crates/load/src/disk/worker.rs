@@ -23,6 +23,9 @@ const POINTS_MAX: usize = 600;
 /// Every so many reads one is looked at whether it is all zero.
 const LOOKED_AT: u64 = 61;
 
+/// So often the kernel may say "try again" about one request.
+const AGAIN_MAX: u32 = 100;
+
 /// What a thread has to do.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Work {
@@ -60,6 +63,9 @@ pub(super) struct Tally {
 struct UnderWay {
     since_ns: u64,
     what: Option<Ask>,
+    offset: u64,
+    /// How often the kernel said "try again".
+    again: u32,
 }
 
 struct Worker<'a> {
@@ -202,14 +208,20 @@ impl Worker<'_> {
                 memory.copy_from_slice(&stamp);
             }
         }
-        self.slots[slot] = UnderWay { since_ns: now_ns, what: Some(what) };
+        self.slots[slot] = UnderWay { since_ns: now_ns, what: Some(what), offset, again: 0 };
         self.queue.ask(slot, what, offset).map_err(LoadError::io(verb(what)))
     }
 
     fn ended(&mut self, slot: usize, end: io::Result<u32>, now_ns: u64) -> Result<(), LoadError> {
-        let Some(UnderWay { since_ns, what: Some(what) }) = self.slots.get(slot).copied() else {
+        let Some(UnderWay { since_ns, what: Some(what), offset, again }) = self.slots.get(slot).copied()
+        else {
             return Ok(());
         };
+        // It counts from its first hand-over.
+        if end.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock) && again < AGAIN_MAX {
+            self.slots[slot].again += 1;
+            return self.queue.ask_patiently(slot, what, offset).map_err(LoadError::io(verb(what)));
+        }
         self.free.push(slot);
         let bytes = end.map_err(LoadError::io(verb(what)))?;
         let block = self.work.phase.block_bytes;
@@ -295,5 +307,90 @@ impl Tally {
                 None => self.series.push(point),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::Control;
+    use crate::tests::{V4, spec};
+    use linerate_model::load::{Role, TestKind};
+    use std::sync::Arc;
+
+    /// A queue whose every request is first told to be tried again, as a stacked device does.
+    #[derive(Default)]
+    struct Busy {
+        memory: Vec<u8>,
+        ends: VecDeque<(usize, io::Result<u32>)>,
+        patient: u32,
+        never: bool,
+    }
+
+    impl Queue for Busy {
+        fn slot(&mut self, _: usize) -> Option<&mut [u8]> {
+            Some(&mut self.memory)
+        }
+
+        fn ask(&mut self, slot: usize, _: Ask, _: u64) -> io::Result<()> {
+            self.ends.push_back((slot, Err(io::ErrorKind::WouldBlock.into())));
+            Ok(())
+        }
+
+        fn ask_patiently(&mut self, slot: usize, what: Ask, offset: u64) -> io::Result<()> {
+            if self.never {
+                return self.ask(slot, what, offset);
+            }
+            self.patient += 1;
+            self.ends.push_back((slot, Ok(4096)));
+            Ok(())
+        }
+
+        fn wait(&mut self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn ended(&mut self, list: &mut Vec<(usize, io::Result<u32>)>) {
+            list.extend(self.ends.pop_front());
+        }
+
+        fn under_way(&self) -> usize {
+            self.ends.len()
+        }
+
+        fn remark(&self) -> Option<String> {
+            None
+        }
+    }
+
+    fn work() -> Work {
+        let phase = DiskPhase {
+            random: true,
+            reads: 0,
+            block_bytes: 4096,
+            depth: 4,
+            threads: 1,
+            direct: true,
+            durable: Durable::Never,
+            batch: 1,
+        };
+        let limit = Duration::from_secs(60);
+        Work { phase, start: 0, blocks: 64, slots: 4, requests_max: 40, limit, seed: 1 }
+    }
+
+    #[test]
+    fn what_has_to_be_tried_again_is_and_counts_once() {
+        let spec = spec(TestKind::Rtt { count: 1 }, Role::Receiver, V4);
+        let control = Control { stop: Arc::default(), listening: Box::new(|_| {}) };
+        let job = Job::new(&spec, &control);
+        let mut queue = Busy { memory: vec![1; 4096], ..Busy::default() };
+        let tally = run(&job, work(), &mut queue).unwrap();
+        assert_eq!((tally.write.requests, queue.patient), (40, 40));
+        let mut queue = Busy { memory: vec![1; 4096], never: true, ..Busy::default() };
+        let error = run(&job, work(), &mut queue).unwrap_err();
+        assert!(error.to_string().contains("write"), "{error}");
     }
 }

@@ -28,6 +28,10 @@ pub(super) trait Queue {
     fn slot(&mut self, slot: usize) -> Option<&mut [u8]>;
     /// Asks for something with a free slot.
     fn ask(&mut self, slot: usize, what: Ask, offset: u64) -> io::Result<()>;
+    /// Asks once more for what ended with "try again", and may wait for it.
+    fn ask_patiently(&mut self, slot: usize, what: Ask, offset: u64) -> io::Result<()> {
+        self.ask(slot, what, offset)
+    }
     /// Waits until so many ended.
     fn wait(&mut self, at_least: usize) -> io::Result<()>;
     /// Moves what ended into the list: the slot, and how many bytes it moved.

@@ -34,6 +34,10 @@ impl Queue for Ring {
         Ring::ask(self, slot, what, offset)
     }
 
+    fn ask_patiently(&mut self, slot: usize, what: Ask, offset: u64) -> io::Result<()> {
+        Ring::ask_patiently(self, slot, what, offset)
+    }
+
     fn wait(&mut self, at_least: usize) -> io::Result<()> {
         Ring::wait(self, at_least)
     }
