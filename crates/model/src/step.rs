@@ -4,14 +4,18 @@
 //! their arguments, never a line for a shell. Nothing here runs anything.
 
 mod drbd;
+mod drbd_option;
 mod filesystem;
 mod look;
 mod lvm;
 mod md;
 
 pub use drbd::DrbdStep;
+pub use drbd_option::{
+    DRBD_OPTIONS, DrbdForm, DrbdOption, DrbdSection, DrbdSubject, drbd_option, drbd_peer, drbd_show,
+};
 pub use filesystem::FilesystemStep;
-pub use look::{Contents, Look, LookAct, Seen};
+pub use look::{Contents, Look, LookAct, Seen, Space};
 pub use lvm::{LvmKind, LvmStep};
 pub use md::MdStep;
 

@@ -80,6 +80,8 @@ pub fn forget(file: &File) -> io::Result<()> {
 /// A file system, as far as it matters for a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileSystem {
+    /// All of its bytes.
+    pub size_bytes: u64,
     /// Bytes that are free for everybody.
     pub free_bytes: u64,
     /// It is memory: tmpfs, ramfs, hugetlbfs.
@@ -100,10 +102,12 @@ pub fn filesystem(file: &File) -> io::Result<FileSystem> {
     }
     // The type of the numbers differs between architectures.
     #[allow(clippy::unnecessary_cast)]
+    let size_bytes = (stat.f_blocks as u64).saturating_mul(stat.f_bsize as u64);
+    #[allow(clippy::unnecessary_cast)]
     let free_bytes = (stat.f_bavail as u64).saturating_mul(stat.f_bsize as u64);
     #[allow(clippy::unnecessary_cast)]
     let is_memory = MEMORY.contains(&(stat.f_type as i64));
-    Ok(FileSystem { free_bytes, is_memory })
+    Ok(FileSystem { size_bytes, free_bytes, is_memory })
 }
 
 /// Size of an open block device, bytes.

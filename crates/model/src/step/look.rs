@@ -32,6 +32,16 @@ pub enum Look {
     },
     /// The kernel's list of arrays.
     ArraySync,
+    /// Commands that would bring the file of a resource into force; none when it is.
+    DrbdAdjust {
+        /// Resource.
+        resource: String,
+    },
+    /// Room of the filesystem of a folder: a [`Space`] as JSON.
+    Space {
+        /// Absolute.
+        folder: String,
+    },
     /// What stands at the beginning of a device: a [`Contents`] as JSON.
     Contents {
         /// Path.
@@ -48,6 +58,8 @@ pub enum LookAct {
     Read(&'static str),
     /// Read the beginning of a device.
     Contents(String),
+    /// Ask how much room a filesystem has.
+    Space(String),
 }
 
 impl Look {
@@ -67,6 +79,10 @@ impl Look {
             Self::DrbdProc => return LookAct::Read("/proc/drbd"),
             Self::NodeName => return LookAct::Read("/proc/sys/kernel/hostname"),
             Self::Contents { device } => return LookAct::Contents(device.clone()),
+            Self::Space { folder } => return LookAct::Space(folder.clone()),
+            Self::DrbdAdjust { resource } => {
+                argv("drbdadm", &["--dry-run", "adjust"], std::slice::from_ref(resource))
+            }
         })
     }
 
@@ -76,7 +92,10 @@ impl Look {
     /// The first one that is not.
     pub fn check(&self) -> Result<(), StepError> {
         match self {
-            Self::DrbdGeneration { resource } => check_name("the resource", resource),
+            Self::DrbdGeneration { resource } | Self::DrbdAdjust { resource } => {
+                check_name("the resource", resource)
+            }
+            Self::Space { folder } => check_folder(folder),
             Self::VolumeSync { group, name } => {
                 check_name("the group", group)?;
                 check_name("the volume", name)
@@ -90,6 +109,26 @@ impl Look {
             | Self::ArraySync => Ok(()),
         }
     }
+}
+
+/// A folder is only asked for its filesystem, so that any absolute path will do.
+fn check_folder(folder: &str) -> Result<(), StepError> {
+    let good =
+        folder.starts_with('/') && folder.len() <= FOLDER_BYTES_MAX && !folder.contains(char::is_control);
+    let (what, allowed) = ("the folder", "an absolute path");
+    if good { Ok(()) } else { Err(StepError { what, seen: super::shown(folder), allowed }) }
+}
+
+/// `PATH_MAX` of Linux.
+const FOLDER_BYTES_MAX: usize = 4096;
+
+/// Room of a filesystem.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Space {
+    /// All of it, bytes.
+    pub size_bytes: u64,
+    /// What is left to programs, bytes: without what is kept for root.
+    pub free_bytes: u64,
 }
 
 /// What a program said.

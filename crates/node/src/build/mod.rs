@@ -6,7 +6,7 @@
 
 mod contents;
 mod journal;
-mod run;
+pub(crate) mod run;
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use linerate_load::guard;
-use linerate_model::step::{Act, Argv, Look, LookAct, Need, Seen, Step, StepError};
+use linerate_model::step::{Act, Argv, Look, LookAct, Need, Seen, Space, Step, StepError};
 use linerate_wire::message::{Event, Request};
 use thiserror::Error;
 
@@ -136,6 +136,13 @@ impl Builds {
             LookAct::Read(path) => {
                 let out = std::fs::read_to_string(path).map_err(self.disk("read", Path::new(path)))?;
                 Ok(Seen { out, ..Seen::default() })
+            }
+            LookAct::Space(folder) => {
+                let path = Path::new(&folder);
+                let of = std::fs::File::open(path).and_then(|file| linerate_sys::block::filesystem(&file));
+                let of = of.map_err(self.disk("look at", path))?;
+                let space = Space { size_bytes: of.size_bytes, free_bytes: of.free_bytes };
+                Ok(Seen { out: serde_json::to_string(&space).unwrap_or_default(), ..Seen::default() })
             }
             LookAct::Contents(device) => {
                 let contents =

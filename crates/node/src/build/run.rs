@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// Runs a program to its end; `None` when it did not end in time or was stopped, and was killed. One that changes something gets no `stop`: half a command
 /// is worse than a whole one.
-pub(super) fn run(argv: &Argv, limit: Duration, stop: Option<&AtomicBool>) -> std::io::Result<Option<Seen>> {
+pub(crate) fn run(argv: &Argv, limit: Duration, stop: Option<&AtomicBool>) -> std::io::Result<Option<Seen>> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err(std::io::Error::other("a command without a program"));
     };

@@ -2,8 +2,8 @@
 //! the ones that are settings ([`setting_for`]).
 //!
 //! In: a root (the running machine or a recorded tree) and the keys that are wanted. Out: values by key, and a gap with
-//! its reason for everything that this kernel, driver or right does not give. It never judges a value, never starts a
-//! program, and never fails as a whole.
+//! its reason for everything that this kernel, driver or right does not give. It never judges a value, starts no
+//! program but that of DRBD for keys that somebody asked for, and never fails as a whole.
 //!
 //! Adding a fact: one file with a [`Fact`], one line in [`FACTS`]; a setting also one line in [`SETTINGS`].
 
@@ -14,6 +14,7 @@ mod counters;
 mod cpu;
 mod disk;
 mod disk_counters;
+mod drbd;
 mod eee;
 mod family;
 mod feature;
@@ -104,6 +105,7 @@ const FACTS: &[&dyn Fact] = &[
     &disk::Disks,
     &machine::Machine,
     &lldp::Lldp,
+    &drbd::Drbd,
 ];
 
 /// Counters of disks are read only where somebody asks for keys that begin so.
@@ -125,6 +127,7 @@ const SETTINGS: &[SettingEntry] = &[
     (rps_xps::is_setting, &rps_xps::Steering),
     (cpu::is_setting, &cpu::Cpu),
     (namespace::is_setting, &namespace::InNamespace),
+    (drbd::is_setting, &drbd::Drbd),
 ];
 
 /// Everything that can be read here, counters included.
