@@ -190,10 +190,9 @@ impl Figures<'_> {
     fn random(&self, f: &StorageFigure) -> Option<StorageLoss> {
         let disk = self.find("local-disk", "random-write", None)?;
         let stream = self.find("replicated", "write", Some(&f.variant))?;
-        let ceiling = self
-            .find("local-disk", "write", None)?
-            .min(self.find("transport", "stream", Some(&f.variant)).unwrap_or(f64::INFINITY));
-        let stream_share = stream / ceiling;
+        let transport = self.find("transport", "stream", Some(&f.variant)).unwrap_or(f64::INFINITY);
+        let stream_share = stream / self.find("local-disk", "write", None)?.min(transport);
+        let expected = disk.min(transport);
         if stream_share < SHARE_MIN {
             return None;
         }
@@ -206,8 +205,8 @@ impl Figures<'_> {
                 percent(f.bytes_per_s / disk)
             ),
         ];
-        let mut loss = below(f, "random writes replicated", disk, evidence)?;
-        loss.shape.set("random_over_stream", f.bytes_per_s / disk / stream_share);
+        let mut loss = below(f, "random writes replicated", expected, evidence)?;
+        loss.shape.set("random_over_stream", f.bytes_per_s / expected / stream_share);
         Some(loss)
     }
 

@@ -139,4 +139,12 @@ pub enum DrbdTrouble {
     Congested,
     /// A side holds data that are not the newest.
     Behind,
+    /// The filesystem on the resource has no room left.
+    Full,
+    /// A synchronisation runs at the limit that was set for it.
+    ResyncThrottled,
+    /// The activity log covers so little that writes wait for notes on the disk.
+    SmallActivityLog,
+    /// Writes are kept in order by barriers.
+    Barriers,
 }

@@ -4,21 +4,25 @@
 
 mod alarms;
 mod generation;
+mod limits;
 mod metadata;
 mod moves;
 mod progress;
 mod readers;
 mod resource;
 mod setup;
+mod shares;
 
 pub use alarms::{Known, alarms};
 pub use generation::{Forecast, Generation};
+pub use limits::{SideFacts, limits};
 pub use metadata::{Place, Room, metadata_bytes, room};
 pub use moves::{MoveError, failover, failover_of_the_dead, first_sync, lost_by, repair};
 pub use progress::{Pace, SyncProgress};
 pub use readers::{ProcDevice, read_names, read_proc, read_state};
 pub use resource::{Overlap, Release, SetupError, Side, Wish, file_text};
 pub use setup::{On, Plan, plan};
+pub use shares::{PATTERNS, ROUND_TRIP, Share, TimeOfWrite, shares};
 
 #[cfg(test)]
 mod tests;

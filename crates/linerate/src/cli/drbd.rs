@@ -1,5 +1,6 @@
 //! `linerate drbd …`: replicated block devices, from nothing to a failover and back. One file per command beside this one.
 
+mod bench;
 mod failover;
 mod hosts;
 mod moves;
@@ -13,7 +14,7 @@ mod wait;
 
 use linerate_model::exit::ExitCode;
 
-/// DRBD: plan and bring up a replica, see its true state, compare both sides, hand over, end a split brain.
+/// DRBD: plan and bring up a replica, see its true state, compare both sides, hand over, end a split brain, see where it loses speed.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -29,6 +30,7 @@ enum Command {
     Failover(failover::Args),
     Repair(repair::Args),
     Undo(undo::Args),
+    Bench(bench::Args),
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -40,5 +42,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Failover(args) => failover::run(args),
         Command::Repair(args) => repair::run(args),
         Command::Undo(args) => undo::run(args),
+        Command::Bench(args) => bench::run(args),
     }
 }

@@ -1,13 +1,16 @@
 //! Looking at the replicas of DRBD on many hosts: their states, what is in files and not in use, generation identifiers, what each side has marked.
 
+use std::path::PathBuf;
 use std::pin::Pin;
 
-use linerate_diagnose::drbd::{Generation, Known, ProcDevice, read_names, read_proc, read_state};
+use linerate_diagnose::drbd::{Generation, Known, ProcDevice, SideFacts, read_names, read_proc, read_state};
 use linerate_model::drbd::Replica;
-use linerate_model::fact::Gap;
+use linerate_model::fact::{FactValue, Gap, HostFacts};
+use linerate_model::inventory::Inventory;
 use linerate_model::step::Look;
 
 use super::join;
+use super::run::read_facts;
 use crate::build;
 use crate::fleet::Fleet;
 
@@ -43,6 +46,53 @@ pub async fn look(fleet: &Fleet) -> Replicas {
     }
     whole.all.sort_by(|a, b| (&a.resource, &a.host).cmp(&(&b.resource, &b.host)));
     whole
+}
+
+/// Facts `drbd.*` of all hosts, and the room of what is mounted from their resources. What cannot be seen is left out: the states are what counts.
+pub async fn sides(fleet: &Fleet, inventory: &Inventory, now: &Replicas) -> Vec<SideFacts> {
+    let hosts = fleet.hosts();
+    let looks = hosts
+        .iter()
+        .map(|host| Box::pin(side(fleet, inventory, now, host)) as Pin<Box<dyn Future<Output = _> + '_>>);
+    join::all(looks.collect()).await
+}
+
+async fn side(fleet: &Fleet, inventory: &Inventory, now: &Replicas, host: &str) -> SideFacts {
+    let wanted = ["drbd.", "mount."].map(str::to_owned);
+    let facts = read_facts(fleet, inventory, host, &wanted).await.unwrap_or_default();
+    let mut mounted = Vec::new();
+    for replica in now.all.iter().filter(|r| r.host == host && r.role == "Primary") {
+        for (folder, source) in mounts(&facts) {
+            let is_its = |minor: u32| is_device(&source, &format!("/dev/drbd{minor}"), &replica.resource);
+            if !replica.volumes.iter().any(|volume| is_its(volume.minor)) {
+                continue;
+            }
+            let look = Look::Space { folder: folder.display().to_string() };
+            let seen = build::look(fleet, host, look).await;
+            if let Some(space) = seen.ok().and_then(|seen| serde_json::from_str(&seen.out).ok()) {
+                mounted.push((replica.resource.clone(), folder.display().to_string(), space));
+            }
+        }
+    }
+    SideFacts { host: host.to_owned(), facts, mounted }
+}
+
+/// Folders of a host with what is mounted there.
+#[must_use]
+pub fn mounts(facts: &HostFacts) -> Vec<(PathBuf, String)> {
+    let each = facts.readings.iter().filter_map(|(key, value)| {
+        let FactValue::Text(text) = value else { return None };
+        let source = text.split_ascii_whitespace().nth(1)?;
+        Some((PathBuf::from(key.strip_prefix("mount.")?), source.to_owned()))
+    });
+    each.collect()
+}
+
+/// Whether a source of a mount is the device of a resource, by number or by one of the names that udev makes.
+#[must_use]
+pub fn is_device(source: &str, device: &str, resource: &str) -> bool {
+    let by_name = source.strip_prefix("/dev/drbd/by-res/").and_then(|rest| rest.split('/').next());
+    source == device || by_name == Some(resource)
 }
 
 async fn one(fleet: &Fleet, host: &str) -> Replicas {

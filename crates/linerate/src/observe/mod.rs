@@ -8,6 +8,7 @@ pub mod clock;
 pub mod disks;
 pub mod disturb;
 pub mod drbd;
+pub mod drbd_bench;
 pub mod durability;
 mod gather;
 pub mod join;

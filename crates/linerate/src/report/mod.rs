@@ -17,6 +17,7 @@ pub mod disk_plan;
 pub mod disks;
 pub mod distribution;
 pub mod drbd;
+pub mod drbd_bench;
 pub mod durability;
 pub mod foreign;
 pub mod grid;

@@ -84,6 +84,11 @@ fn at(doing: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
     move |source| StoreError::Database { doing, source }
 }
 
+/// A run without what has tables of its own.
+fn shell(snapshot: &Snapshot) -> Snapshot {
+    Snapshot { samples: Vec::new(), gaps: Vec::new(), facts: BTreeMap::new(), ..snapshot.clone() }
+}
+
 fn to_json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).expect("the shapes of the model have text keys only")
 }
@@ -159,8 +164,6 @@ impl Store {
 
     /// Starts a run: everything of the snapshot but what comes later.
     pub fn begin_run(&self, snapshot: &Snapshot, inventory_path: Option<&Path>) -> Result<(), StoreError> {
-        let shell =
-            Snapshot { samples: Vec::new(), gaps: Vec::new(), facts: BTreeMap::new(), ..snapshot.clone() };
         self.connection
             .execute(
                 "insert into run (id, parent, start_ms, cluster, inventory_path, json) values (?1,?2,?3,?4,?5,?6)",
@@ -170,10 +173,21 @@ impl Store {
                     snapshot.start_ms as i64,
                     snapshot.inventory.name,
                     inventory_path.map(|p| p.to_string_lossy().into_owned()),
-                    to_json(&shell),
+                    to_json(&shell(snapshot)),
                 ],
             )
             .map_err(at("begin a run"))?;
+        Ok(())
+    }
+
+    /// Figures of storage that a run worked out.
+    pub fn set_storage(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
+        self.connection
+            .execute(
+                "update run set json = ?2 where id = ?1",
+                params![snapshot.id, to_json(&shell(snapshot))],
+            )
+            .map_err(at("write figures of storage"))?;
         Ok(())
     }
 

@@ -53,6 +53,9 @@ fn a_run_comes_back_as_it_was_written() {
     run.facts.insert("a".into(), facts);
     run.gaps.push(Gap { what: "host c".into(), reason: "dead".into() });
     store.add_gap("r1", &run.gaps[0]).unwrap();
+    run.storage
+        .push(linerate_model::snapshot::StorageFigure { what: "transport".into(), ..Default::default() });
+    store.set_storage(&run).unwrap();
     run.left_out.push("second repeat".into());
     let diagnosis =
         Diagnosis { schema: 1, run: "r1".into(), headline: "fine".into(), ..Diagnosis::default() };

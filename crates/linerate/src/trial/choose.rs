@@ -1,13 +1,17 @@
 //! What to try and where to measure it: a diagnosis, the name of a remedy and hosts in; a trial that has not begun out. Pure.
 
 use linerate_model::change::Remedy;
+use linerate_model::disk_load::DiskPlan;
 use linerate_model::finding::{Cell, Diagnosis, Finding, LayerScope, Response};
 use linerate_model::inventory::{GroupName, HostName, Inventory, Layer};
-use linerate_model::snapshot::Snapshot;
+use linerate_model::load::TestKind;
+use linerate_model::plan::Test;
+use linerate_model::snapshot::{Snapshot, StorageFigure};
 use linerate_model::trial::{Trial, TrialStatus};
 use thiserror::Error;
 
 use super::machine::Course;
+use crate::observe::drbd_bench::PHASES;
 
 /// A pair whose throughput is below this share of its ceiling is judged by throughput even when packet sizes are at fault:
 /// that is what its users feel, and what a remedy that makes packets smaller cures.
@@ -84,6 +88,9 @@ pub fn plan(
     id: String,
 ) -> Result<Trial, TrialError> {
     let (finding, remedy) = remedy(diagnosis, options)?;
+    if finding.responses.first() == Some(&Response::Storage) {
+        return of_storage(snapshot, diagnosis, remedy, id);
+    }
     let (cell, response) = affected(finding, diagnosis, &remedy, &snapshot.inventory)?;
     let pair = (cell.from.clone(), cell.to.clone());
     let control = control(cell, finding, diagnosis, &remedy, &snapshot.inventory);
@@ -100,6 +107,55 @@ pub fn plan(
         status: TrialStatus::Running,
         persisted: Vec::new(),
         notes: Vec::new(),
+    })
+}
+
+/// A trial on a replicated volume: the host that writes to it, and the one that it replicates to. There is no untouched pair of the same kind.
+fn of_storage(
+    snapshot: &Snapshot,
+    diagnosis: &Diagnosis,
+    remedy: Remedy,
+    id: String,
+) -> Result<Trial, TrialError> {
+    let no_pair = || TrialError::NoPair {
+        id: remedy.id.clone(),
+        what: crate::report::names::response(Response::Storage).to_owned(),
+        hint: "`linerate drbd bench` measures where it shows; then try it on that run".to_owned(),
+    };
+    let test = storage_test(snapshot, diagnosis, &remedy.id).ok_or_else(no_pair)?;
+    let other = snapshot.facts.keys().find(|host| **host != test.from).ok_or_else(no_pair)?;
+    Ok(Trial {
+        id,
+        run: diagnosis.run.clone(),
+        response: Response::Storage,
+        layer: test.layer,
+        pair: (test.from.clone(), other.clone()),
+        control: None,
+        arms: Vec::new(),
+        effect: None,
+        status: TrialStatus::Running,
+        persisted: Vec::new(),
+        notes: Vec::new(),
+        remedy,
+    })
+}
+
+/// The test of a bench of a replica that showed the finding of a remedy: its first test on the replica, with the pattern of that finding alone.
+pub fn storage_test(snapshot: &Snapshot, diagnosis: &Diagnosis, remedy: &str) -> Option<Test> {
+    let with = |f: &&Finding| f.causes.iter().any(|c| c.remedy.as_ref().is_some_and(|r| r.id == remedy));
+    let finding = diagnosis.findings.iter().find(with)?;
+    // The finding has the figure itself.
+    let is_it =
+        |f: &&StorageFigure| f.what == "replicated" && f.bytes_per_s.total_cmp(&finding.measured).is_eq();
+    let pattern = &snapshot.storage.iter().find(is_it)?.pattern;
+    let (_, phase) = PHASES.iter().find(|(name, _)| name == pattern)?;
+    // A bench begins with the replica; where it leaves the peer it measures the same once more.
+    snapshot.samples.iter().find_map(|sample| match &sample.test.kind {
+        TestKind::Disk(plan) => {
+            let plan = DiskPlan { phases: vec![*phase], ..(**plan).clone() };
+            Some(Test { kind: TestKind::Disk(Box::new(plan)), ..sample.test.clone() })
+        }
+        _ => None,
     })
 }
 
@@ -178,9 +234,6 @@ fn affected<'a>(
     let no_pair = |hint: &str| TrialError::NoPair { id: remedy.id.clone(), what, hint: hint.to_owned() };
     let Some(cell) = worst else { return Err(no_pair("survey again with both ends reachable")) };
     match response {
-        Response::Storage => {
-            Err(no_pair("storage is not measured by a trial yet; change it by hand and compare"))
-        }
         Response::PathMtu if cell.share.is_none_or(|s| s < THROUGHPUT_SUFFERS) => {
             Ok((cell, Response::Throughput))
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::change::Change;
 use linerate_model::fact::FactKey;
-use linerate_model::finding::Diagnosis;
+use linerate_model::finding::{Diagnosis, Response};
 use linerate_model::plan::Test;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
@@ -85,7 +85,8 @@ pub async fn run<H: Hands>(
     cancel: impl Future<Output = ()>,
 ) -> Result<Trial, TrialError> {
     let trial = choose::plan(scene.snapshot, scene.diagnosis, options, id)?;
-    let machine = Machine::measure(trial, options.course, linerate_diagnose::trial::effect);
+    let course = course_of(&trial, options.course);
+    let machine = Machine::measure(trial, course, linerate_diagnose::trial::effect);
     Ok(Drive { hands, scene, transfer_ms: options.transfer_ms }.finish(machine, watch, cancel).await)
 }
 
@@ -97,14 +98,26 @@ pub async fn keep<H: Hands>(
     watch: Watch<'_>,
     cancel: impl Future<Output = ()>,
 ) -> Trial {
-    let machine = Machine::keep(trial, Course::default(), linerate_diagnose::trial::effect);
+    let course = course_of(&trial, Course::default());
+    let machine = Machine::keep(trial, course, linerate_diagnose::trial::effect);
     Drive { hands, scene, transfer_ms: 0 }.finish(machine, watch, cancel).await
 }
 
 /// Takes a trial back, also a kept one, and reads the old values back.
 pub async fn undo<H: Hands>(hands: &mut H, scene: Scene<'_>, trial: Trial, watch: Watch<'_>) -> Trial {
-    let machine = Machine::undo(trial, Course::default(), linerate_diagnose::trial::effect);
+    let course = course_of(&trial, Course::default());
+    let machine = Machine::undo(trial, course, linerate_diagnose::trial::effect);
     Drive { hands, scene, transfer_ms: 0 }.finish(machine, watch, std::future::pending()).await
+}
+
+/// A test on a disk fills its file first: its node has to wait longer before it takes the operator for gone.
+const STORAGE_DEADLINE_S: u32 = 120;
+
+fn course_of(trial: &Trial, course: Course) -> Course {
+    match trial.response {
+        Response::Storage => Course { deadline_s: course.deadline_s.max(STORAGE_DEADLINE_S), ..course },
+        _ => course,
+    }
 }
 
 struct Drive<'a, H> {
@@ -186,6 +199,10 @@ impl<H: Hands> Drive<'_, H> {
             Which::Affected => &trial.pair,
             Which::Control => trial.control.as_ref()?,
         };
+        if trial.response == Response::Storage {
+            let test = choose::storage_test(self.scene.snapshot, self.scene.diagnosis, &trial.remedy.id)?;
+            return response::value(trial.response, &self.hands.measure(&test).await);
+        }
         let ceiling = choose::ceiling(self.scene.diagnosis, &trial.pair, trial.layer);
         let transfer_ms = if self.transfer_ms == 0 { TRANSFER_MS } else { self.transfer_ms };
         let test =

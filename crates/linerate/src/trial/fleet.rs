@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use linerate_model::change::Change;
 use linerate_model::fact::{FactKey, FactValue};
 use linerate_model::inventory::{HostName, Inventory};
+use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 use linerate_model::sample::Outcome;
 use linerate_wire::message::{Event, Request};
@@ -153,7 +154,10 @@ impl Hands for FleetHands<'_> {
         let begun = Instant::now();
         loop {
             let start_ms = clock::now_ms();
-            let sample = measure::measure(self.fleet, self.inventory, test, measure::Patience::Usual).await;
+            let sample = match test.kind {
+                TestKind::Disk(_) => measure::alone(self.fleet, self.inventory, test).await,
+                _ => measure::measure(self.fleet, self.inventory, test, measure::Patience::Usual).await,
+            };
             let spans = disturb::read(self.inventory.disturbances.as_deref());
             let reason = match disturb::overlap(&spans, start_ms, clock::now_ms()) {
                 Some(span) => span.reason.clone(),

@@ -13,6 +13,8 @@ pub mod response;
 #[cfg(test)]
 mod simulated;
 #[cfg(test)]
+mod storage_tests;
+#[cfg(test)]
 mod tests;
 
 pub use choose::Options;

@@ -95,7 +95,10 @@ fn measured(response: Response, m: &Measurement) -> Option<f64> {
             let largest = m.mtu.iter().filter(arrives).map(|p| p.bytes).max();
             (!m.mtu.is_empty()).then(|| f64::from(largest.unwrap_or(0)))
         }
-        Response::Storage => None,
+        Response::Storage => {
+            let phase = m.tx.as_ref()?.disk.as_ref()?.phases.first()?;
+            phase.is_evidence().then(|| phase.bytes_per_s())
+        }
     }
 }
 

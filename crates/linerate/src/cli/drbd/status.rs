@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_diagnose::drbd::alarms;
+use linerate_diagnose::drbd::{alarms, limits};
 use linerate_model::SCHEMA;
+use linerate_model::drbd::DrbdAlarm;
 use linerate_model::exit::ExitCode;
 
 use super::super::out;
@@ -33,14 +34,14 @@ pub(in crate::cli) struct Args {
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    args.hosts.with(Needs::Sessions, async |fleet, _| {
+    args.hosts.with(Needs::Sessions, async |fleet, inventory| {
         let mut follow = Follow::default();
         let mut now = seen::look(fleet).await;
         follow.take(&now);
         // A remaining time needs two looks.
         while follow.is_busy() {
             if args.watch {
-                show(args, &now, &follow)?;
+                show(args, &now, &follow, &alarms(&now.all, &now.known, &now.not_up))?;
             }
             tokio::time::sleep(LOOK_EVERY).await;
             now = seen::look(fleet).await;
@@ -49,8 +50,10 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 break;
             }
         }
-        show(args, &now, &follow)?;
-        let found = alarms(&now.all, &now.known, &now.not_up);
+        let mut found = alarms(&now.all, &now.known, &now.not_up);
+        let sides = seen::sides(fleet, inventory, &now).await;
+        found.extend(limits(&sides, &follow.rates()));
+        show(args, &now, &follow, &found)?;
         anyhow::ensure!(
             !(now.all.is_empty() && now.not_up.is_empty() && !now.gaps.is_empty()),
             "no host shows a resource of DRBD: {}",
@@ -64,8 +67,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn show(args: &Args, now: &Replicas, follow: &Follow) -> anyhow::Result<()> {
-    let found = alarms(&now.all, &now.known, &now.not_up);
+fn show(args: &Args, now: &Replicas, follow: &Follow, found: &[DrbdAlarm]) -> anyhow::Result<()> {
     if args.json {
         let known: Vec<serde_json::Value> = now
             .known
@@ -84,7 +86,7 @@ fn show(args: &Args, now: &Replicas, follow: &Follow) -> anyhow::Result<()> {
         text.push_str(&line);
         text.push('\n');
     }
-    text.push_str(&shown::alarms(&found, style));
+    text.push_str(&shown::alarms(found, style));
     if now.all.is_empty() && now.not_up.is_empty() {
         text.push_str("no resource of DRBD on these hosts\n");
     }

@@ -58,6 +58,14 @@ impl Follow {
         })
     }
 
+    /// Rates of what is synchronised, KiB/s, by resource.
+    pub(super) fn rates(&self) -> Vec<(String, f64)> {
+        let syncing = self.paces.iter().filter(|(_, (_, word))| *word == "synchronises");
+        syncing
+            .filter_map(|((_, resource, _), (pace, _))| Some((resource.clone(), pace.now()?.kib_per_s?)))
+            .collect()
+    }
+
     /// A line for each.
     pub(super) fn lines(&self) -> Vec<String> {
         self.all().map(|(what, now)| shown::progress(&what, &now)).collect()

@@ -1,0 +1,175 @@
+//! Which share of a local disk is lost where: in the transport, or in the replication itself. Figures come in, a line for each pattern and transport goes out.
+//!
+//! A replicated write can be no faster than the slower of the local disk and the transport. What is missing to the local disk because the transport is slower is
+//! the transport's; everything else is lost by how the replication uses it. For writes that have to be safe one by one it is time that counts: that of the own
+//! disk, of the way there and back, and the rest, which is the peer's disk and DRBD.
+
+use linerate_model::snapshot::StorageFigure;
+use serde::Serialize;
+
+/// Patterns that write, in the order in which they are told.
+pub const PATTERNS: [&str; 3] = ["write", "random-write", "sync-write"];
+/// Pattern of the way there and back.
+pub const ROUND_TRIP: &str = "round-trip";
+
+/// A replicated pattern beside the local disk and the transport.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Share {
+    /// Transport.
+    pub variant: String,
+    /// `write`, `random-write`, `sync-write`.
+    pub pattern: String,
+    /// The local disk alone.
+    pub local_bytes_per_s: f64,
+    /// The transport alone, where it was measured.
+    pub transport_bytes_per_s: Option<f64>,
+    /// Replicated.
+    pub replicated_bytes_per_s: f64,
+    /// Replicated over local.
+    pub reached: f64,
+    /// Share of the local disk that the transport cannot carry.
+    pub lost_to_transport: f64,
+    /// Share of the local disk that is lost though disk and transport could.
+    pub lost_to_replication: f64,
+    /// Where the time of a single write goes.
+    pub time: Option<TimeOfWrite>,
+}
+
+/// Where the time of a write goes that is waited for alone, milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TimeOfWrite {
+    /// All of it.
+    pub whole_ms: f64,
+    /// The own disk, as it does without a peer.
+    pub local_ms: f64,
+    /// The way there and back.
+    pub way_ms: f64,
+    /// What is left: the disk of the peer, and DRBD on both sides.
+    pub rest_ms: f64,
+}
+
+/// A line for each replicated pattern of which the local figure is known.
+#[must_use]
+pub fn shares(figures: &[StorageFigure]) -> Vec<Share> {
+    let find = |what: &str, pattern: &str, variant: Option<&str>| {
+        let is_it = |f: &&StorageFigure| {
+            f.what == what && f.pattern == pattern && variant.is_none_or(|v| f.variant == v)
+        };
+        figures.iter().find(is_it)
+    };
+    let mut shares: Vec<Share> = Vec::new();
+    for replicated in figures.iter().filter(|f| f.what == "replicated") {
+        let pattern = replicated.pattern.as_str();
+        let local = find("local-disk", pattern, None).filter(|f| f.bytes_per_s > 0.0);
+        let Some(local) = local.filter(|_| PATTERNS.contains(&pattern)) else { continue };
+        let transport = find("transport", "stream", Some(&replicated.variant)).map(|f| f.bytes_per_s);
+        let way = find("transport", ROUND_TRIP, Some(&replicated.variant)).and_then(|f| f.wait_ms);
+        let reached = replicated.bytes_per_s / local.bytes_per_s;
+        let carried = transport.map_or(1.0, |t| (t / local.bytes_per_s).min(1.0));
+        shares.push(Share {
+            variant: replicated.variant.clone(),
+            pattern: pattern.to_owned(),
+            local_bytes_per_s: local.bytes_per_s,
+            transport_bytes_per_s: transport,
+            replicated_bytes_per_s: replicated.bytes_per_s,
+            reached,
+            lost_to_transport: (1.0 - carried).min(1.0 - reached).max(0.0),
+            lost_to_replication: (carried - reached).max(0.0),
+            time: time(pattern, local.wait_ms, replicated.wait_ms, way),
+        });
+    }
+    let rank = |share: &Share| PATTERNS.iter().position(|p| *p == share.pattern);
+    shares.sort_by(|a, b| a.variant.cmp(&b.variant).then(rank(a).cmp(&rank(b))));
+    shares
+}
+
+fn time(pattern: &str, local: Option<f64>, whole: Option<f64>, way: Option<f64>) -> Option<TimeOfWrite> {
+    let (local_ms, whole_ms, way_ms) = (local?, whole?, way?);
+    // With many requests on their way their times are those of queues.
+    (pattern == "sync-write").then(|| TimeOfWrite {
+        whole_ms,
+        local_ms,
+        way_ms,
+        rest_ms: (whole_ms - local_ms - way_ms).max(0.0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(what: &str, variant: &str, pattern: &str, mbyte_per_s: f64) -> StorageFigure {
+        StorageFigure {
+            what: what.into(),
+            variant: variant.into(),
+            pattern: pattern.into(),
+            bytes_per_s: mbyte_per_s * 1e6,
+            ..StorageFigure::default()
+        }
+    }
+
+    /// Casebook E: 35 % and 6 % of the local disk, and the transport is not the limit.
+    #[test]
+    fn the_replication_and_not_the_transport_loses_the_disk_of_casebook_e() {
+        let figures = [
+            figure("transport", "ipoib", "stream", 495.0),
+            figure("transport", "sdp", "stream", 1838.0),
+            figure("local-disk", "", "write", 265.9),
+            figure("local-disk", "", "random-write", 16.4),
+            figure("replicated", "ipoib", "write", 91.8),
+            figure("replicated", "ipoib", "random-write", 26.6),
+            figure("replicated", "sdp", "write", 16.4),
+            figure("replicated", "sdp", "random-write", 10.2),
+            figure("replicated", "ipoib", "read", 8000.0),
+        ];
+        let all = shares(&figures);
+        let told: Vec<(&str, &str, i64, i64, i64)> = all
+            .iter()
+            .map(|s| {
+                let whole = |share: f64| (share * 100.0).round() as i64;
+                let lost = (whole(s.lost_to_transport), whole(s.lost_to_replication));
+                (s.variant.as_str(), s.pattern.as_str(), whole(s.reached), lost.0, lost.1)
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("ipoib", "write", 35, 0, 65),
+                ("ipoib", "random-write", 162, 0, 0),
+                ("sdp", "write", 6, 0, 94),
+                ("sdp", "random-write", 62, 0, 38),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_slow_transport_takes_its_share_first_and_a_safe_write_is_told_in_time() {
+        let sync = |what: &str, wait_ms: f64| StorageFigure {
+            wait_ms: Some(wait_ms),
+            ..figure(what, if what == "local-disk" { "" } else { "underlay" }, "sync-write", 1.0)
+        };
+        let figures = [
+            figure("local-disk", "", "write", 200.0),
+            figure("transport", "underlay", "stream", 50.0),
+            figure("replicated", "underlay", "write", 40.0),
+            sync("local-disk", 0.5),
+            sync("replicated", 3.0),
+            StorageFigure { wait_ms: Some(1.5), ..figure("transport", "underlay", ROUND_TRIP, 0.0) },
+        ];
+        let all = shares(&figures);
+        assert!(
+            (all[0].lost_to_transport - 0.75).abs() < 1e-9
+                && (all[0].lost_to_replication - 0.05).abs() < 1e-9
+        );
+        assert_eq!(all[0].time, None);
+        let time = TimeOfWrite { whole_ms: 3.0, local_ms: 0.5, way_ms: 1.5, rest_ms: 1.0 };
+        assert_eq!(all[1].time, Some(time));
+    }
+
+    #[test]
+    fn without_a_local_figure_nothing_is_said() {
+        assert!(shares(&[figure("replicated", "underlay", "write", 40.0)]).is_empty());
+        let zero = [figure("local-disk", "", "write", 0.0), figure("replicated", "x", "write", 1.0)];
+        assert!(shares(&zero).is_empty());
+    }
+}

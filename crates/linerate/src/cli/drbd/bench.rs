@@ -1,0 +1,244 @@
+//! `linerate drbd bench`: the replica, its own disk and the transports under it in turns; which share is lost where, and which settings to try.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linerate_diagnose::drbd::shares;
+use linerate_model::SCHEMA;
+use linerate_model::disk_load::DiskTarget;
+use linerate_model::drbd::Replica;
+use linerate_model::exit::ExitCode;
+use linerate_model::inventory::Inventory;
+use linerate_model::snapshot::Snapshot;
+use linerate_model::step::Look;
+use linerate_model::tuning::Tuning;
+
+use super::super::{open, out, progress, quantity, survey};
+use super::hosts::{Hosts, Needs};
+use crate::build;
+use crate::fleet::Fleet;
+use crate::observe::drbd as seen;
+use crate::observe::drbd_bench::{self as bench, BenchError, Local, Wish};
+use crate::observe::run::read_facts;
+use crate::observe::single::Way;
+use crate::report::drbd_bench as shown;
+use crate::report::heat::Style;
+use crate::store::Store;
+
+/// Measure the replica beside its own disk and the transports under it: which share is lost where, which settings to try
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate drbd bench r0 --apart store-1 store-2               the local disk is r0 without its peer, for some seconds\n  linerate drbd bench r0 --beside /srv/scratch store-1 store-2  the local disk is a file on another volume of the same drives\n  linerate try drbd-activity-log                                tries a setting that the bench names, and puts it back\n\nOn the replica only a file of its own is written, which has no name and is gone afterwards: below the folder where the replica is mounted, or --in\nFOLDER. A replica that provably holds nothing is written with --empty and its name. The disk under a replica cannot be written beside DRBD:\nwithout --apart or --beside there is no local figure, and no share."
+)]
+pub(in crate::cli) struct Args {
+    /// Name of the resource
+    resource: String,
+    #[command(flatten)]
+    hosts: Hosts,
+    /// Folder on the mounted replica, on the primary [default: where it is mounted]
+    #[arg(long = "in", value_name = "FOLDER", conflicts_with = "empty")]
+    folder: Option<PathBuf>,
+    /// The replica holds nothing and nobody uses it; its name once more, such as drbd0
+    #[arg(long, value_name = "DEVICE")]
+    empty: Option<String>,
+    /// The primary leaves its peer while the local disk is measured; what is written meanwhile is copied afterwards
+    #[arg(long, conflicts_with = "beside")]
+    apart: bool,
+    /// Folder of the primary on the same drives, but not on the replica, as the local disk
+    #[arg(long, value_name = "FOLDER")]
+    beside: Option<PathBuf>,
+    /// Rounds; of each test the middle one counts
+    #[arg(long, default_value_t = 3, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=50))]
+    rounds: u32,
+    /// Longest time of each test
+    #[arg(short, long, default_value = "3s", value_parser = survey::duration)]
+    time: Duration,
+    /// Size of the file; with --apart as much is copied after each round
+    #[arg(short, long, value_name = "BYTES", default_value = "128M", value_parser = quantity::file_size)]
+    size: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// No progress
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let progress = progress::start(args.quiet, args.json);
+    let mut store = Store::open_default()?;
+    let knowledge = open::knowledge()?;
+    args.hosts.with(Needs::Addresses, async |fleet, inventory| {
+        let wish = args.wish(fleet, inventory).await?;
+        let tuning = Tuning::default();
+        let mut way = Way { store: &mut store, progress: progress.as_ref(), tuning: &tuning };
+        let done = bench::run(fleet, inventory, &wish, &knowledge, &mut way).await;
+        let (snapshot, diagnosis) = done.map_err(|error| match error {
+            BenchError::Store(error) => anyhow::Error::from(error),
+            BenchError::Host(words) => anyhow::anyhow!(words),
+        })?;
+        let all = shares(&snapshot.storage);
+        let told = shown::Told { wish: &wish, snapshot: &snapshot, diagnosis: &diagnosis, shares: &all };
+        if args.json {
+            out::json(&serde_json::json!({
+                "schema": SCHEMA, "run": snapshot.id, "resource": wish.resource, "primary": wish.primary, "peer": wish.peer,
+                "rounds": wish.rounds, "figures": snapshot.storage, "shares": all, "settings": shown::settings(&told),
+                "findings": diagnosis.findings, "gaps": shown::gaps(&told)
+            }))?;
+        } else {
+            out::print(&shown::page(&told, Style::detect()))?;
+        }
+        Ok(code(&told, &snapshot))
+    })
+}
+
+/// What was not measured at all, what is lost, what could not be seen: in this order.
+fn code(told: &shown::Told<'_>, snapshot: &Snapshot) -> ExitCode {
+    if snapshot.storage.iter().all(|f| f.what != "replicated") {
+        ExitCode::CouldNotRun
+    } else if !told.diagnosis.findings.is_empty() {
+        ExitCode::Findings
+    } else if !shown::gaps(told).is_empty() {
+        ExitCode::PartlyBlind
+    } else {
+        ExitCode::Ok
+    }
+}
+
+impl Args {
+    async fn wish(&self, fleet: &Fleet, inventory: &Inventory) -> anyhow::Result<Wish> {
+        let now = seen::look(fleet).await;
+        let name = &self.resource;
+        let sides: Vec<&Replica> = now.all.iter().filter(|r| r.resource == *name).collect();
+        let gaps =
+            now.gaps.iter().map(|gap| format!("{}: {}", gap.what, gap.reason)).collect::<Vec<_>>().join("; ");
+        anyhow::ensure!(
+            !sides.is_empty(),
+            "no host shows {name} {gaps}\nhint: `linerate drbd status` shows what there is"
+        );
+        let Some(primary) = sides.iter().find(|side| side.role == "Primary") else {
+            anyhow::bail!(
+                "no side of {name} is the primary, so that nobody may write to it\nhint: `drbdadm primary {name}` where it is used"
+            );
+        };
+        let Some(peer) = sides.iter().find(|side| side.host != primary.host) else {
+            anyhow::bail!("only {} shows {name}\nhint: name both hosts; {gaps}", primary.host);
+        };
+        for side in &sides {
+            let well = side.is_connected()
+                && side.is_up_to_date()
+                && side.peer_volumes().all(|v| v.replication == "Established");
+            anyhow::ensure!(
+                well,
+                "{}: {name} is not connected, up to date and at rest, so that a figure would be one of something else\nhint: `linerate drbd status --watch`",
+                side.host
+            );
+        }
+        let Some(volume) = primary.volumes.first() else {
+            anyhow::bail!("{}: {name} has no device\nhint: `linerate drbd status`", primary.host);
+        };
+        let device = format!("/dev/drbd{}", volume.minor);
+        let mounts = mounts(fleet, inventory, &primary.host).await?;
+        let replica = self.replica(&primary.host, &device, &mounts)?;
+        if self.apart {
+            in_force(fleet, &primary.host, name).await?;
+        }
+        let local = match &self.beside {
+            _ if self.apart => Local::Apart,
+            None => Local::Not,
+            Some(folder) => {
+                anyhow::ensure!(
+                    !is_on(&mounts, folder, &device, name),
+                    "{}: {} is on {device} itself\nhint: a folder on the same drives beside it, or --apart",
+                    primary.host,
+                    folder.display()
+                );
+                Local::Beside(DiskTarget::Folder { path: folder.clone(), bytes: self.size })
+            }
+        };
+        Ok(Wish {
+            resource: name.clone(),
+            primary: primary.host.clone(),
+            peer: peer.host.clone(),
+            replica,
+            local,
+            rounds: self.rounds,
+            time: self.time,
+        })
+    }
+
+    /// Where on the replica is written.
+    fn replica(&self, host: &str, device: &str, mounts: &[(PathBuf, String)]) -> anyhow::Result<DiskTarget> {
+        let name = &self.resource;
+        if let Some(really) = &self.empty {
+            return Ok(DiskTarget::Empty { path: device.into(), really: really.clone(), bytes: self.size });
+        }
+        let mounted =
+            mounts.iter().find(|(_, source)| seen::is_device(source, device, name)).map(|(folder, _)| folder);
+        let folder = match (&self.folder, mounted) {
+            (Some(folder), _) => {
+                anyhow::ensure!(
+                    is_on(mounts, folder, device, name),
+                    "{host}: {} is not on {device}\nhint: --in names a folder on the mounted replica{}",
+                    folder.display(),
+                    mounted.map_or_else(String::new, |at| format!(", which is mounted on {}", at.display()))
+                );
+                folder
+            }
+            (None, Some(folder)) => folder,
+            (None, None) => anyhow::bail!(
+                "{host}: {device} is not mounted, so that no file can be written on it\nhint: mount it, or if it holds nothing: --empty {}",
+                device.trim_start_matches("/dev/")
+            ),
+        };
+        Ok(DiskTarget::Folder { path: folder.clone(), bytes: self.size })
+    }
+}
+
+/// A connection that is made again has what the file says: what was set without it would be lost.
+async fn in_force(fleet: &Fleet, host: &str, resource: &str) -> anyhow::Result<()> {
+    let look = Look::DrbdAdjust { resource: resource.to_owned() };
+    let seen = build::look(fleet, host, look).await?;
+    let commands = seen.out.trim().replace('\n', "; ");
+    anyhow::ensure!(
+        seen.is_good() && commands.is_empty(),
+        "{host}: the file of {resource} is not what is in force, and a connection that is left and made again has what the file says ({commands}{})\nhint: `drbdadm adjust {resource}` brings the file into force; or --beside FOLDER",
+        seen.err.trim()
+    );
+    Ok(())
+}
+
+/// Folders of a host with what is mounted there.
+async fn mounts(fleet: &Fleet, inventory: &Inventory, host: &str) -> anyhow::Result<Vec<(PathBuf, String)>> {
+    let facts = read_facts(fleet, inventory, host, &["mount.".to_owned()]).await;
+    let facts = facts.map_err(|reason| anyhow::anyhow!("{host}: its mounts are not known: {reason}"))?;
+    Ok(seen::mounts(&facts))
+}
+
+/// Whether a folder is on the device: the longest of the mounts above it counts.
+fn is_on(mounts: &[(PathBuf, String)], folder: &Path, device: &str, resource: &str) -> bool {
+    let above = mounts.iter().filter(|(at, _)| folder.starts_with(at));
+    above
+        .max_by_key(|(at, _)| at.components().count())
+        .is_some_and(|(_, source)| seen::is_device(source, device, resource))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_belongs_to_the_nearest_mount_above_it() {
+        let mounts = [
+            ("/", "/dev/sda1"),
+            ("/srv", "/dev/drbd0"),
+            ("/srv/old", "/dev/sdb"),
+            ("/mnt", "/dev/drbd/by-res/r1/0"),
+        ]
+        .map(|(at, source)| (PathBuf::from(at), source.to_owned()));
+        let on = |folder: &str| is_on(&mounts, Path::new(folder), "/dev/drbd0", "r0");
+        assert!(on("/srv") && on("/srv/a/b"));
+        assert!(!on("/srv/old/x") && !on("/tmp") && !on("/srvx") && !on("/mnt"));
+        assert!(is_on(&mounts, Path::new("/mnt/x"), "/dev/drbd1", "r1"));
+    }
+}

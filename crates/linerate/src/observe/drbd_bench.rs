@@ -1,0 +1,387 @@
+//! A replica beside its own disk and beside the transports under it, in turns: what each carries, so that it is known where the difference is lost.
+//!
+//! What comes in: open sessions and what to load. What goes out: a run with its samples, the middle of the rounds as figures, and a diagnosis of these alone. The
+//! peer is left only when that was asked for, as a change with a journal: the node looks for it again by itself when its operator is gone.
+
+use std::time::Duration;
+
+use linerate_diagnose::Knowledge;
+use linerate_diagnose::drbd::ROUND_TRIP;
+use linerate_model::change::Change;
+use linerate_model::disk_load::{DiskPhase, DiskPlan, DiskResult, DiskTarget, Durable};
+use linerate_model::fact::{FactValue, Gap};
+use linerate_model::finding::Diagnosis;
+use linerate_model::inventory::{HostName, Inventory, Layer};
+use linerate_model::load::TestKind;
+use linerate_model::plan::Test;
+use linerate_model::sample::{Measurement, Outcome, Sample};
+use linerate_model::snapshot::{Snapshot, StorageFigure};
+use tokio::time::Instant;
+
+use super::begin::begin;
+use super::measure::{self, Patience};
+use super::run::read_facts;
+use super::single::{Way, told};
+use super::{bench, clock, drbd};
+use crate::fleet::Fleet;
+use crate::progress::Phase;
+use crate::store::StoreError;
+use crate::trial::FleetHands;
+use crate::trial::drive::Hands as _;
+
+/// Requests of the measurement of the way there and back.
+const RTT_COUNT: u16 = 40;
+/// Beyond the load itself: making ready, and a host that is slow to answer. Then the node looks for the peer by itself.
+const APART_SLACK: Duration = Duration::from_secs(60);
+/// How long both sides may take to hold the same again.
+const TOGETHER_LIMIT: Duration = Duration::from_secs(600);
+/// Time between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// A single stream is what DRBD sends its data on.
+const STREAMS: u16 = 1;
+
+/// Where the local disk is measured.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Local {
+    /// The same file, while the primary has left its peer.
+    Apart,
+    /// A file or a device that the operator named.
+    Beside(DiskTarget),
+    /// Nowhere.
+    Not,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wish {
+    /// Resource.
+    pub resource: String,
+    /// Host that may write.
+    pub primary: HostName,
+    /// Host that it replicates to.
+    pub peer: HostName,
+    /// Where on the replica.
+    pub replica: DiskTarget,
+    /// Where beside it.
+    pub local: Local,
+    /// Rounds.
+    pub rounds: u32,
+    /// Longest time of each test.
+    pub time: Duration,
+}
+
+/// The tests on disks: what streams, what is random, and what is waited for one by one.
+pub const PHASES: [(&str, DiskPhase); 3] = [
+    ("write", phase(false, 1 << 20, 8, Durable::Never)),
+    ("random-write", phase(true, 4 << 10, 16, Durable::Never)),
+    ("sync-write", phase(false, 4 << 10, 1, Durable::Data(1))),
+];
+
+const fn phase(random: bool, block_bytes: u32, depth: u16, durable: Durable) -> DiskPhase {
+    DiskPhase { random, reads: 0, block_bytes, depth, threads: 1, direct: true, durable, batch: 1 }
+}
+
+/// Why a bench ended before it began, or in the middle.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A host.
+    #[error("{0}")]
+    Host(String),
+}
+
+impl Wish {
+    fn plan(&self, target: &DiskTarget) -> DiskPlan {
+        DiskPlan {
+            target: target.clone(),
+            phases: PHASES.iter().map(|(_, phase)| *phase).collect(),
+            phase_ms: self.time.as_millis().min(600_000) as u32,
+            bytes_max: None,
+            requests_max: None,
+            way: None,
+        }
+    }
+
+    fn test(&self, id: u32, round: u32, layer: Layer, kind: TestKind) -> Test {
+        let to = if matches!(kind, TestKind::Disk(_)) { &self.primary } else { &self.peer };
+        Test {
+            id,
+            from: self.primary.clone(),
+            to: to.clone(),
+            layer,
+            kind,
+            repeat: round as u16,
+            serial: true,
+            second_stage: false,
+        }
+    }
+
+    /// Layers in which both hosts have an address.
+    fn layers(&self, inventory: &Inventory) -> Vec<Layer> {
+        let has = |layer: &Layer| {
+            [&self.primary, &self.peer].iter().all(|h| inventory.endpoint(h, *layer).is_some())
+        };
+        [Layer::Underlay, Layer::Overlay].into_iter().filter(has).collect()
+    }
+
+    /// Time that all of it should take.
+    fn expected(&self, layers: usize) -> Duration {
+        let disk = bench::expected(&self.plan(&self.replica));
+        let disks = if self.local == Local::Not { 1 } else { 2 };
+        (disk * disks + (self.time + Duration::from_secs(1)) * layers as u32) * self.rounds
+    }
+}
+
+/// What a sample of a bench stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Replicated,
+    Local,
+    Transport(Layer),
+}
+
+/// The name of the transport that the resource uses: the layer in which the primary has its address.
+fn variant(snapshot: &Snapshot, wish: &Wish) -> Option<Layer> {
+    let key = format!("drbd.{}.address", wish.resource.replace('.', "/"));
+    let address = snapshot.facts.get(&wish.primary)?.readings.get(&key)?.to_string();
+    let is_it = |layer: &Layer| {
+        let endpoint = snapshot.inventory.endpoint(&wish.primary, *layer);
+        endpoint.is_some_and(|e| {
+            let own = e.address.to_string();
+            address.starts_with(&format!("{own}:")) || address.starts_with(&format!("[{own}]:"))
+        })
+    };
+    [Layer::Underlay, Layer::Overlay].into_iter().find(is_it)
+}
+
+/// Measures all of it.
+///
+/// # Errors
+/// The store cannot be written, a host cannot be asked, or the peer could not be left or found again.
+pub async fn run(
+    fleet: &Fleet,
+    inventory: &Inventory,
+    wish: &Wish,
+    knowledge: &Knowledge,
+    way: &mut Way<'_>,
+) -> Result<(Snapshot, Diagnosis), BenchError> {
+    let mut snapshot = begin(fleet, inventory, way.store)?;
+    for host in [&wish.primary, &wish.peer] {
+        let wanted = ["drbd.", "disk.", "mount."].map(str::to_owned);
+        match read_facts(fleet, inventory, host, &wanted).await {
+            Ok(mut facts) => {
+                facts.counters.clear();
+                snapshot.facts.insert(host.clone(), facts);
+            }
+            Err(reason) => {
+                let gap = Gap { what: format!("facts of {host}"), reason };
+                way.store.add_gap(&snapshot.id, &gap)?;
+                snapshot.gaps.push(gap);
+            }
+        }
+    }
+    way.store.add_facts(&snapshot.id, &snapshot.facts)?;
+    let layers = wish.layers(inventory);
+    let all = rounds(fleet, inventory, wish, &layers, (&snapshot.id, way)).await?;
+    snapshot.storage = figures(&all, wish, variant(&snapshot, wish));
+    snapshot.samples = all.into_iter().map(|(_, sample)| sample).collect();
+    way.store.set_storage(&snapshot)?;
+    // Of the transport one pair was measured, with nothing to compare it to: it is a figure here, and no survey.
+    let alone = Snapshot { samples: Vec::new(), ..snapshot.clone() };
+    let diagnosis = linerate_diagnose::diagnose(&alone, knowledge);
+    way.store.finish(&snapshot, &diagnosis)?;
+    Ok((snapshot, diagnosis))
+}
+
+async fn rounds(
+    fleet: &Fleet,
+    inventory: &Inventory,
+    wish: &Wish,
+    layers: &[Layer],
+    (run, way): (&str, &mut Way<'_>),
+) -> Result<Vec<(Place, Sample)>, BenchError> {
+    let expected = wish.expected(layers.len());
+    let until = Instant::now() + expected;
+    let total = wish.rounds as usize;
+    way.progress.begin(&Phase {
+        name: "measuring",
+        unit: "rounds",
+        total,
+        expected_s: Some(expected.as_secs_f64()),
+    });
+    let mut all: Vec<(Place, Sample)> = Vec::new();
+    for round in 0..wish.rounds {
+        let progress = way.progress;
+        let says = |what: &'static str| move |left_s| progress.step(round as usize, what, Some(left_s));
+        let mut turns: Vec<(Place, Test)> = Vec::new();
+        let disk = |target: &DiskTarget| TestKind::Disk(Box::new(wish.plan(target)));
+        turns.push((Place::Replicated, wish.test(0, round, Layer::Underlay, disk(&wish.replica))));
+        for layer in layers {
+            let stream = TestKind::Tcp { streams: STREAMS, duration_ms: wish.time.as_millis() as u32 };
+            for kind in [stream, TestKind::Rtt { count: RTT_COUNT }] {
+                turns.push((Place::Transport(*layer), wish.test(0, round, *layer, kind)));
+            }
+        }
+        match &wish.local {
+            Local::Apart => {
+                turns.push((Place::Local, wish.test(0, round, Layer::Underlay, disk(&wish.replica))));
+            }
+            Local::Beside(target) => {
+                turns.push((Place::Local, wish.test(0, round, Layer::Underlay, disk(target))));
+            }
+            Local::Not => {}
+        }
+        for (place, mut test) in turns {
+            test.id = all.len() as u32 + 1;
+            let sample = match place {
+                Place::Replicated => {
+                    told(measure::alone(fleet, inventory, &test), until, says("replicated")).await
+                }
+                Place::Transport(_) => {
+                    let running = measure::measure(fleet, inventory, &test, Patience::Usual);
+                    told(running, until, says("the transport alone")).await
+                }
+                Place::Local if wish.local == Local::Apart => {
+                    told(apart(fleet, inventory, wish, &test), until, says("the disk without its peer"))
+                        .await
+                        .map_err(BenchError::Host)?
+                }
+                Place::Local => {
+                    told(measure::alone(fleet, inventory, &test), until, says("the disk beside")).await
+                }
+            };
+            way.store.add_samples(run, std::slice::from_ref(&sample))?;
+            all.push((place, sample));
+        }
+        way.progress.step(round as usize + 1, "", None);
+    }
+    way.progress.end();
+    Ok(all)
+}
+
+/// Leaves the peer, measures, and finds the peer again; ends when both hold the same.
+async fn apart(fleet: &Fleet, inventory: &Inventory, wish: &Wish, test: &Test) -> Result<Sample, String> {
+    let trial = clock::new_id();
+    let host = wish.primary.as_str();
+    let change = Change {
+        host: host.to_owned(),
+        key: format!("drbd.{}.peer", wish.resource.replace('.', "/")),
+        from: FactValue::Flag(true),
+        to: FactValue::Flag(false),
+    };
+    let deadline =
+        measure::transfer_time(&test.kind).min(bench::expected(&wish.plan(&wish.replica)) * 3) + APART_SLACK;
+    let mut hands = FleetHands::new(fleet, inventory);
+    let left = hands.apply(host, &trial, &[change], deadline.as_secs() as u32).await;
+    let sample = match &left {
+        Ok(_) => Some(measure::alone(fleet, inventory, test).await),
+        Err(_) => None,
+    };
+    // Also when it could not be left: what was half done is taken back.
+    let found = hands.undo(host, &trial).await;
+    hands.bye().await;
+    let hint = format!("hint: `linerate drbd status`; `drbdadm connect {}` on {host}", wish.resource);
+    left.map_err(|e| format!("{host}: {} could not leave its peer: {}", wish.resource, e.error))?;
+    found.map_err(|e| {
+        format!("{host}: {} does not look for its peer again: {}\n{hint}", wish.resource, e.error)
+    })?;
+    together(fleet, wish).await?;
+    sample.ok_or_else(|| format!("{host}: nothing was measured"))
+}
+
+/// Waits until both sides are connected and nothing is copied any more.
+async fn together(fleet: &Fleet, wish: &Wish) -> Result<(), String> {
+    let begun = Instant::now();
+    loop {
+        let now = drbd::look(fleet).await;
+        let sides: Vec<_> = now.all.iter().filter(|r| r.resource == wish.resource).collect();
+        let is_well = |side: &&linerate_model::drbd::Replica| {
+            side.is_connected()
+                && side.is_up_to_date()
+                && side.peer_volumes().all(|v| v.replication == "Established" && v.disk == "UpToDate")
+        };
+        if sides.len() >= 2 && sides.iter().all(is_well) {
+            return Ok(());
+        }
+        if begun.elapsed() > TOGETHER_LIMIT {
+            return Err(format!(
+                "{} of {}: both sides are not together again after {} s\nhint: `linerate drbd status` shows how far they are; nothing is left to undo",
+                wish.resource,
+                wish.primary,
+                TOGETHER_LIMIT.as_secs()
+            ));
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+fn measured(sample: &Sample) -> Option<&Measurement> {
+    match &sample.outcome {
+        Outcome::Measured(m) => Some(m),
+        _ => None,
+    }
+}
+
+/// The phases of a disk that may be used.
+fn results(sample: &Sample) -> Vec<&DiskResult> {
+    let end = measured(sample).and_then(|m| m.tx.as_ref()?.disk.as_deref());
+    end.map_or(Vec::new(), |end| end.phases.iter().filter(|p| p.is_evidence()).collect())
+}
+
+/// The middle of the rounds of each test, as figures.
+fn figures(all: &[(Place, Sample)], wish: &Wish, uses: Option<Layer>) -> Vec<StorageFigure> {
+    let mut figures = Vec::new();
+    let named = |layer: Layer| layer.to_string();
+    let uses = uses.map_or_else(|| "its own network".to_owned(), named);
+    for (place, what, name) in
+        [(Place::Local, "local-disk", String::new()), (Place::Replicated, "replicated", uses)]
+    {
+        let of: Vec<&DiskResult> =
+            all.iter().filter(|(p, _)| *p == place).flat_map(|(_, s)| results(s)).collect();
+        for (pattern, phase) in PHASES {
+            let of: Vec<&&DiskResult> = of.iter().filter(|r| r.phase == phase).collect();
+            let Some(bytes_per_s) = middle(of.iter().map(|r| r.bytes_per_s())) else { continue };
+            let wait = of.iter().filter_map(|r| r.took_ns().quantile(0.5)).map(|ns| ns as f64 / 1e6);
+            figures.push(StorageFigure {
+                host: wish.primary.clone(),
+                what: what.to_owned(),
+                variant: name.clone(),
+                pattern: pattern.to_owned(),
+                bytes_per_s,
+                requests_per_s: middle(of.iter().map(|r| r.requests_per_s())),
+                wait_ms: middle(wait),
+                ..StorageFigure::default()
+            });
+        }
+    }
+    for layer in [Layer::Underlay, Layer::Overlay] {
+        let of = |read: fn(&Measurement) -> Option<f64>| {
+            let ours = all.iter().filter(|(p, _)| *p == Place::Transport(layer));
+            middle(ours.filter_map(|(_, s)| measured(s)).filter_map(read))
+        };
+        let figure = |pattern: &str| StorageFigure {
+            host: wish.primary.clone(),
+            what: "transport".to_owned(),
+            variant: named(layer),
+            pattern: pattern.to_owned(),
+            ..StorageFigure::default()
+        };
+        if let Some(bps) = of(|m| m.throughput_bps) {
+            figures.push(StorageFigure { bytes_per_s: bps / 8.0, ..figure("stream") });
+        }
+        if let Some(us) = of(|m| m.rtt_idle_us) {
+            figures.push(StorageFigure { wait_ms: Some(us / 1e3), ..figure(ROUND_TRIP) });
+        }
+    }
+    figures
+}
+
+fn middle(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.filter(|v| v.is_finite()).collect();
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    let upper = values.get(half).copied()?;
+    if values.len() % 2 == 1 { Some(upper) } else { Some(f64::midpoint(*values.get(half - 1)?, upper)) }
+}

@@ -1,0 +1,428 @@
+//! A bench of a replica as text: each pattern on the local disk, on the transport and replicated, which share is lost where, and the settings to try. Fits 100
+//! columns.
+
+use std::fmt::Write as _;
+
+use linerate_diagnose::drbd::{Share, TimeOfWrite};
+use linerate_model::disk_load::{DiskEnd, DiskTarget};
+use linerate_model::fact::FactValue;
+use linerate_model::finding::Diagnosis;
+use linerate_model::sample::Outcome;
+use linerate_model::snapshot::{Snapshot, StorageFigure};
+use serde::Serialize;
+
+use super::card;
+use super::heat::Style;
+use super::names::{one_line, setting};
+use super::text;
+use super::units::{duration_us, percent, short, sure};
+use crate::observe::drbd_bench::{Local, PHASES, Wish};
+
+/// All that is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'a> {
+    /// What was measured.
+    pub wish: &'a Wish,
+    /// What was seen.
+    pub snapshot: &'a Snapshot,
+    /// What it means.
+    pub diagnosis: &'a Diagnosis,
+    /// Which share is lost where.
+    pub shares: &'a [Share],
+}
+
+/// Columns: pattern, local disk, transport, replicated, reached, lost to the transport, lost to the replication.
+const NAME: usize = 22;
+const WIDTHS: [usize; 6] = [16, 11, 18, 9, 11, 12];
+const HEADS: [&str; 6] = ["local disk", "transport", "replicated", "reached", "transport", "replication"];
+
+/// A setting that may be to blame, with what would try another value.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Setting {
+    /// How probable it is that it is the cause, 0 to 1.
+    pub probability: f64,
+    /// Id of the cause and its remedy.
+    pub id: String,
+    /// What is suspected.
+    pub title: String,
+    /// Changes in words; empty where people have to do it.
+    pub changes: Vec<String>,
+    /// What to type; empty where people have to do it.
+    pub try_it: String,
+    /// What people would do.
+    pub by_hand: String,
+}
+
+/// Settings that the findings blame, the most probable first.
+#[must_use]
+pub fn settings(told: &Told<'_>) -> Vec<Setting> {
+    let mut all: Vec<Setting> = Vec::new();
+    let causes = told.diagnosis.findings.iter().flat_map(|finding| &finding.causes);
+    for cause in causes {
+        let Some(remedy) = &cause.remedy else { continue };
+        if let Some(known) = all.iter_mut().find(|s| s.id == remedy.id) {
+            known.probability = known.probability.max(cause.probability);
+            continue;
+        }
+        let try_it = if remedy.changes.is_empty() {
+            String::new()
+        } else {
+            format!("linerate try {} --run {}", remedy.id, told.snapshot.id)
+        };
+        all.push(Setting {
+            probability: cause.probability,
+            id: remedy.id.clone(),
+            title: cause.title.clone(),
+            changes: remedy.changes.iter().map(card::change).collect(),
+            try_it,
+            by_hand: remedy.instruction.clone(),
+        });
+    }
+    all.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+    all
+}
+
+/// What is not known, in sentences.
+#[must_use]
+pub fn gaps(told: &Told<'_>) -> Vec<String> {
+    let mut gaps: Vec<String> =
+        told.snapshot.gaps.iter().map(|gap| format!("{}: {}", gap.what, gap.reason)).collect();
+    let mut once = |words: String| {
+        if !gaps.contains(&words) {
+            gaps.push(words);
+        }
+    };
+    for sample in &told.snapshot.samples {
+        let kind = sample.test.kind.name();
+        match &sample.outcome {
+            Outcome::Measured(m) => {
+                let Some(end) = m.tx.as_ref().and_then(|tx| tx.disk.as_deref()) else { continue };
+                for result in end.phases.iter().filter(|p| !p.is_evidence()) {
+                    let why: Vec<&str> = result.doubts.iter().map(|d| d.sentence()).collect();
+                    once(format!("{} is no evidence: {}", result.phase, why.join("; ")));
+                }
+                if let Some(why) = m.tx.as_ref().and_then(|tx| tx.stopped.as_ref()) {
+                    once(format!("{kind} on {}: {why}", sample.test.from));
+                }
+            }
+            Outcome::NothingThrough { reason } | Outcome::Invalid { reason } | Outcome::Gap { reason } => {
+                once(format!("{kind} on {}: {reason}", sample.test.from));
+            }
+        }
+    }
+    if told.wish.local == Local::Not {
+        once(
+            "the local disk was not measured, so that no share can be told: --apart leaves the peer for some seconds, --beside FOLDER takes a file on the same drives"
+                .to_owned(),
+        );
+    }
+    gaps
+}
+
+/// The whole.
+#[must_use]
+pub fn page(told: &Told<'_>, style: Style) -> String {
+    let mut out = String::new();
+    for line in text::wrap(&head(told), style.width) {
+        let _ = writeln!(out, "{line}");
+    }
+    out.push('\n');
+    out += &table(told, style);
+    for share in told.shares {
+        if let Some(time) = &share.time {
+            for line in text::wrap(&in_time(time), style.width) {
+                let _ = writeln!(out, "{line}");
+            }
+        }
+    }
+    for line in others(told) {
+        let _ = writeln!(out, "{line}");
+    }
+    out.push('\n');
+    out += &verdict(told, style);
+    out += &ranked(told, style);
+    for gap in gaps(told) {
+        for line in text::wrap(&format!("Not seen: {}", one_line(&gap)), style.width) {
+            let _ = writeln!(out, "{line}");
+        }
+    }
+    let id = &told.snapshot.id;
+    let _ = writeln!(out, "run {id}: `linerate report {id}` has every test");
+    out
+}
+
+fn disk_of<'a>(told: &Told<'a>) -> Option<&'a DiskEnd> {
+    told.snapshot.samples.iter().find_map(|sample| match &sample.outcome {
+        Outcome::Measured(m) => m.tx.as_ref()?.disk.as_deref(),
+        _ => None,
+    })
+}
+
+/// What was measured where, in a paragraph.
+fn head(told: &Told<'_>) -> String {
+    let wish = told.wish;
+    let fact = |field: &str| {
+        let key = format!("drbd.{}.{field}", wish.resource.replace('.', "/"));
+        told.snapshot.facts.get(&wish.primary)?.readings.get(&key).map(FactValue::to_string)
+    };
+    let protocol = fact("net.protocol").map_or_else(String::new, |p| format!(", protocol {}", one_line(&p)));
+    let end = disk_of(told);
+    let device = end.map_or_else(|| "the replica".to_owned(), |end| one_line(&end.device));
+    let mib = end.map_or(0, |end| end.bytes >> 20);
+    let path = one_line(&wish.replica.path().to_string_lossy());
+    let place = match &wish.replica {
+        DiskTarget::Folder { .. } => format!("a file of {mib} MiB in {path} on {device}"),
+        _ => format!("{mib} MiB of {path}"),
+    };
+    let local = match &wish.local {
+        Local::Apart => format!(
+            "Local disk: the same file while {} had left its peer. DRBD's own log is in that figure; what was written meanwhile was copied afterwards.",
+            wish.primary
+        ),
+        Local::Beside(target) => format!(
+            "Local disk: a file in {} of {}. It tells of the disk under the replica only if it is on the same drives.",
+            one_line(&target.path().to_string_lossy()),
+            wish.primary
+        ),
+        Local::Not => "The local disk was not measured.".to_owned(),
+    };
+    format!(
+        "{} on {} (primary), replicated to {}{protocol}; {place}, {} in turns. {local}",
+        one_line(&wish.resource),
+        wish.primary,
+        wish.peer,
+        if wish.rounds == 1 { "one round".to_owned() } else { format!("{} rounds", wish.rounds) }
+    )
+}
+
+fn rate(figure: Option<&StorageFigure>) -> String {
+    let Some(figure) = figure else { return "-".to_owned() };
+    let mb = format!("{} MB/s", short(figure.bytes_per_s / 1e6));
+    match figure.requests_per_s {
+        Some(requests) if !["write", "stream"].contains(&figure.pattern.as_str()) => {
+            format!("{requests:.0}/s {mb}")
+        }
+        _ => mb,
+    }
+}
+
+fn table(told: &Told<'_>, style: Style) -> String {
+    let figure = |what: &str, pattern: &str, variant: Option<&str>| {
+        let figures = &told.snapshot.storage;
+        figures
+            .iter()
+            .find(|f| f.what == what && f.pattern == pattern && variant.is_none_or(|v| f.variant == v))
+    };
+    let line = |name: &str, cells: [String; 6]| {
+        let mut line = format!("{name:NAME$}");
+        for (cell, width) in cells.iter().zip(WIDTHS) {
+            let _ = write!(line, "{cell:>width$}");
+        }
+        line.trim_end().to_owned()
+    };
+    let mut out = String::new();
+    if told.snapshot.storage.iter().all(|f| f.what != "replicated") {
+        return out;
+    }
+    let above = format!("{:>width$}", "lost to", width = NAME + WIDTHS[..4].iter().sum::<usize>() + 9);
+    let _ = writeln!(out, "{}", style.bold(&above));
+    let _ = writeln!(out, "{}", style.bold(&line("", HEADS.map(str::to_owned))));
+    for (pattern, phase) in PHASES {
+        let Some(replicated) = figure("replicated", pattern, None) else { continue };
+        let transport = figure("transport", "stream", Some(&replicated.variant));
+        let share = told.shares.iter().find(|s| s.pattern == pattern);
+        let part = |pick: fn(&Share) -> f64| share.map_or_else(|| "-".to_owned(), |s| percent(pick(s)));
+        let cells = [
+            rate(figure("local-disk", pattern, None)),
+            if pattern == "sync-write" { "-".to_owned() } else { rate(transport) },
+            rate(Some(replicated)),
+            part(|s| s.reached),
+            part(|s| s.lost_to_transport),
+            part(|s| s.lost_to_replication),
+        ];
+        let _ = writeln!(out, "{}", line(&phase.to_string(), cells));
+    }
+    out
+}
+
+fn in_time(time: &TimeOfWrite) -> String {
+    let ms = |ms: f64| duration_us(ms * 1e3);
+    format!(
+        "A safe write takes {}: {} on the own disk, {} on the way there and back, {} for the peer's disk and DRBD.",
+        ms(time.whole_ms),
+        ms(time.local_ms),
+        ms(time.way_ms),
+        ms(time.rest_ms)
+    )
+}
+
+/// Transports that the replica does not use.
+fn others(told: &Told<'_>) -> Vec<String> {
+    let used = told.snapshot.storage.iter().find(|f| f.what == "replicated").map(|f| f.variant.as_str());
+    if used.is_none() {
+        return Vec::new();
+    }
+    let streams = told.snapshot.storage.iter().filter(|f| f.what == "transport" && f.pattern == "stream");
+    let others = streams.filter(|f| Some(f.variant.as_str()) != used);
+    others
+        .map(|f| {
+            format!(
+                "{} between both hosts carries {} MB/s; the replica does not use it.",
+                f.variant,
+                short(f.bytes_per_s / 1e6)
+            )
+        })
+        .collect()
+}
+
+fn verdict(told: &Told<'_>, style: Style) -> String {
+    let mut out = String::new();
+    let sentences: Vec<&String> = told.diagnosis.findings.iter().map(|f| &f.sentence).collect();
+    if sentences.is_empty() {
+        let words = if told.shares.is_empty() {
+            "no verdict: there is nothing to compare the replica with"
+        } else {
+            "the replica reaches what disk and transport let through"
+        };
+        let _ = writeln!(out, "{}", style.fine(words));
+    }
+    for sentence in sentences {
+        for line in text::wrap(&one_line(sentence), style.width) {
+            let _ = writeln!(out, "{}", style.alarm(&line));
+        }
+    }
+    for refused in &told.diagnosis.refused {
+        let _ = writeln!(out, "Not used: {}", one_line(refused));
+    }
+    out
+}
+
+fn ranked(told: &Told<'_>, style: Style) -> String {
+    let mut out = String::new();
+    let all = settings(told);
+    if all.is_empty() {
+        return out;
+    }
+    let _ = writeln!(out, "\n{}", style.bold("What to change, the most probable first"));
+    for (at, one) in all.iter().enumerate() {
+        let _ = writeln!(out, "{:>2}. {} ({})", at + 1, one_line(&one.title), sure(one.probability));
+        for change in &one.changes {
+            let _ = writeln!(out, "      {}", one_line(change));
+        }
+        if one.try_it.is_empty() {
+            for line in
+                text::wrap(&format!("by hand: {}", one_line(&one.by_hand)), style.width.saturating_sub(6))
+            {
+                let _ = writeln!(out, "      {line}");
+            }
+        } else {
+            let _ = writeln!(out, "      {}", style.command(&one.try_it));
+        }
+    }
+    let key = |name: &str| setting(&format!("drbd.{}.{name}", told.wish.resource.replace('.', "/")));
+    let facts = told.snapshot.facts.get(&told.wish.primary);
+    let in_force: Vec<String> = SHOWN
+        .iter()
+        .filter_map(|name| {
+            let raw = format!("drbd.{}.{name}", told.wish.resource.replace('.', "/"));
+            let value = facts?.readings.get(&raw)?;
+            Some(format!("{} {}", name.rsplit('.').next().unwrap_or(name), one_line(&value.to_string())))
+        })
+        .collect();
+    if !in_force.is_empty() {
+        let words = format!("In force on {} ({}): {}.", told.wish.primary, key("*"), in_force.join(", "));
+        for line in text::wrap(&words, style.width) {
+            let _ = writeln!(out, "{line}");
+        }
+    }
+    out
+}
+
+/// Settings of which people want to know the value beside the figures.
+const SHOWN: [&str; 12] = [
+    "net.protocol",
+    "net.max-buffers",
+    "net.max-epoch-size",
+    "net.unplug-watermark",
+    "net.sndbuf-size",
+    "net.rcvbuf-size",
+    "disk.al-extents",
+    "disk.disk-barrier",
+    "disk.disk-flushes",
+    "disk.md-flushes",
+    "disk.c-plan-ahead",
+    "disk.c-max-rate",
+];
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use linerate_diagnose::Knowledge;
+    use linerate_diagnose::drbd::shares;
+    use linerate_model::fact::HostFacts;
+
+    use super::*;
+
+    fn figure(what: &str, pattern: &str, mbyte_per_s: f64) -> StorageFigure {
+        let variant = if what == "local-disk" { "" } else { "underlay" };
+        StorageFigure {
+            host: "one".into(),
+            what: what.into(),
+            variant: variant.into(),
+            pattern: pattern.into(),
+            bytes_per_s: mbyte_per_s * 1e6,
+            requests_per_s: Some(mbyte_per_s * 1e6 / 4096.0),
+            wait_ms: Some(1.0),
+            ..StorageFigure::default()
+        }
+    }
+
+    #[test]
+    fn a_page_has_the_shares_and_ranks_the_settings_with_what_to_type() {
+        let mut snapshot = Snapshot { id: "20261122-060000-abcd".into(), ..Snapshot::default() };
+        for host in ["one", "two"] {
+            let mut facts = HostFacts::default();
+            facts.readings.extend([
+                ("drbd.r0.disk.al-extents".to_owned(), FactValue::Int(7)),
+                ("drbd.r0.net.max-buffers".to_owned(), FactValue::Int(8000)),
+                ("drbd.r0.net.protocol".to_owned(), FactValue::Text("C".into())),
+            ]);
+            snapshot.facts.insert(host.into(), facts);
+        }
+        snapshot.storage = vec![
+            figure("local-disk", "write", 90.0),
+            figure("local-disk", "random-write", 20.0),
+            figure("local-disk", "sync-write", 2.0),
+            figure("replicated", "write", 80.0),
+            figure("replicated", "random-write", 2.0),
+            figure("replicated", "sync-write", 1.0),
+            figure("transport", "stream", 1100.0),
+            figure("transport", linerate_diagnose::drbd::ROUND_TRIP, 0.0),
+        ];
+        let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
+        let wish = Wish {
+            resource: "r0".into(),
+            primary: "one".into(),
+            peer: "two".into(),
+            replica: DiskTarget::Folder { path: "/mnt".into(), bytes: 1 << 26 },
+            local: Local::Apart,
+            rounds: 3,
+            time: Duration::from_secs(2),
+        };
+        let all = shares(&snapshot.storage);
+        let told = Told { wish: &wish, snapshot: &snapshot, diagnosis: &diagnosis, shares: &all };
+        let text = page(&told, Style { width: 100, ..Style::default() });
+        let row = text.lines().find(|line| line.starts_with("random write 4k x16")).unwrap();
+        assert!(row.contains("10 %") && row.contains("90 %"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        let first = &settings(&told)[0];
+        assert_eq!(first.id, "drbd-activity-log");
+        assert_eq!(first.changes.len(), 2, "both hosts: {first:?}");
+        assert!(text.contains("linerate try drbd-activity-log --run 20261122-060000-abcd"), "{text}");
+        assert!(text.contains("al-extents 7") && text.contains("A safe write takes"), "{text}");
+        assert!(gaps(&told).is_empty(), "{:?}", gaps(&told));
+        let blind = Wish { local: Local::Not, ..wish.clone() };
+        assert_eq!(gaps(&Told { wish: &blind, ..told }).len(), 1);
+    }
+}

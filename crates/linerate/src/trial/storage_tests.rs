@@ -1,0 +1,100 @@
+//! Trials of settings of DRBD: what is measured where, and what is said where nothing can be.
+
+use std::collections::BTreeMap;
+
+use linerate_diagnose::Knowledge;
+use linerate_model::disk_load::{DiskPlan, DiskTarget};
+use linerate_model::fact::{FactValue, HostFacts};
+use linerate_model::finding::{Diagnosis, Response};
+use linerate_model::inventory::Layer;
+use linerate_model::load::TestKind;
+use linerate_model::plan::Test;
+use linerate_model::sample::{Outcome, Sample};
+use linerate_model::snapshot::{Snapshot, StorageFigure};
+
+use super::choose::{self, Options, TrialError};
+use crate::observe::drbd_bench::PHASES;
+
+/// A bench in which random writes are slow and the activity log is small.
+fn bench() -> (Snapshot, Diagnosis) {
+    let figure = |what: &str, pattern: &str, mbyte_per_s: f64| StorageFigure {
+        host: "one".into(),
+        what: what.into(),
+        variant: if what == "local-disk" { String::new() } else { "underlay".into() },
+        pattern: pattern.into(),
+        bytes_per_s: mbyte_per_s * 1e6,
+        ..StorageFigure::default()
+    };
+    let plan = DiskPlan {
+        target: DiskTarget::Folder { path: "/mnt".into(), bytes: 1 << 26 },
+        phases: PHASES.iter().map(|(_, phase)| *phase).collect(),
+        phase_ms: 2000,
+        bytes_max: None,
+        requests_max: None,
+        way: None,
+    };
+    let test = |id: u32, kind: TestKind| Test {
+        id,
+        from: "one".into(),
+        to: "one".into(),
+        layer: Layer::Underlay,
+        kind,
+        repeat: 0,
+        serial: true,
+        second_stage: false,
+    };
+    let sample = |test: Test| Sample {
+        test,
+        start_ms: 0,
+        outcome: Outcome::Gap { reason: "not needed here".into() },
+        tx_counters: BTreeMap::default(),
+        rx_counters: BTreeMap::default(),
+    };
+    let mut snapshot = Snapshot { id: "r".into(), ..Snapshot::default() };
+    for host in ["one", "two"] {
+        let mut facts = HostFacts::default();
+        facts.readings.insert("drbd.r0.disk.al-extents".into(), FactValue::Int(127));
+        snapshot.facts.insert(host.into(), facts);
+    }
+    snapshot.storage = vec![
+        figure("local-disk", "write", 90.0),
+        figure("local-disk", "random-write", 20.0),
+        figure("replicated", "write", 80.0),
+        figure("replicated", "random-write", 2.0),
+        figure("transport", "stream", 1100.0),
+    ];
+    let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
+    snapshot.samples = vec![
+        sample(test(1, TestKind::Disk(Box::new(plan)))),
+        sample(test(2, TestKind::Tcp { streams: 1, duration_ms: 2000 })),
+    ];
+    (snapshot, diagnosis)
+}
+
+#[test]
+fn a_setting_of_drbd_is_tried_on_both_hosts_with_the_test_that_showed_the_loss() {
+    let (snapshot, diagnosis) = bench();
+    let options = Options { remedy: "drbd-activity-log".into(), ..Options::default() };
+    let trial = choose::plan(&snapshot, &diagnosis, &options, "t".into()).unwrap();
+    assert_eq!((trial.response, trial.pair), (Response::Storage, ("one".into(), "two".into())));
+    assert_eq!(trial.control, None);
+    let changes: Vec<(&str, &FactValue)> =
+        trial.remedy.changes.iter().map(|c| (c.host.as_str(), &c.to)).collect();
+    assert_eq!(changes, [("one", &FactValue::Int(6007)), ("two", &FactValue::Int(6007))]);
+    let test = choose::storage_test(&snapshot, &diagnosis, "drbd-activity-log").unwrap();
+    let TestKind::Disk(plan) = test.kind else { panic!("{:?}", test.kind) };
+    assert_eq!(plan.phases, [PHASES[1].1], "random writes alone");
+    assert_eq!(plan.target, DiskTarget::Folder { path: "/mnt".into(), bytes: 1 << 26 });
+}
+
+#[test]
+fn without_a_bench_it_says_which_command_measures() {
+    let (mut snapshot, diagnosis) = bench();
+    snapshot.samples.clear();
+    let options = Options { remedy: "drbd-activity-log".into(), ..Options::default() };
+    let error = choose::plan(&snapshot, &diagnosis, &options, "t".into()).unwrap_err();
+    assert!(
+        matches!(&error, TrialError::NoPair { .. }) && error.to_string().contains("drbd bench"),
+        "{error}"
+    );
+}
