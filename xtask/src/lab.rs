@@ -9,7 +9,7 @@ use crate::{sh, target_release};
 /// Matrices of the lab.
 #[derive(clap::Subcommand)]
 pub(crate) enum Lab {
-    /// Faults of drives in emulated machines, at random places; half an hour at ten runs of each.
+    /// Faults of drives and of replicas in emulated machines, at random places; an hour at ten runs of each.
     Vm {
         /// Runs with each fault.
         #[arg(long, default_value_t = 10)]

@@ -41,7 +41,7 @@ pub struct Args {
 enum Do {
     /// Boot guests and keep them running.
     Up {
-        /// Lab file, or the name of a built-in lab: vm-pair, vm-36.
+        /// Lab file, or the name of a built-in lab: vm-pair, vm-replica, vm-36.
         #[arg(long, default_value = "vm-pair")]
         lab: String,
         /// Return when the guests are ready; `down` ends them.

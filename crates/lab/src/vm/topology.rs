@@ -20,6 +20,7 @@ const DRIVES_MAX: usize = 64;
 /// The labs of guests that come with the program, by name.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("vm-pair", include_str!("../../../../labs/vm-pair.toml")),
+    ("vm-replica", include_str!("../../../../labs/vm-replica.toml")),
     ("vm-36", include_str!("../../../../labs/vm-36.toml")),
 ];
 

@@ -4,6 +4,7 @@
 //! one line in [`ALL`].
 
 mod drive;
+mod replica;
 
 use std::fmt;
 
@@ -13,14 +14,24 @@ use super::topology::VmTopology;
 use crate::error::{LabError, Result};
 
 /// All faults.
-pub static ALL: &[&dyn VmFault] = &[&drive::SLOW_DRIVE, &drive::LATE_DRIVE, &drive::FAILED_LEG];
+pub static ALL: &[&dyn VmFault] = &[
+    &drive::SLOW_DRIVE,
+    &drive::LATE_DRIVE,
+    &drive::FAILED_LEG,
+    &replica::SMALL_LOG,
+    &replica::BARRIER,
+    &replica::THROTTLED,
+    &replica::SPLIT_BRAIN,
+    &replica::DIFFERS,
+    &replica::FULL,
+];
 
-/// A drive of a guest.
+/// A drive of a guest, or what stands on its drives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Guest.
     pub guest: String,
-    /// Drive, by the name that the lab gave it.
+    /// Drive, by the name that the lab gave it; a resource by its own.
     pub drive: String,
 }
 

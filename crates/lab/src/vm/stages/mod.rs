@@ -4,6 +4,7 @@
 //! and where. To add one: a file beside this one; the faults that need it name it.
 
 pub mod drives;
+pub mod replica;
 
 use std::fmt;
 

@@ -1,0 +1,174 @@
+//! What happens to replicas of DRBD: settings that hold them back, a split brain, sides that differ, a filesystem without room.
+
+use super::{Place, VmFault};
+use crate::error::Result;
+use crate::vm::lab::VmLab;
+use crate::vm::stages::replica::{PEER, PRIMARY, Pair, RESOURCE, SETTLED, said};
+use crate::vm::stages::{Said, Stage};
+use crate::vm::switch::Way;
+use crate::vm::topology::VmTopology;
+
+/// A fault of [`Pair`]: both sides have the resource, so that it has one place.
+pub(super) struct OneReplica {
+    name: &'static str,
+    summary: &'static str,
+    what: &'static str,
+    inject: fn(&VmLab, f64) -> Result<()>,
+    heal: fn(&VmLab) -> Result<()>,
+}
+
+/// From the least that DRBD takes on.
+pub(super) static SMALL_LOG: OneReplica = OneReplica {
+    name: "small-log",
+    summary: "the activity log of a replica covers 268 to 400 MiB of its 512 instead of all",
+    what: "small-activity-log",
+    inject: |lab, strength| disk_option(lab, &format!("--al-extents={:.0}", 100.0 - 33.0 * strength)),
+    heal: |lab| disk_option(lab, "--al-extents=1237"),
+};
+
+/// What old instructions tell people to do.
+pub(super) static BARRIER: OneReplica = OneReplica {
+    name: "barrier",
+    summary: "both sides of a replica keep writes in order by barriers",
+    what: "barriers",
+    inject: |lab, _| disk_option(lab, "--disk-barrier=yes"),
+    heal: |lab| disk_option(lab, "--disk-barrier=no"),
+};
+
+/// The limit of a working day, forgotten; 64 MiB to copy, for two minutes and more.
+pub(super) static THROTTLED: OneReplica = OneReplica {
+    name: "throttled",
+    summary: "a synchronisation of 64 MiB may take 256 to 512 KiB/s",
+    what: "resync-throttled",
+    inject: |lab, strength| {
+        disk_option(lab, &format!("--c-max-rate={:.0}k --c-min-rate=0", 512.0 - 256.0 * strength))?;
+        sh(lab, PEER, "drbdadm disconnect r0")?;
+        sh(lab, PRIMARY, "dd if=/dev/urandom of=/mnt/new bs=1M count=64 conv=fsync")?;
+        sh(lab, PEER, "drbdadm connect r0")?;
+        // It begins slowly, and is at its limit after some seconds.
+        let begun = "for look in $(seq 600); do grep -q 'cs:SyncSource' /proc/drbd && exec sleep 6; sleep 0.2; done; exit 1";
+        sh(lab, PRIMARY, begun)
+    },
+    heal: |lab| {
+        disk_option(lab, "--c-max-rate=102400k --c-min-rate=0 --c-plan-ahead=0 --resync-rate=102400k")?;
+        sh(lab, PRIMARY, SETTLED)?;
+        disk_option(lab, USUAL_RATES)?;
+        sh(lab, PRIMARY, "rm /mnt/new; sync")
+    },
+};
+
+/// Both were primary while the link was cut, and have met again.
+pub(super) static SPLIT_BRAIN: OneReplica = OneReplica {
+    name: "split-brain",
+    summary: "both sides of a replica were written to without each other",
+    what: "split-brain",
+    inject: |lab, strength| {
+        let link = lab.link(PEER)?.clone();
+        link.update(Way::Both, |s| s.loss_ppm = 1_000_000);
+        let alone = "for look in $(seq 600); do grep -q 'cs:WFConnection' /proc/drbd && exit 0; sleep 0.2; done; exit 1";
+        sh(lab, PEER, alone)?;
+        sh(lab, PRIMARY, alone)?;
+        sh(lab, PRIMARY, "echo own >/mnt/own; sync")?;
+        let kib = 4.0 + 1000.0 * strength;
+        sh(
+            lab,
+            PEER,
+            &format!(
+                "drbdadm primary r0; dd if=/dev/urandom of=/dev/drbd0 bs=1k seek=150000 count={kib:.0} conv=fsync; drbdadm secondary r0"
+            ),
+        )?;
+        link.update(Way::Both, |s| s.loss_ppm = 0);
+        let met = "for look in $(seq 600); do dmesg | grep -q 'Split-Brain detected' && grep -q 'cs:StandAlone' /proc/drbd && exit 0; \
+            sleep 0.2; done; exit 1";
+        sh(lab, PRIMARY, met)
+    },
+    heal: |lab| {
+        sh(lab, PRIMARY, "dmesg -c >/dev/null")?;
+        sh(lab, PEER, "drbdadm disconnect r0 || true; drbdadm connect --discard-my-data r0")?;
+        sh(lab, PRIMARY, &format!("drbdadm connect r0 || true; {SETTLED}"))
+    },
+};
+
+/// The nightly comparison found something, and nobody looked.
+pub(super) static DIFFERS: OneReplica = OneReplica {
+    name: "differs",
+    summary: "a comparison found 64 KiB to 1 MiB that differ, while both sides say that they are up to date",
+    what: "out-of-sync",
+    inject: |lab, strength| {
+        let count = 16.0 + 240.0 * strength;
+        let damage = format!(
+            "drbdadm down r0; dd if=/dev/urandom of=/dev/sda bs=4k seek=50000 count={count:.0} conv=notrunc,fsync; drbdadm up r0"
+        );
+        sh(lab, PEER, &damage)?;
+        sh(lab, PRIMARY, SETTLED)?;
+        // A comparison gives way to programs like a synchronisation does; a night is longer than a test.
+        disk_option(lab, "--c-plan-ahead=0 --resync-rate=204800k --c-min-rate=0")?;
+        let compared = "drbdadm verify r0; for look in $(seq 1200); do grep -q 'cs:Verify' /proc/drbd || exit 0; sleep 0.2; done; exit 1";
+        sh(lab, PRIMARY, compared)?;
+        disk_option(lab, USUAL_RATES)
+    },
+    heal: |lab| {
+        sh(lab, PEER, "drbdadm disconnect r0; drbdadm connect r0")?;
+        sh(lab, PRIMARY, SETTLED)
+    },
+};
+
+/// The replica is well, and no program can write to it.
+pub(super) static FULL: OneReplica = OneReplica {
+    name: "full",
+    summary: "the filesystem on a replica has no room left",
+    what: "full",
+    inject: |lab, _| {
+        // Until it says that there is no room: that it ends with an error is what is wanted.
+        sh(
+            lab,
+            PRIMARY,
+            "busybox dd if=/dev/zero of=/mnt/fill bs=64k 2>/dev/null || true; sync; test -s /mnt/fill",
+        )
+    },
+    heal: |lab| sh(lab, PRIMARY, &format!("rm /mnt/fill; sync; {SETTLED}")),
+};
+
+/// What DRBD has by itself (drbd.conf-8.4(5)).
+const USUAL_RATES: &str = "--c-plan-ahead=20 --resync-rate=250k --c-min-rate=250k";
+
+fn sh(lab: &VmLab, guest: &str, lines: &str) -> Result<()> {
+    lab.exec(guest, &["bash", "-ec", lines]).map(drop)
+}
+
+/// Sets options of the device on both sides while it runs.
+fn disk_option(lab: &VmLab, options: &str) -> Result<()> {
+    [PRIMARY, PEER]
+        .iter()
+        .try_for_each(|guest| sh(lab, guest, &format!("drbdsetup disk-options 0 {options}")))
+}
+
+impl VmFault for OneReplica {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn stage(&self) -> &'static dyn Stage {
+        &Pair
+    }
+
+    fn places(&self, _: &VmTopology) -> Vec<Place> {
+        vec![Place { guest: PRIMARY.to_owned(), drive: RESOURCE.to_owned() }]
+    }
+
+    fn inject(&self, lab: &VmLab, _: &Place, strength: f64) -> Result<()> {
+        (self.inject)(lab, strength)
+    }
+
+    fn heal(&self, lab: &VmLab, _: &Place) -> Result<()> {
+        (self.heal)(lab)
+    }
+
+    fn truth(&self, _: &VmTopology, _: &Place) -> Result<Said> {
+        Ok(said(RESOURCE, self.what))
+    }
+}
