@@ -2,6 +2,9 @@
 #![allow(unsafe_code)]
 pub mod affinity;
 pub mod block;
+pub mod block_times;
+pub mod bpf;
+pub mod bpf_code;
 pub mod cpu;
 pub mod datagram;
 pub mod ethtool;
@@ -31,6 +34,7 @@ pub mod sysctl;
 pub mod sysfs;
 pub mod tap;
 pub mod tcp_info;
+pub mod tracepoint;
 pub mod uring;
 pub mod xattr;
 pub mod zerocopy;

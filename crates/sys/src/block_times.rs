@@ -1,0 +1,344 @@
+//! How long requests to block devices take: a program of ours at two tracepoints of the kernel counts them by device, direction and time.
+//!
+//! In: devices by number. Out: for each direction how many requests took how long. The kernel calls the program where a request is handed to
+//! the driver (`block_rq_issue`) and where it has ended (`block_rq_complete`); what a request waits in a scheduler before is not part of it.
+//! Devices that hand requests on and have no queue of their own (md, LVM, DRBD, zram) do not come past there. Two requests of one direction to
+//! the same place of a device at the same time count once. All of it ends with [`BlockTimes`]: nothing is pinned, mounted or written anywhere.
+
+use std::io;
+use std::os::fd::AsFd as _;
+
+use crate::block::Number;
+use crate::bpf::{Map, MapKind, Program, ProgramKind};
+use crate::bpf_code::{By, Call, Code, Label, Register, Size, Sum, When};
+use crate::tracepoint::{Attached, Tracefs, Tracepoint};
+
+/// What a request does, in the order in which it is counted.
+pub const DIRECTIONS: [&str; 4] = ["read", "write", "discard", "flush"];
+/// Their numbers in the program.
+const READ: i32 = 0;
+const WRITE: i32 = 1;
+const DISCARD: i32 = 2;
+const FLUSH: i32 = 3;
+
+/// Times in a direction: each power of two in four equal parts, in units of 256 ns, up to 2^33 of them (37 minutes) and what is longer.
+pub const BUCKETS: usize = 128;
+const UNIT_BITS: i32 = 8;
+const LONGEST_BITS: i32 = 33;
+/// Requests that are under way at a time, 2.5 MB. When there are more the oldest ones are not counted.
+const UNDER_WAY_MAX: u32 = 32_768;
+/// Devices that are counted, 4 KiB each when they come.
+const DEVICES_MAX: u32 = 4096;
+const VALUE_BYTES: usize = DIRECTIONS.len() * BUCKETS * 8;
+
+/// Smallest and largest time of a bucket, nanoseconds; the last one has all that is longer.
+pub fn range_ns(bucket: usize) -> (u64, u64) {
+    let low = |bucket: usize| {
+        let (octave, part) = ((bucket / 4) as u32, (bucket % 4) as u64);
+        let units = if octave == 0 { part } else { (4 + part) << (octave - 1) };
+        units << UNIT_BITS
+    };
+    let last = bucket + 1 >= BUCKETS;
+    (low(bucket.min(BUCKETS - 1)), if last { u64::MAX } else { low(bucket + 1) - 1 })
+}
+
+/// Why there are no times.
+#[derive(Debug, thiserror::Error)]
+#[error("{step}: {why}{hint}")]
+pub struct Refused {
+    step: &'static str,
+    why: String,
+    hint: String,
+}
+
+impl Refused {
+    fn at(step: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |error| {
+            let denied = error.kind() == io::ErrorKind::PermissionDenied;
+            let hint = if denied { no_right_words() } else { String::new() };
+            let why = error.to_string();
+            Self { step, why: why.split(" (os error").next().unwrap_or(&why).to_lowercase(), hint }
+        }
+    }
+}
+
+/// What is lacking where the kernel says no.
+fn no_right_words() -> String {
+    let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    if lockdown.contains("[confidentiality]") {
+        return " (the kernel is locked down, /sys/kernel/security/lockdown)".to_owned();
+    }
+    " (needs root of the machine, with CAP_SYS_ADMIN or CAP_BPF and CAP_PERFMON)".to_owned()
+}
+
+/// Where the tracepoints of this kernel have what we need, bytes from the beginning.
+#[derive(Debug, Clone, Copy)]
+struct Places {
+    device: i16,
+    sector: i16,
+    sectors: i16,
+    kind: i16,
+}
+
+impl Places {
+    fn of(point: &Tracepoint) -> io::Result<Self> {
+        let place = |name: &str, fits: fn(u16) -> bool| {
+            let field =
+                point.field(name).filter(|f| fits(f.bytes)).and_then(|f| i16::try_from(f.offset).ok());
+            field.ok_or_else(|| {
+                let why = format!("its field `{name}` is not as it is known");
+                io::Error::new(io::ErrorKind::Unsupported, why)
+            })
+        };
+        Ok(Self {
+            device: place("dev", |bytes| bytes == 4)?,
+            sector: place("sector", |bytes| bytes == 8)?,
+            sectors: place("nr_sector", |bytes| bytes == 4)?,
+            kind: place("rwbs", |bytes| bytes >= 2)?,
+        })
+    }
+}
+
+/// Where the key of a request is on the stack: device, direction, first sector. The device alone is the key of its counts.
+const KEY: i16 = -16;
+const KEY_DIRECTION: i16 = -12;
+const KEY_SECTOR: i16 = -8;
+const KEY_BYTES: u32 = 16;
+/// Where its start is.
+const START: i16 = -24;
+
+/// Puts the key on the stack and the direction into `R8`; requests that are neither of the four go on at `none`, and so does the end of an
+/// empty write, which stands for a flush that ended before it.
+///
+/// `rwbs` begins with `R`, `W` or `D`; with `F` where a flush comes first: `FF` is one by itself, `FW` a write behind one
+/// (`blk_fill_rwbs` in kernel/trace/blktrace.c).
+fn key(code: &mut Code, places: Places, none: Label) {
+    let (known, keyed) = (code.label(), code.label());
+    code.copy(Register::R6, Register::R1);
+    code.load(Size::Word, Register::R7, Register::R6, places.device);
+    code.store(Size::Word, Register::Stack, KEY, Register::R7);
+    code.load(Size::Double, Register::R7, Register::R6, places.sector);
+    code.store(Size::Double, Register::Stack, KEY_SECTOR, Register::R7);
+    code.load(Size::Byte, Register::R7, Register::R6, places.kind);
+    for (letter, direction) in [(b'R', READ), (b'W', WRITE), (b'D', DISCARD)] {
+        code.set(Register::R8, direction);
+        code.jump_when(Register::R7, When::Equal, letter.into(), known);
+    }
+    code.jump_when(Register::R7, When::Different, b'F'.into(), none);
+    code.load(Size::Byte, Register::R7, Register::R6, places.kind + 1);
+    code.set(Register::R8, WRITE);
+    code.jump_when(Register::R7, When::Equal, b'W'.into(), known);
+    // A flush has no place, and tells of another one at its end than at its beginning.
+    code.set(Register::R7, 0);
+    code.store(Size::Double, Register::Stack, KEY_SECTOR, Register::R7);
+    code.set(Register::R8, FLUSH);
+    code.jump(keyed);
+    code.here(known);
+    code.load(Size::Word, Register::R7, Register::R6, places.sectors);
+    code.jump_when(Register::R7, When::Equal, 0, none);
+    code.here(keyed);
+    code.store(Size::Word, Register::Stack, KEY_DIRECTION, Register::R8);
+}
+
+/// `to` becomes an address on the stack.
+fn on_stack(code: &mut Code, to: Register, offset: i16) {
+    code.copy(to, Register::Stack);
+    code.sum(Sum::Add, to, By::Value(offset.into()));
+}
+
+/// Nothing more to do.
+fn end(code: &mut Code, here: Label) {
+    code.here(here);
+    code.set(Register::R0, 0);
+    code.exit();
+}
+
+/// Writes down when a request was handed over.
+fn at_issue(places: Places, starts: &Map) -> Code {
+    let mut code = Code::default();
+    let none = code.label();
+    key(&mut code, places, none);
+    code.call(Call::Now);
+    code.store(Size::Double, Register::Stack, START, Register::R0);
+    code.map(Register::R1, starts.as_fd());
+    on_stack(&mut code, Register::R2, KEY);
+    on_stack(&mut code, Register::R3, START);
+    code.set(Register::R4, 0);
+    code.call(Call::Insert);
+    end(&mut code, none);
+    code
+}
+
+/// `R0` becomes the bucket of the nanoseconds in `R1`; changes `R1` to `R3`. The verifier of older kernels knows no loops.
+fn bucket(code: &mut Code) {
+    let (small, fits, done) = (code.label(), code.label(), code.label());
+    code.sum(Sum::Right, Register::R1, By::Value(UNIT_BITS));
+    code.copy(Register::R2, Register::R1);
+    code.sum(Sum::Right, Register::R2, By::Value(LONGEST_BITS));
+    code.jump_when(Register::R2, When::Equal, 0, fits);
+    code.set(Register::R1, -1);
+    code.sum(Sum::Right, Register::R1, By::Value(64 - LONGEST_BITS));
+    code.here(fits);
+    let large = code.label();
+    code.jump_when(Register::R1, When::Above, 3, large);
+    code.jump(small);
+    code.here(large);
+    // The highest bit, by halves.
+    code.set(Register::R0, 0);
+    code.copy(Register::R2, Register::R1);
+    for bits in [32, 16, 8, 4, 2, 1] {
+        let lower = code.label();
+        code.copy(Register::R3, Register::R2);
+        code.sum(Sum::Right, Register::R3, By::Value(bits));
+        code.jump_when(Register::R3, When::Equal, 0, lower);
+        code.copy(Register::R2, Register::R3);
+        code.sum(Sum::Add, Register::R0, By::Value(bits));
+        code.here(lower);
+    }
+    // The two bits below it.
+    code.copy(Register::R3, Register::R0);
+    code.sum(Sum::Subtract, Register::R3, By::Value(2));
+    code.sum(Sum::Right, Register::R1, By::Register(Register::R3));
+    code.sum(Sum::And, Register::R1, By::Value(3));
+    code.sum(Sum::Subtract, Register::R0, By::Value(1));
+    code.sum(Sum::Left, Register::R0, By::Value(2));
+    code.sum(Sum::Add, Register::R0, By::Register(Register::R1));
+    code.jump(done);
+    code.here(small);
+    code.copy(Register::R0, Register::R1);
+    code.here(done);
+    // The verifier wants to see that it stays within the value.
+    code.sum(Sum::And, Register::R0, By::Value(BUCKETS as i32 - 1));
+}
+
+/// Counts a request that ended.
+fn at_end(places: Places, starts: &Map, counts: &Map) -> Code {
+    let mut code = Code::default();
+    let none = code.label();
+    key(&mut code, places, none);
+    code.map(Register::R1, starts.as_fd());
+    on_stack(&mut code, Register::R2, KEY);
+    code.call(Call::LookUp);
+    code.jump_when(Register::R0, When::Equal, 0, none);
+    code.load(Size::Double, Register::R7, Register::R0, 0);
+    code.call(Call::Now);
+    code.sum(Sum::Subtract, Register::R0, By::Register(Register::R7));
+    code.copy(Register::R7, Register::R0);
+    code.map(Register::R1, starts.as_fd());
+    on_stack(&mut code, Register::R2, KEY);
+    code.call(Call::Remove);
+    code.map(Register::R1, counts.as_fd());
+    on_stack(&mut code, Register::R2, KEY);
+    code.call(Call::LookUp);
+    code.jump_when(Register::R0, When::Equal, 0, none);
+    code.copy(Register::R9, Register::R0);
+    code.copy(Register::R1, Register::R7);
+    bucket(&mut code);
+    code.sum(Sum::And, Register::R8, By::Value(DIRECTIONS.len() as i32 - 1));
+    code.sum(Sum::Left, Register::R8, By::Value(BUCKETS.ilog2() as i32));
+    code.sum(Sum::Add, Register::R8, By::Register(Register::R0));
+    code.sum(Sum::Left, Register::R8, By::Value(3));
+    code.sum(Sum::Add, Register::R9, By::Register(Register::R8));
+    code.set(Register::R1, 1);
+    code.add_in_memory(Register::R9, Register::R1);
+    end(&mut code, none);
+    code
+}
+
+fn load(code: Code) -> io::Result<Program> {
+    Program::load(ProgramKind::Tracepoint, &code.finish().map_err(io::Error::other)?)
+}
+
+/// How many requests of a direction took how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts(Vec<u64>);
+
+impl Counts {
+    /// The times of a direction (one of [`DIRECTIONS`]) that had requests: smallest and largest time in nanoseconds, and how many.
+    pub fn of(&self, direction: usize) -> impl Iterator<Item = (u64, u64, u64)> {
+        let counts = self.0.chunks(BUCKETS).nth(direction).unwrap_or_default();
+        counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(bucket, count)| {
+            let (low, high) = range_ns(bucket);
+            (low, high, *count)
+        })
+    }
+
+    /// All requests of a direction.
+    pub fn total(&self, direction: usize) -> u64 {
+        self.of(direction).map(|(_, _, count)| count).sum()
+    }
+}
+
+/// Requests are being counted.
+#[derive(Debug)]
+pub struct BlockTimes {
+    counts: Map,
+    _attached: [Attached; 2],
+}
+
+/// As the tracepoints tell it: `MKDEV` of linux/kdev_t.h.
+fn key_of(device: Number) -> [u8; 4] {
+    (device.major << 20 | device.minor & 0xf_ffff).to_ne_bytes()
+}
+
+type Point = (Places, Tracepoint);
+
+/// Where requests are handed over, and where they end.
+fn points(tracefs: &Tracefs) -> io::Result<(Point, Point)> {
+    let find = |name: &str| -> io::Result<Point> {
+        let point = tracefs.find(name)?;
+        Ok((Places::of(&point)?, point))
+    };
+    Ok((find("block/block_rq_issue")?, find("block/block_rq_complete")?))
+}
+
+/// Starts of what is under way, and counts by device.
+fn maps() -> io::Result<(Map, Map)> {
+    let starts = Map::new(MapKind::Recent, KEY_BYTES, 8, UNDER_WAY_MAX)?;
+    Ok((starts, Map::new(MapKind::Table, 4, VALUE_BYTES as u32, DEVICES_MAX)?))
+}
+
+impl BlockTimes {
+    /// Begins to count, for no device yet.
+    ///
+    /// # Errors
+    /// No right, or a kernel that has not what it takes; in words for a person.
+    pub fn begin() -> Result<Self, Refused> {
+        let tracefs =
+            Tracefs::open().map_err(Refused::at("the tracepoints of the kernel (tracefs) cannot be seen"))?;
+        let ((issue_places, issue), (end_places, end)) =
+            points(&tracefs).map_err(Refused::at("the tracepoints of block requests cannot be read"))?;
+        let (starts, counts) = maps().map_err(Refused::at("the kernel gives no room for counts (bpf)"))?;
+        let programs = load(at_end(end_places, &starts, &counts))
+            .and_then(|ends| Ok((ends, load(at_issue(issue_places, &starts))?)));
+        let (ends, issues) = programs.map_err(Refused::at("the kernel does not take the program (bpf)"))?;
+        // Ends first: what was handed over before is not counted, and no start is left behind.
+        let attached = end.attach(&ends).and_then(|ends| Ok([ends, issue.attach(&issues)?]));
+        let attached =
+            attached.map_err(Refused::at("no program may be at a tracepoint (perf_event_open)"))?;
+        Ok(Self { counts, _attached: attached })
+    }
+
+    /// Counts this device from now on; one that is counted already goes on.
+    ///
+    /// # Errors
+    /// No room for more devices.
+    pub fn watch(&self, device: Number) -> io::Result<()> {
+        self.counts.begin(&key_of(device), &[0; VALUE_BYTES])
+    }
+
+    /// What was counted of a device since it is watched; `None` when it is not.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn read(&self, device: Number) -> io::Result<Option<Counts>> {
+        let mut value = [0; VALUE_BYTES];
+        let found = self.counts.read(&key_of(device), &mut value)?;
+        let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
+        Ok(found.then(|| Counts(value.chunks(8).map(number).collect())))
+    }
+}
+
+#[cfg(test)]
+#[path = "block_times_tests.rs"]
+mod tests;

@@ -1,0 +1,300 @@
+//! Maps and programs of the kernel's own small machine (`bpf(2)`).
+//!
+//! In: instructions (see [`crate::bpf_code`]), keys and values as bytes. Out: descriptors, and values. Nothing is pinned: all of it is gone
+//! when the last descriptor is closed, also when the process is killed. It decides nothing.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use crate::bpf_code::Instruction;
+
+/// Commands of `enum bpf_cmd` in linux/bpf.h.
+const MAP_CREATE: libc::c_int = 0;
+const MAP_LOOK_UP: libc::c_int = 1;
+const MAP_UPDATE: libc::c_int = 2;
+const PROGRAM_LOAD: libc::c_int = 5;
+/// `BPF_NOEXIST`: only where there is none yet.
+const NEW_ONLY: u64 = 1;
+/// `BPF_F_NO_PREALLOC`: memory for an entry when it comes.
+const NO_PREALLOCATION: u32 = 1;
+/// What the verifier says in the end fits in here.
+const LOG_BYTES: usize = 256 << 10;
+/// Helpers such as the clock are for programs under a licence that goes with the GPL (linux/license rules, `license_is_gpl_compatible`).
+/// Programs that are loaded through here are offered under both.
+const LICENCE: &std::ffi::CStr = c"Dual MIT/GPL";
+
+/// Kind of a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MapKind {
+    /// Entries that are made from outside, as many as needed at a time.
+    Table,
+    /// Entries that a program makes; when it is full the oldest ones give way.
+    Recent,
+}
+
+/// Keys and values that programs and we share.
+#[derive(Debug)]
+pub struct Map {
+    descriptor: OwnedFd,
+    key_bytes: usize,
+    value_bytes: usize,
+}
+
+#[repr(C)]
+struct CreateMap {
+    kind: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+    entries_max: u32,
+    flags: u32,
+}
+
+#[repr(C)]
+struct Entry {
+    map: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct LoadProgram {
+    kind: u32,
+    instructions: u32,
+    code: u64,
+    licence: u64,
+    log_level: u32,
+    log_bytes: u32,
+    log: u64,
+    kernel: u32,
+    flags: u32,
+}
+
+fn address<T: ?Sized>(of: *const T) -> u64 {
+    of.cast::<u8>() as usize as u64
+}
+
+/// The call. `T` has to be the arguments of this command, and what they point to has to live as long as the call.
+fn bpf<T>(command: libc::c_int, arguments: &mut T) -> io::Result<libc::c_int> {
+    // SAFETY: the callers, all in this file, pass plain numbers and addresses of memory that outlives the call; the size is that of `T`.
+    let result = unsafe {
+        libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(arguments), size_of::<T>() as libc::c_uint)
+    };
+    // A descriptor or zero.
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as libc::c_int) }
+}
+
+fn owned(descriptor: libc::c_int) -> OwnedFd {
+    // SAFETY: the kernel has just made it for us.
+    unsafe { OwnedFd::from_raw_fd(descriptor) }
+}
+
+/// Kernels before 5.11 count maps as locked memory, of which a process may have 64 KiB: our own limit is raised. Later ones do not ask.
+fn raise_locked_memory() {
+    let limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: a plain struct that lives as long as the call. Who may not do it meets the refusal again.
+    unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) };
+}
+
+impl Map {
+    /// Makes one. Keys and values have these sizes in bytes.
+    ///
+    /// # Errors
+    /// No right, or a kernel that does not know it.
+    pub fn new(kind: MapKind, key_bytes: u32, value_bytes: u32, entries_max: u32) -> io::Result<Self> {
+        // BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_LRU_HASH.
+        let (kind, flags) = match kind {
+            MapKind::Table => (1, NO_PREALLOCATION),
+            MapKind::Recent => (9, 0),
+        };
+        let mut arguments = CreateMap { kind, key_bytes, value_bytes, entries_max, flags };
+        let made = match bpf(MAP_CREATE, &mut arguments) {
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
+                raise_locked_memory();
+                bpf(MAP_CREATE, &mut arguments)?
+            }
+            made => made?,
+        };
+        Ok(Self { descriptor: owned(made), key_bytes: key_bytes as usize, value_bytes: value_bytes as usize })
+    }
+
+    fn entry(&self, key: &[u8], value: *const [u8], flags: u64) -> io::Result<Entry> {
+        // The kernel reads and writes as much as the map was made for.
+        if key.len() != self.key_bytes || value.len() != self.value_bytes {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let map = self.descriptor.as_raw_fd() as u32;
+        Ok(Entry { map, key: address(key), value: address(value), flags })
+    }
+
+    /// Makes an entry where there is none yet; leaves the one that is there.
+    ///
+    /// # Errors
+    /// The map is full, or the sizes are not those of the map.
+    pub fn begin(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        match bpf(MAP_UPDATE, &mut self.entry(key, value, NEW_ONLY)?) {
+            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+            done => done.map(drop),
+        }
+    }
+
+    /// Reads an entry; `false` when there is none.
+    ///
+    /// # Errors
+    /// The sizes are not those of the map.
+    pub fn read(&self, key: &[u8], value: &mut [u8]) -> io::Result<bool> {
+        let value: *mut [u8] = value;
+        match bpf(MAP_LOOK_UP, &mut self.entry(key, value, 0)?) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            done => done.map(|_| true),
+        }
+    }
+}
+
+impl AsFd for Map {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// What a program is called for; numbers of `enum bpf_prog_type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProgramKind {
+    /// A packet; of all kinds the one that can be tried out on every kernel.
+    Packet = 1,
+    /// A tracepoint.
+    Tracepoint = 5,
+}
+
+/// A program that the kernel took.
+#[derive(Debug)]
+pub struct Program {
+    descriptor: OwnedFd,
+}
+
+impl Program {
+    /// Has the kernel check it and take it.
+    ///
+    /// # Errors
+    /// No right, or the words with which the kernel refuses the program.
+    pub fn load(kind: ProgramKind, code: &[Instruction]) -> io::Result<Self> {
+        let mut arguments = LoadProgram {
+            kind: kind as u32,
+            instructions: u32::try_from(code.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
+            code: address(code),
+            licence: address(LICENCE.to_bytes_with_nul()),
+            log_level: 0,
+            log_bytes: 0,
+            log: 0,
+            kernel: 0,
+            flags: 0,
+        };
+        let refused = match bpf(PROGRAM_LOAD, &mut arguments) {
+            Ok(descriptor) => return Ok(Self { descriptor: owned(descriptor) }),
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Err(error),
+            Err(error) => error,
+        };
+        // Once more, to hear why: a log costs more than the check.
+        let mut log = vec![0_u8; LOG_BYTES];
+        (arguments.log_level, arguments.log_bytes) = (1, LOG_BYTES as u32);
+        let room: *mut [u8] = log.as_mut_slice();
+        arguments.log = address(room);
+        match bpf(PROGRAM_LOAD, &mut arguments) {
+            Ok(descriptor) => Ok(Self { descriptor: owned(descriptor) }),
+            Err(_) => Err(io::Error::other(because(&refused, &log))),
+        }
+    }
+}
+
+/// The refusal with the last words of the verifier before its statistics.
+fn because(refused: &io::Error, log: &[u8]) -> String {
+    let log = String::from_utf8_lossy(log.split(|byte| *byte == 0).next().unwrap_or_default());
+    let last = log.lines().map(str::trim).rfind(|l| !l.is_empty() && !l.starts_with("processed "));
+    last.map_or_else(|| refused.to_string(), |words| format!("{refused}: {words}"))
+}
+
+impl AsFd for Program {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::bpf_code::{Code, Register};
+
+    /// Runs a program on an empty packet (`BPF_PROG_TEST_RUN`); gives its answer.
+    pub(crate) fn answer(program: &Program) -> io::Result<u32> {
+        #[repr(C)]
+        struct TestRun {
+            program: u32,
+            answer: u32,
+            packet_bytes: u32,
+            out_bytes: u32,
+            packet: u64,
+            out: u64,
+            repeat: u32,
+            took: u32,
+        }
+        let packet = [0_u8; 64];
+        let mut run = TestRun {
+            program: program.descriptor.as_raw_fd() as u32,
+            answer: 0,
+            packet_bytes: packet.len() as u32,
+            out_bytes: 0,
+            packet: address(packet.as_slice()),
+            out: 0,
+            repeat: 1,
+            took: 0,
+        };
+        bpf(10, &mut run)?;
+        Ok(run.answer)
+    }
+
+    /// Whether programs may be loaded here; says when they may not.
+    pub(crate) fn allowed(test: &str) -> bool {
+        match Map::new(MapKind::Table, 4, 8, 1) {
+            Ok(_) => true,
+            Err(error) => {
+                println!("SKIPPED {test}: no programs may be given to this kernel: {error}");
+                false
+            }
+        }
+    }
+
+    #[test]
+    fn a_map_keeps_what_is_first() {
+        if !allowed("a_map_keeps_what_is_first") {
+            return;
+        }
+        let map = Map::new(MapKind::Table, 4, 8, 1).unwrap();
+        let mut value = [0; 8];
+        assert!(!map.read(&[1; 4], &mut value).unwrap());
+        map.begin(&[1; 4], &[7; 8]).unwrap();
+        map.begin(&[1; 4], &[8; 8]).unwrap();
+        assert!(map.read(&[1; 4], &mut value).unwrap());
+        assert_eq!(value, [7; 8]);
+        assert!(map.begin(&[2; 4], &[7; 8]).is_err(), "there is room for one");
+        let sizes = map.read(&[1; 3], &mut value).unwrap_err();
+        assert_eq!(sizes.kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(map.begin(&[1; 4], &[7; 4]).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn a_program_answers_and_a_bad_one_is_refused_with_the_words_of_the_kernel() {
+        if !allowed("a_program_answers_and_a_bad_one_is_refused_with_the_words_of_the_kernel") {
+            return;
+        }
+        let mut good = Code::default();
+        good.set(Register::R0, 42);
+        good.exit();
+        let program = Program::load(ProgramKind::Packet, &good.finish().unwrap()).unwrap();
+        assert_eq!(answer(&program).unwrap(), 42);
+        let mut bad = Code::default();
+        bad.exit();
+        let why = Program::load(ProgramKind::Packet, &bad.finish().unwrap()).unwrap_err().to_string();
+        assert!(why.contains("R0 !read_ok"), "{why}");
+    }
+}

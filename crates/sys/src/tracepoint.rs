@@ -1,0 +1,221 @@
+//! Tracepoints of the kernel: where they stand, what they tell at which place, and programs that are called at them.
+//!
+//! In: names such as `block/block_rq_issue`. Out: numbers and places of fields as this kernel has them (tracefs, `events/*/*/format`), and a
+//! descriptor for each program at its tracepoint: it stays there as long as the descriptor. No tracing is switched on for anybody else, and
+//! nothing is mounted where it can be seen.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+
+use crate::bpf::Program;
+
+/// Where tracefs is on a machine of today, and on older ones. To look at the second may have the kernel mount it there.
+const MOUNTED: &str = "/sys/kernel/tracing";
+const MOUNTED_BEFORE: &str = "/sys/kernel/debug/tracing";
+/// A format has some thousand bytes.
+const TEXT_BYTES_MAX: u64 = 64 << 10;
+/// `FSCONFIG_CMD_CREATE` of linux/mount.h.
+const CREATE: libc::c_uint = 6;
+/// `FSOPEN_CLOEXEC`, `FSMOUNT_CLOEXEC`.
+const CLOSE_ON_EXEC: libc::c_uint = 1;
+/// `PERF_TYPE_TRACEPOINT` of linux/perf_event.h.
+const TRACEPOINT: u32 = 2;
+/// `PERF_FLAG_FD_CLOEXEC`.
+const PERF_CLOSE_ON_EXEC: libc::c_ulong = 8;
+/// `PERF_EVENT_IOC_SET_BPF`, `_IOW('$', 8, __u32)`.
+const SET_PROGRAM: libc::c_ulong = 0x4004_2408;
+/// `PERF_EVENT_IOC_ENABLE`, `_IO('$', 0)`.
+const ENABLE: libc::c_ulong = 0x2400;
+
+/// A folder of tracefs.
+#[derive(Debug)]
+pub struct Tracefs {
+    folder: OwnedFd,
+}
+
+/// A field of what a tracepoint tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Name, without what says that there are several.
+    pub name: String,
+    /// Where it begins, bytes.
+    pub offset: u16,
+    /// How long it is, bytes.
+    pub bytes: u16,
+}
+
+/// A tracepoint of this kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tracepoint {
+    /// Its number since the machine was started.
+    pub number: u64,
+    /// What it tells.
+    pub fields: Vec<Field>,
+}
+
+fn descriptor(result: libc::c_long) -> io::Result<OwnedFd> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made it for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(result as libc::c_int) })
+}
+
+/// tracefs without a place: it is gone with the descriptor (fsopen(2), Linux 5.2).
+fn without_a_place() -> io::Result<OwnedFd> {
+    // SAFETY: a name that ends with zero, and numbers.
+    let context = descriptor(unsafe { libc::syscall(libc::SYS_fsopen, c"tracefs".as_ptr(), CLOSE_ON_EXEC) })?;
+    let none = std::ptr::null::<libc::c_char>();
+    // SAFETY: the descriptor is open; this command takes neither a key nor a value.
+    let made = unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), CREATE, none, none, 0) };
+    if made < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is open; the rest are numbers.
+    descriptor(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), CLOSE_ON_EXEC, 0) })
+}
+
+impl Tracefs {
+    /// Opens it: where it is mounted, else without a place.
+    ///
+    /// # Errors
+    /// No right, or a kernel without tracepoints.
+    pub fn open() -> io::Result<Self> {
+        let at = |path: &str| {
+            let folder = File::options().read(true).custom_flags(libc::O_DIRECTORY).open(path).ok()?;
+            Some(Self { folder: folder.into() }).filter(|found| found.text("events/header_page").is_ok())
+        };
+        if let Some(found) = at(MOUNTED) {
+            return Ok(found);
+        }
+        match without_a_place() {
+            Ok(folder) => Ok(Self { folder }),
+            Err(error) => at(MOUNTED_BEFORE).ok_or(error),
+        }
+    }
+
+    /// A file of it.
+    fn text(&self, path: &str) -> io::Result<String> {
+        let name = CString::new(path).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+        // SAFETY: the folder is open and the name ends with zero.
+        let opened = unsafe { libc::openat(self.folder.as_raw_fd(), name.as_ptr(), flags) };
+        let file = File::from(descriptor(opened.into())?);
+        let mut text = String::new();
+        file.take(TEXT_BYTES_MAX).read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    /// A tracepoint by its name: `block/block_rq_issue`.
+    ///
+    /// # Errors
+    /// This kernel does not have it, or what it says of it cannot be understood.
+    pub fn find(&self, name: &str) -> io::Result<Tracepoint> {
+        let number = self.text(&format!("events/{name}/id"))?.trim().parse().map_err(io::Error::other)?;
+        Ok(Tracepoint { number, fields: fields(&self.text(&format!("events/{name}/format"))?) })
+    }
+}
+
+/// Fields of a format: `field:sector_t sector; offset:16; size:8; signed:0;`, with tabs between.
+fn fields(format: &str) -> Vec<Field> {
+    let lines = format.lines().filter_map(|line| line.trim().strip_prefix("field:"));
+    let field = |line: &str| {
+        let mut parts = line.split(';').map(str::trim);
+        let declared = parts.next()?.split('[').next()?;
+        let name = declared.rsplit([' ', '*']).next()?.to_owned();
+        let offset = parts.next()?.strip_prefix("offset:")?.parse().ok()?;
+        Some(Field { name, offset, bytes: parts.next()?.strip_prefix("size:")?.parse().ok()? })
+    };
+    lines.filter_map(field).collect()
+}
+
+/// The beginning of `struct perf_event_attr`, as far as every kernel has it (`PERF_ATTR_SIZE_VER0`).
+#[repr(C)]
+#[derive(Default)]
+struct PerfEvent {
+    kind: u32,
+    bytes: u32,
+    number: u64,
+    rest: [u64; 6],
+}
+
+/// A program at a tracepoint, until this is dropped.
+#[derive(Debug)]
+pub struct Attached {
+    _event: OwnedFd,
+}
+
+impl Tracepoint {
+    /// A field by its name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// Has a program called whenever the kernel passes here, on whatever CPU: it hangs at the tracepoint, the event only holds it.
+    ///
+    /// # Errors
+    /// No right.
+    pub fn attach(&self, program: &Program) -> io::Result<Attached> {
+        let event = PerfEvent {
+            kind: TRACEPOINT,
+            bytes: size_of::<PerfEvent>() as u32,
+            number: self.number,
+            ..PerfEvent::default()
+        };
+        // SAFETY: no arguments. A kernel that cannot say it has a first CPU.
+        let cpu = unsafe { libc::sched_getcpu() }.max(0);
+        let everybody: libc::pid_t = -1;
+        let no_group: libc::c_int = -1;
+        // SAFETY: a plain struct that lives as long as the call and says how long it is; the rest are numbers.
+        let event = descriptor(unsafe {
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                &raw const event,
+                everybody,
+                cpu,
+                no_group,
+                PERF_CLOSE_ON_EXEC,
+            )
+        })?;
+        for (command, value) in [(SET_PROGRAM, program.as_fd().as_raw_fd() as libc::c_ulong), (ENABLE, 0)] {
+            // SAFETY: the descriptor is open; the arguments are numbers.
+            if unsafe { libc::ioctl(event.as_raw_fd(), command as _, value) } != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(Attached { _event: event })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_tells_where_its_fields_are() {
+        let format = "name: block_rq_issue\nID: 2104\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+            \tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;\n\tfield:char rwbs[10];\toffset:34;\tsize:10;\tsigned:0;\n\
+            \tfield:void *rq;\toffset:48;\tsize:8;\tsigned:0;\n\tfield:torn;\toffset:x;\n\tfield:\n\nprint fmt: \"%d\", REC->dev\n";
+        let point = Tracepoint { number: 2104, fields: fields(format) };
+        let place = |name: &str| point.field(name).map(|f| (f.offset, f.bytes));
+        assert_eq!((place("dev"), place("rwbs"), place("rq")), (Some((8, 4)), Some((34, 10)), Some((48, 8))));
+        assert_eq!((place("torn"), point.fields.len()), (None, 4));
+    }
+
+    #[test]
+    fn tracefs_is_seen_and_nothing_stays_mounted() {
+        let mounts = || std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let before = mounts();
+        match Tracefs::open() {
+            Ok(tracefs) => {
+                assert!(tracefs.find("no/such_tracepoint").is_err());
+                assert!(tracefs.find("sched/sched_switch").unwrap().field("next_pid").is_some());
+                assert_eq!(mounts(), before);
+            }
+            Err(error) => println!("SKIPPED tracefs_is_seen_and_nothing_stays_mounted: {error}"),
+        }
+    }
+}
