@@ -91,10 +91,10 @@ fn pieces(line: &str) -> Vec<Piece> {
             style = match code.trim_start_matches('[').trim_end_matches('m') {
                 "1" => " font-weight=\"bold\"",
                 "2" => " fill=\"#8a939d\"",
-                "31" | "1;31" | "91" => " fill=\"#ff7b72\"",
-                "32" | "92" => " fill=\"#7ee787\"",
+                "31" | "1;31" | "91" | "1;38;5;160" => " fill=\"#ff7b72\"",
+                "32" | "92" | "1;38;5;28" => " fill=\"#7ee787\"",
                 "33" | "93" => " fill=\"#e3b341\"",
-                "36" | "96" => " fill=\"#7fb4e6\"",
+                "36" | "96" | "1;36" => " fill=\"#7fb4e6\"",
                 _ => "",
             };
         }

@@ -53,6 +53,10 @@ fn what_is_written_is_seen_by_its_device() {
         .flat_map(|interval| interval["disks"].as_array().unwrap())
         .map(|disk| disk["write"]["bytes_per_s"].as_f64().unwrap())
         .sum();
+    match lines[0]["times_missing"].as_str() {
+        Some(reason) => drop(linerate_stage::skip(NAME, &format!("no percentiles here: {reason}"))),
+        None => plausible(&lines[1..4]),
+    }
     // A file system in memory has no device: then nothing is to be seen, and that is said so.
     let on_a_device = Command::new("df").arg(folder.path()).output().unwrap();
     if String::from_utf8_lossy(&on_a_device.stdout).contains("/dev/") {
@@ -66,6 +70,58 @@ fn what_is_written_is_seen_by_its_device() {
         .output()
         .unwrap();
     assert!(String::from_utf8_lossy(&runs.stdout).contains("disks of 1 hosts watched for 1 s"), "{runs:?}");
+}
+
+/// Percentiles of all that has them.
+fn plausible(intervals: &[Value]) {
+    let disks = intervals.iter().flat_map(|interval| interval["disks"].as_array().unwrap());
+    let all = disks.flat_map(|disk| {
+        let ways = ["read", "write", "discard"].map(|way| &disk[way]["times"]);
+        ways.into_iter().chain([&disk["flush_times"]])
+    });
+    for times in all.filter(|times| !times.is_null()) {
+        assert!(times["requests"].as_u64().unwrap() > 0, "{times}");
+        let order = ["p50_ms", "p90_ms", "p99_ms", "max_ms"].map(|name| times[name].as_f64().unwrap());
+        assert!(order.is_sorted() && order[0] > 0.0, "{times}");
+    }
+}
+
+#[test]
+fn without_the_right_there_are_means_and_the_reason() {
+    const NAME: &str = "without_the_right_there_are_means_and_the_reason";
+    let Some(node) = linerate_stage::node_program(env!("CARGO_BIN_EXE_linerate")) else {
+        linerate_stage::skip(NAME, "no linerate-node beside linerate and LINERATE_NODE is not set");
+        return;
+    };
+    if !linerate_stage::has(NAME, "setpriv", "util-linux") {
+        return;
+    }
+    // Who is not root has no such right in the first place.
+    let drop = ["--bounding-set=-all", "--inh-caps=-all"];
+    let drop: &[&str] = if linerate_stage::is_root() { &drop } else { &["--no-new-privs"] };
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let watch = |more: &[&str]| {
+        let output = Command::new("setpriv")
+            .args(drop)
+            .arg(env!("CARGO_BIN_EXE_linerate"))
+            .args(["disk", "watch", "-i", "0.2", "--count", "1"])
+            .args(more)
+            .env("LINERATE_DATA", folder.path())
+            .env("LINERATE_NODE", &node)
+            .output()
+            .unwrap();
+        let said = linerate_stage::text(&output.stderr);
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+        (linerate_stage::text(&output.stdout), said)
+    };
+    let (table, said) = watch(&["--all"]);
+    assert!(said.contains(": no percentiles: ") && said.contains("needs root of the machine"), "{said}");
+    assert!(table.starts_with("device") && table.contains("r ms"), "{table}");
+    let (json, _) = watch(&["--json"]);
+    let lines: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines[..2].iter().all(|line| line["times_missing"].as_str().unwrap().contains("needs root")));
+    let (json, said) = watch(&["--json", "--no-percentiles"]);
+    assert!(json.contains("not asked for") && !said.contains("no percentiles"), "{said}");
 }
 
 #[test]

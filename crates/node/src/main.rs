@@ -8,6 +8,7 @@ mod build;
 mod change;
 mod change_worker;
 mod dial;
+mod disk_times;
 mod facts;
 mod iperf3;
 mod load_once;

@@ -24,6 +24,7 @@ use linerate_wire::session::{NodeEvent, NodeSession, is_last};
 use crate::audit;
 use crate::build::{self, Builds};
 use crate::change_worker::{self, Order};
+use crate::disk_times::DiskTimes;
 use crate::facts;
 
 /// Loads and readings that run at the same time; a host is in one test at a time, so that this is never reached.
@@ -64,6 +65,8 @@ struct Node {
     sysfs_gap: Option<String>,
     /// Where steps are journalled; not before the operator said it.
     builds: Option<Arc<Builds>>,
+    /// How long requests to disks take, from when it was asked first.
+    times: Arc<DiskTimes>,
 }
 
 /// Where the operator speaks.
@@ -108,6 +111,7 @@ pub(crate) fn serve_over(sysfs_gap: Option<String>, from_operator: Input, to_ope
         leaving: false,
         sysfs_gap,
         builds: None,
+        times: Arc::default(),
     };
     node.run();
     drop(node);
@@ -305,8 +309,13 @@ impl Node {
 
     fn read_facts(&mut self, id: RequestId, prefixes: Vec<String>, netns: Vec<PathBuf>) {
         let gap = self.sysfs_gap.clone().map(|reason| Gap { what: "nic.".to_owned(), reason });
+        let times = Arc::clone(&self.times);
         self.job(id, move |to_main, _| {
-            let read = std::panic::catch_unwind(|| facts::read(&Root::live(), &prefixes, &netns));
+            let read = std::panic::catch_unwind(|| {
+                let mut facts = facts::read(&Root::live(), &prefixes, &netns);
+                times.add(&prefixes, &mut facts);
+                facts
+            });
             let events = match read {
                 Ok(mut facts) => {
                     facts.gaps.extend(gap);

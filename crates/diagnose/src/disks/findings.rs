@@ -64,11 +64,42 @@ fn of<'a>(interval: &'a DiskInterval, device: &str) -> Option<&'a DiskRates> {
     interval.disks.iter().find(|d| d.device == device)
 }
 
+/// An interval in which a drive was slow, all in ms.
+struct Slow {
+    /// Mean of its requests.
+    wait: f64,
+    /// What the mean should have been by those of its equals.
+    usual: f64,
+    /// Its p99, where it is known.
+    p99: Option<f64>,
+    /// The median of those of its equals.
+    usual_p99: Option<f64>,
+}
+
 /// How a drive compares with its equals over all intervals.
 #[derive(Default)]
 struct Compared {
-    slow: Vec<(f64, f64)>,
+    slow: Vec<Slow>,
     seen: usize,
+}
+
+impl Compared {
+    /// The median of a figure over the intervals that have it.
+    fn usually(&self, figure: fn(&Slow) -> Option<f64>) -> Option<f64> {
+        median(&self.slow.iter().filter_map(figure).collect::<Vec<_>>())
+    }
+
+    /// 99 of 100 requests beside those of the equals: a mean may hide a few long ones.
+    fn tail(&self) -> String {
+        let Some((own, others)) = self.usually(|s| s.p99).zip(self.usually(|s| s.usual_p99)) else {
+            return String::new();
+        };
+        format!(
+            "; inside the drive 99 of 100 take at most {} ms, of the others {} ms",
+            digits(own),
+            digits(others)
+        )
+    }
 }
 
 impl Seen<'_> {
@@ -92,18 +123,17 @@ impl Seen<'_> {
                     if found.iter().any(|(d, _, _): &(String, _, _)| d == device) {
                         continue;
                     }
-                    let pick = |f: fn(&(f64, f64)) -> f64| {
-                        median(&seen.slow.iter().map(f).collect::<Vec<_>>()).unwrap_or_default()
-                    };
+                    let pick = |f: fn(&Slow) -> Option<f64>| seen.usually(f).unwrap_or_default();
                     let sentence = format!(
-                        "{} is slow among its equals: a {word} takes {} ms, one of the {} others of {} {} ms under the same load (in {} of {} intervals)",
+                        "{} is slow among its equals: a {word} takes {} ms, one of the {} others of {} {} ms under the same load (in {} of {} intervals){}",
                         self.layout.called(device),
-                        digits(pick(|s| s.0)),
+                        digits(pick(|s| Some(s.wait))),
                         group.len() - 1,
                         self.layout.called(&above.device),
-                        digits(pick(|s| s.1)),
+                        digits(pick(|s| Some(s.usual))),
                         seen.slow.len(),
-                        seen.seen
+                        seen.seen,
+                        seen.tail()
                     );
                     found.push(((*device).to_owned(), DiskTrouble::SlowAmongEquals, sentence));
                 }
@@ -130,7 +160,10 @@ impl Seen<'_> {
             let Some(usual) = equals::expected(&others, rate) else { continue };
             compared.seen += 1;
             if wait > SLOW_RATIO * usual && wait > usual + SLOW_MS {
-                compared.slow.push((wait, usual));
+                let p99 = |device: &str| Some(way(of(interval, device)?).times?.p99_ms);
+                let others: Vec<f64> =
+                    group.iter().filter(|d| **d != device).filter_map(|d| p99(d)).collect();
+                compared.slow.push(Slow { wait, usual, p99: p99(device), usual_p99: median(&others) });
             }
         }
         compared

@@ -8,6 +8,7 @@ mod findings;
 pub mod plan;
 mod rates;
 mod reach;
+mod times;
 mod tree;
 mod volume;
 

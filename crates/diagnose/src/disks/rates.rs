@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use linerate_model::disk::{DiskKind, DiskRates, DiskTraffic, SECTOR_BYTES};
 use linerate_model::fact::FactKey;
 
+use super::times::times;
 use super::tree::Layout;
 
 type Counters = BTreeMap<FactKey, i64>;
@@ -59,6 +60,8 @@ fn rates(before: &Counters, after: &Counters, device: &str, seconds: f64) -> Opt
             merged_per_s: growth(&format!("{requests}_merged"))? / seconds,
             bytes_per_s: growth(&format!("{one}_sectors"))? * f64::from(SECTOR_BYTES) / seconds,
             wait_ms: mean(growth(&format!("{one}_ms"))?, count),
+            // Read a moment later than the other counters: what ended in between is of no rate.
+            times: times(before, after, device, one).filter(|_| count > 0.0),
         })
     };
     let flushes = growth("flushes")?;
@@ -69,6 +72,7 @@ fn rates(before: &Counters, after: &Counters, device: &str, seconds: f64) -> Opt
         discard: traffic("discards", "discard")?,
         flushes_per_s: flushes / seconds,
         flush_ms: mean(growth("flush_ms")?, flushes),
+        flush_times: times(before, after, device, "flush"),
         queue: growth("queue_ms")? / 1000.0 / seconds,
         // The kernel looks at a clock of some milliseconds and can count more than there was.
         busy: (growth("busy_ms")? / 1000.0 / seconds).min(1.0),
@@ -93,6 +97,7 @@ pub fn join_paths(layout: &Layout, disks: &mut [DiskRates]) {
                 discard: both(sum.discard, path.discard),
                 flushes_per_s: sum.flushes_per_s + path.flushes_per_s,
                 flush_ms: mean_of((sum.flush_ms, sum.flushes_per_s), (path.flush_ms, path.flushes_per_s)),
+                flush_times: None,
                 queue: sum.queue + path.queue,
                 // At least as much as the busiest of them.
                 busy: sum.busy.max(path.busy),
@@ -108,6 +113,8 @@ fn both(a: DiskTraffic, b: DiskTraffic) -> DiskTraffic {
         merged_per_s: a.merged_per_s + b.merged_per_s,
         bytes_per_s: a.bytes_per_s + b.bytes_per_s,
         wait_ms: mean_of((a.wait_ms, a.requests_per_s), (b.wait_ms, b.requests_per_s)),
+        // Percentiles cannot be added; those of each way stand at the way.
+        times: None,
     }
 }
 

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::disk::{DiskFinding, DiskInterval, DiskKind, DiskRates, DiskTraffic, DiskTrouble};
+use linerate_model::disk::{
+    DiskFinding, DiskInterval, DiskKind, DiskRates, DiskTimes, DiskTraffic, DiskTrouble,
+};
 use linerate_model::fact::{FactValue, HostFacts};
 
 use super::{Layout, between, findings, join_paths, layout};
@@ -50,6 +52,7 @@ fn traffic(requests: f64, merged: f64, bytes: f64, wait: f64) -> DiskTraffic {
         merged_per_s: merged,
         bytes_per_s: bytes,
         wait_ms: (requests > 0.0).then_some(wait),
+        times: None,
     }
 }
 
@@ -62,7 +65,13 @@ fn recorded() -> Vec<DiskInterval> {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         if words[0] == "Device" {
             columns.clone_from(&words);
-            intervals.push(DiskInterval { host: "store".into(), at_ms: 0, seconds: 2.0, disks: Vec::new() });
+            intervals.push(DiskInterval {
+                host: "store".into(),
+                at_ms: 0,
+                seconds: 2.0,
+                disks: Vec::new(),
+                times_missing: None,
+            });
             continue;
         }
         let of = |name: &str| words[columns.iter().position(|c| *c == name).unwrap()].parse::<f64>().unwrap();
@@ -100,6 +109,32 @@ fn one_drive_of_36_becomes_slow_and_is_the_only_one_named() {
 }
 
 #[test]
+fn the_slow_drive_is_quoted_with_its_longest_requests_where_they_are_known() {
+    let layout = above("md0", &drives(12), false, &[]);
+    let times = |p99_ms| Some(DiskTimes { requests: 60, p99_ms, max_ms: p99_ms, ..DiskTimes::default() });
+    let interval = |known: bool| {
+        let disk = |device: &String| {
+            let (wait, p99) = if device == "sdc" { (90.0, 410.0) } else { (4.0, 9.0) };
+            let write = DiskTraffic { times: times(p99).filter(|_| known), ..traffic(30.0, 0.0, 1e6, wait) };
+            DiskRates { device: device.clone(), write, ..DiskRates::default() }
+        };
+        let disks = drives(12).iter().map(disk).collect();
+        DiskInterval { host: "store".into(), at_ms: 0, seconds: 2.0, disks, times_missing: None }
+    };
+    let sentence = |known| {
+        let found = findings(&layout, &[interval(known), interval(known), interval(false)]);
+        assert_eq!(told(&found), [("sdc", DiskTrouble::SlowAmongEquals)]);
+        found[0].sentence.clone()
+    };
+    let with = sentence(true);
+    assert!(
+        with.ends_with("inside the drive 99 of 100 take at most 410 ms, of the others 9.00 ms"),
+        "{with}"
+    );
+    assert!(sentence(false).ends_with("(in 3 of 3 intervals)"));
+}
+
+#[test]
 fn drives_that_are_all_slow_alike_are_not_one_slow_drive() {
     let layout = above("md0", &drives(12), false, &[]);
     let disk = |device: &String| DiskRates {
@@ -112,6 +147,7 @@ fn drives_that_are_all_slow_alike_are_not_one_slow_drive() {
         at_ms: 0,
         seconds: 1.0,
         disks: drives(12).iter().map(disk).collect(),
+        times_missing: None,
     };
     assert_eq!(told(&findings(&layout, &vec![interval; 6])), []);
 }
@@ -128,7 +164,7 @@ fn a_drive_that_holds_up_all_others_is_named_although_nobody_does_much() {
             ..DiskRates::default()
         };
         let disks = drives(36).iter().map(disk).collect();
-        DiskInterval { host: "store".into(), at_ms: 0, seconds, disks }
+        DiskInterval { host: "store".into(), at_ms: 0, seconds, disks, times_missing: None }
     };
     let found = findings(&layout, &vec![interval(5.7); 3]);
     assert_eq!(told(&found), [("sdh", DiskTrouble::SlowAmongEquals)]);
@@ -156,7 +192,10 @@ fn two_saturated_drives_below_an_array_that_takes_more_than_they_do() {
     };
     let disks =
         vec![drive("sdx", 222.0, 888.0, 3047.0, 0.94), drive("sdy", 226.0, 825.0, 2826.0, 0.81), array];
-    let found = findings(&layout, &[DiskInterval { host: "home".into(), at_ms: 0, seconds: 5.0, disks }]);
+    let found = findings(
+        &layout,
+        &[DiskInterval { host: "home".into(), at_ms: 0, seconds: 5.0, disks, times_missing: None }],
+    );
     assert_eq!(
         told(&found),
         [("sdx", DiskTrouble::Saturated), ("sdy", DiskTrouble::Saturated), ("md1", DiskTrouble::Merged)]
@@ -194,7 +233,10 @@ fn a_volume_is_called_by_its_name_and_its_drives_are_not_full() {
         busy: 0.6,
         ..DiskRates::default()
     });
-    let found = findings(&layout, &[DiskInterval { host: "store".into(), at_ms: 0, seconds: 5.0, disks }]);
+    let found = findings(
+        &layout,
+        &[DiskInterval { host: "store".into(), at_ms: 0, seconds: 5.0, disks, times_missing: None }],
+    );
     assert_eq!(told(&found), [("dm-2", DiskTrouble::Merged)], "{found:#?}");
     assert!(
         found[0].sentence.starts_with("vg0/home-dirs (dm-2) is asked 65955 times"),
@@ -212,7 +254,10 @@ fn an_uneven_leg_is_named() {
         ..DiskRates::default()
     };
     let disks = drives(8).iter().map(disk).collect();
-    let found = findings(&layout, &[DiskInterval { host: "store".into(), at_ms: 0, seconds: 5.0, disks }]);
+    let found = findings(
+        &layout,
+        &[DiskInterval { host: "store".into(), at_ms: 0, seconds: 5.0, disks, times_missing: None }],
+    );
     assert_eq!(told(&found), [("sdc", DiskTrouble::Uneven)]);
 }
 
@@ -374,6 +419,6 @@ fn the_ways_of_a_drive_give_it_their_traffic_and_are_not_compared() {
     );
     let rates = |(at, device): (usize, &String)| rates(device, if at == 0 { 500.0 } else { 20.0 }, 1.0);
     let disks = paths.iter().enumerate().map(rates).collect();
-    let interval = DiskInterval { host: "store".into(), at_ms: 0, seconds: 5.0, disks };
+    let interval = DiskInterval { host: "store".into(), at_ms: 0, seconds: 5.0, disks, times_missing: None };
     assert_eq!(told(&findings(&layout, &vec![interval; 4])), []);
 }

@@ -3,36 +3,110 @@
 use std::fmt::Write as _;
 
 use linerate_diagnose::disks::{Layout, Leaf};
-use linerate_model::disk::{Disk, DiskFinding, DiskInterval, DiskKind, DiskRates};
+use linerate_model::disk::{Disk, DiskFinding, DiskInterval, DiskKind, DiskRates, DiskTraffic};
 use linerate_model::snapshot::Snapshot;
 
+use super::heat::Style;
 use super::names::one_line;
 
-/// Width of the column of names.
-const NAME: usize = 35;
+/// Width of a table.
+const WIDTH: usize = 100;
 
 /// What is shown of a host.
 #[derive(Debug, Clone, Copy)]
-pub struct Show {
+pub struct Show<'a> {
     /// Idle devices and inner parts of volumes too.
     pub all: bool,
     /// There are several hosts, so that each is named.
     pub many: bool,
+    /// Devices that are marked, because something is wrong with them.
+    pub wrong: &'a [DiskFinding],
+    /// How the marks look.
+    pub style: Style,
+}
+
+/// A column behind the names.
+struct Column {
+    /// What it has in common with its neighbours; a line of its own above the heads.
+    group: &'static str,
+    head: &'static str,
+    width: usize,
+    value: fn(&Disk, &DiskRates) -> String,
+}
+
+const fn column(head: &'static str, width: usize, value: fn(&Disk, &DiskRates) -> String) -> Column {
+    Column { group: "", head, width, value }
+}
+
+const fn grouped(
+    group: &'static str,
+    head: &'static str,
+    width: usize,
+    value: fn(&Disk, &DiskRates) -> String,
+) -> Column {
+    Column { group, head, width, value }
+}
+
+/// Where only means are known.
+const MEANS: &[Column] = &[
+    column("r/s", 7, |_, d| number(d.read.requests_per_s)),
+    column("w/s", 7, |_, d| number(d.write.requests_per_s)),
+    column("rMB/s", 7, |_, d| number(d.read.bytes_per_s / 1e6)),
+    column("wMB/s", 7, |_, d| number(d.write.bytes_per_s / 1e6)),
+    column("merged/s", 9, |_, d| number(merged(d))),
+    column("r ms", 7, |_, d| known(d.read.wait_ms)),
+    column("w ms", 7, |_, d| known(d.write.wait_ms)),
+    column("queue", 7, |_, d| number(d.queue)),
+    column("busy", 7, busy),
+];
+
+/// Where the kernel tells how long single requests take. A device of which it does not has its mean, in brackets.
+const TIMES: &[Column] = &[
+    column("r/s", 6, |_, d| number(d.read.requests_per_s)),
+    column("w/s", 6, |_, d| number(d.write.requests_per_s)),
+    column("rMB/s", 6, |_, d| number(d.read.bytes_per_s / 1e6)),
+    column("wMB/s", 6, |_, d| number(d.write.bytes_per_s / 1e6)),
+    column("merged", 7, |_, d| number(merged(d))),
+    grouped("read, ms", "p50", 7, |_, d| middle(&d.read)),
+    grouped("read, ms", "p99", 6, |_, d| known(d.read.times.map(|t| t.p99_ms))),
+    grouped("write, ms", "p50", 7, |_, d| middle(&d.write)),
+    grouped("write, ms", "p99", 6, |_, d| known(d.write.times.map(|t| t.p99_ms))),
+    grouped("ms", "max", 6, |_, d| known(d.longest_ms())),
+    column("queue", 6, |_, d| number(d.queue)),
+    column("busy", 7, busy),
+];
+
+fn merged(rates: &DiskRates) -> f64 {
+    rates.read.merged_per_s + rates.write.merged_per_s
+}
+
+fn known(ms: Option<f64>) -> String {
+    ms.map_or_else(|| "-".to_owned(), number)
+}
+
+fn middle(traffic: &DiskTraffic) -> String {
+    match (traffic.times, traffic.wait_ms) {
+        (Some(times), _) => number(times.p50_ms),
+        (None, Some(mean)) => format!("({})", number(mean)),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+fn busy(disk: &Disk, rates: &DiskRates) -> String {
+    let busy = format!("{:.0}%", rates.busy * 100.0);
+    if disk.kind == DiskKind::Rotating { busy } else { format!("({busy})") }
 }
 
 /// The table of one host.
 #[must_use]
-pub fn table(layout: &Layout, interval: &DiskInterval, show: Show) -> String {
+pub fn table(layout: &Layout, interval: &DiskInterval, show: Show<'_>) -> String {
+    let columns = if interval.times_missing.is_none() { TIMES } else { MEANS };
+    let name_width = WIDTH - columns.iter().map(|c| c.width).sum::<usize>();
     let mut text = String::new();
     if show.many {
         let _ = writeln!(text, "{}", one_line(&interval.host));
     }
-    let heads = ["r/s", "w/s", "rMB/s", "wMB/s", "merged/s", "r ms", "w ms", "queue", "busy"];
-    let _ = write!(text, "{:NAME$}", "device");
-    for (head, width) in heads.iter().zip(WIDTHS) {
-        let _ = write!(text, "{head:>width$}");
-    }
-    text.push('\n');
+    text.push_str(&heads(columns, name_width));
     let mut idle = 0;
     let mut lines: Vec<Leaf<'_>> = layout.lines(show.all);
     // What has counters and no facts: a device that came a moment ago, or one without a size, as loop devices without a file are.
@@ -45,7 +119,12 @@ pub fn table(layout: &Layout, interval: &DiskInterval, show: Show) -> String {
             idle += 1;
             continue;
         }
-        let _ = writeln!(text, "{}", row(disk, depth, rates));
+        let mut line = name(disk, depth, name_width);
+        for column in columns {
+            let _ = write!(line, "{:>1$}", (column.value)(disk, rates), column.width);
+        }
+        let wrong = show.wrong.iter().any(|w| w.host == interval.host && w.device == disk.device);
+        let _ = writeln!(text, "{}", if wrong { show.style.alarm(&line) } else { line });
     }
     if idle > 0 {
         let _ = writeln!(text, "{idle} idle");
@@ -53,7 +132,20 @@ pub fn table(layout: &Layout, interval: &DiskInterval, show: Show) -> String {
     text
 }
 
-const WIDTHS: [usize; 9] = [7, 7, 7, 7, 9, 7, 7, 7, 7];
+/// One line, or two where columns have something in common.
+fn heads(columns: &[Column], name_width: usize) -> String {
+    let mut above = " ".repeat(name_width);
+    for group in columns.chunk_by(|a, b| a.group == b.group) {
+        let width: usize = group.iter().map(|c| c.width).sum();
+        let _ = write!(above, "{:>width$}", group.first().map_or("", |c| c.group));
+    }
+    let mut heads = format!("{:name_width$}", "device");
+    for column in columns {
+        let _ = write!(heads, "{:>1$}", column.head, column.width);
+    }
+    let above = above.trim_end();
+    if above.is_empty() { format!("{heads}\n") } else { format!("{above}\n{heads}\n") }
+}
 
 fn stranger(rates: &DiskRates) -> Disk {
     Disk {
@@ -68,7 +160,7 @@ fn stranger(rates: &DiskRates) -> Disk {
     }
 }
 
-fn row(disk: &Disk, depth: usize, rates: &DiskRates) -> String {
+fn name(disk: &Disk, depth: usize, width: usize) -> String {
     let mut name = format!("{}{}", "  ".repeat(depth), one_line(&disk.name));
     if disk.name != disk.device {
         let _ = write!(name, " ({})", one_line(&disk.device));
@@ -76,39 +168,27 @@ fn row(disk: &Disk, depth: usize, rates: &DiskRates) -> String {
     if let Some(mount) = disk.mounts.first() {
         let _ = write!(name, " {}", one_line(mount));
     }
-    if name.chars().count() >= NAME {
-        name = name.chars().take(NAME - 2).chain(['…']).collect();
+    if name.chars().count() >= width {
+        name = name.chars().take(width - 2).chain(['…']).collect();
     }
-    let merged = rates.read.merged_per_s + rates.write.merged_per_s;
-    let wait = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), number);
-    let busy = format!("{:.0}%", rates.busy * 100.0);
-    let busy = if disk.kind == DiskKind::Rotating { busy } else { format!("({busy})") };
-    let values = [
-        number(rates.read.requests_per_s),
-        number(rates.write.requests_per_s),
-        number(rates.read.bytes_per_s / 1e6),
-        number(rates.write.bytes_per_s / 1e6),
-        number(merged),
-        wait(rates.read.wait_ms),
-        wait(rates.write.wait_ms),
-        number(rates.queue),
-        busy,
-    ];
-    let mut line = format!("{name:NAME$}");
-    for (value, width) in values.iter().zip(WIDTHS) {
-        let _ = write!(line, "{value:>width$}");
-    }
-    line
+    format!("{name:width$}")
 }
 
-/// At most five characters up to 99999.
+/// At most five characters below 100 million.
 fn number(value: f64) -> String {
     match value {
+        v if v >= 99_999.5 => format!("{:.0}k", v / 1000.0),
         v if v >= 99.95 => format!("{v:.0}"),
         v if v >= 9.995 => format!("{v:.1}"),
         v if v >= 0.005 => format!("{v:.2}"),
         _ => "0".to_owned(),
     }
+}
+
+/// Why there are means alone, below a table.
+#[must_use]
+pub fn no_percentiles(reason: &str) -> String {
+    super::text::wrap(&format!("no percentiles: {}", one_line(reason)), WIDTH).join("\n  ") + "\n"
 }
 
 /// What is wrong, a line each.
@@ -142,10 +222,72 @@ pub fn headline(snapshot: &Snapshot, findings: &[DiskFinding]) -> String {
 #[cfg(test)]
 mod tests {
     use linerate_diagnose::disks::layout;
-    use linerate_model::disk::DiskTraffic;
+    use linerate_model::disk::{DiskTimes, DiskTrouble};
     use linerate_model::fact::{FactValue, HostFacts};
 
     use super::*;
+
+    const SHOW: Show<'static> =
+        Show { all: false, many: true, wrong: &[], style: Style { colour: false, width: 100 } };
+
+    #[test]
+    fn times_of_single_requests_stand_by_direction_and_what_is_wrong_is_marked() {
+        let mut facts = HostFacts::default();
+        facts.readings.extend([
+            ("disk.md0.on".to_owned(), FactValue::List(vec!["sda".into(), "sdb".into()])),
+            ("disk.sda.rotational".to_owned(), FactValue::Flag(true)),
+            ("disk.sdb.rotational".to_owned(), FactValue::Flag(true)),
+        ]);
+        let times = |p50_ms, p99_ms, max_ms| {
+            Some(DiskTimes { requests: 400, p50_ms, p90_ms: p99_ms, p99_ms, max_ms })
+        };
+        let traffic = |requests_per_s, wait_ms, times| DiskTraffic {
+            requests_per_s,
+            wait_ms: Some(wait_ms),
+            times,
+            ..DiskTraffic::default()
+        };
+        let drive = |device: &str, slower: f64| DiskRates {
+            device: device.into(),
+            read: traffic(1_234_567.0, 1.0, times(0.25, 11.9, 15.0)),
+            write: traffic(65_955.0, 50.0 * slower, times(4.8 * slower, 90.0 * slower, 110.0 * slower)),
+            flush_times: times(1.0, 2.0, 33_333.0 * slower),
+            busy: 1.0,
+            ..DiskRates::default()
+        };
+        let array = DiskRates {
+            device: "md0".into(),
+            write: traffic(65_955.0, 9_876.0, None),
+            busy: 1.0,
+            ..DiskRates::default()
+        };
+        let interval = DiskInterval {
+            host: "store-1".into(),
+            at_ms: 0,
+            seconds: 2.0,
+            disks: vec![array, drive("sda", 1.0), drive("sdb", 3.0)],
+            times_missing: None,
+        };
+        let wrong = [DiskFinding {
+            host: "store-1".into(),
+            device: "sdb".into(),
+            what: DiskTrouble::SlowAmongEquals,
+            sentence: String::new(),
+        }];
+        let text = table(&layout(&facts), &interval, SHOW);
+        let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split_ascii_whitespace().collect()).collect();
+        assert_eq!(lines[1], ["read,", "ms", "write,", "ms", "ms"], "{text}");
+        assert_eq!(lines[2][6..], ["p50", "p99", "p50", "p99", "max", "queue", "busy"], "{text}");
+        // The array hands on: its mean in brackets.
+        assert_eq!(lines[3][6..11], ["-", "-", "(9876)", "-", "-"], "{text}");
+        assert_eq!(lines[4][1..3], ["1235k", "65955"], "{text}");
+        assert_eq!(lines[4][6..11], ["0.25", "11.9", "4.80", "90.0", "33333"], "{text}");
+        assert_eq!(lines[5][8..11], ["14.4", "270", "99999"], "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        let style = Style { colour: true, width: 100 };
+        let marked = table(&layout(&facts), &interval, Show { wrong: &wrong, style, ..SHOW });
+        assert!(marked.lines().all(|line| line.contains('\u{1b}') == line.contains("sdb")), "{marked}");
+    }
 
     #[test]
     fn a_table_shows_names_and_fits() {
@@ -166,6 +308,7 @@ mod tests {
                 merged_per_s: 3290.0,
                 bytes_per_s: 258e6,
                 wait_ms: Some(12.34),
+                times: None,
             },
             busy: 0.6,
             ..DiskRates::default()
@@ -176,8 +319,9 @@ mod tests {
             at_ms: 0,
             seconds: 2.0,
             disks: vec![busy("dm-2", 65_955.0), busy("sda", 115.0), idle, busy("new", 1.0)],
+            times_missing: Some("no right".into()),
         };
-        let text = table(&layout(&facts), &interval, Show { all: false, many: true });
+        let text = table(&layout(&facts), &interval, SHOW);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "store-1");
         assert!(lines[2].starts_with("vg0/a-very-long-name-of-a-volume …"), "{text}");

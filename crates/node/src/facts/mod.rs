@@ -137,6 +137,7 @@ pub(crate) fn declarations() -> Vec<FactDecl> {
         .flat_map(|f| f.declarations())
         .chain(counters::declarations())
         .chain(disk_counters::declarations())
+        .chain(crate::disk_times::declarations())
         .collect()
 }
 

@@ -22,6 +22,7 @@ use crate::fleet::Fleet;
 use crate::observe::disks::Watched;
 use crate::observe::{clock, join};
 use crate::report::disks::{self as shown, Show};
+use crate::report::heat::Style;
 use crate::store::Store;
 
 /// Intervals of one host that the findings look at: what was mended a while ago is no finding any more.
@@ -30,6 +31,8 @@ const LOOKED_AT: usize = 60;
 const STORED_MAX: usize = 3600;
 
 /// Show what the block devices of hosts do, by the names that people know, and which of them is slow, full or uneven
+// Each switch of the command line is one.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate disk watch\n  linerate disk watch -i 5 --count 12 store-1 store-2\n  linerate disk watch --inventory cluster.toml --json | jq .disks\n\nPercentages in brackets are of devices that work on many requests at a time: busy does not mean full there."
@@ -58,6 +61,9 @@ pub(in crate::cli) struct Args {
     /// Never use sudo on hosts
     #[arg(long)]
     no_sudo: bool,
+    /// Only the counters that the kernel keeps anyway: no program at its tracepoints, and only means of how long requests take
+    #[arg(long)]
+    no_percentiles: bool,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -146,13 +152,9 @@ struct Screen<'a> {
 impl Screen<'_> {
     async fn look(&mut self, fleet: &Fleet, inventory: &Inventory) -> anyhow::Result<()> {
         for host in fleet.hosts() {
-            match Watched::begin(fleet, inventory, &host).await {
+            match Watched::begin(fleet, inventory, &host, !self.args.no_percentiles).await {
                 Ok(watched) => {
-                    if self.args.json {
-                        out::json_line(&serde_json::json!({
-                            "schema": SCHEMA, "host": host, "layout": watched.layout.disks().collect::<Vec<_>>()
-                        }))?;
-                    }
+                    self.begun(&watched)?;
                     self.watched.push((watched, VecDeque::new()));
                 }
                 Err(reason) => self.gaps.push(Gap { what: format!("host {host}"), reason }),
@@ -169,6 +171,21 @@ impl Screen<'_> {
             tick.tick().await;
             self.interval(fleet, inventory).await?;
             looks += 1;
+        }
+        Ok(())
+    }
+
+    /// Says what a host is, and what it does not tell.
+    fn begun(&self, watched: &Watched) -> anyhow::Result<()> {
+        let missing = watched.times_missing.as_deref();
+        if self.args.json {
+            out::json_line(&serde_json::json!({
+                "schema": SCHEMA, "host": watched.host, "layout": watched.layout.disks().collect::<Vec<_>>(),
+                "times_missing": missing
+            }))?;
+        }
+        if let Some(reason) = missing.filter(|_| !self.args.no_percentiles) {
+            out::note(&format!("host {}: no percentiles: {reason}", watched.host));
         }
         Ok(())
     }
@@ -210,17 +227,22 @@ impl Screen<'_> {
 
     fn draw(&self) -> anyhow::Result<()> {
         let live = std::io::stdout().is_terminal();
-        let show = Show { all: self.args.all, many: self.watched.len() > 1 };
+        // On a screen what is wrong is seen while one looks; in a log it comes once, at the end.
+        let findings = if live { self.findings() } else { Vec::new() };
+        let many = self.watched.len() > 1;
+        let show = Show { all: self.args.all, many, wrong: &findings, style: Style::detect() };
         let mut text = String::new();
         for (watched, intervals) in &self.watched {
             if let Some(last) = intervals.back() {
                 text.push_str(&shown::table(&watched.layout, last, show));
+                // What was said before the first table is off the screen by now.
+                let missing = last.times_missing.as_deref().filter(|_| live && !self.args.no_percentiles);
+                text.extend(missing.map(shown::no_percentiles));
                 text.push('\n');
             }
         }
-        // On a screen what is wrong is seen while one looks; in a log it comes once, at the end.
         if live {
-            text.push_str(&shown::findings(&self.findings()));
+            text.push_str(&shown::findings(&findings));
             out::screen(&text)
         } else {
             out::print(&text)
