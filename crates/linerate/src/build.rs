@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use linerate_diagnose::drbd::On;
-use linerate_model::step::{Contents, Look, Seen, Step};
+use linerate_model::step::{Contents, Look, Refused, Seen, Step};
 use linerate_wire::message::{BuildEntry, Event, Request};
 
 use crate::fleet::{Fleet, LinkError};
@@ -21,7 +21,7 @@ const STEP_WAIT: Duration = Duration::from_secs(960);
 pub enum Stopped {
     /// There is one of this name, which must neither be added to nor be taken back with this one.
     #[error(
-        "{host} has a build `{build}` already that was not taken back\nhint: take that one back first: `linerate drbd undo`"
+        "{host} has a build `{build}` already that was not taken back\nhint: take that one back first: `linerate drbd undo` or `linerate disk undo`"
     )]
     Exists {
         /// Host.
@@ -73,12 +73,7 @@ fn seen_in(events: Vec<Event>) -> Seen {
 /// The host is lost, or cannot read the device.
 pub async fn contents(fleet: &Fleet, host: &str, device: &str) -> Result<Contents, LinkError> {
     let seen = look(fleet, host, Look::Contents { device: device.to_owned() }).await?;
-    serde_json::from_str(&seen.out).map_err(|error| LinkError::Refused {
-        host: host.to_owned(),
-        error: format!("what it says about {device} is not understood: {error}"),
-        hint: "is the node program of the same version?".to_owned(),
-        undo_failed: false,
-    })
+    understood(host, device, &seen.out)
 }
 
 /// One step on a host.
@@ -132,6 +127,43 @@ pub async fn list(fleet: &Fleet, host: &str) -> Result<Vec<BuildEntry>, LinkErro
     Ok(builds.unwrap_or_default())
 }
 
+/// How many of these steps a host has done in a build that was broken off: none when it has no such build, and nothing when that build is another one.
+///
+/// # Errors
+/// The host is lost.
+pub async fn done_of(
+    fleet: &Fleet,
+    host: &str,
+    build: &str,
+    steps: &[Step],
+) -> Result<Option<usize>, LinkError> {
+    let open = list(fleet, host).await?;
+    let Some(entry) = open.into_iter().find(|entry| entry.build == build) else { return Ok(Some(0)) };
+    let done = if entry.whole { entry.steps.len() } else { entry.steps.len().saturating_sub(1) };
+    Ok(steps.starts_with(&entry.steps).then_some(done))
+}
+
+/// Devices of a host that may not be given away, with the reason.
+///
+/// # Errors
+/// The host is lost, or refuses.
+pub async fn not_empty(fleet: &Fleet, host: &str, devices: &[String]) -> Result<Vec<Refused>, LinkError> {
+    // Drives with rotating discs take seconds, and eight of them are looked at side by side.
+    let wait = LOOK_WAIT * (1 + u32::try_from(devices.len() / 16).unwrap_or(0));
+    let request = Request::Look(Look::Empty { devices: devices.to_vec() });
+    let seen = seen_in(fleet.link(host)?.request(request, wait).await?);
+    understood(host, "its drives", &seen.out)
+}
+
+fn understood<T: serde::de::DeserializeOwned>(host: &str, what: &str, text: &str) -> Result<T, LinkError> {
+    serde_json::from_str(text).map_err(|error| LinkError::Refused {
+        host: host.to_owned(),
+        error: format!("what it says about {what} is not understood: {error}"),
+        hint: "is the node program of the same version?".to_owned(),
+        undo_failed: false,
+    })
+}
+
 /// All hosts of some steps, each once.
 pub fn hosts_of(steps: &[On]) -> Vec<&str> {
     let mut hosts: Vec<&str> = Vec::new();
@@ -154,8 +186,22 @@ pub async fn run(fleet: &Fleet, build: &str, steps: &[On], progress: &dyn Progre
             return Err(Stopped::Exists { host: host.to_owned(), build: build.to_owned() });
         }
     }
+    go_on(fleet, build, steps, 0, progress).await
+}
+
+/// All steps behind those that are done, in order. When one fails everything of this build is taken back.
+///
+/// # Errors
+/// Says which step failed and why, and what could not be taken back.
+pub async fn go_on(
+    fleet: &Fleet,
+    build: &str,
+    steps: &[On],
+    done: usize,
+    progress: &dyn Progress,
+) -> Result<(), Stopped> {
     progress.begin(&Phase { name: "building", unit: "steps", total: steps.len(), expected_s: None });
-    for (at, on) in steps.iter().enumerate() {
+    for (at, on) in steps.iter().enumerate().skip(done) {
         progress.step(at, &format!("{}: {}", on.host, on.step.deed().says()), None);
         if let Err(why) = step(fleet, &on.host, build, &on.step).await {
             progress.end();
@@ -235,6 +281,11 @@ mod tests {
             // A second one of this name must not take the first one down when it fails.
             assert!(matches!(run(fleet, "b", &steps(), &Silent).await, Err(Stopped::Exists { .. })));
             assert_eq!(list(fleet, HOST).await.unwrap(), entries);
+            // What was broken off goes on where it was, and only what is the same.
+            let all: Vec<Step> = steps().into_iter().map(|on| on.step).collect();
+            assert_eq!(done_of(fleet, HOST, "b", &all).await.unwrap(), Some(4));
+            assert_eq!(done_of(fleet, HOST, "other", &all).await.unwrap(), Some(0));
+            assert_eq!(done_of(fleet, HOST, "b", &all[1..]).await.unwrap(), None);
             close(fleet, [HOST].into_iter(), "b").await.unwrap();
             assert!(list(fleet, HOST).await.unwrap().is_empty());
         });

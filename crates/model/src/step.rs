@@ -15,7 +15,7 @@ pub use drbd_option::{
     DRBD_OPTIONS, DrbdForm, DrbdOption, DrbdSection, DrbdSubject, drbd_option, drbd_peer, drbd_show,
 };
 pub use filesystem::FilesystemStep;
-pub use look::{Contents, Look, LookAct, Seen, Space};
+pub use look::{Contents, Look, LookAct, Refused, Seen, Space};
 pub use lvm::{LvmKind, LvmStep};
 pub use md::MdStep;
 
@@ -69,6 +69,36 @@ pub enum Need {
     },
 }
 
+/// What a step leaves on devices that held nothing before, and that no command takes away: filled with zeros when the step is taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Clear {
+    /// The beginning of devices, where volume managers and arrays keep what they know.
+    Head {
+        /// Paths.
+        devices: Vec<String>,
+        /// How much of each.
+        bytes: u64,
+    },
+    /// What `mkfs.xfs` writes all over a device: headers of its allocation groups, and the log.
+    Xfs {
+        /// Path.
+        device: String,
+    },
+}
+
+impl Clear {
+    /// In plain words, without a stop.
+    #[must_use]
+    pub fn says(&self) -> String {
+        match self {
+            Self::Head { devices, bytes } => {
+                format!("zeros into the first {} MiB of {} drives", bytes >> 20, devices.len())
+            }
+            Self::Xfs { device } => format!("zeros over what mkfs.xfs wrote on {device}"),
+        }
+    }
+}
+
 /// What all kinds of steps can say of themselves.
 pub trait Deed {
     /// In plain words, without a stop.
@@ -77,6 +107,10 @@ pub trait Deed {
     fn act(&self) -> Act;
     /// Commands that take it back, in order. None for a step that leaves nothing behind. A file is put back without a command.
     fn undo(&self) -> Vec<Argv>;
+    /// What is filled with zeros when all of these commands went well.
+    fn clear(&self) -> Vec<Clear> {
+        Vec::new()
+    }
     /// What has to be true before.
     fn needs(&self) -> Vec<Need>;
     /// Whether all names in it are names and nothing else.
@@ -160,11 +194,7 @@ fn check_devices(devices: &[String], least: usize) -> Result<(), StepError> {
     for (at, device) in devices.iter().enumerate() {
         check_device(device)?;
         if devices[..at].contains(device) {
-            return Err(StepError {
-                what: "the device",
-                seen: shown(device),
-                allowed: "there more than once",
-            });
+            return Err(StepError { what: "the device", seen: shown(device), allowed: "named only once" });
         }
     }
     Ok(())
@@ -216,6 +246,9 @@ mod tests {
             }
             for argv in commands {
                 assert!(argv.len() >= 2 && argv[0] != "sh" && !argv.contains(&"-c".to_owned()), "{argv:?}");
+            }
+            for clear in deed.clear() {
+                assert!(clear.says().starts_with("zeros ") && !clear.says().ends_with('.'), "{clear:?}");
             }
             let text = serde_json::to_string(&step).unwrap();
             assert_eq!(serde_json::from_str::<Step>(&text).unwrap(), step);

@@ -31,18 +31,23 @@ pub struct How {
 
 /// Opens what is there; never creates, never truncates, and waits for nobody (a pipe, a drive without a disc).
 pub fn open(path: &Path, how: How) -> io::Result<File> {
+    open_with(path, how, libc::O_NONBLOCK)
+}
+
+fn open_with(path: &Path, how: How, more: libc::c_int) -> io::Result<File> {
     let flag = |wanted: bool, flag: libc::c_int| if wanted { flag } else { 0 };
     let flags = flag(how.direct, libc::O_DIRECT)
         | flag(how.safe, libc::O_DSYNC)
         | flag(how.alone, libc::O_EXCL)
-        | libc::O_NONBLOCK
+        | more
         | libc::O_NOCTTY;
     OpenOptions::new().read(true).write(how.write).custom_flags(flags).open(path)
 }
 
-/// The same file once more, in another way: through its entry in `/proc`, for it may have no name.
+/// The same file once more, in another way: through its entry in `/proc`, for it may have no name. Requests to it wait as usual: io_uring takes
+/// `O_NONBLOCK` of a file for a wish that no request waits, and arrays of md and LVM then refuse those that have to (`EAGAIN`).
 pub fn reopen(file: &File, how: How) -> io::Result<File> {
-    open(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())), how)
+    open_with(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())), how, 0)
 }
 
 /// A new file without a name in a folder (`O_TMPFILE`): it is gone when the last program that has it open is. `Unsupported` where the

@@ -1,4 +1,5 @@
-//! The line of 36 drives: one of them becomes slow under load, and `linerate disk watch` names it and no other.
+//! The line of 36 drives: a volume over some of them by plan and back; then one of all becomes slow under load, and `linerate disk watch` names it and no
+//! other.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use linerate_lab::vm::lab::VmLab;
 use linerate_lab::vm::stages::Stage;
 use linerate_lab::vm::stages::drives::{Drives, GUEST};
 
-use crate::{Scene, printed, wait_for};
+use crate::{Scene, printed, volume, wait_for};
 
 /// Requests that all drives answered.
 fn answered(lab: &VmLab) -> u64 {
@@ -28,6 +29,7 @@ fn of_36_drives_the_slow_one_is_named_and_no_other() {
     let Some(scene) = Scene::new("of_36_drives_the_slow_one_is_named_and_no_other", Drives.lab()) else {
         return;
     };
+    volume::is_built_measured_and_taken_back(&scene);
     Drives.build(&scene.lab).unwrap();
     let before = answered(&scene.lab);
     wait_for(

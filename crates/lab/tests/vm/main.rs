@@ -10,6 +10,7 @@ mod drbd;
 mod drives;
 mod pair;
 mod replica;
+mod volume;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,8 +1,10 @@
 //! `linerate disk …`: what concerns block devices. One file per command beside this one.
 
 mod bench;
+mod builds;
 mod durability;
 mod plan;
+mod undo;
 mod watch;
 
 use std::path::Path;
@@ -24,7 +26,9 @@ pub(super) struct Args {
 enum Command {
     Watch(watch::Args),
     Durability(durability::Args),
-    Plan(plan::Args),
+    Plan(Box<plan::Args>),
+    Builds(builds::Args),
+    Undo(undo::Args),
     // Much larger than the others.
     Bench(Box<bench::Args>),
 }
@@ -34,6 +38,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Watch(args) => watch::run(args),
         Command::Durability(args) => durability::run(args),
         Command::Plan(args) => plan::run(args),
+        Command::Builds(args) => builds::run(args),
+        Command::Undo(args) => undo::run(args),
         Command::Bench(args) => bench::run(args),
     }
 }

@@ -2,7 +2,6 @@
 
 mod bench;
 mod failover;
-mod hosts;
 mod moves;
 mod plan;
 mod repair;

@@ -1,6 +1,7 @@
 //! The command line: one file per command. What comes in: arguments. What goes out: text through `report`, an exit code of
 //! [`linerate_model::exit`]. Commands are thin: they load, call a room, print.
 
+mod builds;
 mod case;
 mod clean;
 mod completions;
@@ -12,6 +13,7 @@ mod disk;
 mod drbd;
 mod events;
 mod facts;
+mod hosts;
 mod http;
 mod import;
 mod inventory;

@@ -1,6 +1,6 @@
 //! A fake node that builds: it keeps a journal in its memory, and refuses to make filesystems when it is of that kind. Runs nothing.
 
-use linerate_model::step::Step;
+use linerate_model::step::{Clear, Step};
 use linerate_wire::message::{BuildEntry, Event, Request};
 use linerate_wire::session::NodeSession;
 
@@ -37,9 +37,12 @@ impl Builder {
             }
             Request::Unbuild { build } => {
                 let undone = self.builds.iter().filter(|entry| entry.build == *build);
-                let commands =
-                    undone.flat_map(|entry| entry.steps.iter().rev()).flat_map(|step| step.deed().undo());
-                let lines = commands.map(|argv| argv.join(" ")).collect();
+                let back = |step: &Step| {
+                    let deed = step.deed();
+                    let commands = deed.undo().into_iter().map(|argv| argv.join(" "));
+                    commands.chain(deed.clear().iter().map(Clear::says)).collect::<Vec<_>>()
+                };
+                let lines = undone.flat_map(|entry| entry.steps.iter().rev()).flat_map(back).collect();
                 self.builds.retain(|entry| entry.build != *build);
                 session.respond(now, id, Event::Unbuilt { lines });
             }

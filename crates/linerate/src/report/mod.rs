@@ -8,11 +8,13 @@ use linerate_model::trial::Trial;
 
 pub mod audit;
 pub mod bench;
+pub mod builds;
 pub mod card;
 pub mod cause;
 pub mod chart;
 pub mod connects;
 pub mod differ;
+pub mod disk_built;
 pub mod disk_plan;
 pub mod disks;
 pub mod distribution;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_model::step::{Act, Step};
+use linerate_model::step::{Act, Clear, Step};
 use serde::Serialize;
 
 use super::names::one_line;
@@ -20,6 +20,8 @@ pub struct Shown {
     pub file: Option<(String, String)>,
     /// Commands that take it back.
     pub undo: Vec<Vec<String>>,
+    /// What is filled with zeros after them, in words.
+    pub clear: Vec<String>,
 }
 
 /// A step as programs get it.
@@ -30,7 +32,8 @@ pub fn shown(step: &Step) -> Shown {
         Act::Run(argv) => (Some(argv), None),
         Act::Write { path, text } => (None, Some((path, text))),
     };
-    Shown { says: deed.says(), command, file, undo: deed.undo() }
+    let clear = deed.clear().iter().map(Clear::says).collect();
+    Shown { says: deed.says(), command, file, undo: deed.undo(), clear }
 }
 
 /// Program and arguments as one would type them, whole: people copy them. Names in steps are checked to be plain, so that nothing has to be quoted.
@@ -58,12 +61,20 @@ pub fn text<'a>(steps: impl IntoIterator<Item = &'a Step>) -> String {
     text
 }
 
-/// The commands that take all steps back, in order.
+/// What takes a step back, a line each: commands, then what is filled with zeros.
+#[must_use]
+pub fn undo_lines(step: &Step) -> Vec<String> {
+    let deed = step.deed();
+    let commands = deed.undo().into_iter().map(|argv| typed(&argv));
+    commands.chain(deed.clear().iter().map(Clear::says)).collect()
+}
+
+/// What takes all steps back, in order.
 #[must_use]
 pub fn undo_text<'a>(steps: impl DoubleEndedIterator<Item = &'a Step>) -> String {
     let mut text = String::new();
-    for argv in steps.rev().flat_map(|step| step.deed().undo()) {
-        let _ = writeln!(text, "     {}", one_line(&typed(&argv)));
+    for line in steps.rev().flat_map(undo_lines) {
+        let _ = writeln!(text, "     {}", one_line(&line));
     }
     text
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Act, Argv, Deed, Need, StepError, argv, check_device};
+use super::{Act, Argv, Clear, Deed, Need, StepError, argv, check_device};
 
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,10 +32,14 @@ impl Deed for FilesystemStep {
         Act::Run(argv("mkfs.xfs", &["-d", &geometry, device], &[]))
     }
 
-    // Refuses by itself while it is mounted.
+    // No command does: `wipefs` takes the mark alone and leaves the rest.
     fn undo(&self) -> Vec<Argv> {
+        Vec::new()
+    }
+
+    fn clear(&self) -> Vec<Clear> {
         let Self::Xfs { device, .. } = self;
-        vec![argv("wipefs", &["--all", "--types", "xfs", device], &[])]
+        vec![Clear::Xfs { device: device.clone() }]
     }
 
     // It is made on what the steps before made.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Argv, StepError, argv, check_device, check_name};
+use super::{Argv, StepError, argv, check_device, check_devices, check_name};
 
 /// One look.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +47,20 @@ pub enum Look {
         /// Path.
         device: String,
     },
+    /// Whether devices may be given away: nobody uses them, and they hold nothing. The output is a list of [`Refused`] as JSON.
+    Empty {
+        /// Paths.
+        devices: Vec<String>,
+    },
+}
+
+/// A device that may not be given away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// Path.
+    pub device: String,
+    /// Why.
+    pub why: String,
 }
 
 /// What a look costs the host.
@@ -60,6 +74,8 @@ pub enum LookAct {
     Contents(String),
     /// Ask how much room a filesystem has.
     Space(String),
+    /// Ask the guard.
+    Empty(Vec<String>),
 }
 
 impl Look {
@@ -83,6 +99,7 @@ impl Look {
             Self::DrbdAdjust { resource } => {
                 argv("drbdadm", &["--dry-run", "adjust"], std::slice::from_ref(resource))
             }
+            Self::Empty { devices } => return LookAct::Empty(devices.clone()),
         })
     }
 
@@ -101,6 +118,7 @@ impl Look {
                 check_name("the volume", name)
             }
             Self::Contents { device } => check_device(device),
+            Self::Empty { devices } => check_devices(devices, 1),
             Self::DrbdVersion
             | Self::DrbdState
             | Self::DrbdProc

@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Act, Argv, Deed, Need, StepError, argv, check_devices, check_name};
+use super::{Act, Argv, Clear, Deed, Need, StepError, argv, check_devices, check_name};
+
+/// What LVM knows stands in the first MiB of a drive, and what its RAID knows in the first extent behind it (4 MiB unless another is asked for).
+const HEAD_BYTES: u64 = 5 << 20;
 
 /// How a mirrored volume over many drives is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +88,13 @@ impl Deed for LvmStep {
                 argv("lvremove", &["--yes", "--", &format!("{group}/{name}")], &[])
             }
         }]
+    }
+
+    fn clear(&self) -> Vec<Clear> {
+        match self {
+            Self::Drives { devices } => vec![Clear::Head { devices: devices.clone(), bytes: HEAD_BYTES }],
+            Self::Group { .. } | Self::Volume { .. } => Vec::new(),
+        }
     }
 
     fn needs(&self) -> Vec<Need> {

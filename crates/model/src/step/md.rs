@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Act, Argv, Deed, Need, StepError, argv, check_devices, check_name};
+use super::{Act, Argv, Clear, Deed, Need, StepError, argv, check_devices, check_name};
+
+/// Superblock (1.2), bitmap and list of bad blocks stand in the first MiB of a drive.
+const HEAD_BYTES: u64 = 1 << 20;
 
 /// An array of md as RAID10 with two copies beside each other, and a bitmap of what has been written, so that a drive that comes back is not
 /// copied whole.
@@ -47,6 +50,10 @@ impl Deed for MdStep {
             argv("mdadm", &["--stop", &self.path()], &[]),
             argv("mdadm", &["--zero-superblock"], &self.devices),
         ]
+    }
+
+    fn clear(&self) -> Vec<Clear> {
+        vec![Clear::Head { devices: self.devices.clone(), bytes: HEAD_BYTES }]
     }
 
     fn needs(&self) -> Vec<Need> {

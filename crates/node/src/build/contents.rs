@@ -10,9 +10,9 @@ use linerate_model::step::Contents;
 const EXT_AT: usize = 1024;
 const EXT_MAGIC: [u8; 2] = [0x53, 0xef];
 /// Superblock of XFS: at 0, big-endian, `fs/xfs/libxfs/xfs_format.h`.
-const XFS_MAGIC: &[u8; 4] = b"XFSB";
+pub(super) const XFS_MAGIC: &[u8; 4] = b"XFSB";
 /// Both stand in it.
-const HEAD: usize = 4096;
+pub(super) const HEAD: usize = 4096;
 
 /// Reads the beginning of a device.
 pub(super) fn read(path: &Path) -> io::Result<Contents> {
@@ -49,7 +49,7 @@ pub(super) fn ends_before(path: &Path, max_bytes: u64) -> Result<(), String> {
     }
 }
 
-fn bytes<const N: usize>(head: &[u8], at: usize) -> Option<[u8; N]> {
+pub(super) fn bytes<const N: usize>(head: &[u8], at: usize) -> Option<[u8; N]> {
     head.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 

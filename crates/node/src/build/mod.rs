@@ -4,8 +4,10 @@
 //! device that is written to has to be empty, and that is looked at here, at the last moment. What was built stays when the operator is gone: half a
 //! volume is taken back by whoever looks at it, not by a clock.
 
+mod clear;
 mod contents;
 mod journal;
+mod needs;
 pub(crate) mod run;
 
 use std::path::{Path, PathBuf};
@@ -14,8 +16,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use linerate_load::guard;
-use linerate_model::step::{Act, Argv, Look, LookAct, Need, Seen, Space, Step, StepError};
+use linerate_model::step::{Act, Argv, Look, LookAct, Refused, Seen, Space, Step, StepError};
 use linerate_wire::message::{Event, Request};
 use thiserror::Error;
 
@@ -150,6 +151,10 @@ impl Builds {
                 let out = serde_json::to_string(&contents).unwrap_or_default();
                 Ok(Seen { out, ..Seen::default() })
             }
+            LookAct::Empty(devices) => {
+                let out = serde_json::to_string(&needs::not_empty(&devices)).unwrap_or_default();
+                Ok(Seen { out, ..Seen::default() })
+            }
         }
     }
 
@@ -164,23 +169,17 @@ impl Builds {
         seen.ok_or_else(|| BuildError::Late { host: self.host.clone(), command, limit_s: limit.as_secs() })
     }
 
-    fn needs(&self, need: &Need) -> Result<(), BuildError> {
-        let (device, checked) = match need {
-            Need::Empty { device } => (device, guard::empty(Path::new(device))),
-            Need::Shrunk { device, filesystem_max_bytes } => {
-                (device, contents::ends_before(Path::new(device), *filesystem_max_bytes))
-            }
-        };
-        checked.map_err(|why| BuildError::InTheWay { host: self.host.clone(), device: device.clone(), why })
-    }
-
     fn step(&self, build: &str, step: &Step) -> Result<Seen, BuildError> {
         linerate_model::step::check_name("the build", build)?;
         let deed = step.deed();
         deed.check()?;
         let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
         let _lock = self.lock()?;
-        deed.needs().iter().try_for_each(|need| self.needs(need))?;
+        needs::check(&deed.needs()).map_err(|Refused { device, why }| BuildError::InTheWay {
+            host: self.host.clone(),
+            device,
+            why,
+        })?;
         let mut journal =
             self.read(build)?.unwrap_or_else(|| Journal::new(&self.host, build, Self::real().now_ms()));
         let act = deed.act();
@@ -191,7 +190,10 @@ impl Builds {
             }
             Act::Run(_) => None,
         };
-        journal.steps.push(Done { step: step.clone(), before, whole: false });
+        // The last one once more, because it failed: what was there before it is what was there before the first time.
+        if journal.steps.last().is_none_or(|last| last.whole || last.step != *step) {
+            journal.steps.push(Done { step: step.clone(), before, whole: false });
+        }
         self.write(&journal)?;
         let seen = match &act {
             Act::Run(argv) => self.run(argv, STEP_LIMIT, None)?,
@@ -272,6 +274,13 @@ impl Builds {
                 Ok(seen) if seen.is_good() => {}
                 Ok(seen) => failures.push(self.failed(&argv, &seen).to_string()),
                 Err(error) => failures.push(error.to_string()),
+            }
+        }
+        // A command that failed leaves a device to somebody who may not be us.
+        if failures.is_empty() {
+            for left in deed.clear() {
+                lines.push(left.says());
+                failures.extend(clear::clear(&left).err());
             }
         }
         failures

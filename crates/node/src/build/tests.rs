@@ -21,6 +21,12 @@ fn a_device_that_is_none_or_holds_something_is_never_given_to_a_program() {
         assert!(matches!(error, BuildError::InTheWay { .. }), "{error}");
     }
     assert!(builds.list().unwrap().is_empty(), "nothing was begun");
+    // Asked before: all that are in the way at once.
+    let devices = vec!["/dev/null".to_owned(), "/dev/linerate-is-not-there".to_owned()];
+    let seen = builds.look(&Look::Empty { devices }, &AtomicBool::new(false)).unwrap();
+    let refused: Vec<Refused> = serde_json::from_str(&seen.out).unwrap();
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    assert_eq!(refused[0], Refused { device: "/dev/null".into(), why: "it is no block device".into() });
 }
 
 #[test]
@@ -50,6 +56,9 @@ fn a_step_is_in_the_journal_before_its_program_runs_and_stays_when_that_fails() 
     assert!(matches!(error, BuildError::Failed { .. } | BuildError::Start { .. }), "{error}");
     let entries = super::Builds::new(folder.path(), "here").list().unwrap();
     assert_eq!((entries.len(), entries[0].whole, entries[0].steps.len()), (1, false, 1));
+    // Once more is the same step, not another one.
+    assert!(builds.step("b", &step).is_err());
+    assert_eq!(builds.list().unwrap()[0].steps.len(), 1);
     // What had failed itself is no obstacle on the way back.
     let lines = builds.undo("b").unwrap();
     assert_eq!(lines, ["vgremove -- linerate-no-group"]);

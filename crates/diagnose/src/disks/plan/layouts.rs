@@ -51,7 +51,7 @@ pub(super) fn planned(layout: &dyn Layout, wish: &Wish) -> LayoutPlan {
         name: layout.name(),
         title: layout.title(),
         capacity_bytes: drives / 2 * layout.usable_bytes(wish.drive_bytes, wish.chunk_bytes),
-        rates: Rates::of(wish.class, drives),
+        rates: Rates::of_one(wish.class).over(drives),
         failures: layout.failures(wish),
         pairs: layout.pairs(&order),
         remarks: layout.remarks(wish),

@@ -47,15 +47,27 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Of pairs of drives. Requests that are merged on the way down come on top.
+    /// Of one drive, by its class.
     #[must_use]
-    pub fn of(class: DriveClass, drives: u64) -> Self {
+    pub fn of_one(class: DriveClass) -> Self {
+        Self {
+            random_reads_per_s: class.requests_per_s,
+            random_writes_per_s: class.requests_per_s,
+            read_bytes_per_s: class.bytes_per_s,
+            write_bytes_per_s: class.bytes_per_s,
+        }
+    }
+
+    /// Of pairs of such drives, where these are the rates of one, by its class or as it was measured. Requests that are merged on the way
+    /// down come on top.
+    #[must_use]
+    pub fn over(self, drives: u64) -> Self {
         let (all, half) = (drives as f64, drives as f64 / 2.0);
         Self {
-            random_reads_per_s: all * class.requests_per_s,
-            random_writes_per_s: half * class.requests_per_s,
-            read_bytes_per_s: half * class.bytes_per_s,
-            write_bytes_per_s: half * class.bytes_per_s,
+            random_reads_per_s: all * self.random_reads_per_s,
+            random_writes_per_s: half * self.random_writes_per_s,
+            read_bytes_per_s: half * self.read_bytes_per_s,
+            write_bytes_per_s: half * self.write_bytes_per_s,
         }
     }
 }

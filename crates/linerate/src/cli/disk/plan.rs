@@ -1,22 +1,27 @@
-//! `linerate disk plan`: layouts of a mirrored, striped volume over many drives side by side, and the exact commands of one.
+//! `linerate disk plan`: layouts of a mirrored, striped volume over many drives side by side, and the exact commands of one; with `--apply` that one
+//! is built.
 
+mod apply;
 mod host;
+mod measure;
+mod sync;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use linerate_diagnose::disks::plan::{self as planned, CLASSES, DriveClass, LayoutPlan, Plan, Wish};
 use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
 use linerate_model::fact::{FactValue, HostFacts};
 
-use super::super::{out, quantity};
+use super::super::{out, quantity, survey};
 use crate::report::heat::Style;
 use crate::report::{disk_plan, steps};
 
 /// Compare layouts of a volume over many drives: capacity, rates, what failures do; and the commands that build it
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate disk plan --raid10 --drives 36 --size 3T\n  linerate disk plan --raid10 --shelf sda,sdb,sdc --shelf sdd,sde,sdf --size 4T --layout lvm\n  linerate disk plan --raid10 --drives 24 --size 1.92T --class nvme --chunk 128K --json\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1\n\nNothing is written. Rates are those of the class of the drives; --iops and --rate say better ones."
+    after_help = "Examples:\n  linerate disk plan --raid10 --drives 36 --size 3T\n  linerate disk plan --raid10 --shelf sda,sdb,sdc --shelf sdd,sde,sdf --size 4T --layout lvm\n  linerate disk plan --raid10 --drives 24 --size 1.92T --class nvme --chunk 128K --json\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1 --apply --really data\n\nWithout --apply nothing is written. With it every drive has to hold nothing; every step stands in a journal on the host before it is done;\nwhat fails is taken back; later `linerate disk undo` does. What was broken off goes on with the same command.\nRates are those of the class of the drives; --iops and --rate say better ones."
 )]
 pub(in crate::cli) struct Args {
     /// Stripes and mirrors: the layouts that are compared
@@ -71,6 +76,28 @@ struct Live {
     /// Never use sudo on the host
     #[arg(long, requires = "host")]
     no_sudo: bool,
+    /// Build it on the host, on drives that hold nothing: volume, first synchronisation, measurement, filesystem
+    #[arg(long, requires = "host", requires = "shelf")]
+    apply: bool,
+    #[command(flatten)]
+    building: Building,
+}
+
+/// How it is built.
+#[derive(Debug, clap::Args)]
+struct Building {
+    /// The name of the volume once more, instead of typing it when asked
+    #[arg(long, value_name = "NAME", requires = "apply")]
+    really: Option<String>,
+    /// Do not wait for the end of the first synchronisation, and do not measure
+    #[arg(long, requires = "apply")]
+    no_wait: bool,
+    /// Do not measure one drive before and the volume after
+    #[arg(long, requires = "apply")]
+    no_measure: bool,
+    /// Time of each of the four tests, of the drive and of the volume
+    #[arg(short, long, value_name = "TIME", default_value = "5s", requires = "apply", value_parser = survey::duration)]
+    time: Duration,
 }
 
 /// Drives that fail together.

@@ -14,7 +14,7 @@ use linerate_model::step::Look;
 use linerate_model::tuning::Tuning;
 
 use super::super::{open, out, progress, quantity, survey};
-use super::hosts::{Hosts, Needs};
+use super::super::hosts::{Hosts, Needs};
 use crate::build;
 use crate::fleet::Fleet;
 use crate::observe::drbd as seen;

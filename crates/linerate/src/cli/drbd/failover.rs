@@ -3,8 +3,8 @@
 use linerate_diagnose::drbd;
 use linerate_model::exit::ExitCode;
 
+use super::super::hosts::{Hosts, Needs, really};
 use super::super::progress;
-use super::hosts::{Hosts, Needs, really};
 use super::moves;
 use crate::observe::drbd as seen;
 

@@ -3,8 +3,8 @@
 use linerate_diagnose::drbd::On;
 use linerate_model::exit::ExitCode;
 
+use super::super::builds::stop;
 use super::super::out;
-use super::up;
 use crate::build;
 use crate::fleet::Fleet;
 use crate::observe::{clock, drbd as seen};
@@ -21,7 +21,7 @@ pub(super) async fn make(
 ) -> anyhow::Result<Option<ExitCode>> {
     let build = &format!("{build}-{}", clock::now_ms());
     if let Err(stopped) = build::run(fleet, build, steps, progress).await {
-        return Ok(Some(up::stop(&stopped)));
+        return Ok(Some(stop(&stopped)));
     }
     build::close(fleet, build::hosts_of(steps).into_iter(), build).await?;
     Ok(None)

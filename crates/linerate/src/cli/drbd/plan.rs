@@ -8,8 +8,8 @@ use linerate_model::exit::ExitCode;
 use linerate_model::inventory::Inventory;
 use linerate_model::step::{Look, check_device};
 
+use super::super::hosts::{Hosts, Needs};
 use super::super::out;
-use super::hosts::{Hosts, Needs};
 use crate::build;
 use crate::fleet::Fleet;
 use crate::report::drbd as shown;

@@ -3,8 +3,8 @@
 use linerate_diagnose::drbd::{self, Forecast, lost_by};
 use linerate_model::exit::ExitCode;
 
+use super::super::hosts::{Hosts, Needs, really};
 use super::super::{out, progress};
-use super::hosts::{Hosts, Needs, really};
 use super::{moves, wait};
 use crate::observe::drbd::{self as seen, Replicas};
 

@@ -7,8 +7,8 @@ use linerate_model::SCHEMA;
 use linerate_model::drbd::DrbdAlarm;
 use linerate_model::exit::ExitCode;
 
+use super::super::hosts::{Hosts, Needs};
 use super::super::out;
-use super::hosts::{Hosts, Needs};
 use super::wait::Follow;
 use crate::observe::drbd::{self as seen, Replicas};
 use crate::report::drbd as shown;

@@ -2,10 +2,9 @@
 
 use linerate_model::exit::ExitCode;
 
-use super::super::out;
-use super::hosts::{Hosts, Needs, really};
+use super::super::builds;
+use super::super::hosts::{Hosts, Needs, really};
 use super::up::build_of;
-use crate::build;
 
 /// Take back what `up` built: resource down, metadata wiped, file as it was. The data on the devices stay
 #[derive(Debug, clap::Args)]
@@ -25,16 +24,8 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         format!("{} is not replicated any more after this, and its metadata are gone", args.resource);
     really(&args.resource, args.really.as_deref(), &warning)?;
     args.hosts.with(Needs::Sessions, async |fleet, _| {
-        let mut failed = false;
-        for host in fleet.hosts().iter().rev() {
-            match build::undo(fleet, host, &build_of(&args.resource)).await {
-                Ok(lines) => lines.iter().try_for_each(|line| out::print(&format!("{host}: {line}")))?,
-                Err(error) => {
-                    failed = true;
-                    out::say_error(&anyhow::Error::new(error));
-                }
-            }
-        }
-        Ok(if failed { ExitCode::RollbackFailed } else { ExitCode::Ok })
+        let taken = builds::take_back(fleet, &build_of(&args.resource)).await;
+        taken.show()?;
+        Ok(taken.code())
     })
 }

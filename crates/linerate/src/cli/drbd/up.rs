@@ -5,11 +5,12 @@ use std::time::Duration;
 use linerate_diagnose::drbd::{On, first_sync};
 use linerate_model::exit::ExitCode;
 
+use super::super::builds::{DRBD, stop};
+use super::super::hosts::{Needs, really};
 use super::super::{out, progress};
-use super::hosts::{Needs, really};
 use super::plan::{self, What};
 use super::wait;
-use crate::build::{self, Stopped};
+use crate::build;
 use crate::report::drbd as shown;
 use crate::report::heat::Style;
 
@@ -37,7 +38,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(60);
 
 /// Name of the build of a resource on its hosts.
 pub(super) fn build_of(resource: &str) -> String {
-    format!("drbd-{resource}")
+    format!("{DRBD}{resource}")
 }
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -86,14 +87,4 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         Ok(ExitCode::Ok)
     })
-}
-
-/// What a build that stopped means for the shell.
-pub(super) fn stop(stopped: &Stopped) -> ExitCode {
-    out::say_error(&anyhow::anyhow!(stopped.to_string()));
-    match stopped {
-        Stopped::Exists { .. } | Stopped::NotBegun(_) => ExitCode::CouldNotRun,
-        Stopped::TakenBack { .. } => ExitCode::RolledBack,
-        Stopped::Left { .. } => ExitCode::RollbackFailed,
-    }
 }

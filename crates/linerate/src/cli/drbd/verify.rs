@@ -6,8 +6,8 @@ use linerate_model::drbd::DrbdTrouble;
 use linerate_model::exit::ExitCode;
 use linerate_model::step::{DrbdStep, Step};
 
+use super::super::hosts::{Hosts, Needs};
 use super::super::{out, progress};
-use super::hosts::{Hosts, Needs};
 use super::{moves, wait};
 use crate::observe::drbd as seen;
 use crate::report::drbd as shown;

@@ -1,9 +1,10 @@
-//! A plan for the drives of a host: their sizes and kinds are read there. Nothing is written.
+//! A plan for the drives of a host: their sizes and kinds are read there. Nothing is written here; with `--apply` it is handed on.
 
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::Inventory;
 
 use super::Args;
+use super::apply::{self, Place};
 use crate::cli::{open, out};
 use crate::fleet::Fleet;
 use crate::inventory;
@@ -40,10 +41,28 @@ pub(super) fn on_host(args: &Args, host: &str) -> anyhow::Result<ExitCode> {
             let wanted = ["disk.".to_owned()];
             let facts = read_facts(fleet, &inventory, &host, &wanted).await;
             let (plan, chosen) = args.plan(Some(&facts.map_err(|reason| anyhow::anyhow!(reason))?))?;
-            args.show(&plan, &chosen)?;
-            Ok(ExitCode::Ok)
+            if !args.live.apply {
+                args.show(&plan, &chosen)?;
+                return Ok(ExitCode::Ok);
+            }
+            if !args.json {
+                args.show(&plan, &chosen)?;
+            }
+            apply::apply(args, &Place { fleet, inventory: &inventory, host: &host }, &plan, &chosen).await
         })
         .await?;
-        Ok(done.unwrap_or_else(open::after_interrupt))
+        Ok(done.unwrap_or_else(|| interrupted(args, &host)))
     })
+}
+
+/// A build that was broken off stays in its journal.
+fn interrupted(args: &Args, host: &str) -> ExitCode {
+    if !args.live.apply {
+        return open::after_interrupt();
+    }
+    out::note(&format!(
+        "interrupted; what was built stays as it is: the same command goes on with it, `linerate disk undo {} {host}` takes it back",
+        args.name
+    ));
+    ExitCode::Interrupted
 }

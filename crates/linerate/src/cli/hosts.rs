@@ -1,10 +1,10 @@
-//! Which hosts a command of DRBD is about, and how they are opened.
+//! Which hosts a command that builds or takes back is about, how they are opened, and the name that is typed once more.
 
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::Inventory;
 
-use super::super::targets::Targets;
-use super::super::{open, out};
+use super::targets::Targets;
+use super::{open, out};
 use crate::fleet::Fleet;
 use crate::observe::addresses;
 
@@ -17,7 +17,7 @@ pub(super) enum Needs {
     Addresses,
 }
 
-/// Hosts that have the resource.
+/// Hosts that have the resource or the volume.
 #[derive(Debug, clap::Args)]
 pub(super) struct Hosts {
     #[command(flatten)]

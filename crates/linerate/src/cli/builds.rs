@@ -1,0 +1,93 @@
+//! Builds that stand in the journals of hosts, for the commands that make, list and take them back: `linerate disk …` and `linerate drbd …`.
+//!
+//! In: open sessions and the name of a build. Out: lines for people and values for programs, and the code that an ending deserves.
+
+use linerate_model::exit::ExitCode;
+use linerate_wire::message::BuildEntry;
+use serde::Serialize;
+
+use super::out;
+use crate::build::{self, Stopped};
+use crate::fleet::{Fleet, LinkError};
+use crate::report::builds::Shown;
+use crate::report::steps;
+
+/// Begins the name of the build of a volume over drives.
+pub(super) const DISK: &str = "disk-";
+/// Begins the name of the build of a replica.
+pub(super) const DRBD: &str = "drbd-";
+
+/// What a build that stopped means for the shell.
+pub(super) fn stop(stopped: &Stopped) -> ExitCode {
+    out::say_error(&anyhow::anyhow!(stopped.to_string()));
+    match stopped {
+        Stopped::Exists { .. } | Stopped::NotBegun(_) => ExitCode::CouldNotRun,
+        Stopped::TakenBack { .. } => ExitCode::RolledBack,
+        Stopped::Left { .. } => ExitCode::RollbackFailed,
+    }
+}
+
+/// What became of the way back.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct TakenBack {
+    /// Host and what was done there, in order.
+    pub(super) done: Vec<(String, String)>,
+    /// What could not be done.
+    pub(super) failures: Vec<String>,
+}
+
+impl TakenBack {
+    /// The code that it deserves.
+    pub(super) fn code(&self) -> ExitCode {
+        if self.failures.is_empty() { ExitCode::Ok } else { ExitCode::RollbackFailed }
+    }
+
+    /// A line for each thing that was done; errors with their hints.
+    pub(super) fn show(&self) -> anyhow::Result<()> {
+        self.done.iter().try_for_each(|(host, line)| out::print(&format!("{host}: {line}")))?;
+        self.failures.iter().for_each(|failure| out::say_error(&anyhow::anyhow!(failure.clone())));
+        Ok(())
+    }
+}
+
+/// Takes a build back on all hosts, the last one first.
+pub(super) async fn take_back(fleet: &Fleet, build: &str) -> TakenBack {
+    let mut taken = TakenBack::default();
+    for host in fleet.hosts().iter().rev() {
+        match build::undo(fleet, host, build).await {
+            Ok(lines) => taken.done.extend(lines.into_iter().map(|line| (host.clone(), line))),
+            Err(error) => taken.failures.push(error.to_string()),
+        }
+    }
+    taken
+}
+
+/// The command that takes a build of a host back.
+pub(super) fn undo_command(host: &str, build: &str) -> String {
+    match (build.strip_prefix(DISK), build.strip_prefix(DRBD)) {
+        (Some(name), _) => format!("linerate disk undo {name} {host}"),
+        (_, Some(name)) => format!("linerate drbd undo {name} {host} …"),
+        _ => format!("a move of DRBD that was broken off: linerate drbd status {host} …"),
+    }
+}
+
+/// All builds of all open hosts.
+pub(super) async fn all(fleet: &Fleet) -> Result<Vec<Shown>, LinkError> {
+    let mut all = Vec::new();
+    for host in fleet.hosts() {
+        let entries = build::list(fleet, &host).await?;
+        all.extend(entries.into_iter().map(|entry| shown(&host, entry)));
+    }
+    Ok(all)
+}
+
+fn shown(host: &str, entry: BuildEntry) -> Shown {
+    Shown {
+        host: host.to_owned(),
+        undo: undo_command(host, &entry.build),
+        build: entry.build,
+        created_ms: entry.created_ms,
+        whole: entry.whole,
+        steps: entry.steps.iter().map(steps::shown).collect(),
+    }
+}

@@ -1,0 +1,173 @@
+//! A plan built on its host: the drives are looked at, one of them is measured, the steps are done, the first synchronisation is waited for, the
+//! volume is measured beside the plan, and its filesystem is made last.
+//!
+//! In: a plan and a host. Out: a volume with its journal, and a table. The filesystem comes last because only a volume that holds nothing may be
+//! written by a measurement. What is broken off goes on with the same command.
+
+use linerate_diagnose::disks::plan::{LayoutPlan, Plan};
+use linerate_diagnose::drbd::On;
+use linerate_model::SCHEMA;
+use linerate_model::exit::ExitCode;
+use linerate_model::inventory::Inventory;
+use linerate_model::step::Step;
+
+use super::{Args, measure, sync};
+use crate::build;
+use crate::cli::builds::{DISK, stop};
+use crate::cli::hosts::really;
+use crate::cli::{out, progress};
+use crate::fleet::Fleet;
+use crate::progress::Progress;
+use crate::report::disk_built::{self, Built};
+use crate::report::heat::Style;
+
+/// Where it is built.
+pub(super) struct Place<'a> {
+    pub(super) fleet: &'a Fleet,
+    pub(super) inventory: &'a Inventory,
+    pub(super) host: &'a str,
+}
+
+/// Drives that are named in a refusal.
+const NAMED: usize = 8;
+
+/// Refuses drives of which one is not empty, with all of them.
+async fn all_empty(place: &Place<'_>, drives: &[String]) -> anyhow::Result<()> {
+    let refused = build::not_empty(place.fleet, place.host, drives).await?;
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let named: Vec<String> = refused.iter().take(NAMED).map(|r| format!("{}: {}", r.device, r.why)).collect();
+    let more = refused.len().saturating_sub(NAMED);
+    anyhow::bail!(
+        "{}: {} of {} drives cannot be taken: {}{}\nhint: nothing was written; name other drives, or empty these yourself after you looked at them",
+        place.host,
+        refused.len(),
+        drives.len(),
+        named.join("; "),
+        if more > 0 { format!("; and {more} others") } else { String::new() }
+    )
+}
+
+/// Builds the chosen layout.
+pub(super) async fn apply(
+    args: &Args,
+    place: &Place<'_>,
+    plan: &Plan,
+    chosen: &LayoutPlan,
+) -> anyhow::Result<ExitCode> {
+    let (fleet, host) = (place.fleet, place.host);
+    let build = format!("{DISK}{}", args.name);
+    let steps: Vec<On> =
+        chosen.steps.iter().map(|step| On { host: host.to_owned(), step: step.clone() }).collect();
+    let drives: Vec<String> = chosen.pairs.iter().flat_map(|(a, b)| [a.clone(), b.clone()]).collect();
+    let Some(done) = build::done_of(fleet, host, &build, &chosen.steps).await? else {
+        anyhow::bail!(
+            "{host} has a build `{build}` with other steps than these\nhint: `linerate disk undo {} {host}` takes it back, or take another --name",
+            args.name
+        );
+    };
+    let warning = format!("{} drives of {host} become {}", drives.len(), chosen.device);
+    really(&args.name, args.live.building.really.as_deref(), &warning)?;
+    let progress = progress::start(false, args.json);
+    let is_measured = !args.live.building.no_measure && !args.live.building.no_wait;
+    let mut alone = None;
+    if done == 0 {
+        all_empty(place, &drives).await?;
+        if is_measured {
+            alone = Some(measure::drive(args, place, plan, &drives, progress.as_ref()).await?);
+        }
+    } else {
+        out::note(&format!("{build} stands on {host}: it goes on behind step {done}"));
+    }
+    // The filesystem has to wait for the measurement.
+    let volume = chosen.steps.iter().take_while(|step| !matches!(step, Step::Filesystem(_))).count();
+    if done < volume
+        && let Err(stopped) = build::go_on(fleet, &build, &steps[..volume], done, progress.as_ref()).await
+    {
+        return Ok(stop(&stopped));
+    }
+    let mut built = Built {
+        host: host.to_owned(),
+        build: build.clone(),
+        device: chosen.device.clone(),
+        drives: drives.len(),
+        class: plan.class.name,
+        sync_s: None,
+        run: None,
+        rows: Vec::new(),
+    };
+    if !args.live.building.no_wait {
+        built.sync_s = sync::wait(fleet, host, chosen, progress.as_ref()).await?;
+    }
+    // A filesystem that is there is not measured through.
+    if is_measured && built.sync_s.is_some() && done <= volume {
+        match measure::volume(args, place, plan, &drives, progress.as_ref()).await {
+            Ok(measured) => {
+                let (of, count) = (measured.volume.as_ref(), drives.len() as u64);
+                let alone = alone.as_ref().map(|alone| &alone.end);
+                built.rows = disk_built::rows(chosen.rates, count, alone, &measured.end, of);
+                built.run = Some(measured.run);
+            }
+            // The volume is there and whole.
+            Err(error) => out::say_error(&error),
+        }
+    }
+    let whole = finish(args, place, &build, &steps[volume.max(done)..], progress.as_ref()).await;
+    show(args, &built, plan, chosen, &whole)?;
+    Ok(match whole {
+        Err(_) => ExitCode::CouldNotRun,
+        Ok(()) if built.is_low() => ExitCode::Findings,
+        Ok(()) if built.is_blind() || is_measured && built.rows.is_empty() => ExitCode::PartlyBlind,
+        Ok(()) => ExitCode::Ok,
+    })
+}
+
+/// The steps behind the volume. When one fails the volume stays: it may have taken hours to synchronise.
+async fn finish(
+    args: &Args,
+    place: &Place<'_>,
+    build: &str,
+    steps: &[On],
+    progress: &dyn Progress,
+) -> Result<(), String> {
+    for on in steps {
+        progress.note(&on.step.deed().says());
+        build::step(place.fleet, place.host, build, &on.step).await.map_err(|why| {
+            format!(
+                "{why}\nhint: the volume stands without it; mend that and give the same command again, which goes on here, or take all of it back: `linerate disk undo {} {}`",
+                args.name, place.host
+            )
+        })?;
+    }
+    Ok(())
+}
+
+fn show(
+    args: &Args,
+    built: &Built,
+    plan: &Plan,
+    chosen: &LayoutPlan,
+    whole: &Result<(), String>,
+) -> anyhow::Result<()> {
+    let undo = crate::cli::builds::undo_command(&built.host, &built.build);
+    if args.json {
+        let mut value = super::json(plan, chosen);
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("schema".into(), SCHEMA.into());
+            fields.insert("built".into(), serde_json::to_value(built)?);
+            fields.insert("failed".into(), serde_json::to_value(whole.as_ref().err())?);
+            fields.insert("undo".into(), undo.into());
+        }
+        out::json(&value)?;
+    } else {
+        out::print(&disk_built::text(built, Style::detect()))?;
+        if whole.is_ok() {
+            out::note(&format!("{} is there; `{undo}` takes it back", built.device));
+        }
+    }
+    if let Err(why) = whole {
+        out::say_error(&anyhow::anyhow!(why.clone()));
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! `linerate disk undo`: what `linerate disk plan --apply` built is taken back, from the journal on the host, and the drives are looked at again.
+
+use linerate_model::SCHEMA;
+use linerate_model::exit::ExitCode;
+use linerate_model::step::{Need, Refused, Step};
+
+use super::super::hosts::{Hosts, Needs, really};
+use super::super::{builds, out};
+use crate::build;
+use crate::fleet::Fleet;
+use crate::report::builds as shown;
+
+/// Take back what `disk plan --apply` built: filesystem, volume, group, and what they left on the drives. All files on it are gone then
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate disk undo data store-1\n  linerate disk undo data --really data store-1\n\nA volume that is mounted or in use is not taken down. What was written into files stays on the drives; whether they hold nothing again is looked at and said."
+)]
+pub(in crate::cli) struct Args {
+    /// Name of the volume
+    name: String,
+    #[command(flatten)]
+    hosts: Hosts,
+    /// The name of the volume once more, instead of typing it when asked
+    #[arg(long, value_name = "NAME")]
+    really: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Drives of a host that its build was given.
+async fn drives(fleet: &Fleet, build: &str) -> anyhow::Result<Vec<(String, Vec<String>)>> {
+    let mut all = Vec::new();
+    for host in fleet.hosts() {
+        let entries = build::list(fleet, &host).await?;
+        let steps = entries.into_iter().filter(|entry| entry.build == build).flat_map(|entry| entry.steps);
+        let devices = steps.flat_map(|step: Step| step.deed().needs()).filter_map(|need| match need {
+            Need::Empty { device } => Some(device),
+            Need::Shrunk { .. } => None,
+        });
+        all.push((host, devices.collect()));
+    }
+    Ok(all)
+}
+
+pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let warning = format!("the volume {} and all files on it are gone after this", args.name);
+    really(&args.name, args.really.as_deref(), &warning)?;
+    let build = format!("{}{}", builds::DISK, args.name);
+    args.hosts.with(Needs::Sessions, async |fleet, _| {
+        let drives = drives(fleet, &build).await?;
+        let taken = builds::take_back(fleet, &build).await;
+        let mut held: Vec<(String, usize, Vec<Refused>)> = Vec::new();
+        for (host, devices) in drives.iter().filter(|(_, devices)| !devices.is_empty()) {
+            if taken.failures.is_empty() {
+                let refused = build::not_empty(fleet, host, devices).await?;
+                held.push((host.clone(), devices.len(), refused));
+            }
+        }
+        if args.json {
+            let drives: Vec<serde_json::Value> = held
+                .iter()
+                .map(|(host, count, refused)| serde_json::json!({ "host": host, "drives": count, "not_empty": refused }))
+                .collect();
+            out::json(&serde_json::json!({ "schema": SCHEMA, "taken_back": taken, "drives": drives }))?;
+        } else {
+            taken.show()?;
+            held.iter().try_for_each(|(host, count, refused)| {
+                out::print(&shown::drives(host, *count, refused))
+            })?;
+        }
+        Ok(taken.code())
+    })
+}

@@ -1,0 +1,154 @@
+//! Zeros over what a step left on devices that held nothing before it, when the step is taken back.
+//!
+//! In: what was left, as the step says it. Out: nothing, or why not. A device is written only while nobody else has it, and only where the step
+//! wrote: files that somebody kept on it meanwhile stay where they were, and the guard sees them the next time.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use linerate_load::guard;
+use linerate_model::step::Clear;
+
+use super::contents::{HEAD, XFS_MAGIC, bytes};
+
+/// How much is written at a time.
+const STEP: u64 = 1 << 20;
+/// Of each allocation group its headers, roots of trees and the first inodes.
+const GROUP_BYTES: u64 = 1 << 20;
+/// Largest log, bytes (`XFS_MAX_LOG_BYTES` of `fs/xfs/libxfs/xfs_fs.h`).
+const LOG_BYTES_MAX: u64 = 2 << 30;
+/// More groups than any filesystem has: groups of 1 TiB at the size that Linux allows.
+const GROUPS_MAX: u64 = 1 << 23;
+
+/// Fills it with zeros.
+pub(super) fn clear(what: &Clear) -> Result<(), String> {
+    match what {
+        Clear::Head { devices, bytes } => devices.iter().try_for_each(|device| {
+            let file = guard::unused(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
+            zero(&file, &[(0, *bytes)]).map_err(|e| format!("{device}: zeros cannot be written: {e}"))
+        }),
+        Clear::Xfs { device } => {
+            let file = guard::unused(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
+            xfs(&file).map_err(|e| format!("{device}: zeros cannot be written: {e}"))
+        }
+    }
+}
+
+/// Nothing where no XFS is: somebody has made something else of it, which goes with the volume below.
+fn xfs(file: &File) -> io::Result<()> {
+    let mut head = vec![0; HEAD];
+    file.read_exact_at(&mut head, 0)?;
+    match written(&head) {
+        Some(parts) => zero(file, &parts),
+        None => Ok(()),
+    }
+}
+
+/// Where `mkfs.xfs` wrote, by its superblock (big-endian, `xfs_format.h`): from the last group to the first, so that what is broken off can be done
+/// again.
+fn written(head: &[u8]) -> Option<Vec<(u64, u64)>> {
+    if head.get(..4)? != XFS_MAGIC {
+        return None;
+    }
+    let word = |at| bytes(head, at).map(|b| u64::from(u32::from_be_bytes(b)));
+    let block = word(4)?;
+    let (log_at, group_blocks, groups) = (bytes(head, 48).map(u64::from_be_bytes)?, word(84)?, word(88)?);
+    let (log_blocks, shift, unit) = (word(96)?, u32::from(*head.get(124)?), word(184)?);
+    let group = block.checked_mul(group_blocks)?;
+    if groups > GROUPS_MAX || group == 0 || shift >= u64::BITS {
+        return None;
+    }
+    // What is aligned to stripes begins up to two of their units behind the headers.
+    let begin = GROUP_BYTES.max(block.checked_mul(unit)?.checked_mul(4)?).min(group);
+    let mut parts = Vec::new();
+    if log_at > 0 {
+        let log_group = log_at.checked_shr(shift)?;
+        let log_block = log_at & !(u64::MAX << shift);
+        let at = log_group.checked_mul(group)?.checked_add(log_block.checked_mul(block)?)?;
+        parts.push((at, log_blocks.checked_mul(block)?.min(LOG_BYTES_MAX)));
+    }
+    for number in (0..groups).rev() {
+        parts.push((number.checked_mul(group)?, begin));
+    }
+    Some(parts)
+}
+
+/// Writes zeros into parts, as far as the device goes, and waits until they are safe.
+fn zero(file: &File, parts: &[(u64, u64)]) -> io::Result<()> {
+    let size = linerate_sys::block::size(file).or_else(|_| file.metadata().map(|meta| meta.len()))?;
+    let zeros = vec![0; STEP as usize];
+    for (start, length) in parts {
+        let end = start.saturating_add(*length).min(size);
+        let mut at = *start;
+        while at < end {
+            let step = STEP.min(end - at);
+            file.write_all_at(&zeros[..step as usize], at)?;
+            at += step;
+        }
+    }
+    file.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    /// Sparse. Striped, mkfs.xfs makes eight groups, and one of them has to have room for a log of 64 MiB.
+    const SIZE: u64 = 1 << 30;
+
+    fn is_zero(mut file: &File) -> bool {
+        let zeros = vec![0; 1 << 20];
+        let mut piece = zeros.clone();
+        (0..SIZE >> 20).all(|_| {
+            file.read_exact(&mut piece).unwrap();
+            piece == zeros
+        })
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_filesystem_of_the_real_tool() {
+        let test = "nothing_is_left_of_a_filesystem_of_the_real_tool";
+        if !linerate_stage::has(test, "mkfs.xfs", "xfsprogs") {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("volume");
+        for geometry in ["su=64k,sw=18", "su=256k,sw=2", "su=4k,sw=4"] {
+            File::create(&path).unwrap().set_len(SIZE).unwrap();
+            linerate_stage::run("mkfs.xfs", &["-q", "-d", geometry, path.to_str().unwrap()]);
+            let open = || File::options().read(true).write(true).open(&path).unwrap();
+            assert!(!is_zero(&open()), "there is a filesystem");
+            xfs(&open()).unwrap();
+            assert!(is_zero(&open()), "{geometry}");
+            // Broken off and done again: nothing is there, and that is no failure.
+            xfs(&open()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_superblock_of_chance_names_no_places() {
+        let mut head = vec![0xff; HEAD];
+        assert_eq!(written(&head), None);
+        head[..4].copy_from_slice(XFS_MAGIC);
+        assert_eq!(written(&head), None);
+        for end in 0..200 {
+            assert_eq!(written(&head[..end]), None);
+        }
+    }
+
+    #[test]
+    fn what_is_no_device_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "somebody's").unwrap();
+        let device = path.to_str().unwrap().to_owned();
+        let refused = clear(&Clear::Head { devices: vec![device.clone()], bytes: 4 }).unwrap_err();
+        assert!(refused.ends_with("it is no block device"), "{refused}");
+        assert!(clear(&Clear::Xfs { device }).is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "somebody's");
+    }
+}
