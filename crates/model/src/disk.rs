@@ -80,6 +80,9 @@ pub struct Disk {
     /// Whether it is a part of a volume that nobody uses by itself (images and metadata of LVM's RAID).
     #[serde(default)]
     pub inner: bool,
+    /// Legs of it that failed: by the name of the kernel, or by their place from 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
 }
 
 /// How long requests of one direction took from being handed to the driver of the device until they ended: without their time in a scheduler
@@ -197,6 +200,8 @@ pub struct DiskFinding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskTrouble {
+    /// A leg of an array or volume that failed: everything goes on without it, and with one copy less.
+    Degraded,
     /// Much slower than its equals under the same load.
     SlowAmongEquals,
     /// It has no time left.

@@ -7,6 +7,7 @@ pub mod bpf;
 pub mod bpf_code;
 pub mod cpu;
 pub mod datagram;
+pub mod device_mapper;
 pub mod ethtool;
 pub mod ethtool_family;
 pub mod ethtool_ioctl;

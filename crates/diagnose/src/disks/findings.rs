@@ -1,4 +1,4 @@
-//! What intervals say about the devices of a host: one slow among its equals, none with time left, uneven legs, merged requests.
+//! What intervals say about the devices of a host: a leg that failed, one slow among its equals, none with time left, uneven legs, merged requests.
 //!
 //! Latency is compared between drives under like load, after the fail-slow studies (Perseus, FAST'23): a fixed limit would call every
 //! busy drive slow. Being busy all the time is held against drives with one set of heads alone.
@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use linerate_model::disk::{DiskFinding, DiskInterval, DiskKind, DiskRates, DiskTraffic, DiskTrouble};
 
+use super::degraded::degraded;
 use super::equals::{self, EQUALS_MIN};
 use super::tree::Layout;
 use crate::stats::median;
@@ -38,9 +39,12 @@ pub fn findings(layout: &Layout, intervals: &[DiskInterval]) -> Vec<DiskFinding>
     let Some(host) = intervals.first().map(|i| i.host.clone()) else { return Vec::new() };
     let seen = Seen { layout, intervals };
     let mut found: Vec<(String, DiskTrouble, String)> = Vec::new();
-    found.extend(seen.slow());
+    // A failed drive has no rates that could be compared.
+    found.extend(degraded(layout));
+    let failed: BTreeSet<String> = found.iter().map(|(device, _, _)| device.clone()).collect();
+    found.extend(seen.slow().into_iter().filter(|(device, _, _)| !failed.contains(device)));
     let slow: BTreeSet<String> = found.iter().map(|(device, _, _)| device.clone()).collect();
-    // A slow drive is busy all the time and gets less to do because it is slow: one thing to say.
+    // A slow drive is busy all the time and gets less to do because it is slow: one thing to say. A failed one gets nothing to do.
     let others = seen.saturated().into_iter().chain(seen.uneven());
     found.extend(others.filter(|(device, _, _)| !slow.contains(device)));
     found.extend(seen.merged());

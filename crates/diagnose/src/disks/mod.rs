@@ -3,6 +3,7 @@
 //! What the devices did under whatever load there was is in `rates` and `findings`; what a volume is made of, what it should reach under a
 //! load of ours, and what it did reach, in `volume` and `reach`.
 
+mod degraded;
 mod equals;
 mod findings;
 pub mod plan;

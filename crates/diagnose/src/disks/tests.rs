@@ -422,3 +422,35 @@ fn the_ways_of_a_drive_give_it_their_traffic_and_are_not_compared() {
     let interval = DiskInterval { host: "store".into(), at_ms: 0, seconds: 5.0, disks, times_missing: None };
     assert_eq!(told(&findings(&layout, &vec![interval; 4])), []);
 }
+
+/// A volume of LVM over four drives, one image of which has failed: its drive is named, and not as an uneven one too.
+#[test]
+fn a_leg_that_failed_is_named_as_what_it_is() {
+    let mut facts = host(&[
+        ("disk.dm-8.dm_name", text("vg0-home")),
+        ("disk.dm-8.on", list(&["dm-0", "dm-1", "dm-2", "dm-3"].map(str::to_owned))),
+        ("disk.dm-8.failed_legs", list(&["2".to_owned()])),
+        ("disk.md0.md_level", text("raid10")),
+        ("disk.md0.on", list(&["sdx".to_owned()])),
+        ("disk.md0.failed_legs", list(&["3".to_owned()])),
+    ]);
+    for (at, drive) in drives(4).into_iter().enumerate() {
+        facts.readings.extend([
+            (format!("disk.dm-{at}.dm_name"), text(&format!("vg0-home_rimage_{at}"))),
+            (format!("disk.dm-{at}.on"), list(std::slice::from_ref(&drive))),
+            (format!("disk.{drive}.size_bytes"), FactValue::Int(1 << 30)),
+        ]);
+    }
+    let layout = layout(&facts);
+    let disk = |(at, device): (usize, String)| DiskRates {
+        device,
+        write: traffic(if at == 2 { 0.0 } else { 100.0 }, 0.0, 1e6, 5.0),
+        ..DiskRates::default()
+    };
+    let disks = drives(4).into_iter().enumerate().map(disk).collect();
+    let interval = DiskInterval { host: "store".into(), at_ms: 0, seconds: 2.0, disks, times_missing: None };
+    let found = findings(&layout, &[interval]);
+    assert_eq!(told(&found), [("sdc", DiskTrouble::Degraded), ("md0", DiskTrouble::Degraded)], "{found:#?}");
+    assert!(found[0].sentence.contains("lvconvert --repair vg0/home"), "{}", found[0].sentence);
+    assert!(found[1].sentence.contains("its leg number 3"), "{}", found[1].sentence);
+}

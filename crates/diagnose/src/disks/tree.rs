@@ -50,6 +50,7 @@ pub fn layout(facts: &HostFacts) -> Layout {
                 disk.name = if is_lvm { volume(name) } else { name.clone() };
             }
             ("on", FactValue::List(on)) => disk.on.clone_from(on),
+            ("failed_legs", FactValue::List(failed)) => disk.failed.clone_from(failed),
             ("partitions", FactValue::List(all)) => {
                 parts.extend(all.iter().map(|part| (part.clone(), device.clone())));
             }
@@ -112,6 +113,7 @@ fn bare(device: &str) -> Disk {
         on: Vec::new(),
         mounts: Vec::new(),
         inner: false,
+        failed: Vec::new(),
     }
 }
 

@@ -157,6 +157,7 @@ fn stranger(rates: &DiskRates) -> Disk {
         on: Vec::new(),
         mounts: Vec::new(),
         inner: false,
+        failed: Vec::new(),
     }
 }
 

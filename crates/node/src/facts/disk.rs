@@ -2,9 +2,9 @@
 
 use linerate_model::fact::{FactDecl, FactValue};
 
-use super::Fact;
 use super::readings::{Readings, fact};
 use super::view::View;
+use super::{Fact, disk_legs};
 
 /// The topic.
 pub(super) struct Disks;
@@ -50,6 +50,11 @@ impl Fact for Disks {
             fact("disk.*.dm_name", "text", "Name of the volume of the device mapper."),
             fact("disk.*.dm_kind", "text", "Which kind of volume it is: LVM, CRYPT, mpath."),
             fact("disk.*.file", "text", "File behind a loop device."),
+            fact(
+                "disk.*.failed_legs",
+                "list",
+                "Legs of an array or volume that failed: by name, or by their place from 0. Volumes need root.",
+            ),
             fact(
                 "disk.*.*",
                 "as the name says",
@@ -98,6 +103,15 @@ impl Fact for Disks {
                 && let Some((kind, _)) = uuid.split_once('-')
             {
                 out.text(format!("{disk}.dm_kind"), kind);
+            }
+            let mut failed = disk_legs::of_array(view.root, &folder);
+            if name.starts_with("dm-") && view.root.is_live() {
+                failed.extend(disk_legs::of_volume(
+                    &view.root.line(&format!("{folder}/dev")).unwrap_or_default(),
+                ));
+            }
+            if !failed.is_empty() {
+                out.put(format!("{disk}.failed_legs"), FactValue::List(failed));
             }
             let parts: Vec<String> = view
                 .root

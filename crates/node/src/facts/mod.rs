@@ -14,6 +14,7 @@ mod counters;
 mod cpu;
 mod disk;
 mod disk_counters;
+mod disk_legs;
 mod drbd;
 mod eee;
 mod family;

@@ -40,7 +40,7 @@ pub(super) static LATE_DRIVE: OneDrive = OneDrive {
 pub(super) static FAILED_LEG: OneDrive = OneDrive {
     name: "failed-leg",
     summary: "one drive of 36 answers everything with an error, so that the volume goes on without it",
-    what: "uneven",
+    what: "degraded",
     behave: |b, _| b.gone = true,
     // The volume takes its leg back and makes good what it missed.
     repair: Some(
