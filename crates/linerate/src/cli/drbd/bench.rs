@@ -13,8 +13,8 @@ use linerate_model::snapshot::Snapshot;
 use linerate_model::step::Look;
 use linerate_model::tuning::Tuning;
 
-use super::super::{open, out, progress, quantity, survey};
 use super::super::hosts::{Hosts, Needs};
+use super::super::{open, out, progress, quantity, survey};
 use crate::build;
 use crate::fleet::Fleet;
 use crate::observe::drbd as seen;
