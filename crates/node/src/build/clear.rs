@@ -1,7 +1,7 @@
 //! Zeros over what a step left on devices that held nothing before it, when the step is taken back.
 //!
 //! In: what was left, as the step says it. Out: nothing, or why not. A device is written only while nobody else has it, and only where the step
-//! wrote: files that somebody kept on it meanwhile stay where they were, and the guard sees them the next time.
+//! wrote; a filesystem that holds files is left as it is, for whoever takes a volume back may have forgotten what is on it.
 
 use std::fs::File;
 use std::io;
@@ -19,6 +19,12 @@ const STEP: u64 = 1 << 20;
 const GROUP_BYTES: u64 = 1 << 20;
 /// Largest log, bytes (`XFS_MAX_LOG_BYTES` of `fs/xfs/libxfs/xfs_fs.h`).
 const LOG_BYTES_MAX: u64 = 2 << 30;
+/// `XFS_DINODE_MAGIC`.
+const INODE_MAGIC: &[u8] = b"IN";
+/// Smallest inode, bytes: the core and the first byte behind it are within.
+const INODE_BYTES: usize = 256;
+/// `XFS_DINODE_FMT_LOCAL`: the content stands in the inode itself.
+const FORMAT_LOCAL: u8 = 1;
 /// More groups than any filesystem has: groups of 1 TiB at the size that Linux allows.
 const GROUPS_MAX: u64 = 1 << 23;
 
@@ -31,19 +37,44 @@ pub(super) fn clear(what: &Clear) -> Result<(), String> {
         }),
         Clear::Xfs { device } => {
             let file = guard::unused(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
-            xfs(&file).map_err(|e| format!("{device}: zeros cannot be written: {e}"))
+            xfs(&file).map_err(|why| format!("{device}: {why}"))
         }
     }
 }
 
 /// Nothing where no XFS is: somebody has made something else of it, which goes with the volume below.
-fn xfs(file: &File) -> io::Result<()> {
+fn xfs(file: &File) -> Result<(), String> {
     let mut head = vec![0; HEAD];
-    file.read_exact_at(&mut head, 0)?;
-    match written(&head) {
-        Some(parts) => zero(file, &parts),
-        None => Ok(()),
+    file.read_exact_at(&mut head, 0).map_err(|e| format!("cannot be read: {e}"))?;
+    let Some(parts) = written(&head) else { return Ok(()) };
+    match has_files(file, &head) {
+        Some(false) => zero(file, &parts).map_err(|e| format!("zeros cannot be written: {e}")),
+        Some(true) => Err("there are files on it; mount it, look at them, and remove what may go".to_owned()),
+        None => Err("whether files are on it cannot be seen: its root directory cannot be read".to_owned()),
     }
+}
+
+/// Whether its root directory has entries; `None` where it cannot be found. The inode's place follows from its number (`XFS_INO_TO_AGNO` and its kin
+/// in `xfs_format.h`); a directory without or with few entries stands in the inode itself, with their number in the first byte.
+fn has_files(file: &File, head: &[u8]) -> Option<bool> {
+    let word = |at| bytes(head, at).map(|b| u64::from(u32::from_be_bytes(b)));
+    let (block, group_blocks) = (word(4)?, word(84)?);
+    let number = u64::from_be_bytes(bytes(head, 56)?);
+    let size = u64::from(u16::from_be_bytes(bytes(head, 104)?));
+    let (per_block, per_group) = (u32::from(*head.get(123)?), u32::from(*head.get(124)?));
+    let in_block = number & !(u64::MAX.checked_shl(per_block)?);
+    let block_number = number.checked_shr(per_block)? & !(u64::MAX.checked_shl(per_group)?);
+    let group = number.checked_shr(per_block.checked_add(per_group)?)?;
+    let blocks = group.checked_mul(group_blocks)?.checked_add(block_number)?;
+    let at = blocks.checked_mul(block)?.checked_add(in_block.checked_mul(size)?)?;
+    let mut inode = [0; INODE_BYTES];
+    file.read_exact_at(&mut inode, at).ok()?;
+    if inode.get(..2)? != INODE_MAGIC {
+        return None;
+    }
+    let (version, format) = (*inode.get(4)?, *inode.get(5)?);
+    let fork = if version >= 3 { 176 } else { 100 };
+    Some(format != FORMAT_LOCAL || *inode.get(fork)? != 0)
 }
 
 /// Where `mkfs.xfs` wrote, by its superblock (big-endian, `xfs_format.h`): from the last group to the first, so that what is broken off can be done
@@ -126,6 +157,38 @@ mod tests {
             assert!(is_zero(&open()), "{geometry}");
             // Broken off and done again: nothing is there, and that is no failure.
             xfs(&open()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_filesystem_with_files_stays_as_it_is() {
+        let test = "a_filesystem_with_files_stays_as_it_is";
+        if !linerate_stage::has(test, "mkfs.xfs", "xfsprogs") {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (path, list) = (folder.path().join("volume"), folder.path().join("list"));
+        let few = "a ---644 0 0 /etc/passwd\n".to_owned();
+        // More than an inode holds: the directory has blocks of its own.
+        let many: String = (0..200)
+            .map(|n| ["a-name-of-some-length-", &n.to_string(), " ---644 0 0 /etc/passwd\n"].concat())
+            .collect();
+        for entries in [few, many] {
+            File::create(&path).unwrap().set_len(SIZE).unwrap();
+            std::fs::write(&list, format!("/dev/null\n0 0\nd--755 0 0\n{entries}$\n")).unwrap();
+            linerate_stage::run("mkfs.xfs", &["-q", "-p", list.to_str().unwrap(), path.to_str().unwrap()]);
+            let open = || File::options().read(true).write(true).open(&path).unwrap();
+            let mut before = vec![0; HEAD];
+            open().read_exact_at(&mut before, 0).unwrap();
+            let refused = xfs(&open()).unwrap_err();
+            assert!(refused.contains("there are files on it"), "{refused}");
+            let mut after = vec![0; HEAD];
+            open().read_exact_at(&mut after, 0).unwrap();
+            assert_eq!(before, after);
+            // A root directory that cannot be found counts as files.
+            before[56..64].copy_from_slice(&u64::MAX.to_be_bytes());
+            open().write_all_at(&before, 0).unwrap();
+            assert!(xfs(&open()).unwrap_err().contains("cannot be seen"));
         }
     }
 

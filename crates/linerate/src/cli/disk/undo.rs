@@ -10,10 +10,10 @@ use crate::build;
 use crate::fleet::Fleet;
 use crate::report::builds as shown;
 
-/// Take back what `disk plan --apply` built: filesystem, volume, group, and what they left on the drives. All files on it are gone then
+/// Take back what `disk plan --apply` built: filesystem, volume, group, and what they left on the drives
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate disk undo data store-1\n  linerate disk undo data --really data store-1\n\nA volume that is mounted or in use is not taken down. What was written into files stays on the drives; whether they hold nothing again is looked at and said."
+    after_help = "Examples:\n  linerate disk undo data store-1\n  linerate disk undo data --really data store-1\n\nA volume that is mounted, in use, or whose XFS holds files is not taken down. What was once written into files stays on the drives; whether they hold nothing again is looked at and said."
 )]
 pub(in crate::cli) struct Args {
     /// Name of the volume
@@ -44,7 +44,10 @@ async fn drives(fleet: &Fleet, build: &str) -> anyhow::Result<Vec<(String, Vec<S
 }
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let warning = format!("the volume {} and all files on it are gone after this", args.name);
+    let warning = format!(
+        "the volume {} and what is on it are gone after this (an XFS that holds files is left as it is)",
+        args.name
+    );
     really(&args.name, args.really.as_deref(), &warning)?;
     let build = format!("{}{}", builds::DISK, args.name);
     args.hosts.with(Needs::Sessions, async |fleet, _| {
