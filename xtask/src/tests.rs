@@ -26,10 +26,13 @@ pub(crate) fn run(filter: Option<&str>) -> Result<()> {
         .env("LINERATE_LAB", bin.join("linerate-lab"))
         .stdout(Stdio::piped())
         .spawn()?;
-    let mut sum = Sum::default();
+    let mut sum = Sum { filtered: filter.is_some(), ..Sum::default() };
     if let Some(out) = child.stdout.take() {
         for line in BufReader::new(out).lines() {
-            sum.line(&line?);
+            let line = line?;
+            if sum.line(&line) {
+                println!("{line}");
+            }
         }
     }
     let status = child.wait()?;
@@ -67,39 +70,48 @@ struct Sum {
     part: Part,
     /// What failed tests printed.
     failures: Vec<String>,
+    /// Only some of the tests were asked for.
+    filtered: bool,
 }
 
 impl Sum {
-    /// Shows failures as they come and counts the rest. What passed tests print is read for skips only.
-    fn line(&mut self, line: &str) {
+    /// Whether it is the ending of a test program that a test started again, in a namespace of its own, for one of its tests.
+    fn is_nested(&self, ending: &str) -> bool {
+        !self.filtered && number(ending, "filtered out") > 0
+    }
+
+    /// Whether a line is to be shown: failures as they come, and what each program needed. The rest is counted, and what passed tests
+    /// print is read for skips only.
+    fn line(&mut self, line: &str) -> bool {
         if let Some(at) = line.find("SKIPPED ") {
             self.skipped.insert(line[at..].to_string());
         }
+        let ending = line.strip_prefix("test result: ").filter(|ending| !self.is_nested(ending));
         match line {
             "successes:" => self.part = Part::Successes,
             "failures:" => self.part = Part::Failures,
-            _ if line.starts_with("test result: ") => self.part = Part::Progress,
+            _ if ending.is_some() => self.part = Part::Progress,
             _ => {}
         }
         if self.part == Part::Successes {
-            return;
+            return false;
         }
         if self.part == Part::Failures {
             self.failures.push(line.to_owned());
         }
-        if let Some(rest) = line.strip_prefix("test result: ") {
-            let number = |word: &str| {
-                rest.split([';', '.'])
-                    .find_map(|part| part.trim().strip_suffix(word)?.trim().parse::<u64>().ok())
-                    .unwrap_or(0)
-            };
-            self.passed += number("passed");
-            self.failed += number("failed");
-            println!("{line}");
-        } else if !(line.is_empty() || line.starts_with("test ") && line.ends_with("... ok")) {
-            println!("{line}");
+        if let Some(ending) = ending {
+            self.passed += number(ending, "passed");
+            self.failed += number(ending, "failed");
+            return true;
         }
+        !(line.is_empty() || line.starts_with("test ") && line.ends_with("... ok"))
     }
+}
+
+/// The number in front of a word in the last line of a test program.
+fn number(ending: &str, word: &str) -> u64 {
+    let of = |part: &str| part.trim().strip_suffix(word)?.trim().parse::<u64>().ok();
+    ending.split([';', '.']).find_map(of).unwrap_or(0)
 }
 
 fn am_root() -> bool {
@@ -119,6 +131,8 @@ test a::broken ... FAILED
 successes:
 
 ---- a::fine stdout ----
+running 1 test
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 7 filtered out; finished in 0.48s
 500 simulated nodes
 ---- a::gone stdout ----
 SKIPPED a::gone: hardware: no such card
@@ -142,7 +156,8 @@ test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
     #[test]
     fn only_what_failed_is_shown_again_and_skips_are_counted() {
         let mut sum = Sum::default();
-        OUTPUT.lines().for_each(|line| sum.line(line));
+        let shown: Vec<&str> = OUTPUT.lines().filter(|line| sum.line(line)).collect();
+        assert!(shown.contains(&"left: 1") && !shown.contains(&"500 simulated nodes"));
         assert_eq!((sum.passed, sum.failed), (2, 1));
         assert_eq!(sum.skipped.iter().collect::<Vec<_>>(), ["SKIPPED a::gone: hardware: no such card"]);
         assert!(sum.failures.iter().any(|line| line == "left: 1"));

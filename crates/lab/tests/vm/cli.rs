@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use linerate_stage::{text, wait_until};
 
-use crate::{ALONE, missing};
+use crate::missing;
 
 const LAB: &str =
     "name = \"solo\"\n[[guest]]\nname = \"solo\"\n[[guest.drives]]\nname = \"d\"\nsize_mib = 8\n";
@@ -52,7 +52,6 @@ impl Drop for Running {
 
 #[test]
 fn a_lab_is_used_from_the_command_line_and_a_killed_one_leaves_no_machine() {
-    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(reason) = missing() {
         linerate_stage::skip(
             "a_lab_is_used_from_the_command_line_and_a_killed_one_leaves_no_machine",

@@ -2,7 +2,8 @@
 //! what power cuts leave is what drives had made safe.
 //!
 //! In: qemu, packages of the distribution (the image of the guests is made of them), the programs `linerate` and `linerate-node` (named by
-//! `LINERATE` and `LINERATE_NODE`, or beside the lab's). One lab at a time; minutes under emulation.
+//! `LINERATE` and `LINERATE_NODE`, or beside the lab's). As many labs at a time as the test runner has threads, one for each CPU: most of the time one guest of a
+//! lab computes and the others wait. Minutes under emulation.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod cli;
@@ -14,7 +15,7 @@ mod volume;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use linerate_lab::vm::image::Image;
@@ -22,8 +23,8 @@ use linerate_lab::vm::lab::VmLab;
 use linerate_lab::vm::topology::VmTopology;
 use linerate_stage::{Programs, skip, text};
 
-/// Two cores carry one lab at a time.
-static ALONE: Mutex<()> = Mutex::new(());
+/// The image is made once.
+static IMAGE: Mutex<()> = Mutex::new(());
 /// Far above what a step takes, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -31,13 +32,11 @@ const PATIENCE: Duration = Duration::from_secs(120);
 struct Scene {
     lab: VmLab,
     programs: Programs,
-    _alone: MutexGuard<'static, ()>,
 }
 
 impl Scene {
     /// `None` where guests cannot be had; says why.
     fn new(test: &str, lab: &str) -> Option<Self> {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let programs = Programs::beside(env!("CARGO_BIN_EXE_linerate-lab"));
         let unbuilt = [&programs.linerate, &programs.node].into_iter().find(|p| !p.is_file());
         let reason = missing().or_else(|| unbuilt.map(|p| format!("{} is not built", p.display())));
@@ -47,7 +46,7 @@ impl Scene {
         }
         let lab = VmLab::up(VmTopology::load(lab).unwrap(), None, &mut |_| {}).unwrap();
         let node = lighter(&programs.node, lab.folder());
-        Some(Self { lab, programs: Programs { node, ..programs }, _alone: alone })
+        Some(Self { lab, programs: Programs { node, ..programs } })
     }
 
     /// Runs a program in a guest, which has to succeed.
@@ -75,6 +74,7 @@ impl Scene {
 
 /// Why guests cannot be had here; makes their image when they can.
 fn missing() -> Option<String> {
+    let _one = IMAGE.lock().unwrap_or_else(PoisonError::into_inner);
     linerate_lab::vm::missing()
         .or_else(|| Image::ready(&mut |_| {}).err().map(|e| format!("no image of the guests: {e}")))
 }
