@@ -6,6 +6,7 @@
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::cgroup;
@@ -16,7 +17,10 @@ const LOCK: &str = "lock";
 /// A younger folder may belong to a lab that is just about to lock it.
 const YOUNG: Duration = Duration::from_secs(5);
 
-/// The folder of this process.
+/// One folder is made at a time.
+static CREATED: Mutex<()> = Mutex::new(());
+
+/// The folder of a lab.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -27,7 +31,9 @@ impl Folder {
     /// Sweeps up after the dead and makes a new folder.
     pub fn create() -> Result<Self> {
         sweep();
-        let path = std::env::temp_dir().join(format!("{PREFIX}{}", std::process::id()));
+        // A folder is not taken by another lab of this process before it is locked.
+        let _one = CREATED.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = Self::unused();
         let step = || format!("making the folder {}", path.display());
         // An old folder of the same process number: its lab is gone, because we are here.
         let _ = std::fs::remove_dir_all(&path);
@@ -35,6 +41,18 @@ impl Folder {
         let lock = File::create(path.join(LOCK)).map_err(LabError::at(step()))?;
         lock.lock().map_err(LabError::at(step()))?;
         Ok(Self { path, _lock: lock })
+    }
+
+    /// Named by the process; further labs of the same process have a number as well.
+    fn unused() -> PathBuf {
+        let first = std::env::temp_dir().join(format!("{PREFIX}{}", std::process::id()));
+        let mut path = first.clone();
+        let mut number = 1;
+        while is_locked(&path) {
+            number += 1;
+            path = PathBuf::from(format!("{}-{number}", first.display()));
+        }
+        path
     }
 
     /// Where it is.
@@ -50,6 +68,11 @@ impl Drop for Folder {
     }
 }
 
+/// Whether a lab lives there.
+fn is_locked(folder: &Path) -> bool {
+    File::open(folder.join(LOCK)).is_ok_and(|file| file.try_lock().is_err())
+}
+
 /// The folders of this user's labs with whether their lab is alive.
 fn all() -> Vec<(PathBuf, bool)> {
     // The owner of our own process folder: the number as this user namespace shows it.
@@ -60,7 +83,7 @@ fn all() -> Vec<(PathBuf, bool)> {
         let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
         let Ok(about) = entry.path().symlink_metadata() else { continue };
         if ours && about.is_dir() && about.uid() == own {
-            let locked = File::open(entry.path().join(LOCK)).is_ok_and(|f| f.try_lock().is_err());
+            let locked = is_locked(&entry.path());
             let young = about.modified().is_ok_and(|m| m.elapsed().is_ok_and(|age| age < YOUNG));
             found.push((entry.path(), locked || young));
         }
