@@ -2,9 +2,9 @@
 //!
 //! What comes in: a path, and for a load what the operator typed. What goes out: the device, opened so that no other part of the kernel
 //! can take it (`O_EXCL`), or the reason why not. Whatever cannot be seen counts against writing. It never writes. Three ways in:
-//! [`open`] for a load, [`empty`] for a step of a build, [`unused`] for the way back of one; whoever writes to a device goes through one of them.
+//! `open` for a load, [`empty`] for a step of a build, [`unused`] for the way back of one; whoever writes to a device goes through one of them.
 //!
-//! To add a check: one type with [`Check`], one line in [`CHECKS`], its rows in the table of `tests.rs`.
+//! To add a check: one type with `Check`, one line in `CHECKS`, its rows in the table of `tests.rs`.
 
 mod content;
 mod parts;
