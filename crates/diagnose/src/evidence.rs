@@ -211,11 +211,14 @@ fn cell<'a>(
 /// Share of a busy CPU's work that the transfer itself must have asked for, so that the CPU can be what limits it.
 const OWN_WORK_MIN: f64 = 0.5;
 
-/// The share of the busiest CPU, as far as the transfer can have filled it: where its threads and all interrupts together spent much
-/// less, something else kept that CPU busy.
+/// The share of the busiest CPU, as far as the transfer can have filled it: where its threads, and the interrupts on that CPU, together
+/// spent much less, something else kept it busy. Interrupts of all CPUs stand in where nobody counted those of one.
 fn busy_by_itself(end: &LoadReport) -> Option<f64> {
     let busy = end.core_busy_max?;
-    let spent = end.softirq_s.filter(|_| end.elapsed_s > 0.0).map(|s| (end.cpu_s + s) / end.elapsed_s);
+    let busiest = end.cores.iter().max_by(|a, b| a.busy.total_cmp(&b.busy)).map(|core| core.softirq);
+    let per_s = |seconds: f64| Some(seconds / end.elapsed_s).filter(|_| end.elapsed_s > 0.0);
+    let interrupts = busiest.or_else(|| per_s(end.softirq_s?));
+    let spent = interrupts.and_then(|share| Some(per_s(end.cpu_s)? + share));
     spent.is_none_or(|spent| spent >= OWN_WORK_MIN * busy).then_some(busy)
 }
 
@@ -347,6 +350,8 @@ pub(crate) fn report_cells(snapshot: &Snapshot, cells: &[CellEvidence<'_>]) -> V
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::load::CoreUse;
+
     use super::*;
 
     #[test]
@@ -361,5 +366,9 @@ mod tests {
         assert_eq!(busy_by_itself(&end(0.01, Some(0.05))), None);
         assert_eq!(busy_by_itself(&end(0.2, Some(0.7))), Some(0.99));
         assert_eq!(busy_by_itself(&end(0.01, None)), Some(0.99));
+        // Interrupts of two CPUs together look like a busy one.
+        let cores =
+            vec![CoreUse { cpu: 0, busy: 0.99, softirq: 0.25 }, CoreUse { cpu: 1, busy: 0.9, softirq: 0.25 }];
+        assert_eq!(busy_by_itself(&LoadReport { cores, ..end(0.03, Some(0.5)) }), None);
     }
 }

@@ -44,6 +44,9 @@ pub(crate) struct Subjects<'a> {
     pub host_peers: Rc<Peers<'a>>,
     /// Machines of groups that are fine.
     pub machine_peers: Rc<Peers<'a>>,
+    /// Of two hosts one direction suffers and the other is fine: the way back is the peer that nobody else is, so that what is the
+    /// same at both ends betrays nothing.
+    pub way_back_is_fine: bool,
 }
 
 impl<'a> Subjects<'a> {
@@ -150,7 +153,12 @@ fn run(facts: &Facts<'_>, place: &Place<'_>, test: &FactTest) -> Outcome {
             read = true;
             // Asked for only where the value alone does not decide: of thousands of hosts that costs.
             let population = LazyCell::new(|| place.subjects.peers_of(host).population(facts, host, key));
-            let unlike = || !test.unlike_peers || population.values.is_empty() || population.differs(value);
+            let unlike = || {
+                !test.unlike_peers
+                    || population.differs(value)
+                    || (population.values.is_empty()
+                        && !same_at_the_other_end(facts, place, host, key, value))
+            };
             let also = || test.also.iter().all(|condition| also_holds(facts, host, key, condition));
             if holds(facts, host, key, value, &population, test, place.shape) && unlike() && also() {
                 let peers = population.usual().filter(|u| *u != value).cloned();
@@ -170,6 +178,25 @@ fn run(facts: &Facts<'_>, place: &Place<'_>, test: &FactTest) -> Outcome {
         (true, true) => Outcome::Fails(seen),
         (true, false) => Outcome::Unread,
     }
+}
+
+/// Whether the other end has the same value although only one direction suffers.
+fn same_at_the_other_end(
+    facts: &Facts<'_>,
+    place: &Place<'_>,
+    host: &str,
+    key: &str,
+    value: &FactValue,
+) -> bool {
+    let subjects = &place.subjects;
+    let is_machine = |host: &str| subjects.machines.contains(&host);
+    let others: Vec<&str> = subjects
+        .side(Side::Either)
+        .into_iter()
+        .filter(|other| *other != host && is_machine(other) == is_machine(host))
+        .collect();
+    let there = Population::of(facts, host, key, &others);
+    subjects.way_back_is_fine && !there.values.is_empty() && !there.differs(value)
 }
 
 /// Readings that a test speaks of, on the NICs that it speaks of.

@@ -59,7 +59,7 @@ pub(crate) struct Population {
 impl Population {
     /// Values of the key on the peers. A NIC is compared with the NIC of the same role there, then with the one of the
     /// same name, then with all NICs of the peers.
-    fn of(facts: &Facts<'_>, host: &str, key: &str, peers: &[&str]) -> Self {
+    pub(super) fn of(facts: &Facts<'_>, host: &str, key: &str, peers: &[&str]) -> Self {
         let values = peers.iter().filter_map(|peer| same_role(facts, host, key, peer)).collect::<Vec<_>>();
         if !values.is_empty() || nic_of(key).is_none() {
             return Self::with(values, peers.len(), false);

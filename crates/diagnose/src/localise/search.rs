@@ -308,9 +308,17 @@ fn accept(
         theirs as f64 >= 0.8 * mine.len() as f64
     };
     let limit = fits[best].score - AMBIGUOUS;
+    // Of two hosts several elements harm the same two paths: what was measured speaks for each of them alike.
+    let covered = two_hosts(table.cells).then(|| columns[best].cells());
+    let score = |i: usize| match &covered {
+        Some(covered) if columns[i].cells() == *covered => {
+            Some(fits[best].score + columns[best].penalty - columns[i].penalty)
+        }
+        _ => Some(fits[i].score).filter(|_| overlap(i)),
+    };
     let mut alternatives: Vec<(Column, f64)> = (0..columns.len())
-        .filter(|i| *i != best && fits[*i].score >= limit && overlap(*i))
-        .map(|i| (columns[i].clone(), fits[i].score))
+        .filter(|i| *i != best)
+        .filter_map(|i| Some((columns[i].clone(), score(i).filter(|s| *s >= limit)?)))
         .collect();
     alternatives.extend(several(best, columns, fits, table, residual, alive));
     alternatives.sort_by(|a, b| b.1.total_cmp(&a.1));
