@@ -25,7 +25,7 @@ pub const UPLINK: &str = "up0";
 /// Name of the overlay device of every host.
 pub const OVERLAY: &str = "vx0";
 /// How long a fresh cluster may take until traffic flows. Bridges forward within a second on a machine that is not overloaded.
-const READY_WITHIN: Duration = Duration::from_secs(15);
+const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// A running virtual cluster.
 #[derive(Debug)]

@@ -19,8 +19,8 @@ use linerate_stage::{Programs, processes_in};
 const HOSTS: usize = 40;
 /// Rate of each link: all of them together are no load for the machine.
 const LINK_MBIT: u32 = 10;
-/// Far above what the survey takes.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Far above what the survey takes, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(900);
 /// Between two looks at the operator.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -139,7 +139,7 @@ fn many_hosts_in_one_survey_and_one_of_them_freezes() {
         return;
     }
     let count = std::env::var("LINERATE_SCALE_HOSTS").ok().and_then(|n| n.parse().ok()).unwrap_or(HOSTS);
-    let budget = std::env::var("LINERATE_SCALE_TIME").unwrap_or_else(|_| "15s".to_owned());
+    let budget = std::env::var("LINERATE_SCALE_TIME").unwrap_or_else(|_| "40s".to_owned());
     let folder = Folder::create().unwrap();
     let (_switch, hosts) = hosts(count);
     let file = folder.path().join("snapshot.json");
@@ -179,6 +179,8 @@ fn many_hosts_in_one_survey_and_one_of_them_freezes() {
     println!("    {measured} of {all} tests of the others were measured");
     assert!(measured * 2 > all, "{measured} of {all}");
     for host in &hosts {
-        assert_eq!(processes_in(host.inode().unwrap()), Vec::<u32>::new(), "nothing runs in {}", host.name);
+        let inode = host.inode().unwrap();
+        let what = format!("nothing runs in {}", host.name);
+        linerate_stage::wait_until(&what, || processes_in(inode).is_empty());
     }
 }

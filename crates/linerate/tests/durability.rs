@@ -138,7 +138,7 @@ fn a_host_that_goes_away_in_the_middle_is_what_it_is_for() {
     const NAME: &str = "a_host_that_goes_away_in_the_middle_is_what_it_is_for";
     let Some(stage) = Stage::new(NAME) else { return };
     let write = stage
-        .command(&["write", "test", "--time", "60", "--same-disk", "--promises", "list"])
+        .command(&["write", "test", "--time", "600", "--same-disk", "--promises", "list"])
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();

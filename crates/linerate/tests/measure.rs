@@ -29,7 +29,7 @@ fn measure(name: &str, arguments: &[&str]) -> Option<Output> {
 
 #[test]
 fn a_transfer_over_loopback_tells_what_it_did() {
-    let Some(output) = measure("measure local", &["local", "--time", "300ms", "-P", "2"]) else { return };
+    let Some(output) = measure("measure local", &["local", "--time", "2s", "-P", "2"]) else { return };
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text}{}", String::from_utf8_lossy(&output.stderr));
     for part in
@@ -41,7 +41,7 @@ fn a_transfer_over_loopback_tells_what_it_did() {
 
 #[test]
 fn the_same_as_json_with_checksums_in_both_directions() {
-    let arguments = ["local", "--time", "200ms", "--verify", "--both-ways", "--no-calibration", "--json"];
+    let arguments = ["local", "--time", "1s", "--verify", "--both-ways", "--no-calibration", "--json"];
     let Some(output) = measure("measure local --verify", &arguments) else { return };
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -107,8 +107,7 @@ fn a_process_inside_a_host_is_an_end_by_the_command_line_alone() {
     let [said, errors] = site.run(&["facts", "-i", "plain.toml", &from, "nic.eth0.addresses"]);
     assert!(said.contains("10.88.0.1/24") && !said.contains("10.99.0.1"), "{said} {errors}");
 
-    let transfer =
-        ["measure", "-i", "plain.toml", &from, &to, "--time", "500ms", "--no-calibration", "--json"];
+    let transfer = ["measure", "-i", "plain.toml", &from, &to, "--time", "2s", "--no-calibration", "--json"];
     let [said, errors] = site.run(&transfer);
     let json: serde_json::Value =
         serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said} {errors}"));
@@ -133,7 +132,7 @@ fn both_layers_are_measured_in_one_survey() {
         return;
     }
     let site = Site::new();
-    let order = ["survey", "-i", "both.toml", "--time", "8s", "--quiet", "--snapshot", "s.json", "--json"];
+    let order = ["survey", "-i", "both.toml", "--quiet", "--snapshot", "s.json", "--json"];
     let [_, errors] = site.run(&order);
     let snapshot =
         std::fs::read(site.folder.path().join("s.json")).unwrap_or_else(|e| panic!("{e}: {errors}"));

@@ -15,7 +15,7 @@ fn three_names_are_surveyed_and_cleaned() {
         return;
     }
     let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
-    let survey = ["survey", "h1", "h2", "h3", "--time", "12s", "--json", "-q", "--snapshot", "s.json"];
+    let survey = ["survey", "h1", "h2", "h3", "--json", "-q", "--snapshot", "s.json"];
     let done = lab.output(&survey);
     let said = text(&done.stderr);
     assert!(matches!(done.status.code(), Some(0 | 1)), "{said}");
@@ -42,7 +42,7 @@ fn three_names_are_surveyed_and_cleaned() {
     let file =
         "[[host]]\nname = \"a\"\nssh = { host = \"h1\" }\n[[host]]\nname = \"b\"\nssh = { host = \"h3\" }\n";
     std::fs::write(lab.path("two.toml"), file).unwrap();
-    lab.output(&["survey", "-i", "two.toml", "--time", "4s", "-q", "--snapshot", "s.json"]);
+    lab.output(&["survey", "-i", "two.toml", "-q", "--snapshot", "s.json"]);
     assert!(outcomes(&lab.snapshot(), "a", "b", "measured") > 1, "{:?}", gaps(&lab.snapshot()));
     let cleaned = lab.output(&["clean", "h1", "h2", "h3"]);
     assert_eq!(cleaned.status.code(), Some(0), "{}", text(&cleaned.stdout));
@@ -122,7 +122,7 @@ fn an_ordinary_user_measures_and_says_what_is_missing() {
         Wish { sudoers: may, ..Wish::default() },
         Wish { without_sudo: true, ..Wish::default() },
     ]);
-    let survey = ["survey", "o1", "o2", "o3", "--time", "10s", "--json", "-q", "--snapshot", "s.json"];
+    let survey = ["survey", "o1", "o2", "o3", "--json", "-q", "--snapshot", "s.json"];
     let done = lab.output(&survey);
     assert!(matches!(done.status.code(), Some(1 | 3)), "{}", text(&done.stderr));
     let snapshot = lab.snapshot();
@@ -156,7 +156,7 @@ fn a_remedy_is_tried_kept_and_undone_over_ssh() {
     lab.arrange(3, &shaper);
     let qdisc = || lab.on(3, &["tc", "qdisc", "show", "dev", "eth0"]);
     let before = qdisc();
-    let survey = ["survey", "h1", "h2", "h3", "--time", "15s", "--json", "-q", "--snapshot", "s.json"];
+    let survey = ["survey", "h1", "h2", "h3", "--json", "-q", "--snapshot", "s.json"];
     let found = text(&lab.output(&survey).stdout);
     let json: serde_json::Value = serde_json::from_str(&found).unwrap();
     assert_eq!(json["diagnosis"]["findings"][0]["places"][0]["element"]["host"], "h3", "{json}");
@@ -209,7 +209,7 @@ fn one_ipv6_only_host_and_one_host_under_two_names() {
     }
     let lab = Lab::new(&[Wish::default(), Wish { ipv6_only: true, ..Wish::default() }, Wish::default()]);
     let names = ["h1", "h2", "h3", "alias3"];
-    let survey = ["--time", "10s", "--json", "-q", "--snapshot", "s.json"];
+    let survey = ["--json", "-q", "--snapshot", "s.json"];
     let done = lab.output(&[&["survey"], &names[..], &survey[..]].concat());
     let said = text(&done.stderr);
     assert!(said.contains("measuring in 2001:db8::/64 on eth0: all 3 hosts are in it"), "{said}");

@@ -124,7 +124,7 @@ fn a_full_disk_on_a_host_is_said_and_leaves_nothing() {
 
 /// A survey of three hosts in the middle of which something happens to h2; gives what was said.
 fn disturbed(lab: &Lab, what: impl FnOnce(&Lab, u32)) -> String {
-    let arguments = ["survey", "h1", "h2", "h3", "--time", "25s", "--json", "--snapshot", "s.json"];
+    let arguments = ["survey", "h1", "h2", "h3", "--time", "180s", "--json", "--snapshot", "s.json"];
     let (mut survey, said) = lab.surveying(&arguments);
     what(lab, survey.id());
     let mut stdout = String::new();
@@ -244,8 +244,7 @@ fn a_port_blocked_between_two_hosts_only_is_named() {
     let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
     let rules = "table inet t { chain c { type filter hook input priority 0; ip saddr 10.99.0.2 drop; }; }";
     lab.arrange(1, &["nft", rules]);
-    let done =
-        lab.output(&["survey", "h1", "h2", "h3", "--time", "20s", "--json", "-q", "--snapshot", "s.json"]);
+    let done = lab.output(&["survey", "h1", "h2", "h3", "--json", "-q", "--snapshot", "s.json"]);
     let snapshot = lab.snapshot();
     assert_eq!(gaps(&snapshot), Vec::<String>::new());
     assert_eq!(outcomes(&snapshot, "h2", "h1", "measured"), 0);
@@ -265,7 +264,7 @@ fn a_port_blocked_between_two_hosts_only_is_named() {
 fn found_a_shaper(lab: &Lab) {
     let shaper = "tc qdisc add dev eth0 root tbf rate 30mbit burst 32k latency 30ms";
     lab.arrange(3, &shaper.split(' ').collect::<Vec<_>>());
-    let survey = ["survey", "h1", "h2", "h3", "--time", "12s", "--json", "-q"];
+    let survey = ["survey", "h1", "h2", "h3", "--json", "-q"];
     let found = text(&lab.output(&survey).stdout);
     let json: serde_json::Value = serde_json::from_str(&found).unwrap();
     assert_eq!(json["diagnosis"]["findings"][0]["causes"][0]["id"], "forgotten-shaper", "{json}");
@@ -309,7 +308,7 @@ fn a_full_disk_of_the_operator_is_said_and_changes_nothing() {
         let store = small(kib);
         let mut arguments = vec!["survey"];
         arguments.extend(hosts.split(' '));
-        arguments.extend(["--time", "8s", "-q"]);
+        arguments.push("-q");
         let survey = lab.command(&arguments).env("LINERATE_DATA", &store).output().unwrap();
         let said = text(&survey.stderr);
         println!("{kib} KiB: {said}");
@@ -358,7 +357,7 @@ fn a_clock_that_is_an_hour_ahead_is_said_and_spoils_nothing() {
     let seconds = |text: &str| text.trim().parse::<i64>().unwrap();
     let there = run(&lab.path("ssh").display().to_string(), &["h3", "date", "+%s"]);
     assert!((3_500..3_700).contains(&(seconds(&there) - seconds(&run("date", &["+%s"])))), "{there}");
-    let survey = ["survey", "h1", "h2", "h3", "--time", "10s", "--json", "-q", "--snapshot", "s.json"];
+    let survey = ["survey", "h1", "h2", "h3", "--json", "-q", "--snapshot", "s.json"];
     let said = text(&lab.output(&survey).stderr);
     assert!(said.contains("host h3: the clock is 1 h 0 min ahead of this machine's"), "{said}");
     assert!(!said.contains("host h1: the clock") && !said.contains("host h2: the clock"), "{said}");

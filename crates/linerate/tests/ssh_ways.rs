@@ -75,8 +75,7 @@ fn a_jump_host_leads_to_hosts_that_are_out_of_reach() {
     let straight = lab.output(&["facts", "h2", "kernel.release"]);
     assert_eq!(straight.status.code(), Some(2), "h2 cannot be reached straight: {}", text(&straight.stderr));
     assert!(text(&straight.stderr).contains("timed out"), "{}", text(&straight.stderr));
-    let survey =
-        ["survey", "h1", "behind2", "behind3", "--time", "10s", "--json", "-q", "--snapshot", "s.json"];
+    let survey = ["survey", "h1", "behind2", "behind3", "--json", "-q", "--snapshot", "s.json"];
     let said = text(&lab.output(&survey).stderr);
     let snapshot = lab.snapshot();
     assert_eq!(gaps(&snapshot), Vec::<String>::new(), "{said}");
@@ -167,7 +166,7 @@ fn names_that_mean_something_else_on_the_hosts_do_no_harm() {
     let wrong = "127.0.0.1 localhost\n127.0.1.1 h1 h2 h3\n10.99.0.77 h1 h2 h3\n";
     let wish = Wish { names: wrong, ..Wish::default() };
     let lab = Lab::new(&[wish.clone(), wish.clone(), wish]);
-    let survey = ["survey", "h1", "h2", "h3", "--time", "10s", "--json", "-q", "--snapshot", "s.json"];
+    let survey = ["survey", "h1", "h2", "h3", "--json", "-q", "--snapshot", "s.json"];
     let said = text(&lab.output(&survey).stderr);
     let snapshot = lab.snapshot();
     assert_eq!(gaps(&snapshot), Vec::<String>::new(), "{said}");
@@ -221,7 +220,7 @@ fn the_operator_is_an_ordinary_user() {
             .output()
             .unwrap()
     };
-    let survey = linerate(&["survey", "h1", "h2", "h3", "--time", "12s", "--json", "-q"]);
+    let survey = linerate(&["survey", "h1", "h2", "h3", "--json", "-q"]);
     let json: serde_json::Value =
         serde_json::from_slice(&survey.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&survey.stderr)));
     assert_eq!(json["diagnosis"]["findings"][0]["causes"][0]["id"], "forgotten-shaper", "{json}");

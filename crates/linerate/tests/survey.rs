@@ -8,9 +8,14 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use linerate_stage::{self as stage, Holder, World, run, wait_until};
+
+/// Far above what a step takes, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// Rates that a link of 200 Mbit/s can have shown, bit/s: far less on a busy machine, and never those of a loopback.
+const RATES: std::ops::Range<f64> = 1e5..1e9;
 
 fn node_program() -> Option<PathBuf> {
     stage::node_program(env!("CARGO_BIN_EXE_linerate"))
@@ -114,7 +119,7 @@ fn surveying(cluster: &Cluster, arguments: &[&str]) -> (Child, std::thread::Join
         }
         all
     });
-    begun.recv_timeout(Duration::from_secs(30)).expect("the survey begins to measure within 30 s");
+    begun.recv_timeout(PATIENCE).expect("the survey begins to measure");
     (child, said)
 }
 
@@ -124,17 +129,7 @@ fn a_survey_measures_every_pair_and_stores_it() {
         return;
     }
     let cluster = Cluster::new();
-    let json = cluster.json(&[
-        "survey",
-        "-i",
-        "cluster.toml",
-        "--time",
-        "12s",
-        "--json",
-        "-q",
-        "--snapshot",
-        "s.json",
-    ]);
+    let json = cluster.json(&["survey", "-i", "cluster.toml", "--json", "-q", "--snapshot", "s.json"]);
     assert_eq!(json["schema"], 1);
     let snapshot: serde_json::Value =
         serde_json::from_slice(&std::fs::read(cluster.folder.path().join("s.json")).unwrap()).unwrap();
@@ -147,7 +142,7 @@ fn a_survey_measures_every_pair_and_stores_it() {
             .filter_map(|s| s["outcome"]["measured"]["throughput_bps"].as_f64())
             .collect();
         assert!(!rates.is_empty(), "{from} to {to} was not measured");
-        assert!(rates.iter().all(|r| (1e6..400e6).contains(r)), "{from} to {to}: {rates:?}");
+        assert!(rates.iter().all(|r| RATES.contains(r)), "{from} to {to}: {rates:?}");
     }
     let runs = cluster.json(&["runs", "--json"]);
     assert_eq!(runs["runs"][0]["id"], json["run"]);
@@ -176,7 +171,7 @@ fn a_device_that_only_has_iperf3_is_one_end_of_tests() {
     let ours = toml.split("[[host]]\nname = \"h3\"").next().unwrap();
     let device = "[[host]]\nname = \"nas\"\n[[host.endpoint]]\naddress = \"10.99.0.3\"\nkind = \"iperf3\"\nlink_mbit = 200\n";
     std::fs::write(&inventory, format!("{ours}{device}")).unwrap();
-    let survey = ["survey", "-i", "cluster.toml", "--time", "16s", "--json", "-q", "--snapshot", "s.json"];
+    let survey = ["survey", "-i", "cluster.toml", "--json", "-q", "--snapshot", "s.json"];
     cluster.json(&survey);
     let snapshot: serde_json::Value =
         serde_json::from_slice(&std::fs::read(cluster.folder.path().join("s.json")).unwrap()).unwrap();
@@ -195,9 +190,8 @@ fn a_device_that_only_has_iperf3_is_one_end_of_tests() {
         };
         for kind in ["tcp", "udp"] {
             let measured: Vec<_> = of_pair(kind).iter().map(|s| s["outcome"]["measured"].clone()).collect();
-            let fine = measured
-                .iter()
-                .find(|m| m["throughput_bps"].as_f64().is_some_and(|r| (1e6..400e6).contains(&r)));
+            let fine =
+                measured.iter().find(|m| m["throughput_bps"].as_f64().is_some_and(|r| RATES.contains(&r)));
             let fine = fine.unwrap_or_else(|| panic!("{kind} {from} to {to}: {:?}", of_pair(kind)));
             let bytes = |end: &str| fine[end]["bytes"].as_u64().unwrap();
             assert!(bytes("rx") > 0 && bytes("rx") <= bytes("tx"), "{kind} {from} to {to}: {fine}");
@@ -228,7 +222,7 @@ impl IperfServer {
                 }
             }
         });
-        heard.recv_timeout(Duration::from_secs(10)).expect("iperf3 listens within 10 s");
+        heard.recv_timeout(PATIENCE).expect("iperf3 listens");
         Self(child)
     }
 
@@ -252,7 +246,7 @@ fn a_node_killed_in_mid_survey_makes_gaps() {
     let cluster = Cluster::new();
     let (mut survey, said) = surveying(
         &cluster,
-        &["survey", "-i", "cluster.toml", "--time", "12s", "--json", "--snapshot", "s.json"],
+        &["survey", "-i", "cluster.toml", "--time", "120s", "--json", "--snapshot", "s.json"],
     );
     let victim = *Cluster::nodes_of(survey.id()).first().expect("the survey has started nodes");
     assert!(Command::new("kill").args(["-9", &victim.to_string()]).status().unwrap().success());
@@ -288,9 +282,7 @@ fn ctrl_c_ends_a_survey_cleanly() {
     let nodes = Cluster::nodes_of(survey.id());
     assert_eq!(nodes.len(), 3);
     assert!(Command::new("kill").args(["-INT", &survey.id().to_string()]).status().unwrap().success());
-    let begun = Instant::now();
     assert_eq!(survey.wait().unwrap().code(), Some(130));
-    assert!(begun.elapsed() < Duration::from_secs(10));
     assert!(said.join().unwrap().contains("everything was cleaned up"));
     for node in nodes {
         wait_until("the node is gone", || !Path::new(&format!("/proc/{node}")).exists());

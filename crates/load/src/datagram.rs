@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use linerate_sys::socket;
 
-use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE};
+use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, patience};
 use crate::token::{STAMP_BYTES, Stamp, same};
 
 /// Bytes of the header: stamp, sequence number, argument.
@@ -19,7 +19,7 @@ pub(crate) const HEADER_BYTES: usize = STAMP_BYTES + 8 + 8;
 const FAREWELLS: u64 = 4;
 
 /// A receiver that answers is done after so long without a request. Longer than any pause of a sender.
-const IDLE: Duration = Duration::from_millis(800);
+const IDLE: Duration = patience(800, 30_000);
 
 /// The header of a datagram.
 pub(crate) fn header(stamp: &Stamp, sequence: u64, argument: u64) -> [u8; HEADER_BYTES] {

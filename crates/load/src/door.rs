@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use linerate_sys::socket::{self, Ready};
 
-use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE};
+use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, patience};
 use crate::token::{self, STAMP_BYTES, Stamp, same};
 
 /// Connections without a valid proof that are borne, and that may wait at the same time.
 const WRONG_MAX: usize = 16;
 
 /// How long a connection may take to show its proof: a lost segment is sent again after a second.
-const PROOF_TIME: Duration = Duration::from_secs(3);
+const PROOF_TIME: Duration = patience(3_000, 30_000);
 
 /// Labels of both proofs.
 const PROOF: &str = "door proof";

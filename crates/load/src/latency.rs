@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use linerate_model::latency::{LatencyPlan, Phase, Waiting};
 use linerate_model::load::{LoadReport, LoadSpec, Role, TestKind};
 
-use crate::job::{Job, LoadError};
+use crate::job::{Job, LoadError, patience};
 use crate::{Control, Load, datagram};
 
 /// The load `latency`.
@@ -41,7 +41,7 @@ const PAYLOAD_MAX: u16 = 1200;
 /// The load goes on for so long after a phase, so that the last requests are loaded too.
 const LOAD_TAIL: Duration = Duration::from_millis(100);
 /// The load may take so much longer than planned to drain a bloated queue.
-const LOAD_SLACK_MS: u32 = 5_000;
+const LOAD_SLACK: Duration = patience(5_000, 60_000);
 
 impl Load for Latency {
     fn name(&self) -> &'static str {
@@ -120,7 +120,7 @@ impl<'scope> Background<'scope> {
         let spec = LoadSpec {
             kind: TestKind::Tcp { streams: plan.load_streams, duration_ms },
             role,
-            deadline_ms: duration_ms + LOAD_SLACK_MS,
+            deadline_ms: duration_ms + LOAD_SLACK.as_millis() as u32,
             // As a survey makes it: a calibration would begin with pauses.
             tuning: Box::default(),
             ..job.spec.clone()

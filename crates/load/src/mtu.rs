@@ -14,7 +14,7 @@ use linerate_sys::socket;
 
 use crate::Load;
 use crate::datagram::{self, HEADER_BYTES, Labels};
-use crate::job::{Job, LoadError};
+use crate::job::{Job, LoadError, patience};
 use crate::token::Stamp;
 
 /// The load `mtu`.
@@ -23,13 +23,13 @@ pub(crate) struct Mtu;
 const LABELS: Labels = Labels { request: "mtu probe", answer: "mtu answer", end: "mtu end" };
 
 /// How long the answers of one try are waited for, all sizes together.
-const TRY_WAIT: Duration = Duration::from_millis(40);
+const TRY_WAIT: Duration = patience(40, 2_000);
 
 /// How long all tries may wait together.
-const ALL_WAIT: Duration = Duration::from_millis(200);
+const ALL_WAIT: Duration = patience(200, 10_000);
 
 /// How long the first, small exchange may take, which pays for the resolution of addresses.
-const FIRST_WAIT: Duration = Duration::from_millis(60);
+const FIRST_WAIT: Duration = patience(60, 2_000);
 
 /// Sizes and tries that are taken; a survey asks for a handful.
 const SIZES_MAX: usize = 32;

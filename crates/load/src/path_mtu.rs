@@ -14,7 +14,7 @@ use linerate_sys::socket;
 
 use crate::Load;
 use crate::datagram::{self, HEADER_BYTES};
-use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE};
+use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, patience};
 use crate::token::Stamp;
 
 /// The load `path-mtu`.
@@ -29,14 +29,14 @@ const REFUSED: &str = "path-mtu refused";
 const END: &str = "path-mtu end";
 
 /// Limits of the wait for an answer, and how many round trips it is.
-const WAIT_MIN: Duration = Duration::from_millis(40);
-const WAIT_MAX: Duration = Duration::from_millis(500);
+const WAIT_MIN: Duration = patience(40, 2_000);
+const WAIT_MAX: Duration = patience(500, 2_000);
 const WAIT_TRIPS: u32 = 4;
 /// The first exchange pays for the resolution of addresses.
-const FIRST_WAIT: Duration = Duration::from_millis(250);
+const FIRST_WAIT: Duration = patience(250, 1_000);
 const FIRST_TRIES: usize = 4;
 /// A receiver without a sender's word for so long is done.
-const IDLE: Duration = Duration::from_millis(2500);
+const IDLE: Duration = patience(2_500, 30_000);
 /// Probes of the way back that a receiver sends at most: 17 sizes of at most 8 tries.
 const BACK_MAX: u32 = 256;
 

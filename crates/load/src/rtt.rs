@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use linerate_model::load::{LoadReport, Role, TestKind};
 use linerate_sys::socket;
 
+use crate::Load;
 use crate::datagram::{self, HEADER_BYTES, Labels};
-use crate::job::{Job, LoadError};
+use crate::job::{Job, LoadError, SLICE, patience};
 use crate::token::Stamp;
-use crate::{Load, job::SLICE};
 
 /// The load `rtt`.
 pub(crate) struct Rtt;
@@ -24,10 +24,10 @@ const LABELS: Labels = Labels { request: "rtt request", answer: "rtt answer", en
 const PAYLOAD_BYTES: usize = 64;
 
 /// How long an answer is waited for before the next request goes out; an answer that comes later still counts.
-const ANSWER_WAIT: Duration = Duration::from_millis(100);
+const ANSWER_WAIT: Duration = patience(100, 2_000);
 
 /// The same for the first exchange, which waits for the resolution of addresses.
-const FIRST_ANSWER_WAIT: Duration = Duration::from_millis(200);
+const FIRST_ANSWER_WAIT: Duration = patience(200, 2_000);
 
 /// Requests in a row without an answer after which the rest is not tried.
 const UNANSWERED_MAX: u32 = 5;

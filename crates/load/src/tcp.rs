@@ -36,7 +36,7 @@ use linerate_sys::{affinity, socket};
 
 use self::ways::Ways;
 use crate::Load;
-use crate::job::{Job, LoadError, SLICE};
+use crate::job::{Job, LoadError, SLICE, patience};
 use crate::token::STAMP_BYTES;
 
 /// The load `tcp`.
@@ -52,7 +52,7 @@ const PROOF: &str = "tcp proof";
 const GO: &str = "tcp go";
 
 /// The least time without progress that counts as a stall: longer than the first retransmission time-outs.
-const STALL_MIN: Duration = Duration::from_millis(500);
+const STALL_MIN: Duration = patience(500, 8_000);
 
 /// The numbers of a test, checked.
 #[derive(Clone, Copy)]

@@ -41,12 +41,13 @@ impl End {
 
 fn spec(role: Role) -> String {
     let spec = LoadSpec {
-        kind: TestKind::Tcp { streams: 2, duration_ms: 150 },
+        // A transfer is given up after as long without progress as it was to last: longer than a busy machine stands still.
+        kind: TestKind::Tcp { streams: 2, duration_ms: 3_000 },
         role,
         bind: [127, 0, 0, 1].into(),
         netns: None,
         token: [3; 16],
-        deadline_ms: 10_000,
+        deadline_ms: 120_000,
         tuning: Box::new(Tuning { verify: true, ..Tuning::default() }),
     };
     serde_json::to_string(&spec).unwrap()

@@ -8,18 +8,19 @@
 mod operator;
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use linerate_model::fact::FactValue;
 use linerate_model::load::{LoadSpec, Role, TestKind};
 use linerate_wire::frame::{Kind, MAGIC, encode};
 use linerate_wire::message::{Event, Request};
-use linerate_wire::session::OperatorEvent;
+use linerate_wire::session::{OperatorEvent, SILENCE_MS};
 
 use operator::{Operator, Place, SACK, listens, sack_off, signal, until};
 
-/// What the contract allows for stopping loads, undoing and exiting, plus one second for a busy machine.
-const GONE: Duration = Duration::from_secs(6);
+/// The contract allows 5 s for stopping loads, undoing and exiting; a busy machine may take far longer. Nothing but what is tested ends these
+/// nodes and trials so soon: a trial's own time is ten minutes.
+const GONE: Duration = Duration::from_secs(60);
 
 fn receiver() -> Request {
     Request::Load(LoadSpec {
@@ -71,11 +72,14 @@ fn a_stopped_operator_is_given_up_after_its_silence() {
     let Some(place) = Place::new() else { return };
     let mut operator = Operator::set_up(&place);
     operator.apply("t1", 600);
+    // The node hears at least one more word after this.
+    let heard = Instant::now();
     let port = port(&mut operator);
     // From here on nothing is written, and the pipes stay open.
     let (status, took) = operator.wait();
     assert!(status.success() && took < GONE, "{status} after {took:?}");
-    assert!(took > Duration::from_secs(2), "given up too early: {took:?}");
+    // Its clock counts whole milliseconds.
+    assert!(heard.elapsed() >= Duration::from_millis(SILENCE_MS - 10), "given up too early: {took:?}");
     assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("1", "closed"));
     assert!(!listens_inside(&place, port));
     println!("gone after {took:?} of silence");
@@ -90,7 +94,7 @@ fn the_guardian_restores_when_the_node_is_killed() {
     let took = until("the old value is back", || place.sack() == "1");
     until("the journal is closed", || place.state("t1") == "closed");
     until("the guardian ends", || place.guardians("t1").is_empty());
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(took < GONE, "{took:?}");
     println!("restored {took:?} after kill -9 of the node");
 }
 
@@ -98,7 +102,8 @@ fn the_guardian_restores_when_the_node_is_killed() {
 fn the_next_node_restores_when_node_and_guardian_are_killed() {
     let Some(place) = Place::new() else { return };
     let mut operator = Operator::set_up(&place);
-    operator.apply("t1", 2);
+    // Time enough to kill both before.
+    operator.apply("t1", 10);
     for guardian in place.guardians("t1") {
         signal("KILL", guardian);
     }
@@ -118,11 +123,16 @@ fn the_next_node_restores_when_node_and_guardian_are_killed() {
 fn the_guardian_restores_at_the_deadline_when_the_node_is_stopped() {
     let Some(place) = Place::new() else { return };
     let mut operator = Operator::set_up(&place);
-    operator.apply("t1", 1);
+    operator.apply("t1", 3);
     signal("STOP", operator.child.id());
     until("the old value is back", || place.sack() == "1");
     until("the journal is closed", || place.state("t1") == "closed");
+    // It finds nothing left to take back, however long it slept.
     signal("CONT", operator.child.id());
+    operator.hang_up();
+    assert!(operator.wait().0.success());
+    assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("1", "closed"));
+    let mut operator = Operator::set_up(&place);
     let events = operator.ask(Request::Revert { trial: "t1".into() });
     let [Event::Failed { error, undo_failed: false, .. }] = events.as_slice() else { panic!("{events:?}") };
     assert!(error.contains("closed (nobody confirmed it in time)"), "{error}");

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Set in the process that runs inside the namespaces.
 const INSIDE: &str = "LINERATE_TEST_INSIDE";
-/// Far above what a step takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Far above what a step takes, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What a test wants around itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,7 +158,8 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !done() {
         assert!(Instant::now() < deadline, "{what}: did not happen within {} s", PATIENCE.as_secs());
-        std::thread::yield_now();
+        // A moment for others: what is waited for may run on the same CPUs.
+        std::thread::park_timeout(Duration::from_millis(2));
     }
 }
 

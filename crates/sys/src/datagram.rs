@@ -175,7 +175,7 @@ mod tests {
 
     fn pair() -> (UdpSocket, UdpSocket) {
         let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        receiver.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        receiver.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         sender.connect(receiver.local_addr().unwrap()).unwrap();
         (sender, receiver)

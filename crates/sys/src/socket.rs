@@ -297,7 +297,7 @@ mod tests {
         let listener = TcpListener::bind(address)?;
         let peer = listener.local_addr()?;
         let client = connect_start(peer.ip(), peer)?;
-        assert!(wait(&[client.as_fd()], Ready::Writable, Duration::from_secs(5))?);
+        assert!(wait(&[client.as_fd()], Ready::Writable, Duration::from_secs(60))?);
         assert!(client.take_error()?.is_none());
         client.set_nonblocking(false)?;
         let (server, from) = listener.accept()?;
@@ -325,14 +325,14 @@ mod tests {
             assert!(receive_buffer(&server).unwrap() > 0 && send_buffer(&client).unwrap() > 0);
             reset_on_close(&client).unwrap();
             drop(client);
-            assert!(wait(&[server.as_fd()], Ready::Closed, Duration::from_secs(5)).unwrap());
+            assert!(wait(&[server.as_fd()], Ready::Closed, Duration::from_secs(60)).unwrap());
         }
     }
 
     #[test]
     fn a_batch_of_datagrams_arrives_with_its_lengths() {
         let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        receiver.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        receiver.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         sender.connect(receiver.local_addr().unwrap()).unwrap();
         assert_eq!(send_batch(&sender, &[9; 3000], 1000).unwrap(), 3);

@@ -187,9 +187,9 @@ mod tests {
         let listener = open(kind, false)?;
         let port = listen(&listener, kind, LOCALHOST, 30_000)?;
         let client = connect(open(kind, false)?, kind, LOCALHOST, SocketAddr::new(LOCALHOST, port))?;
-        assert!(wait(&[client.as_fd()], Ready::Writable, Duration::from_secs(5))?);
+        assert!(wait(&[client.as_fd()], Ready::Writable, Duration::from_secs(60))?);
         client.take_error()?.map_or(Ok(()), Err)?;
-        assert!(wait(&[listener.as_fd()], Ready::Readable, Duration::from_secs(5))?);
+        assert!(wait(&[listener.as_fd()], Ready::Readable, Duration::from_secs(60))?);
         let server = accept(&listener)?;
         client.set_nonblocking(false)?;
         server.set_nonblocking(false)?;

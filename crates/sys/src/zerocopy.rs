@@ -186,7 +186,7 @@ mod tests {
         let mut room = vec![0; sent];
         server.read_exact(&mut room).unwrap();
         assert_eq!(room, data[..sent]);
-        assert!(wait(&[client.as_fd()], Ready::Closed, Duration::from_secs(5)).unwrap());
+        assert!(wait(&[client.as_fd()], Ready::Closed, Duration::from_secs(60)).unwrap());
         assert_eq!(reap(&client).unwrap().map(|reaped| reaped.sends), Some(1));
         assert_eq!(reap(&client).unwrap(), None);
     }

@@ -153,6 +153,12 @@ impl Lane {
             self.queue.set(self.shared.get());
         }
     }
+
+    /// Takes a frame by the settings of this moment, not by those of the last look at the clock.
+    fn accept(&mut self, now: u64, frame: &[u8]) {
+        self.follow();
+        self.queue.accept(now, frame);
+    }
 }
 
 /// A port from the inside.
@@ -179,7 +185,7 @@ impl End {
             let Ok(length) = self.socket.recv(&mut buffer[VNET_HEADER_BYTES..]) else { return };
             // An Ethernet header is the least that can be a frame.
             if length >= 14 {
-                self.from.queue.accept(now, &buffer[..VNET_HEADER_BYTES + length]);
+                self.from.accept(now, &buffer[..VNET_HEADER_BYTES + length]);
             }
         }
     }
@@ -222,7 +228,7 @@ fn run(mut ends: Vec<End>, stop: &AtomicBool) {
         for from in 0..ends.len() {
             while let Some(parcel) = ends[from].from.queue.take_due(now) {
                 for to in targets(&mut table, from, ends.len(), &parcel.frame[VNET_HEADER_BYTES..]) {
-                    ends[to].to.queue.accept(now, &parcel.frame);
+                    ends[to].to.accept(now, &parcel.frame);
                 }
             }
         }
@@ -286,7 +292,7 @@ mod tests {
             let switch = Switch::start(3, &folder).unwrap();
             let open = |n| {
                 let socket = UnixDatagram::bind(&switch.port(n).guest).unwrap();
-                socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+                socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
                 socket
             };
             let guests = (0..3).map(open).collect();

@@ -3,6 +3,7 @@
 //! it touches no configuration of the machine.
 
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -11,8 +12,8 @@ use linerate_lab::namespace::Namespace;
 use linerate_lab::way::slurm::site::{self, Node, Site};
 use linerate_stage::Programs;
 
-/// Far above what a step takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Far above what a step takes, also on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 pub(crate) fn wait_until(within: Duration, what: &str, mut holds: impl FnMut() -> bool) -> Duration {
     let start = Instant::now();
@@ -282,6 +283,28 @@ impl Cluster {
             .filter_map(|f| f.ok()?.file_name().into_string().ok())
             .filter(|f| f.contains("linerate"))
             .collect()
+    }
+
+    /// Holds up what reads the order on a node, each time that it begins, until [`Self::let_go`]: the program that it waits with waits
+    /// for somebody itself first. Only in the mounts of this node.
+    pub(crate) fn hold(&self, node: usize) {
+        const PROGRAM: &str = "/usr/bin/timeout";
+        let tmp = self.root_of(node).join("tmp");
+        for folder in ["real", "held"] {
+            std::fs::create_dir(tmp.join(folder)).unwrap();
+        }
+        std::fs::copy(PROGRAM, tmp.join("real/timeout")).unwrap();
+        let held = tmp.join("held/timeout");
+        std::fs::write(&held, "#!/bin/sh\nread -r go </tmp/gate\nexec /tmp/real/timeout \"$@\"\n").unwrap();
+        std::fs::set_permissions(&held, std::fs::Permissions::from_mode(0o755)).unwrap();
+        linerate_stage::run("mkfifo", &[&tmp.join("gate").display().to_string()]);
+        let pid = self.site.process_of(node).unwrap().to_string();
+        linerate_stage::run("nsenter", &["-t", &pid, "-m", "mount", "--bind", "/tmp/held/timeout", PROGRAM]);
+    }
+
+    /// Lets what [`Self::hold`] holds up now go on.
+    pub(crate) fn let_go(&self, node: usize) {
+        std::fs::write(self.root_of(node).join("tmp/gate"), "go\n").unwrap();
     }
 
     /// Kills the daemon of a node and everything on it: the machine is gone.

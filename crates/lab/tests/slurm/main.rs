@@ -7,15 +7,11 @@ mod one_step;
 mod remedy;
 
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use cluster::{Cluster, PATIENCE, wait_until};
 use linerate_model::inventory::TransportSpec;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
-
-/// What the job may take to end after its operator did.
-const GONE: Duration = Duration::from_secs(10);
 
 /// A cluster, or the reason why there is none.
 fn with_cluster(test: &str, nodes: usize, body: impl FnOnce(&mut Cluster)) {
@@ -29,7 +25,8 @@ fn with_cluster(test: &str, nodes: usize, body: impl FnOnce(&mut Cluster)) {
 fn survey(cluster: &Cluster, hosts: &[&str]) -> (Output, Snapshot) {
     let file = cluster.path("snapshot.json");
     let _ = std::fs::remove_file(&file);
-    let mut arguments = vec!["survey", "--quiet", "--time", "6s", "--snapshot", file.to_str().unwrap()];
+    // Without a budget: what is planned is measured, however long that takes.
+    let mut arguments = vec!["survey", "--quiet", "--snapshot", file.to_str().unwrap()];
     arguments.extend(["--via", "slurm"]);
     arguments.extend(hosts);
     let output = cluster.linerate(&arguments);
@@ -50,16 +47,16 @@ fn measured(snapshot: &Snapshot) -> Vec<(&str, &str)> {
 }
 
 fn nothing_left(cluster: &Cluster, nodes: usize) {
-    wait_until(GONE, "the job is gone", || cluster.jobs().is_empty());
-    gone_within(cluster, nodes, PATIENCE);
+    wait_until(PATIENCE, "the job is gone", || cluster.jobs().is_empty());
+    nothing_runs(cluster, nodes);
 }
 
 /// No process of ours anywhere, no copy on a node.
-fn gone_within(cluster: &Cluster, nodes: usize, within: Duration) {
-    wait_until(within, "the node programs are gone", || cluster.node_programs() == 0);
-    wait_until(within, "no client of Slurm is left", || cluster.clients().is_empty());
+fn nothing_runs(cluster: &Cluster, nodes: usize) {
+    wait_until(PATIENCE, "the node programs are gone", || cluster.node_programs() == 0);
+    wait_until(PATIENCE, "no client of Slurm is left", || cluster.clients().is_empty());
     for node in 0..nodes {
-        wait_until(within, "the copies are removed", || cluster.left_on(node).is_empty());
+        wait_until(PATIENCE, "the copies are removed", || cluster.left_on(node).is_empty());
     }
 }
 
@@ -98,7 +95,7 @@ fn a_job_that_exists_is_used_and_stays() {
         let file = cluster.path("inside.json");
         let program = cluster::programs().linerate;
         let line = format!(
-            "'{}' survey --quiet --time 6s --via slurm --snapshot '{}' >&2; squeue -h -o '%i %T'",
+            "'{}' survey --quiet --via slurm --snapshot '{}' >&2; squeue -h -o '%i %T'",
             program.display(),
             file.display()
         );
@@ -136,7 +133,7 @@ fn drained_and_dead_nodes_are_gaps() {
         assert_eq!(measured(&snapshot), [("n1", "n3"), ("n3", "n1")], "{:?}", snapshot.gaps);
         // Slurm itself waits for the dead node to say that the job has ended there.
         let given_back = |job: &String| job.ends_with("COMPLETING");
-        wait_until(GONE, "the job is given back", || cluster.jobs().iter().all(given_back));
+        wait_until(PATIENCE, "the job is given back", || cluster.jobs().iter().all(given_back));
         wait_until(PATIENCE, "the node programs are gone", || cluster.node_programs() == 0);
         for node in [0, 2] {
             wait_until(PATIENCE, "the copies are removed", || cluster.left_on(node).is_empty());
@@ -162,14 +159,14 @@ fn the_job_ends_with_its_operator_however_that_ends() {
                     cluster.linerate_started(&[&arguments[..], &["--slurm-steps", steps]].concat());
                 wait_until(PATIENCE, "node programs run", || cluster.node_programs() >= 2);
                 kill(signal, &[cluster.clients_named(clients), vec![operator.0.id()]].concat());
-                let took = wait_until(GONE, "the job is gone", || cluster.jobs().is_empty());
+                let took = wait_until(PATIENCE, "the job is gone", || cluster.jobs().is_empty());
                 println!(
                     "{steps}, kill {signal} of {who}: the job was gone after {:.1} s",
                     took.as_secs_f64()
                 );
                 let status = operator.0.wait().unwrap();
                 assert_eq!(status.code(), if signal == "-INT" { Some(130) } else { None });
-                gone_within(cluster, 2, GONE);
+                nothing_runs(cluster, 2);
             }
         }
     });
@@ -181,11 +178,16 @@ fn what_was_copied_goes_also_when_the_operator_is_killed_while_it_copies() {
         for steps in STEPS {
             let arguments = ["survey", "--quiet", "--via", "slurm", "-N", "2", "--slurm-steps", steps];
             let mut operator = cluster.linerate_started(&arguments);
-            wait_until(PATIENCE, "the copy begins", || !cluster.left_on(0).is_empty());
+            wait_until(PATIENCE, "the copy begins", || {
+                // It lies there for a moment only: where that passed unseen, the next survey copies again.
+                if operator.0.try_wait().unwrap().is_some() {
+                    operator = cluster.linerate_started(&arguments);
+                }
+                !cluster.left_on(0).is_empty()
+            });
             kill("-9", &[operator.0.id()]);
             operator.0.wait().unwrap();
-            wait_until(GONE, "the job is gone", || cluster.jobs().is_empty());
-            gone_within(cluster, 2, GONE);
+            nothing_left(cluster, 2);
         }
     });
 }
@@ -197,7 +199,7 @@ fn a_session_that_is_lost_is_taken_up_again_and_is_one_gap() {
             let file = cluster.path("lost.json");
             let _ = std::fs::remove_file(&file);
             let arguments =
-                ["survey", "--quiet", "--time", "15s", "--via", "slurm", "-N", "3", "--slurm-steps"];
+                ["survey", "--quiet", "--time", "120s", "--via", "slurm", "-N", "3", "--slurm-steps"];
             let file_name = file.to_str().unwrap().to_owned();
             let mut operator =
                 cluster.linerate_started(&[&arguments[..], &[steps, "--snapshot", &file_name]].concat());
@@ -237,7 +239,7 @@ fn a_wish_that_cannot_be_met_is_said_and_leaves_no_job() {
         wait_until(PATIENCE, "the job waits", || cluster.jobs().iter().any(|job| job.ends_with("PENDING")));
         let given_up = Command::new("kill").args(["-INT", &operator.0.id().to_string()]).status().unwrap();
         assert!(given_up.success());
-        wait_until(GONE, "the place in the queue is given up", || cluster.jobs().is_empty());
+        wait_until(PATIENCE, "the place in the queue is given up", || cluster.jobs().is_empty());
         assert_eq!(operator.0.wait().unwrap().code(), Some(130));
         assert_eq!(cluster.jobs(), Vec::<String>::new());
     });

@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_model::snapshot::Snapshot;
 
 use crate::cluster::{Cluster, PATIENCE, wait_until};
-use crate::{gone_within, kill, measured, nothing_left, survey, with_cluster};
+use crate::{kill, measured, nothing_left, nothing_runs, survey, with_cluster};
 
 const ONE: [&str; 2] = ["--slurm-steps", "one"];
 
@@ -32,7 +32,7 @@ fn node_programs_that_dial_back_are_surveyed() {
         nothing_left(cluster, 4);
 
         // While one runs: one srun for all nodes, no listener of the operator any more, the key in no place that others can read.
-        let arguments = ["survey", "--quiet", "--time", "30s", "--via", "slurm", "-N", "4", ONE[0], ONE[1]];
+        let arguments = ["survey", "--quiet", "--time", "120s", "--via", "slurm", "-N", "4", ONE[0], ONE[1]];
         let mut operator = cluster.linerate_started(&arguments);
         let linked = |cluster: &Cluster| (0..4).all(|node| cluster.connections(node, true) > 0);
         wait_until(PATIENCE, "all have dialled", || linked(cluster));
@@ -59,19 +59,13 @@ fn dead_drained_and_frozen_nodes_are_gaps_of_one_step() {
         );
         // Slurm has not noticed yet.
         cluster.kill_node(4);
+        // The program of n3 never gets its order, also when the step is begun again without the dead node.
+        cluster.hold(2);
         let file = cluster.path("gaps.json");
         let name = file.to_str().unwrap().to_owned();
-        let arguments =
-            ["survey", "--quiet", "--time", "6s", "--via", "slurm", "--nodelist", "n[1-5]", ONE[0], ONE[1]];
+        let arguments = ["survey", "--quiet", "--via", "slurm", "--nodelist", "n[1-5]", ONE[0], ONE[1]];
         let mut operator = cluster.linerate_started(&[&arguments[..], &["--snapshot", &name]].concat());
-        // The program of n3 never gets its order: what reads it stands still from its first moment on.
-        let reader = |cluster: &Cluster| cluster.named_on(2, "timeout");
-        let mut stopped = Vec::new();
-        wait_until(2 * PATIENCE, "the survey ends", || {
-            // The step is begun again without the dead node.
-            stopped.extend(reader(cluster).into_iter().inspect(|pid| kill("-STOP", &[*pid])));
-            operator.0.try_wait().unwrap().is_some()
-        });
+        wait_until(2 * PATIENCE, "the survey ends", || operator.0.try_wait().unwrap().is_some());
         let snapshot: Snapshot = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
         let gap = |host: &str| {
             let what = format!("host {host}");
@@ -87,7 +81,7 @@ fn dead_drained_and_frozen_nodes_are_gaps_of_one_step() {
         assert_eq!(measured(&snapshot), [("n1", "n4"), ("n4", "n1")], "{:?}", snapshot.gaps);
         let given_back = |job: &String| job.ends_with("COMPLETING");
         wait_until(PATIENCE, "the job is given back", || cluster.jobs().iter().all(given_back));
-        gone_within(cluster, 4, PATIENCE);
+        nothing_runs(cluster, 4);
     });
 }
 
@@ -113,12 +107,11 @@ fn strangers_at_the_door_are_cut_off_and_the_survey_is_unharmed() {
     with_cluster("strangers_at_the_door_are_cut_off_and_the_survey_is_unharmed", 3, |cluster| {
         let file = cluster.path("door.json");
         let name = file.to_str().unwrap().to_owned();
-        let arguments = ["survey", "--quiet", "--time", "6s", "--via", "slurm", "-N", "3", ONE[0], ONE[1]];
+        let arguments = ["survey", "--quiet", "--via", "slurm", "-N", "3", ONE[0], ONE[1]];
+        // One node keeps the door open: what reads its order is held up.
+        cluster.hold(2);
         let mut operator = cluster.linerate_started(&[&arguments[..], &["--snapshot", &name]].concat());
-        // One node keeps the door open: what reads its order stands still.
         wait_until(PATIENCE, "the step is there", || !cluster.named_on(2, "timeout").is_empty());
-        let held = cluster.named_on(2, "timeout");
-        kill("-STOP", &held);
         let mut door = Vec::new();
         wait_until(PATIENCE, "the door is open", || {
             door = cluster.listens(operator.0.id());
@@ -128,11 +121,16 @@ fn strangers_at_the_door_are_cut_off_and_the_survey_is_unharmed() {
         // A greeting as one of an old run: the right form, numbers that belong to another key.
         let old = [&b"LRDIAL01"[..], &[0x5a; 48]].concat();
         let long = vec![0; 70_000];
-        for bytes in [&b"GET / HTTP/1.0\r\n\r\n"[..], &old, &long, b"", b"LRDI"] {
-            let heard = cluster.on_node(1, || strange(to, bytes));
-            assert_eq!(heard, b"", "nothing is said to a stranger");
-        }
-        kill("-CONT", &held);
+        let openings: [&[u8]; 5] = [b"GET / HTTP/1.0\r\n\r\n", &old, &long, b"", b"LRDI"];
+        // All at once: the door does not stay open for ever.
+        let heard = cluster.on_node(1, || {
+            std::thread::scope(|scope| {
+                let talks = openings.map(|bytes| scope.spawn(move || strange(to, bytes)));
+                talks.map(|talk| talk.join().unwrap())
+            })
+        });
+        assert!(heard.iter().all(Vec::is_empty), "nothing is said to a stranger: {heard:?}");
+        cluster.let_go(2);
         wait_until(2 * PATIENCE, "the survey ends", || operator.0.try_wait().unwrap().is_some());
         let snapshot: Snapshot = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
         assert_eq!(measured(&snapshot).len(), 6, "{:?}", snapshot.gaps);

@@ -8,7 +8,7 @@ use crate::{Scene, wait_for};
 
 const RESOURCE: &str = "resource r0 { device /dev/drbd0; meta-disk internal; disk /dev/sda; \
     disk { c-min-rate 64M; c-max-rate 512M; resync-rate 256M; c-plan-ahead 0; } \
-    net { protocol C; ping-int 2; timeout 20; verify-alg crc32c; } \
+    net { protocol C; ping-int 2; timeout 20; ping-timeout 50; verify-alg crc32c; } \
     on one { address 10.79.0.1:7788; } on two { address 10.79.0.2:7788; } }";
 const BOTH: [&str; 2] = ["one", "two"];
 

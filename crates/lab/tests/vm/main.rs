@@ -26,7 +26,7 @@ use linerate_stage::{Programs, skip, text};
 /// The image is made once.
 static IMAGE: Mutex<()> = Mutex::new(());
 /// Far above what a step takes, also on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A lab with the operator's programs.
 struct Scene {

@@ -86,7 +86,7 @@ pub(crate) fn is_built_measured_and_taken_back(scene: &Scene) {
     scene.sh(GUEST, "modprobe dm-raid; modprobe raid10; modprobe xfs");
     what_is_in_the_way_is_refused(scene);
 
-    let words = ["--layout", "lvm", "--really", "data", "--time", "1s", "--json"];
+    let words = ["--layout", "lvm", "--really", "data", "--time", "2s", "--json"];
     // 1 and 3: far below its drives, or no evidence; an emulated machine may be that slow.
     let built = json(&printed(&apply(scene, SHELVES, &words), &[0, 1, 3]));
     let rows = built["built"]["rows"].as_array().unwrap();

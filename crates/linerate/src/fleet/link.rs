@@ -24,7 +24,7 @@ const READ_BYTES: usize = 4 << 10;
 /// How long a node may take to undo and exit after `Bye` before it is killed; its guardian then undoes.
 const BYE_WAIT: Duration = Duration::from_secs(5);
 /// How long a child whose session was lost may take to say why.
-const LOST_WAIT: Duration = Duration::from_millis(200);
+const LOST_WAIT: Duration = Duration::from_secs(2);
 
 /// Why a request was not answered as hoped.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -109,7 +109,7 @@ impl Lab {
             };
             let address = address.parse().unwrap();
             wait_until("sshd listens", || {
-                TcpStream::connect_timeout(&address, Duration::from_millis(500)).is_ok()
+                TcpStream::connect_timeout(&address, Duration::from_secs(5)).is_ok()
             });
         }
         for number in 1..=wishes.len() {
@@ -396,7 +396,7 @@ impl Lab {
             }
             all
         });
-        begun.recv_timeout(Duration::from_secs(60)).expect("the survey begins to measure within 60 s");
+        begun.recv_timeout(Duration::from_secs(180)).expect("the survey begins to measure");
         (child, said)
     }
 }

@@ -23,7 +23,7 @@ fn prepare(folder: &Path, plan: &WritePlan) -> Result<DurabilityAnswer, Durabili
 
 fn write(folder: &Path, plan: &WritePlan, from: u32, count: u32) -> (u32, Option<String>) {
     let (folder, plan) = (folder.into(), plan.clone());
-    match ask(&DurabilityRequest::Write { folder, plan, from, count, budget_ms: 60_000 }).unwrap() {
+    match ask(&DurabilityRequest::Write { folder, plan, from, count, budget_ms: 600_000 }).unwrap() {
         DurabilityAnswer::Written { done, error } => (done, error),
         other => panic!("{other:?}"),
     }

@@ -17,12 +17,12 @@ use linerate_sys::socket::{self, Ready};
 use super::{ANSWER, ASK, BEGIN, Background, END, QUIT, REQUEST, has_datagrams, set_waiting, spin};
 use crate::datagram::{self, HEADER_BYTES};
 use crate::door;
-use crate::job::{Job, LoadError, SLICE};
+use crate::job::{Job, LoadError, SLICE, patience};
 
 /// Longest silence of a sender: a phase, its load, and a queue that drains.
 const ORDER_WAIT: Duration = Duration::from_secs(30);
 /// Longest wait for the receiver of the load to listen.
-const LISTEN_WAIT: Duration = Duration::from_secs(3);
+const LISTEN_WAIT: Duration = patience(3_000, 30_000);
 /// A spinning end looks so seldom, in looks, whether the phase is over or the test stopped.
 const LOOKS: u32 = 1024;
 

@@ -19,14 +19,14 @@ use super::{
 };
 use crate::datagram::{self, HEADER_BYTES};
 use crate::door;
-use crate::job::{Job, LoadError, SLICE};
+use crate::job::{Job, LoadError, SLICE, patience};
 
 /// Longest wait for the receiver to prepare a phase.
-const BEGIN_WAIT: Duration = Duration::from_secs(5);
+const BEGIN_WAIT: Duration = patience(5_000, 30_000);
 /// A datagram that was not answered for so long is lost: longer than a bloated queue.
-const DATAGRAM_WAIT: Duration = Duration::from_millis(800);
+const DATAGRAM_WAIT: Duration = patience(800, 20_000);
 /// An answer over TCP may take so long after the end of a phase: a retransmission or two.
-const STREAM_WAIT: Duration = Duration::from_secs(3);
+const STREAM_WAIT: Duration = patience(3_000, 30_000);
 /// Datagrams in a row without an answer after which the phase ends.
 const LOST_MAX: u32 = 5;
 /// Pieces of the course of a phase.

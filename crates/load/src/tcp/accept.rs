@@ -13,14 +13,14 @@ use linerate_sys::socket::{self, Ready};
 use linerate_sys::stream;
 
 use super::{GO, PROOF, PROOF_BYTES, Plan, is_passing, options, set_time_outs};
-use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE};
+use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, patience};
 use crate::token::{self, Stamp, same};
 
 /// Connections without a valid proof that are borne.
 const WRONG_MAX: usize = 16;
 
 /// How long a connection may take to show its proof: a lost segment is sent again after a second.
-const PROOF_TIME: Duration = Duration::from_secs(3);
+const PROOF_TIME: Duration = patience(3_000, 30_000);
 
 /// A stream that showed the token, with the nonce that it answered.
 struct Proven {

@@ -24,16 +24,16 @@ use super::receiver::{self, Wakes};
 use super::sender::Sending;
 use super::ways::Ways;
 use super::{Plan, StreamEnd, choose, is_passing};
-use crate::job::{Job, LoadError};
+use crate::job::{Job, LoadError, patience};
 
 const ROUNDS: usize = 2;
 const TURN: Duration = Duration::from_millis(TURN_MS as u64);
 /// No turn begins later.
-const LAST_TURN: Duration = Duration::from_millis(CALIBRATION_MS_MAX as u64 / 2);
+const LAST_TURN: Duration = patience(CALIBRATION_MS_MAX as u64 / 2, 60_000);
 /// An answer that takes longer will not come.
-const ANSWER_TIME: Duration = Duration::from_millis(CALIBRATION_MS_MAX as u64 / 2);
+const ANSWER_TIME: Duration = patience(CALIBRATION_MS_MAX as u64 / 2, 60_000);
 /// A path on which what was sent takes so long to arrive is so slow that any way fills it.
-const SLOW: Duration = Duration::from_millis(600);
+const SLOW: Duration = patience(600, 60_000);
 /// How often a receiver looks for the end of a turn.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 

@@ -12,14 +12,14 @@ use linerate_sys::socket::{self, Ready};
 use linerate_sys::stream;
 
 use super::{GO, PROOF, PROOF_BYTES, Plan, is_passing, options, set_time_outs};
-use crate::job::{Job, LoadError, SLICE};
+use crate::job::{Job, LoadError, SLICE, patience};
 use crate::token::{STAMP_BYTES, same};
 
 /// A connection attempt may take so long: one lost SYN is sent again after a second.
-const CONNECT_TIME: Duration = Duration::from_millis(1500);
+const CONNECT_TIME: Duration = patience(1_500, 30_000);
 
 /// The exchange of proofs may take so long.
-const PROOF_TIME: Duration = Duration::from_secs(3);
+const PROOF_TIME: Duration = patience(3_000, 30_000);
 
 /// Connects and proves all streams of a test.
 pub(super) fn connect(job: &Job<'_>, plan: Plan, peer: SocketAddr) -> Result<Vec<TcpStream>, LoadError> {

@@ -12,7 +12,7 @@ fn kind(parallel: u16, duration_ms: u32, count_max: u32) -> TestKind {
 fn both_ends_count_the_same() {
     for bind in families() {
         for parallel in [1, 4] {
-            let (sent, received) = both(&kind(parallel, 10_000, 300), bind, |_| {});
+            let (sent, received) = both(&kind(parallel, 100_000, 300), bind, |_| {});
             assert_eq!((&sent.stopped, &received.stopped), (&None, &None), "{bind}");
             let (tx, rx) = (sent.connects.unwrap(), received.connects.unwrap());
             assert_eq!((tx.done, tx.failed, rx.done), (300, 0, 300), "{:?}", tx.first_failure);
@@ -24,20 +24,20 @@ fn both_ends_count_the_same() {
 
 #[test]
 fn the_time_ends_it_too() {
-    let (sent, received) = both(&kind(1, 50, 20_000), V4, |_| {});
-    assert!(sent.elapsed_s < 5.0 && sent.bytes > 0 && sent.bytes == received.bytes);
+    let (sent, received) = both(&kind(1, 1_000, 20_000), V4, |_| {});
+    assert!(sent.elapsed_s < LONG.as_secs_f64() && sent.bytes > 0 && sent.bytes == received.bytes);
 }
 
 #[test]
 fn who_lacks_the_token_gets_no_answer() {
-    let receiver = Receiver::start(spec(kind(1, 1000, 20), Role::Receiver, V4));
+    let receiver = Receiver::start(spec(kind(1, 100_000, 20), Role::Receiver, V4));
     let mut liar = TcpStream::connect(receiver.address).unwrap();
     liar.write_all(&[3; 24]).unwrap();
     assert!(!matches!(liar.read(&mut [0; 1]), Ok(1..)));
     let role = Role::Sender { peer: receiver.address };
-    let wrong = send(&LoadSpec { token: [8; 16], ..spec(kind(1, 1000, 5), role.clone(), V4) });
+    let wrong = send(&LoadSpec { token: [8; 16], ..spec(kind(1, 100_000, 5), role.clone(), V4) });
     assert!(wrong.stopped.is_some() && wrong.connects.unwrap().done == 0);
-    let right = send(&spec(kind(1, 1000, 20), role, V4));
+    let right = send(&spec(kind(1, 100_000, 20), role, V4));
     assert_eq!(right.connects.unwrap().done, 20);
     assert_eq!(receiver.report().connects.unwrap().done, 20);
 }
@@ -55,5 +55,5 @@ fn senseless_numbers_and_missing_ends_are_values() {
     let begun = Instant::now();
     let alone = Receiver::start(LoadSpec { deadline_ms: 100, ..spec(kind(2, 1, 1), Role::Receiver, V4) });
     assert!(reason(&alone.report()).contains("deadline of 100 ms"));
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(begun.elapsed() < LONG);
 }

@@ -40,9 +40,9 @@ fn a_limit_that_the_kernel_knows_is_no_black_hole() {
 #[test]
 fn black_holes_are_found_to_the_byte_in_each_direction() {
     let receiver = Receiver::start(spec(kind(600, 1500), Role::Receiver, V4));
-    // 28 bytes of headers: packets above 1380 bytes vanish on the way there, above 1451 on the way back.
+    // 28 bytes of headers: packets above 1380 bytes vanish on the way there, above 1491 on the way back.
     let relay = Relay::start_with(receiver.address, |back, _, datagram| {
-        let most = if back { 1451 } else { 1380 };
+        let most = if back { 1491 } else { 1380 };
         if datagram.len() + 28 <= most { vec![datagram.to_vec()] } else { Vec::new() }
     });
     let sent = send(&spec(kind(600, 1500), Role::Sender { peer: relay.address }, V4));
@@ -51,7 +51,7 @@ fn black_holes_are_found_to_the_byte_in_each_direction() {
     assert_eq!(sent.stopped, None);
     let found = sent.path_mtu.unwrap();
     assert_eq!(limits(&found.forward), (Some(1380), Some(1381), None, true), "{:?}", found.forward);
-    assert_eq!(limits(&found.backward), (Some(1451), Some(1452), None, true), "{:?}", found.backward);
+    assert_eq!(limits(&found.backward), (Some(1491), Some(1492), None, true), "{:?}", found.backward);
 }
 
 #[test]
@@ -75,7 +75,9 @@ fn a_search_without_another_end_is_a_value() {
     let role = Role::Sender { peer: receiver.address };
     let wrong = send(&LoadSpec { token: [1; 16], ..spec(kind(600, 1500), role, V4) });
     assert!(reason(&wrong).contains("not answered") && wrong.path_mtu.is_none(), "{wrong:?}");
-    assert!(receiver.report().stopped.is_some());
+    // It still waits for one that shows the token.
+    receiver.stop();
+    assert_eq!(receiver.report().stopped.as_deref(), Some("stopped by the operator"));
     for (least, most) in [(1, 1500), (1500, 600), (600, 70_000)] {
         let report = send(&spec(kind(least, most), Role::Sender { peer: closed }, V4));
         assert!(reason(&report).contains("allowed"), "{report:?}");

@@ -14,7 +14,7 @@ use linerate_sys::socket::{self, BATCH_MAX};
 use super::tally::{Delays, Tally};
 use super::{DATA, END, Plan};
 use crate::datagram::{self, HEADER_BYTES};
-use crate::job::{FIRST_CONTACT, Job, LoadError};
+use crate::job::{FIRST_CONTACT, Job, LoadError, patience};
 use crate::sampler::{INTERVAL, Series, Totals};
 use crate::token::Stamp;
 
@@ -25,7 +25,7 @@ const RECEIVE_BUFFER_BYTES: u32 = 16 << 20;
 const AFTER_END: Duration = Duration::from_millis(60);
 
 /// Without a last word, the receiver ends so long after the expected end.
-const WITHOUT_END: Duration = Duration::from_millis(200);
+const WITHOUT_END: Duration = patience(200, 10_000);
 
 /// Reads of one system call that may be glued together: half a megabyte, which stays in the cache.
 const GLUED_UNITS: usize = 8;

@@ -259,18 +259,16 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_read_in_a_few_milliseconds() {
+    fn counters_of_this_machine_are_read() {
         let root = Root::live();
-        let best = (0..20)
-            .map(|_| {
-                let start = std::time::Instant::now();
-                let (counters, _) = read(&root);
-                assert!(counters.contains_key("netstat.TcpExt.TCPTimeouts"), "{counters:?}");
-                start.elapsed()
-            })
-            .min()
-            .unwrap();
-        println!("{} counters in {best:?}", read(&root).0.len());
-        assert!(best.as_millis() < 20, "{best:?}");
+        let start = std::time::Instant::now();
+        let (counters, gaps) = read(&root);
+        println!("{} counters in {:?}", counters.len(), start.elapsed());
+        let bytes = "nic.lo.stat.rx_bytes";
+        for key in ["snmp.Tcp.OutSegs", "netstat.TcpExt.TCPTimeouts", "softnet.processed", bytes] {
+            assert!(counters.contains_key(key), "{key}: {gaps:?}");
+        }
+        // What is counted never goes back.
+        assert!(read(&root).0[bytes] >= counters[bytes]);
     }
 }

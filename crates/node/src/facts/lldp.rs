@@ -192,7 +192,7 @@ mod tests {
                         std::thread::yield_now();
                     }
                 });
-                let heard = listen(&[find("left")], Duration::from_secs(10));
+                let heard = listen(&[find("left")], Duration::from_secs(120));
                 over.store(true, std::sync::atomic::Ordering::Relaxed);
                 heard
             })

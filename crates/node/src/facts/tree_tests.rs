@@ -311,7 +311,8 @@ fn what_is_recorded_reads_the_same() {
         let part = |f: &HostFacts| -> Vec<(String, String)> {
             f.readings
                 .iter()
-                .filter(|(k, _)| k.starts_with(head))
+                // Loop devices of other tests come and go.
+                .filter(|(k, _)| k.starts_with(head) && !k.starts_with("disk.loop"))
                 .map(|(k, v)| (k.clone(), v.to_string()))
                 .collect()
         };

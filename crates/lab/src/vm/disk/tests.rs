@@ -14,6 +14,8 @@ const READ: u16 = 0;
 const WRITE: u16 = 1;
 const FLUSH: u16 = 3;
 const FUA: u16 = 1;
+/// Far above what an answer takes.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Scene {
     drive: Arc<Drive>,
@@ -37,7 +39,7 @@ impl Scene {
 
     fn dial(&self) -> UnixStream {
         let stream = UnixStream::connect(self.server.path()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
     }
 

@@ -19,7 +19,7 @@ const FILE: &str = "resource r0 { device /dev/drbd0; meta-disk internal; disk /d
     on one { address 10.79.0.1:7788; } on two { address 10.79.0.2:7788; } }";
 
 /// Shell that waits until both sides are connected, at rest and hold the same. Faults end with it.
-pub const SETTLED: &str = "for look in $(seq 600); do drbdsetup events2 --now r0 | grep -q 'peer-disk:UpToDate' && \
+pub const SETTLED: &str = "for look in $(seq 900); do drbdsetup events2 --now r0 | grep -q 'peer-disk:UpToDate' && \
     grep -q 'cs:Connected .* ds:UpToDate/UpToDate' /proc/drbd && exit 0; sleep 0.2; done; cat /proc/drbd; exit 1";
 
 /// Something small is written and made safe, again and again; what it waits for is its own affair.
@@ -48,7 +48,7 @@ impl Stage for Pair {
         }
         // Both sides are empty, so that they hold the same already; a first synchronisation is no part of what is judged.
         let met =
-            "for look in $(seq 600); do grep -q 'cs:Connected' /proc/drbd && exit 0; sleep 0.2; done; exit 1";
+            "for look in $(seq 900); do grep -q 'cs:Connected' /proc/drbd && exit 0; sleep 0.2; done; exit 1";
         lab.exec(PRIMARY, &["bash", "-c", met])?;
         lab.exec(PRIMARY, &["drbdadm", "--", "--clear-bitmap", "new-current-uuid", "r0/0"])?;
         lab.exec(PRIMARY, &["bash", "-c", SETTLED])?;

@@ -21,7 +21,7 @@ const NET: &str = "10.155.0";
 /// Last number of the controller's address.
 const CONTROLLER: u8 = 254;
 /// How long daemons may take until they answer.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+const READY_WITHIN: Duration = Duration::from_secs(300);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A node to be.

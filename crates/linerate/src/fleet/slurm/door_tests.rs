@@ -70,7 +70,7 @@ async fn guests_during<T>(door: &mut Door, work: impl Future<Output = T>) -> (Ve
 
 /// Waits until so many were cut off; gives the words about the last.
 async fn turned_away(door: &mut Door, count: u64) -> String {
-    for _ in 0..1000 {
+    for _ in 0..10_000 {
         if door.turned_away.count >= count {
             break;
         }
@@ -171,7 +171,8 @@ fn silent_connections_are_bounded_and_keep_nobody_out() {
         let last = silent.pop().unwrap();
         let half = async move {
             let mut last = last;
-            last.write_all(b"LRDIAL").await.unwrap();
+            // Its time may be over already.
+            let _ = last.write_all(b"LRDIAL").await;
             rest(last).await
         };
         let (guests, said) = guests_during(&mut door, half).await;

@@ -269,6 +269,11 @@ fn what_real_programs_leave_is_found() {
     }
 }
 
+/// Waits until the device manager has looked at what changed, where there is one: it opens a device that came, or that a writer closed.
+fn settle() {
+    let _ = Command::new("udevadm").args(["settle", "--timeout=60"]).output();
+}
+
 /// A loop device on a file of ours; gone at the end, also after a failure.
 struct Loop {
     device: String,
@@ -284,6 +289,7 @@ impl Loop {
         match Command::new("losetup").args(["--find", "--show"]).arg(&file).output() {
             Ok(output) if output.status.success() => {
                 let device = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+                settle();
                 Some(Self { device, file, _folder: folder })
             }
             Ok(output) => {
@@ -303,6 +309,7 @@ impl Loop {
 
     fn open(&self) -> Result<super::Free, String> {
         let part = (1 << 20, 8 << 20);
+        settle();
         super::open(&Root::live(), Path::new(&self.device), self.name(), part, &mut go_on())
     }
 }
@@ -346,6 +353,7 @@ fn a_real_device_is_given_away_only_when_it_is_free() {
     assert!(empty(path).unwrap_err().contains("has it open (open)"));
     assert!(unused(path).unwrap_err().contains("has it open (open)"));
     drop(held);
+    settle();
     // A place between the edges, seen through the file below: who puts something back may have it, nobody else.
     OpenOptions::new().write(true).open(&device.file).unwrap().write_all_at(&[7], SIZE / 256 * 200).unwrap();
     assert_eq!(empty(path).unwrap_err(), format!("there is data at byte {}", SIZE / 256 * 200));
