@@ -320,14 +320,21 @@ pub(crate) fn two_hosts(cells: &[CellEvidence<'_>]) -> bool {
     })
 }
 
+/// Two levels are a property of the path only where it can carry the upper one: so many times its ceiling, for short intervals are
+/// not exact.
+const LEVEL_MAX: f64 = 1.2;
+
 /// The matrix as it is reported.
-pub(crate) fn report_cells(snapshot: &Snapshot, cells: &[CellEvidence<'_>]) -> Vec<Cell> {
+pub(crate) fn report_cells(snapshot: &Snapshot, cells: &mut [CellEvidence<'_>]) -> Vec<Cell> {
     let facts = Facts::new(snapshot);
     let peers = peer_rates(cells);
     cells
-        .iter()
+        .iter_mut()
         .map(|cell| {
             let ceiling = ceiling::of(&facts, cell, peers.get(&cell.kind).copied());
+            // What stood still and came all at once has a level that no path can carry.
+            let most = ceiling.bps.filter(|_| ceiling.binding != "peers").map(|bps| bps * LEVEL_MAX);
+            cell.two = cell.two.filter(|two| most.is_none_or(|most| two.high <= most));
             let share = cell.throughput_bps.zip(ceiling.bps).filter(|(_, c)| *c > 0.0).map(|(t, c)| t / c);
             Cell {
                 from: cell.from.to_owned(),

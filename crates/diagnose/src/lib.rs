@@ -60,7 +60,7 @@ pub fn diagnose_with(
 
 /// The matrix: one cell per ordered pair and layer that was measured, beside its ceiling.
 pub fn cells(snapshot: &Snapshot) -> Vec<Cell> {
-    evidence::report_cells(snapshot, &evidence::collect(snapshot))
+    evidence::report_cells(snapshot, &mut evidence::collect(snapshot))
 }
 
 /// The tests of the adaptive second stage: what would tell apart what the evidence so far cannot, serial, each pair

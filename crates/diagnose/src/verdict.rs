@@ -91,8 +91,8 @@ pub(crate) fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id:
 
 fn bench(snapshot: &Snapshot) -> (Bench<'_>, Vec<Cell>) {
     let facts = Facts::new(snapshot);
-    let cells = evidence::collect(snapshot);
-    let report = evidence::report_cells(snapshot, &cells);
+    let mut cells = evidence::collect(snapshot);
+    let report = evidence::report_cells(snapshot, &mut cells);
     let rows = responses::rows(&facts, &cells, &report);
     (Bench::new(facts, cells, rows), report)
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::Response;
-use linerate_model::inventory::Inventory;
+use linerate_model::inventory::{Inventory, Layer};
 
 use super::columns::Column;
 use super::disturbed::Disturbed;
@@ -37,6 +37,7 @@ struct Table<'t, 'a> {
     cells: &'t [CellEvidence<'a>],
     by_cell: Vec<Vec<usize>>,
     disturbed: Option<Disturbed>,
+    two_hosts: bool,
 }
 
 impl<'t, 'a> Table<'t, 'a> {
@@ -45,7 +46,7 @@ impl<'t, 'a> Table<'t, 'a> {
         for (i, row) in rows.iter().enumerate() {
             by_cell[row.cell].push(i);
         }
-        Self { rows, cells, by_cell, disturbed: Disturbed::of(hosts, rows) }
+        Self { rows, cells, by_cell, disturbed: Disturbed::of(hosts, rows), two_hosts: two_hosts(cells) }
     }
 }
 
@@ -64,7 +65,7 @@ const COLLAPSED: f64 = 2.0;
 const ACCEPT: f64 = 3.0;
 const ACCEPT_MORE: f64 = 7.0;
 /// With two hosts there is one cell a direction, and nothing more to gain.
-const ACCEPT_TWO_HOSTS: f64 = 1.5;
+const ACCEPT_TWO_HOSTS: f64 = 1.0;
 /// Alternatives within this of the best are shown: odds of 20 to 1.
 const AMBIGUOUS: f64 = 3.0;
 /// Price of each further path when several paths together stand in for one element, and the fewest ordered pairs for that.
@@ -248,20 +249,25 @@ fn fit_part(part: &[usize], table: &Table<'_, '_>, residual: &[f64], alive: &[bo
         slots.entry((table.rows[*i].response, table.rows[*i].kind)).or_default().push(*i);
     }
     let mut fit = PartFit::default();
-    let mut clean = 0;
+    let mut clean: Vec<Layer> = Vec::new();
+    let mut gained: BTreeSet<Layer> = BTreeSet::new();
     let few = table.disturbed.is_some() && few_are_bad(&slots, table.rows, residual);
-    for ((response, _), indices) in &slots {
+    for ((response, kind), indices) in &slots {
         match part_gain(indices, table, residual).filter(|_| !few || *response != Response::Throughput) {
             Some((gain, shifts)) => {
                 fit.total += gain;
                 *fit.gains.entry(*response).or_insert(0.0) += gain;
                 fit.shifts.extend(shifts);
+                gained.insert(kind.layer);
             }
-            None => clean += i32::from(!secondary(*response)),
+            None if !secondary(*response) => clean.push(kind.layer),
+            None => {}
         }
     }
-    // A kind of traffic that should suffer too and does not speaks mildly against the column.
-    fit.total -= 0.6 * f64::from(clean);
+    // A kind of traffic that should suffer too and does not speaks mildly against the column. Of two hosts there is so little
+    // evidence that a layer which loses nothing must not outvote the one that does: only one layer may be bad.
+    let counts = |layer: &&Layer| !table.two_hosts || gained.contains(*layer);
+    fit.total -= 0.6 * clean.iter().filter(counts).count() as f64;
     fit
 }
 
@@ -309,7 +315,7 @@ fn accept(
     };
     let limit = fits[best].score - AMBIGUOUS;
     // Of two hosts several elements harm the same two paths: what was measured speaks for each of them alike.
-    let covered = two_hosts(table.cells).then(|| columns[best].cells());
+    let covered = table.two_hosts.then(|| columns[best].cells());
     let score = |i: usize| match &covered {
         Some(covered) if columns[i].cells() == *covered => {
             Some(fits[best].score + columns[best].penalty - columns[i].penalty)
