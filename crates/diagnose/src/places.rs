@@ -106,6 +106,7 @@ pub(crate) fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k 
             has_twin: twin(&bench.facts, &column.element).is_some(),
         };
         let mut ranked = attribute::rank(&bench.facts, &place, knowledge);
+        ranked.retain(|s| !crate::settings::is_apart(s.cause));
         if i >= by_evidence {
             // Only what was read on that host speaks for it.
             ranked.retain(|s| s.hits.iter().any(|hit| Element::Host(hit.host.clone()) == column.element));

@@ -1,5 +1,6 @@
 //! Settings that are worth a finding although nothing was measured of them: causes marked `static`.
-//! Never for a host that a measured finding already speaks of, and never for differences that no cause knows.
+//! Never for a host that a measured finding already speaks of, unless no loss between hosts comes from the cause; and never for differences
+//! that no cause knows.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -23,7 +24,12 @@ pub(crate) struct Wrong<'k> {
     pub scored: Scored<'k>,
 }
 
-/// All wrong settings of hosts and machines that `covered` does not name.
+/// Whether no loss between hosts comes from a cause: then what was measured of a host does not cover it, nor it anything else.
+pub(crate) fn is_apart(cause: &Cause) -> bool {
+    cause.symptom.responses.iter().all(|response| matches!(response, Response::Storage | Response::Setting))
+}
+
+/// All wrong settings of hosts and machines that `covered` does not name, and those that stand apart from it.
 pub(crate) fn wrong<'k>(
     bench: &Bench<'_>,
     knowledge: &'k Knowledge,
@@ -53,9 +59,13 @@ pub(crate) fn wrong<'k>(
             }
         } else {
             let machine = |name: &str| inventory.groups.iter().any(|g| g.machine.as_deref() == Some(name));
+            let apart = is_apart(cause);
+            // Through a machine it may be everywhere at once; where nothing is measured it is a host like any other.
+            let of_machines = apart && cause.symptom.elements.iter().any(|e| e.is_group());
             // Foreign evidence may be facts alone, of hosts between which nobody measured.
-            let counts = |h: &&Host| !h.endpoints.is_empty() || !machine(&h.name);
-            for host in inventory.hosts.iter().filter(counts).filter(|h| !covered(&h.name)) {
+            let counts = |h: &&Host| of_machines || !h.endpoints.is_empty() || !machine(&h.name);
+            let uncovered = |h: &&Host| apart || !covered(&h.name);
+            for host in inventory.hosts.iter().filter(counts).filter(uncovered) {
                 found.extend(at(bench, &ground, cause, Element::Host(host.name.clone()), direction, &|h| {
                     h == host.name
                 }));

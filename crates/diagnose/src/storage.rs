@@ -3,6 +3,7 @@
 
 use linerate_model::fact::FactValue;
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
+use linerate_model::names::natural;
 use linerate_model::snapshot::{Snapshot, StorageFigure};
 
 use crate::attribute::shape::Shape;
@@ -109,7 +110,11 @@ fn volumes(snapshot: &Snapshot) -> Vec<String> {
             let facts = &snapshot.facts.get(&f.host)?.readings;
             let name = facts.get(&format!("disk.{}.dm_name", f.variant))?;
             let below = match facts.get(&format!("disk.{}.on", f.variant)) {
-                Some(FactValue::List(devices)) => format!(" on {}", devices.join(", ")),
+                Some(FactValue::List(devices)) => {
+                    let mut devices = devices.clone();
+                    devices.sort_by(|a, b| natural(a, b));
+                    format!(" on {}", devices.join(", "))
+                }
                 Some(other) => format!(" on {other}"),
                 None => String::new(),
             };

@@ -336,6 +336,7 @@ fn static_findings(
     for wrong in settings::wrong(bench, knowledge, &|host| named.contains(host)) {
         let id = wrong.scored.cause.id.as_str();
         let taken = match &wrong.element {
+            Element::Host(_) if settings::is_apart(wrong.scored.cause) => false,
             Element::Host(h) => !named.insert(h.clone()),
             Element::All => all_named,
             _ => false,

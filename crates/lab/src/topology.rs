@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
+use linerate_model::names::natural;
 use serde::Deserialize;
 
 use crate::error::{LabError, Result};
@@ -162,7 +163,7 @@ impl Topology {
             .enumerate()
             .flat_map(|(n, h)| h.hosts.iter().map(move |host| (n, host)))
             .collect();
-        hosts.sort_by_key(|(_, name)| natural(name));
+        hosts.sort_by(|(_, a), (_, b)| natural(a, b));
         (1..)
             .zip(hosts)
             .map(|(number, (hypervisor, name))| HostPlan { name: name.clone(), hypervisor, number })
@@ -229,12 +230,6 @@ impl LabFile for Topology {
         }
         Ok(())
     }
-}
-
-/// Text before the number at the end, and that number.
-fn natural(name: &str) -> (&str, u64) {
-    let text = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    (text, name[text.len()..].parse().unwrap_or(0))
 }
 
 #[cfg(test)]

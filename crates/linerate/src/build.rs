@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use linerate_diagnose::drbd::On;
+use linerate_model::names::natural;
 use linerate_model::step::{Contents, Look, Refused, Seen, Step};
 use linerate_wire::message::{BuildEntry, Event, Request};
 
@@ -152,7 +153,9 @@ pub async fn not_empty(fleet: &Fleet, host: &str, devices: &[String]) -> Result<
     let wait = LOOK_WAIT * (1 + u32::try_from(devices.len() / 16).unwrap_or(0));
     let request = Request::Look(Look::Empty { devices: devices.to_vec() });
     let seen = seen_in(fleet.link(host)?.request(request, wait).await?);
-    understood(host, "its drives", &seen.out)
+    let mut refused: Vec<Refused> = understood(host, "its drives", &seen.out)?;
+    refused.sort_by(|a, b| natural(&a.device, &b.device));
+    Ok(refused)
 }
 
 fn understood<T: serde::de::DeserializeOwned>(host: &str, what: &str, text: &str) -> Result<T, LinkError> {

@@ -83,6 +83,9 @@ pub struct Disk {
     /// Legs of it that failed: by the name of the kernel, or by their place from 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
+    /// Legs of it that are being filled with what they have to hold: named as those that failed; of DRBD the devices of its own side.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rebuilding: Vec<String>,
 }
 
 /// How long requests of one direction took from being handed to the driver of the device until they ended: without their time in a scheduler
@@ -202,6 +205,9 @@ pub struct DiskFinding {
 pub enum DiskTrouble {
     /// A leg of an array or volume that failed: everything goes on without it, and with one copy less.
     Degraded,
+    /// A leg of an array, volume or replica that is being filled with what it has to hold: until then there is one copy less, and legs do not
+    /// carry the same.
+    Rebuilding,
     /// Much slower than its equals under the same load.
     SlowAmongEquals,
     /// It has no time left.

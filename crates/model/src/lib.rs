@@ -3,7 +3,7 @@
 //! `Inventory` -> `Plan` -> (samples, readings, gaps) -> `Snapshot` -> findings -> `Remedy` -> `Trial` -> report and store.
 //!
 //! What comes in: nothing. What goes out: plain types that cross a crate border, the wire or the disk.
-//! It never reads a file, a clock or a socket, and holds no logic beyond validation and
+//! It never reads a file, a clock or a socket, and holds no logic beyond validation, the order of names and
 //! the arithmetic of a histogram.
 #![deny(missing_docs)]
 
@@ -28,6 +28,7 @@ pub mod inventory;
 pub mod iperf3;
 pub mod latency;
 pub mod load;
+pub mod names;
 pub mod path_mtu;
 pub mod plan;
 pub mod sample;

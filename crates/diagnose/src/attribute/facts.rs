@@ -323,23 +323,32 @@ fn cpus(list: &str) -> BTreeSet<u32> {
 
 /// Whether a further condition holds for the host, and the NIC, of a key.
 fn also_holds(facts: &Facts<'_>, host: &str, key: &str, condition: &Condition) -> bool {
-    condition.keys.iter().any(|pattern| {
-        facts.matching(host, &on_nic_of(key, pattern)).into_iter().any(|(other, value)| {
-            let text = value.to_string();
-            let limit = || condition.values.first().and_then(|v| v.parse::<f64>().ok());
-            match condition.op {
-                Op::Equals => condition.values.contains(&text),
-                Op::Contains => condition.values.iter().any(|v| text.contains(v.as_str())),
-                Op::LessThan => value.number(0).zip(limit()).is_some_and(|(n, l)| n < l),
-                Op::GreaterThan => value.number(0).zip(limit()).is_some_and(|(n, l)| n > l),
-                Op::Present => !text.is_empty(),
-                Op::LessThanFact | Op::AtLeastFact => {
-                    against_fact(facts, host, other, value, condition.op, &condition.values)
-                }
-                _ => false,
-            }
-        })
-    })
+    let readings = |pattern: &String| facts.matching(host, &on_nic_of(key, pattern));
+    let is_wanted = |(other, value): (&str, &FactValue)| fits(facts, host, other, value, condition);
+    condition.keys.iter().any(|pattern| readings(pattern).into_iter().any(is_wanted))
+}
+
+/// Whether a reading is as a condition wants it.
+pub(crate) fn fits(
+    facts: &Facts<'_>,
+    host: &str,
+    key: &str,
+    value: &FactValue,
+    condition: &Condition,
+) -> bool {
+    let text = value.to_string();
+    let limit = || condition.values.first().and_then(|v| v.parse::<f64>().ok());
+    match condition.op {
+        Op::Equals => condition.values.contains(&text),
+        Op::Contains => condition.values.iter().any(|v| text.contains(v.as_str())),
+        Op::LessThan => value.number(0).zip(limit()).is_some_and(|(n, l)| n < l),
+        Op::GreaterThan => value.number(0).zip(limit()).is_some_and(|(n, l)| n > l),
+        Op::Present => !text.is_empty(),
+        Op::LessThanFact | Op::AtLeastFact => {
+            against_fact(facts, host, key, value, condition.op, &condition.values)
+        }
+        _ => false,
+    }
 }
 
 /// Peers of which the keys are listed when one is looked for that a host lacks.

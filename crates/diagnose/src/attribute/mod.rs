@@ -9,7 +9,7 @@ mod innocent;
 mod population;
 pub(crate) mod shape;
 
-pub(crate) use facts::{FactHit, Subjects, candidates, possible};
+pub(crate) use facts::{FactHit, Subjects, candidates, fits, possible};
 pub(crate) use innocent::unexplained;
 pub(crate) use population::Peers;
 

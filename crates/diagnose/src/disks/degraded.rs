@@ -1,31 +1,73 @@
-//! Arrays and volumes that go on without a leg: which drive it was, and what to do.
+//! Arrays and volumes that go on without a leg, and those of which legs are being filled: which drive it is, and what to do.
 //!
-//! In: what stands on what, with the legs that failed. Out: the drive where that can be known, else the volume, and a sentence with the remedy.
+//! In: what stands on what, with the legs that failed or are being filled. Out: the drive where that can be known, else the volume, and a
+//! sentence, with the remedy where there is something to do.
+
+use std::collections::BTreeSet;
 
 use linerate_model::disk::{Disk, DiskKind, DiskTrouble};
 
 use super::tree::Layout;
 
-/// All of them.
-pub(super) fn degraded(layout: &Layout) -> Vec<(String, DiskTrouble, String)> {
+/// Device, what is wrong with it, and a sentence.
+type Told = (String, DiskTrouble, String);
+
+/// All legs that failed.
+pub(super) fn degraded(layout: &Layout) -> Vec<Told> {
     let mut found = Vec::new();
     for disk in layout.disks() {
         for leg in &disk.failed {
-            let device = leg_of(layout, disk, leg).unwrap_or(&disk.device);
-            let called = layout.called(&disk.device);
-            let which = if device == disk.device {
-                format!("its leg number {leg}, counted from 0")
-            } else {
-                layout.called(device)
-            };
+            let (device, which) = named(layout, disk, leg);
             let sentence = format!(
-                "{called} is degraded: it goes on without {which}, and what that drive held has one copy less; {}",
+                "{} is degraded: it goes on without {which}, and what that drive held has one copy less; {}",
+                layout.called(&disk.device),
                 remedy(disk)
             );
             found.push((device.to_owned(), DiskTrouble::Degraded, sentence));
         }
     }
     found
+}
+
+/// All devices of which legs are being filled, one finding for each.
+pub(super) fn rebuilding(layout: &Layout) -> Vec<Told> {
+    layout.disks().filter_map(|disk| rebuilt(layout, disk)).collect()
+}
+
+fn rebuilt(layout: &Layout, disk: &Disk) -> Option<Told> {
+    let (first, more) = disk.rebuilding.split_first()?;
+    let (device, filled) = match disk.kind {
+        DiskKind::Replicated => {
+            (disk.device.as_str(), "what its peer has is being copied to this side".to_owned())
+        }
+        _ if more.is_empty() => {
+            let (device, which) = named(layout, disk, first);
+            (device, format!("{which} is being filled"))
+        }
+        _ => (disk.device.as_str(), format!("{} of its legs are being filled", disk.rebuilding.len())),
+    };
+    let sentence = format!(
+        "{} is being rebuilt: {filled}, and until that ends there is one copy less; its legs are uneven because of it",
+        layout.called(&disk.device)
+    );
+    Some((device.to_owned(), DiskTrouble::Rebuilding, sentence))
+}
+
+/// Drives below devices of which legs are being filled: what they carry is not what programs ask for.
+pub(super) fn drives_of_rebuilding(layout: &Layout) -> BTreeSet<&str> {
+    let filled = layout.disks().filter(|disk| !disk.rebuilding.is_empty());
+    filled.flat_map(|disk| layout.drives_of(&disk.device)).collect()
+}
+
+/// The drive of a leg, or else the device that has it; and what the leg is called.
+fn named<'a>(layout: &'a Layout, disk: &'a Disk, leg: &'a str) -> (&'a str, String) {
+    let device = leg_of(layout, disk, leg).unwrap_or(&disk.device);
+    let which = if device == disk.device {
+        format!("its leg number {leg}, counted from 0")
+    } else {
+        layout.called(device)
+    };
+    (device, which)
 }
 
 fn remedy(disk: &Disk) -> String {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::disk::{Disk, DiskKind};
+use linerate_model::names::natural;
 
 use super::tree::Layout;
 use crate::stats::median;
@@ -15,7 +16,9 @@ pub(super) fn groups(layout: &Layout) -> Vec<(&Disk, Vec<&str>)> {
     let mut groups: Vec<(&Disk, Vec<&str>)> = Vec::new();
     for above in layout.disks() {
         let mut alike: BTreeMap<(u64, bool), Vec<&str>> = BTreeMap::new();
-        for drive in layout.drives_of(&above.device) {
+        let mut drives: Vec<&str> = layout.drives_of(&above.device).into_iter().collect();
+        drives.sort_by(|a, b| natural(a, b));
+        for drive in drives {
             let Some(disk) = layout.get(drive).filter(|d| d.device != above.device) else { continue };
             alike.entry((disk.size_bytes, disk.kind == DiskKind::Rotating)).or_default().push(drive);
         }

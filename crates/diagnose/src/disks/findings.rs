@@ -1,4 +1,5 @@
-//! What intervals say about the devices of a host: a leg that failed, one slow among its equals, none with time left, uneven legs, merged requests.
+//! What intervals say about the devices of a host: a leg that failed or is being filled, one slow among its equals, none with time left, uneven legs,
+//! merged requests.
 //!
 //! Latency is compared between drives under like load, after the fail-slow studies (Perseus, FAST'23): a fixed limit would call every
 //! busy drive slow. Being busy all the time is held against drives with one set of heads alone.
@@ -7,7 +8,7 @@ use std::collections::BTreeSet;
 
 use linerate_model::disk::{DiskFinding, DiskInterval, DiskKind, DiskRates, DiskTraffic, DiskTrouble};
 
-use super::degraded::degraded;
+use super::degraded::{degraded, drives_of_rebuilding, rebuilding};
 use super::equals::{self, EQUALS_MIN};
 use super::tree::Layout;
 use crate::stats::median;
@@ -39,8 +40,9 @@ pub fn findings(layout: &Layout, intervals: &[DiskInterval]) -> Vec<DiskFinding>
     let Some(host) = intervals.first().map(|i| i.host.clone()) else { return Vec::new() };
     let seen = Seen { layout, intervals };
     let mut found: Vec<(String, DiskTrouble, String)> = Vec::new();
-    // A failed drive has no rates that could be compared.
+    // A failed drive has no rates that could be compared, and those of one that is being filled are not its share of the load.
     found.extend(degraded(layout));
+    found.extend(rebuilding(layout));
     let failed: BTreeSet<String> = found.iter().map(|(device, _, _)| device.clone()).collect();
     found.extend(seen.slow().into_iter().filter(|(device, _, _)| !failed.contains(device)));
     let slow: BTreeSet<String> = found.iter().map(|(device, _, _)| device.clone()).collect();
@@ -195,7 +197,12 @@ impl Seen<'_> {
 
     fn uneven(&self) -> Found {
         let mut found = Found::new();
+        let filled = drives_of_rebuilding(self.layout);
         for (above, group) in equals::groups(self.layout) {
+            // What fills a leg is the difference, and that is said of the volume already.
+            if group.iter().any(|drive| filled.contains(drive)) {
+                continue;
+            }
             let writes: Vec<(&str, f64)> = group
                 .iter()
                 .filter_map(|device| Some((*device, self.mean(device, |d| d.write.requests_per_s)?)))

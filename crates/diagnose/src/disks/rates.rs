@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::disk::{DiskKind, DiskRates, DiskTraffic, SECTOR_BYTES};
 use linerate_model::fact::FactKey;
+use linerate_model::names::natural;
 
 use super::times::times;
 use super::tree::Layout;
@@ -27,6 +28,7 @@ pub fn between(before: &Counters, after: &Counters) -> Option<(f64, Vec<DiskRate
     }
     let mut devices: Vec<&str> = after.keys().filter_map(|key| device_of(key)).collect();
     devices.dedup();
+    devices.sort_by(|a, b| natural(a, b));
     Some((seconds, devices.into_iter().filter_map(|d| rates(before, after, d, seconds)).collect()))
 }
 

@@ -454,3 +454,65 @@ fn a_leg_that_failed_is_named_as_what_it_is() {
     assert!(found[0].sentence.contains("lvconvert --repair vg0/home"), "{}", found[0].sentence);
     assert!(found[1].sentence.contains("its leg number 3"), "{}", found[1].sentence);
 }
+
+/// Drives of which some are written to five times as much as the others.
+fn written(drives: &[String], more: &[&str]) -> DiskInterval {
+    let disk = |device: &String| DiskRates {
+        device: device.clone(),
+        write: traffic(if more.contains(&device.as_str()) { 400.0 } else { 80.0 }, 0.0, 1e6, 2.0),
+        ..DiskRates::default()
+    };
+    let disks = drives.iter().map(disk).collect();
+    DiskInterval { host: "store".into(), at_ms: 0, seconds: 5.0, disks, times_missing: None }
+}
+
+/// What fills a leg makes it uneven: that is said of the volume, and of no leg that it is uneven.
+#[test]
+fn legs_are_not_called_uneven_while_some_are_being_filled() {
+    let drives = drives(8);
+    let interval = written(&drives, &["sdc"]);
+    let said = |more: &[(&str, FactValue)], device: &str, what: DiskTrouble| {
+        let found = findings(&above("md0", &drives, false, more), std::slice::from_ref(&interval));
+        assert_eq!(told(&found), [(device, what)], "{more:?}");
+        found[0].sentence.clone()
+    };
+    said(&[], "sdc", DiskTrouble::Uneven);
+    let leg = [("disk.md0.rebuilding_legs", list(&["sdc".to_owned()]))];
+    let sentence = said(&leg, "sdc", DiskTrouble::Rebuilding);
+    assert_eq!(
+        sentence,
+        "md0 is being rebuilt: sdc is being filled, and until that ends there is one copy less; its legs are uneven because of it"
+    );
+    let all = [("disk.md0.rebuilding_legs", list(&drives))];
+    assert!(said(&all, "md0", DiskTrouble::Rebuilding).contains("8 of its legs are being filled"));
+    let md0 = || list(&["md0".to_owned()]);
+    let replica = [("disk.drbd0.on", md0()), ("disk.drbd0.rebuilding_legs", md0())];
+    assert!(said(&replica, "drbd0", DiskTrouble::Rebuilding).contains("uneven because of it"));
+}
+
+#[test]
+fn a_leg_is_uneven_while_those_of_another_volume_are_being_filled() {
+    let drives = drives(8);
+    let mut facts = host(&[
+        ("disk.md0.on", list(&drives[..4])),
+        ("disk.md0.rebuilding_legs", list(&drives[..1])),
+        ("disk.md1.on", list(&drives[4..])),
+    ]);
+    let size = |drive: &String| (format!("disk.{drive}.size_bytes"), FactValue::Int(1 << 30));
+    facts.readings.extend(drives.iter().map(size));
+    let found = findings(&layout(&facts), &[written(&drives, &["sda", "sde"])]);
+    assert_eq!(told(&found), [("sda", DiskTrouble::Rebuilding), ("sde", DiskTrouble::Uneven)]);
+}
+
+#[test]
+fn drives_stand_in_the_order_in_which_people_count_them() {
+    let natural = drives(36);
+    let mut by_letters = natural.clone();
+    by_letters.sort();
+    assert_ne!(by_letters, natural);
+    let layout = above("md0", &by_letters, false, &[]);
+    let lines: Vec<String> = layout.lines(false).iter().map(|line| line.disk.device.clone()).collect();
+    assert_eq!((lines[0].as_str(), &lines[1..]), ("md0", &natural[..]));
+    let found = findings(&layout, &[written(&by_letters, &["sdaa", "sdb"])]);
+    assert_eq!(told(&found), [("sdb", DiskTrouble::Uneven), ("sdaa", DiskTrouble::Uneven)]);
+}

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::disk::{Disk, DiskKind};
 use linerate_model::fact::{FactValue, HostFacts};
+use linerate_model::names::natural;
 
 /// The block devices of a host.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -49,8 +50,9 @@ pub fn layout(facts: &HostFacts) -> Layout {
                 disk.inner = is_lvm && is_inner(name);
                 disk.name = if is_lvm { volume(name) } else { name.clone() };
             }
-            ("on", FactValue::List(on)) => disk.on.clone_from(on),
-            ("failed_legs", FactValue::List(failed)) => disk.failed.clone_from(failed),
+            ("on", FactValue::List(on)) => disk.on = ordered(on),
+            ("failed_legs", FactValue::List(failed)) => disk.failed = ordered(failed),
+            ("rebuilding_legs", FactValue::List(rebuilding)) => disk.rebuilding = ordered(rebuilding),
             ("partitions", FactValue::List(all)) => {
                 parts.extend(all.iter().map(|part| (part.clone(), device.clone())));
             }
@@ -74,6 +76,13 @@ pub fn layout(facts: &HostFacts) -> Layout {
     layout
 }
 
+/// Names in the order in which people count them.
+fn ordered(names: &[String]) -> Vec<String> {
+    let mut names = names.to_vec();
+    names.sort_by(|a, b| natural(a, b));
+    names
+}
+
 /// Hangs the hidden ways of NVMe's own multipath (`nvme0c1n1`) below the device that people use (`nvme0n1`).
 fn join_paths(disks: &mut BTreeMap<String, Disk>) {
     let paths: Vec<(String, String)> =
@@ -83,6 +92,7 @@ fn join_paths(disks: &mut BTreeMap<String, Disk>) {
             head.kind = DiskKind::Multipath;
             if !head.on.contains(&path) {
                 head.on.push(path);
+                head.on.sort_by(|a, b| natural(a, b));
             }
         }
     }
@@ -114,6 +124,7 @@ fn bare(device: &str) -> Disk {
         mounts: Vec::new(),
         inner: false,
         failed: Vec::new(),
+        rebuilding: Vec::new(),
     }
 }
 
@@ -141,9 +152,11 @@ impl Layout {
         self.disks.get(device)
     }
 
-    /// All devices by their names.
+    /// All devices in the natural order of their names.
     pub fn disks(&self) -> impl Iterator<Item = &Disk> {
-        self.disks.values()
+        let mut disks: Vec<&Disk> = self.disks.values().collect();
+        disks.sort_by(|a, b| natural(&a.device, &b.device));
+        disks.into_iter()
     }
 
     /// What people call a device: its name, and the kernel's behind it where that is another.
@@ -197,7 +210,7 @@ impl Layout {
     pub fn tops(&self) -> impl Iterator<Item = &Disk> {
         let below: BTreeSet<&str> =
             self.disks.values().flat_map(|d| d.on.iter().map(String::as_str)).collect();
-        self.disks.values().filter(move |d| !below.contains(d.device.as_str()))
+        self.disks().filter(move |d| !below.contains(d.device.as_str()))
     }
 
     /// All devices, each once: what stands on others first, then those. `inner` shows parts of volumes too; without it what they stand

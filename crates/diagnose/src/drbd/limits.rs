@@ -1,9 +1,17 @@
-//! What is wrong with a resource that no state shows: settings that hold it back, and a filesystem on it that is full. Facts, rates and room come in, alarms go out.
+//! What is wrong with a resource that no state shows: settings that hold it back, and a filesystem on it that is full. Facts, rates, room and the
+//! knowledge come in, alarms go out. When a setting is worth an alarm, and what is said about it, stands in the file of its cause.
+
+use std::collections::BTreeMap;
 
 use linerate_model::drbd::{DrbdAlarm, DrbdTrouble};
-use linerate_model::fact::HostFacts;
+use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::inventory::HostName;
+use linerate_model::snapshot::Snapshot;
 use linerate_model::step::Space;
+
+use crate::attribute;
+use crate::host_facts::Facts;
+use crate::knowledge::{Cause, Condition, Knowledge};
 
 /// What is known of one side beside its states.
 #[derive(Debug, Clone, Default)]
@@ -16,18 +24,18 @@ pub struct SideFacts {
     pub mounted: Vec<(String, String, Space)>,
 }
 
-/// `al-extents` without a word in the file (drbd.conf-8.4(5)): nobody makes it smaller by chance.
-const AL_EXTENTS: i64 = 1237;
-/// Limit of a synchronisation without a word in the file, KiB/s (drbd.conf-8.4(5): `c-max-rate`).
-const MAX_RATE_KIB: f64 = 102_400.0;
-/// From this share of its limit on a synchronisation is held back by it and by nothing else.
-const AT_LIMIT: f64 = 0.6;
+/// Alarms of settings, with the causes that know them.
+const ALARMS: [(DrbdTrouble, &str); 3] = [
+    (DrbdTrouble::ResyncThrottled, "drbd-resync-throttled"),
+    (DrbdTrouble::SmallActivityLog, "drbd-activity-log"),
+    (DrbdTrouble::Barriers, "drbd-barrier"),
+];
 /// A filesystem with less room than this share is full.
 const FULL: f64 = 0.01;
 
 /// All alarms. `syncing` are resources that are synchronised, with their rates, KiB/s.
 #[must_use]
-pub fn limits(sides: &[SideFacts], syncing: &[(String, f64)]) -> Vec<DrbdAlarm> {
+pub fn limits(sides: &[SideFacts], syncing: &[(String, f64)], knowledge: &Knowledge) -> Vec<DrbdAlarm> {
     let mut found: Vec<DrbdAlarm> = Vec::new();
     let mut add = |alarm: DrbdAlarm| {
         // Both sides have the same settings mostly: one alarm for a resource, with the first host that shows it.
@@ -36,11 +44,13 @@ pub fn limits(sides: &[SideFacts], syncing: &[(String, f64)]) -> Vec<DrbdAlarm> 
         }
     };
     for side in sides {
-        for resource in resources(&side.facts) {
-            let seen = Seen { side, resource };
-            let rate =
-                syncing.iter().find(|(name, _)| *name == resource.replace('/', ".")).map(|(_, rate)| *rate);
-            seen.throttled(rate).into_iter().chain(seen.log()).chain(seen.barriers()).for_each(&mut add);
+        for key in resources(&side.facts) {
+            let name = key.replace('/', ".");
+            let rate = syncing.iter().find(|(resource, _)| *resource == name).map(|(_, rate)| *rate);
+            let snapshot = alone(side, key, rate);
+            let seen = Seen { facts: Facts::new(&snapshot), host: &side.host, key, name };
+            let known = |(what, id): (DrbdTrouble, &str)| seen.alarm(what, knowledge.get(id)?);
+            ALARMS.into_iter().filter_map(known).for_each(&mut add);
         }
         for (resource, folder, space) in &side.mounted {
             full(side, resource, folder, *space).into_iter().for_each(&mut add);
@@ -54,64 +64,82 @@ fn resources(facts: &HostFacts) -> Vec<&str> {
     facts.readings.keys().filter_map(|key| key.strip_prefix("drbd.")?.strip_suffix(".peer")).collect()
 }
 
+/// The facts of one resource of a side, so that those of another neither betray nor exclude anything; while it is synchronised also its limit
+/// (`resync.limit`, KiB/s) and how much of that it reaches.
+fn alone(side: &SideFacts, key: &str, rate_kib: Option<f64>) -> Snapshot {
+    let head = format!("drbd.{key}.");
+    let own = side.facts.readings.iter().filter(|(key, _)| key.starts_with(&head));
+    let mut facts = HostFacts::default();
+    facts.readings.extend(own.map(|(key, value)| (key.clone(), value.clone())));
+    if let Some(((option, text, limit), rate)) = limit(&facts, &head).zip(rate_kib) {
+        let percent = (100.0 * rate / limit).round() as i64;
+        facts.readings.extend([
+            (format!("{head}resync.limit"), FactValue::Text(format!("{limit} KiB/s ({option} {text})"))),
+            (format!("{head}resync.percent_of_limit"), FactValue::Int(percent)),
+        ]);
+    }
+    Snapshot { facts: BTreeMap::from([(side.host.clone(), facts)]), ..Snapshot::default() }
+}
+
+/// What limits a synchronisation: the option, as it is written, and as KiB/s.
+fn limit(facts: &HostFacts, head: &str) -> Option<(&'static str, String, f64)> {
+    let value = |name: &str| facts.readings.get(&format!("{head}disk.{name}")).map(ToString::to_string);
+    let option = if value("c-plan-ahead")? == "0" { "resync-rate" } else { "c-max-rate" };
+    let text = value(option)?;
+    let limit = kib(&text).filter(|limit| *limit > 0.0)?;
+    Some((option, text, limit))
+}
+
+/// A resource on one side.
 struct Seen<'a> {
-    side: &'a SideFacts,
-    resource: &'a str,
+    facts: Facts<'a>,
+    host: &'a str,
+    /// Its name as keys have it.
+    key: &'a str,
+    name: String,
 }
 
 impl Seen<'_> {
-    fn value(&self, name: &str) -> Option<String> {
-        let key = format!("drbd.{}.{name}", self.resource);
-        self.side.facts.readings.get(&key).map(ToString::to_string)
+    /// Readings that are as a condition wants them, in words.
+    fn holding(&self, condition: &Condition) -> Vec<String> {
+        let head = format!("drbd.{}.", self.key);
+        let readings = condition.keys.iter().flat_map(|pattern| self.facts.matching(self.host, pattern));
+        let holding =
+            readings.filter(|(key, value)| attribute::fits(&self.facts, self.host, key, value, condition));
+        holding.map(|(key, value)| format!("{} is {value}", key.strip_prefix(&head).unwrap_or(key))).collect()
     }
 
-    fn alarm(&self, what: DrbdTrouble, sentence: &str, advice: &str) -> DrbdAlarm {
-        let resource = self.resource.replace('/', ".");
-        DrbdAlarm {
-            what,
-            sentence: format!("{resource} on {}: {sentence}", self.side.host),
-            advice: advice.replace("RESOURCE", &resource),
-            resource,
-        }
-    }
-
-    /// A synchronisation that runs at the limit that somebody set for it.
-    fn throttled(&self, rate_kib: Option<f64>) -> Option<DrbdAlarm> {
-        let option = if self.value("disk.c-plan-ahead")? == "0" { "resync-rate" } else { "c-max-rate" };
-        let text = self.value(&format!("disk.{option}"))?;
-        let limit = kib(&text)?;
-        let rate = rate_kib.filter(|rate| limit < MAX_RATE_KIB && *rate >= AT_LIMIT * limit)?;
-        let sentence = format!(
-            "the synchronisation runs at {rate:.0} KiB/s, held back by {option} {text}: it takes as long as that, whatever disks and network could do"
-        );
-        let advice = format!(
-            "raise {option} on both sides (`drbdadm disk-options` after the file was changed); programs get less of the disk while it runs"
-        );
-        Some(self.alarm(DrbdTrouble::ResyncThrottled, &sentence, &advice))
-    }
-
-    fn log(&self) -> Option<DrbdAlarm> {
-        let extents: i64 = self.value("disk.al-extents")?.parse().ok()?;
-        // One that covers the whole device is never waited for.
-        let covers_all = self.value("al_covers_percent").is_some_and(|percent| percent == "100");
-        if extents >= AL_EXTENTS || covers_all {
+    /// The alarm that a cause is worth without a measurement, where all holds that it asks for.
+    fn alarm(&self, what: DrbdTrouble, cause: &Cause) -> Option<DrbdAlarm> {
+        let further = cause.alarm.as_ref()?;
+        if cause.excludes.iter().any(|test| !self.holding(&Condition::from(test)).is_empty()) {
             return None;
         }
-        let sentence = format!(
-            "its activity log is small: al-extents {extents} covers {} MiB, and a write beyond that waits for a note on the disk first",
-            extents * 4
-        );
-        let advice = "al-extents 6007 in the disk section of both sides, then `drbdadm adjust RESOURCE`; `linerate drbd bench RESOURCE` shows what it costs";
-        Some(self.alarm(DrbdTrouble::SmallActivityLog, &sentence, advice))
-    }
-
-    fn barriers(&self) -> Option<DrbdAlarm> {
-        (self.value("disk.disk-barrier")? == "yes").then(|| {
-            self.alarm(
-                DrbdTrouble::Barriers,
-                "writes are kept in order by barriers, which empty the whole queue of the disk; kernels since 2.6.37 have none, so that nothing is promised for it",
-                "disk-barrier no; disk-flushes yes; md-flushes yes; on both sides, then `drbdadm adjust RESOURCE`",
-            )
+        let betrays = cause.betrays.iter().filter(|test| test.required).map(Condition::from);
+        let mut seen: Vec<String> = Vec::new();
+        for condition in betrays.chain(further.iter().cloned()) {
+            let holding = self.holding(&condition);
+            if holding.is_empty() {
+                return None;
+            }
+            seen.extend(holding);
+        }
+        seen.dedup();
+        let remedy = cause.remedy.as_ref().map_or(String::new(), |remedy| {
+            format!("{}; risk: {}", remedy.instruction.replace("<resource>", &self.name), remedy.risk_text)
+        });
+        Some(DrbdAlarm {
+            resource: self.name.clone(),
+            what,
+            sentence: format!(
+                "{} on {}: {}: {}. {}",
+                self.name,
+                self.host,
+                cause.title,
+                seen.join(", "),
+                cause.mechanism.trim()
+            ),
+            advice: remedy,
         })
     }
 }
@@ -145,8 +173,6 @@ fn full(side: &SideFacts, resource: &str, folder: &str, space: Space) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::fact::FactValue;
-
     use super::*;
 
     fn side(host: &str, changed: &[(&str, &str)]) -> SideFacts {
@@ -168,7 +194,7 @@ mod tests {
 
     fn said(sides: &[SideFacts], rate: Option<f64>) -> Vec<DrbdTrouble> {
         let syncing: Vec<(String, f64)> = rate.map(|rate| ("a.b".to_owned(), rate)).into_iter().collect();
-        let found = limits(sides, &syncing);
+        let found = limits(sides, &syncing, &Knowledge::builtin().unwrap());
         assert!(
             found.iter().all(|alarm| alarm.resource == "a.b" && alarm.sentence.contains("a.b")),
             "{found:?}"
@@ -192,7 +218,35 @@ mod tests {
     fn a_small_log_of_a_small_device_is_no_alarm() {
         let mut small = side("one", &[("disk.al-extents", "67")]);
         small.facts.readings.insert("drbd.a/b.al_covers_percent".into(), FactValue::Int(100));
-        assert_eq!(said(&[small], None), []);
+        assert_eq!(said(&[small.clone()], None), []);
+        // It says nothing of another resource.
+        small.facts.readings.insert("drbd.c.peer".into(), FactValue::Flag(true));
+        small.facts.readings.insert("drbd.c.disk.al-extents".into(), FactValue::Int(67));
+        let found = limits(&[small], &[], &Knowledge::builtin().unwrap());
+        let names: Vec<&str> = found.iter().map(|alarm| alarm.resource.as_str()).collect();
+        assert_eq!(names, ["c"], "{found:?}");
+    }
+
+    #[test]
+    fn an_alarm_says_what_its_cause_says_with_the_values_that_were_read() {
+        let knowledge = Knowledge::builtin().unwrap();
+        let said = |changed: &[(&str, &str)], rate: f64| {
+            limits(&[side("one", changed)], &[("a.b".to_owned(), rate)], &knowledge).remove(0)
+        };
+        for (changed, id, value) in [
+            (("disk.al-extents", "67"), "drbd-activity-log", ": disk.al-extents is 67. "),
+            (("disk.disk-barrier", "yes"), "drbd-barrier", ": disk.disk-barrier is yes. "),
+            (
+                ("disk.c-max-rate", "1M"),
+                "drbd-resync-throttled",
+                ": resync.limit is 1024 KiB/s (c-max-rate 1M), resync.percent_of_limit is 98. ",
+            ),
+        ] {
+            let (alarm, cause) = (said(&[changed], 1000.0), knowledge.get(id).unwrap());
+            assert!(alarm.sentence.starts_with(&format!("a.b on one: {}{value}", cause.title)), "{alarm:?}");
+            assert!(alarm.sentence.ends_with(&cause.mechanism), "{alarm:?}");
+            assert!(alarm.advice.contains("drbdadm adjust a.b") && !alarm.advice.contains("<resource>"));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use linerate_model::fact::check_key;
 
-use super::{Cause, KnowledgeError, Op};
+use super::{Cause, Condition, KnowledgeError, Op};
 use crate::attribute::shape;
 
 /// Beginnings of the keys of facts.
@@ -66,6 +66,7 @@ pub(super) fn cause(file: &str, text: &str, cause: &Cause, others: &[Cause]) -> 
         .iter()
         .chain(&cause.excludes)
         .flat_map(|t| t.keys.iter().chain(t.also.iter().flat_map(|c| &c.keys)))
+        .chain(cause.alarm.iter().flatten().flat_map(|c| &c.keys))
         .chain(cause.remedy.iter().flat_map(|r| &r.set).flat_map(|s| &s.keys))
         .chain(&cause.accompanies)
         .chain(&cause.mismatch);
@@ -81,8 +82,11 @@ pub(super) fn cause(file: &str, text: &str, cause: &Cause, others: &[Cause]) -> 
     tests(cause).map_err(|(near, problem, hint)| wrong(&near, problem, &hint))
 }
 
-/// The first test of a cause that cannot be run: text near it, problem, hint.
-fn tests(cause: &Cause) -> Result<(), (String, String, String)> {
+/// Text near what is wrong, problem, hint.
+type Wrong = (String, String, String);
+
+/// The first test of a cause that cannot be run.
+fn tests(cause: &Cause) -> Result<(), Wrong> {
     for test in &cause.shape {
         if !shape::is_known(&test.value) {
             let hint = format!("known values: {}, counter:<key>", shape::NAMES.join(", "));
@@ -120,27 +124,33 @@ fn tests(cause: &Cause) -> Result<(), (String, String, String)> {
                 "give keys and values".to_owned(),
             ));
         }
-        for condition in &test.also {
-            let plain = matches!(
-                condition.op,
-                Op::Equals
-                    | Op::Contains
-                    | Op::LessThan
-                    | Op::GreaterThan
-                    | Op::Present
-                    | Op::LessThanFact
-                    | Op::AtLeastFact
-            );
-            if !plain
-                || condition.keys.is_empty()
-                || (condition.values.is_empty() && condition.op != Op::Present)
-            {
-                return Err((
-                    condition.keys.first().cloned().unwrap_or_else(|| "also".to_owned()),
-                    format!("a condition {:?} cannot be asked for in `also`", condition.op),
-                    "equals, contains, less-than, greater-than, less-than-fact, at-least-fact with values, or present".to_owned(),
-                ));
-            }
+        conditions("also", &test.also)?;
+    }
+    conditions("alarm", cause.alarm.as_deref().unwrap_or_default())
+}
+
+/// The first condition that cannot be asked for.
+fn conditions(place: &str, all: &[Condition]) -> Result<(), Wrong> {
+    for condition in all {
+        let plain = matches!(
+            condition.op,
+            Op::Equals
+                | Op::Contains
+                | Op::LessThan
+                | Op::GreaterThan
+                | Op::Present
+                | Op::LessThanFact
+                | Op::AtLeastFact
+        );
+        if !plain
+            || condition.keys.is_empty()
+            || (condition.values.is_empty() && condition.op != Op::Present)
+        {
+            return Err((
+                condition.keys.first().cloned().unwrap_or_else(|| place.to_owned()),
+                format!("a condition {:?} cannot be asked for in `{place}`", condition.op),
+                "equals, contains, less-than, greater-than, less-than-fact, at-least-fact with values, or present".to_owned(),
+            ));
         }
     }
     Ok(())

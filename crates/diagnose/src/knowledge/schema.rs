@@ -36,6 +36,10 @@ pub struct Cause {
     /// Facts that rule it out.
     #[serde(default)]
     pub excludes: Vec<FactTest>,
+    /// Where it is given, the state alone is worth an alarm of whoever looks at that (`linerate drbd status`) and measures nothing: what betrays the
+    /// cause and is required holds, all of these hold too, and nothing excludes it.
+    #[serde(default)]
+    pub alarm: Option<Vec<Condition>>,
     /// Facts that go with it and mean nothing by themselves: never listed as unexplained differences.
     #[serde(default)]
     pub accompanies: Vec<String>,
@@ -300,7 +304,7 @@ pub struct FactTest {
     pub also: Vec<Condition>,
 }
 
-/// A further condition of a fact test.
+/// A further condition of a fact test, or of an alarm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
@@ -311,6 +315,13 @@ pub struct Condition {
     /// Against what.
     #[serde(default)]
     pub values: Vec<String>,
+}
+
+impl From<&FactTest> for Condition {
+    /// The test without its side, its NICs and its weights: for the facts of one thing alone.
+    fn from(test: &FactTest) -> Self {
+        Self { keys: test.keys.clone(), op: test.op, values: test.values.clone() }
+    }
 }
 
 /// What to try.

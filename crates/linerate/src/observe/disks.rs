@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_diagnose::disks::{self, Layout};
 use linerate_model::disk::{DiskInterval, TIMES};
-use linerate_model::fact::{FactKey, HostFacts};
+use linerate_model::fact::{FactKey, FactValue, HostFacts};
 use linerate_model::inventory::{HostName, Inventory};
 
 use super::clock;
@@ -22,10 +22,17 @@ pub struct Watched {
     pub facts: HostFacts,
     /// Why there are no percentiles, where it is so.
     pub times_missing: Option<String>,
+    /// Whether other legs were being filled in the last interval than in the one before: what was seen until then is no measure of it.
+    pub turned: bool,
+    /// Facts of legs that are being filled: at the last look, and in the last interval.
+    filled: BTreeMap<FactKey, FactValue>,
+    during: BTreeMap<FactKey, FactValue>,
     asked: Vec<FactKey>,
     before: BTreeMap<FactKey, i64>,
 }
 
+/// End of the facts of legs that are being filled.
+const FILLED: &str = ".rebuilding_legs";
 /// What is said where nobody asked for percentiles.
 const NOT_ASKED: &str = "not asked for (--no-percentiles)";
 
@@ -50,7 +57,18 @@ impl Watched {
             let why = facts.gaps.iter().find(|g| g.what.starts_with("disk.")).map(|g| g.reason.clone());
             return Err(why.unwrap_or_else(|| "it shows no counters of block devices".into()));
         }
-        Ok(Self { host: host.to_owned(), layout: disks::layout(&facts), facts, times_missing, asked, before })
+        let filled = filled(&facts);
+        Ok(Self {
+            host: host.to_owned(),
+            layout: disks::layout(&facts),
+            facts,
+            times_missing,
+            turned: false,
+            during: filled.clone(),
+            filled,
+            asked,
+            before,
+        })
     }
 
     /// What happened since the last look.
@@ -61,8 +79,9 @@ impl Watched {
         let facts = read_facts(fleet, inventory, &self.host, &self.asked).await?;
         self.times_missing = missing(&facts).or_else(|| self.times_missing.take());
         let between = disks::between(&self.before, &facts.counters);
+        self.follow(&facts);
         // Devices come and go.
-        self.layout = disks::layout(&HostFacts { counters: BTreeMap::new(), ..self.with_mounts(&facts) });
+        self.layout = disks::layout(&HostFacts { counters: BTreeMap::new(), ..self.in_between(&facts) });
         self.before = facts.counters;
         let (seconds, mut disks) = between.ok_or("its clock did not go on")?;
         disks::join_paths(&self.layout, &mut disks);
@@ -70,16 +89,69 @@ impl Watched {
         Ok(DiskInterval { host: self.host.clone(), at_ms: clock::now_ms(), seconds, disks, times_missing })
     }
 
-    /// Facts of devices as they are now, mounts as they were at the beginning.
-    fn with_mounts(&self, now: &HostFacts) -> HostFacts {
+    /// Notes which legs were being filled since the last look: also those that are whole now, for the interval has their filling in it.
+    fn follow(&mut self, now: &HostFacts) {
+        let filled = filled(now);
+        let mut during = std::mem::replace(&mut self.filled, filled.clone());
+        during.extend(filled);
+        self.turned = during != self.during;
+        self.during = during;
+    }
+
+    /// Facts of devices as they are now, legs that are being filled as they were in the interval, mounts as they were at the beginning.
+    fn in_between(&self, now: &HostFacts) -> HostFacts {
         let mut facts = now.clone();
+        facts.readings.extend(self.during.clone());
         let mounts = self.facts.readings.iter().filter(|(key, _)| key.starts_with("mount."));
         facts.readings.extend(mounts.map(|(key, value)| (key.clone(), value.clone())));
         facts
     }
 }
 
+fn filled(facts: &HostFacts) -> BTreeMap<FactKey, FactValue> {
+    let filled = facts.readings.iter().filter(|(key, _)| key.ends_with(FILLED));
+    filled.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
 /// Why a host does not tell how long single requests take.
 fn missing(facts: &HostFacts) -> Option<String> {
     facts.gaps.iter().find(|gap| gap.what.starts_with(TIMES)).map(|gap| gap.reason.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(legs: &[&str]) -> HostFacts {
+        let list = |names: &[&str]| FactValue::List(names.iter().map(|name| (*name).to_owned()).collect());
+        let mut facts = HostFacts::default();
+        facts.readings.insert("disk.md0.on".to_owned(), list(&["sda", "sdb"]));
+        if !legs.is_empty() {
+            facts.readings.insert("disk.md0.rebuilding_legs".to_owned(), list(legs));
+        }
+        facts
+    }
+
+    #[test]
+    fn an_interval_at_whose_end_a_leg_is_whole_still_has_its_filling_in_it() {
+        let whole = facts(&[]);
+        let mut watched = Watched {
+            host: "store".into(),
+            layout: disks::layout(&whole),
+            facts: whole.clone(),
+            times_missing: None,
+            turned: false,
+            filled: BTreeMap::new(),
+            during: BTreeMap::new(),
+            asked: Vec::new(),
+            before: BTreeMap::new(),
+        };
+        let mut seen = Vec::new();
+        for now in [&whole, &facts(&["sdb"]), &facts(&["sdb"]), &whole, &whole] {
+            watched.follow(now);
+            let layout = disks::layout(&watched.in_between(now));
+            seen.push((watched.turned, layout.get("md0").unwrap().rebuilding.len()));
+        }
+        assert_eq!(seen, [(false, 0), (true, 1), (false, 1), (false, 1), (true, 0)]);
+    }
 }

@@ -30,6 +30,7 @@ fn parts(cause: &Cause) -> Vec<Part> {
         ("Measured values", shapes.collect()),
         ("Betrayed by", betrays.collect()),
         ("Excluded by", cause.excludes.iter().map(fact).collect()),
+        ("Worth an alarm by itself", cause.alarm.as_deref().map(alarm).into_iter().collect()),
     ];
     if let Some(remedy) = &cause.remedy {
         let sets = remedy.set.iter().map(|set| {
@@ -164,6 +165,15 @@ fn fact(test: &FactTest) -> String {
         test.also.iter().map(|c: &Condition| compared(&c.keys, c.op, &c.values)).collect();
     let also = if also.is_empty() { String::new() } else { format!(", while {}", also.join(" and ")) };
     format!("{}{field}{peers}{also}{side}{nic}", compared(&test.keys, test.op, &test.values))
+}
+
+/// When a state is worth an alarm where nothing was measured.
+fn alarm(further: &[Condition]) -> String {
+    if further.is_empty() {
+        return "what betrays it is enough".to_owned();
+    }
+    let further: Vec<String> = further.iter().map(|c| compared(&c.keys, c.op, &c.values)).collect();
+    further.join(" and ")
 }
 
 fn compared(keys: &[String], op: Op, values: &[String]) -> String {

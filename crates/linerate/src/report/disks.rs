@@ -158,6 +158,7 @@ fn stranger(rates: &DiskRates) -> Disk {
         mounts: Vec::new(),
         inner: false,
         failed: Vec::new(),
+        rebuilding: Vec::new(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Facts `disk.<dev>.*`: block devices and which stands on which.
 
 use linerate_model::fact::{FactDecl, FactValue};
+use linerate_sys::root::Root;
 
 use super::readings::{Readings, fact};
 use super::view::View;
@@ -56,6 +57,11 @@ impl Fact for Disks {
                 "Legs of an array or volume that failed: by name, or by their place from 0. Volumes need root.",
             ),
             fact(
+                "disk.*.rebuilding_legs",
+                "list",
+                "Legs of an array or volume that are being filled, named as those that failed; of a replica of DRBD 8.4 the devices of its own side. Volumes need root.",
+            ),
+            fact(
                 "disk.*.*",
                 "as the name says",
                 "nr_requests, read_ahead_kb, max_sectors_kb, logical_block_bytes, rq_affinity, nomerges, queue_depth, minimum_io_bytes, optimal_io_bytes, model, md_level, md_layout, md_chunk_bytes, md_degraded, dm_kind.",
@@ -104,15 +110,7 @@ impl Fact for Disks {
             {
                 out.text(format!("{disk}.dm_kind"), kind);
             }
-            let mut failed = disk_legs::of_array(view.root, &folder);
-            if name.starts_with("dm-") && view.root.is_live() {
-                failed.extend(disk_legs::of_volume(
-                    &view.root.line(&format!("{folder}/dev")).unwrap_or_default(),
-                ));
-            }
-            if !failed.is_empty() {
-                out.put(format!("{disk}.failed_legs"), FactValue::List(failed));
-            }
+            legs(view.root, name, &folder, out);
             let parts: Vec<String> = view
                 .root
                 .list(&folder)
@@ -138,6 +136,16 @@ impl Fact for Disks {
             if !on.is_empty() {
                 out.put(format!("{disk}.on"), FactValue::List(on));
             }
+        }
+    }
+}
+
+/// What is wrong with the legs of a device.
+fn legs(root: &Root, name: &str, folder: &str, out: &mut Readings) {
+    let legs = disk_legs::of(root, name, folder);
+    for (fact, legs) in [("failed_legs", legs.failed), ("rebuilding_legs", legs.rebuilding)] {
+        if !legs.is_empty() {
+            out.put(format!("disk.{}.{fact}", name.replace('.', "/")), FactValue::List(legs));
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Facts `disk.<dev>.failed_legs`: which legs of an array of md or a volume of LVM have failed.
+//! Facts `disk.<dev>.failed_legs` and `disk.<dev>.rebuilding_legs`: which legs of an array of md or a volume of LVM have failed, and which of them,
+//! or of the own side of a replica of DRBD, are being filled with what they have to hold.
 //!
-//! In: `/sys/block/<md>/md`, and what the device mapper says of a volume. Out: names of the kernel where it still tells them, places in the array
-//! (from 0) where it does not. Nothing for an array that is whole, or that is none.
+//! In: `/sys/block/<md>/md`, what the device mapper says of a volume, `/proc/drbd`. Out: names of the kernel where it still tells them, places in
+//! the array (from 0) where it does not. Nothing for an array that is whole, or that is none.
 
 use linerate_sys::block::Number;
 use linerate_sys::device_mapper::{self, Target};
@@ -9,61 +10,185 @@ use linerate_sys::root::Root;
 
 /// Most legs of an array.
 const LEGS_MAX: i64 = 1024;
+/// States of the replicas of DRBD 8.4; 9 has the file too, and no states in it.
+const PROC_DRBD: &str = "/proc/drbd";
+/// What an array does while data are looked at or laid out anew, or while it was told to wait: nothing is filled then, whatever the share is.
+const NOT_FILLING: [&str; 4] = ["check", "repair", "reshape", "frozen"];
 
-/// Legs of an array of md that failed, by its folder in `/sys/block`.
-pub(super) fn of_array(root: &Root, folder: &str) -> Vec<String> {
-    if root.number(&format!("{folder}/md/degraded")).unwrap_or(0) <= 0 {
-        return Vec::new();
-    }
-    let names = root.list(&format!("{folder}/md")).unwrap_or_default();
-    let is_faulty = |dev: &&str| {
-        let state = root.line(&format!("{folder}/md/dev-{dev}/state")).unwrap_or_default();
-        state.split(',').any(|word| word.trim() == "faulty")
-    };
-    let faulty: Vec<String> = names
-        .iter()
-        .filter_map(|name| name.strip_prefix("dev-"))
-        .filter(is_faulty)
-        .map(str::to_owned)
-        .collect();
-    if !faulty.is_empty() {
-        return faulty;
-    }
-    // Already removed: its place is empty.
-    let count = root.number(&format!("{folder}/md/raid_disks")).unwrap_or(0).clamp(0, LEGS_MAX);
-    (0..count).filter(|place| !names.contains(&format!("rd{place}"))).map(|place| place.to_string()).collect()
+/// Legs of a device that are not as they should be.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Legs {
+    /// Those that failed.
+    pub(super) failed: Vec<String>,
+    /// Those that are being filled.
+    pub(super) rebuilding: Vec<String>,
 }
 
-/// Legs of a volume that failed, by its number; nothing where the device mapper does not say.
-pub(super) fn of_volume(number: &str) -> Vec<String> {
+/// Legs of a device by its name and its folder in `/sys/block`.
+pub(super) fn of(root: &Root, name: &str, folder: &str) -> Legs {
+    if let Some(minor) = name.strip_prefix("drbd") {
+        return of_replica(root, minor, folder);
+    }
+    if !name.starts_with("dm-") {
+        return of_array(root, folder);
+    }
+    // The device mapper answers by a call, which no record has.
+    if !root.is_live() {
+        return Legs::default();
+    }
+    of_volume(&root.line(&format!("{folder}/dev")).unwrap_or_default())
+}
+
+/// Legs of an array of md.
+fn of_array(root: &Root, folder: &str) -> Legs {
+    let array = Array { root, folder };
+    Legs { failed: array.failed(), rebuilding: array.rebuilding() }
+}
+
+struct Array<'a> {
+    root: &'a Root,
+    folder: &'a str,
+}
+
+impl Array<'_> {
+    fn names(&self) -> Vec<String> {
+        self.root.list(&format!("{}/md", self.folder)).unwrap_or_default()
+    }
+
+    fn drives(&self) -> Vec<String> {
+        self.names().iter().filter_map(|name| name.strip_prefix("dev-")).map(str::to_owned).collect()
+    }
+
+    fn says(&self, drive: &str, word: &str) -> bool {
+        let state = self.root.line(&format!("{}/md/dev-{drive}/state", self.folder)).unwrap_or_default();
+        state.split(',').any(|said| said.trim() == word)
+    }
+
+    fn failed(&self) -> Vec<String> {
+        let count = |file: &str| self.root.number(&format!("{}/md/{file}", self.folder)).unwrap_or(0);
+        if count("degraded") <= 0 {
+            return Vec::new();
+        }
+        let mut faulty = self.drives();
+        faulty.retain(|drive| self.says(drive, "faulty"));
+        if !faulty.is_empty() {
+            return faulty;
+        }
+        // Already removed: its place is empty.
+        let (names, places) = (self.names(), 0..count("raid_disks").clamp(0, LEGS_MAX));
+        places.filter(|place| !names.contains(&format!("rd{place}"))).map(|place| place.to_string()).collect()
+    }
+
+    /// `recover` fills single legs, `resync` brings all of them in line with each other (`admin-guide/md.rst` of the kernel).
+    fn rebuilding(&self) -> Vec<String> {
+        let action = self.root.line(&format!("{}/md/sync_action", self.folder)).unwrap_or_default();
+        if !["recover", "resync"].contains(&action.as_str()) {
+            return Vec::new();
+        }
+        let mut drives = self.drives();
+        drives.retain(|drive| {
+            // A spare without a place waits for its turn.
+            let has_place = self.root.number(&format!("{}/md/dev-{drive}/slot", self.folder)).is_ok();
+            has_place && !self.says(drive, "faulty") && (action == "resync" || !self.says(drive, "in_sync"))
+        });
+        drives
+    }
+}
+
+/// Legs of a volume by its number; nothing where the device mapper does not say.
+fn of_volume(number: &str) -> Legs {
     let parsed = number.split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-    let Some((major, minor)) = parsed else { return Vec::new() };
-    device_mapper::status(Number { major, minor }).map(|targets| failed(&targets)).unwrap_or_default()
+    let Some((major, minor)) = parsed else { return Legs::default() };
+    device_mapper::status(Number { major, minor }).map(|targets| of_targets(&targets)).unwrap_or_default()
 }
 
-/// Places of failed legs (`dm-raid.rst` and `dm-raid1.c` of the kernel: one sign for each leg).
-fn failed(targets: &[Target]) -> Vec<String> {
-    let mut places = Vec::new();
-    for target in targets {
+/// Places of legs that are not as they should be.
+fn of_targets(targets: &[Target]) -> Legs {
+    let mut legs = Legs::default();
+    for said in targets.iter().filter_map(Said::of) {
+        legs.failed.extend(said.places(|_, sign| said.is_dead(sign)));
+        legs.rebuilding.extend(said.rebuilding());
+    }
+    legs.failed.dedup();
+    legs.rebuilding.dedup();
+    legs
+}
+
+/// What a target says of its legs (`dm-raid.rst` and `dm-raid1.c` of the kernel).
+struct Said<'a> {
+    is_mirror: bool,
+    /// One for each leg.
+    signs: &'a str,
+    /// `133/1188`: so much of so much is in sync.
+    synced: &'a str,
+    /// What is done about it; nothing where it is not told.
+    action: &'a str,
+}
+
+impl<'a> Said<'a> {
+    fn of(target: &'a Target) -> Option<Self> {
         let words: Vec<&str> = target.state.split_ascii_whitespace().collect();
-        let count = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok());
-        let signs = match target.kind.as_str() {
+        let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or_default();
+        match target.kind.as_str() {
             // raid10 36 AAAADAAA… 3760128/3760128 idle 0 0 -
-            "raid" => words.get(2).copied().unwrap_or_default(),
+            "raid" => {
+                let (signs, synced, action) = (word(Some(2)), word(Some(3)), word(Some(4)));
+                Some(Self { is_mirror: false, signs, synced, action })
+            }
             // 2 253:0 253:1 133/1188 1 AA 1 core
             "mirror" => {
-                count(0).and_then(|legs| words.get(legs.checked_add(3)?).copied()).unwrap_or_default()
+                let legs: Option<usize> = word(Some(0)).parse().ok();
+                let behind = |more: usize| word(legs.and_then(|legs| legs.checked_add(more)));
+                Some(Self { is_mirror: true, signs: behind(3), synced: behind(1), action: "" })
             }
-            _ => continue,
-        };
-        // `a` is alive and not yet in sync; of a mirror all but `A` have failed in some way.
-        let is_dead = |sign: char| if target.kind == "raid" { sign == 'D' } else { sign != 'A' };
-        places.extend(
-            signs.chars().enumerate().filter(|(_, sign)| is_dead(*sign)).map(|(at, _)| at.to_string()),
-        );
+            _ => None,
+        }
     }
-    places.dedup();
-    places
+
+    /// `a` is alive and not yet in sync; of a mirror all but `A` have failed in some way.
+    fn is_dead(&self, sign: char) -> bool {
+        if self.is_mirror { sign != 'A' } else { sign == 'D' }
+    }
+
+    fn places(&self, is_wanted: impl Fn(usize, char) -> bool) -> Vec<String> {
+        let legs = self.signs.chars().enumerate();
+        legs.filter(|(at, sign)| is_wanted(*at, *sign)).map(|(at, _)| at.to_string()).collect()
+    }
+
+    /// Legs that are not in sync while not all is; older kernels do not say which, and a mirror is copied from its first one.
+    fn rebuilding(&self) -> Vec<String> {
+        let count = |text: &str| text.parse::<u64>().ok();
+        let shares = self.synced.split_once('/').and_then(|(done, all)| count(done).zip(count(all)));
+        if shares.is_none_or(|(done, all)| done >= all) || NOT_FILLING.contains(&self.action) {
+            return Vec::new();
+        }
+        let behind = self.places(|_, sign| !self.is_mirror && sign == 'a');
+        if !behind.is_empty() {
+            return behind;
+        }
+        let first = usize::from(self.is_mirror);
+        self.places(|at, sign| at >= first && sign == 'A')
+    }
+}
+
+/// The devices of the own side of a replica that its peer fills; `minor` is its number.
+fn of_replica(root: &Root, minor: &str, folder: &str) -> Legs {
+    // The file also tells who built the module, and where: a record keeps the numbers alone.
+    let ask = || Ok(Root::live().read(PROC_DRBD).map_or_else(|_| Vec::new(), |text| filled(&text)));
+    let minors: Vec<String> = root.answer("drbd_filled", ask).unwrap_or_default();
+    if !minors.iter().any(|number| number == minor) {
+        return Legs::default();
+    }
+    Legs { rebuilding: root.list(&format!("{folder}/slaves")).unwrap_or_default(), ..Legs::default() }
+}
+
+/// Numbers of the devices whose own side is filled: ` 0: cs:SyncTarget ro:Secondary/Primary ds:Inconsistent/UpToDate C r-----`.
+fn filled(text: &str) -> Vec<String> {
+    let number = |line: &str| {
+        let (minor, state) = line.trim_start().split_once(": cs:")?;
+        (state.split_ascii_whitespace().next() == Some("SyncTarget")).then(|| minor.to_owned())
+    };
+    text.lines().filter_map(number).collect()
 }
 
 #[cfg(test)]
@@ -74,32 +199,60 @@ mod tests {
         Target { kind: kind.into(), state: state.into() }
     }
 
+    fn failed(kind: &str, state: &str) -> Vec<String> {
+        of_targets(&[target(kind, state)]).failed
+    }
+
+    fn rebuilding(kind: &str, state: &str) -> Vec<String> {
+        of_targets(&[target(kind, state)]).rebuilding
+    }
+
     /// As real volumes said it: 34 and 36 drives, one of them pulled; a mirror that is whole.
     #[test]
     fn dead_legs_are_named_by_their_place() {
         let of_34 = "raid10 34 AADAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA 3760128/3760128 idle 0 0 -";
-        assert_eq!(failed(&[target("raid", of_34)]), ["2"]);
-        assert_eq!(failed(&[target("raid", "raid10 4 aAAA 0/100 resync 0 0 -")]), [""; 0]);
-        assert_eq!(failed(&[target("mirror", "2 253:0 253:1 133/1188 1 AA 1 core")]), [""; 0]);
-        assert_eq!(failed(&[target("mirror", "2 253:0 253:1 133/1188 1 AD 1 core")]), ["1"]);
-        for odd in ["", "raid10", "raid10 x", "18446744073709551615 a"] {
-            assert_eq!(
-                failed(&[target("raid", odd), target("mirror", odd), target("linear", "D D D")]),
-                [""; 0]
-            );
+        assert_eq!(failed("raid", of_34), ["2"]);
+        assert_eq!(failed("raid", "raid10 4 aAAA 0/100 resync 0 0 -"), [""; 0]);
+        assert_eq!(failed("mirror", "2 253:0 253:1 133/1188 1 AA 1 core"), [""; 0]);
+        assert_eq!(failed("mirror", "2 253:0 253:1 133/1188 1 AD 1 core"), ["1"]);
+        for odd in ["", "raid10", "raid10 x", "18446744073709551615 a", "raid1 2 aa 1/x", "1 253:0 /"] {
+            let all = ["raid", "mirror"].map(|kind| target(kind, odd));
+            assert_eq!(of_targets(&all).rebuilding, [""; 0], "{odd}");
         }
-        assert_eq!((of_volume(""), of_volume("a:b"), of_volume("1:250")), (vec![], vec![], vec![]));
+        for odd in ["", "raid10", "raid10 x", "18446744073709551615 a"] {
+            let all = [target("raid", odd), target("mirror", odd), target("linear", "D D D")];
+            assert_eq!(of_targets(&all), Legs::default(), "{odd}");
+        }
+        for number in ["", "a:b", "1:250"] {
+            assert_eq!(of_volume(number), Legs::default());
+        }
+    }
+
+    #[test]
+    fn legs_of_a_volume_are_being_filled_until_all_is_in_sync() {
+        // One that came back, the first synchronisation, and the same as older kernels tell it.
+        assert_eq!(rebuilding("raid", "raid10 4 AAaA 50/100 recover 0 0 -"), ["2"]);
+        assert_eq!(rebuilding("raid", "raid10 4 aaaa 50/100 resync 0 0 -"), ["0", "1", "2", "3"]);
+        assert_eq!(rebuilding("raid", "raid1 3 ADA 50/100"), ["0", "2"]);
+        assert_eq!(rebuilding("mirror", "2 253:0 253:1 133/1188 1 AA 1 core"), ["1"]);
+        assert_eq!(rebuilding("mirror", "2 253:0 253:1 1188/1188 1 AA 1 core"), [""; 0]);
+        for quiet in ["100/100 idle", "50/100 check", "50/100 repair", "50/100 reshape", "50/100 frozen"] {
+            assert_eq!(rebuilding("raid", &format!("raid10 4 AAAA {quiet} 0 0 -")), [""; 0], "{quiet}");
+        }
+    }
+
+    /// Puts a file of an array into a tree.
+    fn put(tree: &tempfile::TempDir, path: &str, text: &str) {
+        let path = tree.path().join("sys/block/md0/md").join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
     }
 
     #[test]
     fn an_array_names_its_faulty_drive_and_later_its_empty_place() {
         let tree = tempfile::tempdir().unwrap();
-        let put = |path: &str, text: &str| {
-            let path = tree.path().join("sys/block/md0/md").join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        let legs = || of_array(&Root::recorded(tree.path()), "/sys/block/md0");
+        let put = |path: &str, text: &str| put(&tree, path, text);
+        let legs = || of(&Root::recorded(tree.path()), "md0", "/sys/block/md0").failed;
         put("degraded", "0\n");
         assert_eq!(legs(), [""; 0]);
         put("degraded", "1\n");
@@ -111,5 +264,43 @@ mod tests {
         assert_eq!(legs(), ["sdb"]);
         std::fs::remove_dir_all(tree.path().join("sys/block/md0/md/dev-sdb")).unwrap();
         assert_eq!(legs(), ["1"]);
+    }
+
+    #[test]
+    fn an_array_names_the_drive_that_takes_the_place_of_another() {
+        let tree = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| put(&tree, path, text);
+        let legs = || of(&Root::recorded(tree.path()), "md0", "/sys/block/md0").rebuilding;
+        let drives = [("sda", "in_sync", "0"), ("sdb", "spare", "1"), ("sdc", "spare", "none")];
+        for (drive, state, slot) in drives {
+            put(&format!("dev-{drive}/state"), &format!("{state}\n"));
+            put(&format!("dev-{drive}/slot"), &format!("{slot}\n"));
+        }
+        let wanted: [(&str, &[&str]); 4] =
+            [("idle", &[]), ("check", &[]), ("recover", &["sdb"]), ("resync", &["sda", "sdb"])];
+        for (action, rebuilding) in wanted {
+            put("sync_action", &format!("{action}\n"));
+            assert_eq!(legs(), rebuilding, "{action}");
+        }
+    }
+
+    /// Three replicas in the form of 8.4; 9 prints the line of the version alone.
+    const STATES: &str = "version: 8.4.11 (api:1/proto:86-101)\n \
+        0: cs:SyncTarget ro:Secondary/Primary ds:Inconsistent/UpToDate C r-----\n    ns:0 nr:1828 dw:1828 dr:0 al:8 bm:0 lo:0 \
+        pe:0 ua:0 ap:0 ep:1 wo:f oos:407720\n 1: cs:SyncSource ro:Primary/Secondary ds:UpToDate/Inconsistent C r-----\n\
+        11: cs:PausedSyncT ro:Secondary/Primary ds:Inconsistent/UpToDate C r-----\n";
+
+    #[test]
+    fn only_the_side_that_gets_data_is_being_filled() {
+        assert_eq!(filled(STATES), ["0"]);
+        assert_eq!(filled(STATES.split(" 0:").next().unwrap()), [""; 0]);
+        assert_eq!(filled(""), [""; 0]);
+        let tree = tempfile::tempdir().unwrap();
+        let legs = |name| of(&Root::recorded(tree.path()), name, "/sys/block/drbd0").rebuilding;
+        std::fs::create_dir_all(tree.path().join("sys/block/drbd0/slaves/sdb")).unwrap();
+        assert_eq!(legs("drbd0"), [""; 0], "a record without states");
+        std::fs::create_dir_all(tree.path().join("linerate")).unwrap();
+        std::fs::write(tree.path().join("linerate/drbd_filled.json"), "[\"0\"]").unwrap();
+        assert_eq!((legs("drbd0"), legs("drbd10")), (vec!["sdb".to_owned()], Vec::new()));
     }
 }

@@ -201,7 +201,10 @@ impl Screen<'_> {
         for (index, answer) in answers.into_iter().enumerate() {
             match answer {
                 Ok(interval) => {
-                    let (_, kept) = &mut self.watched[index];
+                    let (watched, kept) = &mut self.watched[index];
+                    if watched.turned {
+                        kept.clear();
+                    }
                     if kept.len() == LOOKED_AT {
                         kept.pop_front();
                     }

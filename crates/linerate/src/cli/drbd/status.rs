@@ -8,7 +8,7 @@ use linerate_model::drbd::DrbdAlarm;
 use linerate_model::exit::ExitCode;
 
 use super::super::hosts::{Hosts, Needs};
-use super::super::out;
+use super::super::{open, out};
 use super::wait::Follow;
 use crate::observe::drbd::{self as seen, Replicas};
 use crate::report::drbd as shown;
@@ -34,6 +34,7 @@ pub(in crate::cli) struct Args {
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let knowledge = open::knowledge()?;
     args.hosts.with(Needs::Sessions, async |fleet, inventory| {
         let mut follow = Follow::default();
         let mut now = seen::look(fleet).await;
@@ -52,7 +53,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         let mut found = alarms(&now.all, &now.known, &now.not_up);
         let sides = seen::sides(fleet, inventory, &now).await;
-        found.extend(limits(&sides, &follow.rates()));
+        found.extend(limits(&sides, &follow.rates(), &knowledge));
         show(args, &now, &follow, &found)?;
         anyhow::ensure!(
             !(now.all.is_empty() && now.not_up.is_empty() && !now.gaps.is_empty()),

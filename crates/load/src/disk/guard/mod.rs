@@ -16,6 +16,7 @@ mod tests;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use linerate_model::names::natural;
 use linerate_sys::block::{self, How, Kind, Number};
 use linerate_sys::root::Root;
 
@@ -182,9 +183,11 @@ fn hold(candidate: Candidate<'_>) -> Result<Free, String> {
 }
 
 impl Candidate<'_> {
-    /// A list that has to be seen: what is missing counts as not seen.
+    /// A list that has to be seen, in the natural order of names: what is missing counts as not seen.
     fn seen(&self, path: &str, what: &str) -> Result<Vec<String>, String> {
-        self.root.list(path).map_err(|e| format!("{what} cannot be seen: {path}: {e}"))
+        let mut names = self.root.list(path).map_err(|e| format!("{what} cannot be seen: {path}: {e}"))?;
+        names.sort_by(|a, b| natural(a, b));
+        Ok(names)
     }
 
     /// Partitions of a device, by name.
