@@ -63,6 +63,12 @@ pub fn cells(snapshot: &Snapshot) -> Vec<Cell> {
     evidence::report_cells(snapshot, &mut evidence::collect(snapshot))
 }
 
+/// Whether a UDP probe asks how many packets a path carries rather than how many bytes: its rate is no share of what TCP reached.
+#[must_use]
+pub fn asks_for_packets(kind: &linerate_model::load::TestKind) -> bool {
+    evidence::is_small(kind)
+}
+
 /// The tests of the adaptive second stage: what would tell apart what the evidence so far cannot, serial, each pair
 /// and kind with its repetitions. Empty when nothing is open. Numbers of tests start at `first_id`.
 pub fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id: u32) -> Vec<Test> {

@@ -92,6 +92,19 @@ pub fn udp_payload(rate_bps: f64, duration_ms: u32) -> u16 {
     bytes.clamp(f64::from(least), f64::from(most)) as u16
 }
 
+/// A UDP probe with its share of what a path carries; one that asks for packets has a rate of its own, and other tests have none.
+pub fn probe_of(kind: &TestKind, path_bps: f64, inner: bool) -> TestKind {
+    let mut kind = kind.clone();
+    let has_its_own = linerate_diagnose::asks_for_packets(&kind);
+    if let TestKind::Udp { rate_bps, payload_bytes, duration_ms, .. } = &mut kind
+        && !has_its_own
+    {
+        *rate_bps = udp_rate(Some(path_bps), inner);
+        *payload_bytes = udp_payload(*rate_bps, *duration_ms);
+    }
+    kind
+}
+
 /// Whether both hosts are on the same machine: their traffic passes no NIC.
 pub fn inner(inventory: &Inventory, from: &str, to: &str) -> bool {
     let theirs = inventory.groups_of(to);

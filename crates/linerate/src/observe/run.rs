@@ -332,21 +332,15 @@ impl Survey<'_> {
         Ok(())
     }
 
-    /// A UDP probe takes its share of what TCP reached on the pair, where that is less than the rate of the path.
+    /// A UDP probe takes its share of what TCP reached on the pair, where that is less than the rate of the path; one that asks for packets
+    /// has its own.
     fn with_rate(&self, test: &Test) -> Test {
-        let mut test = test.clone();
-        let reached = self.tcp_median(&test);
-        if let TestKind::Udp { rate_bps, payload_bytes, duration_ms, .. } = &mut test.kind {
-            let path =
-                nic::path_bps(&self.snapshot.facts, self.order.inventory, &test.from, &test.to, test.layer);
-            let least = [reached, path].into_iter().flatten().reduce(f64::min);
-            if let Some(bps) = least {
-                *rate_bps =
-                    plan::udp_rate(Some(bps), plan::inner(self.order.inventory, &test.from, &test.to));
-                *payload_bytes = plan::udp_payload(*rate_bps, *duration_ms);
-            }
-        }
-        test
+        let path =
+            nic::path_bps(&self.snapshot.facts, self.order.inventory, &test.from, &test.to, test.layer);
+        let least = [self.tcp_median(test), path].into_iter().flatten().reduce(f64::min);
+        let inner = plan::inner(self.order.inventory, &test.from, &test.to);
+        let kind = least.map_or_else(|| test.kind.clone(), |bps| plan::probe_of(&test.kind, bps, inner));
+        Test { kind, ..test.clone() }
     }
 
     /// Median of the valid single-stream transfers so far between the hosts of a test.
