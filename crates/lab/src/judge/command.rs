@@ -48,6 +48,9 @@ pub struct Wanted {
     /// Only a part of the runs, such as 1/2 and 2/2 for two judges at once; join their files and `--resume` the whole.
     #[arg(long, value_name = "K/N", default_value = "1/1", value_parser = part)]
     part: (usize, usize),
+    /// Make a run again, at most twice, during which a hypervisor took more of this machine's CPU time (steal) than so many percent.
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    calm: Option<f64>,
     /// Write one line of JSON per run to this file, as each ends.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -114,6 +117,7 @@ impl Wanted {
             faults: self.faults,
             time: self.time,
             part: self.part,
+            calm: self.calm.map(|percent| percent / 100.0),
             records: self.json.or(self.resume),
             failures: self.keep_failures,
             keep: self.keep,
@@ -168,6 +172,12 @@ fn write(path: &std::path::Path, text: &str) -> Result<()> {
     std::fs::write(path, text).map_err(LabError::at(format!("writing {}", path.display())))
 }
 
+/// Reads a share of the CPU time in percent.
+fn percent(text: &str) -> std::result::Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| (0.0..=100.0).contains(value));
+    value.ok_or_else(|| "expected percent from 0 to 100, such as 5".into())
+}
+
 /// Reads `K/N`; gives the rest and the divisor.
 fn part(text: &str) -> std::result::Result<(usize, usize), String> {
     let numbers =
@@ -181,6 +191,14 @@ fn part(text: &str) -> std::result::Result<(usize, usize), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_is_a_number_from_0_to_100() {
+        assert_eq!(["0", "5", "100"].map(percent), [Ok(0.0), Ok(5.0), Ok(100.0)]);
+        for wrong in ["-1", "101", "nan", "inf", "", "5 %"] {
+            assert!(percent(wrong).unwrap_err().contains("from 0 to 100"), "{wrong}");
+        }
+    }
 
     #[test]
     fn parts_count_from_one() {

@@ -12,6 +12,7 @@ mod picture;
 mod plan;
 pub mod record;
 pub mod reliability;
+mod stolen;
 pub mod table;
 
 use std::fs::OpenOptions;
@@ -33,6 +34,7 @@ use crate::way;
 use keep::Kept;
 use plan::{Job, plan};
 use record::{Broken, Case, Record, Run};
+use stolen::Ticks;
 
 /// What to judge.
 #[derive(Debug, Clone, Default)]
@@ -61,6 +63,8 @@ pub struct Options {
     /// Only the runs whose number leaves this rest (first) when divided by the second: several judges share the work, and one
     /// that resumes their joined records prints the whole.
     pub part: (usize, usize),
+    /// A run during which more of the CPU time than this share was stolen from this machine is made again; every run counts without.
+    pub calm: Option<f64>,
     /// Records go here, one line each; runs that it already holds are not repeated.
     pub records: Option<PathBuf>,
     /// Evidence of wrong verdicts goes here.
@@ -84,8 +88,9 @@ pub fn judge(options: &Options, interrupt: &Interrupt, tell: &mut dyn FnMut(&str
         if records.iter().any(same) || job.index % options.part.1.max(1) != options.part.0 {
             continue;
         }
-        let record = run(options, &job, interrupt)?;
-        tell(&format!("{:3}/{total}  {}", job.index + 1, record.line()));
+        let number = format!("{:3}/{total}", job.index + 1);
+        let record = calm_run(options, &job, interrupt, &mut |why| tell(&format!("{number}  {why}")))?;
+        tell(&format!("{number}  {}", record.line()));
         if let Some(path) = &options.records {
             append(path, &record)?;
         }
@@ -93,6 +98,38 @@ pub fn judge(options: &Options, interrupt: &Interrupt, tell: &mut dyn FnMut(&str
     }
     records.sort_by_key(|r| r.run.index);
     Ok(records)
+}
+
+/// A run is made so many times until it counts however much was stolen.
+const TRIES: usize = 3;
+
+/// A run on a machine that had its CPUs for itself, as far as that can be had.
+fn calm_run(
+    options: &Options,
+    job: &Job,
+    interrupt: &Interrupt,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Record> {
+    let mut tries = 1;
+    loop {
+        let calm = options.calm.filter(|_| tries < TRIES).unwrap_or(f64::INFINITY);
+        match run(options, job, interrupt, calm)? {
+            Made::Counts(record) => return Ok(*record),
+            Made::HeldUp(stolen) => tell(&format!(
+                "{:10} again: {:.0} % of the CPU time was stolen from this machine",
+                job.lab,
+                100.0 * stolen
+            )),
+        }
+        tries += 1;
+    }
+}
+
+/// A run that was made.
+enum Made {
+    Counts(Box<Record>),
+    /// Share of the CPU time that was stolen.
+    HeldUp(f64),
 }
 
 /// What `linerate survey --json` prints, as far as the judge needs it.
@@ -109,7 +146,8 @@ struct Surveyed {
     snapshot: Option<PathBuf>,
 }
 
-fn run(options: &Options, job: &Job, interrupt: &Interrupt) -> Result<Record> {
+fn run(options: &Options, job: &Job, interrupt: &Interrupt, calm: f64) -> Result<Made> {
+    let before = Ticks::now();
     let topology = Topology::load(&job.lab)?;
     let mut truth = Run {
         index: job.index,
@@ -129,6 +167,10 @@ fn run(options: &Options, job: &Job, interrupt: &Interrupt) -> Result<Record> {
         }
         Ok(surveyed) => surveyed,
     };
+    let stolen = Ticks::now().stolen_since(before);
+    if stolen > calm {
+        return Ok(Made::HeldUp(stolen));
+    }
     let ended = &surveyed.ended;
     let verdict = serde_json::from_str::<Page>(&ended.stdout)
         .map_err(|error| format!("exit code {:?}, {error}; {}", ended.code, ended.stderr.trim()));
@@ -149,7 +191,7 @@ fn run(options: &Options, job: &Job, interrupt: &Interrupt) -> Result<Record> {
     if let Some(folder) = options.failures.as_deref().filter(|_| !record.right()) {
         keep_evidence(folder, &record, ended, snapshot)?;
     }
-    Ok(record)
+    Ok(Made::Counts(Box::new(record)))
 }
 
 /// Builds the cluster, breaks it, surveys it. Where the lab goes when something fails, the truth stays as far as it got.
