@@ -20,9 +20,10 @@ pub(crate) fn adopt(
 ) {
     let mut index = 0;
     while index < findings.len() {
-        let setting = findings
-            .iter()
-            .position(|setting| explains(bench, knowledge, setting, &findings[index]))
+        // A loss that shows in a setting alone is no explanation of itself.
+        let setting = (0..findings.len())
+            .filter(|at| *at != index)
+            .find(|at| explains(bench, knowledge, &findings[*at], &findings[index]))
             .filter(|_| is_unexplained(knowledge, &findings[index]));
         if let Some(at) = setting {
             let setting = findings.remove(at);
@@ -102,7 +103,13 @@ fn explains(bench: &Bench<'_>, knowledge: &Knowledge, setting: &Finding, loss: &
 }
 
 /// Whether what goes from one host to another passes an element in a direction.
-fn passes(bench: &Bench<'_>, element: &Element, direction: Direction, from: &str, to: &str) -> bool {
+pub(crate) fn passes(
+    bench: &Bench<'_>,
+    element: &Element,
+    direction: Direction,
+    from: &str,
+    to: &str,
+) -> bool {
     let inside = |host: &str| match element {
         Element::Host(name) => name == host,
         Element::Group(group) => bench.facts.members(group).iter().any(|h| h.name == host),

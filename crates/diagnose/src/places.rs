@@ -7,6 +7,7 @@ use std::rc::Rc;
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
 use linerate_model::inventory::Layer;
 
+use crate::adopt::passes;
 use crate::attribute::shape::{self, Shape};
 use crate::attribute::{self, FactHit, Peers, Place, Scored, Subjects};
 use crate::evidence::CellEvidence;
@@ -127,6 +128,7 @@ pub(crate) fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k 
     let causes = merge_causes(&columns, &weighed);
     let (shape, subjects) = contexts.swap_remove(*best);
     settle(&bench.facts, &mut places, &causes);
+    narrow(bench, &mut places, &causes);
     let mut located = located;
     let likely = causes.first().is_some_and(|(_, probability)| *probability >= LIKELY);
     located.unconfirmed |= !likely && responses.iter().copied().all(follows_from_a_loss);
@@ -256,6 +258,51 @@ fn settle(facts: &Facts<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f
             (Element::Mismatch(key.clone(), hosts.into_iter().collect()), Direction::Both, places[0].2 * 0.9);
         places.insert(1, before);
     }
+}
+
+/// Values that datagrams show, each for the direction in which they go.
+fn is_one_way(response: Response) -> bool {
+    matches!(response, Response::Loss | Response::Reordering | Response::Stalls)
+}
+
+/// The direction of a place that seems to suffer in both, where datagrams tell it: what holds packets back on one way also holds the
+/// acknowledgements of the other one back, so that TCP suffers in both.
+fn narrow(bench: &Bench<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f64)]) {
+    let Some((cause, probability)) = causes.first() else { return };
+    let symptom = &cause.cause.symptom;
+    let Some(response) = symptom.responses.first().copied().filter(|r| is_one_way(*r)) else { return };
+    // Whether datagrams suffer on a way, if any were sent on it. What another finding has explained suffers all the same.
+    let suffers = |element: &Element, direction: Direction| {
+        let crossing = |row: &&Row| {
+            let cell = &bench.cells[row.cell];
+            row.response == response && passes(bench, element, direction, cell.from, cell.to)
+        };
+        let mut all = bench.rows.iter().filter(crossing).peekable();
+        all.peek()?;
+        Some(all.any(|row| row.y >= row.effect_min))
+    };
+    for (element, direction, _) in places.iter_mut().filter(|p| p.1 == Direction::Both && *probability > 0.5)
+    {
+        let only = match (suffers(element, Direction::Rx), suffers(element, Direction::Tx)) {
+            (Some(true), Some(false)) => Direction::Rx,
+            (Some(false), Some(true)) => Direction::Tx,
+            _ => continue,
+        };
+        let kind = ElementKind::of(element, only);
+        if symptom.elements.contains(&kind) || symptom.elements.contains(&kind.twin()) {
+            *direction = only;
+        }
+    }
+    // The same place may have stood beside it with this direction.
+    let mut merged: Vec<Weighed> = Vec::new();
+    for place in places.drain(..) {
+        match merged.iter_mut().find(|m| m.0 == place.0 && m.1 == place.1) {
+            Some(same) => same.2 += place.2,
+            None => merged.push(place),
+        }
+    }
+    merged.sort_by(|a, b| b.2.total_cmp(&a.2));
+    *places = merged;
 }
 
 /// The group of which a host is the only member, or the only member of a group.

@@ -239,10 +239,7 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
         // Loss and reordering have an absolute healthy value; the others only have their peers.
         let healthy = match reading.response {
             Response::Loss | Response::Reordering => 0.0,
-            _ => {
-                let peers = quantile(&values, reading.healthy).unwrap_or(0.0);
-                peers.min(without_peers(reading, cells, &list))
-            }
+            _ => peers_value(reading, &values).min(without_peers(reading, cells, &list)),
         };
         let sigma = reading.sigma.max(scatter(reading, &values));
         let slower = slower_than_healthy(cells, &list, healthy);
@@ -273,6 +270,14 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
         ));
     }
     rows
+}
+
+/// What peers have, at the rank from the best that is usual for the value. Of so few that the quantile would lie between the good one and
+/// the bad one, as of two hosts, the best is the peer; only of datagrams that stand still, for two machines may well differ in the rest.
+fn peers_value(reading: &Reading, values: &[f64]) -> f64 {
+    let best = reading.response == Response::Stalls && values.len() < COMMON_MIN;
+    let rank = if best { 0.0 } else { reading.healthy };
+    quantile(values, rank).unwrap_or(0.0)
 }
 
 /// How much the RTT under load scatters among the paths of a kind, doublings: where queues fill by chance, one that is twice as long means
@@ -306,12 +311,24 @@ fn queue_of_its_rate(healthy_us: f64, idle_us: Option<f64>, slower: f64) -> f64 
     healthy_us + queue_us * (slower.min(SLOWER_MAX) - 1.0)
 }
 
-/// What a value may be where too few cells could be peers of each other: only the RTT under load has the idle one to stand on.
+/// What a value may be where too few cells could be peers of each other: the RTT under load has the idle one to stand on, and that one
+/// the fastest of all its requests, for a path that is healthy takes as long every time.
 fn without_peers(reading: &Reading, cells: &[CellEvidence<'_>], list: &[(usize, f64)]) -> f64 {
-    let idle: Vec<f64> = list.iter().filter_map(|(cell, _)| cells[*cell].rtt_idle_us).collect();
-    match median(&idle).filter(|_| reading.response == Response::RttLoaded && list.len() < COMMON_MIN) {
-        Some(idle) => idle + QUEUE_USUAL_US,
-        None => f64::INFINITY,
+    let cells = || list.iter().map(|(cell, _)| &cells[*cell]);
+    match reading.response {
+        _ if list.len() >= COMMON_MIN => f64::INFINITY,
+        Response::RttLoaded => {
+            let idle: Vec<f64> = cells().filter_map(|cell| cell.rtt_idle_us).collect();
+            median(&idle).map_or(f64::INFINITY, |idle| idle + QUEUE_USUAL_US)
+        }
+        Response::RttIdle => cells()
+            .flat_map(CellEvidence::measured)
+            .filter_map(|(_, m)| m.tx.as_ref())
+            .flat_map(|tx| &tx.rtt_us)
+            .copied()
+            .filter(|us| *us > 0.0)
+            .fold(f64::INFINITY, f64::min),
+        _ => f64::INFINITY,
     }
 }
 

@@ -142,9 +142,7 @@ fn conditions(place: &str, all: &[Condition]) -> Result<(), Wrong> {
                 | Op::LessThanFact
                 | Op::AtLeastFact
         );
-        if !plain
-            || condition.keys.is_empty()
-            || (condition.values.is_empty() && condition.op != Op::Present)
+        if !plain || condition.keys.is_empty() || (condition.values.is_empty() && condition.op != Op::Present)
         {
             return Err((
                 condition.keys.first().cloned().unwrap_or_else(|| place.to_owned()),

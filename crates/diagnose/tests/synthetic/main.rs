@@ -3,6 +3,7 @@
 
 mod cluster;
 mod faults;
+mod two;
 
 use cluster::{Cluster, Layout, SIX, THREE, TWELVE};
 use faults::{Fault, Spot};
