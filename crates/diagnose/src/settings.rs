@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use linerate_model::fact::FactValue;
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
 use linerate_model::inventory::Host;
 use linerate_model::snapshot::Snapshot;
@@ -65,15 +66,87 @@ pub(crate) fn wrong<'k>(
             // Foreign evidence may be facts alone, of hosts between which nobody measured.
             let counts = |h: &&Host| of_machines || !h.endpoints.is_empty() || !machine(&h.name);
             let uncovered = |h: &&Host| apart || !covered(&h.name);
-            for host in inventory.hosts.iter().filter(counts).filter(uncovered) {
-                found.extend(at(bench, &ground, cause, Element::Host(host.name.clone()), direction, &|h| {
-                    h == host.name
-                }));
+            let hosts = inventory.hosts.iter().filter(counts).filter(uncovered);
+            let hit = hosts.filter_map(|host| {
+                at(bench, &ground, cause, Element::Host(host.name.clone()), direction, &|h| h == host.name)
+            });
+            if apart {
+                found.extend(once_per_kernel(bench.facts.snapshot, hit));
+            } else {
+                found.extend(hit);
             }
         }
     }
     found.sort_by(|a, b| b.scored.score.total_cmp(&a.scored.score));
     found
+}
+
+/// Beginning of the keys of block devices: the kernel's, not those of a namespace or container.
+const DEVICES: &str = "disk.";
+
+/// Of hosts that show the same block devices of the same machine, one: the machine where it is among them, else the first.
+///
+/// Namespaces and containers see the `/sys/block` of their machine, so that one volume would be a finding of each of them. Facts of other
+/// topics may be each host's own, although they are alike.
+fn once_per_kernel<'k>(snapshot: &Snapshot, hit: impl Iterator<Item = Wrong<'k>>) -> Vec<Wrong<'k>> {
+    let mut kept: Vec<(String, Wrong<'k>)> = Vec::new();
+    // Machine and devices, and who stands for them: of thousands of hosts all may be hit.
+    let mut seen: HashMap<(&str, String), usize> = HashMap::new();
+    for wrong in hit {
+        let Element::Host(host) = wrong.element.clone() else { continue };
+        let shown = devices(snapshot, &host, &wrong);
+        let machines = if shown.is_empty() { Vec::new() } else { kernels(snapshot, &host, &wrong, &shown) };
+        let text: Vec<String> = shown.iter().map(|(key, value)| format!("{key} {value}")).collect();
+        let text = text.join("\n");
+        let before = machines.iter().find_map(|machine| seen.get(&(*machine, text.clone())).copied());
+        let at = before.unwrap_or(kept.len());
+        for machine in &machines {
+            seen.entry((*machine, text.clone())).or_insert(at);
+        }
+        if before.is_none() {
+            kept.push((host, wrong));
+            continue;
+        }
+        let groups = snapshot.inventory.groups_of(&kept[at].0);
+        if groups.iter().any(|group| group.machine.as_deref() == Some(host.as_str())) {
+            kept[at] = (host, wrong);
+        }
+    }
+    kept.into_iter().map(|(_, wrong)| wrong).collect()
+}
+
+/// All facts of the block devices of which something is wrong at a host; none where anything else is wrong too.
+fn devices<'a>(snapshot: &'a Snapshot, host: &str, wrong: &Wrong<'_>) -> Vec<(&'a str, &'a FactValue)> {
+    let hits = &wrong.scored.hits;
+    if !hits.iter().all(|hit| hit.key.starts_with(DEVICES)) {
+        return Vec::new();
+    }
+    // `disk.md0.` of `disk.md0.failed_legs`.
+    let start = |key: &str| key.rfind('.').map_or(0, |at| at + 1);
+    let starts: Vec<&str> = hits.iter().map(|hit| &hit.key[..start(&hit.key)]).collect();
+    let readings = snapshot.facts.get(host).into_iter().flat_map(|facts| facts.readings.iter());
+    let shown = readings.filter(|(key, _)| starts.iter().any(|start| key.starts_with(*start)));
+    shown.map(|(key, value)| (key.as_str(), value)).collect()
+}
+
+/// Machines whose kernel a host may share, itself among them. One that has other devices has another kernel: its hosts are virtual machines.
+fn kernels<'a>(
+    snapshot: &'a Snapshot,
+    host: &str,
+    wrong: &Wrong<'_>,
+    shown: &[(&str, &FactValue)],
+) -> Vec<&'a str> {
+    let is_hit = |key: &str| wrong.scored.hits.iter().any(|hit| hit.key == key);
+    let shares = |machine: &&str| {
+        let Some(facts) = snapshot.facts.get(*machine) else { return true };
+        // What is wrong may be hidden there from those without rights; what the device is may not.
+        let same = |(key, value): &(&str, &FactValue)| is_hit(key) || facts.readings.get(key) == Some(*value);
+        !facts.readings.iter().any(|(key, _)| key.starts_with(DEVICES)) || shown.iter().all(same)
+    };
+    let groups = snapshot.inventory.groups_of(host);
+    let above = groups.into_iter().filter_map(|group| group.machine.as_deref()).filter(shares);
+    let own = snapshot.inventory.host(host).map(|host| host.name.as_str());
+    own.into_iter().chain(above).collect()
 }
 
 fn direction_of(cause: &Cause) -> Direction {

@@ -206,7 +206,7 @@ pub enum DiskTrouble {
     /// A leg of an array or volume that failed: everything goes on without it, and with one copy less.
     Degraded,
     /// A leg of an array, volume or replica that is being filled with what it has to hold: until then there is one copy less, and legs do not
-    /// carry the same.
+    /// carry the same. Or all legs, which are brought in line with each other: until then they are not proven equal.
     Rebuilding,
     /// Much slower than its equals under the same load.
     SlowAmongEquals,

@@ -12,6 +12,15 @@ use super::tree::Layout;
 /// Device, what is wrong with it, and a sentence.
 type Told = (String, DiskTrouble, String);
 
+/// What goes with a leg that is being filled.
+const LESS: &str = "and until that ends there is one copy less; its legs are uneven because of it";
+/// After an unclean stop, and when the device is new: no copy is missing, and none is known to be the right one.
+const IN_LINE: &str = "its copies are being brought in line with each other, \
+     and are not proven equal until that ends";
+/// Several legs: beside a spare that waits it cannot be told which of the two it is.
+const EITHER: &str = "of its legs are being filled or brought in line with each other, \
+     and until that ends a copy is missing or not proven equal; its legs may be uneven because of it";
+
 /// All legs that failed.
 pub(super) fn degraded(layout: &Layout) -> Vec<Told> {
     let mut found = Vec::new();
@@ -36,21 +45,33 @@ pub(super) fn rebuilding(layout: &Layout) -> Vec<Told> {
 
 fn rebuilt(layout: &Layout, disk: &Disk) -> Option<Told> {
     let (first, more) = disk.rebuilding.split_first()?;
+    let whole = disk.device.as_str();
     let (device, filled) = match disk.kind {
         DiskKind::Replicated => {
-            (disk.device.as_str(), "what its peer has is being copied to this side".to_owned())
+            (whole, format!("rebuilt: what its peer has is being copied to this side, {LESS}"))
         }
         _ if more.is_empty() => {
             let (device, which) = named(layout, disk, first);
-            (device, format!("{which} is being filled"))
+            (device, format!("rebuilt: {which} is being filled, {LESS}"))
         }
-        _ => (disk.device.as_str(), format!("{} of its legs are being filled", disk.rebuilding.len())),
+        _ if are_all(layout, disk) => (whole, format!("synchronised: {IN_LINE}")),
+        _ => (whole, format!("rebuilt: {} {EITHER}", disk.rebuilding.len())),
     };
-    let sentence = format!(
-        "{} is being rebuilt: {filled}, and until that ends there is one copy less; its legs are uneven because of it",
-        layout.called(&disk.device)
-    );
+    let sentence = format!("{} is being {filled}", layout.called(whole));
     Some((device.to_owned(), DiskTrouble::Rebuilding, sentence))
+}
+
+/// Whether all legs that are left are being filled: then there is none that they could be filled from.
+fn are_all(layout: &Layout, disk: &Disk) -> bool {
+    let below = disk.on.iter().filter_map(|below| layout.get(below));
+    let images = below.filter(|b| ["_rimage_", "_mimage_"].iter().any(|part| b.name.contains(part))).count();
+    // A volume also stands on the metadata of its legs, and names legs by their places.
+    let left = if images > 0 {
+        images.saturating_sub(disk.failed.len())
+    } else {
+        disk.on.iter().filter(|leg| !disk.failed.contains(leg)).count()
+    };
+    left > 0 && disk.rebuilding.len() >= left
 }
 
 /// Drives below devices of which legs are being filled: what they carry is not what programs ask for.

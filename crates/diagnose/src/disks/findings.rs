@@ -38,9 +38,9 @@ const ASKED_MIN: f64 = 20.0;
 #[must_use]
 pub fn findings(layout: &Layout, intervals: &[DiskInterval]) -> Vec<DiskFinding> {
     let Some(host) = intervals.first().map(|i| i.host.clone()) else { return Vec::new() };
-    let seen = Seen { layout, intervals };
+    let seen = Seen { layout, intervals, filled: drives_of_rebuilding(layout) };
     let mut found: Vec<(String, DiskTrouble, String)> = Vec::new();
-    // A failed drive has no rates that could be compared, and those of one that is being filled are not its share of the load.
+    // A failed drive has no rates that could be compared.
     found.extend(degraded(layout));
     found.extend(rebuilding(layout));
     let failed: BTreeSet<String> = found.iter().map(|(device, _, _)| device.clone()).collect();
@@ -64,6 +64,10 @@ const WAYS: [Way; 2] = [("write", |d| &d.write), ("read", |d| &d.read)];
 struct Seen<'a> {
     layout: &'a Layout,
     intervals: &'a [DiskInterval],
+    /// Drives below what is being rebuilt, those that are read for it too. They are called neither slow, full nor uneven: one that is filled is
+    /// written from end to end, one that it is filled from is read so, as fast as they can. That is no like load, and being busy with it is
+    /// what they are for; it is said of the volume already. A slow drive among them is found when the rebuild has ended.
+    filled: BTreeSet<&'a str>,
 }
 
 fn of<'a>(interval: &'a DiskInterval, device: &str) -> Option<&'a DiskRates> {
@@ -117,7 +121,8 @@ impl Seen<'_> {
 
     fn slow(&self) -> Found {
         let mut found = Found::new();
-        for (above, group) in equals::groups(self.layout) {
+        for (above, mut group) in equals::groups(self.layout) {
+            group.retain(|drive| !self.filled.contains(drive));
             for (word, way) in WAYS {
                 let compared: Vec<Compared> = group.iter().map(|d| self.compared(d, &group, way)).collect();
                 let is_slow = |c: &Compared| c.slow.len() >= INTERVALS_MIN && 2 * c.slow.len() >= c.seen;
@@ -177,6 +182,7 @@ impl Seen<'_> {
 
     fn saturated(&self) -> Found {
         let drives = self.layout.disks().filter(|d| d.kind == DiskKind::Rotating);
+        let drives = drives.filter(|d| !self.filled.contains(d.device.as_str()));
         let full = drives.filter_map(|disk| {
             let busy = self.mean(&disk.device, |d| d.busy).filter(|busy| *busy >= SATURATED)?;
             let mean = |value: fn(&DiskRates) -> f64| self.mean(&disk.device, value).unwrap_or_default();
@@ -197,10 +203,9 @@ impl Seen<'_> {
 
     fn uneven(&self) -> Found {
         let mut found = Found::new();
-        let filled = drives_of_rebuilding(self.layout);
         for (above, group) in equals::groups(self.layout) {
-            // What fills a leg is the difference, and that is said of the volume already.
-            if group.iter().any(|drive| filled.contains(drive)) {
+            // With those left out the usual rate of the others is not known either.
+            if group.iter().any(|drive| self.filled.contains(drive)) {
                 continue;
             }
             let writes: Vec<(&str, f64)> = group

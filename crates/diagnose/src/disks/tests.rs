@@ -484,10 +484,67 @@ fn legs_are_not_called_uneven_while_some_are_being_filled() {
         "md0 is being rebuilt: sdc is being filled, and until that ends there is one copy less; its legs are uneven because of it"
     );
     let all = [("disk.md0.rebuilding_legs", list(&drives))];
-    assert!(said(&all, "md0", DiskTrouble::Rebuilding).contains("8 of its legs are being filled"));
+    assert_eq!(
+        said(&all, "md0", DiskTrouble::Rebuilding),
+        "md0 is being synchronised: its copies are being brought in line with each other, and are not proven equal until that ends"
+    );
+    let some = [("disk.md0.rebuilding_legs", list(&drives[..3]))];
+    assert!(
+        said(&some, "md0", DiskTrouble::Rebuilding).contains("3 of its legs are being filled or brought")
+    );
     let md0 = || list(&["md0".to_owned()]);
     let replica = [("disk.drbd0.on", md0()), ("disk.drbd0.rebuilding_legs", md0())];
     assert!(said(&replica, "drbd0", DiskTrouble::Rebuilding).contains("uneven because of it"));
+}
+
+/// A volume stands on the metadata of its legs too, and one of its legs failed: the others are all that are left.
+#[test]
+fn all_legs_of_a_volume_that_are_left_are_brought_in_line() {
+    let below: Vec<String> = (0..6).map(|at| format!("dm-{at}")).collect();
+    let mut facts = host(&[
+        ("disk.dm-8.dm_name", text("vg0-home")),
+        ("disk.dm-8.on", list(&below)),
+        ("disk.dm-8.failed_legs", list(&["1".to_owned()])),
+        ("disk.dm-8.rebuilding_legs", list(&["0", "2"].map(str::to_owned))),
+    ]);
+    for at in 0..3 {
+        for (number, part) in [(2 * at, "rimage"), (2 * at + 1, "rmeta")] {
+            let name = text(&format!("vg0-home_{part}_{at}"));
+            facts.readings.extend([(format!("disk.dm-{number}.dm_name"), name)]);
+        }
+    }
+    let found = findings(&layout(&facts), &[written(&drives(1), &[])]);
+    assert_eq!(found[1].device, "dm-8");
+    assert!(found[1].sentence.starts_with("vg0/home (dm-8) is being synchronised"), "{found:#?}");
+}
+
+/// One drive is filled and another one read for it, both at their limit and with long requests: neither is slow, full or uneven.
+#[test]
+fn drives_of_what_is_being_rebuilt_are_neither_slow_nor_full() {
+    let drives = drives(8);
+    let is_busy = |device: &str| ["sdc", "sdd"].contains(&device);
+    let disk = |device: &String| {
+        let (requests, wait, busy) = if is_busy(device) { (90.0, 80.0, 0.99) } else { (80.0, 4.0, 0.2) };
+        let way = || traffic(requests, 0.0, 1e6, wait);
+        DiskRates { device: device.clone(), read: way(), write: way(), busy, ..DiskRates::default() }
+    };
+    let disks = drives.iter().map(disk).collect();
+    let interval = DiskInterval { host: "store".into(), at_ms: 0, seconds: 5.0, disks, times_missing: None };
+    let told_of = |more: &[(&str, FactValue)]| {
+        let found = findings(&above("md0", &drives, true, more), &vec![interval.clone(); 4]);
+        found.into_iter().map(|f| (f.device, f.what)).collect::<Vec<_>>()
+    };
+    let slow = |device: &str| (device.to_owned(), DiskTrouble::SlowAmongEquals);
+    assert_eq!(told_of(&[]), [slow("sdc"), slow("sdd")]);
+    let rebuilding = |device: &str| [(device.to_owned(), DiskTrouble::Rebuilding)];
+    // A leg by its name, one that cannot be told, and the side of a replica.
+    let leg = [("disk.md0.rebuilding_legs", list(&["sdc".to_owned()]))];
+    assert_eq!(told_of(&leg), rebuilding("sdc"));
+    let unknown = [("disk.md0.rebuilding_legs", list(&["2".to_owned()]))];
+    assert_eq!(told_of(&unknown), rebuilding("md0"));
+    let md0 = || list(&["md0".to_owned()]);
+    let replica = [("disk.drbd0.on", md0()), ("disk.drbd0.rebuilding_legs", md0())];
+    assert_eq!(told_of(&replica), rebuilding("drbd0"));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::Inventory;
 use linerate_model::snapshot::Snapshot;
 
+use super::out;
 use crate::fleet::Fleet;
 use crate::inventory;
 use crate::observe::addresses;
@@ -24,10 +25,21 @@ pub(super) fn knowledge() -> anyhow::Result<Knowledge> {
     knowledge_with(None)
 }
 
+/// The same for what is asked in an emergency: a mistake in the user's own is said, and what is built in has to do.
+pub(super) fn knowledge_at_any_rate() -> anyhow::Result<Knowledge> {
+    knowledge().or_else(|error| {
+        out::note(&format!("not used: your own knowledge: {error:#}"));
+        builtin()
+    })
+}
+
+fn builtin() -> anyhow::Result<Knowledge> {
+    Knowledge::builtin().map_err(|errors| anyhow::anyhow!("the built-in knowledge does not load: {errors}"))
+}
+
 /// The same with a folder or file instead of the usual place of the user's own.
 pub(super) fn knowledge_with(own: Option<&Path>) -> anyhow::Result<Knowledge> {
-    let mut knowledge = Knowledge::builtin()
-        .map_err(|errors| anyhow::anyhow!("the built-in knowledge does not load: {errors}"))?;
+    let mut knowledge = builtin()?;
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     // What was named has to be there; the usual place need not.
     let named = own.map(Path::to_owned).or_else(|| variable("LINERATE_KNOWLEDGE"));

@@ -23,7 +23,9 @@ const UNREAD_BYTES_MAX: usize = 4 << 20;
 const READ_BYTES: usize = 4 << 10;
 /// How long a node may take to undo and exit after `Bye` before it is killed; its guardian then undoes.
 const BYE_WAIT: Duration = Duration::from_secs(5);
-/// How long a child whose session was lost may take to say why.
+/// How long a child whose session was lost may take to say why. The pipes of a node that was killed close before it can be reaped, and on
+/// a busy operator the end of the process is heard of much later than that of the stream. Whoever does not wait reaches only for `kill`
+/// then, and the user reads that the session ended instead of what ended it (`signal: 9`, and what `ssh` said last).
 const LOST_WAIT: Duration = Duration::from_secs(2);
 
 /// Why a request was not answered as hoped.

@@ -93,7 +93,13 @@ impl Watched {
     fn follow(&mut self, now: &HostFacts) {
         let filled = filled(now);
         let mut during = std::mem::replace(&mut self.filled, filled.clone());
-        during.extend(filled);
+        for (key, legs) in filled {
+            let both = match during.remove(&key) {
+                Some(before) => united(before, legs),
+                None => legs,
+            };
+            during.insert(key, both);
+        }
         self.turned = during != self.during;
         self.during = during;
     }
@@ -111,6 +117,21 @@ impl Watched {
 fn filled(facts: &HostFacts) -> BTreeMap<FactKey, FactValue> {
     let filled = facts.readings.iter().filter(|(key, _)| key.ends_with(FILLED));
     filled.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// Legs that were being filled before or are now, each once.
+fn united(before: FactValue, now: FactValue) -> FactValue {
+    match (before, now) {
+        (FactValue::List(mut legs), FactValue::List(more)) => {
+            for leg in more {
+                if !legs.contains(&leg) {
+                    legs.push(leg);
+                }
+            }
+            FactValue::List(legs)
+        }
+        (_, now) => now,
+    }
 }
 
 /// Why a host does not tell how long single requests take.
@@ -132,12 +153,10 @@ mod tests {
         facts
     }
 
-    #[test]
-    fn an_interval_at_whose_end_a_leg_is_whole_still_has_its_filling_in_it() {
-        let whole = facts(&[]);
-        let mut watched = Watched {
+    fn watched(whole: &HostFacts) -> Watched {
+        Watched {
             host: "store".into(),
-            layout: disks::layout(&whole),
+            layout: disks::layout(whole),
             facts: whole.clone(),
             times_missing: None,
             turned: false,
@@ -145,7 +164,29 @@ mod tests {
             during: BTreeMap::new(),
             asked: Vec::new(),
             before: BTreeMap::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn legs_that_were_being_filled_before_or_are_now_are_those_of_the_interval() {
+        let whole = facts(&[]);
+        let mut watched = watched(&whole);
+        let mut seen = Vec::new();
+        for now in [&facts(&["sda", "sdb"]), &facts(&["sdb"]), &whole, &whole] {
+            watched.follow(now);
+            let layout = disks::layout(&watched.in_between(now));
+            seen.push((watched.turned, layout.get("md0").unwrap().rebuilding.join(" ")));
+        }
+        let wanted = [(true, "sda sdb"), (false, "sda sdb"), (true, "sdb"), (true, "")];
+        assert_eq!(seen, wanted.map(|(turned, legs)| (turned, legs.to_owned())));
+        let list = |names: &[&str]| FactValue::List(names.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(united(list(&["sdb", "sda"]), list(&["sda", "sdc"])), list(&["sdb", "sda", "sdc"]));
+    }
+
+    #[test]
+    fn an_interval_at_whose_end_a_leg_is_whole_still_has_its_filling_in_it() {
+        let whole = facts(&[]);
+        let mut watched = watched(&whole);
         let mut seen = Vec::new();
         for now in [&whole, &facts(&["sdb"]), &facts(&["sdb"]), &whole, &whole] {
             watched.follow(now);

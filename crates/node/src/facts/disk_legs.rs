@@ -36,7 +36,12 @@ pub(super) fn of(root: &Root, name: &str, folder: &str) -> Legs {
     if !root.is_live() {
         return Legs::default();
     }
-    of_volume(&root.line(&format!("{folder}/dev")).unwrap_or_default())
+    let line = |file: &str| root.line(&format!("{folder}/{file}")).unwrap_or_default();
+    // Its mirror lasts as long as the move: what is copied stays whole where it was until then.
+    if is_move(&line("dm/name")) {
+        return Legs::default();
+    }
+    of_volume(&line("dev"))
 }
 
 /// Legs of an array of md.
@@ -93,6 +98,14 @@ impl Array<'_> {
         });
         drives
     }
+}
+
+/// Whether a volume of the device mapper is the one that `pvmove` copies with: `vg0-pvmove0`. LVM lets no volume of people begin so.
+fn is_move(name: &str) -> bool {
+    // A doubled dash is one within a name.
+    let volume = name.rsplit_once('-').filter(|(group, _)| !group.ends_with('-')).map(|(_, volume)| volume);
+    let number = volume.and_then(|volume| volume.strip_prefix("pvmove"));
+    number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// Legs of a volume by its number; nothing where the device mapper does not say.
@@ -238,6 +251,17 @@ mod tests {
         assert_eq!(rebuilding("mirror", "2 253:0 253:1 1188/1188 1 AA 1 core"), [""; 0]);
         for quiet in ["100/100 idle", "50/100 check", "50/100 repair", "50/100 reshape", "50/100 frozen"] {
             assert_eq!(rebuilding("raid", &format!("raid10 4 AAAA {quiet} 0 0 -")), [""; 0], "{quiet}");
+        }
+    }
+
+    /// While `pvmove` runs its target is a mirror that is not in sync: `2 253:0 253:1 133/1188 1 AA 1 core`.
+    #[test]
+    fn the_mirror_of_a_move_has_no_legs() {
+        for name in ["vg0-pvmove0", "vg0-pvmove12", "my--group-pvmove1"] {
+            assert!(is_move(name), "{name}");
+        }
+        for name in ["", "vg0-home", "vg0-pvmove", "pvmove0", "pvmove0-home", "vg0-my--pvmove0"] {
+            assert!(!is_move(name), "{name}");
         }
     }
 
