@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use linerate_sys::block::Number;
 use linerate_sys::root::Root;
@@ -274,8 +275,12 @@ fn settle() {
     let _ = Command::new("udevadm").args(["settle", "--timeout=60"]).output();
 }
 
+/// One test at a time: a `losetup` that looks for a free device opens those of others for a moment.
+static ONE: Mutex<()> = Mutex::new(());
+
 /// A loop device on a file of ours; gone at the end, also after a failure.
 struct Loop {
+    _alone: MutexGuard<'static, ()>,
     device: String,
     file: PathBuf,
     _folder: tempfile::TempDir,
@@ -283,6 +288,7 @@ struct Loop {
 
 impl Loop {
     fn new(test: &str) -> Option<Self> {
+        let alone = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("drive");
         File::create(&file).unwrap().set_len(SIZE).unwrap();
@@ -290,7 +296,7 @@ impl Loop {
             Ok(output) if output.status.success() => {
                 let device = String::from_utf8(output.stdout).unwrap().trim().to_owned();
                 settle();
-                Some(Self { device, file, _folder: folder })
+                Some(Self { _alone: alone, device, file, _folder: folder })
             }
             Ok(output) => {
                 println!("SKIPPED {test}: {}", String::from_utf8_lossy(&output.stderr).trim());
