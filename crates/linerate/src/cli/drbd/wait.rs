@@ -16,6 +16,10 @@ pub(super) struct Follow {
     begun: Option<Instant>,
     /// By host that sends, resource and device.
     paces: BTreeMap<(String, String, u32), (Pace, &'static str)>,
+    /// Something is under way of which nobody says how much is left: DRBD 9 says it nowhere, and 8.4 in a file of its own.
+    unmeasured: bool,
+    /// Looks in a row that did not show a host on which something was under way.
+    unseen: usize,
 }
 
 impl Follow {
@@ -23,6 +27,7 @@ impl Follow {
     pub(super) fn take(&mut self, now: &Replicas) {
         let at_s = self.begun.get_or_insert_with(Instant::now).elapsed().as_secs_f64();
         let mut running = Vec::new();
+        self.unmeasured = false;
         for replica in &now.all {
             for peer in replica.peers.iter().flat_map(|peer| &peer.volumes) {
                 // One side of each is enough.
@@ -36,19 +41,28 @@ impl Follow {
                     "VerifyS" => ("compares", compared(now, &replica.host, volume.minor)),
                     _ => continue,
                 };
-                let Some((left, all)) = left_of else { continue };
                 let key = (replica.host.clone(), replica.resource.clone(), volume.number);
-                let (pace, _) = self.paces.entry(key.clone()).or_insert_with(|| (Pace::new(all), word));
-                pace.add(at_s, left);
+                if let Some((left, all)) = left_of {
+                    let (pace, _) = self.paces.entry(key.clone()).or_insert_with(|| (Pace::new(all), word));
+                    pace.add(at_s, left);
+                } else {
+                    self.unmeasured = true;
+                }
                 running.push(key);
             }
         }
-        self.paces.retain(|key, _| running.contains(key));
+        // A host that did not answer once has not ended what it was doing.
+        let shows = |key: &(String, String, u32)| {
+            now.all.iter().any(|replica| replica.host == key.0 && replica.resource == key.1)
+        };
+        self.unseen = if self.paces.keys().all(shows) { 0 } else { self.unseen + 1 };
+        let patient = self.unseen < BLIND_MAX;
+        self.paces.retain(|key, _| running.contains(key) || (patient && !shows(key)));
     }
 
     /// Whether anything is under way.
     pub(super) fn is_busy(&self) -> bool {
-        !self.paces.is_empty()
+        self.unmeasured || !self.paces.is_empty()
     }
 
     fn all(&self) -> impl Iterator<Item = (String, SyncProgress)> {
@@ -109,12 +123,12 @@ pub(super) async fn until_done(
     progress.begin(&Phase { name: what, unit: "per mille", total: STEPS, expected_s: None });
     loop {
         let now = seen::look(fleet).await;
-        blind = if now.all.is_empty() { blind + 1 } else { 0 };
+        follow.take(&now);
+        blind = if now.all.is_empty() || follow.unseen > 0 { blind + 1 } else { 0 };
         anyhow::ensure!(
             blind < BLIND_MAX,
-            "no host shows its replicas any more\nhint: `linerate drbd status`"
+            "a host does not show its replicas any more, and whether all was done nobody knows\nhint: `linerate drbd status`"
         );
-        follow.take(&now);
         was_busy |= follow.is_busy();
         looks += 1;
         if !follow.is_busy() && (was_busy || looks > BEGIN_LOOKS) {
@@ -145,5 +159,58 @@ pub(super) async fn until(
             return (so, now);
         }
         tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_diagnose::drbd::ProcDevice;
+    use linerate_model::drbd::{Peer, PeerVolume, Replica, Volume};
+
+    use super::*;
+
+    fn replica(host: &str, replication: &str) -> Replica {
+        let volumes = vec![PeerVolume { replication: replication.into(), ..PeerVolume::default() }];
+        Replica {
+            host: host.into(),
+            resource: "r0".into(),
+            volumes: vec![Volume::default()],
+            peers: vec![Peer { volumes, ..Peer::default() }],
+            ..Replica::default()
+        }
+    }
+
+    /// A look at two hosts; `left` as `/proc/drbd` of the first one tells it.
+    fn look(first: Option<&str>, left: Option<(u64, u64)>) -> Replicas {
+        let device = ProcDevice { left_of_kib: left, ..ProcDevice::default() };
+        let all = first.map(|state| replica("one", state)).into_iter().chain([replica("two", "VerifyT")]);
+        Replicas { all: all.collect(), proc: vec![("one".into(), vec![device])], ..Replicas::default() }
+    }
+
+    #[test]
+    fn a_comparison_ends_when_its_host_says_so_and_not_when_a_look_shows_less() {
+        let mut follow = Follow::default();
+        let mut after = |first, left| {
+            follow.take(&look(first, left));
+            follow.is_busy()
+        };
+        // DRBD 9, and 8.4 before its file tells anything.
+        assert!(after(Some("VerifyS"), None));
+        assert!(after(Some("VerifyS"), Some((80, 100))));
+        // A look that fails at one host, and one at its file.
+        assert!(after(None, None));
+        assert!(after(Some("VerifyS"), None));
+        assert!(!after(Some("Established"), None));
+    }
+
+    #[test]
+    fn a_host_that_is_gone_is_waited_for_some_looks_only() {
+        let mut follow = Follow::default();
+        follow.take(&look(Some("VerifyS"), Some((80, 100))));
+        let patient = (0..100).take_while(|_| {
+            follow.take(&look(None, None));
+            follow.is_busy()
+        });
+        assert_eq!(patient.count(), BLIND_MAX - 1);
     }
 }
