@@ -24,7 +24,7 @@ impl Random {
 const BYTES: [u8; 12] = [0, 1, 2, 9, 0x7f, 0x80, 0xff, 0xfe, b'"', b'{', b'\\', b'\n'];
 
 /// Words at which readers of text break.
-const WORDS: [&str; 16] = [
+const WORDS: [&str; 20] = [
     "-1",
     "18446744073709551615",
     "9223372036854775808",
@@ -39,6 +39,10 @@ const WORDS: [&str; 16] = [
     "{\"a\":{\"a\":",
     "\u{0}",
     "\u{1f600}",
+    "\u{a0}",
+    "\u{a1}",
+    "\u{2003}",
+    "  ",
     "4294967296",
     "0.1",
 ];

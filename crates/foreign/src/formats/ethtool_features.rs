@@ -30,8 +30,9 @@ const FEATURES_TOO: [&str; 8] =
 fn feature(line: &str) -> Option<(&str, bool)> {
     let (name, value) = line.trim().split_once(": ")?;
     let known = FEATURES.iter().chain(&FEATURES_TOO).any(|f| name.starts_with(f));
-    let state = value.split_whitespace().next()?;
-    let rest = value[state.len()..].trim();
+    let value = value.trim_start();
+    let (state, rest) = value.split_once(char::is_whitespace).unwrap_or((value, ""));
+    let rest = rest.trim_start();
     let marked = rest.is_empty() || rest.starts_with('[') || rest.starts_with('(');
     (known && marked && ["on", "off"].contains(&state)).then_some((name, state == "on"))
 }
@@ -71,5 +72,18 @@ impl Reader for Features {
             taken = at + 1;
         }
         taken.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanks_and_letters_of_any_length() {
+        assert_eq!(feature("rx-gro-hw: on [fixed]"), Some(("rx-gro-hw", true)));
+        assert_eq!(feature("rx-gro-hw:   off\u{a0}(requested on)"), Some(("rx-gro-hw", false)));
+        assert_eq!(feature("rx-gro-hw:    9800¡] 0.00"), None);
+        assert_eq!(feature("rx-gro-hw: "), None);
     }
 }

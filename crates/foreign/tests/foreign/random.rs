@@ -10,6 +10,26 @@ use super::files;
 const NAMES: [&str; 5] =
     ["x", "ethtool_-k_em1", "ethtool-S-em1.txt", "proc/net/softnet_stat", "arc-1-to-arc-2.json"];
 
+/// Blanks of more than one byte, letters of two and four, numbers beyond every type, signs that end words.
+const ODD: [&str; 16] = [
+    "\u{a0}",
+    "\u{85}",
+    "\u{3000}",
+    "¡",
+    "µ",
+    "😀",
+    "\0",
+    "  ",
+    "\t",
+    "-",
+    "18446744073709551616",
+    "9e999",
+    "%",
+    ": ",
+    "\"",
+    "\n",
+];
+
 fn fixtures() -> Vec<Vec<u8>> {
     let mut todo = vec![files()];
     let mut found = Vec::new();
@@ -57,6 +77,19 @@ proptest! {
     #[test]
     fn random_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..600), name in 0..NAMES.len()) {
         check(&bytes, NAMES[name]);
+    }
+
+    /// A real text with one thing in it that no tool wrote, as it is and in pieces.
+    #[test]
+    fn odd_words_in_fixtures(index in any::<prop::sample::Index>(), places in proptest::collection::vec((0.0..1.0_f64, 0..ODD.len()), 1..12)) {
+        let all = fixtures();
+        let mut bytes = index.get(&all).clone();
+        bytes.truncate(4000);
+        for (part, odd) in places {
+            let at = (part * bytes.len() as f64) as usize;
+            bytes.splice(at..at, ODD[odd].bytes());
+        }
+        check(&bytes, "x");
     }
 
     /// Pieces of real texts in another order, cut anywhere, with a byte changed.
