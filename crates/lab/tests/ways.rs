@@ -109,7 +109,7 @@ impl Scene {
     /// Surveys and gives the verdict as JSON.
     fn survey(&self) -> serde_json::Value {
         let inventory = self.lab.reached.inventory.display().to_string();
-        let (output, said) = self.run(&["survey", "-i", &inventory, "--json", "--quiet"]);
+        let (output, said) = self.run(&["survey", "-i", &inventory, "--time", "24s", "--json", "--quiet"]);
         serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {said}"))
     }
 

@@ -244,10 +244,8 @@ fn a_node_killed_in_mid_survey_makes_gaps() {
         return;
     }
     let cluster = Cluster::new();
-    let (mut survey, said) = surveying(
-        &cluster,
-        &["survey", "-i", "cluster.toml", "--time", "120s", "--json", "--snapshot", "s.json"],
-    );
+    let (mut survey, said) =
+        surveying(&cluster, &["survey", "-i", "cluster.toml", "--json", "--snapshot", "s.json"]);
     let victim = *Cluster::nodes_of(survey.id()).first().expect("the survey has started nodes");
     assert!(Command::new("kill").args(["-9", &victim.to_string()]).status().unwrap().success());
     let mut stdout = String::new();

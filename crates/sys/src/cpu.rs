@@ -82,8 +82,10 @@ pub struct CpuTicks {
     pub busy: u64,
     /// Busy and idle together.
     pub total: u64,
-    /// Part of `busy` in softirq.
+    /// Part of `busy` in softirq: where frames are received.
     pub softirq: u64,
+    /// Part of `busy` that the hypervisor took.
+    pub steal: u64,
 }
 
 /// Ticks of every CPU that is online; empty where `/proc/stat` below `root` cannot be read.
@@ -103,7 +105,7 @@ fn parse_stat(text: &str) -> Vec<CpuTicks> {
 }
 
 /// `cpu0 user nice system idle iowait irq softirq steal guest guest_nice`; guest time is already part of user time.
-fn parse_stat_line(line: &str) -> Option<CpuTicks> {
+pub(crate) fn parse_stat_line(line: &str) -> Option<CpuTicks> {
     let mut fields = line.strip_prefix("cpu")?.split_ascii_whitespace();
     let cpu = fields.next()?.parse().ok()?;
     // The line of the sum starts with `cpu ` and has its first number here: it is told apart by the blank.
@@ -117,7 +119,7 @@ fn parse_stat_line(line: &str) -> Option<CpuTicks> {
     }
     let total = ticks.iter().fold(0_u64, |sum, &value| sum.saturating_add(value));
     let idle = ticks[3].saturating_add(ticks[4]);
-    Some(CpuTicks { cpu, busy: total.saturating_sub(idle), total, softirq: ticks[6] })
+    Some(CpuTicks { cpu, busy: total.saturating_sub(idle), total, softirq: ticks[6], steal: ticks[7] })
 }
 
 #[cfg(test)]
@@ -130,7 +132,7 @@ mod tests {
             "cpu  10 0 10 100 0 0 4 0 0 0\ncpu0 5 0 5 50 1 0 2 3 9 9\ncpu1 5 0 5 50 0 0 2 0\nintr 5 1 2\n";
         let ticks = parse_stat(text);
         assert_eq!(ticks.len(), 2);
-        assert_eq!(ticks[0], CpuTicks { cpu: 0, busy: 15, total: 66, softirq: 2 });
+        assert_eq!(ticks[0], CpuTicks { cpu: 0, busy: 15, total: 66, softirq: 2, steal: 3 });
         assert_eq!(ticks[1].cpu, 1);
     }
 

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::cpu::{self, CpuTicks};
+
 /// `/proc/net/snmp` and `/proc/net/netstat`: a line of names and a line of values with the same first word.
 pub fn paired_table(text: &str) -> impl Iterator<Item = (&str, &str, i64)> {
     let mut lines = text.lines();
@@ -53,22 +55,11 @@ pub fn softnet(text: &str) -> Option<Softnet> {
     seen.then_some(sum)
 }
 
-/// Times of one CPU in clock ticks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CpuTicks {
-    /// Everything but idle and waiting for I/O; includes the two below.
-    pub busy: i64,
-    /// In software interrupts: where frames are received.
-    pub softirq: i64,
-    /// Taken by the hypervisor.
-    pub steal: i64,
-}
-
 /// What [`stat`] finds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stat {
-    /// By number of CPU.
-    pub cpus: BTreeMap<u32, CpuTicks>,
+    /// Of every CPU that is online.
+    pub cpus: Vec<CpuTicks>,
     /// Interrupts since boot by number, without those that never came.
     pub interrupts: BTreeMap<u32, i64>,
 }
@@ -82,11 +73,8 @@ pub fn stat(text: &str) -> Stat {
         if name == "intr" {
             let counts = words.skip(1).map(|w| w.parse().unwrap_or(0)).enumerate();
             stat.interrupts = counts.filter(|(_, n)| *n > 0).map(|(i, n)| (i as u32, n)).collect();
-        } else if let Some(number) = name.strip_prefix("cpu").and_then(|n| n.parse().ok()) {
-            let ticks: Vec<i64> = words.map(|w| w.parse().unwrap_or(0)).collect();
-            let at = |i: usize| ticks.get(i).copied().unwrap_or(0);
-            let busy = [0, 1, 2, 5, 6, 7].into_iter().map(at).fold(0, i64::saturating_add);
-            stat.cpus.insert(number, CpuTicks { busy, softirq: at(6), steal: at(7) });
+        } else {
+            stat.cpus.extend(cpu::parse_stat_line(line));
         }
     }
     stat
@@ -202,7 +190,7 @@ mod tests {
         let sum = softnet("0000000a 00000001 00000002 0 0 0 0 0 0 00000005\n0000000b 0 1 0\n").unwrap();
         assert_eq!(sum, Softnet { processed: 21, dropped: 1, time_squeeze: 3, received_rps: 5 });
         let stat = stat("cpu 9\ncpu1 1 2 3 4 5 6 7 8 0 0\nintr 30 0 10 20\n");
-        assert_eq!(stat.cpus[&1], CpuTicks { busy: 27, softirq: 7, steal: 8 });
+        assert_eq!(stat.cpus, [CpuTicks { cpu: 1, busy: 27, total: 36, softirq: 7, steal: 8 }]);
         assert_eq!(stat.interrupts, BTreeMap::from([(1, 10), (2, 20)]));
         let names =
             interrupt_names("   CPU0 CPU1\n 38: 0 55 PCI-MSIX-0000:00:03.0 1-edge eth0-rx-0\nNMI: 1 2 x\n");

@@ -13,7 +13,7 @@ use super::population::{Peers, Population};
 use super::shape::Shape;
 use super::{Place, Scored};
 use crate::ends;
-use crate::host_facts::{Facts, nic_of};
+use crate::host_facts::{Facts, bare, nic_of};
 use crate::knowledge::{Cause, Condition, FactTest, NicRole, Op, Side};
 
 /// A fact that betrayed a cause.
@@ -269,7 +269,7 @@ fn holds(
     }
 }
 
-/// A value beside that of another fact of the same host and NIC.
+/// A value beside that of another fact of the same host, and NIC or block device.
 fn against_fact(
     facts: &Facts<'_>,
     host: &str,
@@ -278,7 +278,7 @@ fn against_fact(
     op: Op,
     values: &[String],
 ) -> bool {
-    let Some(other) = values.first().and_then(|pattern| facts.get(host, &on_nic_of(key, pattern))) else {
+    let Some(other) = values.first().and_then(|pattern| facts.get(host, &beside(key, pattern))) else {
         return false;
     };
     if op == Op::OutsideCpusOf {
@@ -295,15 +295,17 @@ fn against_fact(
     if op == Op::LessThanFact { number < limit } else { number >= limit }
 }
 
-/// A pattern with the NIC of a key in place of its `nic.*`.
-fn on_nic_of(key: &str, pattern: &str) -> String {
-    match nic_of(key) {
-        Some(nic) => {
-            let head = &key[..key.find("nic.").unwrap_or(0)];
-            format!("{head}{}", pattern.replacen("nic.*", &format!("nic.{nic}"), 1))
+/// A pattern with the NIC or the block device of a key in place of its `nic.*` or `disk.*`.
+fn beside(key: &str, pattern: &str) -> String {
+    let plain = bare(key);
+    let namespace = &key[..key.len() - plain.len()];
+    for topic in ["nic.", "disk."] {
+        if let Some(name) = plain.strip_prefix(topic).and_then(|rest| rest.split('.').next()) {
+            let own = pattern.replacen(&format!("{topic}*"), &format!("{topic}{name}"), 1);
+            return format!("{namespace}{own}");
         }
-        None => pattern.to_owned(),
     }
+    pattern.to_owned()
 }
 
 /// The CPUs of a list such as `0-3,8`; empty for anything else, and for lists that no machine has.
@@ -321,9 +323,9 @@ fn cpus(list: &str) -> BTreeSet<u32> {
     found
 }
 
-/// Whether a further condition holds for the host, and the NIC, of a key.
+/// Whether a further condition holds for the host, and the NIC or block device, of a key.
 fn also_holds(facts: &Facts<'_>, host: &str, key: &str, condition: &Condition) -> bool {
-    let readings = |pattern: &String| facts.matching(host, &on_nic_of(key, pattern));
+    let readings = |pattern: &String| facts.matching(host, &beside(key, pattern));
     let is_wanted = |(other, value): (&str, &FactValue)| fits(facts, host, other, value, condition);
     condition.keys.iter().any(|pattern| readings(pattern).into_iter().any(is_wanted))
 }

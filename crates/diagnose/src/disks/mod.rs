@@ -6,6 +6,7 @@
 mod degraded;
 mod equals;
 mod findings;
+mod link;
 pub mod plan;
 mod rates;
 mod reach;
@@ -14,6 +15,7 @@ mod tree;
 mod volume;
 
 pub use findings::findings;
+pub use link::Link;
 pub use rates::{between, join_paths};
 pub use reach::{Beside, Reach, Term, beside, reach};
 pub use tree::{Layout, Leaf, layout};

@@ -22,7 +22,7 @@ const SEEK_MS: f64 = 8.5;
 const CHOICE: f64 = 4.0;
 /// In a row, mean over the discs, bytes per second (the same data sheets: 156 MB/s mean, 210 outside, half of that inside).
 pub(super) const ROTATING_BYTES_PER_S: f64 = 150e6;
-/// SATA at 6 Gbit/s: 10 bits carry a byte.
+/// SATA at 6 Gbit/s, which a drive without moving parts has where nobody tells its link: 10 bits carry a byte.
 const SATA_BYTES_PER_S: f64 = 600e6;
 /// Reads and writes on the drives for a write smaller than a row: old data and parity are read, new ones written.
 const SMALL_WRITE: [f64; 3] = [1.0, 4.0, 6.0];
@@ -80,16 +80,25 @@ fn digits(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// How many drives.
+fn counted(drives: f64) -> String {
+    if (drives - 1.0).abs() < 1e-9 { "1 drive".to_owned() } else { format!("{} drives", digits(drives)) }
+}
+
 /// A bound: requests per second, what it comes from, and how.
 type Bound = (f64, Term, String);
 
-/// What a volume should reach; `None` where its drives do not tell (NVMe, virtual drives, files): there is no figure to hold against it.
+/// What a volume should reach; `None` where its drives do not tell (virtual ones, those behind a controller, files, NVMe whose lanes nobody
+/// knows): there is no figure to hold against it.
 #[must_use]
 pub fn reach(volume: &Volume, phase: &DiskPhase) -> Option<Reach> {
     let bounds = match volume.class {
         Class::Rotating => rotating(volume, phase),
+        // What a chip needs for a request or a flush is its maker's secret; only of bytes in a row the wire is a bound that it comes near.
+        Class::Solid | Class::Nvme if phase.random || phase.durable != Durable::Never => return None,
         Class::Solid => vec![wire(volume, phase)],
-        Class::Nvme | Class::Virtual | Class::Made => return None,
+        Class::Nvme => vec![volume.link.as_ref().map(|_| wire(volume, phase))?],
+        Class::Virtual | Class::Controller | Class::Made => return None,
     };
     let (requests_per_s, binds, sentence) = bounds.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
     let bytes_per_s = requests_per_s * f64::from(phase.block_bytes);
@@ -123,12 +132,19 @@ fn per_request(volume: &Volume, phase: &DiskPhase) -> f64 {
 
 fn rotating(volume: &Volume, phase: &DiskPhase) -> Vec<Bound> {
     let mut bounds = if phase.random { vec![seeks(volume, phase)] } else { vec![transfer(volume, phase)] };
-    if let Durable::Data(every) | Durable::Full(every) = phase.durable
-        && phase.writes()
-    {
-        bounds.push(flush(phase, every));
-    } else if phase.durable == Durable::Each && phase.writes() {
-        bounds.push(flush(phase, 1));
+    if volume.link.is_some() {
+        bounds.push(wire(volume, phase));
+    }
+    let each_waits = phase.direct && volume.write_back == Some(false);
+    match phase.durable {
+        _ if !phase.writes() => {}
+        Durable::Data(every) | Durable::Full(every) => bounds.push(flush(volume, phase, every)),
+        Durable::Each => bounds.push(flush(volume, phase, 1)),
+        // One after the other in a row; of several the next one is there in time.
+        Durable::Never if each_waits && !phase.random && phase.reads == 0 && phase.depth == 1 => {
+            bounds.push(without_cache(phase));
+        }
+        Durable::Never => {}
     }
     bounds
 }
@@ -139,8 +155,13 @@ fn seeks(volume: &Volume, phase: &DiskPhase) -> Bound {
     let cost = per_request(volume, phase);
     // What is under way at the drives, and how many of them have something to do.
     let under_way = f64::from(phase.outstanding()) * cost;
-    let busy = drives.min(under_way);
-    let each = under_way / busy;
+    // What a write cache has taken has ended for the writer, and the drive puts it down in the order that it likes.
+    let taken = volume.write_back == Some(true)
+        && phase.reads == 0
+        && phase.durable == Durable::Never
+        && volume.parity == 0;
+    let busy = if taken { drives } else { drives.min(under_way) };
+    let each = if taken { CHOICE } else { under_way / busy };
     let alone = 1000.0 / (SEEK_MS + REVOLUTION_MS / 2.0);
     let choice = ((each - 1.0) / (CHOICE - 1.0)).clamp(0.0, 1.0);
     let seek_rate = alone + (ROTATING_PER_S - alone) * choice;
@@ -150,7 +171,7 @@ fn seeks(volume: &Volume, phase: &DiskPhase) -> Bound {
     let rate = if piece <= 16_384.0 { seek_rate } else { rate };
     let requests = busy * rate / cost;
     let depth = busy < drives || each < CHOICE;
-    let mut sentence = format!("{} drives x {} a second", digits(busy), digits(rate));
+    let mut sentence = format!("{} x {} a second", counted(busy), digits(rate));
     if (cost - 1.0).abs() > 1e-9 {
         let _ = write!(sentence, ", {} requests to drives for each", digits(cost));
     }
@@ -180,8 +201,8 @@ fn transfer(volume: &Volume, phase: &DiskPhase) -> Bound {
     };
     let bytes = spread * ROTATING_BYTES_PER_S;
     let mut sentence = format!(
-        "{} drives x {} MB/s = {} MB/s in a row, where neighbours are merged",
-        digits(spread),
+        "{} x {} MB/s = {} MB/s in a row, where neighbours are merged",
+        counted(spread),
         digits(ROTATING_BYTES_PER_S / 1e6),
         digits(bytes / 1e6)
     );
@@ -197,12 +218,33 @@ fn transfer(volume: &Volume, phase: &DiskPhase) -> Bound {
     (bytes / block, if spread < drives { Term::Depth } else { Term::Transfer }, sentence)
 }
 
-/// Each flush waits until the place comes round again; mirrors and stripes wait together.
-fn flush(phase: &DiskPhase, every: u32) -> Bound {
-    let flushes = f64::from(phase.threads) * 1000.0 / REVOLUTION_MS;
-    let requests = flushes * f64::from(every.max(1));
+/// How often a file system waits for the medium until a write is safe, and for what beside the data.
+///
+/// A new time of a file is a record of the journal of ext4 and of the log of XFS (`fs/ext4/fsync.c`, `fs/xfs/xfs_file.c` of Linux); its last block is sent
+/// behind a flush of what came before, and flushed itself. `fdatasync` of content in its old place needs no record. Where content gets a new
+/// place each time, the tree that leads to it has to be safe too (`fs/btrfs/tree-log.c`).
+fn waits(filesystem: &str, durable: Durable) -> (f64, &'static str) {
+    match (filesystem, durable) {
+        ("btrfs", _) => (2.0, ", once for the data and once for the tree of btrfs"),
+        ("ext3" | "ext4" | "xfs", Durable::Full(_)) => {
+            (2.0, ", once for the data and once for the record in the journal")
+        }
+        _ => (1.0, ""),
+    }
+}
+
+/// Each flush waits until the place comes round again; mirrors and stripes wait together. Without a write cache each write waits by itself.
+fn flush(volume: &Volume, phase: &DiskPhase, every: u32) -> Bound {
+    let every = f64::from(every.max(1));
+    let turns = f64::from(phase.threads) * 1000.0 / REVOLUTION_MS;
+    let (waits, what) = waits(&volume.filesystem, phase.durable);
+    let by_itself = phase.direct && volume.write_back == Some(false);
+    let turns_for_all = if by_itself { every + waits - 1.0 } else { waits };
+    let requests = turns * every / turns_for_all;
     let sentence = format!(
-        "a flush waits for a revolution, {} ms at 7,200 a minute: {} safe writes a second of {} threads",
+        "{} waits for {}, {} ms each at 7,200 a minute{what}: {} safe writes a second of {} threads",
+        if by_itself { "without a write cache a write" } else { "a flush" },
+        if waits > 1.0 { "two revolutions" } else { "a revolution" },
         digits(REVOLUTION_MS),
         digits(requests),
         phase.threads
@@ -210,15 +252,31 @@ fn flush(phase: &DiskPhase, every: u32) -> Bound {
     (requests, Term::Flush, sentence)
 }
 
-/// The wire to each drive is all that is known of a drive without moving parts.
+/// Writes in a row, one after the other, on drives without a write cache: when the next one comes, its place has just gone by.
+fn without_cache(phase: &DiskPhase) -> Bound {
+    let requests = f64::from(phase.threads) * 1000.0 / REVOLUTION_MS;
+    let sentence = format!(
+        "without a write cache each write waits for a revolution, {} ms at 7,200 a minute: {} writes a second of {} threads; more under way would not miss their place (--depth)",
+        digits(REVOLUTION_MS),
+        digits(requests),
+        phase.threads
+    );
+    (requests, Term::Depth, sentence)
+}
+
+/// The wire to each drive: of one without moving parts all that is known.
 fn wire(volume: &Volume, phase: &DiskPhase) -> Bound {
     let (reads, _) = shares(phase);
     let drives = f64::from(if reads >= 1.0 { volume.drives } else { volume.data_drives() });
-    let bytes = drives * SATA_BYTES_PER_S;
+    let (each, words) = match &volume.link {
+        Some(link) => (link.bytes_per_s, link.words.as_str()),
+        None => (SATA_BYTES_PER_S, "SATA at 6 Gbit/s"),
+    };
+    let bytes = drives * each;
     let sentence = format!(
-        "{} drives x {} MB/s of SATA at 6 Gbit/s: no drive can be faster than its wire, many are slower",
-        digits(drives),
-        digits(SATA_BYTES_PER_S / 1e6)
+        "{} x {} MB/s of {words}: no drive can be faster than its wire, many are slower",
+        counted(drives),
+        digits(each / 1e6)
     );
     (bytes / f64::from(phase.block_bytes), Term::Link, sentence)
 }

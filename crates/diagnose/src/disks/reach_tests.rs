@@ -91,10 +91,57 @@ fn safe_writes_wait_for_a_revolution() {
     about(reach(&of_36(), &eight).unwrap().requests_per_s, 960.0);
 }
 
+/// A file system that has to make a record safe too waits twice, and where nothing is written to a cache there is nothing to empty.
+#[test]
+fn the_file_system_and_the_write_cache_decide_what_a_safe_write_costs() {
+    let safe = |durable: Durable| DiskPhase { durable, ..phase(false, 0, 4096, 1) };
+    let rate = |filesystem: &str, write_back: Option<bool>, durable: Durable| {
+        let volume = Volume { write_back, ..of_36() }.under(filesystem);
+        reach(&volume, &safe(durable)).unwrap().requests_per_s.round()
+    };
+    about(rate("xfs", Some(true), Durable::Data(1)), 120.0);
+    about(rate("xfs", Some(true), Durable::Full(1)), 60.0);
+    about(rate("ext4", None, Durable::Full(8)), 480.0);
+    about(rate("btrfs", Some(true), Durable::Data(1)), 60.0);
+    about(rate("", Some(true), Durable::Full(1)), 120.0);
+    // Each of the eight waits, and the record with the last one.
+    about(rate("xfs", Some(false), Durable::Data(8)), 120.0);
+    about(rate("xfs", Some(false), Durable::Full(8)), 107.0);
+    let xfs = Volume { write_back: Some(true), ..of_36() }.under("xfs");
+    let sentence = reach(&xfs, &safe(Durable::Full(1))).unwrap().sentence;
+    assert!(
+        sentence.contains("two revolutions") && sentence.contains("the record in the journal"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn a_write_cache_orders_writes_by_itself_and_without_one_a_place_is_missed() {
+    let one = Volume::drive(Class::Rotating);
+    let random = phase(true, 0, 4096, 1);
+    about(reach(&one, &random).unwrap().requests_per_s, 79.0);
+    let with = Volume { write_back: Some(true), ..one.clone() };
+    let should = reach(&with, &random).unwrap();
+    assert_eq!((should.requests_per_s.round(), should.binds), (150.0, Term::Seeks));
+    assert_eq!(reach(&with, &phase(true, 100, 4096, 1)).unwrap().binds, Term::Depth, "reads are not taken");
+    let without = Volume { write_back: Some(false), ..one };
+    let row = reach(&without, &phase(false, 0, 1 << 20, 1)).unwrap();
+    assert_eq!((row.requests_per_s.round(), row.binds), (120.0, Term::Depth), "{row:?}");
+    let two = reach(&without, &phase(false, 0, 1 << 20, 2)).unwrap();
+    assert_eq!((two.bytes_per_s.round(), two.binds), (150e6, Term::Transfer));
+}
+
 #[test]
 fn what_nobody_can_know_is_not_said() {
-    for class in [Class::Nvme, Class::Virtual, Class::Made] {
-        assert_eq!(reach(&Volume::drive(class), &phase(true, 100, 4096, 32)), None);
+    for class in [Class::Nvme, Class::Virtual, Class::Controller, Class::Made] {
+        for phase in [phase(true, 100, 4096, 32), phase(false, 100, 1 << 20, 8)] {
+            assert_eq!(reach(&Volume::drive(class), &phase), None);
+        }
+    }
+    // Nobody knows what a chip needs for a request or a flush.
+    let safe = DiskPhase { durable: Durable::Data(1), ..phase(false, 0, 4096, 1) };
+    for phase in [phase(true, 100, 4096, 1), safe] {
+        assert_eq!(reach(&Volume::drive(Class::Solid), &phase), None);
     }
     let solid = reach(&Volume::drive(Class::Solid), &phase(false, 100, 1 << 20, 8)).unwrap();
     assert_eq!((solid.bytes_per_s.round(), solid.binds), (600e6, Term::Link));
@@ -154,6 +201,42 @@ fn what_binds_is_seen_where_the_drive_is_unknown() {
     assert!(seen.sentence.contains("of 64000 requests 1000 reached the device"), "{}", seen.sentence);
 }
 
+/// The recorded server: SATA at 6 and at 3 Gbit/s below one mirror, SAS with two ways, an NVMe drive with two of its four lanes.
+#[test]
+fn the_wire_to_a_drive_is_known_from_its_host() {
+    let readings = serde_json::from_str(include_str!("recorded/storage-stack.json")).unwrap();
+    let facts = HostFacts { readings, ..HostFacts::default() };
+    let link = |device: &str| volume(&layout(&facts), &facts, device).unwrap().link.unwrap();
+    let seen = ["md0", "dm-1", "nvme0n1"].map(link).map(|l| (l.words, l.bytes_per_s.round()));
+    let wanted =
+        [("SATA at 3 Gbit/s", 300e6), ("SAS at 12 Gbit/s", 1200e6), ("PCIe at 8 GT/s x 2", 1_969_230_769.0)];
+    assert_eq!(seen, wanted.map(|(words, rate)| (words.to_owned(), rate)));
+    let nvme = volume(&layout(&facts), &facts, "nvme0n1").unwrap();
+    let should = reach(&nvme, &phase(false, 100, 1 << 20, 8)).unwrap();
+    assert_eq!((should.bytes_per_s.round(), should.binds), (1_969_230_769.0, Term::Link));
+    let words = "1 drive x 1969 MB/s of PCIe at 8 GT/s x 2: no drive can be faster than its wire";
+    assert!(should.sentence.starts_with(words), "{}", should.sentence);
+}
+
+/// What a controller or a hypervisor shows rotates, if one believes the kernel.
+#[test]
+fn a_drive_that_is_none_is_known_by_its_model() {
+    for (model, class) in [
+        ("PERC H730P Mini", Class::Controller),
+        ("MR9361-8i", Class::Controller),
+        ("LOGICAL VOLUME", Class::Controller),
+        ("QEMU HARDDISK", Class::Virtual),
+        ("Virtual disk", Class::Virtual),
+        ("ST4000NM0035-1V4", Class::Rotating),
+    ] {
+        let facts = facts(&[
+            ("disk.sda.rotational", FactValue::Flag(true)),
+            ("disk.sda.model", FactValue::Text(model.into())),
+        ]);
+        assert_eq!(volume(&layout(&facts), &facts, "sda").unwrap().class, class, "{model}");
+    }
+}
+
 fn facts(readings: &[(&str, FactValue)]) -> HostFacts {
     let mut host = HostFacts::default();
     host.readings.extend(readings.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
@@ -178,12 +261,13 @@ fn an_array_of_md_is_read_from_its_facts() {
         ("disk.drbd0.size_bytes", FactValue::Int(1)),
     ]);
     let found = volume(&layout(&facts), &facts, "drbd0").unwrap();
+    assert_eq!(found.clone().under("xfs").filesystem, "xfs");
     assert_eq!((found.drives, found.copies, found.chunk_bytes), (4, 2, Some(65_536)));
     assert_eq!((found.class, found.write_back), (Class::Rotating, Some(true)));
     assert_eq!(found.layers, ["DRBD", "partition", "md raid10"]);
     assert_eq!(
         found.words(),
-        "4 drives with rotating discs, each block twice, pieces of 64 KiB (DRBD, partition, md raid10)"
+        "4 drives with rotating discs, each block twice, pieces of 64 KiB, with a write cache (DRBD, partition, md raid10)"
     );
     assert_eq!(volume(&layout(&facts), &facts, "sdz"), None);
 }

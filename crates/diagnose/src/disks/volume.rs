@@ -9,6 +9,7 @@ use linerate_model::disk::DiskKind;
 use linerate_model::fact::{FactValue, HostFacts};
 use serde::Serialize;
 
+use super::link::{self, Link};
 use super::tree::Layout;
 
 /// What kind of drive.
@@ -23,6 +24,8 @@ pub enum Class {
     Nvme,
     /// What a hypervisor shows: nobody knows from inside what stands behind it.
     Virtual,
+    /// What a RAID controller or a storage array shows: any number of drives and a memory of its own.
+    Controller,
     /// A file or memory as a device.
     Made,
 }
@@ -42,6 +45,10 @@ pub struct Volume {
     pub chunk_bytes: Option<u64>,
     /// Whether the drives have a write cache that a flush has to empty; `None` where nobody says.
     pub write_back: Option<bool>,
+    /// The wire to each drive, of the slowest; `None` where nobody says.
+    pub link: Option<Link>,
+    /// File system on it: `xfs`; empty for a device.
+    pub filesystem: String,
     /// What stands between, from the top: `LVM`, `DRBD`, `md raid10`, `partition`, `encryption`.
     pub layers: Vec<String>,
 }
@@ -57,8 +64,16 @@ impl Volume {
             parity: 0,
             chunk_bytes: None,
             write_back: None,
+            link: None,
+            filesystem: String::new(),
             layers: Vec::new(),
         }
+    }
+
+    /// The same with a file system on it.
+    #[must_use]
+    pub fn under(self, filesystem: &str) -> Self {
+        Self { filesystem: filesystem.to_owned(), ..self }
     }
 
     /// Drives whose content is not a copy or parity of others: what writes in a row are spread over.
@@ -75,6 +90,7 @@ impl Volume {
             Class::Solid => "solid state (SATA or SAS)",
             Class::Nvme => "NVMe",
             Class::Virtual => "of a hypervisor",
+            Class::Controller => "of a RAID controller or storage array",
             Class::Made => "made of a file or memory",
         };
         let mut words = if self.drives == 1 {
@@ -95,6 +111,15 @@ impl Volume {
         if let Some(chunk) = self.chunk_bytes.filter(|_| self.drives > 1) {
             let _ = write!(words, ", pieces of {} KiB", chunk >> 10);
         }
+        if let Some(link) = &self.link {
+            let _ = write!(words, ", {}", link.words);
+        }
+        // Of what a hypervisor shows it says nothing of the drive.
+        match self.write_back.filter(|_| !matches!(self.class, Class::Virtual | Class::Made)) {
+            Some(true) => words += ", with a write cache",
+            Some(false) => words += ", without a write cache",
+            None => {}
+        }
         if !self.layers.is_empty() {
             let _ = write!(words, " ({})", self.layers.join(", "));
         }
@@ -111,7 +136,7 @@ pub fn volume(layout: &Layout, facts: &HostFacts, device: &str) -> Option<Volume
     below(layout, facts, device, 0)
 }
 
-fn reading<'a>(facts: &'a HostFacts, device: &str, field: &str) -> Option<&'a FactValue> {
+pub(super) fn reading<'a>(facts: &'a HostFacts, device: &str, field: &str) -> Option<&'a FactValue> {
     facts.readings.get(&format!("disk.{}.{field}", device.replace('.', "/")))
 }
 
@@ -129,10 +154,38 @@ fn text<'a>(facts: &'a HostFacts, device: &str, field: &str) -> Option<&'a str> 
     }
 }
 
-fn class(layout: &Layout, device: &str) -> Class {
+/// Models that hypervisors give to their drives, by their beginning: QEMU, VirtualBox, VMware and Hyper-V, Amazon, Google.
+const OF_HYPERVISORS: [&str; 7] = [
+    "QEMU",
+    "VBOX",
+    "Virtual disk",
+    "Virtual Disk",
+    "Amazon Elastic Block Store",
+    "nvme_card",
+    "PersistentDisk",
+];
+/// Models that RAID controllers and storage arrays show in the place of their drives, by their beginning (hardware table of multipath-tools; PERC is
+/// Dell's, LOGICAL VOLUME that of HP's Smart Array, MR9 and MegaRAID are of LSI and its heirs, LUN is NetApp's).
+const OF_CONTROLLERS: [&str; 10] = [
+    "PERC",
+    "LOGICAL VOLUME",
+    "Logical Volume",
+    "ServeRAID",
+    "MegaRAID",
+    "MR9",
+    "LUN",
+    "SYMMETRIX",
+    "VRAID",
+    "OPEN-",
+];
+
+fn class(layout: &Layout, facts: &HostFacts, device: &str) -> Class {
     let starts = |names: &[&str]| names.iter().any(|name| device.starts_with(name));
+    let model = text(facts, device, "model").unwrap_or_default();
+    let is_of = |models: &[&str]| models.iter().any(|start| model.starts_with(start));
     match layout.get(device).map(|d| d.kind) {
-        _ if starts(&["vd", "xvd"]) => Class::Virtual,
+        _ if starts(&["vd", "xvd"]) || is_of(&OF_HYPERVISORS) => Class::Virtual,
+        _ if is_of(&OF_CONTROLLERS) => Class::Controller,
         _ if starts(&["nvme"]) => Class::Nvme,
         Some(DiskKind::Rotating) => Class::Rotating,
         Some(DiskKind::Made) => Class::Made,
@@ -145,7 +198,8 @@ fn below(layout: &Layout, facts: &HostFacts, device: &str, depth: usize) -> Opti
     let disk = layout.get(device).filter(|_| depth < DEPTH_MAX)?;
     if disk.on.is_empty() {
         let write_back = text(facts, device, "write_cache").map(|cache| cache.contains("back"));
-        return Some(Volume { write_back, ..Volume::drive(class(layout, device)) });
+        let class = class(layout, facts, device);
+        return Some(Volume { write_back, link: link::of(facts, device), ..Volume::drive(class) });
     }
     // Metadata of LVM's arrays stands on the same drives as the images.
     let is_meta = |name: &str| text(facts, name, "dm_name").is_some_and(|n| n.contains("_rmeta_"));
@@ -167,6 +221,10 @@ fn below(layout: &Layout, facts: &HostFacts, device: &str, depth: usize) -> Opti
             one.copies = one.copies.saturating_mul(copies.max(1));
             one.parity = one.parity.max(parity);
             one.chunk_bytes = chunk.or(one.chunk_bytes);
+            // All wait for the slowest.
+            let others = members.iter().skip(1).filter_map(|m| below(layout, facts, m, depth + 1)?.link);
+            one.link =
+                one.link.into_iter().chain(others).min_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s));
         }
     }
     one.layers.insert(0, word);

@@ -248,7 +248,7 @@ pub enum Op {
     SharedAddress,
     /// There is such a fact.
     Present,
-    /// Number below that of another fact: `values` has its key (`nic.*` is the same NIC) and, where wanted, a factor.
+    /// Number below that of another fact: `values` has its key (`nic.*` is the same NIC, `disk.*` the same block device) and, where wanted, a factor.
     LessThanFact,
     /// Number of at least that of another fact; `values` as for [`Op::LessThanFact`].
     AtLeastFact,

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::finding::Diagnosis;
 use linerate_model::snapshot::Snapshot;
+use linerate_sys::cpu::cpu_ticks;
 use linerate_sys::interrupt::Interrupt;
 use serde::Deserialize;
 
@@ -34,7 +35,6 @@ use crate::way;
 use keep::Kept;
 use plan::{Job, plan};
 use record::{Broken, Case, Record, Run};
-use stolen::Ticks;
 
 /// What to judge.
 #[derive(Debug, Clone, Default)]
@@ -147,7 +147,7 @@ struct Surveyed {
 }
 
 fn run(options: &Options, job: &Job, interrupt: &Interrupt, calm: f64) -> Result<Made> {
-    let before = Ticks::now();
+    let before = cpu_ticks(Path::new("/"));
     let topology = Topology::load(&job.lab)?;
     let mut truth = Run {
         index: job.index,
@@ -167,7 +167,7 @@ fn run(options: &Options, job: &Job, interrupt: &Interrupt, calm: f64) -> Result
         }
         Ok(surveyed) => surveyed,
     };
-    let stolen = Ticks::now().stolen_since(before);
+    let stolen = stolen::between(&before, &cpu_ticks(Path::new("/")));
     if stolen > calm {
         return Ok(Made::HeldUp(stolen));
     }

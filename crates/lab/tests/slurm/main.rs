@@ -198,8 +198,7 @@ fn a_session_that_is_lost_is_taken_up_again_and_is_one_gap() {
         for (steps, signal) in [("each", "-9"), ("one", "-9"), ("one", "-STOP")] {
             let file = cluster.path("lost.json");
             let _ = std::fs::remove_file(&file);
-            let arguments =
-                ["survey", "--quiet", "--time", "120s", "--via", "slurm", "-N", "3", "--slurm-steps"];
+            let arguments = ["survey", "--quiet", "--via", "slurm", "-N", "3", "--slurm-steps"];
             let file_name = file.to_str().unwrap().to_owned();
             let mut operator =
                 cluster.linerate_started(&[&arguments[..], &[steps, "--snapshot", &file_name]].concat());

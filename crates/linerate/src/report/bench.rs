@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_diagnose::disks::{self, Beside, Volume};
+use linerate_diagnose::disks::{self, Beside, Term, Volume};
 use linerate_model::disk_load::{DiskEnd, DiskPlan, DiskResult, DiskTarget};
 use linerate_model::fact::HostFacts;
 use linerate_model::load::{LoadReport, TestKind};
@@ -44,7 +44,7 @@ fn end(sample: &Sample) -> Option<&DiskEnd> {
 
 fn volume(facts: Option<&HostFacts>, end: &DiskEnd) -> Option<Volume> {
     let facts = facts?;
-    disks::volume(&disks::layout(facts), facts, &end.device)
+    Some(disks::volume(&disks::layout(facts), facts, &end.device)?.under(&end.filesystem))
 }
 
 /// Where something was measured: `/var/tmp on vg0/home (dm-2), ext4`.
@@ -224,10 +224,11 @@ pub struct Told {
 }
 
 impl Told {
-    /// Whether it falls short of what should be reached.
+    /// Whether it falls short of what should be reached. A wire is no promise: many drives are slower, and nothing is wrong with them.
     #[must_use]
     pub fn is_low(&self) -> bool {
-        self.beside.share.is_some_and(|share| share < LOW)
+        let promised = self.beside.should.as_ref().is_some_and(|should| should.binds != Term::Link);
+        promised && self.beside.share.is_some_and(|share| share < LOW)
     }
 
     /// Whether it says something about the drive.

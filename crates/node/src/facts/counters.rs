@@ -125,11 +125,12 @@ fn conntrack(text: &str) -> Counters {
 fn read_stat(root: &Root, counters: &mut Counters) -> Result<(), String> {
     let text = root.read("/proc/stat").map_err(|e| e.to_string())?;
     let stat = procfs::stat(&text);
-    for (cpu, ticks) in stat.cpus {
+    for ticks in stat.cpus {
         for (name, value) in
             [("busy_us", ticks.busy), ("softirq_us", ticks.softirq), ("steal_us", ticks.steal)]
         {
-            counters.insert(format!("cpu.{cpu}.{name}"), value.saturating_mul(TICK_US));
+            let value = i64::try_from(value).unwrap_or(i64::MAX);
+            counters.insert(format!("cpu.{}.{name}", ticks.cpu), value.saturating_mul(TICK_US));
         }
     }
     counters.extend(stat.interrupts.into_iter().map(|(number, count)| (format!("irq.{number}"), count)));

@@ -5,7 +5,7 @@ use linerate_sys::root::Root;
 
 use super::readings::{Readings, fact};
 use super::view::View;
-use super::{Fact, disk_legs};
+use super::{Fact, disk_legs, disk_wire};
 
 /// The topic.
 pub(super) struct Disks;
@@ -40,7 +40,7 @@ const TEXTS: [(&str, &str); 6] = [
 
 impl Fact for Disks {
     fn declarations(&self) -> Vec<FactDecl> {
-        vec![
+        let mut declared = vec![
             fact("disk.*.size_bytes", "bytes", "Size of the block device."),
             fact("disk.*.rotational", "flag", "Whether it has rotating discs."),
             fact("disk.*.scheduler", "text", "I/O scheduler in use."),
@@ -66,7 +66,9 @@ impl Fact for Disks {
                 "as the name says",
                 "nr_requests, read_ahead_kb, max_sectors_kb, logical_block_bytes, rq_affinity, nomerges, queue_depth, minimum_io_bytes, optimal_io_bytes, model, md_level, md_layout, md_chunk_bytes, md_degraded, dm_kind.",
             ),
-        ]
+        ];
+        declared.extend(disk_wire::declarations());
+        declared
     }
 
     fn of_namespace(&self) -> bool {
@@ -111,6 +113,7 @@ impl Fact for Disks {
                 out.text(format!("{disk}.dm_kind"), kind);
             }
             legs(view.root, name, &folder, out);
+            disk_wire::read(view.root, name, &disk, out);
             let parts: Vec<String> = view
                 .root
                 .list(&folder)

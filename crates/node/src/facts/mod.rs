@@ -15,6 +15,7 @@ mod cpu;
 mod disk;
 mod disk_counters;
 mod disk_legs;
+mod disk_wire;
 mod drbd;
 mod eee;
 mod family;

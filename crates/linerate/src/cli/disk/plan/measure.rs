@@ -158,5 +158,6 @@ async fn run(
     let end = report.disk.ok_or_else(|| anyhow::anyhow!("{name} on {} was not measured", place.host))?;
     let facts = snapshot.facts.get(place.host);
     let volume = facts.and_then(|facts| disks::volume(&disks::layout(facts), facts, &end.device));
+    let volume = volume.map(|volume| volume.under(&end.filesystem));
     Ok(Measured { end: *end, volume, run: snapshot.id })
 }
