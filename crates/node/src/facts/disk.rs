@@ -59,7 +59,7 @@ impl Fact for Disks {
             fact(
                 "disk.*.rebuilding_legs",
                 "list",
-                "Legs of an array or volume that are being filled, named as those that failed; of a replica of DRBD 8.4 the devices of its own side. Volumes need root.",
+                "Legs of an array or volume that are being filled, named as those that failed; of a replica of DRBD the devices of its own side. Volumes need root, and DRBD 9 its debugfs.",
             ),
             fact(
                 "disk.*.*",

@@ -1,7 +1,7 @@
 //! Facts `disk.<dev>.failed_legs` and `disk.<dev>.rebuilding_legs`: which legs of an array of md or a volume of LVM have failed, and which of them,
 //! or of the own side of a replica of DRBD, are being filled with what they have to hold.
 //!
-//! In: `/sys/block/<md>/md`, what the device mapper says of a volume, `/proc/drbd`. Out: names of the kernel where it still tells them, places in
+//! In: `/sys/block/<md>/md`, what the device mapper says of a volume, `/proc/drbd`, debugfs. Out: names of the kernel where it still tells them, places in
 //! the array (from 0) where it does not. Nothing for an array that is whole, or that is none.
 
 use linerate_sys::block::Number;
@@ -12,6 +12,10 @@ use linerate_sys::root::Root;
 const LEGS_MAX: i64 = 1024;
 /// States of the replicas of DRBD 8.4; 9 has the file too, and no states in it.
 const PROC_DRBD: &str = "/proc/drbd";
+/// Where DRBD 9 has a file like that for each device and peer (`drbd_debugfs.c` of DRBD 9).
+const DEBUG_DRBD: &str = "/sys/kernel/debug/drbd";
+/// Most peers of a replica of DRBD 9.
+const PEERS_MAX: usize = 32;
 /// What an array does while data are looked at or laid out anew, or while it was told to wait: nothing is filled then, whatever the share is.
 const NOT_FILLING: [&str; 4] = ["check", "repair", "reshape", "frozen"];
 
@@ -186,22 +190,43 @@ impl<'a> Said<'a> {
 
 /// The devices of the own side of a replica that its peer fills; `minor` is its number.
 fn of_replica(root: &Root, minor: &str, folder: &str) -> Legs {
-    // The file also tells who built the module, and where: a record keeps the numbers alone.
-    let ask = || Ok(Root::live().read(PROC_DRBD).map_or_else(|_| Vec::new(), |text| filled(&text)));
-    let minors: Vec<String> = root.answer("drbd_filled", ask).unwrap_or_default();
-    if !minors.iter().any(|number| number == minor) {
+    if minor.is_empty() || !minor.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Legs::default();
+    }
+    // The files also tell who built the module, and names of peers: a record keeps the answer alone.
+    let ask = || Ok(is_filled(&Root::live(), minor));
+    if !root.answer(&format!("drbd{minor}_filled"), ask).unwrap_or(false) {
         return Legs::default();
     }
     Legs { rebuilding: root.list(&format!("{folder}/slaves")).unwrap_or_default(), ..Legs::default() }
 }
 
-/// Numbers of the devices whose own side is filled: ` 0: cs:SyncTarget ro:Secondary/Primary ds:Inconsistent/UpToDate C r-----`.
-fn filled(text: &str) -> Vec<String> {
-    let number = |line: &str| {
-        let (minor, state) = line.trim_start().split_once(": cs:")?;
-        (state.split_ascii_whitespace().next() == Some("SyncTarget")).then(|| minor.to_owned())
+/// Whether a peer fills the own side of a device.
+fn is_filled(root: &Root, minor: &str) -> bool {
+    let says = |path: &str| root.read(path).is_ok_and(|text| says_filled(&text, minor));
+    says(PROC_DRBD) || towards_peers(root, minor).iter().any(|path| says(path))
+}
+
+/// The files of DRBD 9 with the states of a device, one for each peer.
+fn towards_peers(root: &Root, minor: &str) -> Vec<String> {
+    // It points to `../resources/r0/volumes/0`.
+    let Ok(target) = root.link(&format!("{DEBUG_DRBD}/minors/{minor}")) else { return Vec::new() };
+    let mut parts = target.rsplit('/');
+    let (Some(volume), Some("volumes"), Some(resource)) = (parts.next(), parts.next(), parts.next()) else {
+        return Vec::new();
     };
-    text.lines().filter_map(number).collect()
+    let peers = format!("{DEBUG_DRBD}/resources/{resource}/connections");
+    let names = root.list(&peers).unwrap_or_default();
+    names.iter().take(PEERS_MAX).map(|peer| format!("{peers}/{peer}/{volume}/proc_drbd")).collect()
+}
+
+/// Whether one of the lines is ` 0: cs:SyncTarget ro:Secondary/Primary ds:Inconsistent/UpToDate C r-----` of this device.
+fn says_filled(text: &str, minor: &str) -> bool {
+    text.lines().any(|line| {
+        line.trim_start().split_once(": cs:").is_some_and(|(number, state)| {
+            number == minor && state.split_ascii_whitespace().next() == Some("SyncTarget")
+        })
+    })
 }
 
 #[cfg(test)]
@@ -316,15 +341,45 @@ mod tests {
 
     #[test]
     fn only_the_side_that_gets_data_is_being_filled() {
-        assert_eq!(filled(STATES), ["0"]);
-        assert_eq!(filled(STATES.split(" 0:").next().unwrap()), [""; 0]);
-        assert_eq!(filled(""), [""; 0]);
+        let filled = |text: &str| ["0", "1", "11", "2"].map(|minor| says_filled(text, minor));
+        assert_eq!(filled(STATES), [true, false, false, false]);
+        assert_eq!(filled(STATES.split(" 0:").next().unwrap()), [false; 4]);
+        assert_eq!(filled(""), [false; 4]);
         let tree = tempfile::tempdir().unwrap();
         let legs = |name| of(&Root::recorded(tree.path()), name, "/sys/block/drbd0").rebuilding;
         std::fs::create_dir_all(tree.path().join("sys/block/drbd0/slaves/sdb")).unwrap();
         assert_eq!(legs("drbd0"), [""; 0], "a record without states");
         std::fs::create_dir_all(tree.path().join("linerate")).unwrap();
-        std::fs::write(tree.path().join("linerate/drbd_filled.json"), "[\"0\"]").unwrap();
+        std::fs::write(tree.path().join("linerate/drbd0_filled.json"), "true").unwrap();
         assert_eq!((legs("drbd0"), legs("drbd10")), (vec!["sdb".to_owned()], Vec::new()));
+        assert_eq!(legs("drbd../0"), [""; 0]);
+    }
+
+    /// Three hosts: one peer has all, the other one is brought up to date by it too.
+    #[test]
+    fn drbd_9_tells_it_for_each_peer() {
+        let tree = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = tree.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        put("proc/drbd", "version: 9.2.8 (api:2/proto:86-122)\n");
+        let links = "{\"links\": {\"/sys/kernel/debug/drbd/minors/7\": \"../resources/home/volumes/2\", \
+                     \"/sys/kernel/debug/drbd/minors/8\": \"../resources\"}}";
+        put("linerate/files.json", links);
+        let state = |peer: &str, state: &str| {
+            let path = format!("sys/kernel/debug/drbd/resources/home/connections/{peer}/2/proc_drbd");
+            put(&path, &format!(" 7: cs:{state} ro:Secondary/Primary ds:Inconsistent/UpToDate C r-----\n"));
+        };
+        let filled = || {
+            let root = Root::recorded(tree.path());
+            ["7", "8", "9"].map(|minor| is_filled(&root, minor))
+        };
+        state("store-2", "Established");
+        state("store-3", "PausedSyncT");
+        assert_eq!(filled(), [false; 3]);
+        state("store-3", "SyncTarget");
+        assert_eq!(filled(), [true, false, false]);
     }
 }
