@@ -19,8 +19,11 @@ use crate::target_debug;
 
 /// The drive is large enough for every pattern, and small enough to be made anew in a moment.
 const LAB: &str = "name = \"vm-durability\"\n[[guest]]\nname = \"one\"\nmemory_mib = 384\n[[guest.drives]]\nname = \"test\"\nsize_mib = 512\n";
-const FILESYSTEMS: [(&str, &[&str]); 2] =
-    [("xfs", &["mkfs.xfs", "-q", "-f"]), ("ext4", &["mkfs.ext4", "-q", "-F"])];
+const FILESYSTEMS: [(&str, &[&str]); 3] = [
+    ("xfs", &["mkfs.xfs", "-q", "-f"]),
+    ("ext4", &["mkfs.ext4", "-q", "-F"]),
+    ("btrfs", &["mkfs.btrfs", "-q", "-f"]),
+];
 /// Longest time for the records of a case under emulation.
 const CASE_MAX: Duration = Duration::from_secs(180);
 
@@ -59,8 +62,12 @@ const CUTS: [Cut; 4] = [
     },
 ];
 
-/// Makes the table.
-pub(crate) fn run(records: u32, seed: u64, reports: &Path) -> Result<()> {
+/// Makes the table, of one file system where only one is wanted.
+pub(crate) fn run(records: u32, seed: u64, only: Option<&str>, reports: &Path) -> Result<()> {
+    let known = FILESYSTEMS.map(|(name, _)| name);
+    if let Some(unknown) = only.filter(|only| !known.contains(only)) {
+        bail!("{unknown} is not in the table; known are {}", known.join(", "));
+    }
     if let Some(reason) = linerate_lab::vm::missing() {
         bail!("no guests can be had: {reason}");
     }
@@ -75,7 +82,8 @@ pub(crate) fn run(records: u32, seed: u64, reports: &Path) -> Result<()> {
         let _ = writeln!(text, "- **{}**: {}", cut.name, cut.words);
     }
     fs::write(reports, "")?;
-    for (number, (filesystem, make)) in FILESYSTEMS.iter().enumerate() {
+    let wanted = |name: &str| only.is_none_or(|only| only == name);
+    for (number, (filesystem, make)) in FILESYSTEMS.iter().enumerate().filter(|(_, (name, _))| wanted(name)) {
         let mut cases = Vec::new();
         for (at, cut) in CUTS.iter().enumerate() {
             let began = Instant::now();

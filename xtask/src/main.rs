@@ -76,6 +76,9 @@ enum Task {
         /// Of what survives by chance.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Only this file system
+        #[arg(long)]
+        filesystem: Option<String>,
         /// File for the report of every case, a line of JSON each.
         #[arg(long, default_value = "target/durability.jsonl")]
         reports: PathBuf,
@@ -117,7 +120,9 @@ fn run() -> Result<()> {
         Task::Bench(bench) => bench::run(&bench),
         Task::Node { arch } => node::run(&arch),
         Task::Scale { nodes, hosts, time } => scale::run(nodes, hosts, &time),
-        Task::Durability { records, seed, reports } => durability::run(records, seed, &reports),
+        Task::Durability { records, seed, filesystem, reports } => {
+            durability::run(records, seed, filesystem.as_deref(), &reports)
+        }
         Task::Picture { command } => picture::run(&command),
         Task::Lab(lab) => lab::run(&lab),
         Task::Tidy => tidy::run(),

@@ -15,6 +15,10 @@ use crate::{storage, words};
 
 /// Retransmits below this rate mean nothing by themselves.
 const RETRANSMITS_WORTH_A_NOTE: f64 = 20.0;
+/// Loss of datagrams below this share means nothing by itself: of the 4000 of a probe, one in a thousand are four.
+const LOSS_WORTH_A_NOTE: f64 = 0.002;
+/// Most pairs that are named for it.
+const LOSSY_PAIRS_MAX: usize = 4;
 /// A cell at this share of its ceiling is at its ceiling.
 const AT_CEILING: f64 = 0.9;
 
@@ -82,12 +86,37 @@ pub(crate) fn notes(report: &[Cell], judged: &[Judged<'_, '_>]) -> Vec<String> {
             ));
         }
     }
+    if judged.is_empty() {
+        notes.extend(lost_once(report));
+    }
     for j in judged.iter().filter(|j| j.located.unconfirmed) {
         let (element, direction, _) = &j.places[0];
         notes.push(format!(
             "{}: suspected once, not confirmed by a repetition",
             words::place(element, *direction)
         ));
+    }
+    notes
+}
+
+/// Pairs that lost datagrams where nothing else was found: too little to name a place, and not nothing.
+fn lost_once(report: &[Cell]) -> Vec<String> {
+    let lossy = || report.iter().filter_map(|c| Some((c, c.loss.filter(|l| *l >= LOSS_WORTH_A_NOTE)?)));
+    let mut notes: Vec<String> = lossy()
+        .take(LOSSY_PAIRS_MAX)
+        .map(|(c, loss)| {
+            format!(
+                "{} to {} ({}): {} of the datagrams of a probe were lost, and nothing else points to it; survey again to see whether it comes back",
+                c.from,
+                c.to,
+                c.layer,
+                words::percent(loss)
+            )
+        })
+        .collect();
+    let more = lossy().count().saturating_sub(LOSSY_PAIRS_MAX);
+    if more > 0 {
+        notes.push(format!("{more} more pairs lost datagrams in a probe"));
     }
     notes
 }
@@ -235,6 +264,28 @@ mod tests {
             snapshot.samples.push(transfer(from, to, outcome));
         }
         snapshot
+    }
+
+    /// One probe of one pair lost 9 in a thousand, and TCP is as fast there as elsewhere: no place can be named.
+    #[test]
+    fn loss_that_was_seen_once_is_a_note() {
+        let mut snapshot = snapshot(0);
+        let mut probe = |from: &str, to: &str, loss: f64| {
+            let mut sample = transfer(from, to, Outcome::Gap { reason: String::new() });
+            sample.test.kind = TestKind::udp(2e8, 1200, 500);
+            sample.outcome = Outcome::Measured(Box::new(linerate_model::sample::Measurement {
+                loss: Some(loss),
+                ..Default::default()
+            }));
+            snapshot.samples.push(sample);
+        };
+        probe("a", "b", 0.0089);
+        probe("b", "a", 0.0005);
+        let seen = crate::diagnose(&snapshot, &Knowledge::default());
+        assert!(seen.findings.is_empty());
+        let notes: Vec<&String> = seen.notes.iter().filter(|note| note.contains("datagrams")).collect();
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].starts_with("a to b (overlay): 0.8"), "{notes:?}");
     }
 
     fn host(name: &str) -> linerate_model::inventory::Host {

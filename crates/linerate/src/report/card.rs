@@ -281,14 +281,25 @@ fn effect(trial: &Trial) -> Vec<String> {
         let bounds = format!("{} to {}", units::factor(i.0), units::factor(i.1));
         format!("{} (95 % interval {bounds})", units::factor(r))
     };
-    let mut lines = vec![format!(
-        "{} before, {} after; better by a factor of {}.",
-        units::value(e.before, unit),
-        units::value(e.after, unit),
-        ratio(e.ratio, e.interval)
-    )];
+    // Without a valid measurement the median is nothing, and so is what is made of it.
+    let seen = |changed: bool| trial.arms.iter().any(|arm| arm.changed == changed && arm.value.is_some());
+    let value = |changed: bool, value: f64| {
+        if seen(changed) { units::value(value, unit) } else { "no valid measurement".to_owned() }
+    };
+    let (before, after) = (value(false, e.before), value(true, e.after));
+    if !(seen(false) && seen(true)) {
+        return vec![format!("Before: {before}; after: {after}.")];
+    }
+    let by = ratio(e.ratio, e.interval);
+    let mut lines = vec![format!("{before} before, {after} after; better by a factor of {by}.")];
     if trial.control.is_some() {
-        lines.push(format!("The control pair: a factor of {}.", ratio(e.control_ratio, e.control_interval)));
+        let seen =
+            |changed: bool| trial.arms.iter().any(|arm| arm.changed == changed && arm.control.is_some());
+        lines.push(if seen(false) && seen(true) {
+            format!("The control pair: a factor of {}.", ratio(e.control_ratio, e.control_interval))
+        } else {
+            "The control pair: no valid measurement before, or none after.".to_owned()
+        });
     }
     lines
 }
@@ -345,5 +356,26 @@ pub fn short_place(finding: &Finding) -> String {
             }
             _ => format!("{}, {}", names::element(&p.element), names::direction(p.direction)),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    /// Tests that were all disturbed have no median, and nothing is 0 bit/s because of it.
+    #[test]
+    fn an_effect_without_valid_measurements_has_no_figures() {
+        let mut trial = sample::trial();
+        assert!(effect(&trial)[0].starts_with("305 kbit/s before, "), "{:?}", effect(&trial));
+        for arm in &mut trial.arms {
+            arm.control = None;
+        }
+        assert_eq!(effect(&trial)[1], "The control pair: no valid measurement before, or none after.");
+        for arm in trial.arms.iter_mut().filter(|arm| arm.changed) {
+            arm.value = None;
+        }
+        assert_eq!(effect(&trial), ["Before: 305 kbit/s; after: no valid measurement."]);
     }
 }

@@ -21,6 +21,7 @@ use crate::error::{LabError, Result};
 pub(super) const PACKAGES: &[&str] = &[
     "linux-image-cloud-amd64",
     "bash",
+    "btrfs-progs",
     "busybox-static",
     "coreutils",
     "dmsetup",
@@ -45,6 +46,7 @@ pub(super) const PROGRAMS: &[&str] = &[
     "blkdiscard",
     "blkid",
     "blockdev",
+    "btrfs",
     "dd",
     "depmod",
     "dmsetup",
@@ -66,6 +68,7 @@ pub(super) const PROGRAMS: &[&str] = &[
     "mdadm",
     "mount",
     "mkfs",
+    "mkfs.btrfs",
     "mkfs.ext4",
     "mkfs.xfs",
     "mke2fs",
