@@ -59,6 +59,8 @@ const READINGS: [Reading; 7] = [
     Reading { response: Response::CpuCost, floor: 0.02, sigma: 0.5, effect_min: 1.3, healthy: 0.3 },
 ];
 
+/// Doublings by which the middle of a healthy path's requests is slower than the fastest: less than machines differ from each other.
+const OWN_SIGMA: f64 = 0.15;
 /// Badness of a throughput of zero: a thousandth.
 const DEAD: f64 = 10.0;
 /// Loss of throughput that is worth a finding where a ceiling is known (13 %).
@@ -241,7 +243,10 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
             Response::Loss | Response::Reordering => 0.0,
             _ => peers_value(reading, &values).min(without_peers(reading, cells, &list)),
         };
-        let sigma = reading.sigma.max(scatter(reading, &values));
+        let sigma = match reading.response {
+            Response::RttIdle if list.len() < COMMON_MIN => OWN_SIGMA,
+            _ => reading.sigma.max(scatter(reading, &values)),
+        };
         let slower = slower_than_healthy(cells, &list, healthy);
         let expected = |cell: usize| match reading.response {
             Response::RttLoaded => queue_of_its_rate(healthy, cells[cell].rtt_idle_us, slower(cell)),
