@@ -103,14 +103,19 @@ fn uplinks(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
         .collect()
 }
 
+/// Bit/s of PCIe lanes after the coding of the line and before all headers: 8b/10b, from 8 GT/s on 128b/130b (PCIe 3.0).
+pub(crate) fn lanes_bps(gts: f64, width: f64) -> f64 {
+    let coding = if gts >= 8.0 { 128.0 / 130.0 } else { 0.8 };
+    gts * 1e9 * width * coding
+}
+
 fn pcie(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
     let lanes = |host: &str| {
         let nic = facts.nic(host, Layer::Underlay)?;
         let gts = facts.number(host, &format!("nic.{nic}.pcie.speed_gts"))?;
         let width = facts.number(host, &format!("nic.{nic}.pcie.width"))?;
-        let coding = if gts >= 8.0 { 128.0 / 130.0 } else { 0.8 };
         let why = format!("{host} {nic}: {width} PCIe lanes of {gts} GT/s");
-        (gts > 0.0 && width > 0.0).then(|| term("pcie", gts * 1e9 * width * coding * PCIE_SHARE, &why))
+        (gts > 0.0 && width > 0.0).then(|| term("pcie", lanes_bps(gts, width) * PCIE_SHARE, &why))
     };
     [cell.from, cell.to].into_iter().filter_map(lanes).collect()
 }

@@ -2,10 +2,11 @@
 //!
 //! In: the facts of a host and the name of a device. Out: bytes per second and words for them. Pure.
 
-use linerate_model::fact::{FactValue, HostFacts};
+use linerate_model::fact::HostFacts;
 use serde::Serialize;
 
 use super::volume::reading;
+use crate::ceiling::lanes_bps;
 
 /// The wire to a drive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -20,22 +21,17 @@ pub struct Link {
 const BITS_8B10B: f64 = 10.0;
 /// The same for SAS at 22.5 Gbit/s (SAS-4: 128b/150b).
 const BITS_128B150B: f64 = 8.0 * 150.0 / 128.0;
-/// The same for lanes of PCIe from 8 GT/s on (PCIe 3.0: 128b/130b); slower ones have 8b/10b.
-const BITS_128B130B: f64 = 8.0 * 130.0 / 128.0;
 const GBIT: f64 = 1e9;
 
 /// The link of a drive, where its host tells it.
 pub(super) fn of(facts: &HostFacts, device: &str) -> Option<Link> {
-    let number = |field: &str| match reading(facts, device, field)? {
-        FactValue::Float(value) => Some(*value).filter(|value| value.is_finite() && *value > 0.0),
-        FactValue::Int(value) => Some(*value as f64).filter(|value| *value > 0.0),
-        _ => None,
+    let number = |field: &str| {
+        reading(facts, device, field)?.number(0).filter(|value| value.is_finite() && *value > 0.0)
     };
     let lanes = || {
         let (speed, width) = (number("pcie.speed_gts")?, number("pcie.width")?);
-        let bits = if speed < 8.0 { BITS_8B10B } else { BITS_128B130B };
         Some(Link {
-            bytes_per_s: speed * width * GBIT / bits,
+            bytes_per_s: lanes_bps(speed, width) / 8.0,
             words: format!("PCIe at {speed} GT/s x {width}"),
         })
     };

@@ -233,14 +233,18 @@ fn waits(filesystem: &str, durable: Durable) -> (f64, &'static str) {
     }
 }
 
+/// Revolutions in a second of all threads, each of which waits for its own.
+fn turns(phase: &DiskPhase) -> f64 {
+    f64::from(phase.threads) * 1000.0 / REVOLUTION_MS
+}
+
 /// Each flush waits until the place comes round again; mirrors and stripes wait together. Without a write cache each write waits by itself.
 fn flush(volume: &Volume, phase: &DiskPhase, every: u32) -> Bound {
     let every = f64::from(every.max(1));
-    let turns = f64::from(phase.threads) * 1000.0 / REVOLUTION_MS;
     let (waits, what) = waits(&volume.filesystem, phase.durable);
     let by_itself = phase.direct && volume.write_back == Some(false);
     let turns_for_all = if by_itself { every + waits - 1.0 } else { waits };
-    let requests = turns * every / turns_for_all;
+    let requests = turns(phase) * every / turns_for_all;
     let sentence = format!(
         "{} waits for {}, {} ms each at 7,200 a minute{what}: {} safe writes a second of {} threads",
         if by_itself { "without a write cache a write" } else { "a flush" },
@@ -254,7 +258,7 @@ fn flush(volume: &Volume, phase: &DiskPhase, every: u32) -> Bound {
 
 /// Writes in a row, one after the other, on drives without a write cache: when the next one comes, its place has just gone by.
 fn without_cache(phase: &DiskPhase) -> Bound {
-    let requests = f64::from(phase.threads) * 1000.0 / REVOLUTION_MS;
+    let requests = turns(phase);
     let sentence = format!(
         "without a write cache each write waits for a revolution, {} ms at 7,200 a minute: {} writes a second of {} threads; more under way would not miss their place (--depth)",
         digits(REVOLUTION_MS),

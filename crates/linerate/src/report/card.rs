@@ -7,7 +7,7 @@ use std::fmt::Write;
 use linerate_model::change::{Change, Remedy, Risk};
 use linerate_model::finding::{Direction, Element, Finding, LayerScope, RankedCause};
 use linerate_model::inventory::{HostName, Inventory};
-use linerate_model::trial::{Effect, Trial, TrialStatus};
+use linerate_model::trial::{Arm, Effect, Trial, TrialStatus};
 
 use super::{names, units};
 
@@ -282,20 +282,21 @@ fn effect(trial: &Trial) -> Vec<String> {
         format!("{} (95 % interval {bounds})", units::factor(r))
     };
     // Without a valid measurement the median is nothing, and so is what is made of it.
-    let seen = |changed: bool| trial.arms.iter().any(|arm| arm.changed == changed && arm.value.is_some());
-    let value = |changed: bool, value: f64| {
-        if seen(changed) { units::value(value, unit) } else { "no valid measurement".to_owned() }
+    let seen = |of: fn(&Arm) -> Option<f64>| {
+        [false, true].map(|changed| trial.arms.iter().any(|arm| arm.changed == changed && of(arm).is_some()))
     };
-    let (before, after) = (value(false, e.before), value(true, e.after));
-    if !(seen(false) && seen(true)) {
+    let value = |seen: bool, value: f64| {
+        if seen { units::value(value, unit) } else { "no valid measurement".to_owned() }
+    };
+    let valid = seen(|arm| arm.value);
+    let (before, after) = (value(valid[0], e.before), value(valid[1], e.after));
+    if valid != [true; 2] {
         return vec![format!("Before: {before}; after: {after}.")];
     }
     let by = ratio(e.ratio, e.interval);
     let mut lines = vec![format!("{before} before, {after} after; better by a factor of {by}.")];
     if trial.control.is_some() {
-        let seen =
-            |changed: bool| trial.arms.iter().any(|arm| arm.changed == changed && arm.control.is_some());
-        lines.push(if seen(false) && seen(true) {
+        lines.push(if seen(|arm| arm.control) == [true; 2] {
             format!("The control pair: a factor of {}.", ratio(e.control_ratio, e.control_interval))
         } else {
             "The control pair: no valid measurement before, or none after.".to_owned()

@@ -16,7 +16,7 @@ pub(super) struct Follow {
     begun: Option<Instant>,
     /// By host that sends, resource and device.
     paces: BTreeMap<(String, String, u32), (Pace, &'static str)>,
-    /// Something is under way of which nobody says how much is left: DRBD 9 says it nowhere, and 8.4 in a file of its own.
+    /// Something is under way of which nothing that is read here says how much is left: 8.4 says it in a file of its own, DRBD 9 in debugfs.
     unmeasured: bool,
     /// Looks in a row that did not show a host on which something was under way.
     unseen: usize,
