@@ -72,6 +72,26 @@ pub(crate) fn join_same(
     }
 }
 
+/// Takes out what another finding brings about; goes out as notes.
+pub(crate) fn consequences(knowledge: &Knowledge, findings: &mut Vec<Finding>) -> Vec<String> {
+    let first = |finding: &Finding| finding.causes.first().map(|c| c.id.clone());
+    let found: Vec<Option<String>> = findings.iter().map(first).collect();
+    let mut notes = Vec::new();
+    findings.retain(|finding| {
+        let (Some(cause), Some(place)) = (finding.causes.first(), finding.places.first()) else {
+            return true;
+        };
+        let sources = knowledge.get(&cause.id).map_or(&[][..], |known| &known.follows_from);
+        let source = sources.iter().find(|id| found.contains(&Some((*id).clone())));
+        let Some(source) = source.filter(|_| finding.responses == [Response::Setting]) else { return true };
+        let of = knowledge.get(source).map_or(source.as_str(), |known| &known.title);
+        let place = crate::words::place(&place.element, place.direction);
+        notes.push(format!("{place}: {}; a consequence of this: {of}", cause.title));
+        false
+    });
+    notes
+}
+
 /// Whether a host has the first cause of a path, and all of the path goes through it.
 fn same(bench: &Bench<'_>, path: &Finding, host: &Finding) -> bool {
     let (Some(cause), Some(place)) = (path.causes.first(), host.places.first()) else { return false };
@@ -133,4 +153,62 @@ fn passing(bench: &Bench<'_>, element: &Element, direction: Direction) -> usize 
     pairs.sort_unstable();
     pairs.dedup();
     pairs.len()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use linerate_model::finding::{LayerScope, Place, RankedCause};
+
+    use super::*;
+
+    fn finding(host: &str, id: &str, response: Response) -> Finding {
+        let cause = RankedCause {
+            id: id.to_owned(),
+            title: id.to_owned(),
+            probability: 0.99,
+            mechanism: String::new(),
+            evidence: Vec::new(),
+            against: Vec::new(),
+            remedy: None,
+            sources: Vec::new(),
+        };
+        Finding {
+            sentence: String::new(),
+            places: vec![Place {
+                element: Element::Host(host.to_owned()),
+                direction: Direction::Rx,
+                probability: 0.99,
+            }],
+            layer: LayerScope::Any,
+            responses: vec![response],
+            expected: 0.0,
+            measured: 0.0,
+            unit: String::new(),
+            probability: 0.97,
+            causes: vec![cause],
+            innocent: Vec::new(),
+            decide: None,
+            decide_tests: Vec::new(),
+            affected: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_another_finding_brings_about_is_a_note_unless_it_was_measured() {
+        let knowledge = Knowledge::builtin().unwrap();
+        let left = |route: &str, response: Response| {
+            let mut findings =
+                vec![finding("a", route, Response::Setting), finding("b", "fragments-lost", response)];
+            (consequences(&knowledge, &mut findings), findings.len())
+        };
+        let (notes, count) = left("route-mtu-limit", Response::Setting);
+        assert_eq!(count, 1);
+        assert!(
+            notes[0].contains("b, what it receives: fragments-lost; a consequence of this: a route"),
+            "{notes:?}"
+        );
+        assert_eq!(left("route-mtu-limit", Response::Loss), (Vec::new(), 2));
+        assert_eq!(left("sack-off", Response::Setting), (Vec::new(), 2));
+    }
 }

@@ -107,11 +107,18 @@ impl<'a> CellEvidence<'a> {
         self.measured().flat_map(|(_, m)| &m.mtu).collect()
     }
 
-    /// Tests of the second stage in this cell.
-    pub(crate) fn confirmed_by(&self) -> usize {
-        self.samples.iter().filter(|s| s.test.second_stage).count()
+    /// Whether at least two repetitions say the same as the first look: most of the single transfers among them are bad again.
+    pub(crate) fn is_confirmed(&self, expected_bps: Option<f64>) -> bool {
+        let again = || self.samples.iter().filter(|s| s.test.second_stage);
+        let good = |rate: &f64| expected_bps.is_some_and(|expected| *rate >= GOOD_AGAIN * expected);
+        let transfers: Vec<f64> = rates_of(again(), true);
+        again().count() >= 2
+            && (transfers.is_empty() || transfers.iter().filter(|r| good(r)).count() * 2 < transfers.len())
     }
 }
+
+/// A repetition with this share of what is expected does not confirm a loss.
+const GOOD_AGAIN: f64 = 0.8;
 
 /// Payload up to which a probe asks how many packets a path carries rather than how many bytes.
 pub(crate) const SMALL_BYTES_MAX: u16 = 200;
@@ -233,20 +240,21 @@ pub(crate) fn tcp_values(cell: &CellEvidence<'_>, field: impl Fn(&Measurement) -
 
 /// Throughput of the single-stream tests; of all TCP tests when there is none with a single stream.
 fn rates(samples: &[&Sample]) -> Vec<f64> {
-    let of = |single: bool| -> Vec<f64> {
-        samples
-            .iter()
-            .filter(|s| matches!(s.test.kind, TestKind::Tcp { streams, .. } if !single || streams == 1))
-            .filter_map(|s| match &s.outcome {
-                Outcome::Measured(m) => m.throughput_bps,
-                Outcome::NothingThrough { .. } => Some(0.0),
-                _ => None,
-            })
-            .filter(|v| v.is_finite() && *v >= 0.0)
-            .collect()
-    };
-    let single = of(true);
-    if single.is_empty() { of(false) } else { single }
+    let single = rates_of(samples.iter(), true);
+    if single.is_empty() { rates_of(samples.iter(), false) } else { single }
+}
+
+/// Throughput of the TCP tests, of those with a single stream or of all.
+fn rates_of<'s, 'a: 's>(samples: impl Iterator<Item = &'s &'a Sample>, single: bool) -> Vec<f64> {
+    samples
+        .filter(|s| matches!(s.test.kind, TestKind::Tcp { streams, .. } if !single || streams == 1))
+        .filter_map(|s| match &s.outcome {
+            Outcome::Measured(m) => m.throughput_bps,
+            Outcome::NothingThrough { .. } => Some(0.0),
+            _ => None,
+        })
+        .filter(|v| v.is_finite() && *v >= 0.0)
+        .collect()
 }
 
 /// The receiver's series where it has one, else the sender's, without the start of the transfer, smoothed over
@@ -393,5 +401,38 @@ mod tests {
         let cores =
             vec![CoreUse { cpu: 0, busy: 0.99, softirq: 0.25 }, CoreUse { cpu: 1, busy: 0.9, softirq: 0.25 }];
         assert_eq!(busy_by_itself(&LoadReport { cores, ..end(0.03, Some(0.5)) }), None);
+    }
+
+    /// Seen on a busy machine: 14 % of the ceiling, 92 %, nothing at all.
+    #[test]
+    fn a_repetition_that_is_as_good_as_it_should_be_confirms_no_loss() {
+        let sample = |bps: f64| Sample {
+            test: linerate_model::plan::Test {
+                id: 0,
+                from: "a".into(),
+                to: "b".into(),
+                layer: Layer::Underlay,
+                kind: TestKind::Tcp { streams: 1, duration_ms: 250 },
+                repeat: 100,
+                serial: true,
+                second_stage: true,
+            },
+            start_ms: 0,
+            outcome: Outcome::Measured(Box::new(Measurement {
+                throughput_bps: Some(bps),
+                ..Measurement::default()
+            })),
+            tx_counters: BTreeMap::new(),
+            rx_counters: BTreeMap::new(),
+        };
+        let confirmed = |rates: &[f64]| {
+            let samples: Vec<Sample> = rates.iter().map(|bps| sample(*bps)).collect();
+            let snapshot = Snapshot::default();
+            cell(&snapshot, samples.iter().collect(), Vec::new()).is_some_and(|c| c.is_confirmed(Some(75e6)))
+        };
+        assert!(confirmed(&[10e6, 12e6]));
+        assert!(confirmed(&[10e6, 69e6, 0.0]));
+        assert!(!confirmed(&[69e6, 0.0]));
+        assert!(!confirmed(&[10e6]), "once is no repetition");
     }
 }

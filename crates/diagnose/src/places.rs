@@ -14,7 +14,7 @@ use crate::evidence::CellEvidence;
 use crate::host_facts::Facts;
 use crate::knowledge::{ElementKind, Knowledge};
 use crate::localise::{Column, Located};
-use crate::responses::Row;
+use crate::responses::{Row, are_confirmed};
 use crate::stats::median;
 
 /// A place with its probability.
@@ -141,8 +141,8 @@ pub(crate) fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k 
 /// network, until a repetition says the same.
 fn contradicts_the_overlay(bench: &Bench<'_>, located: &Located, layer: LayerScope) -> bool {
     let is_way = matches!(located.column.element, Element::Pair(..) | Element::GroupToGroup(..));
-    let bad = || located.rows.iter().map(|row| &bench.cells[bench.rows[*row].cell]);
-    is_way && layer == LayerScope::Only(Layer::Underlay) && !bad().any(|cell| cell.confirmed_by() >= 2)
+    let bad: Vec<&Row> = located.rows.iter().map(|row| &bench.rows[*row]).collect();
+    is_way && layer == LayerScope::Only(Layer::Underlay) && !are_confirmed(&bad, &bench.cells)
 }
 
 /// A cause that is less probable than this explains nothing.

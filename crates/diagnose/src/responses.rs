@@ -35,6 +35,16 @@ pub(crate) struct Row {
     pub measured: f64,
 }
 
+/// Whether repetitions confirm what rows say. What a lost transfer brings with it does not confirm it.
+pub(crate) fn are_confirmed(rows: &[&Row], cells: &[CellEvidence<'_>]) -> bool {
+    let is_transfer = |row: &&&Row| row.response == Response::Throughput;
+    if rows.iter().any(|row| is_transfer(&row)) {
+        rows.iter().filter(is_transfer).any(|row| cells[row.cell].is_confirmed(Some(row.expected)))
+    } else {
+        rows.iter().any(|row| cells[row.cell].is_confirmed(None))
+    }
+}
+
 /// How one response is read: floors keep ratios of tiny numbers from meaning something.
 struct Reading {
     response: Response,

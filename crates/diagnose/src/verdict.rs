@@ -11,7 +11,7 @@ use linerate_model::inventory::HostName;
 use linerate_model::plan::Test;
 use linerate_model::snapshot::Snapshot;
 
-use crate::adopt::{adopt, join_same};
+use crate::adopt::{adopt, consequences, join_same};
 use crate::attribute::{Place, Scored, unexplained};
 use crate::calibrate::Calibration;
 use crate::host_facts::Facts;
@@ -44,12 +44,14 @@ pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, calibration: 
     findings.extend(static_findings(&bench, &judged, knowledge, calibration));
     adopt(&bench, knowledge, &mut findings, sentence);
     join_same(&bench, &mut findings, sentence);
+    let consequences = consequences(knowledge, &mut findings);
     findings.extend(storage_findings(&bench, knowledge, calibration));
+    let notes = consequences.into_iter().chain(notes(&bench, &report, &judged, &findings)).collect();
     Diagnosis {
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
         headline: summary::headline(&bench, &report, &findings),
-        notes: notes(&bench, &report, &judged, &findings),
+        notes,
         advice: crate::advice::of(&bench.facts, &bench.cells, &report, &findings),
         findings,
         refused: summary::refused(snapshot, &report),

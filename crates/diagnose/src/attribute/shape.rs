@@ -387,7 +387,8 @@ fn sums<'a>(cells: &[&CellEvidence<'a>], only: &[&str]) -> (BTreeMap<&'a str, f6
                 if only.is_empty() || only.contains(host) {
                     ends += 1;
                     for (key, delta) in deltas {
-                        *sums.entry(key.as_str()).or_insert(0.0) += *delta as f64;
+                        // A counter that went back began anew, with its cgroup or its device.
+                        *sums.entry(key.as_str()).or_insert(0.0) += (*delta).max(0) as f64;
                     }
                 }
             }

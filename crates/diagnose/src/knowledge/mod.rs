@@ -135,6 +135,10 @@ mod tests {
         let knowledge = Knowledge::builtin().unwrap();
         assert!(knowledge.causes().count() >= 24, "{}", knowledge.causes().count());
         assert!(knowledge.get("packet-loss").is_some());
+        for cause in knowledge.causes() {
+            let unknown = cause.follows_from.iter().find(|id| knowledge.get(id).is_none());
+            assert_eq!(unknown, None, "{} follows from a cause that nobody knows", cause.id);
+        }
     }
 
     #[test]

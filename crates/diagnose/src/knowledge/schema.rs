@@ -43,6 +43,9 @@ pub struct Cause {
     /// Facts that go with it and mean nothing by themselves: never listed as unexplained differences.
     #[serde(default)]
     pub accompanies: Vec<String>,
+    /// Ids of causes that bring it about: where one of them is found, it is no finding of its own unless something was measured of it.
+    #[serde(default)]
+    pub follows_from: Vec<String>,
     /// What to try.
     #[serde(default)]
     pub remedy: Option<RemedyPlan>,

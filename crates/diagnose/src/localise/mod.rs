@@ -4,6 +4,7 @@
 
 mod columns;
 mod disturbed;
+mod intermittent;
 mod join;
 mod queue;
 mod search;

@@ -8,10 +8,11 @@ use linerate_model::inventory::{Inventory, Layer};
 
 use super::columns::Column;
 use super::disturbed::Disturbed;
+use super::intermittent;
 use super::join::join;
 use super::queue::Queue;
 use crate::evidence::{CellEvidence, Kind, two_hosts};
-use crate::responses::Row;
+use crate::responses::{Row, are_confirmed};
 use crate::stats::{median, student_t_log_density};
 
 /// A column that explains rows.
@@ -67,7 +68,7 @@ const ACCEPT_MORE: f64 = 7.0;
 /// With two hosts there is one cell a direction, and nothing more to gain.
 const ACCEPT_TWO_HOSTS: f64 = 1.0;
 /// Alternatives within this of the best are shown: odds of 20 to 1.
-const AMBIGUOUS: f64 = 3.0;
+pub(super) const AMBIGUOUS: f64 = 3.0;
 /// Price of each further path when several paths together stand in for one element, and the fewest ordered pairs for that.
 const SEVERAL: f64 = 2.5;
 /// Two senders are told apart from one receiver only by a third: shown up to odds of 100 to 1.
@@ -168,7 +169,8 @@ pub(crate) fn locate(
     let mut found = join(found, columns, rows, &touching);
     found.extend(common);
     found.extend(doubted);
-    found
+    let rates: Vec<&[f64]> = cells.iter().map(|c| c.rates.as_slice()).collect();
+    intermittent::instead(found, columns, rows, &rates)
 }
 
 /// What is missing in all cells of a kind, before the differences between them are looked at: mostly `all`, unless an
@@ -408,10 +410,13 @@ fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, rows: &[Row], cells: 
             evidence.push(cell);
         }
     }
-    let confirmed = evidence.iter().any(|c| c.confirmed_by() >= 2);
+    let said: Vec<&Row> = mine.iter().map(|r| &rows[*r]).collect();
+    let confirmed = are_confirmed(&said, cells);
     // So large a loss in each of two transfers is no chance.
     let twice = |row: &Row| {
-        row.response == Response::Throughput && row.y >= COLLAPSED && cells[row.cell].rates.len() >= 2
+        let rates = &cells[row.cell].rates;
+        let is_collapsed = |rate: &f64| (row.expected / rate.max(1.0)).log2() >= COLLAPSED;
+        row.response == Response::Throughput && rates.len() >= 2 && rates.iter().all(is_collapsed)
     };
     let collapsed = mine.iter().any(|r| twice(&rows[*r]));
     // Several kinds of tests in which nothing at all got through are repetitions of each other.

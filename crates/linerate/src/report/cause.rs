@@ -30,6 +30,7 @@ fn parts(cause: &Cause) -> Vec<Part> {
         ("Measured values", shapes.collect()),
         ("Betrayed by", betrays.collect()),
         ("Excluded by", cause.excludes.iter().map(fact).collect()),
+        ("Follows from", cause.follows_from.clone()),
         ("Worth an alarm by itself", cause.alarm.as_deref().map(alarm).into_iter().collect()),
     ];
     if let Some(remedy) = &cause.remedy {

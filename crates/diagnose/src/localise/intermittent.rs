@@ -1,0 +1,229 @@
+//! Elements that limit what passes to one rate at times, and let all of it through at others.
+//!
+//! Located losses come in, the same go out, with one element in the place of those that looked like several because its tests were
+//! partly good. The search before it works on pairs, of which most were measured once or twice, and wants most pairs of an element
+//! to be bad; here single transfers count, so that good ones between bad ones are expected.
+
+use std::collections::BTreeSet;
+
+use linerate_model::finding::Response;
+
+use super::columns::Column;
+use super::search::{AMBIGUOUS, Located};
+use crate::responses::Row;
+use crate::stats::{median, student_t_log_density};
+
+/// Losses from so many doublings on (30 %) are a state of their own. A nearly dead path says nothing about a rate.
+const LOW_MIN: f64 = 0.5;
+const LOW_MAX: f64 = 5.0;
+/// Spread of transfers at the lower rate and of good ones, doublings: a limit is one rate.
+const LEVEL_SIGMA: f64 = 0.15;
+/// Share of the bad transfers that are within two spreads of their rate: what is disturbed has no rate.
+const ALIKE_MIN: f64 = 0.7;
+/// Fewer bad or good transfers are chance.
+const BAD_MIN: usize = 3;
+const GOOD_MIN: usize = 2;
+/// What is bad in a smaller or larger share of its transfers does not come and go.
+const SHARE: std::ops::RangeInclusive<f64> = 0.15..=0.85;
+/// Log odds against an element that is bad at times, compared with one that always is; and how much better it has to explain what was
+/// measured than all that was found without it.
+const AT_TIMES: f64 = 2.0;
+const BETTER: f64 = 1.0;
+/// Log odds that it needs in any case.
+const ACCEPT: f64 = 7.0;
+
+/// Losses of the transfers of each cell, doublings.
+type Transfers = Vec<Vec<f64>>;
+
+/// What an element explains if it is bad at times.
+struct Fit {
+    score: f64,
+    share: f64,
+    /// Bad and good transfers, and those of the bad ones that have the same rate.
+    counts: [usize; 2],
+    alike: usize,
+    /// Cells with a bad transfer.
+    bad: BTreeSet<usize>,
+}
+
+/// Replaces what one element explains better that comes and goes. `rates` are the transfers of each cell, bit/s.
+pub(super) fn instead(
+    found: Vec<Located>,
+    columns: &[Column],
+    rows: &[Row],
+    rates: &[&[f64]],
+) -> Vec<Located> {
+    let by_cell = transfers(rows, rates);
+    // Nothing is computed for the many clusters in which nothing of the kind happens.
+    let low = by_cell.iter().flatten().filter(|y| is_low(**y)).count();
+    if low < BAD_MIN || rows.iter().any(|r| r.common > 0.0) {
+        return found;
+    }
+    let fits: Vec<Option<Fit>> = columns.iter().map(|column| fit(column, &by_cell)).collect();
+    let score = |i: usize| fits[i].as_ref().map_or(f64::NEG_INFINITY, |f| f.score);
+    let Some(best) = (0..columns.len()).max_by(|a, b| score(*a).total_cmp(&score(*b))) else { return found };
+    let Some(mine) = fits[best].as_ref().filter(|f| f.score >= ACCEPT && f.comes_and_goes()) else {
+        return found;
+    };
+    let overlaps = |l: &Located| l.rows.iter().any(|row| mine.bad.contains(&rows[*row].cell));
+    let others = explained(found.iter().filter(|l| overlaps(l) && !l.unconfirmed), by_cell.clone());
+    if mine.score < others + BETTER {
+        return found;
+    }
+    let here = located(best, columns, &fits, mine, rows);
+    let mut kept: Vec<Located> = found.into_iter().filter(|l| !overlaps(l)).collect();
+    kept.insert(0, here);
+    kept
+}
+
+/// What located losses explain together, each transfer once, and what they explain besides.
+fn explained<'l>(found: impl Iterator<Item = &'l Located>, mut by_cell: Transfers) -> f64 {
+    // What follows from a transfer at a lower rate tells nothing more than the transfer.
+    let besides = |l: &Located| -> f64 {
+        l.gains.iter().filter(|(response, _)| is_besides(*response)).map(|(_, gain)| *gain).sum()
+    };
+    let mut total = 0.0;
+    for located in found {
+        total += besides(located);
+        if let Some(fit) = fit(&located.column, &by_cell) {
+            total += fit.score;
+            fit.bad.iter().for_each(|cell| by_cell[*cell].clear());
+        }
+    }
+    total
+}
+
+fn is_besides(response: Response) -> bool {
+    !matches!(
+        response,
+        Response::Throughput | Response::Retransmits | Response::RttLoaded | Response::CpuCost
+    )
+}
+
+impl Fit {
+    fn comes_and_goes(&self) -> bool {
+        let alike = self.alike as f64 >= ALIKE_MIN * self.counts[0] as f64;
+        alike && SHARE.contains(&self.share) && self.counts[0] >= BAD_MIN && self.counts[1] >= GOOD_MIN
+    }
+}
+
+fn is_low(y: f64) -> bool {
+    (LOW_MIN..LOW_MAX).contains(&y)
+}
+
+/// The transfers by cell; those between neighbours, whose rate is only known from others and scatters by itself, are left out.
+fn transfers(rows: &[Row], rates: &[&[f64]]) -> Transfers {
+    let mut by_cell = vec![Vec::new(); rates.len()];
+    for row in rows.iter().filter(|r| r.response == Response::Throughput && r.effect_min <= LOW_MIN) {
+        let loss = |rate: &f64| (row.expected / rate.max(1.0)).log2().max(0.0);
+        by_cell[row.cell] = rates[row.cell].iter().map(loss).collect();
+    }
+    by_cell
+}
+
+/// How well it explains its transfers that each of them was at one lower rate with a probability, instead of being disturbed by chance.
+fn fit(column: &Column, by_cell: &Transfers) -> Option<Fit> {
+    // A direction in which nothing is bad is not part of it.
+    let is_bad = |cell: &&usize| by_cell[**cell].iter().any(|y| is_low(*y));
+    if column.parts.iter().any(|part| !part.iter().any(|cell| is_bad(&cell))) {
+        return None;
+    }
+    let all: Vec<f64> = column.parts.iter().flatten().flat_map(|cell| &by_cell[*cell]).copied().collect();
+    let low: Vec<f64> = all.iter().copied().filter(|y| is_low(*y)).collect();
+    let level = median(&low)?;
+    let share = low.len() as f64 / all.len() as f64;
+    let gain = |y: f64| {
+        let [at, good] = [y - level, y].map(|away| student_t_log_density(away, LEVEL_SIGMA));
+        let [low, high] = [share.ln() + at, (1.0 - share).ln() + good];
+        let (more, less) = (low.max(high), low.min(high));
+        more + (less - more).exp().ln_1p() - good
+    };
+    let at_times = if SHARE.contains(&share) { AT_TIMES } else { 0.0 };
+    let price = column.penalty + at_times + 0.5 * ((all.len() + 1) as f64).ln();
+    Some(Fit {
+        score: all.iter().map(|y| gain(*y)).sum::<f64>() - price,
+        share,
+        counts: [low.len(), all.len() - low.len()],
+        alike: low.iter().filter(|y| (**y - level).abs() <= 2.0 * LEVEL_SIGMA).count(),
+        bad: column.parts.iter().flatten().filter(|cell| is_bad(cell)).copied().collect(),
+    })
+}
+
+fn located(best: usize, columns: &[Column], fits: &[Option<Fit>], mine: &Fit, rows: &[Row]) -> Located {
+    let alike = |i: &usize| {
+        *i != best
+            && fits[*i].as_ref().is_some_and(|f| {
+                f.score >= mine.score - AMBIGUOUS
+                    && f.bad.intersection(&mine.bad).count() * 5 >= mine.bad.len() * 4
+            })
+    };
+    let with_score = |i: usize| (columns[i].clone(), fits[i].as_ref().map_or(0.0, |f| f.score));
+    let mut alternatives: Vec<(Column, f64)> = (0..columns.len()).filter(alike).map(with_score).collect();
+    alternatives.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let bad = |row: &Row| row.response == Response::Throughput && mine.bad.contains(&row.cell);
+    Located {
+        column: columns[best].clone(),
+        score: mine.score,
+        gains: vec![(Response::TwoState, mine.score), (Response::Throughput, mine.score)],
+        rows: (0..rows.len()).filter(|i| bad(&rows[*i])).collect(),
+        alternatives,
+        unconfirmed: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::finding::{Direction, Element};
+    use linerate_model::inventory::Layer;
+
+    use super::*;
+    use crate::evidence::Kind;
+
+    const FULL: f64 = 188e6;
+
+    /// Two elements with four cells each, two in each direction, and what was located with the transfers of the first one.
+    fn look(rates: [&[f64]; 4]) -> Vec<Located> {
+        let column = |name: &str, parts: [usize; 4]| Column {
+            element: Element::Group(name.into()),
+            direction: Direction::Both,
+            parts: vec![parts[..2].to_vec(), parts[2..].to_vec()],
+            penalty: 3.1,
+        };
+        let columns = [column("a", [0, 1, 2, 3]), column("b", [4, 5, 6, 7])];
+        let row = |cell| Row {
+            cell,
+            response: Response::Throughput,
+            kind: Kind { layer: Layer::Underlay, shared_groups: 0 },
+            y: 0.0,
+            sigma: 0.3,
+            effect_min: 0.2,
+            common: 0.0,
+            expected: FULL,
+            measured: FULL,
+        };
+        let rows: Vec<Row> = (0..8).map(row).collect();
+        let good: &[f64] = &[FULL, 0.97 * FULL];
+        let all: Vec<&[f64]> = rates.into_iter().chain([good; 4]).collect();
+        instead(Vec::new(), &columns, &rows, &all)
+    }
+
+    #[test]
+    fn an_element_that_is_slow_at_times_is_found_by_its_transfers() {
+        let low = 0.3 * FULL;
+        let found = look([&[low, FULL], &[FULL, low], &[low, 0.98 * low], &[FULL, FULL]]);
+        let [located] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(located.column.element, Element::Group("a".into()));
+        assert_eq!(located.rows, [0, 1, 2]);
+        assert_eq!(located.gains[0].0, Response::TwoState);
+    }
+
+    #[test]
+    fn what_is_always_slow_or_slow_by_chance_is_left_to_the_others() {
+        let low = 0.3 * FULL;
+        assert!(look([&[low, low]; 4]).is_empty(), "steady");
+        let losses = [0.65, 0.2, 0.45, 0.1].map(|share| share * FULL);
+        let [a, b, c, d] = losses.map(|rate| [rate, FULL]);
+        assert!(look([&a, &b, &c, &d]).is_empty(), "no two alike");
+        assert!(look([&[low, FULL], &[FULL, low], &[FULL, FULL], &[FULL, FULL]]).is_empty(), "two of eight");
+    }
+}
