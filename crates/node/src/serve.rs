@@ -438,8 +438,27 @@ fn with_counters(load: impl FnOnce() -> LoadReport) -> (LoadReport, BTreeMap<Str
     let mut counters = facts::counters(&root);
     counters.retain(|key, value| {
         // A counter that appeared with its device has no change to speak of.
-        *value = before.get(key).map_or(0, |old| value.wrapping_sub(*old));
+        *value = before.get(key).map_or(0, |old| growth(*old, *value));
         *value != 0
     });
     (report, counters)
+}
+
+/// What was counted between two readings. A counter that went back began anew meanwhile, with its cgroup or its device.
+fn growth(before: i64, after: i64) -> i64 {
+    let grown = after.wrapping_sub(before);
+    if grown < 0 { after.max(0) } else { grown }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::growth;
+
+    #[test]
+    fn a_counter_that_began_anew_has_grown_by_what_it_shows() {
+        assert_eq!(growth(10, 46), 36);
+        assert_eq!(growth(31, 0), 0);
+        assert_eq!(growth(31, 5), 5);
+        assert_eq!(growth(i64::MAX, i64::MIN), 1);
+    }
 }
