@@ -308,10 +308,16 @@ fn effect(trial: &Trial) -> Vec<String> {
 fn next_commands(trial: &Trial) -> Vec<String> {
     let better = trial.effect.as_ref().is_some_and(|e| e.effect == Effect::Better);
     match trial.status {
+        TrialStatus::Measured if better && is_kept_by_hand(trial) => vec![trial.remedy.instruction.clone()],
         TrialStatus::Measured if better => vec![format!("linerate keep {}", trial.id)],
         TrialStatus::Kept => vec![format!("linerate undo {}", trial.id)],
         _ => Vec::new(),
     }
+}
+
+/// Whether the change is one of a file that belongs to several hosts and to the person who wrote it: `linerate keep` refuses to touch it.
+fn is_kept_by_hand(trial: &Trial) -> bool {
+    trial.remedy.changes.iter().any(|change| change.key.starts_with("drbd."))
 }
 
 fn meaning(trial: &Trial) -> String {
@@ -330,6 +336,11 @@ fn meaning(trial: &Trial) -> String {
         (TrialStatus::Undone, _) => "Nothing was left changed.".to_owned(),
         (TrialStatus::Running, _) => {
             "If this process dies, the node puts the old values back by itself.".to_owned()
+        }
+        (TrialStatus::Measured, Some(Effect::Better)) if is_kept_by_hand(trial) => {
+            "The old values are back. The file of the resource belongs to both hosts and to who wrote it, so that \
+             linerate does not write it."
+                .to_owned()
         }
         (TrialStatus::Measured, Some(Effect::Better)) => {
             "The old values are back. The command above applies the change for good.".to_owned()
@@ -364,6 +375,16 @@ pub fn short_place(finding: &Finding) -> String {
 mod tests {
     use super::super::sample;
     use super::*;
+
+    #[test]
+    fn what_stands_in_a_resource_file_is_kept_by_hand() {
+        let mut trial = sample::trial();
+        assert_eq!(next_commands(&trial), [format!("linerate keep {}", trial.id)]);
+        trial.remedy.changes[0].key = "drbd.r0.net.max-buffers".to_owned();
+        trial.remedy.instruction = "on both nodes: net { max-buffers 8000; }".to_owned();
+        assert_eq!(next_commands(&trial), [trial.remedy.instruction.clone()]);
+        assert!(meaning(&trial).contains("belongs to both hosts"), "{}", meaning(&trial));
+    }
 
     /// Tests that were all disturbed have no median, and nothing is 0 bit/s because of it.
     #[test]

@@ -38,7 +38,15 @@ pub enum DrbdForm {
     Size,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// A checksum of the kernel, one of [`DIGESTS`], or [`NO_DIGEST`].
+    Digest,
 }
+
+/// Checksums that the kernel's tables have under these names.
+const DIGESTS: [&str; 9] =
+    ["crc32", "crc32c", "xxhash64", "md5", "sha1", "sha224", "sha256", "sha384", "sha512"];
+/// Word for no checksum, for which DRBD's own program has an empty one.
+const NO_DIGEST: &str = "none";
 
 /// An option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +70,7 @@ const fn option(
     DrbdOption { section, name, form, describes }
 }
 
-use DrbdForm::{Count, Size, Switch, Word};
+use DrbdForm::{Count, Digest, Size, Switch, Word};
 use DrbdSection::{Disk, Net, PeerDisk};
 
 /// Options that take effect while the resource runs. `sndbuf-size` and `rcvbuf-size` are not among them: the kernel asks for the buffers of its sockets when
@@ -81,6 +89,12 @@ pub const DRBD_OPTIONS: &[DrbdOption] = &[
         "unplug-watermark",
         Count(1, 131_072),
         "Requests that wait at the peer before its disk is told to begin.",
+    ),
+    option(
+        Net,
+        "data-integrity-alg",
+        Digest,
+        "Checksum of every block on its way to the peer, which one core of each side computes; none.",
     ),
     option(Net, "tcp-cork", Switch, "Whether small messages wait until a packet is full."),
     option(
@@ -172,6 +186,12 @@ impl DrbdOption {
         Ok(argv("drbdsetup", &[command], &words))
     }
 
+    /// A value as a fact has it, from what the program shows.
+    #[must_use]
+    pub fn shown(&self, text: String) -> String {
+        if self.form == Digest && text.is_empty() { NO_DIGEST.to_owned() } else { text }
+    }
+
     /// A value as the program takes it.
     fn text(&self, value: &FactValue) -> Result<String, StepError> {
         let text = value.to_string();
@@ -179,6 +199,8 @@ impl DrbdOption {
             Count(least, most) => text.parse::<i64>().is_ok_and(|n| (least..=most).contains(&n)),
             Switch => ["yes", "no"].contains(&text.as_str()),
             Word(words) => words.contains(&text.as_str()),
+            Digest if text == NO_DIGEST => return Ok(String::new()),
+            Digest => DIGESTS.contains(&text.as_str()),
             Size => {
                 let digits = text.strip_suffix(['s', 'k', 'M', 'G']).unwrap_or(&text);
                 (1..=15).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit())
@@ -189,6 +211,7 @@ impl DrbdOption {
             Switch => "yes or no",
             Size => "a number with or without s, k, M or G",
             Word(_) => "a word that this option takes",
+            Digest => "none, or a checksum such as crc32c or sha1",
         };
         if good { Ok(text) } else { Err(StepError { what: self.name, seen: shown(&text), allowed }) }
     }
@@ -252,6 +275,7 @@ mod tests {
                 Switch => text("no"),
                 Size => text("102400k"),
                 Word(words) => text(words[0]),
+                Digest => text("sha1"),
             };
             let argv = option.set(&DrbdSubject::Device(0), &good).unwrap();
             assert_eq!(argv[..3], ["drbdsetup", "disk-options", "0"]);

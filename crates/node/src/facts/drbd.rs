@@ -71,10 +71,18 @@ fn value(text: &str) -> FactValue {
     text.parse::<i64>().map_or_else(|_| FactValue::Text(text.to_owned()), FactValue::Int)
 }
 
+/// A value as a fact has it. What cannot be changed while the resource runs is as the program shows it.
+fn shown(section: &str, name: &str, text: String) -> String {
+    match drbd_option(section, name) {
+        Some(option) => option.shown(text),
+        None => text,
+    }
+}
+
 fn unit(form: DrbdForm) -> &'static str {
     match form {
         DrbdForm::Count(..) => "number",
-        DrbdForm::Switch | DrbdForm::Size | DrbdForm::Word(_) => "text",
+        DrbdForm::Switch | DrbdForm::Size | DrbdForm::Word(_) | DrbdForm::Digest => "text",
     }
 }
 
@@ -134,6 +142,7 @@ impl Fact for Drbd {
             for section in ["net", "disk"] {
                 for name in resource.names(section) {
                     if let Ok(text) = resource.one_value(section, &name)
+                        && let text = shown(section, &name, text)
                         && !text.is_empty()
                     {
                         out.put(format!("{head}.{section}.{name}"), value(&text));
@@ -167,7 +176,7 @@ impl Setting for Drbd {
             return Ok(FactValue::Flag(resource.has_peer()));
         }
         let option = option_of(&field).ok_or("no option of DRBD that can be changed while it runs")?;
-        resource.one_value(option.section.word(), option.name).map(|text| value(&text))
+        resource.one_value(option.section.word(), option.name).map(|text| value(&option.shown(text)))
     }
 
     fn write(&self, root: &Root, key: &str, new: &FactValue) -> Result<(), String> {
