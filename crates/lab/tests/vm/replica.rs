@@ -30,6 +30,11 @@ fn status(scene: &Scene) -> serde_json::Value {
     serde_json::from_str(text.lines().last().unwrap()).unwrap()
 }
 
+/// All replicas, of which those that are connected and at rest are `Established`.
+fn settled(scene: &Scene) -> String {
+    status(scene)["replicas"].to_string()
+}
+
 fn alarms(scene: &Scene) -> String {
     status(scene)["alarms"].to_string()
 }
@@ -62,6 +67,43 @@ fn loses_speed_where_it_is_said(scene: &Scene) {
         "{facts}"
     );
     no_alarm(scene, "connected again, and alike");
+    a_setting_is_tried(scene);
+}
+
+/// A checksum of each block is work for an emulated CPU: the bench names it, the trial shows what it costs and leaves it as it was.
+fn a_setting_is_tried(scene: &Scene) {
+    // They agree on it when they meet.
+    let adjusted = |file: &str| {
+        scene.exec("one", &["drbdadm", "disconnect", "r0"]);
+        for guest in ["two", "one"] {
+            scene.sh(guest, &format!("{file}; drbdadm adjust r0"));
+        }
+        wait_for("they have met", || settled(scene), |text| text.matches("\"Established\"").count() == 2);
+        no_alarm(scene, "adjusted");
+    };
+    adjusted(
+        "cp /etc/drbd.d/r0.res /root; sed -i 's/^ *net {/&\\ndata-integrity-alg sha256;/' /etc/drbd.d/r0.res",
+    );
+    let words = ["bench", "r0", "--apart", "--rounds", "1", "--time", "2s", "--size", "4M", "--json"];
+    let told: serde_json::Value = serde_json::from_str(&drbd(scene, &[FOUND, 3], &words)).unwrap();
+    let settings = told["settings"].to_string();
+    assert!(settings.contains("drbd-integrity-check"), "{told}");
+    let inventory = scene.inventory();
+    let words = ["try", "drbd-integrity-check", "--arms", "4", "--json", "--inventory", &inventory];
+    let told: serde_json::Value =
+        serde_json::from_str(&printed(&scene.linerate(&words), &[0, FOUND])).unwrap();
+    let trial = &told["trial"];
+    assert_eq!(trial["status"], "measured", "{trial}");
+    let arms = trial["arms"].as_array().unwrap();
+    assert!(
+        arms.len() == 4 && arms.iter().all(|arm| arm["value"].as_f64().is_some_and(|v| v > 0.0)),
+        "{trial}"
+    );
+    assert_eq!(trial["remedy"]["changes"].as_array().unwrap().len(), 2, "{trial}");
+    for guest in ["one", "two"] {
+        assert!(scene.exec(guest, &["drbdsetup", "show", "r0"]).contains("sha256"), "the old value is back");
+    }
+    adjusted("mv /root/r0.res /etc/drbd.d/r0.res");
 }
 
 const UP: [&str; 7] = ["up", "r0", "--disk", "/dev/sda", "--from", "one", "--really"];
@@ -93,8 +135,11 @@ fn linerate_brings_up_a_replica_ends_its_split_brain_and_takes_it_back() {
 
     // Damage behind DRBD's back: everything says UpToDate, and the comparison finds it.
     scene.sh("two", "drbdadm down r0; dd if=/dev/urandom of=/dev/sda bs=4k seek=50000 count=16 conv=notrunc; sync; drbdadm up r0");
-    let settled = || status(&scene)["replicas"].to_string();
-    wait_for("both are connected again", settled, |text| text.matches("\"Established\"").count() == 2);
+    wait_for(
+        "both are connected again",
+        || settled(&scene),
+        |text| text.matches("\"Established\"").count() == 2,
+    );
     no_alarm(&scene, "nobody knows of it yet");
     assert!(drbd(&scene, &[FOUND], &["verify", "r0"]).contains("differs in 64 KiB"));
     wait_for("it is known", || alarms(&scene), |text| text.contains("out-of-sync"));
