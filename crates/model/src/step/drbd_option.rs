@@ -38,7 +38,7 @@ pub enum DrbdForm {
     Size,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A checksum of the kernel, one of [`DIGESTS`], or [`NO_DIGEST`].
+    /// A checksum of the kernel, such as `crc32c` or `sha1`, or `none`.
     Digest,
 }
 
