@@ -32,8 +32,35 @@ const BETTER: f64 = 1.0;
 /// Log odds that it needs in any case.
 const ACCEPT: f64 = 7.0;
 
-/// Losses of the transfers of each cell, doublings.
-type Transfers = Vec<Vec<f64>>;
+/// The transfers of each cell, and what is expected of them. Tens of thousands of cells are looked at where they are.
+#[derive(Clone)]
+struct Transfers<'r> {
+    rates: &'r [&'r [f64]],
+    /// Bit/s; `None` for cells that do not count.
+    expected: Vec<Option<f64>>,
+}
+
+impl<'r> Transfers<'r> {
+    /// Those between neighbours, whose rate is only known from others and scatters by itself, are left out.
+    fn new(rows: &[Row], rates: &'r [&'r [f64]]) -> Self {
+        let mut expected = vec![None; rates.len()];
+        for row in rows.iter().filter(|r| r.response == Response::Throughput && r.effect_min <= LOW_MIN) {
+            expected[row.cell] = Some(row.expected);
+        }
+        Self { rates, expected }
+    }
+
+    /// Losses of the transfers of a cell, doublings.
+    fn of(&self, cell: usize) -> impl Iterator<Item = f64> {
+        let expected = self.expected[cell];
+        let rates = expected.map_or(&[][..], |_| self.rates[cell]);
+        rates.iter().map(move |rate| (expected.unwrap_or(0.0) / rate.max(1.0)).log2().max(0.0))
+    }
+
+    fn is_bad(&self, cell: usize) -> bool {
+        self.of(cell).any(is_low)
+    }
+}
 
 /// What an element explains if it is bad at times.
 struct Fit {
@@ -53,9 +80,9 @@ pub(super) fn instead(
     rows: &[Row],
     rates: &[&[f64]],
 ) -> Vec<Located> {
-    let by_cell = transfers(rows, rates);
+    let by_cell = Transfers::new(rows, rates);
     // Nothing is computed for the many clusters in which nothing of the kind happens.
-    let low = by_cell.iter().flatten().filter(|y| is_low(**y)).count();
+    let low = (0..rates.len()).flat_map(|cell| by_cell.of(cell)).filter(|y| is_low(*y)).count();
     if low < BAD_MIN || rows.iter().any(|r| r.common > 0.0) {
         return found;
     }
@@ -77,7 +104,7 @@ pub(super) fn instead(
 }
 
 /// What located losses explain together, each transfer once, and what they explain besides.
-fn explained<'l>(found: impl Iterator<Item = &'l Located>, mut by_cell: Transfers) -> f64 {
+fn explained<'l>(found: impl Iterator<Item = &'l Located>, mut by_cell: Transfers<'_>) -> f64 {
     // What follows from a transfer at a lower rate tells nothing more than the transfer.
     let besides = |l: &Located| -> f64 {
         l.gains.iter().filter(|(response, _)| is_besides(*response)).map(|(_, gain)| *gain).sum()
@@ -87,7 +114,7 @@ fn explained<'l>(found: impl Iterator<Item = &'l Located>, mut by_cell: Transfer
         total += besides(located);
         if let Some(fit) = fit(&located.column, &by_cell) {
             total += fit.score;
-            fit.bad.iter().for_each(|cell| by_cell[*cell].clear());
+            fit.bad.iter().for_each(|cell| by_cell.expected[*cell] = None);
         }
     }
     total
@@ -111,24 +138,14 @@ fn is_low(y: f64) -> bool {
     (LOW_MIN..LOW_MAX).contains(&y)
 }
 
-/// The transfers by cell; those between neighbours, whose rate is only known from others and scatters by itself, are left out.
-fn transfers(rows: &[Row], rates: &[&[f64]]) -> Transfers {
-    let mut by_cell = vec![Vec::new(); rates.len()];
-    for row in rows.iter().filter(|r| r.response == Response::Throughput && r.effect_min <= LOW_MIN) {
-        let loss = |rate: &f64| (row.expected / rate.max(1.0)).log2().max(0.0);
-        by_cell[row.cell] = rates[row.cell].iter().map(loss).collect();
-    }
-    by_cell
-}
-
 /// How well it explains its transfers that each of them was at one lower rate with a probability, instead of being disturbed by chance.
-fn fit(column: &Column, by_cell: &Transfers) -> Option<Fit> {
+fn fit(column: &Column, by_cell: &Transfers<'_>) -> Option<Fit> {
     // A direction in which nothing is bad is not part of it.
-    let is_bad = |cell: &&usize| by_cell[**cell].iter().any(|y| is_low(*y));
-    if column.parts.iter().any(|part| !part.iter().any(|cell| is_bad(&cell))) {
+    if column.parts.iter().any(|part| !part.iter().any(|cell| by_cell.is_bad(*cell))) {
         return None;
     }
-    let all: Vec<f64> = column.parts.iter().flatten().flat_map(|cell| &by_cell[*cell]).copied().collect();
+    let cells = || column.parts.iter().flatten().copied();
+    let all: Vec<f64> = cells().flat_map(|cell| by_cell.of(cell)).collect();
     let low: Vec<f64> = all.iter().copied().filter(|y| is_low(*y)).collect();
     let level = median(&low)?;
     let share = low.len() as f64 / all.len() as f64;
@@ -145,7 +162,7 @@ fn fit(column: &Column, by_cell: &Transfers) -> Option<Fit> {
         share,
         counts: [low.len(), all.len() - low.len()],
         alike: low.iter().filter(|y| (**y - level).abs() <= 2.0 * LEVEL_SIGMA).count(),
-        bad: column.parts.iter().flatten().filter(|cell| is_bad(cell)).copied().collect(),
+        bad: cells().filter(|cell| by_cell.is_bad(*cell)).collect(),
     })
 }
 
