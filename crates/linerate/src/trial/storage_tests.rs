@@ -98,3 +98,17 @@ fn without_a_bench_it_says_which_command_measures() {
         "{error}"
     );
 }
+
+#[test]
+fn a_checksum_of_blocks_is_a_cause_where_there_is_one() {
+    let named = |value: &str| {
+        let (mut snapshot, _) = bench();
+        for facts in snapshot.facts.values_mut() {
+            let value = FactValue::Text(value.into());
+            facts.readings.insert("drbd.r0.net.data-integrity-alg".into(), value);
+        }
+        let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
+        diagnosis.findings.iter().flat_map(|f| &f.causes).any(|c| c.id == "drbd-integrity-check")
+    };
+    assert!(named("blake2b-256") && !named("none"));
+}

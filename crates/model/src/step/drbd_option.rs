@@ -42,9 +42,6 @@ pub enum DrbdForm {
     Digest,
 }
 
-/// Checksums that the kernel's tables have under these names.
-const DIGESTS: [&str; 9] =
-    ["crc32", "crc32c", "xxhash64", "md5", "sha1", "sha224", "sha256", "sha384", "sha512"];
 /// Word for no checksum, for which DRBD's own program has an empty one.
 const NO_DIGEST: &str = "none";
 
@@ -200,7 +197,7 @@ impl DrbdOption {
             Switch => ["yes", "no"].contains(&text.as_str()),
             Word(words) => words.contains(&text.as_str()),
             Digest if text == NO_DIGEST => return Ok(String::new()),
-            Digest => DIGESTS.contains(&text.as_str()),
+            Digest => is_digest(&text),
             Size => {
                 let digits = text.strip_suffix(['s', 'k', 'M', 'G']).unwrap_or(&text);
                 (1..=15).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit())
@@ -215,6 +212,14 @@ impl DrbdOption {
         };
         if good { Ok(text) } else { Err(StepError { what: self.name, seen: shown(&text), allowed }) }
     }
+}
+
+/// A name as kernels give to their checksums: `md5`, `crc32c-generic`, `hmac(sha1)`. Which of them this kernel has, only it knows; whatever was in
+/// force has to be accepted, or it could not be put back.
+fn is_digest(text: &str) -> bool {
+    (3..=63).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"()-_,".contains(&b))
 }
 
 /// `ipv4:10.0.0.1:7789`, `ipv6:[fe80::1]:7789`.
@@ -263,6 +268,19 @@ mod tests {
 
     fn text(text: &str) -> FactValue {
         FactValue::Text(text.to_owned())
+    }
+
+    #[test]
+    fn a_checksum_that_was_in_force_can_be_put_back_whatever_its_name_and_none_is_an_empty_word() {
+        let option = drbd_option("net", "data-integrity-alg").unwrap();
+        let last =
+            |value: &str| option.set(&DrbdSubject::Device(0), &text(value)).map(|argv| argv[3].clone());
+        for name in ["md5", "sha512", "crc32c-generic", "blake2b-256", "hmac(sha1)"] {
+            assert_eq!(last(name).unwrap(), format!("--data-integrity-alg={name}"));
+            assert_eq!(option.shown(name.to_owned()), name);
+        }
+        assert_eq!(last(&option.shown(String::new())).unwrap(), "--data-integrity-alg=");
+        assert!(last("sha1 --x").is_err() && last("SHA1").is_err());
     }
 
     #[test]
