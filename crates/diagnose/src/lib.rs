@@ -19,6 +19,7 @@ pub mod durability;
 mod ends;
 mod evidence;
 pub mod front_ends;
+mod gathered;
 mod host_facts;
 mod knowledge;
 mod layouts;

@@ -67,15 +67,6 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The usual peers without those that are suspects themselves.
-fn without<'a>(usual: &Rc<Peers<'a>>, suspect: impl Fn(&str) -> bool) -> Rc<Peers<'a>> {
-    if usual.hosts().iter().any(|host| suspect(host)) {
-        Rc::new(Peers::new(usual.hosts().iter().copied().filter(|host| !suspect(host)).collect()))
-    } else {
-        Rc::clone(usual)
-    }
-}
-
 /// Weighs the places and causes of a located loss.
 pub(crate) fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k Knowledge) -> Judged<'a, 'k> {
     let layer = layer_scope(bench, &located);
@@ -103,7 +94,7 @@ pub(crate) fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k 
             layer,
             responses: &responses,
             shape: &shape,
-            subjects: subjects.clone(),
+            subjects: &subjects,
             has_twin: twin(&bench.facts, &column.element).is_some(),
         };
         let mut ranked = attribute::rank(&bench.facts, &place, knowledge);
@@ -371,6 +362,8 @@ fn member_suspects<'a>(bench: &Bench<'a>, element: &Element) -> Vec<&'a str> {
         Element::GroupToGroup(a, b) => members(a).chain(members(b)).collect(),
         Element::Pair(a, b) => hosts(&|x| x == a || x == b),
         Element::Mismatch(_, list) => hosts(&|x| list.iter().any(|l| l == x)),
+        // Foreign evidence may be facts alone, of hosts between which nobody measured.
+        Element::All if bench.measured.is_empty() => hosts(&|x| !bench.machines.contains(&x)),
         Element::All => Vec::new(),
     }
 }
@@ -406,8 +399,8 @@ pub(crate) fn subjects<'a>(bench: &Bench<'a>, element: &Element, bad_rows: &[usi
         [c.to] == senders[..] && [c.from] == receivers[..] && c.measured().next().is_some()
     };
     Subjects {
-        host_peers: without(&bench.usual_peers[0], |h| seen.contains(h)),
-        machine_peers: without(&bench.usual_peers[1], |m| seen.contains(m) || mine.contains(&m)),
+        host_peers: Peers::without(&bench.usual_peers[0], |h| seen.contains(h)),
+        machine_peers: Peers::without(&bench.usual_peers[1], |m| seen.contains(m) || mine.contains(&m)),
         way_back_is_fine: bench.measured.len() == 2 && bench.cells.iter().any(way_back),
         senders,
         receivers,

@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use linerate_model::fact::FactValue;
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
-use linerate_model::inventory::Host;
+use linerate_model::inventory::Group;
 use linerate_model::snapshot::Snapshot;
 
-use crate::attribute::{self, Place, Scored, shape};
+use crate::attribute::{self, Place, Scored, Subjects, shape};
+use crate::gathered::gathered;
 use crate::knowledge::{Cause, ElementKind, FactTest, Knowledge, LayerFit, Op};
 use crate::places::{Bench, subjects};
 
@@ -38,47 +39,103 @@ pub(crate) fn wrong<'k>(
 ) -> Vec<Wrong<'k>> {
     let inventory = &bench.facts.snapshot.inventory;
     let ground = Ground::new(bench, knowledge);
+    let causes: Vec<&Cause> = knowledge.causes().filter(|c| c.is_static).collect();
+    let mut of_hosts = at_hosts(bench, &ground, &causes, covered);
     let mut found = Vec::new();
-    for cause in knowledge.causes().filter(|c| c.is_static) {
+    for (number, cause) in causes.into_iter().enumerate() {
         if cause.symptom.elements.contains(&ElementKind::All) {
-            found.extend(at(bench, &ground, cause, Element::All, Direction::Both, &|_| true));
-            continue;
+            let all = Suspicion::of(bench, &ground, Element::All, Direction::Both);
+            if let Some(everywhere) = at(bench, &ground, cause, &all) {
+                found.push(everywhere);
+                continue;
+            }
         }
-        let group_only = cause.symptom.elements.iter().all(|e| e.is_group());
-        let direction = direction_of(cause);
-        if group_only {
-            for group in inventory.groups.iter().filter(|g| g.machine.as_deref().is_some_and(|m| !covered(m)))
-            {
+        if is_of_groups(cause) {
+            let uncovered = |g: &&Group| g.machine.as_deref().is_some_and(|m| !covered(m));
+            for group in inventory.groups.iter().filter(uncovered) {
+                let element = Element::Group(group.name.clone());
                 found.extend(at(
                     bench,
                     &ground,
                     cause,
-                    Element::Group(group.name.clone()),
-                    direction,
-                    &|_| true,
+                    &Suspicion::of(bench, &ground, element, direction_of(cause)),
                 ));
             }
         } else {
-            let machine = |name: &str| inventory.groups.iter().any(|g| g.machine.as_deref() == Some(name));
-            let apart = is_apart(cause);
-            // Through a machine it may be everywhere at once; where nothing is measured it is a host like any other.
-            let of_machines = apart && cause.symptom.elements.iter().any(|e| e.is_group());
-            // Foreign evidence may be facts alone, of hosts between which nobody measured.
-            let counts = |h: &&Host| of_machines || !h.endpoints.is_empty() || !machine(&h.name);
-            let uncovered = |h: &&Host| apart || !covered(&h.name);
-            let hosts = inventory.hosts.iter().filter(counts).filter(uncovered);
-            let hit = hosts.filter_map(|host| {
-                at(bench, &ground, cause, Element::Host(host.name.clone()), direction, &|h| h == host.name)
-            });
-            if apart {
-                found.extend(once_per_kernel(bench.facts.snapshot, hit));
-            } else {
-                found.extend(hit);
-            }
+            let hit = of_hosts.remove(&number).unwrap_or_default();
+            let hit = if is_apart(cause) { once_per_kernel(bench.facts.snapshot, hit) } else { hit };
+            found.extend(gathered(hit, inventory.hosts.len()));
         }
     }
     found.sort_by(|a, b| b.scored.score.total_cmp(&a.scored.score));
     found
+}
+
+/// Whether a cause can sit in one host, or one pair, or be told there.
+fn is_of_one(cause: &Cause) -> bool {
+    !is_of_groups(cause) && cause.symptom.elements.iter().any(|e| *e != ElementKind::All)
+}
+
+/// Whether a cause sits in groups alone, never in a host.
+fn is_of_groups(cause: &Cause) -> bool {
+    cause.symptom.elements.iter().all(|e| e.is_group())
+}
+
+/// What is wrong at single hosts, by the number of its cause and in the order of the hosts. Host by host, for whose facts count at one is
+/// the same for every cause.
+fn at_hosts<'k>(
+    bench: &Bench<'_>,
+    ground: &Ground<'_>,
+    causes: &[&'k Cause],
+    covered: &dyn Fn(&str) -> bool,
+) -> BTreeMap<usize, Vec<Wrong<'k>>> {
+    let inventory = &bench.facts.snapshot.inventory;
+    let machines: BTreeSet<&str> = inventory.groups.iter().filter_map(|g| g.machine.as_deref()).collect();
+    let mut found: BTreeMap<usize, Vec<Wrong<'k>>> = BTreeMap::new();
+    for host in &inventory.hosts {
+        // Foreign evidence may be facts alone, of hosts between which nobody measured.
+        let counts = !host.endpoints.is_empty() || !machines.contains(host.name.as_str());
+        let is_covered = covered(&host.name);
+        let mut suspicions: Vec<Suspicion<'_>> = Vec::new();
+        for (number, cause) in causes.iter().enumerate().filter(|(_, c)| is_of_one(c)) {
+            let apart = is_apart(cause);
+            // Through a machine it may be everywhere at once; where nothing is measured it is a host like any other.
+            let of_machines = apart && cause.symptom.elements.iter().any(|e| e.is_group());
+            if !(of_machines || counts) || (is_covered && !apart) {
+                continue;
+            }
+            let direction = direction_of(cause);
+            let known = suspicions.iter().position(|s| s.direction == direction);
+            let known = known.unwrap_or_else(|| {
+                let element = Element::Host(host.name.clone());
+                let mut suspicion = Suspicion::of(bench, ground, element, direction);
+                suspicion.subjects.suspects.retain(|h| *h == host.name);
+                suspicions.push(suspicion);
+                suspicions.len() - 1
+            });
+            if let Some(wrong) = at(bench, ground, cause, &suspicions[known]) {
+                found.entry(number).or_default().push(wrong);
+            }
+        }
+    }
+    found
+}
+
+/// A place that may have a wrong setting.
+struct Suspicion<'a> {
+    element: Element,
+    direction: Direction,
+    /// The rows that a setting there may have harmed.
+    rows: Vec<usize>,
+    subjects: Subjects<'a>,
+}
+
+impl<'a> Suspicion<'a> {
+    fn of(bench: &Bench<'a>, ground: &Ground<'_>, element: Element, direction: Direction) -> Self {
+        let rows = ground.rows(&element, direction);
+        let subjects = subjects(bench, &element, &rows);
+        Self { element, direction, rows, subjects }
+    }
 }
 
 /// Beginning of the keys of block devices: the kernel's, not those of a namespace or container.
@@ -88,7 +145,7 @@ const DEVICES: &str = "disk.";
 ///
 /// Namespaces and containers see the `/sys/block` of their machine, so that one volume would be a finding of each of them. Facts of other
 /// topics may be each host's own, although they are alike.
-fn once_per_kernel<'k>(snapshot: &Snapshot, hit: impl Iterator<Item = Wrong<'k>>) -> Vec<Wrong<'k>> {
+fn once_per_kernel<'k>(snapshot: &Snapshot, hit: Vec<Wrong<'k>>) -> Vec<Wrong<'k>> {
     let mut kept: Vec<(String, Wrong<'k>)> = Vec::new();
     // Machine and devices, and who stands for them: of thousands of hosts all may be hit.
     let mut seen: HashMap<(&str, String), usize> = HashMap::new();
@@ -157,28 +214,23 @@ fn direction_of(cause: &Cause) -> Direction {
     }
 }
 
-/// The cause at one element; only facts of the hosts that `mine` accepts count.
+/// The cause at one place.
 fn at<'k>(
     bench: &Bench<'_>,
     ground: &Ground<'_>,
     cause: &'k Cause,
-    element: Element,
-    direction: Direction,
-    mine: &dyn Fn(&str) -> bool,
+    suspicion: &Suspicion<'_>,
 ) -> Option<Wrong<'k>> {
     use linerate_model::inventory::Layer;
-    let rows = ground.rows(&element, direction);
-    let mut subjects = subjects(bench, &element, &rows);
-    if element != Element::All && !matches!(element, Element::Group(_)) {
-        subjects.suspects.retain(|h| mine(h));
-    }
+    let Suspicion { element, direction, rows, subjects } = suspicion;
+    let direction = *direction;
     let layer = match cause.symptom.layers {
         LayerFit::OverlayOnly => LayerScope::Only(Layer::Overlay),
         LayerFit::UnderlayOnly => LayerScope::Only(Layer::Underlay),
         _ => LayerScope::Any,
     };
     let mut place = Place {
-        element: &element,
+        element,
         direction,
         layer,
         responses: &[Response::Setting],
@@ -192,20 +244,19 @@ fn at<'k>(
         return None;
     }
     let shape =
-        looks_at_shape(cause).then(|| shape::of(&bench.cells, &bench.rows, &rows, &place.subjects.suspects));
+        looks_at_shape(cause).then(|| shape::of(&bench.cells, &bench.rows, rows, &place.subjects.suspects));
     if let Some(shape) = &shape {
         place.shape = shape;
     }
     let scored = attribute::score(&bench.facts, &place, cause)?;
     // What stands for every host has to be found on most of them.
-    let everywhere = element != Element::All || {
-        let hosts: std::collections::BTreeSet<&str> = scored.hits.iter().map(|h| h.host.as_str()).collect();
-        hosts.len() * 2
-            > bench.facts.snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count()
+    let everywhere = *element != Element::All || {
+        let hosts: BTreeSet<&str> = scored.hits.iter().map(|h| h.host.as_str()).collect();
+        hosts.len() * 2 > place.subjects.suspects.len()
     };
     // Without a fact, or a counter that moved, there is no wrong setting.
     (everywhere && (counted || !scored.hits.is_empty()) && scored.score > 0.5).then_some(Wrong {
-        element,
+        element: element.clone(),
         direction,
         layer,
         scored,

@@ -56,7 +56,8 @@ pub(crate) fn headline(bench: &Bench<'_>, report: &[Cell], findings: &[Finding])
 
 fn place_and_cause(finding: &Finding) -> String {
     let what = finding.causes.first().map_or("no known cause fits", |c| c.title.as_str());
-    let place = finding.places.first().map_or(String::new(), |p| words::place(&p.element, p.direction));
+    let words = if finding.was_only_read() { words::read_at } else { words::place };
+    let place = finding.places.first().map_or(String::new(), |p| words(&p.element, p.direction));
     format!("{place}{}: {what}", words::layer(finding.layer))
 }
 

@@ -21,7 +21,7 @@ use crate::places::{Bench, Judged, judge, subjects};
 use crate::remedies::remedy;
 use crate::settings::Wrong;
 use crate::words;
-use crate::{decide, evidence, responses, settings, storage, summary};
+use crate::{decide, evidence, gathered, responses, settings, storage, summary};
 
 /// Causes listed per finding.
 const CAUSES_MAX: usize = 5;
@@ -122,7 +122,7 @@ fn finding(
         layer: judged.layer,
         responses: &judged.responses,
         shape: &judged.shape,
-        subjects: judged.subjects.clone(),
+        subjects: &judged.subjects,
         has_twin: crate::places::twin(&bench.facts, element).is_some(),
     };
     let mut causes: Vec<RankedCause> = judged
@@ -224,8 +224,12 @@ fn unknown_causes(innocent: &[linerate_model::finding::Innocent], left: f64) -> 
 
 /// The verdict: where, how much, why, how sure, what else, what to try, what it risks.
 fn sentence(finding: &Finding, tested: usize) -> String {
-    let primary = finding.responses.first().copied().unwrap_or_default();
     let place = finding.places.first().map_or(String::new(), |p| words::place(&p.element, p.direction));
+    sentence_of(finding, &place, tested)
+}
+
+fn sentence_of(finding: &Finding, place: &str, tested: usize) -> String {
+    let primary = finding.responses.first().copied().unwrap_or_default();
     let mut text = format!("{place}{}: {}", words::layer(finding.layer), loss(finding, primary));
     if !finding.affected.is_empty() && tested > 1 {
         let _ = write!(text, " (on {} of {tested} pairs)", finding.affected.len());
@@ -309,7 +313,7 @@ fn loss(finding: &Finding, primary: Response) -> String {
                 "the host was held back during {measured} of the tests there, which made many of them worthless"
             )
         }
-        Response::Setting => "a setting differs or is wrong; no loss was measured of it".to_owned(),
+        Response::Setting => "what was read there is wrong or differs; no loss was measured of it".to_owned(),
         _ => format!("{name} {measured} instead of {expected}"),
     }
 }
@@ -357,11 +361,12 @@ fn static_finding(bench: &Bench<'_>, wrong: &Wrong<'_>, calibration: &Calibratio
         layer: wrong.layer,
         responses: &[Response::Setting],
         shape: &crate::attribute::shape::Shape::default(),
-        subjects: subjects(bench, &wrong.element, &[]),
+        subjects: &subjects(bench, &wrong.element, &[]),
         has_twin: false,
     };
     let sure = |p: f64| calibration.cause.chance(p);
-    let cause = ranked(&bench.facts, &place, &wrong.scored, sure(0.9));
+    let mut cause = ranked(&bench.facts, &place, &wrong.scored, sure(0.9));
+    cause.evidence.extend(gathered::on_others(wrong));
     let mut element = wrong.element.clone();
     if let Some(pattern) = &wrong.scored.cause.mismatch
         && let Some(hit) = wrong.scored.hits.iter().find(|h| crate::host_facts::pattern_fits(pattern, &h.key))
@@ -384,7 +389,14 @@ fn static_finding(bench: &Bench<'_>, wrong: &Wrong<'_>, calibration: &Calibratio
         affected: Vec::new(),
         sentence: String::new(),
     };
-    finding.sentence = sentence(&finding, 0);
+    let place = &finding.places[0];
+    let (of, hosts) = (gathered::hosts(wrong).len(), bench.facts.snapshot.inventory.hosts.len());
+    let where_it_is = match &place.element {
+        Element::All if of < hosts => format!("{of} of {hosts} hosts"),
+        Element::All => format!("all {hosts} hosts"),
+        element => words::read_at(element, place.direction),
+    };
+    finding.sentence = sentence_of(&finding, &where_it_is, 0);
     finding
 }
 
@@ -399,7 +411,7 @@ fn storage_findings(bench: &Bench<'_>, knowledge: &Knowledge, calibration: &Cali
                 layer,
                 responses: &[response],
                 shape: &loss.shape,
-                subjects: crate::attribute::Subjects {
+                subjects: &crate::attribute::Subjects {
                     suspects: bench.facts.snapshot.facts.keys().map(String::as_str).collect(),
                     ..crate::attribute::Subjects::default()
                 },

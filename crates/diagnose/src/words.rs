@@ -121,6 +121,15 @@ pub fn place(element: &Element, direction: Direction) -> String {
     }
 }
 
+/// A place where something was read and no loss was measured: what stands for every pair stands for the hosts.
+pub fn read_at(element: &Element, direction: Direction) -> String {
+    match element {
+        Element::All => "most hosts".to_owned(),
+        Element::Host(host) if direction == Direction::Both => format!("host {host}"),
+        element => place(element, direction),
+    }
+}
+
 /// The layers in words, as an addition to a place; empty for all.
 pub fn layer(scope: LayerScope) -> String {
     match scope {

@@ -103,6 +103,32 @@ fn a_verdict_without_storing_anything() {
     assert!([0, 3].contains(&code) && out.contains("10.20.0.1"), "{out}");
 }
 
+/// Selective acknowledgements are off on some of twelve hosts between which nobody measured.
+fn without_sack(off: usize) -> (i32, String) {
+    let home = Home::new();
+    for number in 1..=12 {
+        let sack = usize::from(number > off);
+        home.file(&format!("kept/n{number}-sysctl.txt"), format!("net.ipv4.tcp_sack = {sack}\n").as_bytes());
+    }
+    let (code, out, err) = home.run(&["diagnose", "kept"]);
+    assert!(err.is_empty(), "{err}");
+    (code, out)
+}
+
+#[test]
+fn a_setting_is_found_without_any_measurement_on_one_host_and_once_for_most_of_them() {
+    let (code, nothing) = without_sack(0);
+    assert!(code == 3 && nothing.starts_with("nothing was measured"), "{nothing}");
+    let (code, one) = without_sack(1);
+    assert!(code == 1 && one.starts_with("host n1: selective acknowledgements"), "{one}");
+    assert!(one.contains("Not measured: it was read.") && one.contains("try tcp-sack-off --on n1"), "{one}");
+    let (code, most) = without_sack(11);
+    assert!(code == 1 && most.starts_with("most hosts: selective acknowledgements"), "{most}");
+    assert!(most.contains("11 of 12 hosts:") && most.contains("likewise on n3 to n9"), "{most}");
+    assert!(most.contains("and 3 more of the same kind"), "{most}");
+    assert_eq!(most.matches("Most likely").count(), 1, "{most}");
+}
+
 #[test]
 fn a_session_on_standard_input() {
     let home = Home::new();

@@ -224,6 +224,14 @@ pub struct Finding {
     pub affected: Vec<(HostName, HostName)>,
 }
 
+impl Finding {
+    /// Whether it is a setting, or a state, that was read, and no loss of it was measured.
+    #[must_use]
+    pub fn was_only_read(&self) -> bool {
+        self.responses == [Response::Setting] && self.affected.is_empty()
+    }
+}
+
 /// Everything that a diagnosis says about a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {

@@ -12,6 +12,37 @@ pub fn natural(a: &str, b: &str) -> Ordering {
     pieces(a).cmp(&pieces(b)).then_with(|| a.cmp(b))
 }
 
+/// Names in their natural order and in few words: three or more that count up by one are `n1 to n7`.
+#[must_use]
+pub fn ranges(names: &[&str]) -> String {
+    let mut names = names.to_vec();
+    names.sort_by(|a, b| natural(a, b));
+    let follows = |a: &str, b: &str| {
+        let ((text, number), (other, next)) = (counted(a), counted(b));
+        let (Ok(v), Ok(w)) = (number.parse::<u64>(), next.parse::<u64>()) else { return false };
+        // `n9` is followed by `n10`, `n09` is not followed by `n010`.
+        let alike = number.len() == next.len() || !(number.starts_with('0') || next.starts_with('0'));
+        text == other && alike && v.checked_add(1) == Some(w)
+    };
+    let mut runs: Vec<Vec<&str>> = Vec::new();
+    for name in names {
+        match runs.last_mut().filter(|run| run.last().is_some_and(|last| follows(last, name))) {
+            Some(run) => run.push(name),
+            None => runs.push(vec![name]),
+        }
+    }
+    let words = runs.iter().map(|run| match run.as_slice() {
+        [first, _, .., last] => format!("{first} to {last}"),
+        few => few.join(", "),
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// A name without the digits at its end, and these.
+fn counted(name: &str) -> (&str, &str) {
+    name.split_at(name.trim_end_matches(|c: char| c.is_ascii_digit()).len())
+}
+
 /// A piece of a name.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Piece<'a> {
@@ -54,6 +85,19 @@ mod tests {
         let mut turned: Vec<&str> = names.iter().rev().copied().collect();
         turned.sort_by(|a, b| natural(a, b));
         assert_eq!(turned, names);
+    }
+
+    #[test]
+    fn names_that_count_up_are_told_by_the_first_and_the_last() {
+        assert_eq!(ranges(&["n3", "n1", "n2"]), "n1 to n3");
+        assert_eq!(ranges(&["n10", "n8", "n9", "n12", "n13", "db"]), "db, n8 to n10, n12, n13");
+        assert_eq!(ranges(&["n08", "n09", "n010", "n10"]), "n08, n09, n010, n10");
+        assert_eq!(
+            ranges(&["rack1-n1", "rack1-n2", "rack1-n3", "rack2-n4"]),
+            "rack1-n1 to rack1-n3, rack2-n4"
+        );
+        assert_eq!(ranges(&["99999999999999999999999", "a"]), "99999999999999999999999, a");
+        assert_eq!(ranges(&[]), "");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(crate) struct Place<'a> {
     /// Measured values.
     pub shape: &'a Shape,
     /// Hosts whose facts count, by side.
-    pub subjects: Subjects<'a>,
+    pub subjects: &'a Subjects<'a>,
     /// The same element seen as a host when it is a group of one, or the reverse.
     pub has_twin: bool,
 }

@@ -14,6 +14,8 @@ use crate::host_facts::{Facts, nic_of, pattern_fits};
 #[derive(Debug, Default)]
 pub(crate) struct Peers<'a> {
     hosts: Vec<&'a str>,
+    /// More hosts, of which these are all but a few, and the places of those few among them.
+    among: Option<(Rc<Peers<'a>>, Vec<usize>)>,
     /// Populations by key and by the role of the suspect's NIC.
     known: RefCell<HashMap<String, [Option<Rc<Population>>; 4]>>,
 }
@@ -21,7 +23,17 @@ pub(crate) struct Peers<'a> {
 impl<'a> Peers<'a> {
     /// These hosts.
     pub(crate) fn new(hosts: Vec<&'a str>) -> Self {
-        Self { hosts, known: RefCell::default() }
+        Self { hosts, among: None, known: RefCell::default() }
+    }
+
+    /// These hosts without those that are suspects themselves.
+    pub(crate) fn without(all: &Rc<Self>, suspect: impl Fn(&str) -> bool) -> Rc<Self> {
+        let left_out: Vec<usize> = (0..all.hosts.len()).filter(|i| suspect(all.hosts[*i])).collect();
+        if left_out.is_empty() {
+            return Rc::clone(all);
+        }
+        let hosts = all.hosts.iter().copied().filter(|host| !suspect(host)).collect();
+        Rc::new(Self { hosts, among: Some((Rc::clone(all), left_out)), known: RefCell::default() })
     }
 
     /// Who they are.
@@ -37,7 +49,11 @@ impl<'a> Peers<'a> {
         if let Some(known) = self.known.borrow().get(key).and_then(|roles| roles[role].clone()) {
             return known;
         }
-        let population = Rc::new(Population::of(facts, host, key, &self.hosts));
+        // What all of them have is known already, mostly; to read it again from hundreds of hosts for each suspect costs more.
+        let among = self.among.as_ref();
+        let shared =
+            among.and_then(|(all, left_out)| all.population(facts, host, key).without(left_out, key));
+        let population = Rc::new(shared.unwrap_or_else(|| Population::of(facts, host, key, &self.hosts)));
         self.known.borrow_mut().entry(key.to_owned()).or_default()[role] = Some(Rc::clone(&population));
         population
     }
@@ -48,7 +64,11 @@ impl<'a> Peers<'a> {
 pub(crate) struct Population {
     /// Value on each peer that has one.
     pub values: Vec<FactValue>,
-    /// Peers that were asked.
+    /// Whose value that is: the place among the peers.
+    of: Vec<usize>,
+    /// Peers.
+    peers: usize,
+    /// Values, or their absence, that were asked for: those of each peer, or of each NIC of the peers.
     pub asked: usize,
     /// The values are those of all NICs of the peers: different things, of which none need be usual.
     pub mixed: bool,
@@ -60,22 +80,32 @@ impl Population {
     /// Values of the key on the peers. A NIC is compared with the NIC of the same role there, then with the one of the
     /// same name, then with all NICs of the peers.
     pub(super) fn of(facts: &Facts<'_>, host: &str, key: &str, peers: &[&str]) -> Self {
-        let values = peers.iter().filter_map(|peer| same_role(facts, host, key, peer)).collect::<Vec<_>>();
+        let (of, values): (Vec<usize>, Vec<FactValue>) = (peers.iter().enumerate())
+            .filter_map(|(number, peer)| Some((number, same_role(facts, host, key, peer)?)))
+            .unzip();
         if !values.is_empty() || nic_of(key).is_none() {
-            return Self::with(values, peers.len(), false);
+            return Self::with(values, of, peers.len(), false);
         }
         let pattern = nic_of(key)
             .map_or_else(|| key.to_owned(), |nic| key.replacen(&format!("nic.{nic}."), "nic.*.", 1));
-        let all = peers
-            .iter()
-            .flat_map(|peer| facts.matching(peer, &pattern))
-            .map(|(_, value)| value.clone())
-            .collect::<Vec<_>>();
-        let asked = peers.len().max(all.len());
-        Self::with(all, asked, true)
+        let (of, all): (Vec<usize>, Vec<FactValue>) = (peers.iter().enumerate())
+            .flat_map(|(number, peer)| {
+                facts.matching(peer, &pattern).into_iter().map(move |kv| (number, kv.1.clone()))
+            })
+            .unzip();
+        Self::with(all, of, peers.len(), true)
     }
 
-    fn with(values: Vec<FactValue>, asked: usize, mixed: bool) -> Self {
+    /// The same without some of the peers, by their places; none where other values would have to be asked for then.
+    fn without(&self, left_out: &[usize], key: &str) -> Option<Self> {
+        let kept = self.of.iter().zip(&self.values).filter(|(of, _)| !left_out.contains(of));
+        let (of, values): (Vec<usize>, Vec<FactValue>) = kept.map(|(of, value)| (*of, value.clone())).unzip();
+        let enough = self.mixed || !values.is_empty() || nic_of(key).is_none();
+        enough.then(|| Self::with(values, of, self.peers - left_out.len(), self.mixed))
+    }
+
+    fn with(values: Vec<FactValue>, of: Vec<usize>, peers: usize, mixed: bool) -> Self {
+        let asked = if mixed { peers.max(values.len()) } else { peers };
         // Whatever 60 % agree on outlives every pairing off with something else, so one candidate is enough.
         let (mut best, mut lead) = (0, 0_usize);
         for (number, value) in values.iter().enumerate() {
@@ -85,7 +115,7 @@ impl Population {
                 (false, _) => lead -= 1,
             }
         }
-        let population = Self { values, asked, mixed, usual: None };
+        let population = Self { values, of, peers, asked, mixed, usual: None };
         let agree = population.values.get(best).map_or(0, |value| population.same(value));
         let usual = (agree > 0 && agree * 5 >= population.values.len() * 3).then_some(best);
         Self { usual, ..population }

@@ -37,17 +37,31 @@ struct Table<'t, 'a> {
     rows: &'t [Row],
     cells: &'t [CellEvidence<'a>],
     by_cell: Vec<Vec<usize>>,
+    /// Columns of which a cell is a part.
+    touching: Vec<Vec<usize>>,
     disturbed: Option<Disturbed>,
     two_hosts: bool,
 }
 
 impl<'t, 'a> Table<'t, 'a> {
-    fn new(hosts: usize, rows: &'t [Row], cells: &'t [CellEvidence<'a>]) -> Self {
+    fn new(hosts: usize, columns: &[Column], rows: &'t [Row], cells: &'t [CellEvidence<'a>]) -> Self {
         let mut by_cell = vec![Vec::new(); cells.len()];
         for (i, row) in rows.iter().enumerate() {
             by_cell[row.cell].push(i);
         }
-        Self { rows, cells, by_cell, disturbed: Disturbed::of(hosts, rows), two_hosts: two_hosts(cells) }
+        let mut touching = vec![Vec::new(); cells.len()];
+        for (i, column) in columns.iter().enumerate() {
+            for cell in column.parts.iter().flatten() {
+                touching[*cell].push(i);
+            }
+        }
+        let disturbed = Disturbed::of(hosts, rows);
+        Self { rows, cells, by_cell, touching, disturbed, two_hosts: two_hosts(cells) }
+    }
+
+    /// All columns that share a cell with these, in their order.
+    fn near(&self, cells: &BTreeSet<usize>) -> BTreeSet<usize> {
+        cells.iter().flat_map(|cell| self.touching[*cell].iter().copied()).collect()
     }
 }
 
@@ -106,18 +120,12 @@ pub(crate) fn locate(
     let mut alive = vec![true; rows.len()];
     let mut found: Vec<Located> = Vec::new();
     let mut doubted: Vec<Located> = Vec::new();
-    let table = Table::new(inventory.hosts.len(), rows, cells);
+    let table = Table::new(inventory.hosts.len(), columns, rows, cells);
     // Thousands of hosts are thousands of chances that several of a host's tests were disturbed.
     let accept_more = ACCEPT_MORE + 0.5 * (inventory.hosts.len() as f64 / 1000.0).max(1.0).ln();
     let accept_first = if two_hosts(cells) { ACCEPT_TWO_HOSTS } else { ACCEPT };
     let common = common(columns, &table, &mut residual, &mut alive);
     let mut fits: Vec<Fit> = columns.iter().map(|c| fit(c, &table, &residual, &alive)).collect();
-    let mut touching: Vec<Vec<usize>> = vec![Vec::new(); cells.len()];
-    for (i, column) in columns.iter().enumerate() {
-        for cell in column.parts.iter().flatten() {
-            touching[*cell].push(i);
-        }
-    }
     let mut queue = Queue::default();
     for (i, fit) in fits.iter().enumerate() {
         queue.put(i, fit.score);
@@ -159,14 +167,14 @@ pub(crate) fn locate(
         // Only hypotheses about cells in which something changed fit otherwise than before.
         let changed: BTreeSet<usize> = (0..rows.len())
             .filter(|i| before.0[*i].to_bits() != residual[*i].to_bits() || before.1[*i] != alive[*i])
-            .flat_map(|i| touching[rows[i].cell].iter().copied())
+            .flat_map(|i| table.touching[rows[i].cell].iter().copied())
             .collect();
         for column in changed {
             fits[column] = fit(&columns[column], &table, &residual, &alive);
             queue.put(column, fits[column].score);
         }
     }
-    let mut found = join(found, columns, rows, &touching);
+    let mut found = join(found, columns, rows, &table.touching);
     found.extend(common);
     found.extend(doubted);
     let rates: Vec<&[f64]> = cells.iter().map(|c| c.rates.as_slice()).collect();
@@ -317,18 +325,21 @@ fn accept(
     };
     let limit = fits[best].score - AMBIGUOUS;
     // Of two hosts several elements harm the same two paths: what was measured speaks for each of them alike.
-    let covered = table.two_hosts.then(|| columns[best].cells());
-    let score = |i: usize| match &covered {
-        Some(covered) if columns[i].cells() == *covered => {
-            Some(fits[best].score + columns[best].penalty - columns[i].penalty)
+    let covered = columns[best].cells();
+    let score = |i: usize| {
+        if table.two_hosts && columns[i].cells() == covered {
+            return Some(fits[best].score + columns[best].penalty - columns[i].penalty);
         }
-        _ => Some(fits[i].score).filter(|_| overlap(i)),
+        Some(fits[i].score).filter(|score| *score >= limit && overlap(i))
     };
-    let mut alternatives: Vec<(Column, f64)> = (0..columns.len())
-        .filter(|i| *i != best)
-        .filter_map(|i| Some((columns[i].clone(), score(i).filter(|s| *s >= limit)?)))
+    // What explains the same rows shares a cell with it: of thousands of hosts all others need no look.
+    let near = table.near(&covered);
+    let mut alternatives: Vec<(Column, f64)> = near
+        .iter()
+        .filter(|i| **i != best)
+        .filter_map(|i| Some((columns[*i].clone(), score(*i).filter(|s| *s >= limit)?)))
         .collect();
-    alternatives.extend(several(best, columns, fits, table, residual, alive));
+    alternatives.extend(several(best, &near, columns, fits, table, residual, alive));
     alternatives.sort_by(|a, b| b.1.total_cmp(&a.1));
     alternatives.truncate(8);
     let mut gains: Vec<(Response, f64)> = fits[best].gains.iter().map(|(r, g)| (*r, *g)).collect();
@@ -346,6 +357,7 @@ fn accept(
 /// Two or three paths that together explain the rows as well as the chosen column: the senders instead of the receiver.
 fn several(
     best: usize,
+    near: &BTreeSet<usize>,
     columns: &[Column],
     fits: &[Fit],
     table: &Table<'_, '_>,
@@ -358,7 +370,9 @@ fn several(
     if pairs.len() < SEVERAL_PAIRS_MIN {
         return Vec::new();
     }
-    let mut candidates: Vec<usize> = (0..columns.len())
+    let mut candidates: Vec<usize> = near
+        .iter()
+        .copied()
         .filter(|i| *i != best && fits[*i].score > 0.0 && columns[*i].element != columns[best].element)
         .filter(|i| {
             let cells = columns[*i].cells();

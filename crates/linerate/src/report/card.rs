@@ -55,7 +55,12 @@ impl Card {
 pub fn finding(finding: &Finding, inventory: &Inventory) -> Card {
     let mut card = Card { heading: finding.sentence.clone(), rows: Vec::new() };
     card.push("Where", Shape::Prose, vec![whereabouts(finding, inventory)]);
-    card.push("Lost", Shape::Prose, vec![names::loss(finding), shows_in(finding), breadth(finding)]);
+    let lost = if finding.was_only_read() {
+        vec!["Not measured: it was read.".to_owned()]
+    } else {
+        vec![names::loss(finding), shows_in(finding), breadth(finding)]
+    };
+    card.push("Lost", Shape::Prose, lost);
     why(&mut card, finding);
     card.push("How sure", Shape::Prose, vec![how_sure(finding)]);
     card.push("Or else", Shape::List, otherwise(finding, inventory));
@@ -73,7 +78,12 @@ fn whereabouts(finding: &Finding, inventory: &Inventory) -> String {
         LayerScope::Any => String::new(),
         LayerScope::Only(layer) => format!("; only in the {layer}"),
     };
-    names::place(&place.element, place.direction, inventory) + &layer
+    let name = match &place.element {
+        Element::All if finding.was_only_read() => "most hosts: see the evidence".to_owned(),
+        Element::Host(host) if finding.was_only_read() && place.direction == Direction::Both => host.clone(),
+        element => names::place(element, place.direction, inventory),
+    };
+    name + &layer
 }
 
 fn shows_in(finding: &Finding) -> String {
@@ -189,6 +199,9 @@ pub fn change(change: &Change) -> String {
     )
 }
 
+/// Changes that are told one by one; JSON has all of them.
+const CHANGES_MAX: usize = 8;
+
 fn remedy_rows(card: &mut Card, remedy: &Remedy) {
     let count = remedy_hosts(remedy).len();
     let command = try_command(remedy).map(|command| {
@@ -200,7 +213,11 @@ fn remedy_rows(card: &mut Card, remedy: &Remedy) {
     });
     card.push("Try", Shape::Commands, command.into_iter().collect());
     card.push("It does", Shape::Prose, vec![sentence(&remedy.title)]);
-    card.push("Changes", Shape::List, remedy.changes.iter().take(8).map(change).collect());
+    let mut changes: Vec<String> = remedy.changes.iter().take(CHANGES_MAX).map(change).collect();
+    if remedy.changes.len() > CHANGES_MAX {
+        changes.push(format!("and {} more of the same kind", remedy.changes.len() - CHANGES_MAX));
+    }
+    card.push("Changes", Shape::List, changes);
     card.push("By hand", Shape::Commands, remedy.instruction.lines().map(str::to_owned).collect());
     card.push("To keep it", Shape::Prose, vec![remedy.persistence.clone()]);
     card.push("Risk", Shape::Prose, vec![risk(remedy)]);
@@ -360,6 +377,10 @@ pub fn short_place(finding: &Finding) -> String {
     match finding.places.first() {
         None => "not localised".to_owned(),
         Some(p) => match p.element {
+            Element::All if finding.was_only_read() => "most hosts".to_owned(),
+            Element::Host(_) if finding.was_only_read() && p.direction == Direction::Both => {
+                names::element(&p.element)
+            }
             Element::All | Element::Mismatch(..) | Element::Pair(..) | Element::GroupToGroup(..) => {
                 names::element(&p.element)
             }
