@@ -13,6 +13,7 @@ mod lab;
 mod node;
 mod picture;
 mod scale;
+mod test_programs;
 mod tests;
 mod tidy;
 

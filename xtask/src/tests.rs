@@ -7,12 +7,10 @@
 //! and for `cargo xtask fuzz`.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail, ensure};
 
-use crate::{sh, target_debug};
+use crate::{sh, target_debug, test_programs};
 
 /// Seed of the property tests' inputs, unless the environment has another.
 const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "2026");
@@ -20,29 +18,23 @@ const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "2026");
 /// Builds the programs, runs the tests, prints the sum.
 pub(crate) fn run(filter: Option<&str>) -> Result<()> {
     sh("cargo", &["build", "--workspace", "--locked"])?;
-    let mut args = vec!["test", "--workspace", "--locked", "--no-fail-fast"];
-    args.extend(filter);
-    args.extend(["--", "--show-output"]);
-    println!("$ cargo {}", args.join(" "));
+    let programs = test_programs::build()?;
     let bin = target_debug();
-    let mut child = Command::new("cargo")
-        .args(&args)
-        .env("LINERATE", bin.join("linerate"))
-        .env("LINERATE_NODE", bin.join("linerate-node"))
-        .env("LINERATE_LAB", bin.join("linerate-lab"))
-        .env(SEED.0, std::env::var_os(SEED.0).unwrap_or_else(|| SEED.1.into()))
-        .stdout(Stdio::piped())
-        .spawn()?;
+    let seed = std::env::var_os(SEED.0).unwrap_or_else(|| SEED.1.into());
+    let environment = [
+        ("LINERATE", bin.join("linerate")),
+        ("LINERATE_NODE", bin.join("linerate-node")),
+        ("LINERATE_LAB", bin.join("linerate-lab")),
+        (SEED.0, seed.into()),
+    ];
     let mut sum = Sum { filtered: filter.is_some(), ..Sum::default() };
-    if let Some(out) = child.stdout.take() {
-        for line in BufReader::new(out).lines() {
-            let line = line?;
-            if sum.line(&line) {
-                println!("{line}");
-            }
+    let all_well = test_programs::run(&programs, filter, &environment, |line| {
+        if sum.line(line) {
+            println!("{line}");
         }
-    }
-    let status = child.wait()?;
+    })?;
+    // Examples in the documentation are programs too, and only rustdoc runs them.
+    sh("cargo", &["test", "--workspace", "--locked", "--doc", "--quiet"])?;
     for skip in &sum.skipped {
         println!("{skip}");
     }
@@ -51,7 +43,7 @@ pub(crate) fn run(filter: Option<&str>) -> Result<()> {
         println!("{line}");
     }
     println!("{} passed, {} failed, {} skipped", sum.passed, sum.failed, sum.skipped.len());
-    ensure!(status.success() && sum.failed == 0, "tests failed");
+    ensure!(all_well && sum.failed == 0, "tests failed");
     ensure!(filter.is_some() || sum.passed > 0, "no test ran");
     let avoidable = sum.skipped.iter().filter(|s| !s.contains(": hardware")).count();
     if avoidable > 0 && std::env::var_os("CI").is_some() && am_root() {

@@ -41,11 +41,12 @@ pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, calibration: 
         .filter(|j| !j.located.unconfirmed)
         .map(|j| finding(&bench, j, knowledge, calibration))
         .collect();
-    findings.extend(static_findings(&bench, &judged, knowledge, calibration));
+    let storage = storage_findings(&bench, knowledge, calibration);
+    findings.extend(static_findings(&bench, &judged, &storage, knowledge, calibration));
     adopt(&bench, knowledge, &mut findings, sentence);
     join_same(&bench, &mut findings, sentence);
     let consequences = consequences(knowledge, &mut findings);
-    findings.extend(storage_findings(&bench, knowledge, calibration));
+    findings.extend(storage);
     let notes = consequences.into_iter().chain(notes(&bench, &report, &judged, &findings)).collect();
     Diagnosis {
         schema: linerate_model::SCHEMA,
@@ -321,11 +322,14 @@ fn loss(finding: &Finding, primary: Response) -> String {
 fn static_findings(
     bench: &Bench<'_>,
     judged: &[Judged<'_, '_>],
+    storage: &[Finding],
     knowledge: &Knowledge,
     calibration: &Calibration,
 ) -> Vec<Finding> {
     let mut named: BTreeSet<String> = BTreeSet::new();
-    let mut explained: BTreeSet<&str> = BTreeSet::new();
+    // What a measured loss comes from is told there.
+    let of_storage = storage.iter().flat_map(|finding| &finding.causes).map(|cause| cause.id.as_str());
+    let mut explained: BTreeSet<&str> = of_storage.collect();
     for j in judged.iter().filter(|j| !j.located.unconfirmed) {
         named.extend(j.subjects.suspects.iter().map(|s| (*s).to_owned()));
         explained.extend(j.causes.iter().take(3).map(|(s, _)| s.cause.id.as_str()));

@@ -1,0 +1,136 @@
+//! The test programs of the workspace: built all at once, run in the folder of their crate, those that mostly wait beside each other.
+//!
+//! In: the workspace. Out: the lines that they print, program by program.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+
+/// Programs whose tests wait for other programs most of their time, for Slurm's daemons and for sessions that end, each in namespaces
+/// of its own. None measures what another one would disturb.
+const WAITING: [&str; 4] = ["slurm", "ssh", "ssh_failures", "ssh_ways"];
+/// Tests of each of these at a time; two cores are busy a little more than half of the time with that.
+const AT_A_TIME: &str = "3";
+/// The variable of the test programs that says how many.
+const THREADS: &str = "RUST_TEST_THREADS";
+
+/// A test program.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// Of the target: the name of a file in `tests`, or of the crate.
+    name: String,
+    /// What to run.
+    path: PathBuf,
+    /// The folder of its crate, in which it expects to be.
+    folder: PathBuf,
+}
+
+/// Builds all of them.
+pub(crate) fn build() -> Result<Vec<Program>> {
+    let args = ["test", "--workspace", "--locked", "--no-run", "--message-format=json-render-diagnostics"];
+    println!("$ cargo {}", args.join(" "));
+    let out =
+        Command::new("cargo").args(args).stderr(Stdio::inherit()).output().context("cannot run cargo")?;
+    ensure!(out.status.success(), "`cargo {}` failed: {}", args.join(" "), out.status);
+    let programs: Vec<Program> = String::from_utf8_lossy(&out.stdout).lines().filter_map(program).collect();
+    ensure!(!programs.is_empty(), "cargo names no test program");
+    Ok(programs)
+}
+
+/// The program that a message of cargo is about, if it is a test program.
+fn program(message: &str) -> Option<Program> {
+    let message: serde_json::Value = serde_json::from_str(message).ok()?;
+    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+    let is_test = message["profile"]["test"].as_bool()?;
+    let manifest = text(&message["manifest_path"])?;
+    is_test.then_some(Program {
+        name: text(&message["target"]["name"])?,
+        path: PathBuf::from(text(&message["executable"])?),
+        folder: Path::new(&manifest).parent()?.to_owned(),
+    })
+}
+
+/// Runs all, in an environment, and hands over their lines: those that wait beside each other and first, the others one by one.
+/// Whether all went well.
+pub(crate) fn run(
+    programs: &[Program],
+    filter: Option<&str>,
+    environment: &[(&str, PathBuf)],
+    mut line: impl FnMut(&str),
+) -> Result<bool> {
+    let (waiting, alone): (Vec<&Program>, Vec<&Program>) =
+        programs.iter().partition(|program| WAITING.contains(&program.name.as_str()));
+    let prepared = |program: &Program| {
+        let mut command = Command::new(&program.path);
+        command.current_dir(&program.folder).args(filter).arg("--show-output");
+        command.envs(environment.iter().map(|(key, value)| (key, value)));
+        command
+    };
+    let mut all_well = true;
+    if !waiting.is_empty() {
+        let names: Vec<&str> = waiting.iter().map(|program| program.name.as_str()).collect();
+        line(&format!("     Running side by side, some minutes: {}", names.join(", ")));
+    }
+    let together: Vec<_> = waiting
+        .iter()
+        .map(|program| {
+            let mut command = prepared(program);
+            if std::env::var_os(THREADS).is_none() {
+                command.env(THREADS, AT_A_TIME);
+            }
+            thread::spawn(move || command.stderr(Stdio::inherit()).output())
+        })
+        .collect();
+    for (program, output) in waiting.iter().zip(together) {
+        let output = output.join().map_err(|_| anyhow!("the thread of {} ended", program.name))?;
+        let output = output.with_context(|| format!("cannot run {}", program.path.display()))?;
+        line(&program.heading());
+        String::from_utf8_lossy(&output.stdout).lines().for_each(&mut line);
+        all_well &= output.status.success();
+    }
+    for program in alone {
+        line(&program.heading());
+        let mut child = prepared(program)
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot run {}", program.path.display()))?;
+        if let Some(out) = child.stdout.take() {
+            BufReader::new(out).lines().try_for_each(|one| one.map(|one| line(&one)))?;
+        }
+        all_well &= child.wait()?.success();
+    }
+    Ok(all_well)
+}
+
+impl Program {
+    /// What it is, before its lines.
+    fn heading(&self) -> String {
+        let folder =
+            self.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        format!("     Running {} of {folder}", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_test_programs_are_taken_from_what_cargo_says() {
+        let of = |test: bool, executable: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"/w/crates/a/Cargo.toml","target":{{"name":"b"}},
+                "profile":{{"test":{test}}},"executable":{executable}}}"#
+            )
+        };
+        let found = program(&of(true, r#""/w/target/b-1""#)).unwrap();
+        assert_eq!((found.name.as_str(), found.folder.as_path()), ("b", Path::new("/w/crates/a")));
+        assert_eq!(found.heading(), "     Running b of a");
+        assert_eq!(program(&of(false, r#""/w/target/b""#)), None);
+        assert_eq!(program(&of(true, "null")), None);
+        assert_eq!(program("warning: no JSON"), None);
+    }
+}
