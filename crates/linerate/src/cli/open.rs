@@ -1,6 +1,7 @@
 //! What several commands need open: the runtime, the store, the inventory of a run, the knowledge; and Ctrl-C.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use anyhow::Context;
 use linerate_diagnose::Knowledge;
@@ -8,6 +9,7 @@ use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::Inventory;
 use linerate_model::snapshot::Snapshot;
+use tokio::sync::watch;
 
 use super::out;
 use crate::fleet::Fleet;
@@ -64,23 +66,42 @@ pub(super) fn knowledge_with(own: Option<&Path>) -> anyhow::Result<Knowledge> {
     Ok(knowledge)
 }
 
-/// Ends when the user or the system wants this program to stop.
+/// Ends when the user or the system wants this program to stop, or has wanted it since it was first asked for: a signal that comes
+/// between two waits counts for the second one.
 pub(super) async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let wait = async |kind| {
-        match signal(kind) {
-            Ok(mut stream) => {
-                stream.recv().await;
-            }
-            // Without a handler the signal has its usual effect.
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        () = wait(SignalKind::interrupt()) => {}
-        () = wait(SignalKind::terminate()) => {}
-        () = wait(SignalKind::hangup()) => {}
+    static WANTED: OnceLock<Option<watch::Receiver<bool>>> = OnceLock::new();
+    if let Some(mut wanted) = WANTED.get_or_init(|| signals().ok()).clone()
+        && wanted.wait_for(|wanted| *wanted).await.is_ok()
+    {
+        return;
     }
+    // Without a handler the signal has its usual effect.
+    std::future::pending::<()>().await;
+}
+
+/// Becomes true with the first signal. The thread that listens outlives the runtimes of the steps of a command.
+fn signals() -> std::io::Result<watch::Receiver<bool>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (tell, wanted) = watch::channel(false);
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let listen = move || -> std::io::Result<()> {
+        tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+            let mut interrupt = signal(SignalKind::interrupt())?;
+            let mut terminate = signal(SignalKind::terminate())?;
+            let mut hangup = signal(SignalKind::hangup())?;
+            let _ = ready.send(());
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+            }
+            tell.send_replace(true);
+            Ok(())
+        })
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(listen)?;
+    is_ready.recv().map_err(std::io::Error::other)?;
+    Ok(wanted)
 }
 
 /// Waits for work; `None` when it was interrupted. What the work had begun ends with it: the sessions of hosts close.
@@ -152,4 +173,23 @@ pub(super) fn inventory_of(given: Option<&Path>, run: &RunRow, store: &Store) ->
 /// An absolute path of a file, for the store.
 pub(super) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_signal_between_two_waits_counts_for_the_second() {
+        let wanted = signals().unwrap();
+        assert!(!*wanted.borrow());
+        let mut second = wanted.clone();
+        let me = std::process::id().to_string();
+        assert!(std::process::Command::new("kill").args(["-HUP", &me]).status().unwrap().success());
+        let first = async |mut wanted: watch::Receiver<bool>| wanted.wait_for(|w| *w).await.map(|w| *w);
+        assert!(runtime().unwrap().block_on(first(wanted)).unwrap());
+        // Another runtime, later: it is still known.
+        assert!(*runtime().unwrap().block_on(second.wait_for(|w| *w)).unwrap());
+    }
 }

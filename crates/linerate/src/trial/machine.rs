@@ -137,7 +137,12 @@ pub struct Machine {
     waited: Vec<HostName>,
     /// The measurement after keeping, once it was made.
     after_keep: Option<f64>,
+    /// Measurements that were made again.
+    again: usize,
 }
+
+/// Measurements of a trial that are made again because something disturbed them: a busy machine is no reason to know nothing.
+const AGAIN_MAX: usize = 4;
 
 impl Machine {
     /// A new trial, to be measured.
@@ -199,6 +204,7 @@ impl Machine {
             unproven: Vec::new(),
             waited: Vec::new(),
             after_keep: None,
+            again: 0,
         }
     }
 
@@ -324,6 +330,15 @@ impl Machine {
     }
 
     fn record(&mut self, which: Which, arm: Option<usize>, value: Option<f64>) {
+        if value.is_none() && arm.is_some() && self.again < AGAIN_MAX {
+            // At once, for what this arm is about is still in force.
+            self.again += 1;
+            self.queue.push_front(Action::Measure { which, arm });
+            for host in self.hosts() {
+                self.queue.push_front(Action::Extend(host));
+            }
+            return;
+        }
         match arm.and_then(|i| self.trial.arms.get_mut(i)) {
             Some(arm) if which == Which::Affected => arm.value = value,
             Some(arm) => arm.control = value,

@@ -99,6 +99,32 @@ fn a_good_remedy_is_proven_and_the_old_values_are_back() {
     assert!(old(&world));
 }
 
+/// A trial of which the first so many measurements were disturbed: how many of its arms have a value, and what is said.
+fn disturbed(first: u32) -> (usize, Option<Effect>) {
+    let mut machine = machine(trial(1), false);
+    let mut world = World::new(&machine.trial().remedy.changes.clone(), None, true);
+    let mut left = first;
+    while let Some(action) = machine.action().cloned() {
+        let mut event = world.act(&action, &machine, &mut |w| if old(w) { 10.0 } else { 99.0 });
+        if matches!(action, Action::Measure { .. }) && left > 0 {
+            left -= 1;
+            event = Event::Measured(None);
+        }
+        machine.on(event, world.now_ms);
+    }
+    assert!(old(&world), "whatever was measured, the old values are back");
+    let trial = machine.trial();
+    let valid = trial.arms.iter().filter(|arm| arm.value.is_some() && arm.control.is_some()).count();
+    (valid, trial.effect.as_ref().map(|e| e.effect))
+}
+
+#[test]
+fn a_disturbed_measurement_is_made_again_a_few_times() {
+    assert_eq!(disturbed(4).0, 8, "four are made again");
+    let (valid, effect) = disturbed(1_000);
+    assert_eq!((valid, effect), (0, Some(Effect::NotShown)), "and it ends although all are disturbed");
+}
+
 #[test]
 fn with_keep_the_new_values_stay_and_undo_takes_them_back() {
     let mut machine = machine(trial(2), true);
