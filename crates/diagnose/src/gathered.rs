@@ -81,6 +81,6 @@ mod tests {
         assert_eq!((one.len(), &one[0].element), (1, &Element::All));
         assert_eq!(hosts(&one[0]).len(), 11);
         assert_eq!(one[0].scored.evidence, ["n11: key is 0"]);
-        assert_eq!(on_others(&one[0]).as_deref(), Some("likewise on n1 to n10"));
+        assert_eq!(on_others(&one[0]).as_deref(), Some("likewise on n[1-10]"));
     }
 }

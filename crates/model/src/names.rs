@@ -12,7 +12,7 @@ pub fn natural(a: &str, b: &str) -> Ordering {
     pieces(a).cmp(&pieces(b)).then_with(|| a.cmp(b))
 }
 
-/// Names in their natural order and in few words: three or more that count up by one are `n1 to n7`.
+/// Names in their natural order and in few words: three or more that count up by one are `n[1-7]`, as Slurm and ClusterShell write it.
 #[must_use]
 pub fn ranges(names: &[&str]) -> String {
     let mut names = names.to_vec();
@@ -32,7 +32,10 @@ pub fn ranges(names: &[&str]) -> String {
         }
     }
     let words = runs.iter().map(|run| match run.as_slice() {
-        [first, _, .., last] => format!("{first} to {last}"),
+        [first, _, .., last] => {
+            let ((text, from), (_, to)) = (counted(first), counted(last));
+            format!("{text}[{from}-{to}]")
+        }
         few => few.join(", "),
     });
     words.collect::<Vec<_>>().join(", ")
@@ -89,13 +92,10 @@ mod tests {
 
     #[test]
     fn names_that_count_up_are_told_by_the_first_and_the_last() {
-        assert_eq!(ranges(&["n3", "n1", "n2"]), "n1 to n3");
-        assert_eq!(ranges(&["n10", "n8", "n9", "n12", "n13", "db"]), "db, n8 to n10, n12, n13");
+        assert_eq!(ranges(&["n3", "n1", "n2"]), "n[1-3]");
+        assert_eq!(ranges(&["n10", "n8", "n9", "n12", "n13", "db"]), "db, n[8-10], n12, n13");
         assert_eq!(ranges(&["n08", "n09", "n010", "n10"]), "n08, n09, n010, n10");
-        assert_eq!(
-            ranges(&["rack1-n1", "rack1-n2", "rack1-n3", "rack2-n4"]),
-            "rack1-n1 to rack1-n3, rack2-n4"
-        );
+        assert_eq!(ranges(&["rack1-n1", "rack1-n2", "rack1-n3", "rack2-n4"]), "rack1-n[1-3], rack2-n4");
         assert_eq!(ranges(&["99999999999999999999999", "a"]), "99999999999999999999999, a");
         assert_eq!(ranges(&[]), "");
     }

@@ -187,6 +187,15 @@ mod tests {
     }
 
     #[test]
+    fn ranges_that_are_printed_can_be_given_back() {
+        let names = ["n08", "n09", "n10", "n11", "m7"];
+        let printed = linerate_model::names::ranges(&names);
+        assert_eq!(printed, "m7, n[08-11]");
+        let again: Vec<String> = split_outside(&printed).map(dash).collect();
+        assert_eq!(again.join(" "), "m7 n08 n09 n10 n11");
+    }
+
+    #[test]
     fn what_is_no_range_is_refused() {
         for wrong in ["n[1-4", "n1-4]", "n[4-1]", "n[]", "n[1-]", "n[1--3]", "n[1-4/0]", "n[[1-2]]", "n[1:4]"]
         {

@@ -78,11 +78,8 @@ fn whereabouts(finding: &Finding, inventory: &Inventory) -> String {
         LayerScope::Any => String::new(),
         LayerScope::Only(layer) => format!("; only in the {layer}"),
     };
-    let name = match &place.element {
-        Element::All if finding.was_only_read() => "most hosts: see the evidence".to_owned(),
-        Element::Host(host) if finding.was_only_read() && place.direction == Direction::Both => host.clone(),
-        element => names::place(element, place.direction, inventory),
-    };
+    let name =
+        names::read_at(finding).unwrap_or_else(|| names::place(&place.element, place.direction, inventory));
     name + &layer
 }
 
@@ -374,13 +371,12 @@ fn meaning(trial: &Trial) -> String {
 
 /// The element and direction of a finding in three words, for titles.
 pub fn short_place(finding: &Finding) -> String {
+    if let Some(read_at) = names::read_at(finding) {
+        return read_at;
+    }
     match finding.places.first() {
         None => "not localised".to_owned(),
         Some(p) => match p.element {
-            Element::All if finding.was_only_read() => "most hosts".to_owned(),
-            Element::Host(_) if finding.was_only_read() && p.direction == Direction::Both => {
-                names::element(&p.element)
-            }
             Element::All | Element::Mismatch(..) | Element::Pair(..) | Element::GroupToGroup(..) => {
                 names::element(&p.element)
             }

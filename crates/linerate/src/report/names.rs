@@ -53,6 +53,17 @@ pub fn place(element: &Element, direction: Direction, inventory: &Inventory) -> 
     }
 }
 
+/// Where something was read that harmed nothing that was measured; none where a loss was, or where a direction matters.
+pub fn read_at(finding: &Finding) -> Option<String> {
+    let place =
+        finding.places.first().filter(|p| finding.was_only_read() && p.direction == Direction::Both)?;
+    match &place.element {
+        Element::All => Some("most hosts".to_owned()),
+        Element::Host(host) => Some(host.clone()),
+        _ => None,
+    }
+}
+
 /// The element alone, for titles and tables.
 pub fn element(element: &Element) -> String {
     match element {
