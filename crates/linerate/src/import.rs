@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use linerate_foreign::{BYTES_MAX, Document, is_wanted_of_sosreport};
+use linerate_model::names;
 
 /// Most files that are read.
 const FILES_MAX: usize = 20_000;
@@ -74,7 +75,10 @@ impl Collected {
             Ok(entries) => entries.filter_map(Result::ok).collect(),
             Err(error) => return self.remarks.push(format!("{name}: {error}")),
         };
-        entries.sort_by_key(std::fs::DirEntry::file_name);
+        entries.sort_by(|a, b| {
+            let [a, b] = [a, b].map(|entry| entry.file_name().to_string_lossy().into_owned());
+            names::natural(&a, &b)
+        });
         for entry in entries {
             let Ok(kind) = entry.file_type() else { continue };
             let own = entry.file_name().to_string_lossy().into_owned();

@@ -20,6 +20,8 @@ pub enum Shape {
     List,
     /// Commands to type, one per line.
     Commands,
+    /// What to do by hand, in commands and in words, one step per line.
+    Instruction,
 }
 
 /// A label with its lines.
@@ -215,7 +217,7 @@ fn remedy_rows(card: &mut Card, remedy: &Remedy) {
         changes.push(format!("and {} more of the same kind", remedy.changes.len() - CHANGES_MAX));
     }
     card.push("Changes", Shape::List, changes);
-    card.push("By hand", Shape::Commands, remedy.instruction.lines().map(str::to_owned).collect());
+    card.push("By hand", Shape::Instruction, remedy.instruction.lines().map(str::to_owned).collect());
     card.push("To keep it", Shape::Prose, vec![remedy.persistence.clone()]);
     card.push("Risk", Shape::Prose, vec![risk(remedy)]);
 }

@@ -241,7 +241,7 @@ fn row_body(row: &Row) -> Markup {
             Shape::Prose => { @for line in &row.lines { p { (unbroken(line)) } } }
             Shape::List if row.lines.len() == 1 => { p { (unbroken(&row.lines[0])) } }
             Shape::List => { ul { @for line in &row.lines { li { (unbroken(line)) } } } }
-            Shape::Commands => { pre { (row.lines.join("\n")) } }
+            Shape::Commands | Shape::Instruction => { pre { (row.lines.join("\n")) } }
         }
     }
 }

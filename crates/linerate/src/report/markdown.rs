@@ -98,6 +98,9 @@ fn matrix(out: &mut String, grid: &Grid) {
     }
 }
 
+/// Characters of a line of an instruction: a page does not break what it shows as commands.
+const INSTRUCTION_WIDTH: usize = 94;
+
 fn render_card(out: &mut String, card: &Card) {
     let _ = write!(out, "\n## {}\n\n", escape(&card.heading));
     for row in &card.rows {
@@ -111,9 +114,10 @@ fn render_card(out: &mut String, card: &Card) {
                     let _ = writeln!(out, "  - {}", escape(line));
                 }
             }
-            Shape::Commands => {
+            Shape::Commands | Shape::Instruction => {
                 let _ = write!(out, "- **{}:**\n\n", row.label);
-                for line in &row.lines {
+                let width = if row.shape == Shape::Instruction { INSTRUCTION_WIDTH } else { usize::MAX };
+                for line in row.lines.iter().flat_map(|line| super::text::instruction(line, width)) {
                     let _ = writeln!(out, "      {line}");
                 }
                 out.push('\n');

@@ -196,3 +196,17 @@ fn pages_to_look_at() {
     let (snapshot, diagnosis) = sample::big(40);
     std::fs::write(folder.join("big.html"), html::page(&snapshot, &diagnosis, &[], None)).expect("writable");
 }
+
+#[test]
+fn a_long_instruction_is_broken_into_lines_and_its_remark_stays_one_for_a_shell() {
+    let told = |line: &str| super::text::instruction(line, 40);
+    assert_eq!(told("sysctl -w a=1   # on n1"), ["sysctl -w a=1   # on n1"]);
+    assert_eq!(
+        told("sysctl -w net.core.netdev_budget=600   # on n1; the kernel's own value is 300 at 1000 Hz"),
+        ["sysctl -w net.core.netdev_budget=600", "# on n1; the kernel's own value is 300", "# at 1000 Hz"]
+    );
+    assert_eq!(
+        told("on n1: look at the load of the machine, and move it"),
+        ["on n1: look at the load of the", "  machine, and move it"]
+    );
+}

@@ -362,21 +362,42 @@ fn rows(out: &mut String, card: &Card, style: Style) {
                     .collect();
                 paragraph(out, row.label, &lines.join("\n"), style);
             }
-            Shape::Commands => {
-                // Never wrapped: they are copied.
-                for (i, line) in row.lines.iter().enumerate() {
-                    let label = if i == 0 { row.label } else { "" };
-                    let _ = writeln!(
-                        out,
-                        "  {}{}",
-                        style.dim(&format!("{label:<LABEL$}")),
-                        style.command(&names::clean(line))
-                    );
-                }
+            // Never wrapped: they are copied.
+            Shape::Commands => commands(out, row.label, &row.lines, style),
+            Shape::Instruction => {
+                let broken = |line: &String| instruction(line, style.width - LABEL - 2);
+                commands(out, row.label, &row.lines.iter().flat_map(broken).collect::<Vec<_>>(), style);
             }
         }
     }
 }
+
+fn commands(out: &mut String, label: &str, lines: &[String], style: Style) {
+    for (i, line) in lines.iter().enumerate() {
+        let label = if i == 0 { label } else { "" };
+        let label = style.dim(&format!("{label:<LABEL$}"));
+        let _ = writeln!(out, "  {label}{}", style.command(&names::clean(line)));
+    }
+}
+
+/// A step of an instruction in lines of at most `width` characters. What does not fit is mostly words, or a command with a remark: the remark
+/// gets lines of its own, each of which a shell passes over.
+pub fn instruction(line: &str, width: usize) -> Vec<String> {
+    const INDENT: &str = "  ";
+    if line.chars().count() <= width {
+        return vec![line.to_owned()];
+    }
+    if let Some((command, remark)) = line.split_once(REMARK) {
+        let remark = wrap(remark, width - REMARK.trim_start().len());
+        let remark = remark.into_iter().map(|part| format!("{}{part}", REMARK.trim_start()));
+        return instruction(command, width).into_iter().chain(remark).collect();
+    }
+    let parts = wrap(line, width - INDENT.len()).into_iter().enumerate();
+    parts.map(|(i, part)| if i == 0 { part } else { format!("{INDENT}{part}") }).collect()
+}
+
+/// Between a command and what is to be said of it.
+const REMARK: &str = "   # ";
 
 /// A label and lines beside it; continuation lines of a list item are indented under its text.
 fn paragraph(out: &mut String, label: &str, text: &str, style: Style) {
