@@ -4,6 +4,7 @@
 //! the store as soon as it is there. A host that dies makes gaps and nothing else. It changes no setting.
 
 mod beside;
+mod dead;
 mod lean;
 mod lost;
 mod repeat;
@@ -26,6 +27,7 @@ use linerate_wire::message::{Event, Request};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use self::dead::Dead;
 use super::measure::Patience;
 use super::slow::Slow;
 use super::{clock, disturb, gather, join, measure, nic, plan};
@@ -85,7 +87,7 @@ pub async fn survey(
         started: Instant::now(),
         kept: Duration::ZERO,
         known_lost: BTreeSet::new(),
-        dead: BTreeSet::new(),
+        dead: Dead::default(),
         postponed: Vec::new(),
         slow: Slow::default(),
         strict: true,
@@ -123,9 +125,8 @@ struct Survey<'a> {
     /// What of the budget nothing before the second stage may use: repeating what was disturbed can take any time.
     kept: Duration,
     known_lost: BTreeSet<HostName>,
-    /// Pairs between which not even a small request was answered. What else is planned for them comes after all others,
-    /// and waits less: each such test takes its whole time to end.
-    dead: BTreeSet<(HostName, HostName, Layer)>,
+    /// Where no request is answered.
+    dead: Dead,
     postponed: Vec<Test>,
     slow: Slow,
     /// A load that waited for a CPU makes its test worthless. Not in the last repetition: a host that is always so busy is
@@ -251,10 +252,9 @@ impl Survey<'_> {
         Ok(())
     }
 
-    /// The round without the tests of dead pairs, which are put off, and without what is not worth waiting for.
+    /// The round without the tests from which nothing is expected, which are put off, and without what is not worth waiting for.
     fn lightened(&mut self, round: &Round) -> Round {
-        let is_dead =
-            |t: &&Test| !t.second_stage && self.dead.contains(&(t.from.clone(), t.to.clone(), t.layer));
+        let is_dead = |t: &&Test| !t.second_stage && self.dead.has(t);
         let (dead, tests): (Vec<&Test>, Vec<&Test>) = round.tests.iter().partition(is_dead);
         self.postponed.extend(dead.into_iter().cloned());
         let slow = &mut self.slow;
@@ -310,14 +310,9 @@ impl Survey<'_> {
                 sample.outcome = Outcome::Invalid { reason };
             }
             let pair = (sample.test.from.clone(), sample.test.to.clone(), sample.test.layer);
-            match sample.test.kind {
-                TestKind::Rtt { .. } if matches!(sample.outcome, Outcome::NothingThrough { .. }) => {
-                    self.dead.insert(pair);
-                }
-                TestKind::Tcp { streams: 1, .. } => {
-                    self.transfers.entry(pair).or_default().push(self.snapshot.samples.len());
-                }
-                _ => {}
+            self.dead.saw(&sample, inventory);
+            if matches!(sample.test.kind, TestKind::Tcp { streams: 1, .. }) {
+                self.transfers.entry(pair).or_default().push(self.snapshot.samples.len());
             }
             self.slow.saw(&sample.test, took_ms);
             self.snapshot.samples.push(sample);
