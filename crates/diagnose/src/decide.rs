@@ -8,7 +8,7 @@ use linerate_model::inventory::Layer;
 use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 
-use crate::evidence::{SMALL_BYTES_MAX, is_small};
+use crate::evidence::{CellEvidence, SMALL_BYTES_MAX, is_small};
 use crate::places::{Bench, Judged, twin};
 
 /// Repetitions of each test: a median of three survives one disturbance.
@@ -21,6 +21,8 @@ const PARTNERS: usize = 2;
 const WEAK: f64 = 15.0;
 /// Bad cells that are repeated at most.
 const CELLS_MAX: usize = 6;
+/// The same of what only lost or reordered datagrams: each is probed beside up to four others.
+const PROBED_MAX: usize = 2;
 /// Tests of one finding at most.
 const TESTS_MAX: usize = 30;
 /// A place that is less probable than this is worth tests of its own; one less probable than the second, a word.
@@ -46,7 +48,11 @@ pub(crate) fn tests(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     // Of two hosts there is no third one to measure against, and one more look at the same pair says the same again; what tells causes
     // apart is another kind of test.
     let others = bench.facts.snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count() > 2;
-    if others && (judged.located.unconfirmed || judged.located.score < WEAK) {
+    let weak = judged.located.unconfirmed || judged.located.score < WEAK;
+    if weak && judged.responses.iter().any(|r| is_of_probes(*r)) {
+        wanted.extend(probes(bench, judged));
+    }
+    if others && weak {
         wanted.extend(again(bench, judged));
     }
     if others && is_open(judged, SURE_ENOUGH) {
@@ -102,6 +108,38 @@ fn small_datagrams(tcp_bps: Option<f64>) -> Option<TestKind> {
     SMALL_PER_S
         .contains(&per_s)
         .then(|| TestKind::udp(per_s * 8.0 * f64::from(SMALL_PAYLOAD_BYTES), SMALL_PAYLOAD_BYTES, SMALL_MS))
+}
+
+fn is_of_probes(response: Response) -> bool {
+    matches!(response, Response::Loss | Response::Reordering)
+}
+
+/// What lost or reordered datagrams again, in turns with what shares an end with it: what comes and goes is there in one turn and not in the
+/// next, and the ends tell where it is.
+fn probes(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
+    let rows = judged.located.rows.iter().map(|row| &bench.rows[*row]).filter(|r| is_of_probes(r.response));
+    let bad: BTreeSet<usize> = rows.map(|row| row.cell).collect();
+    let bad: Vec<&CellEvidence<'_>> = bad.iter().take(PROBED_MAX).map(|cell| &bench.cells[*cell]).collect();
+    let mut looked_at = bad.clone();
+    for cell in &bad {
+        let alike = |c: &&CellEvidence<'_>| c.kind == cell.kind && !bad.iter().any(|b| std::ptr::eq(*b, *c));
+        let beside = || bench.cells.iter().filter(alike);
+        looked_at.extend(beside().filter(|c| c.to == cell.to).take(PARTNERS));
+        looked_at.extend(beside().filter(|c| c.from == cell.from).take(PARTNERS));
+    }
+    let mut seen: BTreeSet<(Layer, &str, &str)> = BTreeSet::new();
+    looked_at.retain(|c| seen.insert((c.layer, c.from, c.to)));
+    let probe = |cell: &CellEvidence<'_>| {
+        let mut kinds = cell.samples.iter().map(|s| &s.test.kind);
+        kinds.find(|kind| kind.name() == "udp" && !is_small(kind)).cloned()
+    };
+    let of_cell = |cell: &&CellEvidence<'_>| {
+        let kind = probe(cell).or_else(|| bad.iter().find_map(|bad| probe(bad)))?;
+        Some(repeats(cell.from, cell.to, cell.layer, &kind, REPEATS))
+    };
+    let mut tests: Vec<Test> = looked_at.iter().filter_map(of_cell).flatten().collect();
+    tests.sort_by_key(|test| test.repeat);
+    tests
 }
 
 /// The bad cells again.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::finding::Cell;
+use linerate_model::finding::{Cell, Response};
 use linerate_model::inventory::Layer;
 use linerate_model::load::{LoadReport, MtuProbe, TestKind};
 use linerate_model::sample::{Measurement, Outcome, Sample};
@@ -11,7 +11,7 @@ use linerate_model::snapshot::Snapshot;
 
 use crate::ceiling;
 use crate::host_facts::Facts;
-use crate::stats::{TwoLevels, median, quantile, two_levels};
+use crate::stats::{TwoLevels, mean, median, quantile, two_levels};
 
 /// Share of cells that may be bad before the expectation from peers suffers.
 const PEER_QUANTILE: f64 = 0.8;
@@ -39,7 +39,7 @@ pub(crate) struct CellEvidence<'a> {
     pub rates: Vec<f64>,
     /// Median throughput, bit/s.
     pub throughput_bps: Option<f64>,
-    /// Median of the UDP loss.
+    /// Share of datagrams that its UDP probes lost: the mean, for what is lost at times is lost.
     pub loss: Option<f64>,
     /// Median of the idle RTT.
     pub rtt_idle_us: Option<f64>,
@@ -82,24 +82,46 @@ impl<'a> CellEvidence<'a> {
 
     /// UDP loss of each test; 1 where no datagram came through. Not of small datagrams, of which many more are sent.
     pub(crate) fn losses(&self) -> Vec<f64> {
-        self.losses_of(|kind| !is_small(kind))
+        self.losses_of(is_full)
     }
 
     /// The same of small datagrams.
     pub(crate) fn small_losses(&self) -> Vec<f64> {
-        self.losses_of(is_small)
+        self.losses_of(|s| is_small(&s.test.kind))
     }
 
-    fn losses_of(&self, wanted: impl Fn(&TestKind) -> bool) -> Vec<f64> {
+    fn losses_of(&self, wanted: impl Fn(&Sample) -> bool) -> Vec<f64> {
         self.samples
             .iter()
-            .filter(|s| matches!(s.test.kind, TestKind::Udp { .. }) && wanted(&s.test.kind))
+            .filter(|s| matches!(s.test.kind, TestKind::Udp { .. }) && wanted(s))
             .filter_map(|s| match &s.outcome {
                 Outcome::Measured(m) => m.loss,
                 Outcome::NothingThrough { .. } => Some(1.0),
                 _ => None,
             })
             .collect()
+    }
+
+    /// Share of datagrams that were reordered, or duplicated where that is more, of each UDP probe.
+    pub(crate) fn reorderings(&self) -> Vec<f64> {
+        self.reorderings_of(|_| true)
+    }
+
+    fn reorderings_of(&self, wanted: impl Fn(&Sample) -> bool) -> Vec<f64> {
+        let share = |m: &Measurement| {
+            Some(m.reordered.unwrap_or(0.0).max(m.duplicated.unwrap_or(0.0))).filter(|_| m.loss.is_some())
+        };
+        self.measured().filter(|(s, _)| wanted(s)).filter_map(|(_, m)| share(m)).collect()
+    }
+
+    /// Values of the UDP probes in a response that only they have, and those of their repetitions among them; `None` of another response.
+    pub(crate) fn probed(&self, response: Response) -> Option<[Vec<f64>; 2]> {
+        let again = |s: &Sample| s.test.second_stage;
+        match response {
+            Response::Loss => Some([self.losses(), self.losses_of(|s| is_full(s) && again(s))]),
+            Response::Reordering => Some([self.reorderings(), self.reorderings_of(again)]),
+            _ => None,
+        }
     }
 
     /// All path MTU probes.
@@ -130,6 +152,11 @@ pub(crate) fn is_small(kind: &TestKind) -> bool {
 
 /// Samples that say something, and worthless ones.
 type Sorted<'a> = (Vec<&'a Sample>, Vec<&'a Sample>);
+
+/// Whether a probe asks for bytes.
+fn is_full(sample: &Sample) -> bool {
+    !is_small(&sample.test.kind)
+}
 
 /// All cells of a snapshot, by layer, sender, receiver in the order of the inventory.
 pub(crate) fn collect(snapshot: &Snapshot) -> Vec<CellEvidence<'_>> {
@@ -204,7 +231,7 @@ fn cell<'a>(
         core_busy_rx: None,
     };
     cell.throughput_bps = median(&cell.rates);
-    cell.loss = median(&cell.losses());
+    cell.loss = mean(&cell.losses());
     cell.rtt_idle_us = median(&cell.values(|m| m.rtt_idle_us));
     cell.rtt_loaded_us = median(&cell.values(|m| m.rtt_loaded_us));
     cell.retransmits_per_s = median(&cell.values(|m| m.retransmits_per_s));

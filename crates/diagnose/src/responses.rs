@@ -10,7 +10,7 @@ use linerate_model::sample::{Measurement, Outcome};
 
 use crate::evidence::{CellEvidence, Kind, tcp_values};
 use crate::host_facts::Facts;
-use crate::stats::{mad, median, quantile};
+use crate::stats::{mad, mean, median, quantile};
 
 /// One cell in one response.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,8 +41,31 @@ pub(crate) fn are_confirmed(rows: &[&Row], cells: &[CellEvidence<'_>]) -> bool {
     if rows.iter().any(|row| is_transfer(&row)) {
         rows.iter().filter(is_transfer).any(|row| cells[row.cell].is_confirmed(Some(row.expected)))
     } else {
-        rows.iter().any(|row| cells[row.cell].is_confirmed(None))
+        rows.iter().any(|row| match cells[row.cell].probed(row.response) {
+            Some([_, again]) => comes_back(row.response, &again),
+            None => cells[row.cell].is_confirmed(None),
+        })
     }
+}
+
+/// Whether all that rows say is what one probe showed, and none of its repetitions.
+pub(crate) fn are_refuted(rows: &[&Row], cells: &[CellEvidence<'_>]) -> bool {
+    let is_refuted = |row: &&Row| {
+        cells[row.cell]
+            .probed(row.response)
+            .is_some_and(|[_, again]| again.len() >= AGAIN_MIN && !comes_back(row.response, &again))
+    };
+    !rows.is_empty() && rows.iter().all(is_refuted)
+}
+
+/// Fewer repetitions of a probe tell nothing.
+const AGAIN_MIN: usize = 2;
+
+/// Whether what one probe showed was seen in one of its repetitions too: datagrams that are lost at times are lost, and by chance hardly ever.
+fn comes_back(response: Response, again: &[f64]) -> bool {
+    let reading = READINGS.iter().find(|r| r.response == response);
+    let is_bad = |value: &f64| reading.is_some_and(|r| r.badness(*value, 0.0) >= r.effect_min);
+    again.len() >= AGAIN_MIN && again.iter().any(is_bad)
 }
 
 /// How one response is read: floors keep ratios of tiny numbers from meaning something.
@@ -54,6 +77,13 @@ struct Reading {
     effect_min: f64,
     /// Rank of the peers' value that counts as healthy, from the best.
     healthy: f64,
+}
+
+impl Reading {
+    /// Doublings of a value beyond what is expected.
+    fn badness(&self, value: f64, expected: f64) -> f64 {
+        ((value + self.floor) / (expected + self.floor)).log2().clamp(0.0, DEAD)
+    }
 }
 
 /// Loss and reordering: a share of 0.3 % more than the peers' is where it starts to matter; retransmits of up to 60/s
@@ -232,16 +262,18 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
     {
         let values = match reading.response {
             Response::Loss => losses(cell, probed.contains(&cell.kind)),
-            Response::Reordering => cell.values(|m| {
-                Some(m.reordered.unwrap_or(0.0).max(m.duplicated.unwrap_or(0.0))).filter(|_| m.loss.is_some())
-            }),
+            Response::Reordering => cell.reorderings(),
             Response::Stalls => cell.values(Measurement::latest_us),
             Response::Retransmits => cell.values(|m| m.retransmits_per_s),
             Response::RttIdle => cell.values(|m| m.rtt_idle_us),
             Response::RttLoaded => cell.values(late_rtt),
             _ => tcp_values(cell, |m| m.cpu_s_per_gb),
         };
-        if let Some(value) = favourable(&values, false) {
+        let value = match reading.response {
+            Response::Loss | Response::Reordering => mean(&values),
+            _ => favourable(&values, false),
+        };
+        if let Some(value) = value {
             by_kind.entry(cell.kind).or_default().push((i, value));
         }
     }
@@ -257,6 +289,7 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
             Response::RttIdle if list.len() < COMMON_MIN => OWN_SIGMA,
             _ => reading.sigma.max(scatter(reading, &values)),
         };
+        let probes = |cell: usize| cells[cell].probed(reading.response).map_or(1, |[all, _]| all.len());
         let slower = slower_than_healthy(cells, &list, healthy);
         let expected = |cell: usize| match reading.response {
             Response::RttLoaded => queue_of_its_rate(healthy, cells[cell].rtt_idle_us, slower(cell)),
@@ -267,7 +300,7 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
                 cell,
                 response: reading.response,
                 kind,
-                y: ((value + reading.floor) / (expected + reading.floor)).log2().clamp(0.0, DEAD),
+                y: reading.badness(value, expected),
                 // A few answered requests tell that the path is open, not that it is clean.
                 sigma: if reading.response == Response::Loss
                     && value == 0.0
@@ -275,7 +308,8 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
                 {
                     BARELY_KNOWN
                 } else {
-                    sigma
+                    // The mean of several probes is known better than that of one.
+                    sigma / (probes(cell).max(1) as f64).sqrt()
                 },
                 effect_min: reading.effect_min,
                 common: 0.0,

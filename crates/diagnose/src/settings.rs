@@ -323,28 +323,55 @@ impl<'b> Ground<'b> {
     }
 }
 
-/// Counters that moved at each host, as far as a static cause cannot be without them.
+/// Tests that began within this time may have seen the same moment, ms.
+const APART_MS: u64 = 1000;
+
+/// First and last of the times at which something was seen.
+#[derive(Clone, Copy)]
+struct Seen(u64, u64);
+
+impl Seen {
+    fn again(seen: Option<&Self>, at_ms: u64) -> Self {
+        seen.map_or(Self(at_ms, at_ms), |s| Self(s.0.min(at_ms), s.1.max(at_ms)))
+    }
+
+    fn is_long(self) -> bool {
+        self.1 - self.0 >= APART_MS
+    }
+}
+
+/// Counters that moved at each host, as far as a static cause cannot be without them. One that moved for a moment, in a series of tests that was
+/// longer, is no state of the host.
 fn moved<'b>(snapshot: &'b Snapshot, knowledge: &Knowledge) -> BTreeMap<&'b str, BTreeSet<&'b str>> {
     let causes = knowledge.causes().filter(|c| c.is_static);
     let tests = causes.flat_map(|c| &c.shape).filter(|t| t.required);
     let patterns: Vec<&str> = tests.filter_map(|t| t.value.strip_prefix(COUNTER)).collect();
-    let mut moved: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     if patterns.is_empty() {
-        return moved;
+        return BTreeMap::new();
     }
+    let mut tested: BTreeMap<&str, Seen> = BTreeMap::new();
+    let mut moved: BTreeMap<&str, BTreeMap<&str, Seen>> = BTreeMap::new();
     // The same few hundred names come back in every sample.
     let mut known: HashMap<&str, bool> = HashMap::new();
     for sample in &snapshot.samples {
         for (host, counters) in
             [(&sample.test.from, &sample.tx_counters), (&sample.test.to, &sample.rx_counters)]
         {
+            let span = Seen::again(tested.get(host.as_str()), sample.start_ms);
+            tested.insert(host, span);
             for (key, _) in counters.iter().filter(|(_, delta)| **delta > 0) {
                 let fits = |key: &str| patterns.iter().any(|p| crate::host_facts::pattern_fits(p, key));
                 if *known.entry(key).or_insert_with(|| fits(key)) {
-                    moved.entry(host).or_default().insert(key);
+                    let of_host = moved.entry(host).or_default();
+                    let seen = Seen::again(of_host.get(key.as_str()), sample.start_ms);
+                    of_host.insert(key, seen);
                 }
             }
         }
     }
-    moved
+    let states = |(host, keys): (&'b str, BTreeMap<&'b str, Seen>)| {
+        let short = tested.get(host).is_none_or(|span| !span.is_long());
+        (host, keys.into_iter().filter(|(_, seen)| short || seen.is_long()).map(|(key, _)| key).collect())
+    };
+    moved.into_iter().map(states).collect()
 }

@@ -26,7 +26,12 @@ const AT_CEILING: f64 = 0.9;
 const DISTURBED_MAX: f64 = 0.1;
 
 /// The most important in one sentence.
-pub(crate) fn headline(bench: &Bench<'_>, report: &[Cell], findings: &[Finding]) -> String {
+pub(crate) fn headline(
+    bench: &Bench<'_>,
+    report: &[Cell],
+    judged: &[Judged<'_, '_>],
+    findings: &[Finding],
+) -> String {
     if let Some((first, others)) = findings.split_first() {
         return format!("{}{}", place_and_cause(first), also(others));
     }
@@ -47,11 +52,12 @@ pub(crate) fn headline(bench: &Bench<'_>, report: &[Cell], findings: &[Finding])
     let unseen = disturbed(&bench.cells);
     let unseen: Vec<String> =
         unseen.iter().map(|(layer, w, of)| format!("{w} of {of} pairs ({layer})")).collect();
-    if unseen.is_empty() {
+    let words = if unseen.is_empty() {
         words
     } else {
         format!("{words}, as far as it was seen; disturbed in every transfer: {}", unseen.join(", "))
-    }
+    };
+    words + &untested(bench, judged)
 }
 
 fn place_and_cause(finding: &Finding) -> String {
@@ -71,7 +77,7 @@ fn also(others: &[Finding]) -> String {
 }
 
 /// What is worth knowing and is no finding.
-pub(crate) fn notes(report: &[Cell], judged: &[Judged<'_, '_>]) -> Vec<String> {
+pub(crate) fn notes(bench: &Bench<'_>, report: &[Cell], judged: &[Judged<'_, '_>]) -> Vec<String> {
     let mut notes = Vec::new();
     for cell in
         report.iter().filter(|c| c.share.is_some_and(|s| s >= AT_CEILING) && c.ceiling.binding != "peers")
@@ -87,17 +93,39 @@ pub(crate) fn notes(report: &[Cell], judged: &[Judged<'_, '_>]) -> Vec<String> {
             ));
         }
     }
-    if judged.is_empty() {
+    if judged.iter().all(|j| j.located.unconfirmed) {
         notes.extend(lost_once(report));
     }
     for j in judged.iter().filter(|j| j.located.unconfirmed) {
         let (element, direction, _) = &j.places[0];
-        notes.push(format!(
-            "{}: suspected once, not confirmed by a repetition",
-            words::place(element, *direction)
-        ));
+        let outcome = if is_untested(bench, j) {
+            "no time was left for a repetition; survey again, with --time for longer"
+        } else {
+            "not confirmed by a repetition"
+        };
+        notes.push(format!("{}: suspected once, {outcome}", words::place(element, *direction)));
     }
     notes
+}
+
+/// Whether a suspicion was never looked at again.
+fn is_untested(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> bool {
+    let cells = || judged.located.rows.iter().map(|row| &bench.cells[bench.rows[*row].cell]);
+    judged.located.unconfirmed && !cells().flat_map(|c| &c.samples).any(|s| s.test.second_stage)
+}
+
+/// What a sentence about a cluster in which nothing was found must not pass over.
+fn untested(bench: &Bench<'_>, judged: &[Judged<'_, '_>]) -> String {
+    let places: Vec<String> = judged
+        .iter()
+        .filter(|j| is_untested(bench, j))
+        .map(|j| words::place(&j.places[0].0, j.places[0].1))
+        .collect();
+    match places.as_slice() {
+        [] => String::new(),
+        [one] => format!("; suspected and not tested again: {one}"),
+        [one, rest @ ..] => format!("; suspected and not tested again: {one} (and {} more)", rest.len()),
+    }
 }
 
 /// Pairs that lost datagrams where nothing else was found: too little to name a place, and not nothing.

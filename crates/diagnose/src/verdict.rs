@@ -51,7 +51,7 @@ pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, calibration: 
     Diagnosis {
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
-        headline: summary::headline(&bench, &report, &findings),
+        headline: summary::headline(&bench, &report, &judged, &findings),
         notes,
         advice: crate::advice::of(&bench.facts, &bench.cells, &report, &findings),
         findings,
@@ -63,7 +63,7 @@ pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, calibration: 
 
 /// What is worth knowing and is no finding, from everywhere.
 fn notes(bench: &Bench<'_>, report: &[Cell], judged: &[Judged<'_, '_>], findings: &[Finding]) -> Vec<String> {
-    let mut notes = summary::notes(report, judged);
+    let mut notes = summary::notes(bench, report, judged);
     notes.extend(storage::notes(bench.facts.snapshot));
     notes.extend(crate::together::notes(&bench.facts));
     notes.extend(crate::together::sent_again(bench.facts.snapshot, report, findings));

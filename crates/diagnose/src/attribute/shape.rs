@@ -12,7 +12,7 @@ use crate::evidence::{CellEvidence, jump_together, series, two_hosts};
 use crate::host_facts::pattern_fits;
 use crate::knowledge::Cause;
 use crate::responses::Row;
-use crate::stats::{mad, median};
+use crate::stats::{mad, mean, median};
 use crate::words;
 
 /// Names of the values that a knowledge file may test.
@@ -155,8 +155,8 @@ fn path_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEviden
     put(shape, "retransmits_ratio", ratio(&|c| c.retransmits_per_s, 20.0));
     put(shape, "cpu_ratio", ratio(&|c| c.cpu_s_per_gb, 0.02));
     put(shape, "loss", over(bad, |c| c.loss));
-    put(shape, "reordered", over(bad, |c| median(&c.values(|m| m.reordered.or(m.duplicated)))));
-    put(shape, "duplicated", over(bad, |c| median(&c.values(|m| m.duplicated))));
+    put(shape, "reordered", over(bad, |c| mean(&c.values(|m| m.reordered.or(m.duplicated)))));
+    put(shape, "duplicated", over(bad, |c| mean(&c.values(|m| m.duplicated))));
     put(shape, "rtt_spread", over(bad, rtt_spread));
     put(shape, "stall_ms", over(bad, |c| median(&c.values(Measurement::latest_us))).map(|us| us / 1e3));
     put(shape, "small_loss", over(bad, |c| median(&c.small_losses())));

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::Response;
 use linerate_model::inventory::{Inventory, Layer};
+use linerate_model::sample::{Outcome, Sample};
 
 use super::columns::Column;
 use super::disturbed::Disturbed;
@@ -12,7 +13,7 @@ use super::intermittent;
 use super::join::join;
 use super::queue::Queue;
 use crate::evidence::{CellEvidence, Kind, two_hosts};
-use crate::responses::{Row, are_confirmed};
+use crate::responses::{Row, are_confirmed, are_refuted};
 use crate::stats::{median, student_t_log_density};
 
 /// A column that explains rows.
@@ -92,6 +93,13 @@ const SEVERAL_PAIRS_MIN: usize = 4;
 const FINDINGS_MAX: usize = 6;
 const HOSTS_PER_FINDING: usize = 20;
 const DOUBTED_MAX: usize = 6;
+/// So many tests in which nothing got through confirm each other.
+const DEAD_MIN: usize = 3;
+/// Log odds of what is worth a repetition, and how many such suspicions are.
+const SUSPECTED: f64 = 0.0;
+const SUSPICIONS_MAX: usize = 3;
+/// What each part of a hypothesis has to gain.
+const PART_MIN: f64 = 0.8;
 /// Share of the rows of a part that have to be bad.
 const BAD_SHARE: f64 = 0.6;
 /// Rows of the values that follow from other losses count less than those that are the loss itself.
@@ -136,6 +144,7 @@ pub(crate) fn locate(
         let first = found.is_empty() && common.is_none() && table.disturbed.is_none();
         let needed = if first { accept_first } else { accept_more };
         if fits[best].score < needed {
+            queue.put(best, fits[best].score);
             break;
         }
         // In a large cluster something else disturbs many single tests: they must not keep the search from going on.
@@ -174,11 +183,40 @@ pub(crate) fn locate(
             queue.put(column, fits[column].score);
         }
     }
+    doubted.extend(suspicions(&mut queue, columns, &fits, &table, &residual, &alive));
     let mut found = join(found, columns, rows, &table.touching);
     found.extend(common);
     found.extend(doubted);
     let rates: Vec<&[f64]> = cells.iter().map(|c| c.rates.as_slice()).collect();
     intermittent::instead(found, columns, rows, &rates)
+}
+
+/// What lost or reordered datagrams where no loss was found, strongest first: too little to believe, and too much to pass over without a repetition. Healthy
+/// probes lose nothing at all.
+fn suspicions(
+    queue: &mut Queue,
+    columns: &[Column],
+    fits: &[Fit],
+    table: &Table<'_, '_>,
+    residual: &[f64],
+    alive: &[bool],
+) -> Vec<Located> {
+    let mut suspected: Vec<Located> = Vec::new();
+    let mut taken: BTreeSet<usize> = BTreeSet::new();
+    while suspected.len() < SUSPICIONS_MAX {
+        let Some(best) = queue.take(|i| fits[i].score) else { break };
+        if fits[best].score < SUSPECTED {
+            break;
+        }
+        let mine: BTreeSet<usize> = fits[best].shifts.iter().map(|(row, _)| *row).collect();
+        let shows = fits[best].gains.keys().any(|r| matches!(r, Response::Loss | Response::Reordering));
+        if shows && mine.is_disjoint(&taken) {
+            let located = accept(best, columns, fits, table, residual, alive);
+            suspected.push(Located { unconfirmed: true, ..located });
+            taken.extend(mine);
+        }
+    }
+    suspected
 }
 
 /// What is missing in all cells of a kind, before the differences between them are looked at: mostly `all`, unless an
@@ -294,8 +332,9 @@ fn fit(column: &Column, table: &Table<'_, '_>, residual: &[f64], alive: &[bool])
     let parts: Vec<PartFit> = column.parts.iter().map(|p| fit_part(p, table, residual, alive)).collect();
     // Every part has to gain, and in the same value, or it is not this column: what follows from a loss in one direction
     // is no loss in the other.
-    let shared = |r: &Response| *r != Response::Retransmits && parts.iter().all(|p| p.gains.contains_key(r));
-    if parts.iter().any(|p| p.total <= 0.8) || !parts.iter().flat_map(|p| p.gains.keys()).any(shared) {
+    let gains = |part: &PartFit, r: &Response| part.gains.get(r).is_some_and(|gain| *gain > PART_MIN);
+    let shared = |r: &Response| *r != Response::Retransmits && parts.iter().all(|p| gains(p, r));
+    if parts.iter().any(|p| p.total <= PART_MIN) || !parts.iter().flat_map(|p| p.gains.keys()).any(shared) {
         return nothing;
     }
     let mut total = Fit { score: -column.penalty - 0.3 * (parts.len() - 1) as f64, ..Fit::default() };
@@ -414,8 +453,9 @@ fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, rows: &[Row], cells: 
         mine.iter().map(|r| (cells[rows[*r].cell].from, cells[rows[*r].cell].to)).collect();
     let directed = affected.len() == 1;
     let is_pair = matches!(column.element, linerate_model::finding::Element::Pair(..));
+    let said: Vec<&Row> = mine.iter().map(|r| &rows[*r]).collect();
     if two_hosts(cells) || !(directed || is_pair) {
-        return false;
+        return are_refuted(&said, cells);
     }
     let mut evidence: Vec<&CellEvidence<'_>> = Vec::new();
     for row in mine {
@@ -424,7 +464,6 @@ fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, rows: &[Row], cells: 
             evidence.push(cell);
         }
     }
-    let said: Vec<&Row> = mine.iter().map(|r| &rows[*r]).collect();
     let confirmed = are_confirmed(&said, cells);
     // So large a loss in each of two transfers is no chance.
     let twice = |row: &Row| {
@@ -433,8 +472,9 @@ fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, rows: &[Row], cells: 
         row.response == Response::Throughput && rates.len() >= 2 && rates.iter().all(is_collapsed)
     };
     let collapsed = mine.iter().any(|r| twice(&rows[*r]));
-    // Several kinds of tests in which nothing at all got through are repetitions of each other.
-    let dead = evidence.iter().all(|c| c.measured().next().is_none());
-    let dead_again = dead && evidence.iter().map(|c| c.samples.len()).sum::<usize>() >= 3;
+    // Several tests in which nothing at all got through are repetitions of each other, whatever their kind; that others got through says that it
+    // comes and goes.
+    let dead = |sample: &&&Sample| matches!(sample.outcome, Outcome::NothingThrough { .. });
+    let dead_again = evidence.iter().flat_map(|c| &c.samples).filter(dead).count() >= DEAD_MIN;
     !(confirmed || collapsed || dead_again)
 }

@@ -7,4 +7,4 @@ mod robust;
 
 pub use bootstrap::{Rng, median_ratio_interval};
 pub use levels::{TwoLevels, two_levels};
-pub use robust::{mad, median, quantile, student_t_log_density};
+pub use robust::{mad, mean, median, quantile, student_t_log_density};

@@ -18,6 +18,12 @@ pub fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
+/// The mean, of shares that count alike.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    let kept: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+    (!kept.is_empty()).then(|| kept.iter().sum::<f64>() / kept.len() as f64)
+}
+
 /// Median absolute deviation from the median, scaled by 1.4826 so that it estimates a standard deviation.
 pub fn mad(values: &[f64]) -> Option<f64> {
     let centre = median(values)?;
@@ -50,6 +56,8 @@ mod tests {
         assert_eq!(median(&[f64::NAN]), None);
         assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0.8), Some(5.0));
         assert_eq!(quantile(&[7.0], 0.8), Some(7.0));
+        assert_eq!(mean(&[1.0, f64::NAN, 4.0]), Some(2.5));
+        assert_eq!(mean(&[]), None);
     }
 
     #[test]

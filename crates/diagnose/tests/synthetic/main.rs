@@ -1,6 +1,7 @@
 //! Synthetic clusters of 3, 6 and 12 hosts: every fault of the lab at every place is found, named and attributed;
 //! healthy clusters stay silent; names and order do not matter.
 
+mod at_times;
 mod cluster;
 mod faults;
 mod two;

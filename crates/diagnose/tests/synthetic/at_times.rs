@@ -1,0 +1,138 @@
+//! Probes that lose datagrams once, or at times: repeated in turns with their neighbours before they are believed, and before they are dropped.
+
+use linerate_diagnose::{Knowledge, diagnose, second_stage};
+use linerate_model::finding::{Diagnosis, Direction, Element};
+use linerate_model::inventory::Layer;
+use linerate_model::load::TestKind;
+use linerate_model::plan::Test;
+use linerate_model::sample::{Outcome, Sample};
+use linerate_model::snapshot::Snapshot;
+
+use super::cluster::{Cluster, Layout, THREE};
+
+const TWO: Layout = &[("left", &["west-1"]), ("right", &["east-1"])];
+const FIRST_ID: u32 = 5000;
+
+fn is_probe(sample: &Sample, from: &str, to: &str, layer: Layer) -> bool {
+    let test = &sample.test;
+    matches!(test.kind, TestKind::Udp { .. }) && test.from == from && test.to == to && test.layer == layer
+}
+
+fn lose(sample: &mut Sample, share: f64) {
+    if let Outcome::Measured(measured) = &mut sample.outcome {
+        measured.loss = Some(share);
+    }
+}
+
+/// A healthy cluster in which one probe in the overlay lost a part of its datagrams, and another one was disturbed.
+fn lost_once(layout: Layout, lossy: [&str; 2], disturbed: Option<[&str; 2]>) -> Snapshot {
+    let mut snapshot = Cluster::new(layout).measure(21, &|_, _, _, path| path.loss = 0.0);
+    for sample in &mut snapshot.samples {
+        if is_probe(sample, lossy[0], lossy[1], Layer::Overlay) {
+            lose(sample, 0.045);
+        }
+        if disturbed.is_some_and(|[from, to]| is_probe(sample, from, to, Layer::Overlay)) {
+            sample.outcome = Outcome::Invalid { reason: "disturbed".to_owned() };
+        }
+    }
+    snapshot
+}
+
+/// What the second stage asks for, measured: `share` says what a probe loses, by its place among the repetitions of its pair.
+fn measured_again(mut snapshot: Snapshot, share: impl Fn(&Test, u16) -> f64) -> (Vec<Test>, Diagnosis) {
+    let knowledge = Knowledge::builtin().expect("the knowledge is good");
+    let wanted = second_stage(&snapshot, &knowledge, FIRST_ID);
+    let probes: Vec<Test> = wanted.into_iter().filter(|t| matches!(t.kind, TestKind::Udp { .. })).collect();
+    for test in &probes {
+        let healthy = snapshot.samples.iter().find(|s| {
+            is_probe(s, &test.from, &test.to, Layer::Underlay) && matches!(s.outcome, Outcome::Measured(_))
+        });
+        let mut sample = Sample { test: test.clone(), ..healthy.expect("all pairs were probed").clone() };
+        lose(&mut sample, share(test, test.repeat - 100));
+        snapshot.samples.push(sample);
+    }
+    (probes, diagnose(&snapshot, &knowledge))
+}
+
+fn into_node_3(test: &Test) -> bool {
+    test.to == "node-3"
+}
+
+fn lost_into_node_3() -> Snapshot {
+    let snapshot = lost_once(THREE, ["node-1", "node-3"], Some(["node-2", "node-3"]));
+    let before = diagnose(&snapshot, &Knowledge::builtin().expect("the knowledge is good"));
+    assert!(before.findings.is_empty(), "{}", before.headline);
+    snapshot
+}
+
+fn is_node_3(diagnosis: &Diagnosis) -> bool {
+    diagnosis.findings.first().is_some_and(|finding| {
+        let place = &finding.places[0];
+        let here = [Element::Host("node-3".into()), Element::Group("rack-3".into())].contains(&place.element);
+        here && place.direction == Direction::Rx
+    })
+}
+
+#[test]
+fn one_lossy_probe_is_repeated_in_turns_with_what_shares_an_end_with_it_and_then_believed() {
+    let (probes, found) =
+        measured_again(lost_into_node_3(), |test, _| if into_node_3(test) { 0.04 } else { 0.0 });
+    assert!(probes.iter().all(|t| t.serial && t.layer == Layer::Overlay), "{probes:?}");
+    let pairs = |turn: usize| -> Vec<(&str, &str)> {
+        probes.chunks(3).nth(turn).unwrap().iter().map(|t| (t.from.as_str(), t.to.as_str())).collect()
+    };
+    assert_eq!(pairs(0), [("node-1", "node-3"), ("node-2", "node-3"), ("node-1", "node-2")]);
+    assert_eq!((pairs(1), pairs(2), probes.len()), (pairs(0), pairs(0), 9));
+    assert!(is_node_3(&found), "{}", found.headline);
+    assert_eq!(found.findings.len(), 1);
+    assert!((found.findings[0].measured - 0.04).abs() < 0.005, "{}", found.findings[0].sentence);
+}
+
+#[test]
+fn what_is_lost_in_one_turn_of_three_is_lost_at_times() {
+    let lost = |test: &Test, turn| if into_node_3(test) && turn == 1 { 0.04 } else { 0.0 };
+    let (_, found) = measured_again(lost_into_node_3(), lost);
+    assert!(is_node_3(&found), "{}", found.headline);
+}
+
+#[test]
+fn what_does_not_come_back_is_no_finding_and_a_note() {
+    let (probes, found) = measured_again(lost_into_node_3(), |_, _| 0.0);
+    assert!(!probes.is_empty() && found.findings.is_empty(), "{}", found.headline);
+    assert!(
+        found.notes.iter().any(|n| n.contains("node-1 to node-3") && n.contains("lost")),
+        "{:?}",
+        found.notes
+    );
+}
+
+#[test]
+fn between_two_hosts_a_lossy_probe_is_repeated_too_and_dropped_if_no_repetition_loses() {
+    let lost = || lost_once(TWO, ["west-1", "east-1"], None);
+    let (probes, found) = measured_again(lost(), |_, turn| if turn == 2 { 0.05 } else { 0.0 });
+    assert!(probes.len() == 3 && probes.iter().all(|t| t.to == "east-1"), "{probes:?}");
+    assert_eq!(found.findings.len(), 1, "{}", found.headline);
+    let (_, found) = measured_again(lost(), |_, _| 0.0);
+    assert!(found.findings.is_empty(), "{}", found.headline);
+}
+
+/// A healthy cluster whose tests begin half a second apart, and a counter that node-3 read in some of them.
+fn counted(read: impl Fn(usize) -> bool) -> Diagnosis {
+    let mut snapshot = Cluster::new(THREE).measure(22, &|_, _, _, path| path.loss = 0.0);
+    for (number, sample) in snapshot.samples.iter_mut().enumerate() {
+        sample.start_ms = 500 * number as u64;
+        if read(number) && sample.test.to == "node-3" {
+            sample.rx_counters.insert("softnet.dropped".to_owned(), 844);
+        }
+    }
+    diagnose(&snapshot, &Knowledge::builtin().expect("the knowledge is good"))
+}
+
+#[test]
+fn what_is_counted_for_a_moment_is_no_state_of_the_host() {
+    let always = counted(|_| true);
+    assert_eq!(always.findings.len(), 1, "{}", always.headline);
+    assert_eq!(always.findings[0].causes[0].id, "backlog-overflow");
+    let once = counted(|number| (10..12).contains(&number));
+    assert!(once.findings.is_empty(), "{}", once.headline);
+}
