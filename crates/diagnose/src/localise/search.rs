@@ -183,7 +183,8 @@ pub(crate) fn locate(
             queue.put(column, fits[column].score);
         }
     }
-    doubted.extend(suspicions(&mut queue, columns, &fits, &table, &residual, &alive));
+    let suspected = suspicions(&mut queue, columns, &fits, &table, &residual, &alive);
+    doubted.extend(suspected.into_iter().map(|s| proven(s, &found, inventory, &table)));
     let mut found = join(found, columns, rows, &table.touching);
     found.extend(common);
     found.extend(doubted);
@@ -191,8 +192,8 @@ pub(crate) fn locate(
     intermittent::instead(found, columns, rows, &rates)
 }
 
-/// What lost or reordered datagrams where no loss was found, strongest first: too little to believe, and too much to pass over without a repetition. Healthy
-/// probes lose nothing at all.
+/// What lost something where no loss was found, strongest first: too little to believe, and too much to pass over without a repetition. Healthy probes lose no
+/// datagram at all; between two hosts nothing but those is repeated.
 fn suspicions(
     queue: &mut Queue,
     columns: &[Column],
@@ -209,14 +210,32 @@ fn suspicions(
             break;
         }
         let mine: BTreeSet<usize> = fits[best].shifts.iter().map(|(row, _)| *row).collect();
-        let shows = fits[best].gains.keys().any(|r| matches!(r, Response::Loss | Response::Reordering));
-        if shows && mine.is_disjoint(&taken) {
+        let is_loss = |r: &Response| match r {
+            Response::Loss | Response::Reordering => true,
+            Response::Throughput => !table.two_hosts,
+            _ => false,
+        };
+        if fits[best].gains.keys().any(is_loss) && mine.is_disjoint(&taken) {
             let located = accept(best, columns, fits, table, residual, alive);
             suspected.push(Located { unconfirmed: true, ..located });
             taken.extend(mine);
         }
     }
     suspected
+}
+
+/// A suspicion that repetitions confirmed on the one way that it is about, at whose ends nothing else was found: a further finding needs more only because
+/// what remains of the first looks like others.
+fn proven(suspicion: Located, found: &[Located], inventory: &Inventory, table: &Table<'_, '_>) -> Located {
+    let cells = || suspicion.rows.iter().map(|row| &table.cells[table.rows[*row].cell]);
+    let ways: BTreeSet<(&str, &str)> = cells().map(|c| (c.from.min(c.to), c.from.max(c.to))).collect();
+    let said: Vec<&Row> = suspicion.rows.iter().map(|row| &table.rows[*row]).collect();
+    let is_apart = |f: &Located| !cells().any(|cell| f.column.touches(inventory, cell));
+    let is_proven = suspicion.score >= ACCEPT
+        && ways.len() == 1
+        && are_confirmed(&said, table.cells)
+        && found.iter().all(is_apart);
+    Located { unconfirmed: !is_proven, ..suspicion }
 }
 
 /// What is missing in all cells of a kind, before the differences between them are looked at: mostly `all`, unless an

@@ -27,6 +27,9 @@ pub struct Wanted {
     /// Runs with two faults on different machines.
     #[arg(long, value_name = "N", default_value_t = 0)]
     two: usize,
+    /// Runs with three faults on different machines.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    three: usize,
     /// Runs with a fault and differences that do no harm on the same hosts.
     #[arg(long, value_name = "N", default_value_t = 0)]
     innocent: usize,
@@ -109,6 +112,7 @@ impl Wanted {
             runs: self.runs,
             healthy: self.healthy,
             two: self.two,
+            three: self.three,
             beside: self.innocent,
             flicker: self.flicker,
             seed: self.seed,

@@ -45,6 +45,8 @@ pub struct Options {
     pub healthy: usize,
     /// Runs with two faults on different machines.
     pub two: usize,
+    /// The same with three.
+    pub three: usize,
     /// Runs with one fault and harmless differences on the same hosts.
     pub beside: usize,
     /// Runs with a fault that comes and goes.

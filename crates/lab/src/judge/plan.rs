@@ -52,7 +52,9 @@ pub(super) fn plan(options: &Options) -> Result<Vec<Job>> {
     ] {
         deck.extend(single(&grounds, &faults, case, runs, fits, &mut random)?);
     }
-    deck.extend(double(&grounds, &faults, options.two, &mut random)?);
+    for (case, runs, count) in [(Case::Two, options.two, 2), (Case::Three, options.three, 3)] {
+        deck.extend(several(&grounds, &faults, (case, runs, count), &mut random)?);
+    }
     let healthy = |i: usize| {
         let case = if i.is_multiple_of(2) { Case::Healthy } else { Case::HealthyBeside };
         (case, i / 2 % grounds.len(), Vec::new())
@@ -143,14 +145,14 @@ fn single(
     Ok(wanted)
 }
 
-/// Draws until a couple fits.
+/// Draws until some fit together.
 const DRAWS_MAX: usize = 2000;
 
-/// Runs with two faults at once, labs in turn; labs in which no couple fits are passed over.
-fn double(
+/// Runs of a case with `count` faults at once, labs in turn; labs in which no such faults fit are passed over.
+fn several(
     grounds: &[Ground],
     faults: &[&'static dyn Fault],
-    runs: usize,
+    (case, runs, count): (Case, usize, usize),
     random: &mut Random,
 ) -> Result<Vec<Wanted>> {
     let mut wanted = Vec::new();
@@ -160,38 +162,46 @@ fn double(
             if wanted.len() == runs {
                 return true;
             }
-            let couple = (0..DRAWS_MAX).find_map(|_| couple(&grounds[*lab].topology, faults, random));
-            let found = couple.is_some();
-            wanted.extend(couple.map(|couple| (Case::Two, *lab, couple)));
+            let together =
+                (0..DRAWS_MAX).find_map(|_| together(&grounds[*lab].topology, faults, count, random));
+            let found = together.is_some();
+            wanted.extend(together.map(|faults| (case, *lab, faults)));
             found
         });
         if labs.is_empty() {
-            return Err(LabError::Unknown("no two of the faults fit into one of these labs".into()));
+            return Err(LabError::Unknown(format!("no {count} of the faults fit into one of these labs")));
         }
     }
     Ok(wanted)
 }
 
-/// Two different faults at random places that do not touch the same machine and leave at least half of the hosts alone: with
+/// Different faults at random places that do not touch the same machine and leave at least half of the hosts alone: with
 /// fewer healthy hosts nobody could say which half is the sick one.
-fn couple(
+fn together(
     topology: &Topology,
     faults: &[&'static dyn Fault],
+    count: usize,
     random: &mut Random,
 ) -> Option<Vec<(&'static dyn Fault, Place)>> {
-    let mut draw = || {
-        let fault = *random.pick(faults)?;
-        Some((fault, random.pick(&fault.about().places(topology)).cloned()?))
-    };
-    let (one, other) = (draw()?, draw()?);
-    let (mine, theirs) = (touched(topology, &one.1), touched(topology, &other.1));
     let machines = |hosts: &BTreeSet<String>| -> BTreeSet<usize> {
         topology.hosts().into_iter().filter(|h| hosts.contains(&h.name)).map(|h| h.hypervisor).collect()
     };
-    let fits = one.0.about().name != other.0.about().name
-        && machines(&mine).is_disjoint(&machines(&theirs))
-        && 2 * (mine.len() + theirs.len()) <= topology.hosts().len();
-    fits.then(|| vec![one, other])
+    let mut drawn: Vec<(&'static dyn Fault, Place)> = Vec::new();
+    let (mut hosts, mut taken) = (0, BTreeSet::new());
+    for _ in 0..count {
+        let fault = *random.pick(faults)?;
+        let place = random.pick(&fault.about().places(topology)).cloned()?;
+        let touched = touched(topology, &place);
+        let mine = machines(&touched);
+        hosts += touched.len();
+        let is_new = drawn.iter().all(|(other, _)| other.about().name != fault.about().name);
+        if !is_new || !mine.is_disjoint(&taken) || 2 * hosts > topology.hosts().len() {
+            return None;
+        }
+        taken.extend(mine);
+        drawn.push((fault, place));
+    }
+    Some(drawn)
 }
 
 /// The hosts whose traffic a fault at this place harms.
@@ -220,6 +230,7 @@ mod tests {
             runs: 4 * faults::ALL.len(),
             healthy: 5,
             two: 9,
+            three: 5,
             beside: 7,
             flicker: 6,
             seed: 3,
@@ -238,7 +249,8 @@ mod tests {
     #[test]
     fn a_fault_that_fits_no_other_sort_of_run_still_makes_a_plan() {
         let faults = vec!["sack-off".to_owned()];
-        let options = Options { runs: 2, healthy: 0, two: 0, beside: 0, flicker: 0, faults, ..options() };
+        let options =
+            Options { runs: 2, healthy: 0, two: 0, three: 0, beside: 0, flicker: 0, faults, ..options() };
         assert_eq!(plan(&options).unwrap().len(), 2);
     }
 
@@ -257,22 +269,27 @@ mod tests {
         assert!(!faults.contains_key("cpu-starved"), "it needs root");
         let count = |case| cases.get(&case).copied();
         assert_eq!(
-            [count(Case::Two), count(Case::Beside), count(Case::ComesAndGoes)],
-            [Some(9), Some(7), Some(6)]
+            [count(Case::Two), count(Case::Three), count(Case::Beside), count(Case::ComesAndGoes)],
+            [Some(9), Some(5), Some(7), Some(6)]
         );
         assert_eq!([count(Case::Healthy), count(Case::HealthyBeside)], [Some(3), Some(2)]);
     }
 
     #[test]
-    fn two_faults_never_share_a_machine_and_leave_half_of_the_hosts_alone() {
-        for job in plan(&options()).unwrap().iter().filter(|j| j.case == Case::Two) {
+    fn faults_at_once_never_share_a_machine_and_leave_half_of_the_hosts_alone() {
+        let mut seen = BTreeSet::new();
+        for job in plan(&options()).unwrap().iter().filter(|j| j.faults.len() > 1) {
             let topology = Topology::load(&job.lab).unwrap();
             let hosts: Vec<_> = job.faults.iter().map(|(_, place)| touched(&topology, place)).collect();
-            assert!(hosts[0].is_disjoint(&hosts[1]), "{hosts:?}");
-            assert!(2 * (hosts[0].len() + hosts[1].len()) <= topology.hosts().len(), "{hosts:?}");
-            assert_ne!(job.faults[0].0.about().name, job.faults[1].0.about().name);
+            let all: usize = hosts.iter().map(BTreeSet::len).sum();
+            assert_eq!(hosts.iter().flatten().collect::<BTreeSet<_>>().len(), all, "{hosts:?}");
+            assert!(2 * all <= topology.hosts().len(), "{hosts:?}");
+            let names: BTreeSet<_> = job.faults.iter().map(|(fault, _)| fault.about().name).collect();
+            assert_eq!(names.len(), job.faults.len());
+            seen.insert((job.case, names.len()));
         }
+        assert_eq!(seen, BTreeSet::from([(Case::Two, 2), (Case::Three, 3)]));
         let small = Options { labs: vec!["three".into()], ..options() };
-        assert!(plan(&small).err().unwrap().to_string().contains("no two"));
+        assert!(plan(&small).err().unwrap().to_string().contains("no 2 of"));
     }
 }

@@ -26,6 +26,8 @@ pub enum Case {
     Beside,
     /// Two faults on different machines.
     Two,
+    /// Three of them.
+    Three,
     /// One fault that is there for seconds and gone for seconds.
     ComesAndGoes,
     /// Nothing is broken.
@@ -41,6 +43,7 @@ impl Case {
             Self::One => "one fault",
             Self::Beside => "one fault, harmless differences on the same host",
             Self::Two => "two faults at once",
+            Self::Three => "three faults at once",
             Self::ComesAndGoes => "a fault that comes and goes",
             Self::Healthy => "healthy",
             Self::HealthyBeside => "healthy, harmless differences on one host",
@@ -147,7 +150,7 @@ pub struct Record {
     /// What was done.
     #[serde(flatten)]
     pub run: Run,
-    /// The first finding names the right element and direction. Of two faults: each is named so by one of the findings. Among two
+    /// The first finding names the right element and direction. Of several faults: each is named so by one of the findings. Among two
     /// hosts: it is one of the places that the evidence cannot tell apart.
     pub exact: bool,
     /// Its first cause is the right one.
@@ -215,7 +218,7 @@ impl Record {
         let broken: Vec<String> =
             self.run.broken.iter().map(|b| format!("{} at {}", b.fault, b.place)).collect();
         let what = match self.run.case {
-            Case::One | Case::Two => broken.join(" + "),
+            Case::One | Case::Two | Case::Three => broken.join(" + "),
             Case::Beside => format!("{} (+ harmless)", broken.join(" + ")),
             Case::ComesAndGoes => format!("{} (at times)", broken.join(" + ")),
             Case::Healthy => "healthy".into(),
@@ -259,7 +262,7 @@ struct Score {
 }
 
 impl Score {
-    /// Of one fault only the first finding counts: what an operator reads first has to be right. Of two, each needs a finding.
+    /// Of one fault only the first finding counts: what an operator reads first has to be right. Of several, each needs a finding.
     fn of(run: &Run, said: &[Said]) -> Self {
         let one = |said: &Said, broken: &Broken| {
             let (rank, truth) = (said.rank(broken), &broken.truth);

@@ -111,7 +111,7 @@ pub fn tables(records: &[Record]) -> Tables {
         // A run that could not say anything is no proof of quiet.
         row.exact = records.iter().filter(|r| is_healthy(r) && lab(r) == row.name && r.right()).count();
     }
-    let cases: Vec<Row> = [Case::One, Case::Beside, Case::Two, Case::ComesAndGoes]
+    let cases: Vec<Row> = [Case::One, Case::Beside, Case::Two, Case::Three, Case::ComesAndGoes]
         .into_iter()
         .map(|case| Row::of(case.words(), records.iter().filter(move |r| r.run.case == case)))
         .filter(|row| row.runs > 0)
