@@ -10,6 +10,7 @@ use linerate_model::plan::Test;
 
 use crate::evidence::{CellEvidence, SMALL_BYTES_MAX, is_small};
 use crate::places::{Bench, Judged, twin};
+use crate::responses::is_of_probes;
 
 /// Repetitions of each test: a median of three survives one disturbance.
 const REPEATS: u16 = 3;
@@ -44,7 +45,7 @@ const DURATION_MS: u32 = 1000;
 
 /// Tests that would tell the alternatives apart or confirm weak evidence, without numbers; empty when nothing is open.
 pub(crate) fn tests(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
-    let mut wanted = Vec::new();
+    let mut wanted: Vec<Test> = Vec::new();
     // Of two hosts there is no third one to measure against, and one more look at the same pair says the same again; what tells causes
     // apart is another kind of test.
     let others = bench.facts.snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count() > 2;
@@ -60,8 +61,23 @@ pub(crate) fn tests(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     }
     wanted.extend(settling(bench, judged));
     wanted.retain(|t| !already(bench, t));
-    wanted.truncate(TESTS_MAX);
-    wanted
+    let mut tests = Vec::new();
+    add_new(&mut tests, wanted);
+    tests.truncate(TESTS_MAX);
+    tests
+}
+
+/// Adds those that are not the same look at the same pair as one that is there.
+pub(crate) fn add_new(tests: &mut Vec<Test>, more: Vec<Test>) {
+    for test in more {
+        let is_same = |t: &Test| {
+            (&t.from, &t.to, t.layer, &t.kind, t.repeat)
+                == (&test.from, &test.to, test.layer, &test.kind, test.repeat)
+        };
+        if !tests.iter().any(is_same) {
+            tests.push(test);
+        }
+    }
 }
 
 /// Whether places with different cells remain, and the first is less probable than `sure`.
@@ -108,10 +124,6 @@ fn small_datagrams(tcp_bps: Option<f64>) -> Option<TestKind> {
     SMALL_PER_S
         .contains(&per_s)
         .then(|| TestKind::udp(per_s * 8.0 * f64::from(SMALL_PAYLOAD_BYTES), SMALL_PAYLOAD_BYTES, SMALL_MS))
-}
-
-fn is_of_probes(response: Response) -> bool {
-    matches!(response, Response::Loss | Response::Reordering)
 }
 
 /// What lost or reordered datagrams again, in turns with what shares an end with it: what comes and goes is there in one turn and not in the

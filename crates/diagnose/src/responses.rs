@@ -35,6 +35,11 @@ pub(crate) struct Row {
     pub measured: f64,
 }
 
+/// Whether only probes with datagrams show it, and show it as a share of them.
+pub(crate) fn is_of_probes(response: Response) -> bool {
+    matches!(response, Response::Loss | Response::Reordering)
+}
+
 /// Whether repetitions confirm what rows say. What a lost transfer brings with it does not confirm it.
 pub(crate) fn are_confirmed(rows: &[&Row], cells: &[CellEvidence<'_>]) -> bool {
     let is_transfer = |row: &&&Row| row.response == Response::Throughput;
@@ -269,10 +274,7 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
             Response::RttLoaded => cell.values(late_rtt),
             _ => tcp_values(cell, |m| m.cpu_s_per_gb),
         };
-        let value = match reading.response {
-            Response::Loss | Response::Reordering => mean(&values),
-            _ => favourable(&values, false),
-        };
+        let value = if is_of_probes(reading.response) { mean(&values) } else { favourable(&values, false) };
         if let Some(value) = value {
             by_kind.entry(cell.kind).or_default().push((i, value));
         }

@@ -99,11 +99,11 @@ pub(crate) fn notes(bench: &Bench<'_>, report: &[Cell], judged: &[Judged<'_, '_>
     for j in judged.iter().filter(|j| j.located.unconfirmed) {
         let (element, direction, _) = &j.places[0];
         let outcome = if is_untested(bench, j) {
-            "no time was left for a repetition; survey again, with --time for longer"
+            "and not tested again; a survey that has more time repeats it"
         } else {
-            "not confirmed by a repetition"
+            "and not confirmed by a repetition"
         };
-        notes.push(format!("{}: suspected once, {outcome}", words::place(element, *direction)));
+        notes.push(format!("{}: suspected once {outcome}", words::place(element, *direction)));
     }
     notes
 }

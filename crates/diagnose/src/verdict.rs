@@ -76,15 +76,7 @@ pub(crate) fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id:
     let (bench, _) = bench(snapshot);
     let mut tests: Vec<Test> = Vec::new();
     for judged in located(&bench, knowledge) {
-        for test in decide::tests(&bench, &judged) {
-            let twice = |t: &Test| {
-                (&t.from, &t.to, t.layer, &t.kind, t.repeat)
-                    == (&test.from, &test.to, test.layer, &test.kind, test.repeat)
-            };
-            if !tests.iter().any(twice) {
-                tests.push(test);
-            }
-        }
+        decide::add_new(&mut tests, decide::tests(&bench, &judged));
     }
     for (id, test) in (first_id..).zip(&mut tests) {
         test.id = id;

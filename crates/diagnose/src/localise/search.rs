@@ -13,7 +13,7 @@ use super::intermittent;
 use super::join::join;
 use super::queue::Queue;
 use crate::evidence::{CellEvidence, Kind, two_hosts};
-use crate::responses::{Row, are_confirmed, are_refuted};
+use crate::responses::{Row, are_confirmed, are_refuted, is_of_probes};
 use crate::stats::{median, student_t_log_density};
 
 /// A column that explains rows.
@@ -210,11 +210,7 @@ fn suspicions(
             break;
         }
         let mine: BTreeSet<usize> = fits[best].shifts.iter().map(|(row, _)| *row).collect();
-        let is_loss = |r: &Response| match r {
-            Response::Loss | Response::Reordering => true,
-            Response::Throughput => !table.two_hosts,
-            _ => false,
-        };
+        let is_loss = |r: &Response| is_of_probes(*r) || (*r == Response::Throughput && !table.two_hosts);
         if fits[best].gains.keys().any(is_loss) && mine.is_disjoint(&taken) {
             let located = accept(best, columns, fits, table, residual, alive);
             suspected.push(Located { unconfirmed: true, ..located });
