@@ -108,17 +108,24 @@ pub(crate) fn notes(bench: &Bench<'_>, report: &[Cell], judged: &[Judged<'_, '_>
     notes
 }
 
-/// Whether a suspicion was never looked at again.
-fn is_untested(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> bool {
-    let cells = || judged.located.rows.iter().map(|row| &bench.cells[bench.rows[*row].cell]);
-    judged.located.unconfirmed && !cells().flat_map(|c| &c.samples).any(|s| s.test.second_stage)
+/// The samples that a located loss rests on.
+fn samples<'b, 'a>(bench: &'b Bench<'a>, judged: &'b Judged<'_, '_>) -> impl Iterator<Item = &'a Sample> {
+    let cells = judged.located.rows.iter().map(|row| &bench.cells[bench.rows[*row].cell]);
+    cells.flat_map(|cell| cell.samples.iter().copied())
 }
 
-/// What a sentence about a cluster in which nothing was found must not pass over.
+/// Whether a suspicion was never looked at again.
+fn is_untested(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> bool {
+    judged.located.unconfirmed && !samples(bench, judged).any(|s| s.test.second_stage)
+}
+
+/// What a sentence about a cluster in which nothing was found must not pass over: that nothing got through once. A transfer that was slow once is a note,
+/// for that happens in healthy clusters.
 fn untested(bench: &Bench<'_>, judged: &[Judged<'_, '_>]) -> String {
     let places: Vec<String> = judged
         .iter()
         .filter(|j| is_untested(bench, j))
+        .filter(|j| samples(bench, j).any(|s| matches!(s.outcome, Outcome::NothingThrough { .. })))
         .map(|j| words::place(&j.places[0].0, j.places[0].1))
         .collect();
     match places.as_slice() {

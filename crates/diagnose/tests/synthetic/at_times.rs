@@ -136,3 +136,35 @@ fn what_is_counted_for_a_moment_is_no_state_of_the_host() {
     let once = counted(|number| (10..12).contains(&number));
     assert!(once.findings.is_empty(), "{}", once.headline);
 }
+
+/// What the first sentence says of a cluster in which the one transfer of a pair had this outcome, and that of the notes.
+fn said_of_one(outcome: impl Fn(&Sample) -> Outcome) -> (String, String) {
+    let mut snapshot = Cluster::new(THREE).measure(23, &|_, _, _, path| path.loss = 0.0);
+    let is_it = |s: &Sample| {
+        matches!(s.test.kind, TestKind::Tcp { .. })
+            && (s.test.from.as_str(), s.test.to.as_str()) == ("node-1", "node-3")
+            && s.test.layer == Layer::Overlay
+    };
+    snapshot.samples.retain(|s| !is_it(s) || s.test.repeat == 0);
+    for sample in snapshot.samples.iter_mut().filter(|s| is_it(s)) {
+        sample.outcome = outcome(sample);
+    }
+    let diagnosis = diagnose(&snapshot, &Knowledge::builtin().expect("the knowledge is good"));
+    assert!(diagnosis.findings.is_empty(), "{}", diagnosis.headline);
+    (diagnosis.headline, diagnosis.notes.join("\n"))
+}
+
+#[test]
+fn that_nothing_got_through_is_in_the_first_sentence_and_a_slow_transfer_a_note() {
+    let slow = |sample: &Sample| {
+        let Outcome::Measured(measured) = &sample.outcome else { panic!("{sample:?}") };
+        let mut measured = measured.clone();
+        measured.throughput_bps = measured.throughput_bps.map(|bps| 0.5 * bps);
+        Outcome::Measured(measured)
+    };
+    let (headline, notes) = said_of_one(slow);
+    assert!(headline.starts_with("at ceiling") && !headline.contains("suspected"), "{headline}");
+    assert!(notes.contains("suspected once and not tested again"), "{notes}");
+    let (headline, _) = said_of_one(|_| Outcome::NothingThrough { reason: "stalled".to_owned() });
+    assert!(headline.contains("suspected and not tested again: "), "{headline}");
+}
