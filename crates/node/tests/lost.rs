@@ -8,6 +8,7 @@
 mod operator;
 
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use linerate_model::fact::FactValue;
@@ -96,6 +97,84 @@ fn the_guardian_restores_when_the_node_is_killed() {
     until("the guardian ends", || place.guardians("t1").is_empty());
     assert!(took < GONE, "{took:?}");
     println!("restored {took:?} after kill -9 of the node");
+}
+
+/// A control group as a scheduler makes one for what it starts, gone with its value.
+struct Group(std::path::PathBuf);
+
+impl Group {
+    /// `None` where groups cannot be made.
+    fn new() -> Option<Self> {
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let mounts = linerate_sys::procfs::mounts(&mounts);
+        // The hierarchies by which groups are killed: that of all controllers, and the freezer where each has its own.
+        let kills = |m: &&linerate_sys::procfs::Mount| {
+            m.kind == "cgroup2" || (m.kind == "cgroup" && m.super_options.split(',').any(|o| o == "freezer"))
+        };
+        let folder = |m: &linerate_sys::procfs::Mount| {
+            let folder = Path::new(&m.point).join(format!("linerate-test-{}", std::process::id()));
+            std::fs::create_dir(&folder).ok().map(|()| Self(folder))
+        };
+        mounts.iter().filter(kills).find_map(folder)
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        let text = std::fs::read_to_string(self.0.join("cgroup.procs")).unwrap();
+        text.lines().map(|line| line.parse().unwrap()).collect()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for pid in self.processes() {
+            let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
+        }
+        until("the group is empty", || self.processes().is_empty());
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// A process and all that it started, and what these started.
+fn tree(top: u32) -> Vec<u32> {
+    let mut all = vec![top];
+    let mut at = 0;
+    while let Some(parent) = all.get(at) {
+        let threads = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+        for thread in threads {
+            let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            all.extend(children.split_ascii_whitespace().map(|pid| pid.parse::<u32>().unwrap()));
+        }
+        at += 1;
+    }
+    all
+}
+
+#[test]
+fn a_scheduler_that_kills_all_it_knows_of_leaves_the_guardian() {
+    let Some(place) = Place::new() else { return };
+    let Some(group) = Group::new() else {
+        println!(
+            "SKIPPED a_scheduler_that_kills_all_it_knows_of_leaves_the_guardian: no control group can be made"
+        );
+        return;
+    };
+    let mut operator = Operator::set_up(&place);
+    std::fs::write(group.0.join("cgroup.procs"), operator.child.id().to_string()).unwrap();
+    operator.apply("t1", 600);
+    assert_eq!(place.sack(), "0");
+    assert_eq!(place.guardians("t1").len(), 1);
+    // What is left is asked politely, as a machine that goes down does. All else by the group and by the tree, and so that none of them has a
+    // moment after another one's end.
+    place.guardians("t1").into_iter().for_each(|guardian| signal("TERM", guardian));
+    let known: Vec<String> =
+        [group.processes(), tree(operator.child.id())].concat().iter().map(u32::to_string).collect();
+    for name in ["-STOP", "-KILL"] {
+        assert!(Command::new("kill").arg(name).args(&known).status().unwrap().success());
+    }
+    let took = until("the old value is back", || place.sack() == "1");
+    until("the journal is closed", || place.state("t1") == "closed");
+    until("the guardian ends", || place.guardians("t1").is_empty());
+    println!("restored {took:?} after all was killed");
 }
 
 #[test]

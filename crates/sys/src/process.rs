@@ -1,24 +1,56 @@
-//! Processes that outlive the session of their parent.
+//! Processes that outlive whatever ends their parent.
 //!
-//! In: a command, or this process. Out: the same command with the preparation attached; it never starts it.
+//! In: a command. Out: the same command with the preparation attached; it never starts it.
 
+use std::ffi::CString;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Makes the command start in a session of its own: neither a hang-up nor Ctrl-C of the parent's terminal reaches it, not
-/// even in its first moment.
-pub fn own_session(command: &mut Command) {
-    // SAFETY: between fork and exec only the async-signal-safe system call setsid is made.
+use crate::procfs;
+use crate::root::Root;
+
+/// Makes the command start as a process that nothing takes along which ends its parent, from its first moment on: it is in a session of
+/// its own (the hang-up of a terminal, Ctrl-C), nobody's child (schedulers that kill a tree), in none of its parent's control groups
+/// (schedulers and service managers that kill a group; where it may leave them, which takes root), and does not end at SIGTERM.
+///
+/// The child that `spawn` gives has ended when it returns, or is about to: wait for it. Its streams are those of the command.
+pub fn outlive(command: &mut Command) {
+    let outside: Vec<CString> = roots_of_control_groups(&Root::live())
+        .iter()
+        .filter_map(|folder| CString::new(folder.join("cgroup.procs").as_os_str().as_bytes()).ok())
+        .collect();
+    // SAFETY: between fork and exec only system calls are made that are safe there; memory was allocated before.
     unsafe {
-        command.pre_exec(|| if libc::setsid() < 0 { Err(io::Error::last_os_error()) } else { Ok(()) });
+        command.pre_exec(move || {
+            if libc::setsid() < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            match libc::fork() {
+                -1 => return Err(io::Error::last_os_error()),
+                0 => {}
+                _ => libc::_exit(0),
+            }
+            libc::signal(libc::SIGTERM, libc::SIG_IGN);
+            for file in &outside {
+                // Where that is forbidden it stays where it is.
+                let file = libc::open(file.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+                if file >= 0 {
+                    // "0" is whoever writes.
+                    libc::write(file, c"0".as_ptr().cast(), 1);
+                    libc::close(file);
+                }
+            }
+            Ok(())
+        });
     }
 }
 
-/// A polite request to end (SIGTERM) does not end this process any more, nor the programs that it starts.
-pub fn ignore_termination() {
-    // SAFETY: setting a signal to be ignored touches no memory of this program.
-    unsafe {
-        libc::signal(libc::SIGTERM, libc::SIG_IGN);
-    }
+/// The uppermost control group that can be seen of each hierarchy.
+fn roots_of_control_groups(root: &Root) -> Vec<PathBuf> {
+    let mounts = procfs::mounts(&root.read("/proc/self/mountinfo").unwrap_or_default());
+    let is_hierarchy = |kind: &str| matches!(kind, "cgroup" | "cgroup2");
+    mounts.iter().filter(|m| is_hierarchy(&m.kind)).map(|m| Path::new(&m.point).to_owned()).collect()
 }

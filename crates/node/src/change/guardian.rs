@@ -1,7 +1,8 @@
 //! The guardian: a process of its own beside the node that undoes one trial when the node cannot.
 //!
 //! In: the journal of the trial, the clock, and a pipe that ends when the node does. Out: old values, a closed journal, the
-//! end of the process. It never takes part in a trial whose node is alive and whose deadline lies ahead.
+//! end of the process. It never takes part in a trial whose node is alive and whose deadline lies ahead. It was started so that nothing
+//! takes it along which ends the node (`linerate_sys::process::outlive`).
 
 use std::io::Read;
 use std::path::Path;
@@ -60,10 +61,8 @@ pub(crate) fn look<H: Host>(host: &H, path: &Path, node_gone: bool, tries: &mut 
     if *tries >= TRIES_MAX { Next::End } else { Next::Wait(LOOK_MS) }
 }
 
-/// Guards until there is nothing left to guard. Stdin is the pipe from the node.
+/// Guards until there is nothing left to guard. Stdin is the pipe from the node, stdout tells it by its end that nobody guards any more.
 pub(crate) fn run(path: &Path) {
-    // A scheduler or a machine that ends asks all processes at once. The node goes then, and this is what has to outlive it.
-    linerate_sys::process::ignore_termination();
     let host = RealHost::new(Root::live());
     let (node_alive, node_gone) = mpsc::channel::<()>();
     std::thread::spawn(move || {

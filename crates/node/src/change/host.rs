@@ -6,9 +6,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linerate_model::fact::FactValue;
@@ -66,7 +67,36 @@ pub(crate) trait Host {
 /// This host.
 pub(crate) struct RealHost {
     root: Root,
-    guardians: RefCell<BTreeMap<PathBuf, Child>>,
+    guardians: RefCell<BTreeMap<PathBuf, Guardian>>,
+}
+
+/// A guardian that was started.
+struct Guardian {
+    /// Ends when this process does, whatever the reason: that is how the guardian notices.
+    #[allow(dead_code, reason = "closing the pipe is what tells")]
+    node: ChildStdin,
+    /// Ends when the guardian does. Nothing is ever said on it.
+    life: ChildStdout,
+}
+
+impl Guardian {
+    /// Starts the running program itself, also when its file was replaced meanwhile.
+    fn start(journal: &Path) -> io::Result<Self> {
+        let mut command = Command::new("/proc/self/exe");
+        command.arg("guard").arg(journal).current_dir("/");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        linerate_sys::process::outlive(&mut command);
+        let mut child = command.spawn()?;
+        // Taken first: waiting closes what is still there.
+        let (node, life) = (child.stdin.take(), child.stdout.take());
+        child.wait()?;
+        let closed = || io::Error::other("it has no pipes");
+        Ok(Self { node: node.ok_or_else(closed)?, life: life.ok_or_else(closed)? })
+    }
+
+    fn lives(&self) -> io::Result<bool> {
+        linerate_sys::sched::wait_any_readable(&[self.life.as_fd()], 0).map(|ended| !ended)
+    }
 }
 
 impl RealHost {
@@ -74,9 +104,9 @@ impl RealHost {
         Self { root, guardians: RefCell::default() }
     }
 
-    /// Collects guardians that have ended.
+    /// Forgets guardians that have ended.
     pub(crate) fn reap(&self) {
-        self.guardians.borrow_mut().retain(|_, child| matches!(child.try_wait(), Ok(None)));
+        self.guardians.borrow_mut().retain(|_, guardian| matches!(guardian.lives(), Ok(true)));
     }
 }
 
@@ -195,18 +225,12 @@ impl Host for RealHost {
 
     fn ensure_guardian(&self, journal: &Path) -> io::Result<()> {
         let mut guardians = self.guardians.borrow_mut();
-        if let Some(child) = guardians.get_mut(journal)
-            && child.try_wait()?.is_none()
+        if let Some(guardian) = guardians.get(journal)
+            && guardian.lives()?
         {
             return Ok(());
         }
-        // The running program itself, also when its file was replaced meanwhile.
-        let mut command = Command::new("/proc/self/exe");
-        // Its stdin ends when this process does, whatever the reason: that is how it notices.
-        command.arg("guard").arg(journal).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.current_dir("/");
-        linerate_sys::process::own_session(&mut command);
-        guardians.insert(journal.to_owned(), command.spawn()?);
+        guardians.insert(journal.to_owned(), Guardian::start(journal)?);
         Ok(())
     }
 }
