@@ -37,6 +37,8 @@ pub(crate) fn build() -> Result<Vec<Program>> {
     ensure!(out.status.success(), "`cargo {}` failed: {}", args.join(" "), out.status);
     let programs: Vec<Program> = String::from_utf8_lossy(&out.stdout).lines().filter_map(program).collect();
     ensure!(!programs.is_empty(), "cargo names no test program");
+    // Gigabytes that were just built are on their way to the disk, and the first tests would wait for it.
+    Command::new("sync").status().context("cannot run sync")?;
     Ok(programs)
 }
 

@@ -26,8 +26,9 @@ const QUEUE_WAIT: Duration = Duration::from_secs(15 * 60);
 const ANSWER_WAIT: Duration = Duration::from_secs(20);
 /// Longest time of copying the node program.
 const SPREAD_WAIT: Duration = Duration::from_secs(60);
-/// Longest time of copying it to one node, and nodes to which it is copied at the same time.
-const COPY_WAIT: Duration = Duration::from_secs(20);
+/// Longest time of copying it to one node, and nodes to which it is copied at the same time. A step alone may take many seconds to begin
+/// where disks are busy.
+const COPY_WAIT: Duration = Duration::from_secs(45);
 const COPIES_AT_ONCE: usize = 16;
 /// Longest time of removing a copy that never ran, and how many are removed: each is a step of its own.
 const REMOVE_WAIT: Duration = Duration::from_secs(4);
