@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::finding::{Direction, Element};
+use linerate_model::finding::{Direction, Element, Response};
 use linerate_model::inventory::Inventory;
 
-use crate::evidence::CellEvidence;
+use super::at_times;
+use crate::evidence::{CellEvidence, groups_by_host};
+use crate::responses::Row;
 
 /// One hypothesis.
 #[derive(Debug, Clone)]
@@ -58,58 +60,105 @@ impl Column {
 }
 
 /// Cells by what they touch, each list in the order of the cells: a pass over all cells for every element would be a square of
-/// the number of hosts.
-#[derive(Default)]
+/// the number of hosts, and names are compared once.
 struct Touched<'a> {
-    /// Cells that a host sends, and that it receives.
-    hosts: BTreeMap<&'a str, [Vec<usize>; 2]>,
+    /// Names of the hosts that are an end of a cell, sorted, with the cells that they send and receive.
+    hosts: Vec<(&'a str, [Vec<usize>; 2])>,
     /// Cells that leave a group, and that enter it; by place in the inventory.
     groups: Vec<[Vec<usize>; 2]>,
     /// Cells that leave one group and enter another.
     between: BTreeMap<(usize, usize), Vec<usize>>,
-    /// Cells of an ordered pair.
-    pairs: BTreeMap<(&'a str, &'a str), Vec<usize>>,
+    /// Cells with their ends by place among the hosts, sorted.
+    pairs: Vec<([usize; 2], usize)>,
 }
 
 impl<'a> Touched<'a> {
     fn new(inventory: &Inventory, cells: &[CellEvidence<'a>]) -> Self {
-        let numbers: BTreeMap<&str, usize> =
-            inventory.groups.iter().enumerate().map(|(i, g)| (g.name.as_str(), i)).collect();
-        let mut touched =
-            Self { groups: vec![Default::default(); inventory.groups.len()], ..Self::default() };
-        let groups_of: BTreeMap<&str, Vec<usize>> = cells
-            .iter()
-            .flat_map(|c| [c.from, c.to])
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .map(|h| {
-                let groups = inventory.groups_of(h);
-                (h, groups.iter().filter_map(|g| numbers.get(g.name.as_str()).copied()).collect())
-            })
-            .collect();
+        let (hosts, place) = hosts(inventory, cells);
+        let groups = vec![Default::default(); inventory.groups.len()];
+        let pairs = cells.iter().enumerate().map(|(i, cell)| (cell.ends.map(|end| place[end]), i)).collect();
+        let mut touched = Self { hosts, groups, between: BTreeMap::new(), pairs };
+        touched.pairs.sort_unstable();
+        let groups_of = groups_by_host(inventory);
         for (i, cell) in cells.iter().enumerate() {
-            touched.hosts.entry(cell.from).or_default()[0].push(i);
-            touched.hosts.entry(cell.to).or_default()[1].push(i);
-            touched.pairs.entry((cell.from, cell.to)).or_default().push(i);
-            let (from, to) = (&groups_of[cell.from], &groups_of[cell.to]);
-            let left = from.iter().filter(|g| !to.contains(g));
-            let entered: Vec<usize> = to.iter().filter(|g| !from.contains(g)).copied().collect();
+            let [from, to] = cell.ends;
+            touched.hosts[place[from]].1[0].push(i);
+            touched.hosts[place[to]].1[1].push(i);
+            let left = groups_of[from].iter().filter(|g| !groups_of[to].contains(g));
+            let entered = || groups_of[to].iter().filter(|g| !groups_of[from].contains(g));
             for group in left {
                 touched.groups[*group][0].push(i);
-                for other in &entered {
+                for other in entered() {
                     touched.between.entry((*group, *other)).or_default().push(i);
                 }
             }
-            for group in entered {
-                touched.groups[group][1].push(i);
+            for group in entered() {
+                touched.groups[*group][1].push(i);
             }
         }
         touched
     }
+
+    /// Cells of an ordered pair.
+    fn of_pair(&self, pair: [usize; 2]) -> impl Iterator<Item = usize> + Clone {
+        let start = self.pairs.partition_point(|(ends, _)| *ends < pair);
+        self.pairs[start..].iter().take_while(move |(ends, _)| *ends == pair).map(|(_, cell)| *cell)
+    }
+
+    /// All pairs that have a cell in some direction, in both.
+    fn seen(&self) -> Vec<[usize; 2]> {
+        let both = |([from, to], _): &([usize; 2], usize)| [[*from, *to], [*to, *from]];
+        let mut seen: Vec<[usize; 2]> = self.pairs.iter().flat_map(both).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        seen
+    }
 }
 
-/// All hypotheses that the cells can tell something about.
-pub(crate) fn columns(inventory: &Inventory, cells: &[CellEvidence<'_>]) -> Vec<Column> {
+/// A host with room for the cells that it sends and receives.
+type Ends<'a> = (&'a str, [Vec<usize>; 2]);
+
+/// The hosts that are an end of a cell, by name; and the place of each host of the inventory among them.
+fn hosts<'a>(inventory: &Inventory, cells: &[CellEvidence<'a>]) -> (Vec<Ends<'a>>, Vec<usize>) {
+    let mut names: Vec<Option<&str>> = vec![None; inventory.hosts.len()];
+    for cell in cells {
+        names[cell.ends[0]] = Some(cell.from);
+        names[cell.ends[1]] = Some(cell.to);
+    }
+    let mut named: Vec<(&str, usize)> =
+        names.into_iter().enumerate().filter_map(|(number, name)| Some((name?, number))).collect();
+    named.sort_unstable();
+    let mut place = vec![0; inventory.hosts.len()];
+    for (i, (_, number)) in named.iter().enumerate() {
+        place[*number] = i;
+    }
+    (named.into_iter().map(|(name, _)| (name, Default::default())).collect(), place)
+}
+
+/// Two transfers of a healthy cell differ by less than this ratio.
+const ALIKE: f64 = 1.4;
+/// What single tests show besides is healthy up to this share of what is worth a finding.
+const HEALTHY: f64 = 0.25;
+
+/// Cells that are not as they should be, or of which some test was not.
+fn suspicious(cells: &[CellEvidence<'_>], rows: &[Row]) -> Vec<bool> {
+    let is_uneven = |cell: &CellEvidence<'_>| {
+        let (least, most) = cell.rates.iter().fold((f64::MAX, 0.0_f64), |(l, m), r| (l.min(*r), m.max(*r)));
+        most > ALIKE * least
+    };
+    let mut suspicious: Vec<bool> = cells.iter().map(is_uneven).collect();
+    for row in rows {
+        let share = if row.response == Response::Throughput { 1.0 } else { HEALTHY };
+        suspicious[row.cell] |= row.y >= share * row.effect_min || at_times::is_ever_bad(row, cells);
+    }
+    suspicious
+}
+
+/// All hypotheses that the cells can tell something about. Of ways between two hosts or groups only those on which something is wrong: there
+/// are as many of them as tests, and no healthy one explains anything.
+pub(crate) fn columns(inventory: &Inventory, cells: &[CellEvidence<'_>], rows: &[Row]) -> Vec<Column> {
+    let suspicious = suspicious(cells, rows);
+    let is_of_interest = |cell: usize| suspicious[cell];
     let touched = Touched::new(inventory, cells);
     let mut all = Vec::new();
     let mut add = |element: Element, direction: Direction, parts: Vec<Vec<usize>>, penalty: f64| {
@@ -130,22 +179,25 @@ pub(crate) fn columns(inventory: &Inventory, cells: &[CellEvidence<'_>]) -> Vec<
         add(element(), Direction::Rx, vec![rx.clone()], GROUP);
         add(element(), Direction::Tx, vec![tx.clone()], GROUP);
         add(element(), Direction::Both, vec![rx.clone(), tx.clone()], BOTH + 0.1);
-        for ((_, other), path) in touched.between.range((number, 0)..(number + 1, 0)) {
+        let ways = touched.between.range((number, 0)..(number + 1, 0));
+        for ((_, other), path) in ways.filter(|(_, path)| path.iter().any(|cell| is_of_interest(*cell))) {
             let element = Element::GroupToGroup(group.name.clone(), inventory.groups[*other].name.clone());
             add(element, Direction::Both, vec![path.clone()], from_to);
         }
     }
     add(Element::All, Direction::Both, vec![(0..cells.len()).collect()], ALL);
-    let seen: BTreeSet<(&str, &str)> = touched.pairs.keys().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).collect();
-    let nothing = Vec::new();
+    let seen = touched.seen();
     let pair = among(PAIR, seen.len(), 1.0);
-    for (a, b) in seen.into_iter().filter(|(a, b)| a != b) {
-        let there = touched.pairs.get(&(a, b)).unwrap_or(&nothing);
-        let back = touched.pairs.get(&(b, a)).unwrap_or(&nothing);
-        let element = || Element::Pair(a.to_owned(), b.to_owned());
-        add(element(), Direction::Tx, vec![there.clone()], pair);
+    for [a, b] in seen.into_iter().filter(|[a, b]| a != b) {
+        let (there, back) = (touched.of_pair([a, b]), touched.of_pair([b, a]));
+        if !there.clone().chain(back.clone()).any(is_of_interest) {
+            continue;
+        }
+        let (there, back): (Vec<usize>, Vec<usize>) = (there.collect(), back.collect());
+        let name = |place: usize| touched.hosts[place].0.to_owned();
+        add(Element::Pair(name(a), name(b)), Direction::Tx, vec![there.clone()], pair);
         if a < b {
-            add(element(), Direction::Both, vec![there.clone(), back.clone()], pair);
+            add(Element::Pair(name(a), name(b)), Direction::Both, vec![there, back], pair);
         }
     }
     all

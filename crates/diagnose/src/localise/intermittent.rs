@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use linerate_model::finding::Response;
 
 use super::columns::Column;
-use super::search::{AMBIGUOUS, Located};
+use super::search::{Located, alike};
 use crate::responses::Row;
 use crate::stats::{median, student_t_log_density};
 
@@ -29,8 +29,9 @@ const SHARE: std::ops::RangeInclusive<f64> = 0.15..=0.85;
 /// measured than all that was found without it.
 const AT_TIMES: f64 = 2.0;
 const BETTER: f64 = 1.0;
-/// Log odds that it needs in any case.
+/// Log odds that it needs in any case, and that are worth a repetition.
 const ACCEPT: f64 = 7.0;
+const SUSPECTED: f64 = 2.0;
 
 /// The transfers of each cell, and what is expected of them. Tens of thousands of cells are looked at where they are.
 #[derive(Clone)]
@@ -71,6 +72,8 @@ struct Fit {
     alike: usize,
     /// Cells with a bad transfer.
     bad: BTreeSet<usize>,
+    /// Doublings below what is expected.
+    level: f64,
 }
 
 /// Replaces what one element explains better that comes and goes. `rates` are the transfers of each cell, bit/s.
@@ -89,10 +92,16 @@ pub(super) fn instead(
     let fits: Vec<Option<Fit>> = columns.iter().map(|column| fit(column, &by_cell)).collect();
     let score = |i: usize| fits[i].as_ref().map_or(f64::NEG_INFINITY, |f| f.score);
     let Some(best) = (0..columns.len()).max_by(|a, b| score(*a).total_cmp(&score(*b))) else { return found };
-    let Some(mine) = fits[best].as_ref().filter(|f| f.score >= ACCEPT && f.comes_and_goes()) else {
+    let Some(mine) = fits[best].as_ref().filter(|f| f.score >= SUSPECTED && f.comes_and_goes()) else {
         return found;
     };
     let overlaps = |l: &Located| l.rows.iter().any(|row| mine.bad.contains(&rows[*row].cell));
+    if mine.score < ACCEPT {
+        // What is suspected or found there already is repeated for its own sake.
+        let suspicion = || Located { unconfirmed: true, ..located(best, columns, &fits, mine, rows) };
+        let more = (!found.iter().any(overlaps)).then(suspicion);
+        return found.into_iter().chain(more).collect();
+    }
     let others = explained(found.iter().filter(|l| overlaps(l) && !l.unconfirmed), by_cell.clone());
     if mine.score < others + BETTER {
         return found;
@@ -163,28 +172,22 @@ fn fit(column: &Column, by_cell: &Transfers<'_>) -> Option<Fit> {
         counts: [low.len(), all.len() - low.len()],
         alike: low.iter().filter(|y| (**y - level).abs() <= 2.0 * LEVEL_SIGMA).count(),
         bad: cells().filter(|cell| by_cell.is_bad(*cell)).collect(),
+        level,
     })
 }
 
 fn located(best: usize, columns: &[Column], fits: &[Option<Fit>], mine: &Fit, rows: &[Row]) -> Located {
-    let alike = |i: &usize| {
-        *i != best
-            && fits[*i].as_ref().is_some_and(|f| {
-                f.score >= mine.score - AMBIGUOUS
-                    && f.bad.intersection(&mine.bad).count() * 5 >= mine.bad.len() * 4
-            })
-    };
-    let with_score = |i: usize| (columns[i].clone(), fits[i].as_ref().map_or(0.0, |f| f.score));
-    let mut alternatives: Vec<(Column, f64)> = (0..columns.len()).filter(alike).map(with_score).collect();
-    alternatives.sort_by(|a, b| b.1.total_cmp(&a.1));
     let bad = |row: &Row| row.response == Response::Throughput && mine.bad.contains(&row.cell);
+    let expected: Vec<f64> = rows.iter().filter(|row| bad(row)).map(|row| row.expected).collect();
+    let values = median(&expected).map(|expected| [expected, expected * (-mine.level).exp2()]);
     Located {
         column: columns[best].clone(),
         score: mine.score,
         gains: vec![(Response::TwoState, mine.score), (Response::Throughput, mine.score)],
         rows: (0..rows.len()).filter(|i| bad(&rows[*i])).collect(),
-        alternatives,
+        alternatives: alike(best, columns, |i| fits[i].as_ref().map(|f| (f.score, &f.bad))),
         unconfirmed: false,
+        values,
     }
 }
 
@@ -242,5 +245,13 @@ mod tests {
         let [a, b, c, d] = losses.map(|rate| [rate, FULL]);
         assert!(look([&a, &b, &c, &d]).is_empty(), "no two alike");
         assert!(look([&[low, FULL], &[FULL, low], &[FULL, FULL], &[FULL, FULL]]).is_empty(), "two of eight");
+    }
+
+    #[test]
+    fn what_is_slow_in_few_transfers_is_suspected() {
+        let low = 0.5 * FULL;
+        let few =
+            look([&[low, FULL, FULL, FULL], &[FULL, low, FULL, FULL], &[low, FULL, FULL, FULL], &[FULL; 4]]);
+        assert!(matches!(&few[..], [one] if one.unconfirmed && one.score < ACCEPT), "{few:?}");
     }
 }

@@ -123,7 +123,15 @@ fn one(column: Column, mut paths: Vec<Located>) -> Located {
     let score = paths[0].score + paths[0].column.penalty - column.penalty;
     let alternatives = paths.iter().map(|l| (l.column.clone(), l.score - l.column.penalty)).collect();
     let gains = paths[0].gains.clone();
-    Located { column, score, gains, rows: rows.into_iter().collect(), alternatives, unconfirmed: false }
+    Located {
+        column,
+        score,
+        gains,
+        rows: rows.into_iter().collect(),
+        alternatives,
+        unconfirmed: false,
+        values: None,
+    }
 }
 
 #[cfg(test)]
@@ -138,7 +146,15 @@ mod tests {
 
     fn located(column: Column, rows: Vec<usize>) -> Located {
         let gains = vec![(Response::Throughput, 13.0)];
-        Located { column, score: 9.0, gains, rows, alternatives: Vec::new(), unconfirmed: false }
+        Located {
+            column,
+            score: 9.0,
+            gains,
+            rows,
+            alternatives: Vec::new(),
+            unconfirmed: false,
+            values: None,
+        }
     }
 
     fn path(from: &str, to: &str, row: usize) -> Located {

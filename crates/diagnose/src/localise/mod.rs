@@ -2,6 +2,7 @@
 //!
 //! Rows come in, located faults with their alternatives go out. It knows no facts and no causes.
 
+mod at_times;
 mod columns;
 mod disturbed;
 mod intermittent;

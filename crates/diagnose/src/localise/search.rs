@@ -7,13 +7,14 @@ use linerate_model::finding::Response;
 use linerate_model::inventory::{Inventory, Layer};
 use linerate_model::sample::{Outcome, Sample};
 
+use super::at_times;
 use super::columns::Column;
 use super::disturbed::Disturbed;
 use super::intermittent;
 use super::join::join;
 use super::queue::Queue;
 use crate::evidence::{CellEvidence, Kind, two_hosts};
-use crate::responses::{Row, are_confirmed, are_refuted, is_of_probes};
+use crate::responses::{Row, are_confirmed, are_refuted, badness, is_of_probes};
 use crate::stats::{median, student_t_log_density};
 
 /// A column that explains rows.
@@ -29,8 +30,10 @@ pub(crate) struct Located {
     pub rows: Vec<usize>,
     /// Other hypotheses that explain nearly as much, with their scores. A hypothesis of several columns gives several.
     pub alternatives: Vec<(Column, f64)>,
-    /// One cell alone, or two, which nothing confirmed yet: a suspicion for the second stage, not a finding.
+    /// Too little to believe, such as one cell alone, which nothing confirmed yet: a suspicion for the second stage, not a finding.
     pub unconfirmed: bool,
+    /// What is expected and what was measured while it was bad, where the rows do not say so: they hold one value of good and bad times.
+    pub values: Option<[f64; 2]>,
 }
 
 /// The rows with an index by cell, so that a narrow column does not look at all of them.
@@ -83,7 +86,7 @@ const ACCEPT_MORE: f64 = 7.0;
 /// With two hosts there is one cell a direction, and nothing more to gain.
 const ACCEPT_TWO_HOSTS: f64 = 1.0;
 /// Alternatives within this of the best are shown: odds of 20 to 1.
-pub(super) const AMBIGUOUS: f64 = 3.0;
+const AMBIGUOUS: f64 = 3.0;
 /// Price of each further path when several paths together stand in for one element, and the fewest ordered pairs for that.
 const SEVERAL: f64 = 2.5;
 /// Two senders are told apart from one receiver only by a third: shown up to odds of 100 to 1.
@@ -189,11 +192,13 @@ pub(crate) fn locate(
     found.extend(common);
     found.extend(doubted);
     let rates: Vec<&[f64]> = cells.iter().map(|c| c.rates.as_slice()).collect();
-    intermittent::instead(found, columns, rows, &rates)
+    let found = intermittent::instead(found, columns, rows, &rates);
+    let accept = [if table.disturbed.is_some() { accept_more } else { ACCEPT }, accept_more];
+    at_times::instead(found, columns, rows, cells, accept)
 }
 
 /// What lost something where no loss was found, strongest first: too little to believe, and too much to pass over without a repetition. Healthy probes lose no
-/// datagram at all; between two hosts nothing but those is repeated.
+/// datagram at all; between two hosts a transfer has to be slow twice.
 fn suspicions(
     queue: &mut Queue,
     columns: &[Column],
@@ -210,7 +215,9 @@ fn suspicions(
             break;
         }
         let mine: BTreeSet<usize> = fits[best].shifts.iter().map(|(row, _)| *row).collect();
-        let is_loss = |r: &Response| is_of_probes(*r) || (*r == Response::Throughput && !table.two_hosts);
+        let twice = mine.iter().any(|row| table.cells[table.rows[*row].cell].rates.len() > 1);
+        let is_loss =
+            |r: &Response| is_of_probes(*r) || (*r == Response::Throughput && (!table.two_hosts || twice));
         if fits[best].gains.keys().any(is_loss) && mine.is_disjoint(&taken) {
             let located = accept(best, columns, fits, table, residual, alive);
             suspected.push(Located { unconfirmed: true, ..located });
@@ -227,7 +234,9 @@ fn proven(suspicion: Located, found: &[Located], inventory: &Inventory, table: &
     let ways: BTreeSet<(&str, &str)> = cells().map(|c| (c.from.min(c.to), c.from.max(c.to))).collect();
     let said: Vec<&Row> = suspicion.rows.iter().map(|row| &table.rows[*row]).collect();
     let is_apart = |f: &Located| !cells().any(|cell| f.column.touches(inventory, cell));
-    let is_proven = suspicion.score >= ACCEPT
+    // Of two hosts there are few values, however often they were repeated.
+    let needed = if table.two_hosts { SUSPECTED } else { ACCEPT };
+    let is_proven = suspicion.score >= needed
         && ways.len() == 1
         && are_confirmed(&said, table.cells)
         && found.iter().all(is_apart);
@@ -405,7 +414,25 @@ fn accept(
         unconfirmed: is_unconfirmed(&columns[best], &mine, table.rows, table.cells),
         rows: mine.into_iter().collect(),
         alternatives,
+        values: None,
     }
+}
+
+/// What else explains nearly as much of nearly the same bad cells, where single tests were looked at. `of` gives score and bad cells of a column.
+pub(super) fn alike<'f>(
+    best: usize,
+    columns: &[Column],
+    of: impl Fn(usize) -> Option<(f64, &'f BTreeSet<usize>)>,
+) -> Vec<(Column, f64)> {
+    let Some((most, mine)) = of(best) else { return Vec::new() };
+    let near = |i: usize| {
+        let (score, theirs) = of(i).filter(|(score, _)| i != best && *score >= most - AMBIGUOUS)?;
+        let same = theirs.intersection(mine).count() * 5 >= mine.len() * 4;
+        same.then(|| (columns[i].clone(), score))
+    };
+    let mut alike: Vec<(Column, f64)> = (0..columns.len()).filter_map(near).collect();
+    alike.sort_by(|a, b| b.1.total_cmp(&a.1));
+    alike
 }
 
 /// Two or three paths that together explain the rows as well as the chosen column: the senders instead of the receiver.
@@ -483,7 +510,7 @@ fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, rows: &[Row], cells: 
     // So large a loss in each of two transfers is no chance.
     let twice = |row: &Row| {
         let rates = &cells[row.cell].rates;
-        let is_collapsed = |rate: &f64| (row.expected / rate.max(1.0)).log2() >= COLLAPSED;
+        let is_collapsed = |rate: &f64| badness(row.response, *rate, row.expected) >= COLLAPSED;
         row.response == Response::Throughput && rates.len() >= 2 && rates.iter().all(is_collapsed)
     };
     let collapsed = mine.iter().any(|r| twice(&rows[*r]));

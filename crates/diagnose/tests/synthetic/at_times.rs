@@ -1,6 +1,7 @@
 //! Probes that lose datagrams once, or at times: repeated in turns with their neighbours before they are believed, and before they are dropped.
 
 use linerate_diagnose::{Knowledge, diagnose, second_stage};
+use linerate_model::fact::FactValue;
 use linerate_model::finding::{Diagnosis, Direction, Element};
 use linerate_model::inventory::Layer;
 use linerate_model::load::TestKind;
@@ -8,7 +9,7 @@ use linerate_model::plan::Test;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
-use super::cluster::{Cluster, Layout, THREE};
+use super::cluster::{Cluster, Layout, SIX, THREE};
 
 const TWO: Layout = &[("left", &["west-1"]), ("right", &["east-1"])];
 const FIRST_ID: u32 = 5000;
@@ -65,12 +66,17 @@ fn lost_into_node_3() -> Snapshot {
     snapshot
 }
 
-fn is_node_3(diagnosis: &Diagnosis) -> bool {
+/// Whether the first finding is a host that receives badly, or its group, which is that host alone.
+fn receives_badly(diagnosis: &Diagnosis, host: &str, group: &str) -> bool {
     diagnosis.findings.first().is_some_and(|finding| {
         let place = &finding.places[0];
-        let here = [Element::Host("node-3".into()), Element::Group("rack-3".into())].contains(&place.element);
+        let here = [Element::Host(host.into()), Element::Group(group.into())].contains(&place.element);
         here && place.direction == Direction::Rx
     })
+}
+
+fn is_node_3(diagnosis: &Diagnosis) -> bool {
+    receives_badly(diagnosis, "node-3", "rack-3")
 }
 
 #[test]
@@ -167,4 +173,185 @@ fn that_nothing_got_through_is_in_the_first_sentence_and_a_slow_transfer_a_note(
     assert!(notes.contains("suspected once and not tested again"), "{notes}");
     let (headline, _) = said_of_one(|_| Outcome::NothingThrough { reason: "stalled".to_owned() });
     assert!(headline.contains("suspected and not tested again: "), "{headline}");
+}
+
+/// A healthy cluster whose tests begin one after the other, `apart_ms` between them, and some of which came out otherwise.
+fn changed(layout: Layout, apart_ms: u64, change: impl Fn(&mut Sample)) -> Snapshot {
+    let mut snapshot =
+        Cluster::new(layout).measure(24, &|_, _, _, path| (path.loss, path.reordered) = (0.0, 0.0));
+    for (number, sample) in snapshot.samples.iter_mut().enumerate() {
+        sample.start_ms = apart_ms * number as u64;
+        change(sample);
+    }
+    snapshot
+}
+
+fn said_of(snapshot: &Snapshot) -> Diagnosis {
+    diagnose(snapshot, &Knowledge::builtin().expect("the knowledge is good"))
+}
+
+/// Six hosts of which these probes lost a part of their datagrams, one underlay or overlay probe after the other, `apart_ms` between them.
+fn lossy(probes: &[(&str, &str, Layer)], apart_ms: u64) -> Diagnosis {
+    said_of(&changed(SIX, apart_ms, |sample| {
+        if probes.iter().any(|(from, to, layer)| is_probe(sample, from, to, *layer)) {
+            lose(sample, 0.03);
+        }
+    }))
+}
+
+const INTO_ARC_5: [(&str, &str, Layer); 4] = [
+    ("arc-1", "arc-5", Layer::Underlay),
+    ("arc-3", "arc-5", Layer::Overlay),
+    ("arc-4", "arc-5", Layer::Overlay),
+    ("arc-6", "arc-5", Layer::Underlay),
+];
+
+#[test]
+fn probes_that_lose_at_times_on_several_paths_of_a_host_are_that_host() {
+    let found = lossy(&INTO_ARC_5, 300);
+    assert_eq!(found.findings.len(), 1, "{}", found.headline);
+    let place = &found.findings[0].places[0];
+    assert!(
+        [Element::Host("arc-5".into()), Element::Group("vs-5".into())].contains(&place.element)
+            && place.direction == Direction::Rx,
+        "{}",
+        found.headline
+    );
+}
+
+#[test]
+fn probes_that_lose_in_one_moment_or_here_and_there_name_no_host() {
+    let moment = lossy(&INTO_ARC_5, 0);
+    assert!(moment.findings.is_empty(), "{}", moment.headline);
+    let here_and_there = [
+        ("arc-1", "arc-5", Layer::Underlay),
+        ("arc-6", "arc-3", Layer::Overlay),
+        ("arc-5", "arc-4", Layer::Overlay),
+        ("arc-3", "arc-6", Layer::Underlay),
+    ];
+    let scattered = lossy(&here_and_there, 300);
+    assert!(scattered.findings.is_empty(), "{}", scattered.headline);
+}
+
+/// The transfers of one repetition into arc-5 in the underlay, but for those from one host.
+fn is_at_a_bad_time(sample: &Sample) -> bool {
+    let test = &sample.test;
+    matches!(test.kind, TestKind::Tcp { streams: 1, .. })
+        && (test.to.as_str(), test.layer, test.repeat) == ("arc-5", Layer::Underlay, 0)
+        && test.from != "arc-3"
+}
+
+fn is_into_arc_5(found: &Diagnosis) -> bool {
+    receives_badly(found, "arc-5", "vs-5")
+}
+
+#[test]
+fn transfers_that_are_slow_at_times_and_not_alike_are_the_host_that_they_share() {
+    let found = said_of(&changed(SIX, 300, |sample| {
+        let share = if sample.test.from == "arc-1" { 0.35 } else { 0.6 };
+        if is_at_a_bad_time(sample)
+            && let Outcome::Measured(measured) = &mut sample.outcome
+        {
+            measured.throughput_bps = measured.throughput_bps.map(|bps| share * bps);
+        }
+    }));
+    assert!(is_into_arc_5(&found), "{}", found.headline);
+    let (expected, measured) = (found.findings[0].expected, found.findings[0].measured);
+    assert!((0.5..0.7).contains(&(measured / expected)), "{}", found.findings[0].sentence);
+}
+
+#[test]
+fn a_queue_that_is_long_at_times_is_the_host_behind_it() {
+    let found = said_of(&changed(SIX, 300, |sample| {
+        let bad = is_at_a_bad_time(sample);
+        if let Outcome::Measured(measured) = &mut sample.outcome
+            && bad
+        {
+            measured.rtt_loaded_us = measured.rtt_loaded_us.map(|us| 12.0 * us);
+            for interval in measured.tx.iter_mut().flat_map(|tx| &mut tx.series) {
+                interval.rtt_us *= 12.0;
+            }
+        }
+    }));
+    assert!(is_into_arc_5(&found), "{}", found.headline);
+    let sentence = &found.findings[0].sentence;
+    assert!(sentence.contains("comes and goes"), "{sentence}");
+}
+
+/// Two hosts of which one sends at these shares of its rate in the underlay, again and again: what was asked for after the first two, and what is
+/// said after all of them.
+fn slow_transfers(shares: [f64; 4]) -> (Vec<Test>, Diagnosis) {
+    let is_it = |t: &Test| {
+        matches!(t.kind, TestKind::Tcp { streams: 1, .. })
+            && (t.from.as_str(), t.layer) == ("west-1", Layer::Underlay)
+    };
+    let slow = |sample: &mut Sample, share: f64| {
+        if let Outcome::Measured(measured) = &mut sample.outcome {
+            measured.throughput_bps = measured.throughput_bps.map(|bps| share * bps);
+        }
+    };
+    let healthy = changed(TWO, 300, |_| {});
+    let pattern = healthy.samples.iter().find(|s| is_it(&s.test)).expect("it was measured").clone();
+    let mut snapshot = healthy;
+    for sample in snapshot.samples.iter_mut().filter(|s| is_it(&s.test)) {
+        slow(sample, shares[usize::from(sample.test.repeat)]);
+    }
+    let mut wanted = second_stage(&snapshot, &Knowledge::builtin().expect("the knowledge is good"), FIRST_ID);
+    wanted.retain(is_it);
+    for (test, share) in wanted.iter().zip(&shares[2..]) {
+        let mut sample = Sample { test: test.clone(), start_ms: pattern.start_ms + 9000, ..pattern.clone() };
+        slow(&mut sample, *share);
+        snapshot.samples.push(sample);
+    }
+    (wanted, said_of(&snapshot))
+}
+
+#[test]
+fn between_two_hosts_what_was_slow_twice_is_measured_again_and_then_believed_or_a_note() {
+    let (wanted, found) = slow_transfers([0.47, 0.54, 0.5, 0.5]);
+    assert_eq!(wanted.len(), 2, "{wanted:?}");
+    assert!(!found.headline.starts_with("at ceiling"), "{}", found.headline);
+    let (_, refuted) = slow_transfers([0.47, 0.54, 1.0, 0.99]);
+    assert!(refuted.findings.is_empty(), "{}", refuted.headline);
+    assert!(refuted.notes.iter().any(|n| n.contains("suspected once")), "{:?}", refuted.notes);
+}
+
+#[test]
+fn a_suspicion_whose_repetition_was_disturbed_is_told_with_the_setting_that_would_explain_it() {
+    let said = |small: bool, again: fn(&mut Sample)| {
+        let mut cluster = Cluster::new(THREE);
+        if small {
+            let small = FactValue::Text("4096 4096 6144".to_owned());
+            cluster.set("node-3", "sysctl.net.ipv4.tcp_rmem", small);
+        }
+        let mut snapshot = cluster.measure(24, &|_, _, _, path| (path.loss, path.reordered) = (0.0, 0.0));
+        let is_it = |s: &Sample| {
+            matches!(s.test.kind, TestKind::Tcp { .. })
+                && (s.test.from.as_str(), s.test.to.as_str()) == ("node-1", "node-3")
+                && s.test.layer == Layer::Overlay
+        };
+        snapshot.samples.retain(|s| !is_it(s) || s.test.repeat == 0);
+        let mut repeated = Vec::new();
+        for sample in snapshot.samples.iter_mut().filter(|s| is_it(s)) {
+            let mut other = sample.clone();
+            other.test.second_stage = true;
+            again(&mut other);
+            repeated.push(other);
+            if let Outcome::Measured(measured) = &mut sample.outcome {
+                measured.throughput_bps = measured.throughput_bps.map(|bps| 0.5 * bps);
+            }
+        }
+        snapshot.samples.extend(repeated);
+        let found = said_of(&snapshot);
+        assert!(found.findings.is_empty(), "{}", found.headline);
+        found.notes.into_iter().find(|n| n.contains("suspected once"))
+    };
+    let disturbed: fn(&mut Sample) =
+        |s| s.outcome = Outcome::Invalid { reason: "waited 0.61 s of 1.03 s for a CPU".into() };
+    let note = said(true, disturbed).expect("a note");
+    assert!(note.contains("its repetition was disturbed") && note.contains("(tcp_rmem)"), "{note}");
+    assert!(note.contains("node-3: sysctl.net.ipv4.tcp_rmem is 4096 4096 6144"), "{note}");
+    let note = said(false, disturbed).expect("a note");
+    assert!(note.contains("disturbed") && !note.contains("would explain"), "{note}");
+    assert_eq!(said(true, |_| ()), None, "the repetition is as it should be");
 }

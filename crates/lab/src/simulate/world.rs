@@ -58,6 +58,8 @@ impl Default for Nature {
 const LINKS_BPS: [f64; 3] = [10e9, 25e9, 100e9];
 /// Payload share of a link at an MTU of 1500.
 const FRAMING: f64 = 1448.0 / 1538.0;
+/// Milliseconds from the beginning of a test to that of the next.
+const APART_MS: u64 = 20;
 /// A transfer never reaches more of its ceiling than this.
 const SHARE_MAX: f64 = 0.995;
 
@@ -192,7 +194,7 @@ fn sample(id: usize, from: usize, to: usize, outcome: Outcome) -> Sample {
             serial: false,
             second_stage: false,
         },
-        start_ms: 0,
+        start_ms: 1 + APART_MS * id as u64,
         outcome,
         tx_counters: BTreeMap::default(),
         rx_counters: BTreeMap::default(),

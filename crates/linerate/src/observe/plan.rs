@@ -29,6 +29,16 @@ const TCP_MS_DEFAULT: u32 = 1000;
 /// Time of a UDP loss probe, and where it would have to be left out otherwise.
 const UDP_MS: u32 = 500;
 const UDP_SHORT_MS: u32 = 250;
+/// Probes of loss of one pair in one layer, and how long each takes: what comes and goes is met by several short looks at different times
+/// rather than by a long one. The more there is time for transfers, the more looks come before longer transfers.
+const LOOKS: [Looks; 4] = [
+    Looks { count: 3, udp_ms: UDP_MS, tcp_ms_max: u32::MAX },
+    Looks { count: 3, udp_ms: UDP_SHORT_MS, tcp_ms_max: u32::MAX },
+    Looks { count: 2, udp_ms: UDP_SHORT_MS, tcp_ms_max: 400 },
+    ONE_LOOK,
+];
+/// With so many pairs that an end has probes at many times anyway; and where not even two short ones fit.
+const ONE_LOOK: Looks = Looks { count: 1, udp_ms: UDP_MS, tcp_ms_max: 250 };
 /// What a test takes beyond its transfer: four messages, counters before and after (measured on two busy cores).
 const TCP_OVERHEAD_S: f64 = 0.065;
 const UDP_OVERHEAD_S: f64 = 0.03;
@@ -63,6 +73,15 @@ const RTT_COUNT: u16 = 6;
 const MTU_TRIES: u8 = 3;
 /// The smallest packet that every IPv4 host must take.
 const MTU_SMALL: u32 = 576;
+
+/// How often a pair is probed for loss.
+#[derive(Debug, Clone, Copy)]
+struct Looks {
+    count: u32,
+    udp_ms: u32,
+    /// Beside longer transfers there is time for more.
+    tcp_ms_max: u32,
+}
 
 /// What is wanted.
 #[derive(Debug, Clone)]
@@ -137,8 +156,22 @@ enum What {
     Rtt,
     Mtu,
     Tcp { repeat: u16 },
-    Udp,
+    Udp { repeat: u16 },
     Streams,
+}
+
+impl What {
+    fn repeat(self) -> u16 {
+        match self {
+            Self::Tcp { repeat } | Self::Udp { repeat } => repeat,
+            Self::Rtt | Self::Mtu | Self::Streams => 0,
+        }
+    }
+
+    /// Which of the probes of loss of a pair it is; 0 for all else.
+    fn look(self) -> u32 {
+        if let Self::Udp { repeat } = self { u32::from(repeat) } else { 0 }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -153,11 +186,18 @@ struct Block {
 struct Times {
     tcp_ms: u32,
     udp_ms: u32,
+    /// Probes of loss of each pair.
+    looks: u32,
 }
 
 impl Times {
-    fn with_tcp(tcp_ms: u32) -> Self {
-        Self { tcp_ms, udp_ms: UDP_MS }
+    fn shortest() -> Self {
+        let tcp_ms = *TCP_MS.last().expect("the list is not empty");
+        Self { tcp_ms, udp_ms: ONE_LOOK.udp_ms, looks: ONE_LOOK.count }
+    }
+
+    fn includes(self, block: &Block) -> bool {
+        block.what.look() < self.looks
     }
 
     fn tcp_ms(self, inner: bool) -> u32 {
@@ -169,13 +209,13 @@ impl Times {
             What::Rtt => expected_s(&TestKind::Rtt { count: RTT_COUNT }),
             What::Mtu => MTU_S,
             What::Tcp { .. } | What::Streams => f64::from(self.tcp_ms(inner)) / 1e3 + TCP_OVERHEAD_S,
-            What::Udp => f64::from(self.udp_ms) / 1e3 + UDP_OVERHEAD_S,
+            What::Udp { .. } => f64::from(self.udp_ms) / 1e3 + UDP_OVERHEAD_S,
         };
         block.rounds.iter().map(|round| round_s(round.inner)).sum()
     }
 
     fn total_s(self, blocks: &[Block]) -> f64 {
-        blocks.iter().map(|b| self.cost_s(b)).sum()
+        blocks.iter().filter(|b| self.includes(b)).map(|b| self.cost_s(b)).sum()
     }
 }
 
@@ -186,7 +226,7 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
         let blocks = blocks(wish, MATCHINGS[first]);
         let fewer = (first > 0)
             .then(|| format!("{} of {} matchings of pairs", MATCHINGS[0] - MATCHINGS[first], MATCHINGS[0]));
-        let times = Times::with_tcp(TCP_MS_DEFAULT);
+        let times = choices(wish).find(|times| times.tcp_ms <= TCP_MS_DEFAULT).unwrap_or(Times::shortest());
         return written(wish, &blocks, times, fewer.into_iter().collect());
     };
     let room_s = budget.saturating_sub(reserve(budget)).as_secs_f64();
@@ -198,8 +238,7 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
             continue;
         }
         let blocks = blocks(wish, *matchings);
-        for tcp_ms in TCP_MS {
-            let times = Times::with_tcp(tcp_ms);
+        for times in choices(wish) {
             if times.total_s(&blocks) <= room_s {
                 let mut left_out = Vec::new();
                 if !full && *matchings < MATCHINGS[0] {
@@ -213,7 +252,7 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
             }
         }
         // Time grows with the number of matchings, or slower: what cannot fit is not even packed.
-        let shortest = Times::with_tcp(*TCP_MS.last().expect("the list is not empty")).total_s(&blocks);
+        let shortest = Times::shortest().total_s(&blocks);
         at_most = (*matchings as f64 * room_s / shortest.max(1e-3)).ceil();
     }
     squeezed(wish, room_s, budget.as_secs_f64() * (1.0 - RESERVE), full)
@@ -223,7 +262,8 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
 /// is kept for the second stage, up to `most_s`: what they show is seen by nothing else.
 fn squeezed(wish: &Wish<'_>, room_s: f64, most_s: f64, full: bool) -> Plan {
     let mut blocks = blocks(wish, MATCHINGS[if full { 0 } else { MATCHINGS.len() - 1 }]);
-    let mut shortest = Times::with_tcp(*TCP_MS.last().expect("the list is not empty"));
+    blocks.retain(|block| block.what.look() == 0);
+    let mut shortest = Times::shortest();
     let mut left_out = Vec::new();
     if !full {
         left_out.push(format!("{} of {} matchings of pairs", MATCHINGS[0] - MATCHINGS[4], MATCHINGS[0]));
@@ -235,7 +275,7 @@ fn squeezed(wish: &Wish<'_>, room_s: f64, most_s: f64, full: bool) -> Plan {
         if blocks[last].what != What::Streams && shortest.total_s(&blocks) <= most_s {
             break;
         }
-        if blocks[last].what == What::Udp && shortest.udp_ms > UDP_SHORT_MS {
+        if matches!(blocks[last].what, What::Udp { .. }) && shortest.udp_ms > UDP_SHORT_MS {
             shortest.udp_ms = UDP_SHORT_MS;
             left_out.push("half of the time of each UDP loss probe".to_owned());
             continue;
@@ -262,7 +302,18 @@ fn measured(wish: &Wish<'_>) -> usize {
     wish.inventory.hosts.iter().filter(present).count()
 }
 
-/// All blocks, the important first.
+/// What a budget may be spent on, the best first.
+fn choices(wish: &Wish<'_>) -> impl Iterator<Item = Times> {
+    let full = measured(wish) <= FULL_MATRIX_HOSTS_MAX;
+    let with = move |tcp_ms: u32| {
+        let looks = LOOKS.into_iter().filter(move |looks| full && tcp_ms <= looks.tcp_ms_max);
+        let one = (!full).then_some(ONE_LOOK);
+        looks.chain(one).map(move |looks| Times { tcp_ms, udp_ms: looks.udp_ms, looks: looks.count })
+    };
+    TCP_MS.into_iter().flat_map(with)
+}
+
+/// All blocks, the important first; the probes of loss of a pair lie apart in time.
 fn blocks(wish: &Wish<'_>, matchings: usize) -> Vec<Block> {
     let layers = wish.inventory.layers();
     let packed: Vec<Packed> = layers.iter().map(|layer| Packed::new(wish, *layer, matchings)).collect();
@@ -273,7 +324,7 @@ fn blocks(wish: &Wish<'_>, matchings: usize) -> Vec<Block> {
                 What::Rtt => &p.every,
                 What::Mtu => &p.small,
                 What::Tcp { .. } => &p.bulk,
-                What::Udp => &p.fifth,
+                What::Udp { .. } => &p.fifth,
                 What::Streams => &p.subset,
             };
             if !rounds.is_empty() {
@@ -285,11 +336,17 @@ fn blocks(wish: &Wish<'_>, matchings: usize) -> Vec<Block> {
     add(What::Rtt, "idle RTT");
     add(What::Mtu, "path MTU probes");
     add(What::Tcp { repeat: 0 }, "TCP");
-    add(What::Udp, "UDP loss probes");
-    if measured(wish) <= FULL_MATRIX_HOSTS_MAX {
+    add(What::Udp { repeat: 0 }, "UDP loss probes");
+    let full = measured(wish) <= FULL_MATRIX_HOSTS_MAX;
+    // A second look for losses as far from the first as can be; a third between them.
+    if full {
         add(What::Tcp { repeat: 1 }, "TCP, second time");
+        add(What::Udp { repeat: 2 }, "UDP loss probes, in between");
     }
     add(What::Streams, "TCP with 8 streams");
+    if full {
+        add(What::Udp { repeat: 1 }, "UDP loss probes, at the end");
+    }
     blocks
 }
 
@@ -378,7 +435,7 @@ fn written(wish: &Wish<'_>, blocks: &[Block], times: Times, left_out: Vec<String
     let mtus: BTreeMap<Layer, BTreeSet<u32>> =
         blocks.iter().map(|b| b.layer).map(|layer| (layer, known_mtus(wish, layer))).collect();
     let mut id = 0;
-    for block in blocks {
+    for block in blocks.iter().filter(|b| times.includes(b)) {
         for round in &block.rounds {
             let serial = round.pairs.len() == 1;
             let tests = round
@@ -392,7 +449,7 @@ fn written(wish: &Wish<'_>, blocks: &[Block], times: Times, left_out: Vec<String
                         to: to.clone(),
                         layer: block.layer,
                         kind: kind(wish, block, times, (from, to), &mtus[&block.layer]),
-                        repeat: if let What::Tcp { repeat } = block.what { repeat } else { 0 },
+                        repeat: block.what.repeat(),
                         serial,
                         second_stage: false,
                     }
@@ -419,7 +476,7 @@ fn kind(
         }
         What::Tcp { .. } => TestKind::Tcp { streams: 1, duration_ms: times.tcp_ms(inner) },
         What::Streams => TestKind::Tcp { streams: STREAMS, duration_ms: times.tcp_ms(inner) },
-        What::Udp => {
+        What::Udp { .. } => {
             let path_bps = nic::path_bps(wish.facts, wish.inventory, from, to, block.layer);
             let rate_bps = udp_rate(path_bps, inner);
             TestKind::udp(rate_bps, udp_payload(rate_bps, times.udp_ms), times.udp_ms)

@@ -226,3 +226,30 @@ fn a_probe_takes_its_share_of_the_path_unless_it_asks_for_packets() {
     assert_eq!(probe_of(&small, 7e7, false), small);
     assert_eq!(probe_of(&TestKind::Rtt { count: 6 }, 7e7, false), TestKind::Rtt { count: 6 });
 }
+
+#[test]
+fn what_comes_and_goes_is_looked_for_several_times_where_there_is_time() {
+    let looks = |groups: &[usize], budget_s: u64| {
+        let plan = planned(&cluster(groups), &Facts::new(), Some(budget_s));
+        let rounds = plan.rounds.iter().enumerate();
+        let places: Vec<usize> = rounds
+            .filter(|(_, r)| {
+                let udp = |t: &Test| matches!(t.kind, TestKind::Udp { .. });
+                r.tests.iter().any(|t| udp(t) && (t.from.as_str(), t.to.as_str()) == ("arc-1", "arc-2"))
+            })
+            .map(|(number, _)| number)
+            .collect();
+        let tcp_ms = plan.rounds.iter().flat_map(|r| &r.tests).find_map(|t| match t.kind {
+            TestKind::Tcp { duration_ms, .. } => Some(duration_ms),
+            _ => None,
+        });
+        (places, tcp_ms.unwrap(), plan.expected_s)
+    };
+    let (two, tcp_ms, expected_s) = looks(&[0, 1], 30);
+    // Two layers, three looks each; transfers in between.
+    assert_eq!(two.len(), 6, "{two:?}");
+    assert!(two.windows(3).any(|w| w[2] - w[0] > 4), "{two:?} lie apart");
+    assert!(tcp_ms >= 1000 && expected_s <= 26.0, "{tcp_ms} ms, {expected_s} s");
+    let (six, ..) = looks(&[4, 4, 3, 4, 5, 2], 30);
+    assert_eq!(six.len(), 2, "one look in each layer where there is no time for more: {six:?}");
+}

@@ -18,7 +18,9 @@ const LIST_BYTES_MAX: u64 = 256 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum PromisesError {
     /// It cannot be read or written.
-    #[error("cannot {what} the list of promises {}: {source}", path.display())]
+    #[error(
+        "cannot {what} the list of promises {}: {source}\nhint: `--promises` names a file on another disk than the one under test, which `linerate disk durability write` makes", path.display()
+    )]
     Io {
         /// The step.
         what: &'static str,

@@ -301,12 +301,12 @@ impl Survey<'_> {
         let spans = disturb::read(inventory.disturbances.as_deref());
         let first = self.snapshot.samples.len();
         for Ended { mut sample, at_ms, took_ms } in results {
-            repeat::mark(&mut sample, at_ms, &spans);
+            let facts = &self.snapshot.facts;
+            let path_bps = |test: &Test| nic::path_bps(facts, inventory, &test.from, &test.to, test.layer);
+            repeat::mark(&mut sample, at_ms, &spans, path_bps);
             repeat::mark_cut(&mut sample, &back);
-            let test = &sample.test;
-            let path_bps =
-                || nic::path_bps(&self.snapshot.facts, inventory, &test.from, &test.to, test.layer);
-            if let Some(reason) = gather::starved(&sample, path_bps).filter(|_| self.strict) {
+            if let Some(reason) = gather::starved(&sample, || path_bps(&sample.test)).filter(|_| self.strict)
+            {
                 sample.outcome = Outcome::Invalid { reason };
             }
             let pair = (sample.test.from.clone(), sample.test.to.clone(), sample.test.layer);

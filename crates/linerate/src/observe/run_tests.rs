@@ -61,7 +61,7 @@ fn a_healthy_cluster_is_measured_twice_and_stored() {
     assert_eq!(snapshot, stored);
     assert_eq!(snapshot.gaps, vec![]);
     assert!(measured(&snapshot, "tcp") >= 12, "{}", measured(&snapshot, "tcp"));
-    assert_eq!(measured(&snapshot, "udp"), 6);
+    assert_eq!(measured(&snapshot, "udp"), 18, "three looks at each pair");
     assert_eq!(snapshot.facts.len(), 3);
     let udp = snapshot.samples.iter().find(|s| s.test.kind.name() == "udp").unwrap();
     let TestKind::Udp { rate_bps, .. } = udp.test.kind else { panic!() };
@@ -93,7 +93,7 @@ fn a_host_that_never_answers_is_a_gap_from_the_start() {
 }
 
 #[test]
-fn what_was_disturbed_is_marked_and_repeated_twice_at_most() {
+fn what_was_disturbed_is_marked_and_repeated_a_few_times_at_most() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("late.jsonl");
     // Somebody claims that everything was disturbed, for ever.

@@ -88,7 +88,7 @@ pub fn plan(
     id: String,
 ) -> Result<Trial, TrialError> {
     let (finding, remedy) = remedy(diagnosis, options)?;
-    if finding.responses.first() == Some(&Response::Storage) {
+    if finding.responses.first() == Some(&Response::Storage) || remedy.is_of_replicas() {
         return of_storage(snapshot, diagnosis, remedy, id);
     }
     let (cell, response) = affected(finding, diagnosis, &remedy, &snapshot.inventory)?;
@@ -140,14 +140,20 @@ fn of_storage(
     })
 }
 
-/// The test of a bench of a replica that showed the finding of a remedy: its first test on the replica, with the pattern of that finding alone.
+/// The test of a bench of a replica that showed the finding of a remedy: its first test on the replica, with the pattern of that finding alone. A
+/// setting that was only read has no figure; then it is the pattern that lost most against the disk.
 pub fn storage_test(snapshot: &Snapshot, diagnosis: &Diagnosis, remedy: &str) -> Option<Test> {
     let with = |f: &&Finding| f.causes.iter().any(|c| c.remedy.as_ref().is_some_and(|r| r.id == remedy));
     let finding = diagnosis.findings.iter().find(with)?;
+    let replicated = || snapshot.storage.iter().filter(|f| f.what == "replicated");
     // The finding has the figure itself.
-    let is_it =
-        |f: &&StorageFigure| f.what == "replicated" && f.bytes_per_s.total_cmp(&finding.measured).is_eq();
-    let pattern = &snapshot.storage.iter().find(is_it)?.pattern;
+    let is_it = |f: &&StorageFigure| f.bytes_per_s.total_cmp(&finding.measured).is_eq();
+    let share = |f: &StorageFigure| {
+        let disk = snapshot.storage.iter().find(|d| d.what == "local-disk" && d.pattern == f.pattern);
+        disk.map_or(1.0, |disk| f.bytes_per_s / disk.bytes_per_s)
+    };
+    let worst = || replicated().min_by(|a, b| share(a).total_cmp(&share(b)));
+    let pattern = &replicated().find(is_it).or_else(worst)?.pattern;
     let (_, phase) = PHASES.iter().find(|(name, _)| name == pattern)?;
     // A bench begins with the replica; where it leaves the peer it measures the same once more.
     snapshot.samples.iter().find_map(|sample| match &sample.test.kind {

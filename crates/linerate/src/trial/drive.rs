@@ -33,6 +33,15 @@ pub struct HandError {
     pub undo_failed: bool,
 }
 
+/// How a test ended.
+#[derive(Debug)]
+pub struct Tested {
+    /// What it showed.
+    pub outcome: Outcome,
+    /// Why that is worth less, where something disturbed it each time it was made.
+    pub disturbed: Option<String>,
+}
+
 /// What a trial needs done on hosts. One call at a time.
 #[allow(async_fn_in_trait)] // one task drives a trial: nothing here is sent between threads
 pub trait Hands {
@@ -55,7 +64,7 @@ pub trait Hands {
     /// Read settings. May open a new session with a host that was lost.
     async fn read(&mut self, host: &str, keys: &[FactKey]) -> Result<ReadBack, HandError>;
     /// Measure, with nothing else under way.
-    async fn measure(&mut self, test: &Test) -> Outcome;
+    async fn measure(&mut self, test: &Test) -> Tested;
     /// Let time pass.
     async fn wait(&mut self, time: Duration) {
         tokio::time::sleep(time).await;
@@ -178,7 +187,7 @@ impl<H: Hands> Drive<'_, H> {
                 let keys: Vec<FactKey> = machine.changes(host).into_iter().map(|c| c.key).collect();
                 self.hands.read(host, &keys).await.map(Event::Values)
             }
-            Action::Measure { which, .. } => Ok(Event::Measured(self.measure(*which, trial).await)),
+            Action::Measure { which, .. } => Ok(self.measure(*which, trial).await),
             Action::Wait { ms } => {
                 self.hands.wait(Duration::from_millis(*ms)).await;
                 Ok(Event::Done)
@@ -194,20 +203,26 @@ impl<H: Hands> Drive<'_, H> {
         })
     }
 
-    async fn measure(&mut self, which: Which, trial: &Trial) -> Option<f64> {
+    async fn measure(&mut self, which: Which, trial: &Trial) -> Event {
+        let Some(test) = self.test(which, trial) else { return Event::Measured(None) };
+        let Tested { outcome, disturbed } = self.hands.measure(&test).await;
+        match (response::value(trial.response, &outcome), disturbed) {
+            (Some(value), Some(reason)) => Event::Disturbed { value, reason },
+            (value, _) => Event::Measured(value),
+        }
+    }
+
+    fn test(&self, which: Which, trial: &Trial) -> Option<Test> {
         let pair = match which {
             Which::Affected => &trial.pair,
             Which::Control => trial.control.as_ref()?,
         };
         if trial.response == Response::Storage {
-            let test = choose::storage_test(self.scene.snapshot, self.scene.diagnosis, &trial.remedy.id)?;
-            return response::value(trial.response, &self.hands.measure(&test).await);
+            return choose::storage_test(self.scene.snapshot, self.scene.diagnosis, &trial.remedy.id);
         }
         let ceiling = choose::ceiling(self.scene.diagnosis, &trial.pair, trial.layer);
         let transfer_ms = if self.transfer_ms == 0 { TRANSFER_MS } else { self.transfer_ms };
-        let test =
-            response::test(trial.response, pair, trial.layer, self.scene.snapshot, ceiling, transfer_ms);
-        response::value(trial.response, &self.hands.measure(&test).await)
+        Some(response::test(trial.response, pair, trial.layer, self.scene.snapshot, ceiling, transfer_ms))
     }
 }
 

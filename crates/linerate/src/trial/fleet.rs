@@ -13,7 +13,7 @@ use linerate_model::plan::Test;
 use linerate_model::sample::Outcome;
 use linerate_wire::message::{Event, Request};
 
-use super::drive::{HandError, Hands};
+use super::drive::{HandError, Hands, Tested};
 use super::machine::ReadBack;
 use crate::fleet::{Fleet, LinkError, REQUEST_WAIT};
 use crate::observe::{clock, disturb, measure};
@@ -150,7 +150,7 @@ impl Hands for FleetHands<'_> {
         Ok(keys.iter().filter_map(value).collect())
     }
 
-    async fn measure(&mut self, test: &Test) -> Outcome {
+    async fn measure(&mut self, test: &Test) -> Tested {
         let begun = Instant::now();
         loop {
             let start_ms = clock::now_ms();
@@ -159,15 +159,11 @@ impl Hands for FleetHands<'_> {
                 _ => measure::measure(self.fleet, self.inventory, test, measure::Patience::Usual).await,
             };
             let spans = disturb::read(self.inventory.disturbances.as_deref());
-            let reason = match disturb::overlap(&spans, start_ms, clock::now_ms()) {
-                Some(span) => span.reason.clone(),
-                None => match sample.outcome {
-                    Outcome::Invalid { reason } => reason,
-                    other => return other,
-                },
-            };
-            if begun.elapsed() > REPEAT_WITHIN {
-                return Outcome::Invalid { reason };
+            let span = disturb::harm(&spans, start_ms, clock::now_ms(), &test.kind);
+            let disturbed = span.map(|span| span.reason.clone());
+            let is_good = disturbed.is_none() && !matches!(sample.outcome, Outcome::Invalid { .. });
+            if is_good || begun.elapsed() > REPEAT_WITHIN {
+                return Tested { outcome: sample.outcome, disturbed };
             }
         }
     }

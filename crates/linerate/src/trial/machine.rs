@@ -81,6 +81,13 @@ pub enum Event {
     Kept(Vec<PathBuf>),
     /// A measurement; `None` when it was invalid.
     Measured(Option<f64>),
+    /// A measurement that something disturbed, however often it was made.
+    Disturbed {
+        /// What was measured all the same.
+        value: f64,
+        /// Who says so and why.
+        reason: String,
+    },
     /// It failed, the session lives.
     Failed {
         /// Why.
@@ -139,6 +146,8 @@ pub struct Machine {
     after_keep: Option<f64>,
     /// Measurements that were made again.
     again: usize,
+    /// Measurements that count although they were disturbed, and why the first of them was.
+    disturbed: Option<(usize, String)>,
 }
 
 /// Measurements of a trial that are made again because something disturbed them: a busy machine is no reason to know nothing.
@@ -205,6 +214,7 @@ impl Machine {
             waited: Vec::new(),
             after_keep: None,
             again: 0,
+            disturbed: None,
         }
     }
 
@@ -289,6 +299,9 @@ impl Machine {
                 self.armed_until_ms.insert(host, armed);
             }
             (Action::Measure { which, arm }, Event::Measured(value)) => self.record(which, arm, value),
+            (Action::Measure { which, arm }, Event::Disturbed { value, reason }) => {
+                self.record_disturbed(which, arm, value, reason);
+            }
             (Action::Decide, _) => self.decide(),
             (Action::Keep(host), Event::Kept(files)) => {
                 self.armed_until_ms.remove(&host);
@@ -329,14 +342,31 @@ impl Machine {
         })
     }
 
+    /// Makes a measurement of an arm again, a few times in a trial: at once, for what this arm is about is still in force. Says whether it does.
+    fn makes_again(&mut self, which: Which, arm: Option<usize>) -> bool {
+        if arm.is_none() || self.again >= AGAIN_MAX {
+            return false;
+        }
+        self.again += 1;
+        self.queue.push_front(Action::Measure { which, arm });
+        for host in self.hosts() {
+            self.queue.push_front(Action::Extend(host));
+        }
+        true
+    }
+
+    /// What is disturbed all the time counts: old and new values take turns, so it meets both alike, and the spread that it makes is in the
+    /// interval of the effect.
+    fn record_disturbed(&mut self, which: Which, arm: Option<usize>, value: f64, reason: String) {
+        if self.makes_again(which, arm) {
+            return;
+        }
+        self.disturbed.get_or_insert((0, reason)).0 += 1;
+        self.record(which, arm, Some(value));
+    }
+
     fn record(&mut self, which: Which, arm: Option<usize>, value: Option<f64>) {
-        if value.is_none() && arm.is_some() && self.again < AGAIN_MAX {
-            // At once, for what this arm is about is still in force.
-            self.again += 1;
-            self.queue.push_front(Action::Measure { which, arm });
-            for host in self.hosts() {
-                self.queue.push_front(Action::Extend(host));
-            }
+        if value.is_none() && self.makes_again(which, arm) {
             return;
         }
         match arm.and_then(|i| self.trial.arms.get_mut(i)) {
@@ -349,6 +379,11 @@ impl Machine {
     fn decide(&mut self) {
         let effect = (self.judge)(&self.trial.arms, self.trial.response, self.course.seed);
         let better = effect.effect == Effect::Better;
+        if let Some((count, reason)) = &self.disturbed {
+            self.trial.notes.push(format!(
+                "{count} of the measurements were disturbed however often they were made ({reason}); they count, for old and new values took turns"
+            ));
+        }
         self.trial.effect = Some(effect);
         if self.course.keep && better {
             self.queue_keep();

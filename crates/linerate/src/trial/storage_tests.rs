@@ -6,7 +6,7 @@ use linerate_diagnose::Knowledge;
 use linerate_model::disk_load::{DiskPlan, DiskTarget};
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::finding::{Diagnosis, Response};
-use linerate_model::inventory::Layer;
+use linerate_model::inventory::{Host, HostName, Layer, TransportSpec};
 use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Outcome, Sample};
@@ -85,6 +85,45 @@ fn a_setting_of_drbd_is_tried_on_both_hosts_with_the_test_that_showed_the_loss()
     let TestKind::Disk(plan) = test.kind else { panic!("{:?}", test.kind) };
     assert_eq!(plan.phases, [PHASES[1].1], "random writes alone");
     assert_eq!(plan.target, DiskTarget::Folder { path: "/mnt".into(), bytes: 1 << 26 });
+}
+
+#[test]
+fn a_setting_that_was_only_read_is_tried_with_the_writes_that_lose_most() {
+    let (mut snapshot, _) = bench();
+    let host = |name: &HostName| Host {
+        name: name.clone(),
+        transport: TransportSpec::Local,
+        groups: Vec::new(),
+        endpoints: Vec::new(),
+        state_dir: None,
+        etc_dir: None,
+    };
+    snapshot.inventory.hosts = snapshot.facts.keys().map(host).collect();
+    for facts in snapshot.facts.values_mut() {
+        let key = "drbd.r0.net.data-integrity-alg";
+        facts.readings.insert(key.into(), FactValue::Text("sha256".into()));
+    }
+    // Too few large writes for a figure: nothing tells what random ones should reach.
+    snapshot.storage.retain(|f| f.pattern != "write");
+    let figure = |what: &str, mbyte_per_s: f64| StorageFigure {
+        what: what.into(),
+        pattern: "sync-write".into(),
+        bytes_per_s: mbyte_per_s * 1e6,
+        ..snapshot.storage[0].clone()
+    };
+    snapshot.storage.extend([figure("local-disk", 1.0), figure("replicated", 0.5)]);
+    let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
+    assert_eq!(diagnosis.findings[0].responses, [Response::Setting], "{:?}", diagnosis.headline);
+    let options = Options { remedy: "drbd-integrity-check".into(), ..Options::default() };
+    let trial = choose::plan(&snapshot, &diagnosis, &options, "t".into()).unwrap();
+    assert_eq!((trial.response, trial.remedy.changes.len()), (Response::Storage, 2));
+    let test = choose::storage_test(&snapshot, &diagnosis, "drbd-integrity-check").unwrap();
+    let TestKind::Disk(plan) = test.kind else { panic!("{:?}", test.kind) };
+    assert_eq!(plan.phases, [PHASES[1].1], "a tenth of the disk at random, half of it one by one");
+    // In a survey no transfer between hosts would show it.
+    snapshot.storage.clear();
+    let error = choose::plan(&snapshot, &diagnosis, &options, "t".into()).unwrap_err();
+    assert!(error.to_string().contains("drbd bench"), "{error}");
 }
 
 #[test]

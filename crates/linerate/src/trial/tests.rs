@@ -13,7 +13,7 @@ use linerate_model::sample::{Measurement, Outcome};
 use linerate_model::trial::{Effect, Trial, TrialStatus};
 
 use super::choose::{self, Options, TrialError};
-use super::drive::{self, HandError, Hands, Scene};
+use super::drive::{self, HandError, Hands, Scene, Tested};
 use super::machine::{Action, Course, Event, Machine, ReadBack, UNDO_GRACE_MS, Which};
 use super::simulated::{Kill, World};
 use crate::report::sample;
@@ -99,30 +99,50 @@ fn a_good_remedy_is_proven_and_the_old_values_are_back() {
     assert!(old(&world));
 }
 
-/// A trial of which the first so many measurements were disturbed: how many of its arms have a value, and what is said.
-fn disturbed(first: u32) -> (usize, Option<Effect>) {
+/// A trial of which the first so many measurements were disturbed, and worth nothing or less: how many of its arms have a value, and what is said.
+fn disturbed(first: u32, worthless: bool) -> (usize, Option<Effect>, Vec<String>) {
     let mut machine = machine(trial(1), false);
     let mut world = World::new(&machine.trial().remedy.changes.clone(), None, true);
     let mut left = first;
     while let Some(action) = machine.action().cloned() {
-        let mut event = world.act(&action, &machine, &mut |w| if old(w) { 10.0 } else { 99.0 });
+        let control = matches!(action, Action::Measure { which: Which::Control, .. });
+        let mut event = world.act(&action, &machine, &mut |w| if old(w) || control { 10.0 } else { 99.0 });
         if matches!(action, Action::Measure { .. }) && left > 0 {
             left -= 1;
-            event = Event::Measured(None);
+            event = match event {
+                Event::Measured(Some(value)) if !worthless => {
+                    Event::Disturbed { value, reason: "a busy machine".to_owned() }
+                }
+                _ => Event::Measured(None),
+            };
         }
         machine.on(event, world.now_ms);
     }
     assert!(old(&world), "whatever was measured, the old values are back");
     let trial = machine.trial();
     let valid = trial.arms.iter().filter(|arm| arm.value.is_some() && arm.control.is_some()).count();
-    (valid, trial.effect.as_ref().map(|e| e.effect))
+    (valid, trial.effect.as_ref().map(|e| e.effect), trial.notes.clone())
 }
 
 #[test]
 fn a_disturbed_measurement_is_made_again_a_few_times() {
-    assert_eq!(disturbed(4).0, 8, "four are made again");
-    let (valid, effect) = disturbed(1_000);
+    assert_eq!(disturbed(4, true).0, 8, "four are made again");
+    let (valid, effect, _) = disturbed(1_000, true);
     assert_eq!((valid, effect), (0, Some(Effect::NotShown)), "and it ends although all are disturbed");
+    let (valid, effect, notes) = disturbed(4, false);
+    assert_eq!(
+        (valid, effect, notes.len()),
+        (8, Some(Effect::Better), 0),
+        "four are made again, and then are good"
+    );
+}
+
+#[test]
+fn what_is_disturbed_all_the_time_counts_and_is_told() {
+    let (valid, effect, notes) = disturbed(1_000, false);
+    assert_eq!((valid, effect), (8, Some(Effect::Better)), "old and new values take turns");
+    assert!(notes.len() == 1 && notes[0].starts_with("16 of the measurements were disturbed"), "{notes:?}");
+    assert!(notes[0].contains("(a busy machine)"), "{notes:?}");
 }
 
 #[test]
@@ -376,10 +396,11 @@ impl Hands for Willing {
         Ok(read_back(&sample::remedy().changes, self.changed))
     }
 
-    async fn measure(&mut self, test: &Test) -> Outcome {
+    async fn measure(&mut self, test: &Test) -> Tested {
         let good = self.changed || test.from != "arc-6";
         let throughput_bps = Some(if good { 180e6 } else { 0.3e6 });
-        Outcome::Measured(Box::new(Measurement { throughput_bps, ..Measurement::default() }))
+        let outcome = Outcome::Measured(Box::new(Measurement { throughput_bps, ..Measurement::default() }));
+        Tested { outcome, disturbed: None }
     }
 
     async fn wait(&mut self, _: Duration) {}

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::inventory::{HostName, Layer};
+use linerate_model::load::TestKind;
 use linerate_model::plan::{Round, Test};
 use linerate_model::sample::{Outcome, Sample};
 
@@ -12,8 +13,10 @@ use super::{Survey, round_s};
 use crate::observe::{disturb, nic, pack, plan};
 use crate::store::StoreError;
 
-/// How often a test that was worthless is repeated.
-pub(super) const REPEATS_MAX: usize = 2;
+/// How often a test that was worthless is repeated, while there is time: a machine is often busy for a minute and then is not.
+pub(super) const REPEATS_MAX: usize = 4;
+/// From this repetition on a load that waited for a CPU counts: a host that is always so busy is what there is to see.
+const STRICT_MAX: usize = 2;
 
 impl Survey<'_> {
     /// Repeats what was worthless: disturbed, or the two ends disagreed.
@@ -33,7 +36,7 @@ impl Survey<'_> {
             }
             let rounds = self.packed(worthless);
             let expected_s = rounds.iter().map(round_s).sum();
-            self.strict = repetition < REPEATS_MAX;
+            self.strict = repetition < STRICT_MAX;
             self.rounds("repeating what was disturbed", &rounds, expected_s).await?;
             self.strict = true;
         }
@@ -43,8 +46,10 @@ impl Survey<'_> {
     /// A disturbance may be written after the round that it spoiled.
     fn mark_late(&mut self) -> Result<(), StoreError> {
         let spans = disturb::read(self.order.inventory.disturbances.as_deref());
+        let (facts, inventory) = (&self.snapshot.facts, self.order.inventory);
+        let path_bps = |test: &Test| nic::path_bps(facts, inventory, &test.from, &test.to, test.layer);
         for (sample, ended_ms) in self.snapshot.samples.iter_mut().zip(&self.ended_ms) {
-            if mark(sample, *ended_ms, &spans) {
+            if mark(sample, *ended_ms, &spans, path_bps) {
                 self.store.replace_sample(&self.snapshot.id, sample)?;
             }
         }
@@ -141,12 +146,26 @@ impl Survey<'_> {
     }
 }
 
-/// Marks a sample that a disturbance spoiled; says whether it did.
-pub(super) fn mark(sample: &mut Sample, ended_ms: u64, spans: &[disturb::Span]) -> bool {
-    let spoils = matches!(sample.outcome, Outcome::Measured(_) | Outcome::NothingThrough { .. });
-    let Some(span) = disturb::overlap(spans, sample.start_ms, ended_ms).filter(|_| spoils) else {
+/// Marks a sample that a disturbance spoiled; says whether it did. `path_bps`: the rate of its path, where that is known.
+pub(super) fn mark(
+    sample: &mut Sample,
+    ended_ms: u64,
+    spans: &[disturb::Span],
+    path_bps: impl FnOnce(&Test) -> Option<f64>,
+) -> bool {
+    let reached = match &sample.outcome {
+        Outcome::Measured(m) => m.throughput_bps,
+        Outcome::NothingThrough { .. } => None,
+        _ => return false,
+    };
+    let Some(span) = disturb::harm(spans, sample.start_ms, ended_ms, &sample.test.kind) else {
         return false;
     };
+    let is_transfer = matches!(sample.test.kind, TestKind::Tcp { .. });
+    let shown = reached.filter(|_| is_transfer).zip(path_bps(&sample.test));
+    if shown.is_some_and(|(reached, path)| disturb::leaves(reached, path)) {
+        return false;
+    }
     sample.outcome = Outcome::Invalid { reason: format!("disturbed: {}", span.reason) };
     true
 }
