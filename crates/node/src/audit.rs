@@ -79,7 +79,9 @@ pub(crate) fn run(request: &AuditRequest, stop: &AtomicBool) -> Result<AuditPart
     }
     let is_folder = fs::metadata(folder).map_err(|e| format!("cannot look at {shown}: {e}"))?.is_dir();
     if !is_folder {
-        return Err(format!("{shown} is no folder"));
+        return Err(format!(
+            "{shown} is no folder\nhint: name the data folder of a Hadoop data node or the brick of a Gluster volume"
+        ));
     }
     let auditor = choose(folder, request.kind.as_deref())?;
     let until = Instant::now() + Duration::from_millis(u64::from(request.budget_ms));

@@ -10,20 +10,21 @@ use linerate_model::disk::{DiskFinding, DiskInterval, DiskKind, DiskRates, DiskT
 
 use super::degraded::{degraded, drives_of_rebuilding, rebuilding};
 use super::equals::{self, EQUALS_MIN};
+use super::reach::counted;
 use super::tree::Layout;
 use crate::stats::median;
 use crate::words::{digits, percent};
 
 /// A drive is slow when its requests take so many times as long as those of its equals would, …
-const SLOW_RATIO: f64 = 3.0;
+pub(super) const SLOW_RATIO: f64 = 3.0;
 /// … and so much longer, ms: below it is the difference between an idle and a busy drive.
-const SLOW_MS: f64 = 5.0;
+pub(super) const SLOW_MS: f64 = 5.0;
 /// Fewer requests in an interval have no mean. Counted, not per second: a drive that holds up its array leaves all drives little to do.
 const REQUESTS_MIN: f64 = 4.0;
 /// It has to be so in so many intervals, and in half of those in which it could be seen.
 const INTERVALS_MIN: usize = 2;
 /// If more than this share of a group is slow it is not one drive.
-const SLOW_SHARE_MAX: f64 = 0.25;
+pub(super) const SLOW_SHARE_MAX: f64 = 0.25;
 /// A drive with one set of heads that is busy for this share of the time has nothing left.
 const SATURATED: f64 = 0.8;
 /// Writes go to all legs alike: more or less than this many times the usual is uneven.
@@ -244,11 +245,11 @@ impl Seen<'_> {
             let Some(asked) = self.mean(&top.device, DiskRates::requests_per_s) else { continue };
             if merged > MERGED_SHARE * (merged + reached) && asked > ASKED_MIN && asked > reached {
                 let sentence = format!(
-                    "{} is asked {} times a second; {} reach its {} drives, for {} are merged into others on the way",
+                    "{} is asked {} times a second; {} reach its {}, for {} are merged into others on the way",
                     self.layout.called(&top.device),
                     digits(asked),
                     digits(reached),
-                    drives.len(),
+                    counted(drives.len() as f64),
                     digits(merged)
                 );
                 found.push((top.device.clone(), DiskTrouble::Merged, sentence));

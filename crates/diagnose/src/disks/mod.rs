@@ -5,6 +5,7 @@
 
 mod degraded;
 mod equals;
+pub(crate) mod figures;
 mod findings;
 mod link;
 pub mod plan;

@@ -81,7 +81,7 @@ fn digits(value: f64) -> String {
 }
 
 /// How many drives.
-fn counted(drives: f64) -> String {
+pub(super) fn counted(drives: f64) -> String {
     if (drives - 1.0).abs() < 1e-9 { "1 drive".to_owned() } else { format!("{} drives", digits(drives)) }
 }
 
@@ -180,9 +180,9 @@ fn seeks(volume: &Volume, phase: &DiskPhase) -> Bound {
         let needed = (CHOICE * drives / cost).ceil();
         let _ = write!(
             sentence,
-            "; {} under way leave {} drives little choice or nothing to do, {} would keep them busy (--depth)",
+            "; {} under way leave {} little choice or nothing to do, {} would keep them busy (--depth)",
             phase.outstanding(),
-            volume.drives,
+            counted(f64::from(volume.drives)),
             digits(needed)
         );
     }
@@ -345,10 +345,12 @@ fn binds(result: &DiskResult, should: Option<&Reach>) -> (String, String) {
         return (should.binds.word().to_owned(), format!("{}{merged}", should.sentence));
     }
     if result.phase.outstanding() == 1 {
-        let took = p50(&result.took_ns()) / 1e3;
+        // The mean, with what a flush after several adds to each: a median of what is waited for now and then says nothing of the rate.
+        let requests = (result.read.requests + result.write.requests).max(1);
+        let each_us = result.elapsed_s * 1e6 / requests as f64;
         return (
             "latency".to_owned(),
-            format!("one request at a time: each takes {} us{merged}", digits(took)),
+            format!("one request at a time: each takes {} us on average{merged}", digits(each_us)),
         );
     }
     let what = if result.device.is_some_and(|d| d.busy > 0.9) {

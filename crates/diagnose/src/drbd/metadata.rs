@@ -26,6 +26,12 @@ pub enum Place {
         device: String,
         /// Size, bytes.
         size_bytes: u64,
+        /// The kernel's number of the device.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        number: Option<u64>,
+        /// `ext`, `xfs`, where one is on it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        filesystem: Option<String>,
     },
 }
 
@@ -66,7 +72,7 @@ pub fn room(
             let data_bytes = device_bytes.saturating_sub(needed);
             Room { device_bytes, metadata_bytes: needed, data_bytes }
         }
-        Place::External { device, size_bytes } => {
+        Place::External { device, size_bytes, .. } => {
             if *size_bytes < needed {
                 return Err(SetupError::MetadataDevice {
                     host: host.to_owned(),

@@ -125,6 +125,18 @@ pub enum SetupError {
         /// Size of the metadata, bytes.
         needed: u64,
     },
+    /// Metadata on what holds something else.
+    #[error(
+        "{host}: {device} {holds}, which the metadata would overwrite\nhint: choose a device that holds nothing; without --meta-disk the metadata go to the end of the data's own device, where there is room"
+    )]
+    MetadataOver {
+        /// Host.
+        host: String,
+        /// Path.
+        device: String,
+        /// What, as the rest of a sentence.
+        holds: String,
+    },
     /// A filesystem ends where metadata would begin.
     #[error("{0}")]
     Filesystem(Box<Overlap>),

@@ -124,11 +124,22 @@ fn check(wish: &Wish) -> Result<(), SetupError> {
     for side in &wish.sides {
         check_name("the name of the node", &side.node_name)?;
         check_device(&side.disk)?;
-        if let Place::External { device, .. } = &side.meta {
-            check_device(device)?;
-        }
+        metadata_apart(side)?;
     }
     Ok(())
+}
+
+/// Metadata of their own are on a device that holds neither the data nor anything else.
+fn metadata_apart(side: &Side) -> Result<(), SetupError> {
+    let Place::External { device, number, filesystem, .. } = &side.meta else { return Ok(()) };
+    check_device(device)?;
+    let is_data = *device == side.disk || number.is_some() && *number == side.contents.number;
+    let holds = match filesystem {
+        _ if is_data => "is the device of the data".to_owned(),
+        Some(kind) => format!("holds a filesystem ({kind})"),
+        None => return Ok(()),
+    };
+    Err(SetupError::MetadataOver { host: side.host.clone(), device: device.clone(), holds })
 }
 
 impl Wish {

@@ -235,11 +235,33 @@ fn the_end_of_a_filesystem_is_never_overwritten() {
         Step::Drbd(linerate_model::step::DrbdStep::Metadata { filesystem_max_bytes: Some(bytes), .. }) if *bytes == 409_548 << 10)));
     // External metadata leave all of the device.
     let mut external = with("xfs", 400 << 20);
-    external.sides[0].meta = Place::External { device: "/dev/vdb".to_owned(), size_bytes: 8 << 20 };
+    let own = |device: &str, size_bytes| Place::External {
+        device: device.to_owned(),
+        size_bytes,
+        number: Some(size_bytes),
+        filesystem: None,
+    };
+    external.sides[0].meta = own("/dev/vdb", 8 << 20);
     external.sides[1].meta = external.sides[0].meta.clone();
     assert!(plan(&external).is_ok());
-    external.sides[1].meta = Place::External { device: "/dev/vdb".to_owned(), size_bytes: 4096 };
+    external.sides[1].meta = own("/dev/vdb", 4096);
     assert!(matches!(plan(&external), Err(SetupError::MetadataDevice { .. })));
+    // Neither the data's device, by its name or another one, nor one with a filesystem.
+    for meta in [
+        own(&external.sides[1].disk, 8 << 20),
+        own("/dev/disk/by-id/x", 4242),
+        Place::External {
+            device: "/dev/vdb".to_owned(),
+            size_bytes: 8 << 20,
+            number: None,
+            filesystem: Some("xfs".to_owned()),
+        },
+    ] {
+        external.sides[1].contents.number = Some(4242);
+        external.sides[1].meta = meta;
+        let error = plan(&external).unwrap_err();
+        assert!(matches!(error, SetupError::MetadataOver { .. }), "{error}");
+    }
     // The first synchronisation must not run over data.
     let other = Wish { from: Some("n2".to_owned()), ..with("ext", 1 << 20) };
     assert!(matches!(plan(&other), Err(SetupError::Overwritten { .. })));

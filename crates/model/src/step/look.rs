@@ -175,6 +175,9 @@ impl Seen {
 pub struct Contents {
     /// Size of the device, bytes.
     pub size_bytes: u64,
+    /// The kernel's number of the device (`st_rdev`): two paths with one number are one device. Nothing from a node that does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
     /// `xfs`, `ext`; nothing where neither is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filesystem: Option<String>,

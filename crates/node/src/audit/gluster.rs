@@ -145,7 +145,8 @@ fn file(
         let words = "files without their link by identifier";
         part.add("link-missing", Harm::Loss, words, bytes, || format!("{name}: {what}"));
     };
-    if metadata.nlink() < 2 {
+    let single = metadata.nlink() < 2;
+    if !sees_gfids && single {
         return missing("it has one name only".into());
     }
     if !sees_gfids {
@@ -165,6 +166,7 @@ fn file(
                         format!("{name}: {}", link.display())
                     });
                 }
+                Err(_) if single => missing(format!("it has one name only, not {}", link.display())),
                 Err(error) => missing(format!("{}: {error}", link.display())),
             }
         }

@@ -158,9 +158,11 @@ fn brick(folder: &Path) -> bool {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o1000);
     fs::set_permissions(folder.join("pointer"), mode).unwrap();
     fs::write(folder.join("there/alone"), "data").unwrap();
+    fs::write(folder.join("there/taken"), "data").unwrap();
     fs::create_dir_all(folder.join(".glusterfs/indices/xattrop")).unwrap();
     fs::write(folder.join(".glusterfs/indices/xattrop/x"), "").unwrap();
     let mut set = vec![(folder.to_path_buf(), gfid("00")), (folder.join("pointer"), gfid("be"))];
+    set.push((folder.join("there/taken"), gfid("ad")));
     set.extend(GFIDS.iter().map(|first| (folder.join(first), gfid(first))));
     if let Err(error) = set.iter().try_for_each(|(path, gfid)| xattr::set(path, "trusted.gfid", gfid)) {
         println!("SKIPPED the identifiers of a brick: {error}");
@@ -186,12 +188,12 @@ fn every_damage_of_a_brick_is_counted_and_named() {
     assert_eq!(common, [1, 1, 1, 1, 1], "{part:#?}");
     assert!(part.classes["dangling"].examples[0].contains(" -> ../../../gone: "), "{part:#?}");
     if with_gfids {
-        // aa, ad and the pointer are as they should be; ab has two names; ac too.
+        // aa, ad and the pointer are as they should be; ab has two names; ac too. `taken` has one and the identifier of ad, `alone` has none.
         let own = ["named", "link-other", "link-missing", "no-gfid", "unread-gfid"].map(count);
-        assert_eq!(own, [3, 2, 3, 0, 0], "{part:#?}");
-        assert_eq!((part.losses(), part.gaps.len()), (8, 0), "{part:#?}");
+        assert_eq!(own, [3, 3, 2, 1, 0], "{part:#?}");
+        assert_eq!((part.losses(), part.gaps.len()), (9, 0), "{part:#?}");
     } else {
-        assert_eq!((count("link-missing"), part.gaps.len()), (1, 1), "{part:#?}");
+        assert_eq!((count("link-missing"), part.gaps.len()), (2, 1), "{part:#?}");
     }
 }
 

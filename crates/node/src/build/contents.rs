@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use linerate_model::step::Contents;
@@ -17,13 +18,14 @@ pub(super) const HEAD: usize = 4096;
 /// Reads the beginning of a device.
 pub(super) fn read(path: &Path) -> io::Result<Contents> {
     let mut file = File::open(path)?;
+    let number = Some(file.metadata()?.rdev()).filter(|number| *number != 0);
     let size_bytes = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(0))?;
     let mut head = Vec::new();
     file.take(HEAD as u64).read_to_end(&mut head)?;
     let known = xfs(&head).or_else(|| ext(&head));
     let filesystem = known.as_ref().map(|known| known.kind.to_owned());
-    Ok(Contents { size_bytes, filesystem, filesystem_bytes: known.and_then(|known| known.bytes) })
+    Ok(Contents { size_bytes, number, filesystem, filesystem_bytes: known.and_then(|known| known.bytes) })
 }
 
 /// A filesystem that was recognised.

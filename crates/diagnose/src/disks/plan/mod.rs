@@ -39,11 +39,14 @@ pub struct Wish {
 /// Smallest and largest chunk; LVM takes powers of two from 4 KiB.
 const CHUNK_KIB: std::ops::RangeInclusive<u64> = 4..=4096;
 
+/// Smallest filesystem that `mkfs.xfs` makes (xfsprogs 5.19 and later).
+const XFS_BYTES_MIN: u64 = 300 << 20;
+
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PlanError {
     /// A mirror has pairs.
-    #[error("{seen} drives make no pairs\nhint: an even number from 4 to 512")]
+    #[error("{seen} drives make no pairs that can be striped\nhint: an even number from 4 to 512")]
     Drives {
         /// Number.
         seen: usize,
@@ -65,6 +68,15 @@ pub enum PlanError {
     /// Nothing is left beside the metadata.
     #[error("a drive of {seen} bytes has no room\nhint: drives of at least 16 MiB")]
     Size {
+        /// Bytes.
+        seen: u64,
+    },
+    /// No filesystem fits.
+    #[error(
+        "a volume of {seen} bytes is too small for XFS, which takes {} or more\nhint: larger drives, or more of them",
+        XFS_BYTES_MIN
+    )]
+    Small {
         /// Bytes.
         seen: u64,
     },
@@ -133,6 +145,10 @@ pub fn plan(wish: &Wish) -> Result<Plan, PlanError> {
     }
     let layouts: Vec<LayoutPlan> =
         layouts::LAYOUTS.iter().map(|layout| layouts::planned(*layout, wish)).collect();
+    if let Some(seen) = layouts.iter().map(|layout| layout.capacity_bytes).find(|seen| *seen < XFS_BYTES_MIN)
+    {
+        return Err(PlanError::Small { seen });
+    }
     for step in layouts.iter().flat_map(|layout| &layout.steps) {
         step.deed().check()?;
     }

@@ -106,7 +106,7 @@ fn no_pair_stands_in_one_shelf() {
 
 #[test]
 fn commands_are_those_that_lvm_takes() {
-    let plan = plan(&wish(vec![names(0..4)], 136 * MIB)).unwrap();
+    let plan = plan(&wish(vec![names(0..4)], 160 * MIB)).unwrap();
     let lines = |name: &str| -> Vec<String> {
         let acts = layout(&plan, name).steps.iter().map(|step| step.deed().act());
         acts.map(|act| match act {
@@ -138,17 +138,18 @@ fn commands_are_those_that_lvm_takes() {
 fn what_cannot_be_built_is_refused_with_what_would_do() {
     for (shelves, bytes, chunk) in [
         (vec![names(0..3)], 136 * MIB, 64 << 10),
+        (vec![names(0..4)], 136 * MIB, 64 << 10),
         (vec![names(0..2)], 136 * MIB, 64 << 10),
         (vec![names(0..4), names(4..6)], 136 * MIB, 64 << 10),
         (vec![names(0..4), names(4..8), names(8..12)], 136 * MIB, 64 << 10),
         (vec![names(0..4)], MIB, 64 << 10),
-        (vec![names(0..4)], 136 * MIB, 65_000),
-        (vec![vec!["/dev/sd0".to_owned(); 4]], 136 * MIB, 64 << 10),
+        (vec![names(0..4)], 160 * MIB, 65_000),
+        (vec![vec!["/dev/sd0".to_owned(); 4]], 160 * MIB, 64 << 10),
     ] {
         let wish = Wish { chunk_bytes: chunk, ..wish(shelves, bytes) };
         assert!(plan(&wish).is_err(), "{wish:?}");
     }
-    let bad = Wish { name: "-f".to_owned(), ..wish(vec![names(0..4)], 136 * MIB) };
+    let bad = Wish { name: "-f".to_owned(), ..wish(vec![names(0..4)], 160 * MIB) };
     assert!(matches!(plan(&bad), Err(PlanError::Name(_))));
 }
 

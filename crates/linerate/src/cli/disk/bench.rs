@@ -77,7 +77,7 @@ pub(in crate::cli) struct Args {
 #[derive(Debug, clap::Args)]
 struct Shape {
     /// Size of a request [default: 4K at random places and safe, 1M in a row]
-    #[arg(short, long, value_name = "BYTES", value_parser = quantity::bytes)]
+    #[arg(short, long, value_name = "BYTES", value_parser = quantity::block)]
     block: Option<u32>,
     /// Requests under way of each thread [default: 32 at random places, 8 in a row, 1 safe]
     #[arg(short, long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=4096))]

@@ -9,7 +9,9 @@ mod sync;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_diagnose::disks::plan::{self as planned, CLASSES, DriveClass, LayoutPlan, Plan, Wish};
+use linerate_diagnose::disks::plan::{
+    self as planned, CLASSES, DriveClass, LayoutPlan, Plan, PlanError, Wish,
+};
 use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
 use linerate_model::fact::{FactValue, HostFacts};
@@ -33,7 +35,7 @@ pub(in crate::cli) struct Args {
     /// Drives of one shelf, with commas; repeated, no pair stands in one shelf
     #[arg(long, value_name = "DEVICES", value_parser = shelf)]
     shelf: Vec<Shelf>,
-    /// Size of a drive, such as 3T as on its label, or 136MiB; with --host that of the smallest
+    /// Size of a drive, such as 3T as on its label, or 465GiB; with --host that of the smallest
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, required_unless_present = "host")]
     size: Option<u64>,
     /// Bytes on one drive before the next one follows
@@ -124,9 +126,12 @@ fn class(text: &str) -> Result<DriveClass, String> {
 impl Args {
     /// What is wished for; `facts` are those of the host that has the drives.
     fn wish(&self, facts: Option<&HostFacts>) -> anyhow::Result<Wish> {
+        if let Some(seen) = self.drives.filter(|drives| *drives > DRIVES_MOST) {
+            return Err(PlanError::Drives { seen }.into());
+        }
         let shelves: Vec<Vec<String>> = match self.drives {
             // Names that stand for nothing yet.
-            Some(drives) => vec![(1..=drives.min(DRIVES_MOST)).map(|n| format!("/dev/DRIVE{n}")).collect()],
+            Some(drives) => vec![(1..=drives).map(|n| format!("/dev/DRIVE{n}")).collect()],
             None => self.shelf.iter().map(|shelf| shelf.0.clone()).collect(),
         };
         let seen = facts.map(|facts| Seen::of(facts, &shelves)).transpose()?;

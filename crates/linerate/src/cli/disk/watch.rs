@@ -210,7 +210,9 @@ impl Screen<'_> {
                     }
                     kept.push_back(interval.clone());
                     if self.args.json {
-                        out::json_line(&interval)?;
+                        let mut line = serde_json::to_value(&interval)?;
+                        line["schema"] = SCHEMA.into();
+                        out::json_line(&line)?;
                     }
                     if self.stored.iter().filter(|i| i.host == interval.host).count() < STORED_MAX {
                         self.stored.push(interval);

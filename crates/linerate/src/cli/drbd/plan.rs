@@ -6,7 +6,7 @@ use linerate_diagnose::drbd::{self, Place, Plan, Release, Side, Wish};
 use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::Inventory;
-use linerate_model::step::{Look, check_device};
+use linerate_model::step::{Contents, Look, check_device};
 
 use super::super::hosts::{Hosts, Needs};
 use super::super::out;
@@ -46,10 +46,10 @@ pub(super) struct What {
     #[arg(long, value_name = "HOST")]
     pub(super) from: Option<String>,
     /// Number of the device: 0 is /dev/drbd0
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=MINOR_MAX))]
     minor: u32,
     /// Port of the replication
-    #[arg(long, default_value_t = 7789)]
+    #[arg(long, default_value_t = 7789, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
     /// C waits for the peer's disk, B for its memory, A for the own disk alone
     #[arg(long, default_value_t = 'C')]
@@ -68,6 +68,29 @@ fn release(text: &str) -> Result<Release, String> {
         "9" => Ok(Release::V9),
         _ => Err("8.4 or 9 is needed".to_owned()),
     }
+}
+
+/// Largest minor number of a device: the kernel has 20 bits for it.
+const MINOR_MAX: i64 = (1 << 20) - 1;
+
+/// Refuses devices that nobody would use: two for one host, or for a host that is not in the resource.
+fn check_devices(option: &str, given: &[String], hosts: &[String]) -> anyhow::Result<()> {
+    let whose = |text: &String| text.split_once('=').map(|(host, _)| host.to_owned());
+    for (at, text) in given.iter().enumerate() {
+        let host = whose(text);
+        anyhow::ensure!(
+            !given[..at].iter().any(|other| whose(other) == host),
+            "{option} {text}: a second device for {}\nhint: one for both hosts, or HOST=PATH for each",
+            host.as_deref().unwrap_or("both hosts")
+        );
+        anyhow::ensure!(
+            host.as_ref().is_none_or(|host| hosts.contains(host)),
+            "{option} {text}: {} is none of the hosts of the resource\nhint: {}",
+            host.as_deref().unwrap_or_default(),
+            hosts.join(" or ")
+        );
+    }
+    Ok(())
 }
 
 /// The path for a host among `PATH` and `HOST=PATH`.
@@ -92,6 +115,8 @@ impl What {
         );
         // In the order in which they were named.
         let names: Vec<String> = inventory.hosts.iter().map(|host| host.name.clone()).collect();
+        check_devices("--disk", &self.disk, &names)?;
+        check_devices("--meta-disk", &self.meta_disk, &names)?;
         let release = match self.release {
             Some(release) => release,
             None => self.release_of(fleet, &names).await?,
@@ -136,8 +161,9 @@ impl What {
             None if self.meta_disk.is_empty() => Place::Internal,
             None => anyhow::bail!("no device for the metadata of {host}\nhint: --meta-disk {host}=/dev/…"),
             Some(device) => {
-                let size_bytes = build::contents(fleet, host, &device).await?.size_bytes;
-                Place::External { device, size_bytes }
+                let Contents { size_bytes, number, filesystem, .. } =
+                    build::contents(fleet, host, &device).await?;
+                Place::External { device, size_bytes, number, filesystem }
             }
         };
         let node_name = build::look(fleet, host, Look::NodeName).await?.out.trim().to_owned();

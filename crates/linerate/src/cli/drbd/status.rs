@@ -90,7 +90,13 @@ fn show(args: &Args, now: &Replicas, follow: &Follow, found: &[DrbdAlarm]) -> an
     }
     text.push_str(&shown::alarms(found, style));
     if now.all.is_empty() && now.not_up.is_empty() {
-        text.push_str("no resource of DRBD on these hosts\n");
+        let said = if now.gaps.is_empty() {
+            "no resource of DRBD on these hosts"
+        } else {
+            "no resource of DRBD was seen"
+        };
+        text.push_str(said);
+        text.push('\n');
     }
     out::print(&text)?;
     now.gaps.iter().for_each(|gap| out::note(&format!("not seen: {}: {}", gap.what, gap.reason)));

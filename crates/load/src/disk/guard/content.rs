@@ -68,7 +68,7 @@ pub(super) fn is_zero(
     let end = start.checked_add(used).filter(|end| end.checked_add(EDGE_BYTES).is_some_and(|e| e <= size));
     let Some(end) = end.filter(|_| start >= EDGE_BYTES) else {
         return Err(format!(
-            "bytes {start} to {} would touch its first or last MiB",
+            "bytes {start} to {} of its {size} would touch its first or last MiB: use less of it (--size)",
             start.saturating_add(used)
         ));
     };

@@ -41,7 +41,28 @@ async fn run_async(args: &Args) -> anyhow::Result<ExitCode> {
     let folder = args.folder.as_deref().map_or_else(|| promises.folder.clone(), open::absolute);
     let progress = progress::start(args.json, false);
     let done = Place::with(&inventory, &host, async |link| {
-        let report = check(&link, &promises, &folder, &*progress).await?;
+        let mut report = check(&link, &promises, &folder, &*progress).await?;
+        let is_ours = report.place.run.as_ref() == Some(&promises.plan.run);
+        // What a power cut took from its own folder is a loss; another folder that was never written to is a mistake.
+        anyhow::ensure!(
+            is_ours || folder == promises.folder,
+            "{} on {host} is not the folder of run {}: it {}\nhint: the records were written to {}; without DIR that is looked at",
+            folder.display(),
+            promises.plan.run,
+            report
+                .place
+                .run
+                .as_ref()
+                .map_or("has no marker, or is not there".to_owned(), |run| format!("is that of run {run}")),
+            promises.folder.display()
+        );
+        if !is_ours {
+            out::note(&format!(
+                "{} has no marker of this run any more, or is not there: is its filesystem mounted? If it is, all of that is lost",
+                folder.display()
+            ));
+        }
+        report.promises.folder.clone_from(&folder);
         let mut cleaned = None;
         if args.clean {
             let run = Some(promises.plan.run.clone());

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use linerate_model::SCHEMA;
 use linerate_model::durability::{DurabilityAnswer, DurabilityRequest};
 use linerate_model::exit::ExitCode;
 
@@ -18,6 +19,9 @@ pub(in crate::cli) struct Args {
     folder: PathBuf,
     #[command(flatten)]
     place: Place,
+    /// JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -33,7 +37,13 @@ async fn run_async(args: &Args) -> anyhow::Result<ExitCode> {
     let DurabilityAnswer::Cleaned { files, left } = answer else {
         anyhow::bail!("host {host} answered something else than it was asked");
     };
-    out::note(&words(&folder, files, &left));
+    if args.json {
+        out::json(&serde_json::json!({
+            "schema": SCHEMA, "host": host, "folder": folder, "files": files, "left": left
+        }))?;
+    } else {
+        out::note(&words(&folder, files, &left));
+    }
     Ok(ExitCode::Ok)
 }
 

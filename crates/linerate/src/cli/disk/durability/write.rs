@@ -124,7 +124,7 @@ async fn run_async(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn next(path: &Path, to_stdout: bool) {
-    let list = if to_stdout { "FILE".to_owned() } else { path.display().to_string() };
+    let list = if to_stdout { "FILE".to_owned() } else { out::word(&path.display().to_string()) };
     out::note(&format!("when the host is back: linerate disk durability check --promises {list}"));
     out::note(&format!("to remove the files:   linerate disk durability check --promises {list} --clean"));
 }

@@ -1,0 +1,147 @@
+//! One slow drive among its equals, by figures that other tools took: means over some time, without what the drives belong to.
+//!
+//! In: figures of devices, as `linerate import` reads them. Out: sentences. The comparison is that of `linerate disk watch`
+//! (`findings.rs`), which knows kinds and sizes of the drives and many intervals, and so can be surer.
+
+use std::collections::BTreeMap;
+
+use linerate_model::names::natural;
+use linerate_model::snapshot::StorageFigure;
+
+use super::equals::{self, EQUALS_MIN};
+use super::findings::{SLOW_MS, SLOW_RATIO, SLOW_SHARE_MAX};
+use crate::words::digits;
+
+/// Less often asked in a second, a drive has no mean.
+const ASKED_MIN: f64 = 1.0;
+
+/// A drive whose requests take much longer than its equals'.
+pub(crate) struct SlowDrive<'a> {
+    /// Host, empty where nobody told.
+    pub host: &'a str,
+    /// Name that the kernel has for it.
+    pub device: &'a str,
+    /// In words.
+    pub sentence: String,
+}
+
+/// A figure with its requests per second, and milliseconds that each takes.
+type Seen<'a> = (&'a StorageFigure, f64, f64);
+
+/// What drives are called that can be equals: `sd` of `sdk`, `nvme` of `nvme3n1`. Nothing for partitions and volumes.
+fn family(device: &str) -> Option<&'static str> {
+    let letters = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_lowercase());
+    let whole = |rest: &str| {
+        rest.split_once('n').is_some_and(|(controller, space)| {
+            [controller, space]
+                .iter()
+                .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+        })
+    };
+    let lettered = ["sd", "hd", "vd", "xvd"];
+    let lettered = lettered.into_iter().find(|name| device.strip_prefix(name).is_some_and(letters));
+    lettered.or_else(|| device.strip_prefix("nvme").is_some_and(whole).then_some("nvme"))
+}
+
+/// Drives that are slow among their equals, by host and name.
+pub(crate) fn slow(figures: &[StorageFigure]) -> Vec<SlowDrive<'_>> {
+    let mut groups: BTreeMap<(&str, &str, &str), Vec<Seen<'_>>> = BTreeMap::new();
+    for figure in figures.iter().filter(|f| f.what == "device") {
+        let rate = figure.requests_per_s.filter(|rate| *rate >= ASKED_MIN);
+        if let (Some(family), Some(rate), Some(wait)) = (family(&figure.variant), rate, figure.wait_ms) {
+            let group = groups.entry((&figure.host, family, &figure.pattern)).or_default();
+            group.push((figure, rate, wait));
+        }
+    }
+    let mut found: Vec<SlowDrive<'_>> = Vec::new();
+    for ((host, _, pattern), group) in &groups {
+        for drive in slow_of(group, pattern) {
+            if !found.iter().any(|known| (known.host, known.device) == (*host, drive.device)) {
+                found.push(drive);
+            }
+        }
+    }
+    found.sort_by(|a, b| a.host.cmp(b.host).then_with(|| natural(a.device, b.device)));
+    found
+}
+
+/// The slow ones of one group, by what they do and wait.
+fn slow_of<'a>(group: &[Seen<'a>], pattern: &str) -> Vec<SlowDrive<'a>> {
+    if group.len() < EQUALS_MIN {
+        return Vec::new();
+    }
+    let compared = group.iter().enumerate().filter_map(|(at, (figure, rate, wait))| {
+        let others: Vec<(f64, f64)> = group
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != at)
+            .map(|(_, (_, rate, wait))| (*rate, *wait))
+            .collect();
+        let usual = equals::expected(&others, *rate)?;
+        let is_slow = *wait >= SLOW_RATIO * usual && wait - usual >= SLOW_MS;
+        is_slow.then(|| SlowDrive {
+            host: &figure.host,
+            device: &figure.variant,
+            sentence: format!(
+                "{}{}{}: a {pattern} takes {} ms, one of the {} other drives {} ms at its rate: slow among its equals, if all are of one kind; `linerate disk watch` looks at it over time",
+                figure.host,
+                if figure.host.is_empty() { "" } else { " " },
+                figure.variant,
+                digits(*wait),
+                others.len(),
+                digits(usual)
+            ),
+        })
+    });
+    let slow: Vec<SlowDrive<'_>> = compared.collect();
+    if slow.len() as f64 > SLOW_SHARE_MAX * group.len() as f64 { Vec::new() } else { slow }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(device: &str, pattern: &str, rate: f64, wait_ms: f64) -> StorageFigure {
+        StorageFigure {
+            host: "store".into(),
+            what: "device".into(),
+            variant: device.into(),
+            pattern: pattern.into(),
+            requests_per_s: Some(rate),
+            wait_ms: Some(wait_ms),
+            ..StorageFigure::default()
+        }
+    }
+
+    fn twelve(slow: &[usize]) -> Vec<StorageFigure> {
+        let name = |number: usize| format!("sd{}", char::from(b'a' + number as u8));
+        let rate = |number: usize| 40.0 + 10.0 * (number % 5) as f64;
+        let wait = |number: usize| 0.2 * rate(number) * if slow.contains(&number) { 6.0 } else { 1.0 };
+        (0..12).map(|n| figure(&name(n), "read", rate(n), wait(n))).collect()
+    }
+
+    #[test]
+    fn one_slow_drive_of_twelve_is_named() {
+        let mut figures = twelve(&[7]);
+        // Neither a volume, nor a partition, nor a drive that nobody asks.
+        figures.extend([figure("md0", "read", 500.0, 900.0), figure("sda1", "read", 40.0, 900.0)]);
+        figures.push(figure("sdz", "read", 0.1, 900.0));
+        let found = slow(&figures);
+        let [one] = &found[..] else { panic!("{}", found.len()) };
+        assert_eq!((one.host, one.device), ("store", "sdh"));
+        assert!(one.sentence.starts_with("store sdh: a read takes 72"), "{}", one.sentence);
+        assert!(one.sentence.contains("11 other drives"), "{}", one.sentence);
+    }
+
+    #[test]
+    fn what_many_have_is_of_no_drive_and_so_is_what_few_can_tell() {
+        assert!(slow(&twelve(&[])).is_empty());
+        assert!(slow(&twelve(&[1, 3, 5, 7])).is_empty(), "a third of them");
+        assert!(slow(&twelve(&[0])[..3]).is_empty(), "three have no majority");
+        // Twice the requests, twice the wait: that is the load.
+        let busy: Vec<StorageFigure> = (1..=8)
+            .map(|n| figure(&format!("nvme{n}n1"), "write", 100.0 * f64::from(n), 3.0 * f64::from(n)))
+            .collect();
+        assert!(slow(&busy).is_empty());
+    }
+}
