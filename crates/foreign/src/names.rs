@@ -153,11 +153,12 @@ impl Roots {
     }
 }
 
-/// What the name of a file says before its first line is read.
-pub(crate) fn context(file: &str, options: &Options, roots: &Roots) -> Context {
+/// What the name of a file says, with the lines that stand in it.
+pub(crate) fn context(file: &str, lines: &[&str], options: &Options, roots: &Roots) -> Context {
     let base = file.rsplit('/').next().unwrap_or(file);
     let mut context = Context { file: file.to_owned(), layer: options.layer, ..Context::default() };
-    context.command = command(file, base);
+    let of_device = of_device(base, lines);
+    context.command = of_device.as_ref().map_or_else(|| command(file, base), |(command, _)| command.clone());
     let ends = ends(base);
     context.host.clone_from(&options.host);
     if let Some((from, to)) = ends {
@@ -166,7 +167,7 @@ pub(crate) fn context(file: &str, options: &Options, roots: &Roots) -> Context {
     } else if context.host.is_none() {
         context.host = roots.host(file).or_else(|| report_root(file));
         if context.host.is_none() {
-            context.host = host(base, &context.command);
+            context.host = of_device.map_or_else(|| host(base, &context.command), |(_, host)| Some(host));
             context.weak = context.host.is_some();
         }
         context.host = context.host.or_else(|| folder(file));
@@ -192,6 +193,19 @@ fn command(file: &str, base: &str) -> Command {
         return Command::parse(&format!("ethtool -{option} {}", nic.join("-")));
     }
     Command::default()
+}
+
+/// The command and the host of `ethtool-k-arc-1.txt`: what stands behind the option is a device, unless the text names another one.
+fn of_device(base: &str, lines: &[&str]) -> Option<(Command, String)> {
+    let rest = stem(base).strip_prefix("ethtool")?.trim_start_matches(['-', '_', '.']);
+    let (option, host) = rest.split_once(['-', '_', '.'])?;
+    let first = lines.iter().find(|line| !line.trim().is_empty())?;
+    let device = first.trim().strip_suffix(':')?.split_once(" for ")?.1;
+    let is_other = ETHTOOL.contains(&option) && device != host && !device.contains(' ');
+    is_other.then(|| bare(host)).flatten().map(|host| {
+        let command = Command::parse(&format!("ethtool -{option} {device}"));
+        (command, host)
+    })
 }
 
 fn stem(base: &str) -> &str {
@@ -227,6 +241,7 @@ fn bare(stem: &str) -> Option<String> {
         match (front, back) {
             (Some((word, more)), _) if says_what(word) => rest = more,
             (_, Some((word, more))) if says_what(word) => rest = more,
+            (_, Some((word, more))) if ETHTOOL.contains(&word) && more.ends_with("ethtool") => rest = more,
             _ => break,
         }
         rest = rest.trim_matches(['-', '_', '.']);
@@ -258,7 +273,11 @@ mod tests {
     use super::*;
 
     fn read(file: &str) -> (String, String, String) {
-        let context = context(file, &Options::default(), &Roots::default());
+        of(file, &[])
+    }
+
+    fn of(file: &str, lines: &[&str]) -> (String, String, String) {
+        let context = context(file, lines, &Options::default(), &Roots::default());
         (context.host.unwrap_or_default(), context.peer.unwrap_or_default(), context.command.words.join(" "))
     }
 
@@ -277,6 +296,10 @@ mod tests {
         assert_eq!(read("all/sysctl.txt"), is("", "", ""));
         assert_eq!(read("ethtool_-k_em1"), is("", "", "ethtool -k em1"));
         assert_eq!(read("ethtool-S-em1.txt"), is("", "", "ethtool -S em1"));
+        assert_eq!(of("ethtool-k-em1.txt", &["Features for em1:"]), is("", "", "ethtool -k em1"));
+        assert_eq!(of("ethtool-k-arc-1.txt", &["", "Features for em1:"]), is("arc-1", "", "ethtool -k em1"));
+        assert_eq!(of("a/ethtool_g_arc-1", &["Ring parameters for em1:"]), is("arc-1", "", "ethtool -g em1"));
+        assert_eq!(read("arc-1-ethtool-k.txt"), is("arc-1", "", ""));
         assert_eq!(
             read("sosreport-arc-1-2026-11-21-abcdefg/proc/net/softnet_stat"),
             is("arc-1", "", "cat /proc/net/softnet_stat")

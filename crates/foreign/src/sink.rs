@@ -98,7 +98,10 @@ impl Sink {
 
     /// The piece says itself which host it speaks of; a prompt or a person knows better, a word of a file's name does not.
     pub(crate) fn speaks_of(&mut self, context: &Context, host: &str) {
-        if (self.host.is_empty() || context.weak) && is_host(host) {
+        // The same name with its domain, or what a machine is called before it has a name, says nothing new.
+        let is_same = host.strip_prefix(self.host.as_str()).is_some_and(|rest| rest.starts_with('.'));
+        let is_known = is_same && !self.host.is_empty() || host.starts_with("localhost");
+        if (self.host.is_empty() || context.weak) && is_host(host) && !is_known {
             host.clone_into(&mut self.host);
         }
     }

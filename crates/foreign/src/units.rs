@@ -71,6 +71,12 @@ pub(crate) fn spoken(text: &str) -> Option<f64> {
     Some(number * spoken_rate(&text[split..])?)
 }
 
+/// Bit/s of `9.4G`, as some tools print: a number and a prefix alone.
+pub(crate) fn abbreviated(text: &str) -> Option<f64> {
+    let end = text.find(|c: char| c.is_alphabetic())?;
+    Some(number(&text[..end])? * decimal(&text[end..].to_lowercase())?)
+}
+
 /// A number that can be measured: finite and not negative.
 pub(crate) fn number(text: &str) -> Option<f64> {
     // `parse` takes "inf" and "nan" too.

@@ -30,7 +30,7 @@ pub(crate) fn document(
     let forced = options.format.as_deref().and_then(reader::named);
     let mut walk = Walk {
         lines: &lines,
-        context: names::context(&document.name, options, roots),
+        context: names::context(&document.name, &lines, options, roots),
         forced,
         sink,
         account,

@@ -103,6 +103,50 @@ fn a_verdict_without_storing_anything() {
     assert!([0, 3].contains(&code) && out.contains("10.20.0.1"), "{out}");
 }
 
+#[test]
+fn a_pasted_table_of_two_speeds_of_ports_is_no_alarm() {
+    let home = Home::new();
+    let rate = |a: usize, b: usize| if a.max(b) > 3 { "9.41" } else { "23.5" };
+    let row = |a: usize| -> String {
+        let cell = |b: usize| if a == b { "-" } else { rate(a, b) };
+        format!("| n{a} | {} |\n", (1..=6).map(cell).collect::<Vec<_>>().join(" | "))
+    };
+    let rows: String = (1..=6).map(row).collect();
+    let table = format!("| Gbit/s | n1 | n2 | n3 | n4 | n5 | n6 |\n|---|---|---|---|---|---|---|\n{rows}");
+    home.file("table.md", table.as_bytes());
+    let (code, out, err) = home.run(&["diagnose", "table.md"]);
+    assert_ne!(code, 1, "no finding: {out}{err}");
+    assert!(out.contains("n[4-6] reach 9.41 Gbit/s (ports of 10 Gbit/s)"), "{out}");
+    assert!(out.contains("`ethtool`") && !out.contains("every pair"), "{out}");
+}
+
+#[test]
+fn a_slow_drive_is_named_from_one_iostat() {
+    let home = Home::new();
+    let line = |name: &str, rate: f64, wait: f64, busy: f64| {
+        format!(
+            "{name} {rate:.2} 1200.00 0.00 0.00 {wait:.2} 16.00 10.00 200.00 0.00 0.00 3.00 20.00 0.90 {busy:.2}\n"
+        )
+    };
+    let drives: String = ["sda", "sdb", "sdc", "sdd", "sde", "sdf"]
+        .into_iter()
+        .map(|name| if name == "sdd" { line(name, 41.0, 74.0, 99.0) } else { line(name, 80.0, 11.0, 60.0) })
+        .collect();
+    let heading =
+        "Device r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s wkB/s wrqm/s %wrqm w_await wareq-sz aqu-sz %util";
+    let text =
+        format!("Linux 6.1.0-28-amd64 (store-1) \t11/21/26 \t_x86_64_\t(16 CPU)\n\n{heading}\n{drives}");
+    home.file("disks.txt", text.as_bytes());
+    let (code, out, err) = home.run(&["diagnose", "disks.txt"]);
+    assert_ne!(code, 1, "a note, no finding: {out}{err}");
+    let said = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("store-1 sdd: a read takes 74.0 ms, one of the 5 other drives 11.0 ms at its rate"),
+        "{said}"
+    );
+    assert!(!said.contains("busy for 99"), "busy because it is slow: {said}");
+}
+
 /// Selective acknowledgements are off on some of twelve hosts between which nobody measured.
 fn without_sack(off: usize) -> (i32, String) {
     let home = Home::new();
@@ -121,7 +165,7 @@ fn a_setting_is_found_without_any_measurement_on_one_host_and_once_for_most_of_t
     assert!(code == 3 && nothing.starts_with("nothing was measured"), "{nothing}");
     let (code, one) = without_sack(1);
     assert!(code == 1 && one.starts_with("host n1: selective acknowledgements"), "{one}");
-    assert!(one.contains("Not measured: it was read.") && one.contains("try tcp-sack-off --on n1"), "{one}");
+    assert!(one.contains("Nothing; it was only read.") && one.contains("try tcp-sack-off --on n1"), "{one}");
     let (code, most) = without_sack(11);
     assert!(code == 1 && most.starts_with("most hosts: selective acknowledgements"), "{most}");
     assert!(most.contains("11 of 12 hosts:") && most.contains("likewise on n[5-11]"), "{most}");

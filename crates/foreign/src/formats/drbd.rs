@@ -1,6 +1,7 @@
 //! `/proc/drbd` of DRBD 8: states, counters and the progress of a resync by device. Lines come in; facts, counters and a figure
 //! for each resync go out.
 
+use linerate_model::fact::FactValue;
 use linerate_model::snapshot::StorageFigure;
 
 use crate::reader::{Block, Reader};
@@ -12,6 +13,9 @@ pub(crate) struct Drbd;
 
 /// Counters of the second line that are kept; KiB for the first four (the kernel's `drbd_proc.c` halves sectors).
 const COUNTERS: [&str; 8] = ["ns", "nr", "dw", "dr", "al", "bm", "lo", "oos"];
+
+/// States of a connection in which both sides should hold the same.
+const AT_REST: [&str; 3] = ["Connected", "VerifyS", "VerifyT"];
 
 /// ` 0: cs:Connected ro:Primary/Secondary ds:UpToDate/UpToDate C r-----`: minor and the rest.
 fn device(line: &str) -> Option<(u32, &str)> {
@@ -39,11 +43,14 @@ impl Reader for Drbd {
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
         let mut minor = None;
+        let mut is_at_rest = false;
         let mut taken = 0;
         for (at, line) in block.lines.iter().enumerate() {
             let text = line.trim();
             if let Some((number, rest)) = device(line) {
                 minor = Some(number);
+                is_at_rest =
+                    AT_REST.iter().any(|state| rest.trim_start().starts_with(&format!("cs:{state} ")));
                 state(number, rest, out);
             } else if is_version(line) {
                 let version =
@@ -51,6 +58,10 @@ impl Reader for Drbd {
                 out.text("drbd.version", version);
             } else if let Some(minor) = minor.filter(|_| text.starts_with("ns:")) {
                 counters(minor, text, out);
+                // While something is copied, or a side is alone, blocks that differ are the work that is left.
+                if let Some(kib) = marked(text).filter(|_| is_at_rest) {
+                    out.fact(format!("drbd.{minor}.out_of_sync_kib"), FactValue::Int(kib));
+                }
             } else if let Some(minor) = minor.filter(|_| text.contains("speed: ")) {
                 resync(minor, text, out);
             } else if !(text.is_empty()
@@ -66,6 +77,11 @@ impl Reader for Drbd {
         }
         taken.max(1)
     }
+}
+
+/// KiB that are marked as different.
+fn marked(text: &str) -> Option<i64> {
+    text.split_whitespace().find_map(|word| word.strip_prefix("oos:"))?.parse().ok()
 }
 
 fn state(minor: u32, rest: &str, out: &mut Sink) {

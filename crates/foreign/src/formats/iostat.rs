@@ -24,6 +24,12 @@ fn heading(line: &str) -> Option<Vec<&str>> {
     (first.trim_end_matches(':') == "Device" && known).then_some(columns)
 }
 
+/// `Linux 6.1.0-28-amd64 (arc-1) …`
+fn host(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("Linux ")?.split_once(" (")?.1;
+    rest.split_once(')').map(|(host, _)| host)
+}
+
 /// What one line says of one device.
 #[derive(Debug, Clone, Default)]
 struct Row {
@@ -96,6 +102,9 @@ impl Reader for Iostat {
         let mut taken = 0;
         let mut reports = 0;
         let mut cpu = false;
+        if let Some(host) = block.lines.iter().find_map(|line| host(line)) {
+            out.speaks_of(block.at, host);
+        }
         for (at, line) in block.lines.iter().enumerate() {
             if let Some(found) = heading(line) {
                 columns = found;

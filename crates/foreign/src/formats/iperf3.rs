@@ -140,7 +140,10 @@ impl Session {
             self.udp |= heading.contains("Datagrams");
             if self.sends.is_none() && !heading.contains("[Role]") {
                 let datagrams = heading.contains("Total Datagrams") && !heading.contains("Lost");
-                self.sends = Some(heading.contains("Retr") || datagrams);
+                // A client sends unless it says otherwise. Where the system counts no retransmissions, its heading is that of a receiver.
+                let is_client = self.peer.is_some() || context.command.has(&["-c", "--client"]);
+                let is_client = is_client && !context.command.has(&["-R", "--reverse"]);
+                self.sends = Some(heading.contains("Retr") || datagrams || is_client);
             }
             return true;
         }

@@ -2,7 +2,7 @@
 //! commas, semicolons or tabs, or columns with blanks between them. Rows come in; tests and memberships go out.
 //!
 //! Rows send and columns receive, unless the corner says it the other way round. A unit is looked for in the cell, in the corner and
-//! in the lines above; without one the numbers are Mbit/s, and that is noted.
+//! in the lines above; without one the numbers are Mbit/s, and that is noted. A comma is a decimal one, or parts thousands, for the whole table.
 
 use linerate_model::load::TestKind;
 use linerate_model::sample::{Measurement, Outcome};
@@ -10,7 +10,7 @@ use linerate_model::sample::{Measurement, Outcome};
 use crate::context::is_host;
 use crate::reader::{Block, Reader};
 use crate::sink::{Membership, Raw, Sink};
-use crate::units::{number, spoken, spoken_rate};
+use crate::units::{abbreviated, number, spoken, spoken_rate};
 
 /// The format.
 pub(crate) struct Matrix;
@@ -25,6 +25,8 @@ const GROUPS: [&str; 8] =
 /// Cells in which nothing was measured, and in which nothing came through.
 const EMPTY: [&str; 8] = ["", "-", "--", "–", "—", "n/a", "na", "x"];
 const FAILED: [&str; 5] = ["fail", "failed", "timeout", "0", "0.0"];
+/// Rows that may tell that a table is one.
+const ROWS_TRIED: usize = 3;
 /// Most columns of a table.
 const COLUMNS_MAX: usize = 4096;
 
@@ -41,7 +43,15 @@ fn cells(line: &str, sign: Option<char>) -> Vec<String> {
     let line = line.trim();
     match sign {
         Some('|') => line.trim_matches('|').split('|').map(clean).collect(),
-        Some(sign) => line.split(sign).map(clean).collect(),
+        Some(sign) => {
+            // Between quotes a sign parts nothing.
+            let mut is_quoted = false;
+            let parts = |c: char| {
+                is_quoted ^= c == '"';
+                c == sign && !is_quoted
+            };
+            line.split(parts).map(clean).collect()
+        }
         None => line.split_whitespace().map(clean).collect(),
     }
 }
@@ -65,8 +75,50 @@ enum Cell {
     Rate(f64),
 }
 
+/// What the numbers of a table mean.
+#[derive(Debug, Clone, Copy)]
+struct Scale {
+    /// Bit/s of a number without a unit.
+    unit: f64,
+    /// A comma parts thousands, as in `9,400`.
+    thousands: bool,
+}
+
+impl Scale {
+    /// A number with its comma as a point, or without.
+    fn plain(self, cell: &str) -> String {
+        if self.thousands { cell.replace(',', "") } else { cell.replacen(',', ".", 1) }
+    }
+
+    fn number(self, cell: &str) -> Option<f64> {
+        number(&self.plain(cell))
+    }
+}
+
+/// Whether a number with commas can be one in which they part thousands.
+fn has_thousands(number: &str) -> bool {
+    let whole = number.split('.').next().unwrap_or_default();
+    let mut groups = whole.split(',');
+    let is_group = |g: &str, length: std::ops::RangeInclusive<usize>| {
+        length.contains(&g.len()) && g.bytes().all(|b| b.is_ascii_digit())
+    };
+    groups.next().is_some_and(|first| is_group(first, 1..=3) && !first.starts_with('0'))
+        && groups.all(|group| is_group(group, 3..=3))
+}
+
+/// Whether the commas of a table part thousands: each of them could, and numbers of so many Gbit/s there are none.
+fn parts_thousands<'c>(cells: impl Iterator<Item = &'c String>, unit: f64) -> bool {
+    let number = |cell: &'c String| {
+        let end = cell.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ',')).unwrap_or(cell.len());
+        let unit = spoken_rate(&cell[end..]).unwrap_or(unit);
+        cell[..end].contains(',').then(|| has_thousands(&cell[..end]) && unit < 1e9)
+    };
+    let mut all = cells.filter_map(number).peekable();
+    all.peek().is_some() && all.all(|could| could)
+}
+
 /// Reads a cell; `None` when it is neither a rate nor empty.
-fn rate(cell: &str, unit: f64) -> Option<Cell> {
+fn rate(cell: &str, scale: Scale) -> Option<Cell> {
     let lower = cell.to_lowercase();
     if EMPTY.contains(&lower.as_str()) {
         return Some(Cell::Empty);
@@ -74,11 +126,11 @@ fn rate(cell: &str, unit: f64) -> Option<Cell> {
     if FAILED.contains(&lower.as_str()) {
         return Some(Cell::Rate(0.0));
     }
-    // A decimal comma, where commas do not part the cells.
-    number(cell)
-        .or_else(|| number(&cell.replacen(',', ".", 1)))
-        .map(|v| v * unit)
-        .or_else(|| spoken(cell))
+    let plain = scale.plain(cell);
+    number(&plain)
+        .map(|v| v * scale.unit)
+        .or_else(|| spoken(&plain))
+        .or_else(|| abbreviated(&plain))
         .map(Cell::Rate)
 }
 
@@ -100,12 +152,12 @@ fn word_in(cell: &str, words: &[&str]) -> Option<usize> {
 
 /// Unit that a text names.
 fn unit_in(text: &str) -> Option<f64> {
-    text.split([' ', '\n', '\t', '|', '(', ')', '[', ']', ',', ';']).filter(|w| !w.is_empty()).find_map(
-        |word| {
+    text.split([' ', '\n', '\t', '|', '(', ')', '[', ']', ',', ';', '"', '\''])
+        .filter(|w| !w.is_empty())
+        .find_map(|word| {
             // `4 MB/s` belongs to a sentence, `MB/s` is a unit.
             spoken_rate(word).filter(|_| word.starts_with(char::is_alphabetic))
-        },
-    )
+        })
 }
 
 /// Reads the head of a table with the row below it.
@@ -137,10 +189,17 @@ fn shape(head: &[String], below: &[String]) -> Option<Shape> {
     }
     // Columns with blanks may lack a corner.
     let corner = if head.len() == below.len() { Some(&head[0]) } else { None };
-    let columns = if corner.is_some() { &head[1..] } else { head };
+    let columns: Vec<String> =
+        head[usize::from(corner.is_some())..].iter().map(|name| without_unit(name).to_owned()).collect();
     let named =
         |name: &String| is_host(name) && name.chars().any(|c| c.is_alphabetic() || c == '.' || c == ':');
-    let values = below.len() == columns.len() + 1 && below[1..].iter().all(|c| rate(c, 1.0).is_some());
+    // One that is no rate is told when its row is read.
+    let anything = Scale { unit: 1.0, thousands: false };
+    let read = below[1..].iter().filter(|c| rate(c, anything).is_some()).count();
+    let is_rate = |c: &String| matches!(rate(c, anything), Some(Cell::Rate(_)));
+    let values = below.len() == columns.len() + 1
+        && read * 2 > columns.len()
+        && (read == columns.len() || below[1..].iter().any(is_rate));
     let (turned, told) = corner.map_or((false, false), |corner| {
         let (from, to) = (word_in(corner, &FROM), word_in(corner, &TO));
         (to.is_some_and(|t| from.is_none_or(|f| t < f)), from.is_some() || to.is_some())
@@ -148,15 +207,25 @@ fn shape(head: &[String], below: &[String]) -> Option<Shape> {
     // A table of anything else has other names in its rows than in its columns.
     let same = columns.contains(&below[0]) || told;
     let fits = columns.len() >= 2 && columns.iter().all(named) && named(&below[0]) && values && same;
-    fits.then(|| Shape::Square { columns: columns.to_vec(), turned })
+    fits.then_some(Shape::Square { columns, turned })
+}
+
+/// The name of a column without the unit that stands behind it: `a [Gbit/s]`.
+fn without_unit(name: &str) -> &str {
+    match name.split_once([' ', '[', '(']) {
+        Some((bare, rest)) if unit_in(rest).is_some() => bare,
+        _ => name,
+    }
 }
 
 /// Head, first row and separator of a table that begins here.
 fn begin(block: &Block<'_>) -> Option<(Shape, Option<char>)> {
     let sign = separator(block.first());
     let next = if is_divider(block.line(1)) { 2 } else { 1 };
-    let shape = shape(&cells(block.first(), sign), &cells(block.line(next), sign))?;
-    Some((shape, sign))
+    let head = cells(block.first(), sign);
+    // A row that is cut off or full of odd words may be the first one.
+    let mut rows = (next..next + ROWS_TRIED).map(|row| cells(block.line(row), sign));
+    Some((rows.find_map(|row| shape(&head, &row))?, sign))
 }
 
 impl Reader for Matrix {
@@ -185,19 +254,25 @@ impl Reader for Matrix {
         let above = unit_in(&block.at.label);
         let unit = unit_in(head).or(above);
         out.used_label = above.is_some() || block.at.label_says_layer();
-        let mut table = Table { shape, unit: unit.unwrap_or(1e6), used: false, block };
+        let unit_bps = unit.unwrap_or(1e6);
+        let all: Vec<String> = block.lines.iter().skip(1).flat_map(|line| cells(line, sign)).collect();
+        let scale = Scale { unit: unit_bps, thousands: parts_thousands(all.iter(), unit_bps) };
+        let mut table = Table { shape, scale, sign, used: false, block };
         let mut taken = 1;
         for (at, line) in block.lines.iter().enumerate().skip(1) {
             if is_divider(line) {
                 taken = at + 1;
                 continue;
             }
-            match table.row(&cells(line, sign), out) {
+            match table.row(at, &cells(line, sign), out) {
                 Ok(()) => {}
                 Err(None) => break,
                 Err(Some(why)) => out.unread(at, why),
             }
             taken = at + 1;
+        }
+        if scale.thousands {
+            out.note(format!("{}: its commas are read as those between thousands", block.at.file));
         }
         if table.used && unit.is_none() {
             out.note(format!(
@@ -211,7 +286,9 @@ impl Reader for Matrix {
 
 struct Table<'b> {
     shape: Shape,
-    unit: f64,
+    scale: Scale,
+    /// Between cells; `None` for blanks.
+    sign: Option<char>,
     /// Numbers without a unit of their own were used.
     used: bool,
     block: &'b Block<'b>,
@@ -219,7 +296,7 @@ struct Table<'b> {
 
 impl Table<'_> {
     /// One row: `Err(None)` when the table has ended, `Err(Some(…))` when this row cannot be used.
-    fn row(&mut self, cells: &[String], out: &mut Sink) -> Result<(), Option<String>> {
+    fn row(&mut self, at: usize, cells: &[String], out: &mut Sink) -> Result<(), Option<String>> {
         match &self.shape {
             Shape::Square { columns, turned } => {
                 let (columns, turned) = (columns.clone(), *turned);
@@ -228,39 +305,42 @@ impl Table<'_> {
                     let why = format!("{} values for {} columns", cells.len() - 1, columns.len());
                     return Err((cells.len() > 2).then_some(why));
                 }
-                let rates: Vec<Option<Cell>> = cells[1..].iter().map(|c| rate(c, self.unit)).collect();
+                let rates: Vec<Option<Cell>> = cells[1..].iter().map(|c| rate(c, self.scale)).collect();
                 if rates.iter().all(Option::is_none) {
                     return Err(None);
                 }
                 for ((column, value), cell) in columns.iter().zip(&rates).zip(&cells[1..]) {
                     match value {
                         Some(Cell::Rate(bps)) if column != name => {
-                            self.used |= number(cell).is_some();
+                            self.used |= self.scale.number(cell).is_some();
                             let (from, to) = if turned { (column, name) } else { (name, column) };
                             self.put(from, to, *bps, out);
                         }
                         Some(_) => {}
-                        None => out.note(format!(
-                            "{}: `{}` is no rate",
-                            self.block.at.file,
-                            cell.chars().take(40).collect::<String>()
-                        )),
+                        None => out.unread(
+                            at,
+                            format!("`{}` is no rate", cell.chars().take(40).collect::<String>()),
+                        ),
                     }
                 }
                 Ok(())
             }
-            Shape::Long { from, to, rate: at } => {
-                let (from, to, at) = (*from, *to, *at);
-                let (Some(from), Some(to), Some(cell)) = (cells.get(from), cells.get(to), cells.get(at))
+            Shape::Long { from, to, rate: column } => {
+                let (from, to, column) = (*from, *to, *column);
+                let (Some(from), Some(to), Some(cell)) = (cells.get(from), cells.get(to), cells.get(column))
                 else {
                     return Err(None);
                 };
                 if !is_host(from) || !is_host(to) {
                     return Err(None);
                 }
-                match rate(cell, self.unit) {
+                // Where blanks part the cells, they part a number from its unit too.
+                let unit =
+                    cells.get(column + 1).filter(|next| self.sign.is_none() && unit_in(next).is_some());
+                let cell = &unit.map_or_else(|| cell.clone(), |unit| format!("{cell} {unit}"));
+                match rate(cell, self.scale) {
                     Some(Cell::Rate(bps)) => {
-                        self.used |= number(cell).is_some();
+                        self.used |= self.scale.number(cell).is_some();
                         self.put(from, to, bps, out);
                         Ok(())
                     }

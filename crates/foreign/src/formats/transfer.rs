@@ -1,7 +1,7 @@
 //! A bulk transfer as the tools report it: what both ends said comes in, a test of the model goes out.
 
 use linerate_model::datagram::UdpOptions;
-use linerate_model::load::{Interval, LoadReport, TcpEnd, TestKind};
+use linerate_model::load::{Interval, LoadReport, TestKind, UdpEnd};
 use linerate_model::sample::{Measurement, Outcome};
 
 use crate::context::Context;
@@ -51,7 +51,8 @@ impl Transfer {
         let duration_ms = (self.seconds.clamp(0.0, 4e6) * 1000.0).round() as u32;
         let kind = if self.udp {
             let rate_bps = self.sent_bps.unwrap_or(bps);
-            TestKind::Udp { rate_bps, payload_bytes: 0, duration_ms, options: UdpOptions::default() }
+            let payload_bytes = self.payload_bytes(rate_bps);
+            TestKind::Udp { rate_bps, payload_bytes, duration_ms, options: UdpOptions::default() }
         } else {
             TestKind::Tcp { streams: self.streams.max(1), duration_ms }
         };
@@ -66,11 +67,22 @@ impl Transfer {
         out.sample(Raw { from, to, layer: context.layer(), kind, outcome, flow, start_ms, variant });
     }
 
+    /// Bytes of a datagram, from what was sent in all; 0 where nobody counted.
+    fn payload_bytes(&self, sent_bps: f64) -> u16 {
+        let count = self.datagrams.map_or(0.0, |(_, all)| all);
+        let bytes = sent_bps * self.seconds / 8.0 / count;
+        if bytes.is_finite() { bytes.round().clamp(0.0, f64::from(u16::MAX)) as u16 } else { 0 }
+    }
+
     fn measurement(&self, bps: f64) -> Measurement {
+        let arrived = |lost: f64, all: f64| (all - lost).max(0.0);
+        let counted = |count: f64| UdpEnd { datagrams: count as u64, ..UdpEnd::default() };
+        let sent = self.datagrams.map(|(_, all)| counted(all));
+        let received = self.datagrams.map(|(lost, all)| counted(arrived(lost, all)));
         let gigabytes = bps * self.seconds / 8e9;
         let cpu_s = |share: Option<f64>| share.map_or(0.0, |s| s * self.seconds);
         let both = self.cpu.0.zip(self.cpu.1).filter(|_| gigabytes > 0.0);
-        let end = |bps: Option<f64>, cpu: Option<f64>, series: &[Interval], tcp: Option<TcpEnd>| {
+        let end = |bps: Option<f64>, cpu: Option<f64>, series: &[Interval], udp: Option<UdpEnd>| {
             let report = LoadReport {
                 bytes: bps.map_or(0, |b| (b * self.seconds / 8.0) as u64),
                 elapsed_s: self.seconds,
@@ -78,10 +90,11 @@ impl Transfer {
                 // More than one thread can use more than one CPU.
                 core_busy_max: cpu.map(|c| c.min(1.0)),
                 series: series.to_vec(),
-                tcp,
+                udp,
                 ..LoadReport::default()
             };
-            (bps.is_some() || cpu.is_some() || !series.is_empty()).then(|| Box::new(report))
+            let is_known = bps.is_some() || cpu.is_some() || !series.is_empty() || udp.is_some();
+            is_known.then(|| Box::new(report))
         };
         let (tx, rx): (&[Interval], &[Interval]) =
             if self.series_received { (&[], &self.series) } else { (&self.series, &[]) };
@@ -95,8 +108,8 @@ impl Transfer {
             rtt_loaded_us: self.rtt_us,
             retransmits_per_s: self.retransmits.filter(|_| self.seconds > 0.0).map(|r| r / self.seconds),
             cpu_s_per_gb: both.map(|(tx, rx)| (tx + rx) * self.seconds / gigabytes),
-            tx: end(self.sent_bps, self.cpu.0, tx, None),
-            rx: end(self.received_bps, self.cpu.1, rx, None),
+            tx: end(self.sent_bps, self.cpu.0, tx, sent),
+            rx: end(self.received_bps, self.cpu.1, rx, received),
             ..Measurement::default()
         }
     }

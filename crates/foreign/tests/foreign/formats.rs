@@ -1,9 +1,11 @@
 //! Each format from what its tool printed.
 
-use super::{counter, fact, file, is, measured, rates, read_one, under_prompt, whole};
+use super::{account, bytes, counter, fact, file, is, measured, rates, read_one, under_prompt, whole};
+use linerate_foreign::Document;
 use linerate_model::fact::FactValue;
 use linerate_model::load::TestKind;
 use linerate_model::sample::Outcome;
+use linerate_model::snapshot::Snapshot;
 
 const A: &str = "10.20.0.1";
 const B: &str = "10.20.0.2";
@@ -265,6 +267,9 @@ fn disks_under_load() {
     assert!(write.busy.is_some_and(|b| (b - 0.028).abs() < 1e-9), "{:?}", write.busy);
     assert!((write.bytes_per_s / (40_212.0 * 1024.0) - 1.0).abs() < 1e-9);
     whole(&read_one(under_prompt("iostat-dmxt.txt", "iostat -dmxt 1 2")));
+    // Its heading names the host, which a word in the name of a file does not outdo.
+    let heading = Document::new("disks-of-today.txt", bytes("iostat-x.txt"));
+    assert_eq!(read_one(heading).storage[0].host, "arc-1");
     let raid = read_one(under_prompt("iostat-raid.txt", "iostat -dmx 2"));
     whole(&raid);
     assert_eq!(raid.storage.len(), 10);
@@ -381,4 +386,131 @@ fn tables_that_people_make() {
     let list = read_one(file("list.csv"));
     whole(&list);
     assert_eq!(rates(&list), [is("arc-1", "arc-2", 9400.0), is("arc-2", "arc-1", 9390.0)]);
+}
+
+fn table(text: &str) -> Snapshot {
+    read_one(Document::new("table.txt", text))
+}
+
+#[test]
+fn a_comma_is_a_point_or_parts_thousands_for_the_whole_table() {
+    let thousands = table("| Mbit/s | a | b |\n|--|--|--|\n| a | - | 9,400 |\n| b | 941 | - |\n");
+    assert_eq!(rates(&thousands), [is("a", "b", 9400.0), is("b", "a", 941.0)]);
+    assert!(account(&thousands).notes.iter().any(|n| n.contains("thousands")));
+    let quoted = table("from,to,Mbit/s\na,b,\"9,400\"\nb,a,\"12,399,000\"\n");
+    assert_eq!(rates(&quoted), [is("a", "b", 9400.0), is("b", "a", 12_399_000.0)]);
+    let points = table("| Mbit/s | a | b |\n|--|--|--|\n| a | - | 9,400 |\n| b | 0,941 | - |\n");
+    assert_eq!(rates(&points), [is("a", "b", 9.4), is("b", "a", 0.94)]);
+    let large = table("| Gbit/s | a | b |\n|--|--|--|\n| a | - | 9,412 |\n| b | 9,398 | - |\n");
+    assert_eq!(rates(&large), [is("a", "b", 9412.0), is("b", "a", 9398.0)]);
+}
+
+#[test]
+fn a_unit_counts_wherever_it_stands() {
+    let expected = [is("a", "b", 9400.0), is("b", "a", 3100.0)];
+    for text in [
+        "from to throughput\na b 9.4 Gbit/s\nb a 3.1 Gbit/s\n",
+        "\"Gbit/s\",a,b\na,-,9.4\nb,3.1,-\n",
+        "from/to,a [Gbit/s],b [Gbit/s]\na,-,9.4\nb,3.1,-\n",
+        "from,a,b\na,-,9.4G\nb,3.1G,-\n",
+    ] {
+        let read = table(text);
+        assert_eq!(rates(&read), expected, "{text}");
+        assert!(!account(&read).notes.iter().any(|n| n.contains("no unit")), "{text}");
+    }
+}
+
+#[test]
+fn an_odd_cell_is_quoted_and_the_others_are_read() {
+    for odd in ["-5", "NaN", "inf", "~9.4", "ERROR: unable to connect"] {
+        let read = table(&format!("from (Gbit/s),a,b,c\na,-,9.4,{odd}\nb,9.3,-,9.2\nc,3.1,3.2,-\n"));
+        assert_eq!(read.samples.len(), 5, "{odd}");
+        let unread = &account(&read).unread;
+        assert_eq!((unread.len(), unread[0].line), (1, 2), "{odd}");
+        assert_eq!(unread[0].why, format!("`{odd}` is no rate"));
+    }
+    let short = table("from (Gbit/s),a,b,c\na,-,9.4\nb,9.3,-,9.2\nc,3.1,3.2,-\n");
+    assert_eq!((short.samples.len(), account(&short).unread.len()), (4, 1));
+}
+
+/// Where a system counts no retransmissions, the heading of a client that sends is that of one that receives.
+#[test]
+fn an_iperf3_client_sends_unless_it_says_otherwise() {
+    let said = |reverse: &str| {
+        format!(
+            "Connecting to host 10.20.0.2, port 5201\n{reverse}\
+             [  4] local 10.20.0.1 port 50000 connected to 10.20.0.2 port 5201\n\
+             [ ID] Interval           Transfer     Bandwidth\n\
+             [  4]   0.00-1.00   sec   112 MBytes   941 Mbits/sec\n\
+             [  4]   1.00-2.00   sec   112 MBytes   941 Mbits/sec\n\
+             [ ID] Interval           Transfer     Bandwidth\n\
+             [  4]   0.00-2.00   sec   224 MBytes   941 Mbits/sec                  sender\n\
+             [  4]   0.00-2.00   sec   224 MBytes   941 Mbits/sec                  receiver\n"
+        )
+    };
+    assert_eq!(rates(&table(&said(""))), [is(A, B, 941.0)]);
+    let reverse = "Reverse mode, remote host 10.20.0.2 is sending\n";
+    assert_eq!(rates(&table(&said(reverse))), [is(B, A, 941.0)]);
+}
+
+#[test]
+fn datagrams_are_counted_at_both_ends() {
+    let read = table(
+        "Connecting to host 10.20.0.2, port 5201\n\
+         [  5] local 10.20.0.1 port 50000 connected to 10.20.0.2 port 5201\n\
+         [ ID] Interval           Transfer     Bitrate         Total Datagrams\n\
+         [  5]   0.00-5.00   sec  59.6 MBytes   100 Mbits/sec  43160\n\
+         [ ID] Interval           Transfer     Bitrate         Jitter    Lost/Total Datagrams\n\
+         [  5]   0.00-5.00   sec  59.6 MBytes   100 Mbits/sec  0.000 ms  0/43160 (0%)  sender\n\
+         [  5]   0.00-5.00   sec  52.4 MBytes   88.0 Mbits/sec  0.013 ms  5179/43160 (12%)  receiver\n",
+    );
+    assert_eq!(rates(&read).len(), 1);
+    let m = measured(&read.samples[0]);
+    let counted =
+        |end: &Option<Box<linerate_model::load::LoadReport>>| end.as_ref().unwrap().udp.unwrap().datagrams;
+    assert_eq!((counted(&m.tx), counted(&m.rx)), (43160, 37981));
+    assert!((m.loss.unwrap() - 0.12).abs() < 1e-3);
+}
+
+/// What `linerate drbd status` would raise an alarm for is a finding of the same text as somebody pasted it.
+#[test]
+fn a_replica_in_trouble_is_a_finding() {
+    let causes = |state: &str, kib: u32| {
+        let text = format!(
+            "[root@store-1 ~]# cat /proc/drbd\nversion: 8.4.11 (api:1/proto:86-101)\n 0: {state} C r-----\n    \
+             ns:51246 nr:2050 dw:539041 dr:510197 al:11 bm:0 lo:0 pe:0 ua:0 ap:0 ep:1 wo:f oos:{kib}\n"
+        );
+        let read = table(&text);
+        whole(&read);
+        let found = linerate_diagnose::diagnose(&read, &linerate_diagnose::Knowledge::builtin().unwrap());
+        found.findings.into_iter().map(|f| f.causes[0].id.clone()).collect::<Vec<_>>()
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(causes("cs:Connected ro:Primary/Secondary ds:UpToDate/UpToDate", 0), none);
+    assert_eq!(causes("cs:SyncSource ro:Primary/Secondary ds:UpToDate/Inconsistent", 4096), none);
+    assert_eq!(causes("cs:Connected ro:Primary/Secondary ds:UpToDate/UpToDate", 64), ["drbd-blocks-differ"]);
+    assert_eq!(causes("cs:StandAlone ro:Primary/Unknown ds:UpToDate/DUnknown", 4096), ["drbd-apart"]);
+    assert_eq!(causes("cs:Connected ro:Primary/Secondary ds:Diskless/UpToDate", 0), ["drbd-no-disk"]);
+}
+
+#[test]
+fn one_slow_cell_of_a_table_is_in_the_first_sentence() {
+    let row = |from: u32| {
+        let rate = |to: u32| match (from, to) {
+            _ if from == to => "-",
+            (3, 5) => "900",
+            _ => "9400",
+        };
+        format!("h{from},{}", (1..=5).map(rate).collect::<Vec<_>>().join(","))
+    };
+    let rows: Vec<String> = (1..=5).map(row).collect();
+    let text = format!("from (Mbit/s),h1,h2,h3,h4,h5\n{}\n", rows.join("\n"));
+    let read = table(&text);
+    let found = linerate_diagnose::diagnose(&read, &linerate_diagnose::Knowledge::builtin().unwrap());
+    assert!(
+        found.headline.ends_with("suspected and not tested again: traffic from h3 to h5"),
+        "{}",
+        found.headline
+    );
+    assert!(found.notes.iter().any(|n| n.contains("measure that again before")), "{:?}", found.notes);
 }

@@ -115,7 +115,7 @@ pub(super) fn read(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Snaps
             format!("; the first line is {}", report::foreign::quoted(unread))
         });
         let files = match collected.documents.len() {
-            1 => "the file".to_owned(),
+            1 => collected.documents[0].name.clone(),
             many => format!("{many} files"),
         };
         anyhow::bail!(
