@@ -54,7 +54,10 @@ pub(crate) fn join_same(
     let mut index = 0;
     while index < findings.len() {
         let path = &findings[index];
-        let is_path = matches!(path.places[0].element, Element::Pair(..) | Element::GroupToGroup(..));
+        let is_path = matches!(
+            path.places.first().map(|place| &place.element),
+            Some(Element::Pair(..) | Element::GroupToGroup(..))
+        );
         let host = findings.iter().position(|host| is_path && same(bench, path, host));
         let Some(host) = host else {
             index += 1;

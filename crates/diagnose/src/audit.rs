@@ -41,9 +41,15 @@ pub fn sentences(part: &AuditPart, sums: bool) -> Vec<String> {
                     .to_owned(),
             );
         }
-        if count(&["link-missing", "link-other", "no-gfid"]) > 0 {
+        if count(&["link-missing", "link-other"]) > 0 {
             words.push(
                 "A file without its link is found by path but not by identifier. A look-up through a mount of the volume makes the link again."
+                    .to_owned(),
+            );
+        }
+        if count(&["no-gfid"]) > 0 {
+            words.push(
+                "A file without an identifier was copied straight into the brick, or lost its attributes: Gluster does not replicate it. Move it out and write it through a mount of the volume."
                     .to_owned(),
             );
         }

@@ -46,14 +46,14 @@ const DURATION_MS: u32 = 1000;
 /// Tests that would tell the alternatives apart or confirm weak evidence, without numbers; empty when nothing is open.
 pub(crate) fn tests(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     let mut wanted: Vec<Test> = Vec::new();
-    // Of two hosts there is no third one to measure against, and one more look at the same pair says the same again; what tells causes
-    // apart is another kind of test.
+    // Of two hosts there is no third one to measure against, and one more look at the same pair says the same again, unless that is what
+    // there is to ask; what tells causes apart is another kind of test.
     let others = bench.facts.snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count() > 2;
     let weak = judged.located.unconfirmed || judged.located.score < WEAK;
     if weak && judged.responses.iter().any(|r| is_of_probes(*r)) {
         wanted.extend(probes(bench, judged));
     }
-    if others && weak {
+    if weak && (others || judged.located.unconfirmed) {
         wanted.extend(again(bench, judged));
     }
     if others && is_open(judged, SURE_ENOUGH) {

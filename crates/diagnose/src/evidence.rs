@@ -1,16 +1,18 @@
 //! Samples grouped into cells: one ordered pair in one layer, with the medians that the reasoning works on.
 //! A snapshot comes in, cells go out, in a fixed order; nothing is judged here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use linerate_model::finding::{Cell, Response};
-use linerate_model::inventory::Layer;
+use linerate_model::inventory::{Group, Host, Inventory, Layer};
 use linerate_model::load::{LoadReport, MtuProbe, TestKind};
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
 use crate::ceiling;
 use crate::host_facts::Facts;
+use crate::ports::Ports;
+use crate::responses::is_of_probes;
 use crate::stats::{TwoLevels, mean, median, quantile, two_levels};
 
 /// Share of cells that may be bad before the expectation from peers suffers.
@@ -27,6 +29,8 @@ pub(crate) struct CellEvidence<'a> {
     pub from: &'a str,
     /// Receiver.
     pub to: &'a str,
+    /// Both by their places in the inventory.
+    pub ends: [usize; 2],
     /// Layer.
     pub layer: Layer,
     /// Cells with the same layer and the same nearest common group are compared with each other.
@@ -57,6 +61,38 @@ pub(crate) struct CellEvidence<'a> {
     pub core_busy_rx: Option<f64>,
 }
 
+/// One test in one response.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Single {
+    /// When it began, Unix milliseconds; 0 when unknown.
+    pub start_ms: u64,
+    /// What it showed, in the unit of the response.
+    pub value: f64,
+    /// Whether it repeats another one.
+    pub again: bool,
+    /// Whether it is of several connections at once.
+    pub several: bool,
+}
+
+/// Share of the datagrams of a UDP test that were lost; 1 where none came through. `None` of other tests.
+fn lost(sample: &Sample) -> Option<f64> {
+    if !matches!(sample.test.kind, TestKind::Udp { .. }) {
+        return None;
+    }
+    match &sample.outcome {
+        Outcome::Measured(m) => m.loss,
+        Outcome::NothingThrough { .. } => Some(1.0),
+        _ => None,
+    }
+}
+
+/// Share of the datagrams of a UDP test that were reordered, or duplicated where that is more.
+fn reordered(sample: &Sample) -> Option<f64> {
+    let Outcome::Measured(m) = &sample.outcome else { return None };
+    m.loss?;
+    Some(m.reordered.unwrap_or(0.0).max(m.duplicated.unwrap_or(0.0)))
+}
+
 /// What makes cells comparable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Kind {
@@ -82,46 +118,49 @@ impl<'a> CellEvidence<'a> {
 
     /// UDP loss of each test; 1 where no datagram came through. Not of small datagrams, of which many more are sent.
     pub(crate) fn losses(&self) -> Vec<f64> {
-        self.losses_of(is_full)
+        self.probed_where(lost, is_full)
     }
 
     /// The same of small datagrams.
     pub(crate) fn small_losses(&self) -> Vec<f64> {
-        self.losses_of(|s| is_small(&s.test.kind))
-    }
-
-    fn losses_of(&self, wanted: impl Fn(&Sample) -> bool) -> Vec<f64> {
-        self.samples
-            .iter()
-            .filter(|s| matches!(s.test.kind, TestKind::Udp { .. }) && wanted(s))
-            .filter_map(|s| match &s.outcome {
-                Outcome::Measured(m) => m.loss,
-                Outcome::NothingThrough { .. } => Some(1.0),
-                _ => None,
-            })
-            .collect()
+        self.probed_where(lost, |s| is_small(&s.test.kind))
     }
 
     /// Share of datagrams that were reordered, or duplicated where that is more, of each UDP probe.
     pub(crate) fn reorderings(&self) -> Vec<f64> {
-        self.reorderings_of(|_| true)
+        self.probed_where(reordered, |_| true)
     }
 
-    fn reorderings_of(&self, wanted: impl Fn(&Sample) -> bool) -> Vec<f64> {
-        let share = |m: &Measurement| {
-            Some(m.reordered.unwrap_or(0.0).max(m.duplicated.unwrap_or(0.0))).filter(|_| m.loss.is_some())
+    fn probed_where(&self, value: fn(&Sample) -> Option<f64>, wanted: impl Fn(&Sample) -> bool) -> Vec<f64> {
+        self.samples.iter().filter(|s| wanted(s)).filter_map(|s| value(s)).collect()
+    }
+
+    /// UDP probes in a response that only they have; none of another response.
+    pub(crate) fn probes_of(&self, response: Response) -> Vec<Single> {
+        match response {
+            Response::Loss => self.singles(|s| lost(s).filter(|_| is_full(s))),
+            Response::Reordering => self.singles(reordered),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The tests that have a value, one by one.
+    pub(crate) fn singles(&self, value: impl Fn(&Sample) -> Option<f64>) -> Vec<Single> {
+        let single = |s: &&Sample| {
+            let several = matches!(s.test.kind, TestKind::Tcp { streams: 2.., .. });
+            Some(Single { start_ms: s.start_ms, value: value(s)?, again: s.test.second_stage, several })
         };
-        self.measured().filter(|(s, _)| wanted(s)).filter_map(|(_, m)| share(m)).collect()
+        self.samples.iter().filter_map(single).collect()
     }
 
     /// Values of the UDP probes in a response that only they have, and those of their repetitions among them; `None` of another response.
     pub(crate) fn probed(&self, response: Response) -> Option<[Vec<f64>; 2]> {
-        let again = |s: &Sample| s.test.second_stage;
-        match response {
-            Response::Loss => Some([self.losses(), self.losses_of(|s| is_full(s) && again(s))]),
-            Response::Reordering => Some([self.reorderings(), self.reorderings_of(again)]),
-            _ => None,
+        if !is_of_probes(response) {
+            return None;
         }
+        let probes = self.probes_of(response);
+        let values = |again: bool| probes.iter().filter(|p| p.again || !again).map(|p| p.value).collect();
+        Some([values(false), values(true)])
     }
 
     /// All path MTU probes.
@@ -150,42 +189,51 @@ pub(crate) fn is_small(kind: &TestKind) -> bool {
     matches!(kind, TestKind::Udp { payload_bytes, .. } if *payload_bytes <= SMALL_BYTES_MAX)
 }
 
-/// Samples that say something, and worthless ones.
-type Sorted<'a> = (Vec<&'a Sample>, Vec<&'a Sample>);
-
 /// Whether a probe asks for bytes.
 fn is_full(sample: &Sample) -> bool {
     !is_small(&sample.test.kind)
 }
 
+/// The groups of each host, both by their places in the inventory; direct ones first.
+pub(crate) fn groups_by_host(inventory: &Inventory) -> Vec<Vec<usize>> {
+    let places: HashMap<&str, usize> =
+        inventory.groups.iter().enumerate().map(|(i, g)| (g.name.as_str(), i)).collect();
+    let place = |group: &Group| places.get(group.name.as_str()).copied();
+    let of_host = |host: &Host| inventory.groups_of(&host.name).into_iter().filter_map(place).collect();
+    inventory.hosts.iter().map(of_host).collect()
+}
+
 /// All cells of a snapshot, by layer, sender, receiver in the order of the inventory.
 pub(crate) fn collect(snapshot: &Snapshot) -> Vec<CellEvidence<'_>> {
     let dead: BTreeSet<&str> = snapshot.gaps.iter().map(|g| g.what.as_str()).collect();
-    let mut by_cell: BTreeMap<(Layer, usize, usize), Sorted<'_>> = BTreeMap::new();
-    let index: BTreeMap<&str, usize> =
-        snapshot.inventory.hosts.iter().enumerate().map(|(i, h)| (h.name.as_str(), i)).collect();
-    for sample in &snapshot.samples {
-        let test = &sample.test;
-        let (Some(from), Some(to)) = (index.get(test.from.as_str()), index.get(test.to.as_str())) else {
-            continue;
-        };
-        let says = match &sample.outcome {
-            Outcome::Measured(_) => true,
+    let hosts = snapshot.inventory.hosts.iter().enumerate();
+    let places: HashMap<&str, usize> = hosts.map(|(i, h)| (h.name.as_str(), i)).collect();
+    // Sorted at once: of a hundred thousand hosts there are too many cells to look each of them up.
+    let mut sorted: Vec<([usize; 2], &Sample)> = snapshot
+        .samples
+        .iter()
+        .filter(|s| !matches!(s.outcome, Outcome::Gap { .. }))
+        .filter_map(|s| {
+            let [from, to] = [&s.test.from, &s.test.to].map(|host| places.get(host.as_str()).copied());
+            // What a host sends to itself passes nothing.
+            Some(([from?, to?], s)).filter(|_| from != to)
+        })
+        .collect();
+    sorted.sort_by_key(|(ends, sample)| (sample.test.layer, *ends));
+    let groups = groups_by_host(&snapshot.inventory);
+    let mut cells: Vec<CellEvidence<'_>> = sorted
+        .chunk_by(|(a, one), (b, other)| (one.test.layer, a) == (other.test.layer, b))
+        .filter_map(|of_cell| {
+            let (ends, first) = of_cell.first()?;
             // A host that was lost explains why nothing came through to it; that is a gap, not a slow path.
-            Outcome::NothingThrough { .. } => {
-                !dead.contains(test.from.as_str()) && !dead.contains(test.to.as_str())
-            }
-            Outcome::Invalid { .. } | Outcome::Gap { .. } => false,
-        };
-        let lists = by_cell.entry((test.layer, *from, *to)).or_default();
-        match sample.outcome {
-            Outcome::Invalid { .. } => lists.1.push(sample),
-            _ if says => lists.0.push(sample),
-            _ => {}
-        }
-    }
-    let mut cells: Vec<CellEvidence<'_>> =
-        by_cell.into_values().filter_map(|(samples, worthless)| cell(snapshot, samples, worthless)).collect();
+            let explained = |s: &Sample| {
+                matches!(s.outcome, Outcome::NothingThrough { .. })
+                    && (dead.contains(first.test.from.as_str()) || dead.contains(first.test.to.as_str()))
+            };
+            let tests = of_cell.iter().map(|(_, sample)| *sample).filter(|s| !explained(s));
+            cell(*ends, &groups, tests)
+        })
+        .collect();
     let peers = peer_rates(&cells);
     for cell in &mut cells {
         let healthy = peers.get(&cell.kind).copied();
@@ -202,19 +250,20 @@ fn is_capacity(levels: &TwoLevels, healthy_bps: Option<f64>) -> bool {
     healthy_bps.is_none_or(|healthy| levels.high >= JERKS_MAX * healthy)
 }
 
+/// One cell from its tests; `None` without any.
 fn cell<'a>(
-    snapshot: &'a Snapshot,
-    samples: Vec<&'a Sample>,
-    worthless: Vec<&'a Sample>,
+    ends: [usize; 2],
+    groups: &[Vec<usize>],
+    tests: impl Iterator<Item = &'a Sample>,
 ) -> Option<CellEvidence<'a>> {
+    let is_worthless = |s: &&Sample| matches!(s.outcome, Outcome::Invalid { .. });
+    let (worthless, samples): (Vec<&Sample>, Vec<&Sample>) = tests.partition(is_worthless);
     let test = &samples.iter().chain(&worthless).next()?.test;
-    let inventory = &snapshot.inventory;
-    let to_groups = inventory.groups_of(&test.to);
-    let shared =
-        inventory.groups_of(&test.from).iter().filter(|g| to_groups.iter().any(|o| o.name == g.name)).count();
+    let shared = groups[ends[0]].iter().filter(|group| groups[ends[1]].contains(group)).count();
     let mut cell = CellEvidence {
         from: &test.from,
         to: &test.to,
+        ends,
         layer: test.layer,
         kind: Kind { layer: test.layer, shared_groups: shared },
         rates: rates(&samples),
@@ -367,13 +416,18 @@ fn lost_by(two: &TwoLevels, mean_bps: Option<f64>, ceiling_bps: f64) -> bool {
 }
 
 /// The matrix as it is reported.
-pub(crate) fn report_cells(snapshot: &Snapshot, cells: &mut [CellEvidence<'_>]) -> Vec<Cell> {
+pub(crate) fn report_cells<'a>(
+    snapshot: &Snapshot,
+    cells: &mut [CellEvidence<'a>],
+    ports: &Ports<'a>,
+) -> Vec<Cell> {
     let facts = Facts::new(snapshot);
     let peers = peer_rates(cells);
     cells
         .iter_mut()
         .map(|cell| {
-            let ceiling = ceiling::of(&facts, cell, peers.get(&cell.kind).copied());
+            let ceiling =
+                ceiling::of(&facts, cell, ports.of(cell).or_else(|| peers.get(&cell.kind).copied()));
             let known = ceiling.bps.filter(|_| ceiling.binding != "peers");
             cell.two = cell.two.filter(|two| known.is_none_or(|bps| lost_by(two, cell.throughput_bps, bps)));
             let share = cell.throughput_bps.zip(ceiling.bps).filter(|(_, c)| *c > 0.0).map(|(t, c)| t / c);
@@ -454,8 +508,8 @@ mod tests {
         };
         let confirmed = |rates: &[f64]| {
             let samples: Vec<Sample> = rates.iter().map(|bps| sample(*bps)).collect();
-            let snapshot = Snapshot::default();
-            cell(&snapshot, samples.iter().collect(), Vec::new()).is_some_and(|c| c.is_confirmed(Some(75e6)))
+            cell([0, 1], &[Vec::new(), Vec::new()], samples.iter())
+                .is_some_and(|c| c.is_confirmed(Some(75e6)))
         };
         assert!(confirmed(&[10e6, 12e6]));
         assert!(confirmed(&[10e6, 69e6, 0.0]));

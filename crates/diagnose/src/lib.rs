@@ -25,6 +25,7 @@ mod knowledge;
 mod layouts;
 mod localise;
 mod places;
+mod ports;
 mod remedies;
 mod responses;
 mod settings;
@@ -61,7 +62,9 @@ pub fn diagnose_with(
 
 /// The matrix: one cell per ordered pair and layer that was measured, beside its ceiling.
 pub fn cells(snapshot: &Snapshot) -> Vec<Cell> {
-    evidence::report_cells(snapshot, &mut evidence::collect(snapshot))
+    let mut cells = evidence::collect(snapshot);
+    let ports = ports::Ports::seen(&cells);
+    evidence::report_cells(snapshot, &mut cells, &ports)
 }
 
 /// Whether a UDP probe asks how many packets a path carries rather than how many bytes: its rate is no share of what TCP reached.

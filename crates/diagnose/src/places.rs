@@ -1,7 +1,7 @@
 //! Joins where and why: every place that explains the losses nearly as well as the best is asked for its causes, and the
 //! two answers are weighed together. Located columns come in, judged places go out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
@@ -14,6 +14,7 @@ use crate::evidence::CellEvidence;
 use crate::host_facts::Facts;
 use crate::knowledge::{ElementKind, Knowledge};
 use crate::localise::{Column, Located};
+use crate::ports::Ports;
 use crate::responses::{Row, are_confirmed};
 use crate::stats::median;
 
@@ -46,6 +47,8 @@ pub(crate) struct Bench<'a> {
     pub cells: Vec<CellEvidence<'a>>,
     /// Rows.
     pub rows: Vec<Row>,
+    /// Speeds of ports, as they seem from throughput alone.
+    pub ports: Ports<'a>,
     /// Hosts that are an end of some cell, in order of their names.
     pub measured: Vec<&'a str>,
     /// Machines that are a group, in order of their names.
@@ -56,14 +59,20 @@ pub(crate) struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     /// What a snapshot gives.
-    pub(crate) fn new(facts: Facts<'a>, cells: Vec<CellEvidence<'a>>, rows: Vec<Row>) -> Self {
-        let measured: BTreeSet<&'a str> = cells.iter().flat_map(|c| [c.from, c.to]).collect();
+    pub(crate) fn new(
+        facts: Facts<'a>,
+        cells: Vec<CellEvidence<'a>>,
+        rows: Vec<Row>,
+        ports: Ports<'a>,
+    ) -> Self {
+        let measured: HashSet<&'a str> = cells.iter().flat_map(|c| [c.from, c.to]).collect();
+        let measured: BTreeSet<&'a str> = measured.into_iter().collect();
         let groups = &facts.snapshot.inventory.groups;
         let machines: BTreeSet<&'a str> = groups.iter().filter_map(|g| g.machine.as_deref()).collect();
         let (measured, machines): (Vec<&str>, Vec<&str>) =
             (measured.into_iter().collect(), machines.into_iter().collect());
         let usual_peers = [&measured, &machines].map(|all| Rc::new(Peers::new(some_of(all).collect())));
-        Self { facts, cells, rows, measured, machines, usual_peers }
+        Self { facts, cells, rows, ports, measured, machines, usual_peers }
     }
 }
 
@@ -390,11 +399,15 @@ pub(crate) fn subjects<'a>(bench: &Bench<'a>, element: &Element, bad_rows: &[usi
     }
     let mut seen = BTreeSet::new();
     suspects.retain(|s| seen.insert(*s));
-    let ends = |end: fn(&CellEvidence<'a>) -> &'a str| -> Vec<&'a str> {
-        let set: BTreeSet<&str> = bad_rows.iter().map(|r| end(&bench.cells[bench.rows[*r].cell])).collect();
-        set.into_iter().collect()
+    // By their places, for thousands of hosts are asked one by one.
+    let ends = |end: fn(&CellEvidence<'a>) -> (usize, &'a str)| -> Vec<&'a str> {
+        let cells = bad_rows.iter().map(|r| &bench.cells[bench.rows[*r].cell]);
+        let mut ends: Vec<(usize, &str)> = cells.map(end).collect();
+        ends.sort_unstable_by_key(|(place, _)| *place);
+        ends.dedup_by_key(|(place, _)| *place);
+        ends.into_iter().map(|(_, name)| name).collect()
     };
-    let (senders, receivers) = (ends(|c| c.from), ends(|c| c.to));
+    let (senders, receivers) = (ends(|c| (c.ends[0], c.from)), ends(|c| (c.ends[1], c.to)));
     let way_back = |c: &CellEvidence<'_>| {
         [c.to] == senders[..] && [c.from] == receivers[..] && c.measured().next().is_some()
     };

@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Cell, Response};
 use linerate_model::load::{MtuProbe, TestKind};
-use linerate_model::sample::{Measurement, Outcome};
+use linerate_model::sample::{Measurement, Outcome, Sample};
 
-use crate::evidence::{CellEvidence, Kind, tcp_values};
+use crate::evidence::{CellEvidence, Kind, Single, tcp_values};
 use crate::host_facts::Facts;
+use crate::ports::Ports;
 use crate::stats::{mad, mean, median, quantile};
 
 /// One cell in one response.
@@ -71,6 +72,32 @@ fn comes_back(response: Response, again: &[f64]) -> bool {
     let reading = READINGS.iter().find(|r| r.response == response);
     let is_bad = |value: &f64| reading.is_some_and(|r| r.badness(*value, 0.0) >= r.effect_min);
     again.len() >= AGAIN_MIN && again.iter().any(is_bad)
+}
+
+/// Doublings of a value beyond what is expected, or below it for a throughput; 0 in a response that is not read off single tests.
+pub(crate) fn badness(response: Response, value: f64, expected: f64) -> f64 {
+    if response == Response::Throughput {
+        return (expected / value.max(1.0)).log2().clamp(0.0, DEAD);
+    }
+    READINGS.iter().find(|r| r.response == response).map_or(0.0, |r| r.badness(value, expected))
+}
+
+/// The tests of a cell in a response of which each of them tells by itself.
+pub(crate) fn singles(response: Response, cell: &CellEvidence<'_>) -> Vec<Single> {
+    let transfer = |sample: &Sample, value: fn(&Measurement) -> Option<f64>| match (
+        &sample.outcome,
+        &sample.test.kind,
+    ) {
+        (Outcome::Measured(m), TestKind::Tcp { .. }) => value(m),
+        _ => None,
+    };
+    // Several connections at once fill a queue that one does not.
+    let alone = |sample: &Sample| matches!(sample.test.kind, TestKind::Tcp { streams: 1, .. });
+    match response {
+        Response::Throughput => cell.singles(|s| transfer(s, |m| m.throughput_bps)),
+        Response::RttLoaded => cell.singles(|s| transfer(s, late_rtt).filter(|_| alone(s))),
+        _ => cell.probes_of(response),
+    }
 }
 
 /// How one response is read: floors keep ratios of tiny numbers from meaning something.
@@ -137,8 +164,13 @@ const CARRIER: &str = "carrier_changes";
 const YES: f64 = 3.0;
 
 /// All rows of all responses.
-pub(crate) fn rows(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
-    let mut rows = throughput(facts, cells, report);
+pub(crate) fn rows(
+    facts: &Facts<'_>,
+    cells: &[CellEvidence<'_>],
+    report: &[Cell],
+    ports: &Ports<'_>,
+) -> Vec<Row> {
+    let mut rows = throughput(facts, cells, report, ports);
     let dead: Vec<bool> = {
         let mut dead = vec![false; cells.len()];
         for row in rows.iter().filter(|r| r.y > 6.0) {
@@ -164,7 +196,7 @@ fn favourable(values: &[f64], more_is_better: bool) -> Option<f64> {
     quantile(&turned, 0.5).map(|v| -v)
 }
 
-fn throughput(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
+fn throughput(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell], ports: &Ports<'_>) -> Vec<Row> {
     let mut by_kind: BTreeMap<Kind, Vec<(usize, f64, Option<f64>)>> = BTreeMap::new();
     for (i, cell) in cells.iter().enumerate() {
         // A throughput that jumps between two levels has no mean; the lower level is what is lost.
@@ -178,11 +210,11 @@ fn throughput(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell]) ->
     let mut rows = Vec::new();
     for (kind, list) in by_kind {
         let known = list.iter().all(|(_, _, ceiling)| ceiling.is_some());
-        let (expected, common) = if known { calibrated(&list) } else { (peers(&list), 0.0) };
+        let (expected, common) = if known { calibrated(&list) } else { (peers(&list, cells, ports), 0.0) };
         let ys: Vec<f64> = list
             .iter()
             .zip(&expected)
-            .map(|((_, rate, _), e)| (e / rate.max(1.0)).log2().clamp(0.0, DEAD))
+            .map(|((_, rate, _), expected)| badness(Response::Throughput, *rate, *expected))
             .collect();
         // Software links inside one machine share its CPUs with everything else; across machines the spread says it.
         let inside = list.first().is_some_and(|(cell, _, _)| same_machine(facts, &cells[*cell]));
@@ -231,10 +263,11 @@ fn calibrated(list: &[(usize, f64, Option<f64>)]) -> (Vec<f64>, f64) {
     (list.iter().map(|(_, _, ceiling)| ceiling.unwrap_or(0.0) * healthy).collect(), common)
 }
 
-/// What the better peers reach, for all cells of the kind.
-fn peers(list: &[(usize, f64, Option<f64>)]) -> Vec<f64> {
+/// What the better peers reach, for all cells of the kind; with the ports at its ends where they seem to differ.
+fn peers(list: &[(usize, f64, Option<f64>)], cells: &[CellEvidence<'_>], ports: &Ports<'_>) -> Vec<f64> {
     let rates: Vec<f64> = list.iter().map(|(_, rate, _)| *rate).collect();
-    vec![quantile(&rates, 0.8).unwrap_or(0.0); list.len()]
+    let better = quantile(&rates, 0.8).unwrap_or(0.0);
+    list.iter().map(|(cell, ..)| ports.of(&cells[*cell]).unwrap_or(better)).collect()
 }
 
 /// Scale of the noise: from repeats where there are any, else from the better part of the cells.

@@ -273,14 +273,15 @@ const COUNTER: &str = "counter:";
 
 /// Whether a cause asks for measured values at all; most settings speak for themselves.
 fn looks_at_shape(cause: &Cause) -> bool {
-    let asks = |tests: &[FactTest]| tests.iter().any(|t| matches!(t.op, Op::WindowBinds | Op::RateBinds));
+    let of_rate = |op: Op| matches!(op, Op::WindowBinds | Op::WindowAmple | Op::RateBinds);
+    let asks = |tests: &[FactTest]| tests.iter().any(|t| of_rate(t.op));
     !cause.shape.is_empty() || asks(&cause.betrays) || asks(&cause.excludes)
 }
 
 /// What is the same for every host, made once.
 struct Ground<'b> {
     /// Rows in which a host sends, and in which it receives.
-    of_host: BTreeMap<&'b str, [Vec<usize>; 2]>,
+    of_host: HashMap<&'b str, [Vec<usize>; 2]>,
     all: Vec<usize>,
     frame: shape::Shape,
     /// Counters that moved at a host.
@@ -289,7 +290,7 @@ struct Ground<'b> {
 
 impl<'b> Ground<'b> {
     fn new<'a: 'b>(bench: &Bench<'a>, knowledge: &Knowledge) -> Self {
-        let mut of_host: BTreeMap<&str, [Vec<usize>; 2]> = BTreeMap::new();
+        let mut of_host: HashMap<&str, [Vec<usize>; 2]> = HashMap::new();
         for (i, row) in bench.rows.iter().enumerate() {
             let cell = &bench.cells[row.cell];
             of_host.entry(cell.from).or_default()[0].push(i);
@@ -331,8 +332,12 @@ const APART_MS: u64 = 1000;
 struct Seen(u64, u64);
 
 impl Seen {
-    fn again(seen: Option<&Self>, at_ms: u64) -> Self {
-        seen.map_or(Self(at_ms, at_ms), |s| Self(s.0.min(at_ms), s.1.max(at_ms)))
+    fn at(ms: u64) -> Self {
+        Self(ms, ms)
+    }
+
+    fn again(&mut self, at_ms: u64) {
+        *self = Self(self.0.min(at_ms), self.1.max(at_ms));
     }
 
     fn is_long(self) -> bool {
@@ -349,7 +354,7 @@ fn moved<'b>(snapshot: &'b Snapshot, knowledge: &Knowledge) -> BTreeMap<&'b str,
     if patterns.is_empty() {
         return BTreeMap::new();
     }
-    let mut tested: BTreeMap<&str, Seen> = BTreeMap::new();
+    let mut tested: HashMap<&str, Seen> = HashMap::new();
     let mut moved: BTreeMap<&str, BTreeMap<&str, Seen>> = BTreeMap::new();
     // The same few hundred names come back in every sample.
     let mut known: HashMap<&str, bool> = HashMap::new();
@@ -357,14 +362,13 @@ fn moved<'b>(snapshot: &'b Snapshot, knowledge: &Knowledge) -> BTreeMap<&'b str,
         for (host, counters) in
             [(&sample.test.from, &sample.tx_counters), (&sample.test.to, &sample.rx_counters)]
         {
-            let span = Seen::again(tested.get(host.as_str()), sample.start_ms);
-            tested.insert(host, span);
+            let at_ms = sample.start_ms;
+            tested.entry(host).and_modify(|seen| seen.again(at_ms)).or_insert(Seen::at(at_ms));
             for (key, _) in counters.iter().filter(|(_, delta)| **delta > 0) {
                 let fits = |key: &str| patterns.iter().any(|p| crate::host_facts::pattern_fits(p, key));
                 if *known.entry(key).or_insert_with(|| fits(key)) {
                     let of_host = moved.entry(host).or_default();
-                    let seen = Seen::again(of_host.get(key.as_str()), sample.start_ms);
-                    of_host.insert(key, seen);
+                    of_host.entry(key).and_modify(|seen| seen.again(at_ms)).or_insert(Seen::at(at_ms));
                 }
             }
         }

@@ -7,6 +7,7 @@ use linerate_model::names::natural;
 use linerate_model::snapshot::{Snapshot, StorageFigure};
 
 use crate::attribute::shape::Shape;
+use crate::disks::figures;
 use crate::words::{digits, percent};
 
 /// A read this many times as fast as the disk writes came from memory.
@@ -69,18 +70,26 @@ const DRIVES: [&str; 2] = ["sd", "hd"];
 
 /// What is worth knowing about disks.
 pub(crate) fn notes(snapshot: &Snapshot) -> Vec<String> {
-    let mut notes = saturated(snapshot);
+    let mut notes = of_drives(snapshot);
     notes.extend(volumes(snapshot));
     notes
 }
 
+/// Drives that are slow among their equals, and those that had no time left. A slow one is busy because it is slow: one thing to say.
+fn of_drives(snapshot: &Snapshot) -> Vec<String> {
+    let slow = figures::slow(&snapshot.storage);
+    let is_slow = |f: &StorageFigure| slow.iter().any(|d| d.host == f.host && d.device == f.variant);
+    let saturated = saturated(snapshot, is_slow);
+    slow.into_iter().map(|drive| drive.sentence).chain(saturated).collect()
+}
+
 /// Drives that had no time left under the load that they were seen with.
-fn saturated(snapshot: &Snapshot) -> Vec<String> {
+fn saturated(snapshot: &Snapshot, is_slow: impl Fn(&StorageFigure) -> bool) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     let devices = || snapshot.storage.iter().filter(|f| f.what == "device");
     let is_drive = |f: &&StorageFigure| DRIVES.iter().any(|start| f.variant.starts_with(start));
     let is_full = |f: &&StorageFigure| f.pattern == "read" && f.busy.is_some_and(|b| b >= SATURATED);
-    for read in devices().filter(is_drive).filter(is_full) {
+    for read in devices().filter(is_drive).filter(is_full).filter(|f| !is_slow(f)) {
         let same =
             |f: &&StorageFigure| f.pattern == "write" && f.host == read.host && f.variant == read.variant;
         let write = devices().find(same);
@@ -128,11 +137,14 @@ fn volumes(snapshot: &Snapshot) -> Vec<String> {
 
 /// The line for a snapshot in which no pair was measured.
 pub(crate) fn headline(snapshot: &Snapshot) -> String {
-    let figures = snapshot.storage.len();
-    match saturated(snapshot).into_iter().next() {
+    let figures_known = snapshot.storage.len();
+    match of_drives(snapshot).into_iter().next() {
         Some(first) => first,
-        None if figures > 0 => {
-            format!("no pair was measured; {figures} figures of disks, none of them at its limit")
+        None if figures_known == 1 => {
+            "no pair was measured; one figure of disks, not at its limit".to_owned()
+        }
+        None if figures_known > 0 => {
+            format!("no pair was measured; {figures_known} figures of disks, none of them at its limit")
         }
         None => "nothing was measured".to_owned(),
     }

@@ -47,7 +47,10 @@ pub(crate) fn headline(
             said.unwrap_or_else(|| "no pair was measured, and no counters move together".to_owned())
         }
         None if bench.cells.is_empty() => storage::headline(bench.facts.snapshot),
-        None => "nothing stands out among the peers; no ceiling is known".to_owned(),
+        None => {
+            let ports = bench.ports.words(report).map_or(String::new(), |words| format!("; {words}"));
+            format!("nothing stands out among the peers; no ceiling is known{ports}")
+        }
     };
     let unseen = disturbed(&bench.cells);
     let unseen: Vec<String> =
@@ -93,19 +96,34 @@ pub(crate) fn notes(bench: &Bench<'_>, report: &[Cell], judged: &[Judged<'_, '_>
             ));
         }
     }
+    notes.extend(bench.ports.words(report).map(|words| {
+        format!("{words}; no link speed was read, so `ethtool` of a NIC of each tells whether it is what it should be")
+    }));
     if judged.iter().all(|j| j.located.unconfirmed) {
         notes.extend(lost_once(report));
     }
-    for j in judged.iter().filter(|j| j.located.unconfirmed) {
-        let (element, direction, _) = &j.places[0];
-        let outcome = if is_untested(bench, j) {
-            "and not tested again; a survey that has more time repeats it"
-        } else {
-            "and not confirmed by a repetition"
-        };
-        notes.push(format!("{}: suspected once {outcome}", words::place(element, *direction)));
-    }
+    notes.extend(judged.iter().filter(|j| j.located.unconfirmed).map(|j| suspicion(bench, j)));
     notes
+}
+
+/// A suspicion that was not confirmed. Where nothing speaks against it, what was read at the place may say what it would be.
+fn suspicion(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> String {
+    let (element, direction, _) = &judged.places[0];
+    let place = words::place(element, *direction);
+    let outcome = if is_disturbed(bench, judged) {
+        "and its repetition was disturbed; survey again when the hosts are idle"
+    } else if is_untested(bench, judged) && bench.facts.snapshot.foreign.is_some() {
+        "and not repeated; measure that again before you believe it"
+    } else if is_untested(bench, judged) {
+        "and not tested again; a survey that has more time repeats it"
+    } else {
+        return format!("{place}: suspected once and not confirmed by a repetition");
+    };
+    let read = judged.causes.first().filter(|(scored, _)| !scored.hits.is_empty());
+    let cause = read.map_or(String::new(), |(scored, _)| {
+        format!(". What would explain it: {} [{}]", scored.cause.title, scored.evidence.join("; "))
+    });
+    format!("{place}: suspected once {outcome}{cause}")
 }
 
 /// The samples that a located loss rests on.
@@ -119,13 +137,26 @@ fn is_untested(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> bool {
     judged.located.unconfirmed && !samples(bench, judged).any(|s| s.test.second_stage)
 }
 
+/// Whether tests of a kind were repeated, and each of them was disturbed.
+fn is_disturbed(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> bool {
+    let kind = |s: &Sample| (s.test.kind.name(), matches!(s.test.kind, TestKind::Tcp { streams: 2.., .. }));
+    let again = |s: &&Sample| s.test.second_stage;
+    let valid: Vec<_> = samples(bench, judged).filter(again).map(kind).collect();
+    let cells = judged.located.rows.iter().map(|row| &bench.cells[bench.rows[*row].cell]);
+    let mut worthless = cells.flat_map(|cell| cell.worthless.iter().copied()).filter(again);
+    worthless.any(|sample| !valid.contains(&kind(sample)))
+}
+
 /// What a sentence about a cluster in which nothing was found must not pass over: that nothing got through once. A transfer that was slow once is a note,
-/// for that happens in healthy clusters.
+/// for that happens in healthy clusters; of what others measured it may be all that they ask about.
 fn untested(bench: &Bench<'_>, judged: &[Judged<'_, '_>]) -> String {
     let places: Vec<String> = judged
         .iter()
         .filter(|j| is_untested(bench, j))
-        .filter(|j| samples(bench, j).any(|s| matches!(s.outcome, Outcome::NothingThrough { .. })))
+        .filter(|j| {
+            let is_dead = |s: &Sample| matches!(s.outcome, Outcome::NothingThrough { .. });
+            bench.facts.snapshot.foreign.is_some() || samples(bench, j).any(is_dead)
+        })
         .map(|j| words::place(&j.places[0].0, j.places[0].1))
         .collect();
     match places.as_slice() {

@@ -18,6 +18,7 @@ use crate::host_facts::Facts;
 use crate::knowledge::Knowledge;
 use crate::localise::{columns, locate};
 use crate::places::{Bench, Judged, judge, subjects};
+use crate::ports::Ports;
 use crate::remedies::remedy;
 use crate::settings::Wrong;
 use crate::words;
@@ -87,14 +88,15 @@ pub(crate) fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id:
 fn bench(snapshot: &Snapshot) -> (Bench<'_>, Vec<Cell>) {
     let facts = Facts::new(snapshot);
     let mut cells = evidence::collect(snapshot);
-    let report = evidence::report_cells(snapshot, &mut cells);
-    let rows = responses::rows(&facts, &cells, &report);
-    (Bench::new(facts, cells, rows), report)
+    let ports = Ports::seen(&cells);
+    let report = evidence::report_cells(snapshot, &mut cells, &ports);
+    let rows = responses::rows(&facts, &cells, &report, &ports);
+    (Bench::new(facts, cells, rows, ports), report)
 }
 
 fn located<'a, 'k>(bench: &Bench<'a>, knowledge: &'k Knowledge) -> Vec<Judged<'a, 'k>> {
     let inventory = &bench.facts.snapshot.inventory;
-    let hypotheses = columns(inventory, &bench.cells);
+    let hypotheses = columns(inventory, &bench.cells, &bench.rows);
     locate(inventory, &bench.cells, &hypotheses, &bench.rows)
         .into_iter()
         .map(|l| judge(bench, l, knowledge))
@@ -134,11 +136,7 @@ fn finding(
     let innocent = unexplained(&bench.facts, &place, knowledge, &explained);
     let left = (1.0 - causes.iter().map(|c| c.probability).sum::<f64>()).max(0.0);
     causes.extend(unknown_causes(&innocent, left * 0.8));
-    let rows: Vec<_> =
-        judged.located.rows.iter().map(|r| &bench.rows[*r]).filter(|r| r.response == primary).collect();
-    let median = |pick: fn(&responses::Row) -> f64| {
-        crate::stats::median(&rows.iter().map(|r| pick(r)).collect::<Vec<_>>()).unwrap_or(0.0)
-    };
+    let [expected, measured] = values(bench, judged, primary);
     let mut affected: Vec<(HostName, HostName)> = Vec::new();
     let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
     for row in &judged.located.rows {
@@ -161,8 +159,8 @@ fn finding(
             .collect(),
         layer: judged.layer,
         responses: judged.responses.clone(),
-        expected: median(|r| r.expected),
-        measured: median(|r| r.measured),
+        expected,
+        measured,
         unit: words::unit(primary).to_owned(),
         probability: calibration.finding.chance(1.0 / (1.0 + (-judged.located.score).exp())),
         decide: decide::words(bench, judged),
@@ -175,8 +173,21 @@ fn finding(
     let passing: BTreeSet<(&str, &str)> =
         judged.located.column.cells().iter().map(|i| (bench.cells[*i].from, bench.cells[*i].to)).collect();
     finding.sentence = sentence(&finding, passing.len());
+    if judged.located.values.is_some() && primary != Response::TwoState {
+        finding.sentence += " It comes and goes: other tests there were good.";
+    }
     finding.sentence += &crate::together::at_rest(bench.facts.snapshot, &finding);
     finding
+}
+
+/// What is expected at a place and what was measured there.
+fn values(bench: &Bench<'_>, judged: &Judged<'_, '_>, primary: Response) -> [f64; 2] {
+    let rows: Vec<_> =
+        judged.located.rows.iter().map(|r| &bench.rows[*r]).filter(|r| r.response == primary).collect();
+    let median = |pick: fn(&responses::Row) -> f64| {
+        crate::stats::median(&rows.iter().map(|r| pick(r)).collect::<Vec<_>>()).unwrap_or(0.0)
+    };
+    judged.located.values.unwrap_or_else(|| [median(|r| r.expected), median(|r| r.measured)])
 }
 
 fn ranked(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, probability: f64) -> RankedCause {

@@ -127,7 +127,7 @@ pub(super) fn judge(
 /// Whether some fact may betray the cause, whatever was measured. What depends on measured values counts as possible.
 pub(crate) fn possible(facts: &Facts<'_>, place: &Place<'_>, cause: &Cause) -> bool {
     cause.betrays.iter().any(|test| {
-        matches!(test.op, Op::WindowBinds | Op::RateBinds)
+        matches!(test.op, Op::WindowBinds | Op::WindowAmple | Op::RateBinds)
             || matches!(run(facts, place, test), Outcome::Holds(_))
     })
 }
@@ -251,6 +251,7 @@ fn holds(
         Op::LessThanPeers => number.zip(usual()).is_some_and(|(n, u)| n < 0.9 * u),
         Op::GreaterThanPeers => number.zip(usual()).is_some_and(|(n, u)| n > 1.1 * u),
         Op::WindowBinds => number.is_some_and(|bytes| window_binds(bytes, shape)),
+        Op::WindowAmple => number.is_some_and(|bytes| window_ample(bytes, shape)),
         Op::RateBinds => number.is_some_and(|mbit| rate_binds(mbit, shape)),
         Op::ExceedsLowerMtu => {
             number.zip(limit()).is_some_and(|(mtu, room)| exceeds(facts, host, key, mtu, room))
@@ -391,6 +392,16 @@ fn window_binds(bytes: f64, shape: &Shape) -> bool {
         let allowed = bytes * part * 8.0 / (rtt_us / 1e6);
         (0.74..=1.35).contains(&(allowed / rate.max(1.0)))
     })
+}
+
+/// No path inside a cluster has a longer RTT than this, with full queues, microseconds: a buffer of 16 MiB holds so much of 6 Gbit/s.
+const RTT_INSIDE_US: f64 = 20_000.0;
+
+/// Whether a window is far from what limits though nobody measured an RTT: at the measured rate even half of it lasts longer than any
+/// path inside a cluster. Where the RTT is known, that decides.
+fn window_ample(bytes: f64, shape: &Shape) -> bool {
+    let lasts_us = |rate: f64| 0.5 * bytes * 8.0 / rate.max(1.0) * 1e6;
+    shape.rtt_us.is_none() && shape.rate_bps.is_some_and(|rate| lasts_us(rate) >= RTT_INSIDE_US)
 }
 
 /// Whether a link of this rate is what limits: headers take a few percent of it, and a slow start more.

@@ -23,6 +23,13 @@ const FAMILIES: &[&str] = &[
     "firewall.",
 ];
 
+/// Topics of causes.
+const AREAS: &[&str] = &["offload", "mtu", "rate", "loss", "tcp", "cpu", "queue", "storage", "setting"];
+/// Largest weight: e^20 to one is more than any measurement can say.
+const WEIGHT_MAX: f64 = 20.0;
+/// What a remedy's texts may leave to be filled in.
+const HOLES: &[&str] = &["{host}", "{nic}"];
+
 /// Line (1-based) of a byte of a text.
 pub(super) fn line_of(text: &str, byte: usize) -> usize {
     text.bytes().take(byte).filter(|b| *b == b'\n').count() + 1
@@ -46,6 +53,10 @@ pub(super) fn cause(file: &str, text: &str, cause: &Cause, others: &[Cause]) -> 
     }
     if others.iter().any(|o| o.id == *id) {
         return Err(wrong(id, format!("the id `{id}` is taken"), "every cause has an id of its own"));
+    }
+    if !AREAS.contains(&cause.area.as_str()) {
+        let hint = format!("known areas: {}", AREAS.join(", "));
+        return Err(wrong("area", format!("`{}` is no area", cause.area), &hint));
     }
     if cause.symptom.responses.is_empty() || cause.symptom.elements.is_empty() {
         return Err(wrong(
@@ -79,11 +90,42 @@ pub(super) fn cause(file: &str, text: &str, cause: &Cause, others: &[Cause]) -> 
             ));
         }
     }
-    tests(cause).map_err(|(near, problem, hint)| wrong(&near, problem, &hint))
+    let rest = weights(text, cause).and_then(|()| holes(cause)).and_then(|()| tests(cause));
+    rest.map_err(|(near, problem, hint)| wrong(&near, problem, &hint))
 }
 
 /// Text near what is wrong, problem, hint.
 type Wrong = (String, String, String);
+
+/// The first weight that no log odds can be.
+fn weights(text: &str, cause: &Cause) -> Result<(), Wrong> {
+    let of_facts = cause.betrays.iter().chain(&cause.excludes).flat_map(|t| [t.weight, t.against]);
+    let mut all = cause.shape.iter().flat_map(|t| [t.weight, t.against]).chain(of_facts);
+    let is_odd = |weight: f64| weight.is_nan() || weight.abs() > WEIGHT_MAX;
+    let Some(weight) = all.find(|weight| is_odd(*weight)) else { return Ok(()) };
+    let hint = format!("log odds between -{WEIGHT_MAX} and {WEIGHT_MAX}; most causes have 1 to 4");
+    let value = |line: &str| line.split_once('=').and_then(|(_, value)| value.trim().parse::<f64>().ok());
+    let line = text.lines().find(|line| value(line).is_some_and(is_odd));
+    Err((line.unwrap_or("weight").to_owned(), format!("`{weight:e}` is no weight"), hint))
+}
+
+/// The first place to be filled in of a remedy that nothing fills in.
+fn holes(cause: &Cause) -> Result<(), Wrong> {
+    let Some(remedy) = &cause.remedy else { return Ok(()) };
+    for text in [&remedy.title, &remedy.instruction, &remedy.persistence] {
+        for (at, _) in text.match_indices('{') {
+            let end = text[at..].find('}').map_or(at, |length| at + length + 1);
+            let hole = &text[at..end];
+            let is_word =
+                hole.len() > 2 && hole[1..hole.len() - 1].chars().all(|c| c.is_alphanumeric() || c == '_');
+            if is_word && !HOLES.contains(&hole) {
+                let hint = format!("filled in are {}", HOLES.join(" and "));
+                return Err((hole.to_owned(), format!("`{hole}` stands for nothing"), hint));
+            }
+        }
+    }
+    Ok(())
+}
 
 /// The first test of a cause that cannot be run.
 fn tests(cause: &Cause) -> Result<(), Wrong> {
@@ -116,6 +158,9 @@ fn tests(cause: &Cause) -> Result<(), Wrong> {
         );
         let number = matches!(test.op, Op::LessThan | Op::GreaterThan | Op::ExceedsLowerMtu);
         let unread = number && test.values.first().is_some_and(|v| v.parse::<f64>().is_err());
+        // Beside another fact the second value is a factor.
+        let beside = matches!(test.op, Op::LessThanFact | Op::AtLeastFact);
+        let unread = unread || beside && test.values.get(1).is_some_and(|v| v.parse::<f64>().is_err());
         if test.keys.is_empty() || (needs && test.values.is_empty()) || unread {
             let near = test.keys.first().cloned().unwrap_or_else(|| "betrays".to_owned());
             return Err((

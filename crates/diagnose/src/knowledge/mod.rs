@@ -149,5 +149,20 @@ mod tests {
         assert!(error.to_string().contains("x.toml:2") && error.to_string().contains("hint:"), "{error}");
         let error = knowledge.add("x.toml", "\u{0}").unwrap_err();
         assert!(error.line <= 1);
+        let good = BUILTIN.get_file("rx-ring-small.toml").and_then(|f| f.contents_utf8()).unwrap();
+        for (old, new, problem) in [
+            ("weight = 2.5", "weight = nan", "is no weight"),
+            ("weight = 2.5", "weight = 1e300", "is no weight"),
+            ("area = \"queue\"", "area = \"quue\"", "`quue` is no area"),
+            ("ethtool -G {nic}", "ethtool -G {nick}", "`{nick}` stands for nothing"),
+            ("\"0.9\"", "\"abc\"", "without keys or usable values"),
+        ] {
+            assert!(good.contains(old), "{old}");
+            let bad = good.replacen(old, new, 1);
+            let line = bad.lines().position(|l| l.contains(new)).map(|at| at + 1);
+            let error = knowledge.add("x.toml", &bad).unwrap_err();
+            assert!(error.problem.contains(problem), "{error}");
+            assert!(problem.starts_with("without") || Some(error.line) == line, "{error}");
+        }
     }
 }

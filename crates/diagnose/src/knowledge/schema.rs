@@ -235,6 +235,8 @@ pub enum Op {
     GreaterThanPeers,
     /// Bytes that, as a window over the loaded RTT, give the measured rate within 35 % (or half of them do).
     WindowBinds,
+    /// Bytes that are more than enough as a window for the measured rate on any path inside a cluster, where no RTT is known.
+    WindowAmple,
     /// Mbit/s that are about the measured rate: it is 60 to 105 % of them.
     RateBinds,
     /// An overlay device whose MTU leaves less than the given bytes to the MTU of the NIC below it.

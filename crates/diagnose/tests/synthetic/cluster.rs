@@ -275,7 +275,14 @@ fn machine_facts(members: &[&str]) -> HostFacts {
     facts
 }
 
-fn sample(from: &str, to: &str, layer: Layer, kind: TestKind, repeat: u16, outcome: Outcome) -> Sample {
+pub(crate) fn sample(
+    from: &str,
+    to: &str,
+    layer: Layer,
+    kind: TestKind,
+    repeat: u16,
+    outcome: Outcome,
+) -> Sample {
     let test = Test {
         id: 0,
         from: from.to_owned(),

@@ -4,6 +4,7 @@
 mod at_times;
 mod cluster;
 mod faults;
+mod ports;
 mod two;
 
 use cluster::{Cluster, Layout, SIX, THREE, TWELVE};

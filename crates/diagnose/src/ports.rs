@@ -1,0 +1,158 @@
+//! Two or more speeds of ports in one cluster, seen from throughput alone: where nobody told the speed of a link, hosts that all reach the
+//! speed of a slower kind of port, with everyone and both ways, are taken for hosts with such ports and not for a loss.
+//!
+//! In: cells. Out: what each of them can reach given the ports at its ends, and words for it; nothing where no such classes are plain.
+
+use std::collections::BTreeMap;
+
+use linerate_model::finding::Cell;
+use linerate_model::inventory::Layer;
+use linerate_model::names::ranges;
+
+use crate::evidence::CellEvidence;
+use crate::stats::median;
+use crate::words;
+
+/// Speeds of ports that are sold or made of several that are, bit/s.
+const LINKS_BPS: [f64; 11] = [1e9, 2.5e9, 5e9, 10e9, 20e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9];
+/// What a healthy transfer reaches of its link: less than all for the headers (94 % at an MTU of 1500, 99 % at 9000), and a little may be lost.
+const OF_LINK: [f64; 2] = [0.85, 1.0];
+/// Classes of ports are at least so far apart; the closest ones that are sold are 1.6 (25 and 40 Gbit/s).
+const APART_MIN: f64 = 1.5;
+/// How far a cell may be from what its ports reach, as a factor.
+const FIT: f64 = 1.15;
+/// Share of the cells that must fit; the others may have a fault.
+const FIT_MIN: f64 = 0.75;
+/// Hosts of a class: one that differs from all others is not a class but a suspect.
+const HOSTS_MIN: usize = 2;
+/// Share of all hosts that must have slower ports: fewer than that are suspects, each by its name.
+const SLOWER_MIN: f64 = 1.0 / 3.0;
+
+/// Hosts that are taken for having ports of one speed.
+struct Class<'a> {
+    layer: Layer,
+    /// What they reach, bit/s.
+    bps: f64,
+    /// Speed of such a port, bit/s; the fastest ones may be limited by something else.
+    link_bps: Option<f64>,
+    hosts: Vec<&'a str>,
+}
+
+/// Speeds of ports as they seem from throughput.
+#[derive(Default)]
+pub(crate) struct Ports<'a> {
+    classes: Vec<Class<'a>>,
+    /// By layer and the place of a host in the inventory.
+    bps: BTreeMap<(Layer, usize), f64>,
+}
+
+impl<'a> Ports<'a> {
+    /// What is seen in these cells; nothing in most clusters.
+    pub(crate) fn seen(cells: &[CellEvidence<'a>]) -> Self {
+        let mut ports = Self::default();
+        let mut by_layer: BTreeMap<Layer, Vec<(&CellEvidence<'a>, f64)>> = BTreeMap::new();
+        for (cell, bps) in cells.iter().filter_map(|c| Some((c, c.throughput_bps.filter(|b| *b > 0.0)?))) {
+            by_layer.entry(cell.layer).or_default().push((cell, bps));
+        }
+        for (layer, measured) in by_layer {
+            let Some(classes) = classes(&measured) else { continue };
+            for class in &classes {
+                ports.bps.extend(class.hosts.iter().map(|(place, _)| ((layer, *place), class.bps)));
+                let link_bps = link(class.bps);
+                let hosts = class.hosts.iter().map(|(_, name)| *name).collect();
+                ports.classes.push(Class { layer, bps: class.bps, link_bps, hosts });
+            }
+        }
+        ports
+    }
+
+    /// What a cell reaches with the ports at its ends.
+    pub(crate) fn of(&self, cell: &CellEvidence<'_>) -> Option<f64> {
+        let end = |place: usize| self.bps.get(&(cell.layer, place)).copied();
+        Some(end(cell.ends[0])?.min(end(cell.ends[1])?))
+    }
+
+    /// What was taken for ports, as one sentence; nothing where the links are known. `report`: the cells with their ceilings.
+    pub(crate) fn words(&self, report: &[Cell]) -> Option<String> {
+        let unknown = |layer: Layer| report.iter().any(|c| c.layer == layer && c.ceiling.binding == "peers");
+        let said: Vec<String> = self
+            .classes
+            .iter()
+            .filter(|class| unknown(class.layer))
+            .map(|class| {
+                let link =
+                    class.link_bps.map_or(String::new(), |bps| format!(" (ports of {} Gbit/s)", bps / 1e9));
+                format!("{} reach {}{link}", ranges(&class.hosts), words::bps(class.bps))
+            })
+            .collect();
+        (!said.is_empty())
+            .then(|| format!("as it seems, their ports have different speeds: {}", said.join(", ")))
+    }
+}
+
+/// The speed of the port with which a healthy transfer reaches this.
+fn link(bps: f64) -> Option<f64> {
+    LINKS_BPS.into_iter().find(|link| (OF_LINK[0]..=OF_LINK[1]).contains(&(bps / link)))
+}
+
+/// A class while it is looked for: hosts by their places in the inventory and names.
+struct Found<'a> {
+    bps: f64,
+    hosts: Vec<(usize, &'a str)>,
+}
+
+/// The classes of one layer, the slowest first; `None` where the cells are not those of a few speeds of ports.
+fn classes<'a>(measured: &[(&CellEvidence<'a>, f64)]) -> Option<Vec<Found<'a>>> {
+    let mut found = apart(measured)?;
+    let class_of: BTreeMap<usize, usize> = found
+        .iter()
+        .enumerate()
+        .flat_map(|(at, class)| class.hosts.iter().map(move |(place, _)| (*place, at)))
+        .collect();
+    let slower_end = |cell: &CellEvidence<'_>| class_of[&cell.ends[0]].min(class_of[&cell.ends[1]]);
+    let mut values = vec![Vec::new(); found.len()];
+    for (cell, bps) in measured {
+        values[slower_end(cell)].push(*bps);
+    }
+    let fastest = found.len() - 1;
+    for (at, (class, values)) in found.iter_mut().zip(&values).enumerate() {
+        class.bps = median(values)?;
+        link(class.bps).or((at == fastest).then_some(class.bps))?;
+    }
+    let fits = |(cell, bps): &&(&CellEvidence<'_>, f64)| {
+        let expected = found[slower_end(cell)].bps;
+        bps / expected <= FIT && expected / bps <= FIT
+    };
+    let fitting = measured.iter().filter(fits).count();
+    (fitting as f64 >= FIT_MIN * measured.len() as f64).then_some(found)
+}
+
+/// Hosts by the best that they reach, cut where it jumps.
+fn apart<'a>(measured: &[(&CellEvidence<'a>, f64)]) -> Option<Vec<Found<'a>>> {
+    // The two best of each host: a single one may be chance, and two fast hosts among slow ones have no third.
+    let mut best: BTreeMap<usize, (&str, [f64; 2])> = BTreeMap::new();
+    for (cell, bps) in measured {
+        for (place, name) in cell.ends.into_iter().zip([cell.from, cell.to]) {
+            let (_, [first, second]) = best.entry(place).or_insert((name, [0.0; 2]));
+            (*first, *second) = (first.max(*bps), second.max(first.min(*bps)));
+        }
+    }
+    let mut hosts: Vec<(f64, (usize, &str))> =
+        best.into_iter().map(|(place, (name, [_, second]))| (second, (place, name))).collect();
+    hosts.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let all = hosts.len();
+    let mut found: Vec<Found<'_>> = Vec::new();
+    let mut before = 0.0;
+    for (bps, host) in hosts {
+        match found.last_mut() {
+            Some(class) if bps < APART_MIN * before => class.hosts.push(host),
+            _ => found.push(Found { bps, hosts: vec![host] }),
+        }
+        before = bps;
+    }
+    let slower = all - found.last()?.hosts.len();
+    let plain = found.len() > 1
+        && found.iter().all(|class| class.hosts.len() >= HOSTS_MIN)
+        && slower as f64 >= SLOWER_MIN * all as f64;
+    plain.then_some(found)
+}
