@@ -13,6 +13,15 @@ use crate::report;
 use crate::report::heat::Style;
 use crate::report::names::acts;
 
+/// A word of a command that is printed to be typed: in quotes where a shell would take it apart.
+pub(super) fn word(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.:+/@%,=".contains(&b);
+    if !text.is_empty() && text.bytes().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// Text that a terminal shows as it is.
 fn shown(text: &str) -> Cow<'_, str> {
     let passes = |c: char| !acts(c) || matches!(c, '\n' | '\t');

@@ -16,6 +16,16 @@ pub(super) fn bytes(text: &str) -> Result<u32, String> {
     }
 }
 
+/// Reads the size of a request to a disk.
+pub(super) fn block(text: &str) -> Result<u32, String> {
+    match bytes(text)? {
+        block if (512..=16 << 20).contains(&block) && block % 512 == 0 => Ok(block),
+        _ => Err(format!(
+            "`{text}` is no size of a request to a disk\nhint: a multiple of 512 from 512 to 16M, such as 4K"
+        )),
+    }
+}
+
 /// Reads the size of a drive: `3T` as its label says it, in powers of 1000; `3TiB` in powers of 1024; plain bytes.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     const HINT: &str = "such as 3T (as on the label), 136MiB, 4096";
@@ -72,5 +82,7 @@ mod tests {
         assert_eq!((file_size("20G"), file_size("1T")), (Ok(20 << 30), Ok(1 << 40)));
         assert!(["", "0.3", "9999T"].iter().all(|text| file_size(text).is_err()));
         assert!(["", "0.3", "9T", "nan"].iter().all(|text| bytes(text).is_err()));
+        assert_eq!((block("4K"), block("512")), (Ok(4096), Ok(512)));
+        assert!(["3", "0", "1000", "32M"].iter().all(|text| block(text).is_err()));
     }
 }

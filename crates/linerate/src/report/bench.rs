@@ -184,8 +184,8 @@ impl View for Bench {
                     (distribution::histograms(&[Line { class: "healthy", name: "requests", of: &took }], "requests"))
                     @let points: Vec<(f64, f64)> = result.series.iter()
                         .map(|p| (f64::from(p.at_ms), p.bytes as f64 / 1e5)).collect();
-                    @let line = Line { class: "healthy", name: "MB/s", of: points.as_slice() };
-                    (distribution::courses(&[line], "MB/s", "Rate of each tenth of a second"))
+                    @let line = Line { class: "healthy", name: "each tenth of a second", of: points.as_slice() };
+                    (distribution::courses(&[line], "MB/s", "Rate"))
                 }
             }
         }

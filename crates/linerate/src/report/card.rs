@@ -57,12 +57,12 @@ impl Card {
 pub fn finding(finding: &Finding, inventory: &Inventory) -> Card {
     let mut card = Card { heading: finding.sentence.clone(), rows: Vec::new() };
     card.push("Where", Shape::Prose, vec![whereabouts(finding, inventory)]);
-    let lost = if finding.was_only_read() {
-        vec!["Not measured: it was read.".to_owned()]
+    let measured = if finding.was_only_read() {
+        vec!["Nothing; it was only read.".to_owned()]
     } else {
-        vec![names::loss(finding), shows_in(finding), breadth(finding)]
+        vec![names::measured(finding), shows_in(finding), breadth(finding)]
     };
-    card.push("Lost", Shape::Prose, lost);
+    card.push("Measured", Shape::Prose, measured);
     why(&mut card, finding);
     card.push("How sure", Shape::Prose, vec![how_sure(finding)]);
     card.push("Or else", Shape::List, otherwise(finding, inventory));
@@ -333,7 +333,7 @@ fn next_commands(trial: &Trial) -> Vec<String> {
 
 /// Whether the change is one of a file that belongs to several hosts and to the person who wrote it: `linerate keep` refuses to touch it.
 fn is_kept_by_hand(trial: &Trial) -> bool {
-    trial.remedy.changes.iter().any(|change| change.key.starts_with("drbd."))
+    trial.remedy.is_of_replicas()
 }
 
 fn meaning(trial: &Trial) -> String {

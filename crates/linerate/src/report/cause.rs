@@ -190,6 +190,7 @@ fn compared(keys: &[String], op: Op, values: &[String]) -> String {
         Op::GreaterThan => format!("{keys} above {first}"),
         Op::LessThanPeers => format!("{keys} below the peers' by a tenth or more"),
         Op::GreaterThanPeers => format!("{keys} above the peers' by a tenth or more"),
+        Op::WindowAmple => format!("{keys} is ample for the measured rate, and no RTT is known"),
         Op::WindowBinds => format!("{keys}, over the loaded RTT, gives the measured rate"),
         Op::RateBinds => format!("{keys} is about the measured rate"),
         Op::ExceedsLowerMtu => format!("{keys} + {first} bytes does not fit the MTU below"),

@@ -237,9 +237,9 @@ fn draw_series(worst: &Line<'_>, healthy: Option<&Line<'_>>, layer: Layer) -> Ma
                 text class="tick" x=(px(right)) y="200" text-anchor="end" { (units::duration_us(end_ms * 1000.0)) }
             }
             figcaption {
-                span.key.worst {} " worst pair, " (name(worst))
-                @if let Some(h) = healthy { " " span.key.healthy {} " healthy pair, " (name(h)) }
-                ". " (layer) ", one transfer each; the start-up is shown here and left out of the figures."
+                "One transfer each, " (layer) ": " span.key.worst {} " worst pair, " (name(worst))
+                @if let Some(h) = healthy { "; " span.key.healthy {} " healthy pair, " (name(h)) }
+                ". The start-up is shown here and left out of the figures."
                 @if let Some((a, b)) = levels {
                     " It jumps between two levels, " (units::rate(a.max(b))) " and " (units::rate(a.min(b)))
                     " (dashed). The two are never averaged."

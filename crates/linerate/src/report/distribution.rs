@@ -125,14 +125,15 @@ pub fn histograms(lines: &[Line<'_, Histogram>], words: &str) -> Markup {
                 line class="axis" x1=(px(LEFT)) x2=(px(RIGHT)) y1=(px(BOTTOM)) y2=(px(BOTTOM)) {}
             }
             figcaption {
-                @for line in lines {
+                "Distribution of " (words) ", logarithmic: "
+                @for (number, line) in lines.iter().enumerate() {
+                    @if number > 0 { "; " }
                     span class=(format!("key {}", line.class)) {} " " (line.name)
                     @if let (Some(half), Some(tail)) = (line.of.quantile(0.5), line.of.quantile(0.99)) {
-                        ": p50 " (words_ns(half)) ", p99 " (words_ns(tail))
+                        ", p50 " (words_ns(half)) " (solid), p99 " (words_ns(tail)) " (dashed)"
                     }
-                    ". "
                 }
-                "Distribution of " (words) ", logarithmic, each as high as its highest bar; solid line p50, dashed p99."
+                ". Each is as high as its highest bar."
             }
         }
     }
@@ -168,8 +169,12 @@ pub fn courses(lines: &[Line<'_, [(f64, f64)]>], unit: &str, words: &str) -> Mar
                 text class="tick" x=(px(RIGHT)) y="200" text-anchor="end" { (units::duration_us(end_ms * 1e3)) }
             }
             figcaption {
-                @for line in lines { span class=(format!("key {}", line.class)) {} " " (line.name) ". " }
-                (words) " over time."
+                (words) " over time: "
+                @for (number, line) in lines.iter().enumerate() {
+                    @if number > 0 { "; " }
+                    span class=(format!("key {}", line.class)) {} " " (line.name)
+                }
+                "."
             }
         }
     }
@@ -189,7 +194,7 @@ mod tests {
         ];
         let page = histograms(&lines, "round trips").into_string();
         assert!(
-            page.contains("p50 54.9 us") && page.contains("1 ms") && page.contains("area worst"),
+            page.contains("p50 54.9 us (solid)") && page.contains("1 ms") && page.contains("area worst"),
             "{page}"
         );
         let polygon = page.split("points=\"").nth(1).unwrap().split('"').next().unwrap();
@@ -202,7 +207,10 @@ mod tests {
         // Nothing to draw is no reason to fall over.
         let empty = Histogram::default();
         histograms(&[Line { class: "healthy", name: "idle", of: &empty }], "nothing");
-        courses(&[Line { class: "healthy", name: "idle", of: &[][..] }], "us", "nothing");
+        let of = &[][..];
+        let pair = [Line { class: "healthy", name: "idle", of }, Line { class: "worst", name: "loaded", of }];
+        let page = courses(&pair, "us", "Round trip").into_string();
+        assert!(page.contains("Round trip over time: <span") && page.contains("idle; <span"), "{page}");
     }
 
     #[test]

@@ -47,12 +47,20 @@ fn rows(foreign: &Foreign) -> Vec<Row> {
 
 /// A quotation: `mail.txt:12: "…" (and 3 more lines): no known format`.
 pub fn quoted(unread: &Unread) -> String {
-    let place =
-        if unread.line > 0 { format!("{}:{}", unread.file, unread.line) } else { unread.file.clone() };
+    let place = if unread.line > 0 {
+        format!("{}:{}:", unread.file, unread.line)
+    } else {
+        format!("{}:", unread.file)
+    };
     let text =
         if unread.text.is_empty() { String::new() } else { format!(" \"{}\"", names::cut(&unread.text, 60)) };
-    let more = if unread.lines > 1 { format!(" and {} lines more", unread.lines - 1) } else { String::new() };
-    names::clean(&format!("{place}:{text}{more}: {}", unread.why))
+    let more = match unread.lines {
+        0 | 1 => String::new(),
+        2 => " and a line more".to_owned(),
+        lines => format!(" and {} lines more", lines - 1),
+    };
+    let after = if text.is_empty() && more.is_empty() { "" } else { ":" };
+    names::clean(&format!("{place}{text}{more}{after} {}", unread.why))
 }
 
 /// Lines that were not understood, for people: the first ones, and how many there are.

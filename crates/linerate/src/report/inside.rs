@@ -45,8 +45,8 @@ pub fn drawings(packed: &[Packed]) -> Markup {
         round_trips[0].name = "smoothed by the kernel";
     }
     let held = [
-        Line { class: "worst", name: "the receiver's window", of: by_window.as_slice() },
-        Line { class: "healthy", name: "the send buffer", of: by_buffer.as_slice() },
+        Line { class: "worst", name: "by the receiver's window", of: by_window.as_slice() },
+        Line { class: "healthy", name: "by the send buffer", of: by_buffer.as_slice() },
     ];
     let all_streams = if many { "all streams" } else { "the stream" };
     let one = |class, of| [Line { class, name: all_streams, of }];
@@ -62,7 +62,7 @@ pub fn drawings(packed: &[Packed]) -> Markup {
                 (distribution::courses(&one("worst", again.as_slice()), "segments", "Retransmitted so far"))
             }
             @if is_held {
-                (distribution::courses(&held, "share", "Share of the time that the sender was held up by"))
+                (distribution::courses(&held, "share", "Share of the time that the sender was held up"))
             }
         }
     }
@@ -149,7 +149,11 @@ mod tests {
         assert!(!quiet.contains("Retransmitted") && !quiet.contains("held up"), "{quiet}");
         let held = [Packed::pack(&stream(100, 40, 500_000)), Packed::pack(&stream(500, 0, 0))];
         let held = drawings(&held).into_string();
-        assert!(held.contains("Retransmitted") && held.contains("held up by") && held.contains("slowest"));
+        assert!(
+            held.contains("Retransmitted")
+                && held.contains("held up over time: ")
+                && held.contains("slowest")
+        );
         assert_eq!(drawings(&[]).into_string(), "");
     }
 

@@ -194,28 +194,26 @@ pub fn binding(ceiling: &Ceiling) -> String {
     words.to_owned()
 }
 
-/// How much is lost, in words: `95 % lost: 9.2 Mbit/s measured, 190 Mbit/s expected`.
-pub fn loss(finding: &Finding) -> String {
+/// What was measured and what was to be expected, in words: `9.2 Mbit/s, where 190 Mbit/s is to be expected: 95 % lost`.
+pub fn measured(finding: &Finding) -> String {
     use super::units::{percent_lost, short, value};
     let (expected, measured) = (finding.expected, finding.measured);
-    let both =
-        format!("{} measured, {} expected", value(measured, &finding.unit), value(expected, &finding.unit));
+    let beside = format!("where {} is to be expected", value(expected, &finding.unit));
+    let both = format!("{}, {beside}", value(measured, &finding.unit));
     match finding.unit.as_str() {
-        _ if !expected.is_finite() || !measured.is_finite() => "not measured".to_owned(),
+        _ if !expected.is_finite() || !measured.is_finite() => "No figure.".to_owned(),
         "us" | "s/GB" | "1/s" if expected > 0.0 => {
-            format!("{} times as much: {both}", short(measured / expected))
+            format!("{both}: {} times as much.", short(measured / expected))
         }
         "share" if measured > 0.999 && finding.responses.first() == Some(&Response::Loss) => {
-            "everything: nothing gets through".to_owned()
+            "Nothing gets through.".to_owned()
         }
-        "share" | "us" | "s/GB" | "1/s" => both,
-        _ if measured <= 0.0 && expected > 0.0 => {
-            format!("everything: nothing gets through, {} expected", { value(expected, &finding.unit) })
-        }
+        "share" | "us" | "s/GB" | "1/s" => both + ".",
+        _ if measured <= 0.0 && expected > 0.0 => format!("Nothing gets through, {beside}."),
         _ if expected > 0.0 && measured < expected => {
-            format!("{} lost: {both}", percent_lost(1.0 - measured / expected))
+            format!("{both}: {} lost.", percent_lost(1.0 - measured / expected))
         }
-        _ => both,
+        _ => both + ".",
     }
 }
 

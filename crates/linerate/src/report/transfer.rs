@@ -131,7 +131,8 @@ pub fn sparkline(series: &[Interval]) -> String {
 
 fn cost(tx: &LoadReport, rx: &LoadReport) -> String {
     let gigabytes = gigabytes(rx, tx);
-    if gigabytes <= 0.0 {
+    // What others measured has no CPU time when their tool does not tell it; no transfer costs none.
+    if gigabytes <= 0.0 || tx.cpu_s + rx.cpu_s <= 0.0 {
         return String::new();
     }
     let mut text = format!(

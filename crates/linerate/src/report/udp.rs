@@ -78,13 +78,17 @@ impl View for Udp {
             ),
         );
         row("lost on the path", format!("{} ({})", c.lost, share(c.lost, c.sent)));
-        row(
-            "dropped by the receiver",
-            format!("{} ({}): its socket was full", c.dropped, share(c.dropped, c.sent)),
-        );
         let got = rx.udp.unwrap_or_default();
-        row("out of order", format!("{} ({})", got.reordered, share(got.reordered, got.datagrams)));
-        row("twice", format!("{} ({})", got.duplicates, share(got.duplicates, got.datagrams)));
+        if got.kernel_drops.is_some() {
+            let dropped = format!("{} ({}): its socket was full", c.dropped, share(c.dropped, c.sent));
+            row("dropped by the receiver", dropped);
+        }
+        // What other tools measured has no account of the flow.
+        let is_ours = rx.udp_flow.is_some();
+        if is_ours {
+            row("out of order", format!("{} ({})", got.reordered, share(got.reordered, got.datagrams)));
+            row("twice", format!("{} ({})", got.duplicates, share(got.duplicates, got.datagrams)));
+        }
         let flow = rx.udp_flow.clone().unwrap_or_default();
         if let Some((most, end)) = flow.jitter_us {
             // Below the resolution of the clocks.
@@ -108,8 +112,12 @@ impl View for Udp {
         if out_flow.skipped > 0 {
             row("left out", format!("{}: the sender was late", out_flow.skipped));
         }
-        row("carried", carried(&out_flow, &flow));
-        row("CPU", format!("sender {:.2} s, receiver {:.2} s", tx.cpu_s, rx.cpu_s));
+        if is_ours {
+            row("carried", carried(&out_flow, &flow));
+        }
+        if is_ours || tx.cpu_s + rx.cpu_s > 0.0 {
+            row("CPU", format!("sender {:.2} s, receiver {:.2} s", tx.cpu_s, rx.cpu_s));
+        }
         out
     }
 

@@ -241,7 +241,10 @@ fn by_lab(tested: &mut Tested, file: &Path) -> anyhow::Result<()> {
 fn told(tested: &Tested) -> String {
     let mut lines =
         vec![format!("{}: {}", tested.id, tested.title), "The file is sound.".to_owned(), String::new()];
-    lines.push(format!("{} cases: {} verdicts change", tested.cases, tested.changed.len()));
+    lines.push(match tested.changed.len() {
+        1 => format!("{} cases: one verdict changes", tested.cases),
+        changed => format!("{} cases: {changed} verdicts change", tested.cases),
+    });
     for change in &tested.changed {
         lines.push(format!("  {}\n    before: {}\n    after:  {}", change.case, change.before, change.after));
         lines.extend(change.broken.iter().map(|b| format!("    WRONG:  {b}")));
