@@ -48,6 +48,7 @@ pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, calibration: 
     join_same(&bench, &mut findings, sentence);
     let consequences = consequences(knowledge, &mut findings);
     findings.extend(storage);
+    findings.sort_by_key(rank_of);
     let notes = consequences.into_iter().chain(notes(&bench, &report, &judged, &findings)).collect();
     Diagnosis {
         schema: linerate_model::SCHEMA,
@@ -59,6 +60,15 @@ pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, calibration: 
         refused: summary::refused(snapshot, &report),
         blind: summary::blind(snapshot, &bench.cells),
         cells: report,
+    }
+}
+
+/// A measured loss first, then what made tests worthless, then what was only read; among equals as they were found.
+fn rank_of(finding: &Finding) -> u8 {
+    match (finding.responses == [Response::Setting], finding.was_only_read()) {
+        (false, _) => 0,
+        (true, false) => 1,
+        (true, true) => 2,
     }
 }
 

@@ -104,6 +104,27 @@ impl Cluster {
         self.folder.join("inventory.toml")
     }
 
+    /// An inventory of this lab without the line that says where its wires confess that they were late. The confessions are for
+    /// judging how exact a verdict is; on a machine of which others take a part they spoil every test. Where it matters only that a
+    /// plain fault is found, tried and mended, they are left out.
+    pub fn without_confessions(&self, inventory: &Path) -> Result<PathBuf> {
+        let text = std::fs::read_to_string(inventory)
+            .map_err(LabError::at(format!("reading {}", inventory.display())))?;
+        let line = format!("{}\n", self.confessions());
+        let Some((before, after)) = text.split_once(&line) else {
+            return Err(LabError::Unknown(format!("{} has no line {line:?}", inventory.display())));
+        };
+        let path = inventory.with_extension("plain.toml");
+        std::fs::write(&path, [before, after].concat())
+            .map_err(LabError::at(format!("writing {}", path.display())))?;
+        Ok(path)
+    }
+
+    /// The line of the inventory that says where the wires confess.
+    fn confessions(&self) -> String {
+        format!("disturbances = {}", quoted(&disturbances_path(&self.folder).to_string_lossy()))
+    }
+
     fn write_inventory(&self) -> Result<()> {
         let path = self.inventory_path();
         let text = self.inventory(|namespace| {
@@ -114,11 +135,7 @@ impl Cluster {
 
     /// The inventory, with the lines that say how each machine is reached.
     pub fn inventory(&self, reach: impl Fn(&Namespace) -> String) -> String {
-        let mut text = format!(
-            "name = {}\ndisturbances = {}\n",
-            quoted(&self.topology.name),
-            quoted(&disturbances_path(&self.folder).to_string_lossy())
-        );
+        let mut text = format!("name = {}\n{}\n", quoted(&self.topology.name), self.confessions());
         for (number, hypervisor) in self.topology.hypervisors.iter().enumerate() {
             let _ = write!(
                 text,
