@@ -63,12 +63,14 @@ pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, calibration: 
     }
 }
 
-/// A measured loss first, then what made tests worthless, then what was only read; among equals as they were found.
+/// Where nothing gets through first, then the other measured losses, then what made tests worthless, then what was only read;
+/// among equals as they were found.
 fn rank_of(finding: &Finding) -> u8 {
-    match (finding.responses == [Response::Setting], finding.was_only_read()) {
-        (false, _) => 0,
-        (true, false) => 1,
-        (true, true) => 2,
+    match finding.responses.first() {
+        Some(primary) if nothing_gets_through(finding, *primary) => 0,
+        _ if finding.was_only_read() => 3,
+        _ if finding.responses == [Response::Setting] => 2,
+        _ => 1,
     }
 }
 
@@ -302,16 +304,25 @@ fn sentence_of(finding: &Finding, place: &str, tested: usize) -> String {
 /// A loss above this share is all of it.
 const NOTHING: f64 = 0.999;
 
+/// Whether all is lost.
+fn nothing_gets_through(finding: &Finding, primary: Response) -> bool {
+    match primary {
+        Response::Throughput => finding.measured < 1.0,
+        Response::Loss => finding.measured > NOTHING,
+        _ => false,
+    }
+}
+
 /// How much is lost, in words.
 fn loss(finding: &Finding, primary: Response) -> String {
     let name = words::response_name(primary);
     let (measured, expected) =
         (words::value(finding.measured, primary), words::value(finding.expected, primary));
     match primary {
-        Response::Throughput if finding.measured < 1.0 => {
+        Response::Throughput if nothing_gets_through(finding, primary) => {
             format!("nothing gets through, {expected} expected")
         }
-        Response::Loss if finding.measured > NOTHING => "nothing gets through".to_owned(),
+        _ if nothing_gets_through(finding, primary) => "nothing gets through".to_owned(),
         Response::Throughput | Response::Storage if finding.expected > 0.0 => {
             let lost = 1.0 - finding.measured / finding.expected;
             format!("{name} {measured} instead of {expected}, {} lost", words::percent(lost.clamp(0.0, 1.0)))

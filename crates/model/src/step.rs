@@ -67,6 +67,13 @@ pub enum Need {
         /// Bytes that the filesystem may have.
         filesystem_max_bytes: u64,
     },
+    /// There is no file of this name, or one with just this text: somebody else's is not replaced.
+    NoOtherFile {
+        /// Absolute.
+        path: String,
+        /// What the step writes.
+        text: String,
+    },
 }
 
 /// What a step leaves on devices that held nothing before, and that no command takes away: filled with zeros when the step is taken back.
@@ -84,6 +91,20 @@ pub enum Clear {
         /// Path.
         device: String,
     },
+}
+
+/// Where a step leaves an identifier that it has made for its devices alone. Names of devices change over a reboot, and drives are exchanged:
+/// before a step is taken back, what stands there is compared with what stood there right after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamp {
+    /// Paths.
+    pub devices: Vec<String>,
+    /// Byte on each device.
+    pub at: u64,
+    /// Length, bytes.
+    pub bytes: usize,
+    /// Beginnings of the marks that the step itself leaves, in the words of the guard.
+    pub marks: &'static [&'static str],
 }
 
 impl Clear {
@@ -110,6 +131,10 @@ pub trait Deed {
     /// What is filled with zeros when all of these commands went well.
     fn clear(&self) -> Vec<Clear> {
         Vec::new()
+    }
+    /// Where it leaves an identifier of its own.
+    fn stamp(&self) -> Option<Stamp> {
+        None
     }
     /// What has to be true before.
     fn needs(&self) -> Vec<Need>;

@@ -31,6 +31,14 @@ pub fn alarms(replicas: &[Replica], known: &Known, not_up: &[(String, String)]) 
     found
 }
 
+/// The generation since which both sides went on alone.
+fn since(common: u64) -> String {
+    match common {
+        0 => "a generation that neither knows any more (or they never had one in common)".to_owned(),
+        common => format!("generation {common:016X}"),
+    }
+}
+
 struct Seen<'a> {
     resource: &'a str,
     sides: Vec<&'a Replica>,
@@ -77,8 +85,9 @@ impl Seen<'_> {
                     Forecast::SplitBrain { common } => found.push(self.alarm(
                         DrbdTrouble::SplitBrain,
                         format!(
-                            "split brain of {}: both sides were written to without each other since generation {common:016X}; {}, {}. They will refuse to connect",
+                            "split brain of {}: both sides were written to without each other since {}; {}, {}. They will refuse to connect",
                             self.resource,
+                            since(common),
                             wrote(left, own_kib),
                             wrote(right, their_kib)
                         ),
@@ -111,7 +120,7 @@ impl Seen<'_> {
                     "{} differs in {worst} KiB between its sides, though both are connected and say UpToDate: a comparison found it, and nothing has been copied since",
                     self.resource
                 ),
-                "decide which side is right; on the other `drbdadm disconnect RESOURCE` and `drbdadm connect RESOURCE` copies the marked blocks from the primary",
+                "find out which side is right. The primary: on the other `drbdadm disconnect RESOURCE` and `drbdadm connect RESOURCE`, which copies the marked blocks (only while the right side is the primary). The secondary: give it the primary's part first; or `drbdadm invalidate RESOURCE` on the wrong side, which copies all of the other",
             )
         })
     }

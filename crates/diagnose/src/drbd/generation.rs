@@ -41,9 +41,11 @@ pub enum Forecast {
         /// All of it, not only what is marked.
         all: bool,
     },
+    /// One is copied to the other; DRBD decides which while they connect.
+    EitherWay,
     /// Both were written to without each other since the generation that they have in common: they refuse to connect.
     SplitBrain {
-        /// The last common generation.
+        /// The last common generation; 0 when none is known any more.
         common: u64,
     },
     /// They have nothing in common: they refuse to connect.
@@ -91,11 +93,16 @@ impl Generation {
             (false, false) => {}
         }
         if own == theirs {
-            // Rule 40.
-            return match (self.crashed_primary, peer.crashed_primary) {
-                (true, false) => Forecast::FirstToSecond { all: false },
-                (false, true) => Forecast::SecondToFirst { all: false },
-                _ => Forecast::Same,
+            return match (self.bitmap != 0, peer.bitmap != 0) {
+                (true, false) => Forecast::FirstToSecond { all: false }, // rules 34 and 36: the end of a synchronisation was missed
+                (false, true) => Forecast::SecondToFirst { all: false }, // rules 35 and 37
+                _ => match (self.crashed_primary, peer.crashed_primary) {
+                    // Rule 40.
+                    (true, false) => Forecast::FirstToSecond { all: false },
+                    (false, true) => Forecast::SecondToFirst { all: false },
+                    (true, true) => Forecast::EitherWay,
+                    (false, false) => Forecast::Same,
+                },
             };
         }
         let past = |side: &Self| side.history.map(data);
@@ -114,11 +121,12 @@ impl Generation {
         if self.bitmap != 0 && data(self.bitmap) == data(peer.bitmap) {
             return Forecast::SplitBrain { common: data(self.bitmap) }; // rule 90
         }
-        // Rule 100: the common generation is further back.
-        let before = |side: &Self| [data(side.bitmap), data(side.history[0]), data(side.history[1])];
-        let common = before(self)
-            .into_iter()
-            .find(|uuid| *uuid != 0 && *uuid != JUST_CREATED && before(peer).contains(uuid));
-        common.map_or(Forecast::Unrelated, |common| Forecast::SplitBrain { common })
+        // Rule 100: the common generation is further back. The kernel also takes two places that were never used for the same.
+        let common = || past(self).into_iter().filter(|uuid| past(peer).contains(uuid));
+        let known = common().find(|uuid| *uuid != 0 && *uuid != JUST_CREATED);
+        match known.or_else(|| common().next().map(|_| 0)) {
+            Some(common) => Forecast::SplitBrain { common },
+            None => Forecast::Unrelated,
+        }
     }
 }

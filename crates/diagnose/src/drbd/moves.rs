@@ -110,7 +110,7 @@ pub fn failover(replicas: &[Replica], resource: &str, to: &str) -> Result<Vec<On
 /// cable.
 ///
 /// # Errors
-/// The peer still answers, or the host's data are not good.
+/// The peer still answers, to this host or to the operator, or the host's data are not good.
 pub fn failover_of_the_dead(replicas: &[Replica], resource: &str, to: &str) -> Result<Vec<On>, MoveError> {
     let target = of(replicas, resource, to)?;
     if target.role == "Primary" {
@@ -119,6 +119,12 @@ pub fn failover_of_the_dead(replicas: &[Replica], resource: &str, to: &str) -> R
     if target.peers.iter().any(|peer| peer.connection == "Connected") {
         let hint = "the peer answers: hand over in order, without --primary-is-dead";
         return Err(not_ready(target, "without its peer", hint));
+    }
+    // It was just asked, over another way than that of the replication: then it is a cable that is cut.
+    let alive = replicas.iter().find(|r| r.resource == resource && r.host != to && r.role == "Primary");
+    if let Some(alive) = alive {
+        let hint = "this host answers and is the primary, so two primaries would part the data; make it a secondary there (`drbdadm secondary`) or switch it off first";
+        return Err(not_ready(alive, "dead", hint));
     }
     if !target.is_up_to_date() {
         let hint = "its data are not the newest; bring the old primary back, or restore";

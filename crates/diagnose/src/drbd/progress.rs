@@ -15,7 +15,7 @@ const SPAN_MIN_S: f64 = 2.0;
 const STUCK_S: f64 = 10.0;
 
 /// What is known.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct SyncProgress {
     /// Share that is done, 0 to 1.
     pub share: f64,

@@ -73,15 +73,18 @@ pub fn plan(wish: &Wish) -> Result<Plan, SetupError> {
     let mut steps = Vec::new();
     let resource = || wish.resource.clone();
     for (side, room) in wish.sides.iter().zip(&rooms) {
-        let (device, filesystem_max_bytes) = match &side.meta {
+        let (device, filesystem_max_bytes, overwritten) = match &side.meta {
             Place::Internal => {
-                (side.disk.clone(), side.contents.filesystem.as_ref().map(|_| room.data_bytes))
+                (side.disk.clone(), side.contents.filesystem.as_ref().map(|_| room.data_bytes), None)
             }
-            Place::External { device, .. } => (device.clone(), None),
+            Place::External { device, .. } => {
+                let is_kept = wish.from.as_deref() == Some(side.host.as_str());
+                (device.clone(), None, (!is_kept).then(|| side.disk.clone()))
+            }
         };
         let own = [
             DrbdStep::File { resource: resource(), text: file.clone() },
-            DrbdStep::Metadata { resource: resource(), device, filesystem_max_bytes },
+            DrbdStep::Metadata { resource: resource(), device, filesystem_max_bytes, overwritten },
             DrbdStep::Up { resource: resource() },
         ];
         steps.extend(own.into_iter().map(|step| On { host: side.host.clone(), step: Step::Drbd(step) }));

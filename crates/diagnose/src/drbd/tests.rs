@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use linerate_model::drbd::{DrbdTrouble, Replica};
-use linerate_model::step::{Act, Contents, Step};
+use linerate_model::step::{Act, Contents, Need, Step};
 
 use super::alarms::Known;
 use super::*;
@@ -38,6 +38,18 @@ fn the_kernels_own_verdicts_are_foreseen() {
     assert_eq!(left.forecast(&left), Forecast::Same);
     let same = |crashed| of("CCB35D9FCE94622B:0000000000000000:59160AF399144599:59150AF399144599", crashed);
     assert_eq!(same(1).forecast(&same(0)), Forecast::FirstToSecond { all: false });
+    assert_eq!(same(1).forecast(&same(1)), Forecast::EitherWay);
+    // Rules 34 and 36: the same data, and one side has not heard of the end of a synchronisation.
+    let unheard = of("CCB35D9FCE94622B:59160AF399144599:59150AF399144599:0000000000000000", 0);
+    assert_eq!(unheard.forecast(&same(0)), Forecast::FirstToSecond { all: false });
+    assert_eq!(same(0).forecast(&unheard), Forecast::SecondToFirst { all: false });
+    // Rule 100: a generation further back; also two places that were never used.
+    let further =
+        |last: &str, before: &str| of(&format!("{last}{last}:{last}00000001:{before}:0000000000000000"), 0);
+    let (one, other) = (further("11111111", "AAAAAAAAAAAAAAAA"), further("33333333", "AAAAAAAAAAAAAAAA"));
+    assert_eq!(one.forecast(&other), Forecast::SplitBrain { common: 0xAAAA_AAAA_AAAA_AAAA });
+    let young = further("33333333", "BBBBBBBBBBBBBBBB");
+    assert_eq!(one.forecast(&young), Forecast::SplitBrain { common: 0 });
     let stranger = of("1111111111111110:2222222222222222:3333333333333332:4444444444444442", 0);
     assert_eq!(left.forecast(&stranger), Forecast::Unrelated);
     // Messages stand around the line.
@@ -111,6 +123,13 @@ fn up_to_date_on_both_sides_is_no_proof() {
     assert!(matches!(failover(&healthy, "r0", "n3"), Err(MoveError::NoReplica { .. })));
     // Nobody may say that a primary is dead that answers.
     assert!(matches!(failover_of_the_dead(&healthy, "r0", "n2"), Err(MoveError::NotReady { .. })));
+    // Also over another way than that of the replication, whose cable may be cut.
+    let lost = connected("Secondary", 0).replace("connection:Connected", "connection:Connecting");
+    let alone = state("n2", &lost);
+    assert!(failover_of_the_dead(&alone, "r0", "n2").is_ok());
+    let cut = [state("n1", &connected("Primary", 0)), alone].concat();
+    let refused = failover_of_the_dead(&cut, "r0", "n2").unwrap_err().to_string();
+    assert!(refused.starts_with("n1: ") && refused.contains("is not dead"), "{refused}");
 }
 
 #[test]
@@ -243,7 +262,14 @@ fn the_end_of_a_filesystem_is_never_overwritten() {
     };
     external.sides[0].meta = own("/dev/vdb", 8 << 20);
     external.sides[1].meta = external.sides[0].meta.clone();
-    assert!(plan(&external).is_ok());
+    // The data of the good side stay as they are, those of the other are looked at on its host before anything is attached to them.
+    let planned = plan(&external).unwrap();
+    let empty = |host: &str| {
+        let of_host = planned.steps.iter().filter(|on| on.host == host);
+        let needs: Vec<Need> = of_host.flat_map(|on| on.step.deed().needs()).collect();
+        ["/dev/vda", "/dev/vdb"].map(|device| needs.contains(&Need::Empty { device: device.to_owned() }))
+    };
+    assert_eq!((empty("n1"), empty("n2")), ([false, true], [true, true]));
     external.sides[1].meta = own("/dev/vdb", 4096);
     assert!(matches!(plan(&external), Err(SetupError::MetadataDevice { .. })));
     // Neither the data's device, by its name or another one, nor one with a filesystem.

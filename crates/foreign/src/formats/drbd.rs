@@ -14,7 +14,7 @@ pub(crate) struct Drbd;
 /// Counters of the second line that are kept; KiB for the first four (the kernel's `drbd_proc.c` halves sectors).
 const COUNTERS: [&str; 8] = ["ns", "nr", "dw", "dr", "al", "bm", "lo", "oos"];
 
-/// States of a connection in which both sides should hold the same.
+/// States of a connection in which both sides should hold the same, if both say that their data are good.
 const AT_REST: [&str; 3] = ["Connected", "VerifyS", "VerifyT"];
 
 /// ` 0: cs:Connected ro:Primary/Secondary ds:UpToDate/UpToDate C r-----`: minor and the rest.
@@ -49,8 +49,9 @@ impl Reader for Drbd {
             let text = line.trim();
             if let Some((number, rest)) = device(line) {
                 minor = Some(number);
+                let word = |wanted: &str| rest.split_whitespace().any(|word| word == wanted);
                 is_at_rest =
-                    AT_REST.iter().any(|state| rest.trim_start().starts_with(&format!("cs:{state} ")));
+                    word("ds:UpToDate/UpToDate") && AT_REST.iter().any(|state| word(&format!("cs:{state}")));
                 state(number, rest, out);
             } else if is_version(line) {
                 let version =
@@ -58,7 +59,7 @@ impl Reader for Drbd {
                 out.text("drbd.version", version);
             } else if let Some(minor) = minor.filter(|_| text.starts_with("ns:")) {
                 counters(minor, text, out);
-                // While something is copied, or a side is alone, blocks that differ are the work that is left.
+                // While something is copied, a side is alone or has no data yet, blocks that differ are the work that is left.
                 if let Some(kib) = marked(text).filter(|_| is_at_rest) {
                     out.fact(format!("drbd.{minor}.out_of_sync_kib"), FactValue::Int(kib));
                 }

@@ -490,7 +490,9 @@ fn a_replica_in_trouble_is_a_finding() {
     assert_eq!(causes("cs:SyncSource ro:Primary/Secondary ds:UpToDate/Inconsistent", 4096), none);
     assert_eq!(causes("cs:Connected ro:Primary/Secondary ds:UpToDate/UpToDate", 64), ["drbd-blocks-differ"]);
     assert_eq!(causes("cs:StandAlone ro:Primary/Unknown ds:UpToDate/DUnknown", 4096), ["drbd-apart"]);
-    assert_eq!(causes("cs:Connected ro:Primary/Secondary ds:Diskless/UpToDate", 0), ["drbd-no-disk"]);
+    assert_eq!(causes("cs:Connected ro:Primary/Secondary ds:Diskless/UpToDate", 300), ["drbd-no-disk"]);
+    // New, before its first synchronisation.
+    assert_eq!(causes("cs:Connected ro:Secondary/Secondary ds:Inconsistent/Inconsistent", 409_548), none);
 }
 
 #[test]

@@ -28,6 +28,9 @@ pub enum DrbdStep {
         device: String,
         /// Bytes at the beginning of the device that a filesystem may have; without it the device has to be empty.
         filesystem_max_bytes: Option<u64>,
+        /// The data's device where that is another one and the first synchronisation will write over it: it has to be empty too.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        overwritten: Option<String>,
     },
     /// The resource is taken into use.
     Up {
@@ -160,14 +163,19 @@ impl Deed for DrbdStep {
 
     fn needs(&self) -> Vec<Need> {
         match self {
-            Self::Metadata { device, filesystem_max_bytes, .. } => {
+            Self::File { resource, text } => {
+                vec![Need::NoOtherFile { path: format!("{FOLDER}/{resource}.res"), text: text.clone() }]
+            }
+            Self::Metadata { device, filesystem_max_bytes, overwritten, .. } => {
                 let device = device.clone();
-                vec![match filesystem_max_bytes {
+                let own = match filesystem_max_bytes {
                     Some(filesystem_max_bytes) => {
                         Need::Shrunk { device, filesystem_max_bytes: *filesystem_max_bytes }
                     }
                     None => Need::Empty { device },
-                }]
+                };
+                let data = overwritten.iter().map(|device| Need::Empty { device: device.clone() });
+                std::iter::once(own).chain(data).collect()
             }
             _ => Vec::new(),
         }
@@ -181,7 +189,9 @@ impl Deed for DrbdStep {
         }
         check_name("the resource", self.resource())?;
         match self {
-            Self::Metadata { device, .. } => check_device(device),
+            Self::Metadata { device, overwritten, .. } => {
+                overwritten.iter().chain([device]).try_for_each(|device| check_device(device))
+            }
             Self::File { text, .. } if text.len() > TEXT_BYTES_MAX => Err(StepError {
                 what: "the resource file",
                 seen: format!("{} bytes", text.len()),
@@ -201,6 +211,7 @@ pub(super) fn examples() -> Vec<DrbdStep> {
             resource: resource(),
             device: "/dev/sda".to_owned(),
             filesystem_max_bytes: None,
+            overwritten: Some("/dev/sdb".to_owned()),
         },
         DrbdStep::Up { resource: resource() },
         DrbdStep::Down { resource: resource() },

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Act, Argv, Clear, Deed, Need, StepError, argv, check_devices, check_name};
+use super::{Act, Argv, Clear, Deed, Need, Stamp, StepError, argv, check_devices, check_name};
 
 /// What LVM knows stands in the first MiB of a drive, and what its RAID knows in the first extent behind it (4 MiB unless another is asked for).
 const HEAD_BYTES: u64 = 5 << 20;
@@ -94,6 +94,16 @@ impl Deed for LvmStep {
         match self {
             Self::Drives { devices } => vec![Clear::Head { devices: devices.clone(), bytes: HEAD_BYTES }],
             Self::Group { .. } | Self::Volume { .. } => Vec::new(),
+        }
+    }
+
+    /// The identifier of the physical volume: behind the 32 bytes of the label (`struct label_header` of LVM2), which stands in the second sector.
+    fn stamp(&self) -> Option<Stamp> {
+        match self {
+            Self::Drives { devices } => {
+                Some(Stamp { devices: devices.clone(), at: 512 + 32, bytes: 32, marks: &["LVM"] })
+            }
+            Self::Group { .. } | Self::Volume { .. } => None,
         }
     }
 

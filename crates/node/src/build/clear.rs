@@ -13,6 +13,12 @@ use linerate_model::step::Clear;
 
 use super::contents::{HEAD, XFS_MAGIC, bytes};
 
+/// Blocks of a log, bytes (`BBSIZE`).
+const LOG_BLOCK: usize = 512;
+/// `XLOG_HEADER_MAGIC_NUM`.
+const LOG_MAGIC: [u8; 4] = [0xfe, 0xed, 0xba, 0xbe];
+/// `XLOG_UNMOUNT_TRANS`, a flag of an operation.
+const UNMOUNTED: u8 = 0x20;
 /// How much is written at a time.
 const STEP: u64 = 1 << 20;
 /// Of each allocation group its headers, roots of trees and the first inodes.
@@ -33,6 +39,14 @@ pub(super) fn clear(what: &Clear) -> Result<(), String> {
     match what {
         Clear::Head { devices, bytes } => devices.iter().try_for_each(|device| {
             let file = guard::unused(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
+            // The commands before this have taken away what the step itself had marked.
+            if let Some((owner, byte)) =
+                guard::mark(Path::new(device)).map_err(|why| format!("{device}: {why}"))?
+            {
+                return Err(format!(
+                    "{device}: it has the mark of {owner} at byte {byte}, so it is left as it is"
+                ));
+            }
             zero(&file, &[(0, *bytes)]).map_err(|e| format!("{device}: zeros cannot be written: {e}"))
         }),
         Clear::Xfs { device } => {
@@ -47,11 +61,50 @@ fn xfs(file: &File) -> Result<(), String> {
     let mut head = vec![0; HEAD];
     file.read_exact_at(&mut head, 0).map_err(|e| format!("cannot be read: {e}"))?;
     let Some(parts) = written(&head) else { return Ok(()) };
+    // Its log is the first part; files that were safe when the host stopped may stand there alone.
+    let log = parts.first().filter(|_| log_at(&head).is_some_and(|at| at > 0));
+    if log.and_then(|log| is_unmounted(file, *log)) != Some(true) {
+        return Err("its log does not end with an unmount, so that files may stand there that cannot be seen; mount it, look at it, and unmount it".to_owned());
+    }
     match has_files(file, &head) {
         Some(false) => zero(file, &parts).map_err(|e| format!("zeros cannot be written: {e}")),
         Some(true) => Err("there are files on it; mount it, look at them, and remove what may go".to_owned()),
         None => Err("whether files are on it cannot be seen: its root directory cannot be read".to_owned()),
     }
+}
+
+fn log_at(head: &[u8]) -> Option<u64> {
+    bytes(head, 48).map(u64::from_be_bytes)
+}
+
+/// Whether the last record of a log says that the filesystem was unmounted, or there is none, as where this was broken off before; `None` where it
+/// cannot be read. Records begin at blocks of 512 bytes with a
+/// magic number that cannot stand at the start of any other block (`xlog_rec_header` and `xlog_check_unmount_rec()` of fs/xfs).
+fn is_unmounted(file: &File, (at, length): (u64, u64)) -> Option<bool> {
+    let mut last: Option<(u64, u64, [u8; LOG_BLOCK])> = None;
+    let mut piece = vec![0; STEP as usize];
+    let mut done = 0;
+    while done < length {
+        let step = STEP.min(length - done) as usize;
+        file.read_exact_at(&mut piece[..step], at.checked_add(done)?).ok()?;
+        for (number, block) in piece[..step].chunks_exact(LOG_BLOCK).enumerate() {
+            let lsn = bytes(block, 16).map(u64::from_be_bytes)?;
+            if block[..4] == LOG_MAGIC && last.is_none_or(|(known, _, _)| lsn > known) {
+                let place = done / LOG_BLOCK as u64 + number as u64;
+                last = Some((lsn, place, block.try_into().ok()?));
+            }
+        }
+        done += step as u64;
+    }
+    let Some((_, place, header)) = last else { return Some(true) };
+    let word = |at| bytes(&header, at).map(u32::from_be_bytes);
+    // A header has one block for each 32 KiB that a record may have; version 1 always has one.
+    let headers = if word(8)? & 2 == 0 { 1 } else { u64::from(word(320)?).div_ceil(32 << 10).max(1) };
+    let blocks = length / LOG_BLOCK as u64;
+    let first = place.checked_add(headers)?.checked_rem(blocks)?;
+    let mut operation = [0; LOG_BLOCK];
+    file.read_exact_at(&mut operation, at.checked_add(first * LOG_BLOCK as u64)?).ok()?;
+    Some(word(40)? == 1 && operation[9] & UNMOUNTED != 0)
 }
 
 /// Whether its root directory has entries; `None` where it cannot be found. The inode's place follows from its number (`XFS_INO_TO_AGNO` and its kin
@@ -85,7 +138,7 @@ fn written(head: &[u8]) -> Option<Vec<(u64, u64)>> {
     }
     let word = |at| bytes(head, at).map(|b| u64::from(u32::from_be_bytes(b)));
     let block = word(4)?;
-    let (log_at, group_blocks, groups) = (bytes(head, 48).map(u64::from_be_bytes)?, word(84)?, word(88)?);
+    let (log_at, group_blocks, groups) = (log_at(head)?, word(84)?, word(88)?);
     let (log_blocks, shift, unit) = (word(96)?, u32::from(*head.get(124)?), word(184)?);
     let group = block.checked_mul(group_blocks)?;
     if groups > GROUPS_MAX || group == 0 || shift >= u64::BITS {
@@ -190,6 +243,35 @@ mod tests {
             open().write_all_at(&before, 0).unwrap();
             assert!(xfs(&open()).unwrap_err().contains("cannot be seen"));
         }
+    }
+
+    #[test]
+    fn a_log_that_was_not_written_out_counts_as_files() {
+        let test = "a_log_that_was_not_written_out_counts_as_files";
+        if !linerate_stage::has(test, "mkfs.xfs", "xfsprogs") {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("volume");
+        let file = File::options().create_new(true).read(true).write(true).open(&path).unwrap();
+        file.set_len(SIZE).unwrap();
+        linerate_stage::run("mkfs.xfs", &["-q", path.to_str().unwrap()]);
+        let mut head = vec![0; HEAD];
+        file.read_exact_at(&mut head, 0).unwrap();
+        let log = written(&head).unwrap()[0];
+        assert_eq!(is_unmounted(&file, log), Some(true), "as mkfs.xfs leaves it");
+        // A record behind it, as a host leaves it that stops while the filesystem is mounted.
+        let mut record = [0; LOG_BLOCK];
+        file.read_exact_at(&mut record, log.0).unwrap();
+        assert_eq!(record[..4], LOG_MAGIC);
+        record[20..24].copy_from_slice(&8_u32.to_be_bytes());
+        record[40..44].copy_from_slice(&3_u32.to_be_bytes());
+        file.write_all_at(&record, log.0 + 8 * LOG_BLOCK as u64).unwrap();
+        assert_eq!(is_unmounted(&file, log), Some(false));
+        assert!(xfs(&file).unwrap_err().contains("its log does not end with an unmount"));
+        let mut after = vec![0; HEAD];
+        file.read_exact_at(&mut after, 0).unwrap();
+        assert_eq!(head, after, "nothing was written");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The journal of a build: one JSON file, written before each step and after it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use linerate_model::step::Step;
@@ -17,6 +18,9 @@ pub(crate) struct Done {
     pub(crate) before: Option<Content>,
     /// Whether it ended well.
     pub(crate) whole: bool,
+    /// What it left on its devices that tells them from others, by path.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) stamps: BTreeMap<String, Vec<u8>>,
 }
 
 /// A build on this host.

@@ -9,7 +9,9 @@ mod contents;
 mod journal;
 mod needs;
 pub(crate) mod run;
+mod stamps;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -192,7 +194,7 @@ impl Builds {
         };
         // The last one once more, because it failed: what was there before it is what was there before the first time.
         if journal.steps.last().is_none_or(|last| last.whole || last.step != *step) {
-            journal.steps.push(Done { step: step.clone(), before, whole: false });
+            journal.steps.push(Done { step: step.clone(), before, whole: false, stamps: BTreeMap::new() });
         }
         self.write(&journal)?;
         let seen = match &act {
@@ -210,6 +212,7 @@ impl Builds {
         }
         if let Some(last) = journal.steps.last_mut() {
             last.whole = true;
+            last.stamps = deed.stamp().map(|stamp| stamps::read(&stamp)).unwrap_or_default();
         }
         self.write(&journal)?;
         Ok(seen)
@@ -264,6 +267,13 @@ impl Builds {
     fn undo_step(&self, done: &Done, lines: &mut Vec<String>) -> Vec<String> {
         let mut failures = Vec::new();
         let deed = done.step.deed();
+        if let Some(stamp) = deed.stamp() {
+            // Nothing is done to any of them where one is not what it was.
+            failures.extend(stamps::strangers(&stamp, &done.stamps));
+            if !failures.is_empty() {
+                return failures;
+            }
+        }
         if let Act::Write { path, text } = deed.act() {
             lines.push(format!("put back {path}"));
             failures.extend(self.put_back(Path::new(&path), &text, done.before.as_ref()).err());

@@ -16,7 +16,7 @@ const AT_ONCE: usize = 8;
 pub(super) fn check(needs: &[Need]) -> Result<(), Refused> {
     let empty = needs.iter().filter_map(|need| match need {
         Need::Empty { device } => Some(device.clone()),
-        Need::Shrunk { .. } => None,
+        Need::Shrunk { .. } | Need::NoOtherFile { .. } => None,
     });
     if let Some(refused) = not_empty(&empty.collect::<Vec<_>>()).into_iter().next() {
         return Err(refused);
@@ -27,7 +27,20 @@ pub(super) fn check(needs: &[Need]) -> Result<(), Refused> {
             contents::ends_before(Path::new(device), *filesystem_max_bytes)
                 .map_err(|why| Refused { device: device.clone(), why })
         }
+        Need::NoOtherFile { path, text } => {
+            no_other_file(Path::new(path), text).map_err(|why| Refused { device: path.clone(), why })
+        }
     })
+}
+
+/// Says when a file is there that is not ours.
+fn no_other_file(path: &Path, ours: &str) -> Result<(), String> {
+    match std::fs::read(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Ok(content) if content == ours.as_bytes() => Ok(()),
+        Ok(_) => Err("is there already with another content; remove it, or take another name".to_owned()),
+        Err(error) => Err(format!("cannot be read: {error}")),
+    }
 }
 
 /// All devices that may not be given away, with the reason.

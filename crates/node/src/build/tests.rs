@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use linerate_model::step::{DrbdStep, LvmStep};
+use linerate_model::step::{DrbdStep, LvmStep, Need};
 
 use super::*;
 
@@ -63,6 +63,19 @@ fn a_step_is_in_the_journal_before_its_program_runs_and_stays_when_that_fails() 
     let lines = builds.undo("b").unwrap();
     assert_eq!(lines, ["vgremove -- linerate-no-group"]);
     assert!(builds.list().unwrap().is_empty());
+}
+
+#[test]
+fn a_file_of_somebody_else_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r0.res");
+    let need = |text: &str| {
+        needs::check(&[Need::NoOtherFile { path: path.display().to_string(), text: text.to_owned() }])
+    };
+    assert_eq!(need("ours"), Ok(()));
+    std::fs::write(&path, "ours").unwrap();
+    assert_eq!(need("ours"), Ok(()), "a step that is done again");
+    assert!(need("other").unwrap_err().why.contains("is there already"));
 }
 
 #[test]

@@ -36,7 +36,7 @@ async fn drives(fleet: &Fleet, build: &str) -> anyhow::Result<Vec<(String, Vec<S
         let steps = entries.into_iter().filter(|entry| entry.build == build).flat_map(|entry| entry.steps);
         let devices = steps.flat_map(|step: Step| step.deed().needs()).filter_map(|need| match need {
             Need::Empty { device } => Some(device),
-            Need::Shrunk { .. } => None,
+            Need::Shrunk { .. } | Need::NoOtherFile { .. } => None,
         });
         all.push((host, devices.collect()));
     }

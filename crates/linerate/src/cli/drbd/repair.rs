@@ -1,6 +1,9 @@
 //! `linerate drbd repair`: a split brain ends with the operator's choice of the side that gives up what it wrote alone.
 
+use std::time::Duration;
+
 use linerate_diagnose::drbd::{self, Forecast, lost_by};
+use linerate_model::drbd::Replica;
 use linerate_model::exit::ExitCode;
 
 use super::super::hosts::{Hosts, Needs, really};
@@ -46,16 +49,29 @@ fn warning(now: &Replicas, resource: &str, victim: &str) -> anyhow::Result<Strin
             other.host
         );
     };
-    anyhow::ensure!(
-        matches!(own.forecast(&theirs), Forecast::SplitBrain { .. }),
-        "{resource} has no split brain: nobody has to give anything up\nhint: `drbdadm connect {resource}` on the side that stands alone"
-    );
+    match own.forecast(&theirs) {
+        Forecast::SplitBrain { .. } => {}
+        Forecast::Unrelated => anyhow::bail!(
+            "the data of {victim} and {} have no common origin: this is no split brain, and they will refuse to connect\nhint: find out which device was exchanged; the metadata of the wrong side have to be made anew (`drbdadm create-md {resource}`), and all of it is copied",
+            other.host
+        ),
+        _ => anyhow::bail!(
+            "{resource} has no split brain: nobody has to give anything up\nhint: `drbdadm connect {resource}` on the side that stands alone"
+        ),
+    }
     Ok(format!(
         "{victim} gives up {} KiB that it has written since the sides parted; {} keeps its {} KiB. This cannot be taken back",
         lost_by(victim_side, own_kib),
         other.host,
         lost_by(other, their_kib)
     ))
+}
+
+/// How long both sides may take to meet again.
+const MEET_LIMIT: Duration = Duration::from_secs(30);
+
+fn of_victim<'a>(now: &'a Replicas, args: &Args) -> Option<&'a Replica> {
+    now.all.iter().find(|r| r.host == args.victim && r.resource == args.resource)
 }
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -70,8 +86,17 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if let Some(code) = moves::make(fleet, &build, &steps, progress.as_ref()).await? {
             return Ok(code);
         }
-        wait::until_done(fleet, "copying to the victim", progress.as_ref()).await?;
+        let meets = |now: &Replicas| of_victim(now, args).is_some_and(Replica::is_connected);
+        wait::until(fleet, MEET_LIMIT, meets).await;
+        let ended = wait::until_done(fleet, "copying to the victim", progress.as_ref()).await?;
         moves::show(fleet, args.json).await?;
-        Ok(ExitCode::Ok)
+        if of_victim(&ended.now, args).is_some_and(|side| side.is_connected() && side.is_up_to_date()) {
+            return Ok(ExitCode::Ok);
+        }
+        out::note(&format!(
+            "{} is not connected to its peer yet, or not up to date: it gives up its writes as soon as they meet\nhint: `linerate drbd status` shows when that is; is the path between both addresses open?",
+            args.victim
+        ));
+        Ok(ExitCode::PartlyBlind)
     })
 }

@@ -2,7 +2,7 @@
 
 use linerate_diagnose::drbd::{On, alarms};
 use linerate_model::SCHEMA;
-use linerate_model::drbd::DrbdTrouble;
+use linerate_model::drbd::{DrbdTrouble, Replica};
 use linerate_model::exit::ExitCode;
 use linerate_model::step::{DrbdStep, Step};
 
@@ -26,6 +26,52 @@ pub(in crate::cli) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// How a comparison ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Outcome {
+    /// All of it was compared.
+    Whole,
+    /// It ended before; the share that was compared.
+    BrokenOff(f64),
+    /// It was never seen under way.
+    NotSeen,
+}
+
+impl Outcome {
+    fn of(ended: &wait::Ended, host: &str, resource: &str) -> Self {
+        let side = ended.now.all.iter().find(|r| r.host == host && r.resource == resource);
+        let goes_on = side.is_some_and(Replica::is_connected);
+        match ended.broken_off_at(goes_on) {
+            Some(share) => Self::BrokenOff(share),
+            None if ended.was_busy => Self::Whole,
+            None => Self::NotSeen,
+        }
+    }
+
+    /// What is said, if anything is left to say. Blocks that differ are said already.
+    fn says(self, differs: bool) -> Option<String> {
+        match self {
+            Self::Whole => (!differs).then(|| "both sides hold the same".to_owned()),
+            Self::BrokenOff(share) => Some(format!(
+                "the comparison was broken off at {:.0} %: of the rest nothing is known\nhint: once both sides are connected, begin again",
+                share * 100.0
+            )),
+            Self::NotSeen => Some(
+                "whether anything was compared is not known: the comparison was not seen under way\nhint: the kernel's log says \"Online verify done\" when it was; a volume of some MiB takes less than a second"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    fn for_programs(self) -> (&'static str, Option<f64>) {
+        match self {
+            Self::Whole => ("whole", Some(1.0)),
+            Self::BrokenOff(share) => ("broken-off", Some(share)),
+            Self::NotSeen => ("not-seen", None),
+        }
+    }
 }
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -52,18 +98,29 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if let Some(code) = moves::make(fleet, &build, &steps, progress.as_ref()).await? {
             return Ok(code);
         }
-        let end = wait::until_done(fleet, "comparing", progress.as_ref()).await?;
+        let host = side.host.clone();
+        let ended = wait::until_done(fleet, "comparing", progress.as_ref()).await?;
+        let outcome = Outcome::of(&ended, &host, &args.resource);
+        let end = ended.now;
         let mut found = alarms(&end.all, &end.known, &end.not_up);
         found.retain(|alarm| alarm.resource == args.resource);
         if args.json {
-            out::json(&serde_json::json!({ "schema": SCHEMA, "replicas": end.all, "alarms": found }))?;
+            let (compared, share) = outcome.for_programs();
+            out::json(&serde_json::json!({
+                "schema": SCHEMA, "compared": compared, "compared_share": share, "replicas": end.all, "alarms": found,
+            }))?;
         } else {
             let style = Style::detect();
             out::print(&(shown::table(&end.all, style) + &shown::alarms(&found, style)))?;
-            if !found.iter().any(|alarm| alarm.what == DrbdTrouble::OutOfSync) {
-                out::print("both sides hold the same")?;
+            let differs = found.iter().any(|alarm| alarm.what == DrbdTrouble::OutOfSync);
+            if let Some(words) = outcome.says(differs) {
+                out::print(&words)?;
             }
         }
-        Ok(if found.is_empty() { ExitCode::Ok } else { ExitCode::Findings })
+        Ok(match (found.is_empty(), outcome) {
+            (false, _) => ExitCode::Findings,
+            (true, Outcome::Whole) => ExitCode::Ok,
+            (true, _) => ExitCode::PartlyBlind,
+        })
     })
 }

@@ -112,14 +112,35 @@ const STEPS: usize = 1000;
 /// Looks that may fail in a row.
 const BLIND_MAX: usize = 10;
 
-/// Waits until nothing is under way any more; gives the last look.
-pub(super) async fn until_done(
-    fleet: &Fleet,
-    what: &str,
-    progress: &dyn Progress,
-) -> anyhow::Result<Replicas> {
+/// How what was waited for ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// The last look.
+    pub now: Replicas,
+    /// Whether anything was ever seen under way.
+    pub was_busy: bool,
+    /// How far it was when it was last seen under way, if that can be read.
+    pub last: Option<SyncProgress>,
+}
+
+/// A comparison that had so much to do still, and is not seen any more at the next look, did not come to its end.
+const LEFT_S_MAX: f64 = 10.0;
+/// The same where no rate was seen: the share that has to be done.
+const DONE_MIN: f64 = 0.5;
+
+impl Ended {
+    /// How far it was when it was broken off, 0 to 1; `None` when it came to its end. `goes_on` is whether both sides are still connected.
+    pub(super) fn broken_off_at(&self, goes_on: bool) -> Option<f64> {
+        let Some(last) = &self.last else { return (!goes_on).then_some(0.0) };
+        let was_near = last.left_s.map_or(last.share >= DONE_MIN, |left| left <= LEFT_S_MAX);
+        (!goes_on || !was_near).then_some(last.share)
+    }
+}
+
+/// Waits until nothing is under way any more.
+pub(super) async fn until_done(fleet: &Fleet, what: &str, progress: &dyn Progress) -> anyhow::Result<Ended> {
     let mut follow = Follow::default();
-    let (mut looks, mut blind, mut was_busy) = (0, 0, false);
+    let (mut looks, mut blind, mut was_busy, mut last) = (0, 0, false, None);
     progress.begin(&Phase { name: what, unit: "per mille", total: STEPS, expected_s: None });
     loop {
         let now = seen::look(fleet).await;
@@ -134,12 +155,13 @@ pub(super) async fn until_done(
         if !follow.is_busy() && (was_busy || looks > BEGIN_LOOKS) {
             progress.step(STEPS, "", None);
             progress.end();
-            return Ok(now);
+            return Ok(Ended { now, was_busy, last });
         }
         if let Some(slowest) = follow.slowest() {
             let done = (slowest.share * STEPS as f64) as usize;
             let line = follow.lines().into_iter().next().unwrap_or_default();
             progress.step(done.min(STEPS), &line, slowest.left_s);
+            last = Some(slowest);
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
@@ -201,6 +223,23 @@ mod tests {
         assert!(after(None, None));
         assert!(after(Some("VerifyS"), None));
         assert!(!after(Some("Established"), None));
+    }
+
+    #[test]
+    fn a_comparison_that_was_cut_off_is_not_taken_for_a_whole_one() {
+        let at = |share: f64, left_s| {
+            let last = SyncProgress { share, left_s, ..SyncProgress::default() };
+            Ended { now: Replicas::default(), was_busy: true, last: Some(last) }
+        };
+        assert_eq!(at(0.1, Some(300.0)).broken_off_at(false), Some(0.1));
+        // The link came back between two looks.
+        assert_eq!(at(0.1, Some(300.0)).broken_off_at(true), Some(0.1));
+        assert_eq!(at(0.97, Some(2.0)).broken_off_at(true), None);
+        assert_eq!(at(0.7, None).broken_off_at(true), None);
+        assert_eq!(at(0.97, Some(2.0)).broken_off_at(false), Some(0.97));
+        // DRBD 9 does not say how far it is.
+        let unmeasured = Ended { now: Replicas::default(), was_busy: true, last: None };
+        assert_eq!((unmeasured.broken_off_at(true), unmeasured.broken_off_at(false)), (None, Some(0.0)));
     }
 
     #[test]

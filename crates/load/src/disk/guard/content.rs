@@ -38,6 +38,15 @@ fn something(content: &[u8], at: u64) -> Result<(), String> {
     }
 }
 
+/// The first mark of an owner.
+pub(super) fn mark(device: &File, size: u64) -> Result<Option<(&'static str, u64)>, String> {
+    if size < DEVICE_BYTES_MIN {
+        return Err(format!("it has {size} bytes, less than {DEVICE_BYTES_MIN}"));
+    }
+    let (head, tail) = (read(device, 0, EDGE_BYTES)?, read(device, size - EDGE_BYTES, EDGE_BYTES)?);
+    Ok(signatures::find(&head, &tail, size))
+}
+
 /// Whether a device of this size looks as if it holds nothing: its edges, the marks of owners, places in between.
 pub(super) fn looks_empty(device: &File, size: u64) -> Result<(), String> {
     if size < DEVICE_BYTES_MIN {

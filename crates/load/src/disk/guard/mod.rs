@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::names::natural;
 use linerate_sys::block::{self, How, Kind, Number};
-use linerate_sys::root::Root;
+use linerate_sys::root::{NAMES_MAX, Root};
 
 /// A block device that somebody wants to write.
 #[derive(Debug)]
@@ -53,6 +53,7 @@ static CHECKS: &[&dyn Check] = &[
     &parts::BehindLoop,
     &parts::ReadOnly,
     &people::Opened,
+    &people::Exported,
 ];
 
 /// Finds a device of this number among those of the kernel.
@@ -138,6 +139,18 @@ pub fn unused(path: &Path) -> Result<File, String> {
     hold(candidate).map(|free| free.file)
 }
 
+/// The first mark of an owner on a device, with its byte; only read, whoever uses it.
+///
+/// # Errors
+/// It is no block device, or cannot be read.
+pub fn mark(path: &Path) -> Result<Option<(&'static str, u64)>, String> {
+    let Kind::Device(_) = block::kind(path).map_err(|e| e.to_string())? else {
+        return Err("it is no block device".to_owned());
+    };
+    let file = File::open(path).map_err(|e| format!("it cannot be read: {e}"))?;
+    content::mark(&file, block::size(&file).map_err(|e| format!("its size cannot be read: {e}"))?)
+}
+
 /// The block device that a path leads to, links followed.
 fn candidate<'a>(root: &'a Root, path: &Path) -> Result<Candidate<'a>, String> {
     let path = std::fs::canonicalize(path).map_err(|e| format!("it cannot be found: {e}"))?;
@@ -186,8 +199,27 @@ impl Candidate<'_> {
     /// A list that has to be seen, in the natural order of names: what is missing counts as not seen.
     fn seen(&self, path: &str, what: &str) -> Result<Vec<String>, String> {
         let mut names = self.root.list(path).map_err(|e| format!("{what} cannot be seen: {path}: {e}"))?;
+        // A list is cut there, and what is behind nobody has seen.
+        if names.len() >= NAMES_MAX {
+            return Err(format!("{what} cannot all be seen: {path} has {NAMES_MAX} entries or more"));
+        }
         names.sort_by(|a, b| natural(a, b));
         Ok(names)
+    }
+
+    /// Numbers and names of it and of what it is a part of, or of its parts: whoever has one of them has it too.
+    fn family(&self) -> Result<Vec<(String, String)>, String> {
+        let mut all = vec![(self.number.to_string(), self.name.clone())];
+        let others = if let Some(whole) = &self.whole {
+            vec![(format!("/sys/block/{whole}/dev"), whole.clone())]
+        } else {
+            let parts = self.partitions(&self.name)?;
+            parts.into_iter().map(|part| (format!("{}/{part}/dev", self.folder), part)).collect()
+        };
+        for (path, name) in others {
+            all.push((self.root.line(&path).map_err(|e| format!("{path}: {e}"))?, name));
+        }
+        Ok(all)
     }
 
     /// Partitions of a device, by name.

@@ -5,23 +5,14 @@ use std::path::Path;
 
 use linerate_sys::block::{self, Kind};
 use linerate_sys::procfs;
-use linerate_sys::root::ReadError;
+use linerate_sys::root::{NAMES_MAX, ReadError};
 
 use super::{Candidate, Check};
-
-/// Processes that are looked at.
-const PROCESSES_MAX: usize = 100_000;
-/// Open files of a process that are looked at.
-const FILES_MAX: usize = 65_536;
 
 /// Processes by number.
 fn processes(candidate: &Candidate<'_>) -> Result<Vec<u32>, String> {
     let names = candidate.seen("/proc", "processes")?;
-    let all: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
-    if all.len() > PROCESSES_MAX {
-        return Err(format!("{} processes are more than can be looked at", all.len()));
-    }
-    Ok(all)
+    Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
 }
 
 /// Where a device is mounted, in any namespace in which a process is.
@@ -72,19 +63,7 @@ impl Check for Mounted {
     }
 
     fn look(&self, candidate: &Candidate<'_>) -> Result<(), String> {
-        let mut all = vec![(candidate.number.to_string(), candidate.name.clone())];
-        if let Some(whole) = &candidate.whole {
-            let folder = format!("/sys/block/{whole}/dev");
-            let number = candidate.root.line(&folder).map_err(|e| format!("{folder}: {e}"))?;
-            all.push((number, whole.clone()));
-        } else {
-            for part in candidate.partitions(&candidate.name)? {
-                let folder = format!("{}/{part}/dev", candidate.folder);
-                let number = candidate.root.line(&folder).map_err(|e| format!("{folder}: {e}"))?;
-                all.push((number, part));
-            }
-        }
-        for (number, name) in all {
+        for (number, name) in candidate.family()? {
             if let Some(point) = mounted_at(candidate, &number, &name)? {
                 return Err(format!("{name} is mounted on {point}"));
             }
@@ -153,11 +132,52 @@ impl Check for Opened {
                 // It ended meanwhile.
                 Err(_) => continue,
             };
-            for file in files.iter().take(FILES_MAX) {
+            if files.len() >= NAMES_MAX {
+                return Err(format!(
+                    "open files of process {process} cannot all be seen: {NAMES_MAX} or more"
+                ));
+            }
+            for file in files {
                 let kind = block::kind(Path::new(&format!("{folder}/{file}")));
                 if matches!(kind, Ok(Kind::Device(number)) if number == candidate.number) {
                     let who = candidate.root.line(&format!("/proc/{process}/comm")).unwrap_or_default();
                     return Err(format!("process {process} ({who}) has it open"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The kernel exports it over NVMe-oF: its target opens a device without saying that it is alone.
+pub(super) struct Exported;
+
+/// Where the NVMe target of the kernel is set up.
+const TARGETS: &str = "/sys/kernel/config/nvmet/subsystems";
+
+impl Check for Exported {
+    fn name(&self) -> &'static str {
+        "exported"
+    }
+
+    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String> {
+        match candidate.root.list(TARGETS) {
+            // No target, or no configfs.
+            Err(ReadError::Missing) => return Ok(()),
+            Err(error) => return Err(format!("NVMe targets cannot be seen: {TARGETS}: {error}")),
+            Ok(_) => {}
+        }
+        let family = candidate.family()?;
+        for subsystem in candidate.seen(TARGETS, "NVMe targets")? {
+            let spaces = format!("{TARGETS}/{subsystem}/namespaces");
+            for space in candidate.seen(&spaces, "what an NVMe target exports")? {
+                let file = format!("{spaces}/{space}/device_path");
+                let path = candidate.root.line(&file).map_err(|e| format!("{file}: {e}"))?;
+                let is_it = |(number, name): &(String, String)| {
+                    path == format!("/dev/{name}") || is_same(candidate, &path, number)
+                };
+                if family.iter().any(is_it) {
+                    return Err(format!("the NVMe target {subsystem} exports it"));
                 }
             }
         }

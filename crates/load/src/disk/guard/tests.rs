@@ -123,6 +123,25 @@ const CASES: &[Case] = &[
         |t| t.file("sys/block/loop0/loop/backing_file", "/dev/sdb"),
         "loop0 stands on it",
     ),
+    (
+        "an NVMe target exports it, which the kernel calls no holder",
+        |t| {
+            let space = "sys/kernel/config/nvmet/subsystems/nqn.2026-01.example:store/namespaces/1";
+            t.folder(space);
+            t.file(&format!("{space}/device_path"), "/dev/sdb");
+        },
+        "the NVMe target nqn.2026-01.example:store exports it (exported)",
+    ),
+    (
+        "an NVMe target exports a partition of it",
+        |t| {
+            t.partition("sdb", 1, "8:17");
+            let space = "sys/kernel/config/nvmet/subsystems/n/namespaces/7";
+            t.folder(space);
+            t.file(&format!("{space}/device_path"), "/dev/sdb1");
+        },
+        "it has partitions: sdb1",
+    ),
     ("it is read-only", |t| t.file("sys/block/sdb/ro", "1"), "it is read-only"),
     (
         "holders cannot be seen",

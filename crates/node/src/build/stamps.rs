@@ -1,0 +1,81 @@
+//! Whether the devices of a step are still those that it was done to: letters change over a reboot, and drives are exchanged.
+//!
+//! In: where the step leaves an identifier of its own, and what stood there right after it. Out: the devices that are others now. Only reads.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use linerate_load::guard;
+use linerate_model::step::Stamp;
+
+/// What stands there on each device. A device that cannot be read has none, and is looked at by its marks later.
+pub(super) fn read(stamp: &Stamp) -> BTreeMap<String, Vec<u8>> {
+    let one =
+        |device: &String| Some((device.clone(), at(stamp, device).ok().filter(|bytes| !is_zero(bytes))?));
+    stamp.devices.iter().filter_map(one).collect()
+}
+
+/// What is wrong with devices before a step is taken back.
+pub(super) fn strangers(stamp: &Stamp, left: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
+    stamp.devices.iter().filter_map(|device| stranger(stamp, device, left.get(device)).err()).collect()
+}
+
+fn at(stamp: &Stamp, device: &str) -> Result<Vec<u8>, String> {
+    let mut bytes = vec![0; stamp.bytes];
+    let file = File::open(device).map_err(|e| format!("{device}: it cannot be read: {e}"))?;
+    file.read_exact_at(&mut bytes, stamp.at)
+        .map_err(|e| format!("{device}: byte {} cannot be read: {e}", stamp.at))?;
+    Ok(bytes)
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}
+
+fn stranger(stamp: &Stamp, device: &str, left: Option<&Vec<u8>>) -> Result<(), String> {
+    let now = at(stamp, device)?;
+    if left == Some(&now) {
+        return Ok(());
+    }
+    // Taken back half before, or a step that failed before it wrote: then nobody's mark is there, or one that the step itself leaves.
+    let mark = guard::mark(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
+    let is_own = |owner: &str| left.is_none() && stamp.marks.iter().any(|mark| owner.starts_with(mark));
+    match mark {
+        Some((owner, byte)) if !is_own(owner) => Err(format!(
+            "{device}: it has the mark of {owner} at byte {byte}, and not what this build left there: it is another drive now, or somebody else's. Nothing was done to any drive"
+        )),
+        None if !is_zero(&now) => Err(format!(
+            "{device}: what this build left there is gone, and something else stands there: it is another drive now, or somebody else's. Nothing was done to any drive"
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp(device: &Path) -> Stamp {
+        Stamp { devices: vec![device.display().to_string()], at: 544, bytes: 4, marks: &["LVM"] }
+    }
+
+    #[test]
+    fn a_device_is_known_by_what_was_left_on_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("drive");
+        let file = File::options().create_new(true).read(true).write(true).open(&path).unwrap();
+        file.set_len(8 << 20).unwrap();
+        assert_eq!(read(&stamp(&path)), BTreeMap::new(), "nothing was left");
+        file.write_all_at(&[1, 2, 3, 0xaf], 544).unwrap();
+        let left = read(&stamp(&path));
+        assert_eq!(left.values().collect::<Vec<_>>(), [&[1, 2, 3, 0xaf]]);
+        assert_eq!(strangers(&stamp(&path), &left), Vec::<String>::new());
+        // Another one by the same name. That this is a file and no device is as good a reason as a mark.
+        file.write_all_at(&[1, 2, 3, 4], 544).unwrap();
+        assert_eq!(strangers(&stamp(&path), &left).len(), 1);
+        std::fs::remove_file(&path).unwrap();
+        assert!(strangers(&stamp(&path), &left)[0].contains("cannot be read"));
+    }
+}
