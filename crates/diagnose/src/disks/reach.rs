@@ -92,6 +92,7 @@ type Bound = (f64, Term, String);
 /// knows): there is no figure to hold against it.
 #[must_use]
 pub fn reach(volume: &Volume, phase: &DiskPhase) -> Option<Reach> {
+    let volume = &volume.at_work();
     let bounds = match volume.class {
         Class::Rotating => rotating(volume, phase),
         // What a chip needs for a request or a flush is its maker's secret; only of bytes in a row the wire is a bound that it comes near.

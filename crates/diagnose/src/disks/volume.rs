@@ -39,6 +39,8 @@ pub struct Volume {
     pub drives: u32,
     /// How often each block is kept.
     pub copies: u32,
+    /// Whether only the first copy answers reads, as of the older mirror of LVM (`choose_mirror()` of drivers/md/dm-raid1.c).
+    pub reads_one: bool,
     /// Drives' worth of parity in a row of pieces: 1 for RAID 5, 2 for RAID 6.
     pub parity: u32,
     /// Bytes that go to one drive before the next one has its turn; `None` where nothing is striped.
@@ -61,6 +63,7 @@ impl Volume {
             class,
             drives: 1,
             copies: 1,
+            reads_one: false,
             parity: 0,
             chunk_bytes: None,
             write_back: None,
@@ -80,6 +83,17 @@ impl Volume {
     #[must_use]
     pub fn data_drives(&self) -> u32 {
         (self.drives / self.copies.max(1)).saturating_sub(self.parity).max(1)
+    }
+
+    /// As far as its rates go: one whose reads all go to the first copy is no faster than that copy, whatever is written to the others meanwhile.
+    #[must_use]
+    pub fn at_work(&self) -> Self {
+        let copies = self.copies.max(1);
+        if self.reads_one {
+            Self { drives: self.drives / copies, copies: 1, reads_one: false, ..self.clone() }
+        } else {
+            self.clone()
+        }
     }
 
     /// In a few words: `36 drives with rotating discs, each block twice, 64 KiB pieces`.
@@ -104,6 +118,9 @@ impl Volume {
             n => {
                 let _ = write!(words, ", each block {n} times");
             }
+        }
+        if self.reads_one {
+            words += ", reads from the first copy alone";
         }
         if self.parity > 0 {
             let _ = write!(words, ", parity of {}", self.parity);
@@ -219,6 +236,7 @@ fn below(layout: &Layout, facts: &HostFacts, device: &str, depth: usize) -> Opti
         Shape::Many { copies, parity, chunk } => {
             one.drives = one.drives.saturating_mul(count);
             one.copies = one.copies.saturating_mul(copies.max(1));
+            one.reads_one |= copies > 1 && word.ends_with(" mirror");
             one.parity = one.parity.max(parity);
             one.chunk_bytes = chunk.or(one.chunk_bytes);
             // All wait for the slowest.

@@ -18,12 +18,13 @@ const PICTURE_LINES: usize = 8;
 
 /// What a row compares.
 type Row = (&'static str, fn(&LayoutPlan) -> String);
-const ROWS: [Row; 10] = [
+const ROWS: [Row; 11] = [
     ("capacity", |l| binary(l.capacity_bytes as f64)),
     ("random reads", |l| format!("{}/s", short(l.rates.random_reads_per_s))),
     ("random writes", |l| format!("{}/s", short(l.rates.random_writes_per_s))),
     ("reading in a row", |l| decimal_rate(l.rates.read_bytes_per_s)),
     ("writing in a row", |l| decimal_rate(l.rates.write_bytes_per_s)),
+    ("first synchronisation >=", |l| hours(l.first_sync_s)),
     ("one failure takes out", |l| match l.failures.lost_with_one {
         1 => "1 drive".to_owned(),
         many => format!("{many} drives"),

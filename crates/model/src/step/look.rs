@@ -88,8 +88,9 @@ impl Look {
             Self::DrbdFiles => argv("drbdadm", &["dump"], &[]),
             Self::DrbdGeneration { resource } => argv("drbdadm", &["get-gi"], std::slice::from_ref(resource)),
             Self::VolumeSync { group, name } => {
-                let volume = format!("{group}/{name}");
-                argv("lvs", &["--noheadings", "--options", "sync_percent", "--", &volume], &[])
+                // The device mapper parts both names by one hyphen, and doubles those within.
+                let device = [group, name].map(|part| part.replace('-', "--")).join("-");
+                argv("dmsetup", &["status", &device], &[])
             }
             Self::ArraySync => return LookAct::Read("/proc/mdstat"),
             Self::DrbdProc => return LookAct::Read("/proc/drbd"),

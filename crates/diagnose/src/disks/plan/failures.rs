@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Wish;
+use super::layouts::SYNC_BYTES_PER_S;
 
 /// What failures do.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -29,20 +30,21 @@ impl Failures {
     /// Stripes over pairs.
     pub(super) fn of_pairs(wish: &Wish) -> Self {
         let says = "one failure leaves one pair without its second copy; only the partner of that drive may not fail then";
-        Self::of(wish, 1, 1, says)
+        Self::of(wish, 1, 1, SYNC_BYTES_PER_S, says)
     }
 
     /// A mirror over two sets of stripes: one failure stops a whole half.
     pub(super) fn of_halves(wish: &Wish) -> Self {
         let half = drives(wish) / 2;
         let says = "one failure takes a whole half out; then any drive of the other half loses everything, and the whole half is copied anew";
-        Self::of(wish, half, half, says)
+        Self::of(wish, half, half, f64::INFINITY, says)
     }
 
     /// `lost` drives stop with the first failure, `deadly` of the others may not fail after it.
-    fn of(wish: &Wish, lost: u64, deadly: u64, says: &str) -> Self {
+    /// `rate` is what the kernel copies at most, bytes per second.
+    fn of(wish: &Wish, lost: u64, deadly: u64, rate: f64, says: &str) -> Self {
         let others = (drives(wish) - 1) as f64;
-        let rebuild_s = wish.drive_bytes as f64 / wish.class.bytes_per_s;
+        let rebuild_s = wish.drive_bytes as f64 / rate.min(wish.class.bytes_per_s);
         let first = drives(wish) as f64 * wish.class.fail_per_year;
         let second = deadly as f64 * wish.class.fail_per_year * rebuild_s / YEAR_S;
         Self {

@@ -35,12 +35,51 @@ pub(super) trait Layout: Sync {
     fn pairs(&self, order: &[String]) -> Vec<(String, String)> {
         order.chunks_exact(2).map(|two| (two[0].clone(), two[1].clone())).collect()
     }
+    /// Whether only the first copy answers reads.
+    fn reads_one(&self) -> bool {
+        false
+    }
+    /// Most drives that its tools take.
+    fn drives_max(&self) -> usize {
+        DRIVES_MAX
+    }
+    /// What the kernel copies of it per second at most, unless that is changed.
+    fn sync_bytes_per_s(&self) -> Option<f64> {
+        Some(SYNC_BYTES_PER_S)
+    }
     /// What to know.
     fn remarks(&self, wish: &Wish) -> Vec<String>;
     /// Where the volume is found.
     fn device(&self, wish: &Wish) -> String;
     /// The steps, from drives to filesystem.
     fn steps(&self, wish: &Wish) -> Vec<Step>;
+}
+
+/// What md copies at most, also for LVM and also when nothing else is done: `dev.raid.speed_limit_max`, 200,000 KiB/s unless it is changed (md(4); of a
+/// RAID10 that is made in line it counts what the volume holds, `resync_max_sectors` of drivers/md/raid10.c).
+pub(super) const SYNC_BYTES_PER_S: f64 = 200_000.0 * 1024.0;
+/// Largest number of drives that is planned for.
+pub(super) const DRIVES_MAX: usize = 512;
+
+fn capacity(layout: &dyn Layout, wish: &Wish, drives: u64) -> u64 {
+    drives / 2 * layout.usable_bytes(wish.drive_bytes, wish.chunk_bytes)
+}
+
+/// All pairs are copied at the same time, as far as the kernel does not hold them back.
+fn first_sync_s(layout: &dyn Layout, wish: &Wish, drives: u64) -> f64 {
+    let pairs = drives as f64 / 2.0 * wish.class.bytes_per_s;
+    capacity(layout, wish, drives) as f64 / layout.sync_bytes_per_s().map_or(pairs, |limit| limit.min(pairs))
+}
+
+/// Says so where the kernel holds copying back.
+fn limited(layout: &dyn Layout, wish: &Wish, drives: u64) -> Option<String> {
+    let pairs = drives as f64 / 2.0 * wish.class.bytes_per_s;
+    let limit = layout.sync_bytes_per_s().filter(|limit| *limit < pairs)?;
+    Some(format!(
+        "the kernel copies at most {:.0} MB/s of it, which makes the first synchronisation {:.0} times as long as the drives need; `sysctl dev.raid.speed_limit_max` (KiB/s) raises that, and a rebuild of fast drives with it",
+        limit / 1e6,
+        pairs / limit
+    ))
 }
 
 /// A layout worked out.
@@ -50,11 +89,13 @@ pub(super) fn planned(layout: &dyn Layout, wish: &Wish) -> LayoutPlan {
     LayoutPlan {
         name: layout.name(),
         title: layout.title(),
-        capacity_bytes: drives / 2 * layout.usable_bytes(wish.drive_bytes, wish.chunk_bytes),
-        rates: Rates::of_one(wish.class).over(drives),
+        capacity_bytes: capacity(layout, wish, drives),
+        rates: Rates::of_one(wish.class).over(drives, layout.reads_one()),
+        reads_one: layout.reads_one(),
+        first_sync_s: first_sync_s(layout, wish, drives),
         failures: layout.failures(wish),
         pairs: layout.pairs(&order),
-        remarks: layout.remarks(wish),
+        remarks: layout.remarks(wish).into_iter().chain(limited(layout, wish, drives)).collect(),
         device: layout.device(wish),
         steps: layout.steps(wish),
     }

@@ -38,6 +38,11 @@ impl Layout for LvmRaid10 {
         "LVM RAID10"
     }
 
+    // 253 images is the most of dm-raid (`DEFAULT_RAID_MAX_IMAGES` of LVM2), and pairs are even.
+    fn drives_max(&self) -> usize {
+        252
+    }
+
     // One extent of each drive goes to its metadata.
     fn usable_bytes(&self, drive_bytes: u64, _chunk_bytes: u64) -> u64 {
         ((drive_bytes - DATA_BEGINS) / EXTENT_BYTES).saturating_sub(1) * EXTENT_BYTES

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 pub use failures::Failures;
 pub use rates::{CLASSES, DriveClass, Rates};
-pub use sync::{parse_mdstat, parse_percent};
+pub use sync::{parse_mdstat, parse_status};
 
 /// What is wished for.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,6 +111,10 @@ pub struct LayoutPlan {
     pub capacity_bytes: u64,
     /// What it should reach.
     pub rates: Rates,
+    /// Whether only the first copy answers reads.
+    pub reads_one: bool,
+    /// Shortest time of the first synchronisation, seconds.
+    pub first_sync_s: f64,
     /// What failures do.
     pub failures: Failures,
     /// Drives that hold the same, pair by pair; both halves for a mirror of two sets.
@@ -129,7 +133,7 @@ pub struct LayoutPlan {
 /// Names the number that does not fit, and what would.
 pub fn plan(wish: &Wish) -> Result<Plan, PlanError> {
     let drives: usize = wish.shelves.iter().map(Vec::len).sum();
-    if !(4..=512).contains(&drives) || !drives.is_multiple_of(2) {
+    if !(4..=layouts::DRIVES_MAX).contains(&drives) || !drives.is_multiple_of(2) {
         return Err(PlanError::Drives { seen: drives });
     }
     let equal = wish.shelves.windows(2).all(|two| two[0].len() == two[1].len());
@@ -143,8 +147,16 @@ pub fn plan(wish: &Wish) -> Result<Plan, PlanError> {
     if wish.drive_bytes < layouts::DRIVE_BYTES_MIN {
         return Err(PlanError::Size { seen: wish.drive_bytes });
     }
-    let layouts: Vec<LayoutPlan> =
-        layouts::LAYOUTS.iter().map(|layout| layouts::planned(*layout, wish)).collect();
+    let (fit, too_many): (Vec<&dyn layouts::Layout>, Vec<&dyn layouts::Layout>) =
+        layouts::LAYOUTS.iter().copied().partition(|layout| drives <= layout.drives_max());
+    let mut layouts: Vec<LayoutPlan> = fit.iter().map(|layout| layouts::planned(*layout, wish)).collect();
+    for layout in too_many {
+        let words =
+            format!("{} is not offered: it takes at most {} drives", layout.title(), layout.drives_max());
+        for offered in &mut layouts {
+            offered.remarks.push(words.clone());
+        }
+    }
     if let Some(seen) = layouts.iter().map(|layout| layout.capacity_bytes).find(|seen| *seen < XFS_BYTES_MIN)
     {
         return Err(PlanError::Small { seen });

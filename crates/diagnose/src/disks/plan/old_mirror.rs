@@ -23,6 +23,21 @@ impl Layout for OldMirror {
         (drive_bytes - DATA_BEGINS) / EXTENT_BYTES * EXTENT_BYTES
     }
 
+    // `choose_mirror()` of drivers/md/dm-raid1.c: the default one as long as it has no error.
+    fn reads_one(&self) -> bool {
+        true
+    }
+
+    // 128 stripes in each half.
+    fn drives_max(&self) -> usize {
+        256
+    }
+
+    // It has no such limit, and copies one region at a time (`MAX_RECOVERY` of dm-raid1.c).
+    fn sync_bytes_per_s(&self) -> Option<f64> {
+        None
+    }
+
     fn failures(&self, wish: &Wish) -> Failures {
         Failures::of_halves(wish)
     }
@@ -39,6 +54,7 @@ impl Layout for OldMirror {
 
     fn remarks(&self, _wish: &Wish) -> Vec<String> {
         vec![
+            "reads are answered by the first half alone, and copies are made one region after the other, which takes several times as long as the drives need".to_owned(),
             "its log lives in memory: all of it is copied again after every activation".to_owned(),
             "`--mirrors 1 --stripes N --mirrorlog core` without `--type mirror`, as older recipes have it, is refused by LVM 2.03"
                 .to_owned(),

@@ -36,7 +36,7 @@ pub const CLASSES: &[DriveClass] = &[
 /// What a volume should reach.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Rates {
-    /// Random reads per second: any drive may answer.
+    /// Random reads per second: any drive may answer, where the layout reads from both copies.
     pub random_reads_per_s: f64,
     /// Random writes per second: each goes to two drives.
     pub random_writes_per_s: f64,
@@ -59,12 +59,12 @@ impl Rates {
     }
 
     /// Of pairs of such drives, where these are the rates of one, by its class or as it was measured. Requests that are merged on the way
-    /// down come on top.
+    /// down come on top. `reads_one` is whether only the first copy answers reads.
     #[must_use]
-    pub fn over(self, drives: u64) -> Self {
+    pub fn over(self, drives: u64, reads_one: bool) -> Self {
         let (all, half) = (drives as f64, drives as f64 / 2.0);
         Self {
-            random_reads_per_s: all * self.random_reads_per_s,
+            random_reads_per_s: if reads_one { half } else { all } * self.random_reads_per_s,
             random_writes_per_s: half * self.random_writes_per_s,
             read_bytes_per_s: half * self.read_bytes_per_s,
             write_bytes_per_s: half * self.write_bytes_per_s,

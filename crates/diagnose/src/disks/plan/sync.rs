@@ -26,9 +26,13 @@ pub fn parse_mdstat(text: &str, drive: &str) -> Option<f64> {
     Some(1.0)
 }
 
-/// A share from a percentage alone on its line, as `lvs` prints it.
+/// Share in sync of a volume of the device mapper, from what `dmsetup status` prints: `done/all` of the targets `raid` (sectors) and `mirror` (regions).
+/// `lvs` has two digits of a percentage only, which for a large volume stand still for a minute.
 #[must_use]
-pub fn parse_percent(text: &str) -> Option<f64> {
-    let percent: f64 = text.trim().parse().ok()?;
-    (0.0..=100.0).contains(&percent).then_some(percent / 100.0)
+pub fn parse_status(text: &str) -> Option<f64> {
+    let mut words = text.split_whitespace().skip(2);
+    words.next().filter(|target| ["raid", "mirror"].contains(target))?;
+    let (done, all) = words.find_map(|word| word.split_once('/'))?;
+    let (done, all): (f64, f64) = (done.parse().ok()?, all.parse().ok()?);
+    (all > 0.0).then(|| (done / all).clamp(0.0, 1.0))
 }

@@ -104,7 +104,7 @@ pub(super) async fn apply(
     if is_measured && built.sync_s.is_some() && done <= volume {
         match measure::volume(args, place, plan, &drives, progress.as_ref()).await {
             Ok(measured) => {
-                let (of, count) = (measured.volume.as_ref(), drives.len() as u64);
+                let (of, count) = (measured.volume.as_ref(), (drives.len() as u64, chosen.reads_one));
                 let alone = alone.as_ref().map(|alone| &alone.end);
                 built.rows = disk_built::rows(chosen.rates, count, alone, &measured.end, of);
                 built.run = Some(measured.run);

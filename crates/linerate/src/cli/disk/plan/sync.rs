@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_diagnose::disks::plan::{LayoutPlan, parse_mdstat, parse_percent};
+use linerate_diagnose::disks::plan::{LayoutPlan, parse_mdstat, parse_status};
 use linerate_diagnose::drbd::Pace;
 use linerate_model::step::{Look, LvmStep, MdStep, Step};
 
@@ -57,7 +57,7 @@ async fn share(fleet: &Fleet, host: &str, chosen: &LayoutPlan) -> anyhow::Result
         match step {
             Step::Lvm(LvmStep::Volume { group, name, .. }) => {
                 let look = Look::VolumeSync { group: group.clone(), name: name.clone() };
-                return Ok(parse_percent(&build::look(fleet, host, look).await?.out));
+                return Ok(parse_status(&build::look(fleet, host, look).await?.out));
             }
             Step::Md(MdStep { devices, .. }) => {
                 let list = build::look(fleet, host, Look::ArraySync).await?.out;
