@@ -63,6 +63,9 @@ impl Calibration {
         place: Map { temperature: 0.71, lapse: 0.01 },
         cause: Map { temperature: 0.38, lapse: 0.01 },
     };
+
+    /// Of what others measured: causes are not said surer than the reasoning is, for no runs of known truth have fitted that.
+    pub const FOREIGN: Self = Self { cause: Map { temperature: 1.0, lapse: 0.02 }, ..Self::FITTED };
 }
 
 #[cfg(test)]

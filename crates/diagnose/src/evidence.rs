@@ -389,7 +389,8 @@ pub(crate) fn jump_together(cells: &[&CellEvidence<'_>], healthy_bps: Option<f64
 pub(crate) fn peer_rates(cells: &[CellEvidence<'_>]) -> BTreeMap<Kind, f64> {
     let mut by_kind: BTreeMap<Kind, Vec<f64>> = BTreeMap::new();
     for cell in cells {
-        by_kind.entry(cell.kind).or_default().extend(cell.throughput_bps);
+        // What nothing gets through says nothing of what the others may reach.
+        by_kind.entry(cell.kind).or_default().extend(cell.throughput_bps.filter(|bps| *bps > 0.0));
     }
     by_kind.into_iter().filter_map(|(kind, rates)| Some((kind, quantile(&rates, PEER_QUANTILE)?))).collect()
 }

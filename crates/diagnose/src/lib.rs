@@ -48,7 +48,11 @@ use linerate_model::snapshot::Snapshot;
 
 /// What is wrong in this snapshot, where and why.
 pub fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge) -> Diagnosis {
-    verdict::diagnose(snapshot, knowledge, &calibrate::Calibration::FITTED)
+    let calibration = match snapshot.foreign {
+        Some(_) => calibrate::Calibration::FOREIGN,
+        None => calibrate::Calibration::FITTED,
+    };
+    verdict::diagnose(snapshot, knowledge, &calibration)
 }
 
 /// The same with other maps from the strength of the reasoning to probabilities.

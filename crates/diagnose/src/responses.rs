@@ -435,6 +435,13 @@ fn losses(cell: &CellEvidence<'_>, kind_is_probed: bool) -> Vec<f64> {
         _ => 0.0,
     };
     let requests = cell.samples.iter().filter(|s| matches!(s.test.kind, TestKind::Rtt { .. })).map(reached);
+    // Where nobody sent a datagram, a connection that never came about is all that is known.
+    if requests.clone().next().is_none()
+        && !cell.samples.is_empty()
+        && cell.samples.iter().all(|s| reached(s) > 0.0)
+    {
+        return vec![1.0];
+    }
     requests.filter(|loss| !kind_is_probed || *loss > 0.0).collect()
 }
 

@@ -42,6 +42,8 @@ pub(crate) fn refused(snapshot: &Snapshot) -> Vec<String> {
             .storage
             .iter()
             .filter(|f| f.pattern.contains("write") && (f.host == figure.host || f.host.is_empty()))
+            // At random places everything is slower.
+            .filter(|f| f.pattern.contains("random") == figure.pattern.contains("random"))
             .map(|f| f.bytes_per_s)
             .fold(0.0, f64::max)
     };
@@ -151,7 +153,11 @@ pub(crate) fn headline(snapshot: &Snapshot) -> String {
 }
 
 fn is_cached(figure: &StorageFigure, written: f64) -> bool {
-    figure.pattern.contains("read") && written > 0.0 && figure.bytes_per_s > CACHE_FACTOR * written
+    // What a device counted has passed it.
+    figure.what != "device"
+        && figure.pattern.contains("read")
+        && written > 0.0
+        && figure.bytes_per_s > CACHE_FACTOR * written
 }
 
 /// Figures far below what disk and transport carry, worst first; one per transport and kind.

@@ -63,8 +63,17 @@ pub(crate) fn headline(
     words + &untested(bench, judged)
 }
 
+/// Below this, the first of the causes is one of several.
+const LIKELY: f64 = 0.4;
+
 fn place_and_cause(finding: &Finding) -> String {
-    let what = finding.causes.first().map_or("no known cause fits", |c| c.title.as_str());
+    let what = match finding.causes.first() {
+        None => "no known cause fits".to_owned(),
+        Some(cause) if cause.probability < LIKELY => {
+            format!("the cause is not known; perhaps {} ({})", cause.title, words::percent(cause.probability))
+        }
+        Some(cause) => cause.title.clone(),
+    };
     let words = if finding.was_only_read() { words::read_at } else { words::place };
     let place = finding.places.first().map_or(String::new(), |p| words(&p.element, p.direction));
     format!("{place}{}: {what}", words::layer(finding.layer))

@@ -264,7 +264,8 @@ fn sentence_of(finding: &Finding, place: &str, tested: usize) -> String {
     text += ". ";
     match finding.causes.first() {
         Some(cause) => {
-            let _ = write!(text, "Most likely ({}): {}", words::percent(cause.probability), cause.title);
+            let how = if cause.probability < 0.4 { "Perhaps" } else { "Most likely" };
+            let _ = write!(text, "{how} ({}): {}", words::percent(cause.probability), cause.title);
             if !cause.evidence.is_empty() {
                 let _ = write!(
                     text,
@@ -292,7 +293,9 @@ fn sentence_of(finding: &Finding, place: &str, tested: usize) -> String {
         words::percent(finding.probability)
     };
     let _ = write!(text, " Sure to {sure} that something is wrong there.");
-    if let Some(remedy) = finding.causes.first().and_then(|c| c.remedy.as_ref()) {
+    // Of a guess nobody changes anything.
+    let cause = finding.causes.first().filter(|c| !c.evidence.is_empty() || c.probability >= 0.5);
+    if let Some(remedy) = cause.and_then(|c| c.remedy.as_ref()) {
         let _ = write!(text, " To try: {}; risk: {}.", remedy.title, remedy.risk);
     }
     if let Some(decide) = &finding.decide {
@@ -376,10 +379,41 @@ fn static_findings(
             _ => false,
         };
         if !taken && !explained.contains(id) {
-            findings.push(static_finding(bench, &wrong, calibration));
+            let found = static_finding(bench, &wrong, calibration);
+            match findings.iter_mut().find(|known| is_same_mismatch(known, &found)) {
+                Some(known) => join_mismatch(known, found),
+                None => findings.push(found),
+            }
         }
     }
     findings
+}
+
+/// Whether both say that the same thing differs between hosts: it takes two to differ.
+fn is_same_mismatch(one: &Finding, other: &Finding) -> bool {
+    let what = |finding: &Finding| match &finding.places.first()?.element {
+        Element::Mismatch(key, _) => {
+            Some((finding.causes.first()?.id.clone(), key.rsplit('.').next().map(str::to_owned)))
+        }
+        _ => None,
+    };
+    what(one).is_some_and(|what_one| what(other) == Some(what_one))
+}
+
+fn join_mismatch(known: &mut Finding, other: Finding) {
+    let hosts_of = |finding: &Finding| match &finding.places[0].element {
+        Element::Mismatch(_, hosts) => hosts.clone(),
+        _ => Vec::new(),
+    };
+    let more = hosts_of(&other);
+    if let Element::Mismatch(_, hosts) = &mut known.places[0].element {
+        hosts.extend(more);
+    }
+    for (cause, of_other) in known.causes.iter_mut().zip(other.causes) {
+        cause.evidence.extend(of_other.evidence);
+    }
+    let place = &known.places[0];
+    known.sentence = sentence_of(known, &words::read_at(&place.element, place.direction), 0);
 }
 
 fn static_finding(bench: &Bench<'_>, wrong: &Wrong<'_>, calibration: &Calibration) -> Finding {

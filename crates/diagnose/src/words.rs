@@ -116,6 +116,7 @@ pub fn place(element: &Element, direction: Direction) -> String {
             format!("between {a} and {b}, both directions")
         }
         Element::Pair(a, b) => format!("traffic from {a} to {b}"),
+        Element::Mismatch(key, hosts) if hosts.len() > 1 => format!("{key} of {} differs", hosts.join(", ")),
         Element::Mismatch(key, hosts) => format!("{key} of {} differs from the others", hosts.join(", ")),
         Element::All => "every pair".to_owned(),
     }

@@ -54,7 +54,8 @@ pub(crate) fn snapshot(mut sink: Sink, options: &Options, account: &mut Foreign)
             None => raws.push(raw),
         }
     }
-    let (samples, addresses) = samples(&raws, &names, &mut sink);
+    let (mut samples, addresses) = samples(&raws, &names, &mut sink);
+    crate::flood::mark(&mut samples, &facts);
     let inventory = inventory(&hosts, &samples, &addresses, &facts, &names, &mut sink, options);
     if facts.contains_key(NAMELESS) {
         sink.note(format!("some of it names no host: it is called {NAMELESS}; --host NAME names it"));

@@ -9,6 +9,7 @@ mod assemble;
 mod context;
 mod document;
 mod ends;
+mod flood;
 mod formats;
 mod missing;
 mod names;

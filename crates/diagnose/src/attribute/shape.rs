@@ -39,6 +39,7 @@ pub(crate) const NAMES: &[&str] = &[
     "wait_share",
     "core_busy_tx",
     "core_busy_rx",
+    "cpu_unread",
     "core_busy_rx_excess",
     "streams_gain",
     "blocked",
@@ -154,7 +155,9 @@ fn path_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEviden
     put(shape, "rtt_loaded_ratio", ratio(&|c| c.rtt_loaded_us, 500.0));
     put(shape, "retransmits_ratio", ratio(&|c| c.retransmits_per_s, 20.0));
     put(shape, "cpu_ratio", ratio(&|c| c.cpu_s_per_gb, 0.02));
-    put(shape, "loss", over(bad, |c| c.loss));
+    // Where nobody sent datagrams, what TCP sent again tells it.
+    let sent_again = || over(bad, |c| median(&c.values(tcp_loss)));
+    put(shape, "loss", over(bad, |c| c.loss).or_else(sent_again));
     put(shape, "reordered", over(bad, |c| mean(&c.values(|m| m.reordered.or(m.duplicated)))));
     put(shape, "duplicated", over(bad, |c| mean(&c.values(|m| m.duplicated))));
     put(shape, "rtt_spread", over(bad, rtt_spread));
@@ -164,6 +167,8 @@ fn path_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEviden
     put(shape, "retransmits_per_s", over(bad, |c| c.retransmits_per_s));
     put(shape, "core_busy_tx", over(bad, |c| c.core_busy_tx));
     put(shape, "core_busy_rx", over(bad, |c| c.core_busy_rx));
+    let is_read = |c: &&CellEvidence<'_>| c.core_busy_rx.is_some() || c.core_busy_tx.is_some();
+    put(shape, "cpu_unread", Some(f64::from(u8::from(!bad.iter().any(is_read)))));
     let busy = |cells: &[&CellEvidence<'_>]| over(cells, |c| c.core_busy_rx);
     put(shape, "core_busy_rx_excess", busy(bad).map(|b| b - busy(good).unwrap_or(0.0)));
     put(shape, "udp_clean", over(bad, |c| c.loss.map(|l| f64::from(u8::from(l < 0.003)))));
@@ -207,9 +212,16 @@ fn rtt_spread(cell: &CellEvidence<'_>) -> Option<f64> {
     median(&requests.filter_map(|(_, m)| spread(m)).collect::<Vec<_>>())
 }
 
+/// Payload of a segment on Ethernet with timestamps, bytes: what a program that only counts retransmissions has sent.
+const SEGMENT_BYTES: f64 = 1448.0;
+
 /// Share of the segments that were sent again.
 fn tcp_loss(m: &Measurement) -> Option<f64> {
-    let tx = m.tx.as_ref()?;
+    let counted = || {
+        let segments_per_s = m.throughput_bps? / 8.0 / SEGMENT_BYTES;
+        (segments_per_s >= SEGMENTS_MIN).then_some(m.retransmits_per_s? / segments_per_s)
+    };
+    let Some(tx) = m.tx.as_ref().filter(|tx| tx.tcp.is_some()) else { return counted() };
     let tcp = tx.tcp.as_ref()?;
     let segments = tx.bytes as f64 / f64::from(tcp.mss);
     (segments >= SEGMENTS_MIN).then_some(tcp.retransmits as f64 / segments)

@@ -5,6 +5,7 @@
 
 mod casebook;
 mod formats;
+mod honest;
 mod pasted;
 mod random;
 

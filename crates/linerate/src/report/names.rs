@@ -46,6 +46,9 @@ pub fn place(element: &Element, direction: Direction, inventory: &Inventory) -> 
             Direction::Both => format!("between {from} and {to}, both directions"),
             _ => format!("from {from} to {to}"),
         },
+        Element::Mismatch(key, hosts) if hosts.len() > 1 => {
+            format!("{}: {} differs", list(hosts, 6), setting(key))
+        }
         Element::Mismatch(key, hosts) => {
             format!("{} against the others: {} differs", list(hosts, 6), setting(key))
         }
