@@ -59,6 +59,18 @@ pub(crate) fn spoken_rate(unit: &str) -> Option<f64> {
     spoken_prefix(&prefix.to_lowercase())
 }
 
+/// The same of a unit of bits without its time, as people shorten it in the heads of tables: `Gbit`, `Mb`.
+pub(crate) fn spoken_bare(unit: &str) -> Option<f64> {
+    let lower = unit.to_lowercase();
+    let prefix = lower.strip_suffix("bits").or_else(|| lower.strip_suffix("bit"));
+    let prefix = match prefix {
+        Some(prefix) => prefix.to_owned(),
+        // A large one is a byte.
+        None => unit.strip_suffix('b')?.to_lowercase(),
+    };
+    (!prefix.is_empty()).then(|| spoken_prefix(&prefix))?
+}
+
 fn spoken_prefix(prefix: &str) -> Option<f64> {
     if prefix.ends_with('i') { binary(prefix) } else { decimal(prefix) }
 }
@@ -118,6 +130,11 @@ mod tests {
         near(spoken("943 Mbit/s"), 943e6);
         near(spoken("943 Mbits/sec"), 943e6);
         near(spoken("10 MiB/s"), 8.0 * 10_485_760.0);
+        near(spoken_bare("Gbit"), 1e9);
+        near(spoken_bare("Mb"), 1e6);
+        for unit in ["b", "bit", "MB", "Xbit", "", "web"] {
+            assert_eq!(spoken_bare(unit), None, "{unit}");
+        }
         for text in ["", "9", "9 m/s", "x", "9 apples", "-4 Mb/s", "inf Mb/s"] {
             assert_eq!(spoken(text), None, "{text}");
         }

@@ -161,7 +161,7 @@ impl Session {
         line.is_empty()
             || line.starts_with("[ ID]")
             || line.starts_with('[')
-                && (line.contains("] Sent ") || line.contains("WARNING") || line.contains("MSS "))
+                && ["] Sent ", "WARNING", "MSS ", "received out-of-order"].iter().any(|w| line.contains(w))
             || BESIDE.iter().any(|s| line.starts_with(s))
     }
 

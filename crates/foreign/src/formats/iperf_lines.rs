@@ -97,8 +97,10 @@ fn tail(found: &mut Figures, words: &[&str]) {
     if let Some(whose) = words.iter().find(|w| ["sender", "receiver"].contains(w)) {
         (*whose).clone_into(&mut found.whose);
     }
-    let fraction = words.iter().find_map(|w| {
+    let fraction = words.iter().enumerate().find_map(|(at, w)| {
         let (lost, all) = w.split_once('/')?;
+        // Old versions of iperf 2 pad the second number: `45/  893`.
+        let all = if all.is_empty() { words.get(at + 1)? } else { all };
         Some((number(lost)?, number(all)?))
     });
     // A fraction after a time in ms is loss; `iperf -e` prints writes and errors as a fraction too.
@@ -314,6 +316,9 @@ mod tests {
         assert_eq!((read.role.as_str(), read.retransmits), ("TX-C", Some(1.0)));
         let read = figures("[  1] 0.0-2.0 sec  12.5 MBytes  52.4 Mbits/sec   0.001 ms 3/8918 (0%)").unwrap();
         assert_eq!((read.datagrams, read.retransmits), (Some((3.0, 8918.0)), None));
+        let read =
+            figures("[  3]  0.0-10.0 sec  1.19 MBytes   998 Kbits/sec   0.022 ms   45/  893 (5%)").unwrap();
+        assert_eq!(read.datagrams, Some((45.0, 893.0)));
         let line =
             "[  1] 0.0-1.0 sec  23.6 MBytes   198 Mbits/sec  189/0          4      113K/5055(1158) us  4901";
         let read = figures(line).unwrap();

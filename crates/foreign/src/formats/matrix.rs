@@ -1,12 +1,14 @@
 //! Tables that people make: a matrix of rates, a list of measurements, a list of who stands on which machine. Markdown, CSV with
 //! commas, semicolons or tabs, or columns with blanks between them. Rows come in; tests and memberships go out.
 //!
-//! Rows send and columns receive, unless the corner says it the other way round. A unit is looked for in the cell, in the corner and
-//! in the lines above; without one the numbers are Mbit/s, and that is noted. A comma is a decimal one, or parts thousands, for the whole table.
+//! Rows send and columns receive, unless the corner or the lines above say it the other way round. A unit is looked for in the cell,
+//! in the corner and in the lines above; without one the numbers are Mbit/s, and that is noted. Where they say that the numbers are
+//! round trips or losses, nothing is read. A comma is a decimal one, or parts thousands, for the whole table.
 
 use linerate_model::load::TestKind;
 use linerate_model::sample::{Measurement, Outcome};
 
+use super::table_words::{Sides, bare_unit_in, names_rate, other_than_rate, other_unit_in, sides, unit_in};
 use crate::context::is_host;
 use crate::reader::{Block, Reader};
 use crate::sink::{Membership, Raw, Sink};
@@ -24,7 +26,26 @@ const GROUPS: [&str; 8] =
     ["hypervisor", "rack", "switch", "chassis", "leaf", "blade", "enclosure", "machine"];
 /// Cells in which nothing was measured, and in which nothing came through.
 const EMPTY: [&str; 8] = ["", "-", "--", "–", "—", "n/a", "na", "x"];
-const FAILED: [&str; 5] = ["fail", "failed", "timeout", "0", "0.0"];
+const FAILED: [&str; 18] = [
+    "fail",
+    "failed",
+    "timeout",
+    "timed out",
+    "connection timed out",
+    "error",
+    "err",
+    "down",
+    "unreachable",
+    "host unreachable",
+    "no route",
+    "no route to host",
+    "host is unreachable",
+    "network unreachable",
+    "network is unreachable",
+    "destination host unreachable",
+    "0",
+    "0.0",
+];
 /// Rows that may tell that a table is one.
 const ROWS_TRIED: usize = 3;
 /// Most columns of a table.
@@ -87,7 +108,14 @@ struct Scale {
 impl Scale {
     /// A number with its comma as a point, or without.
     fn plain(self, cell: &str) -> String {
-        if self.thousands { cell.replace(',', "") } else { cell.replacen(',', ".", 1) }
+        if self.thousands {
+            return cell.replace(',', "");
+        }
+        match (cell.rfind('.'), cell.find(',')) {
+            // `1.234,5`: the points part thousands.
+            (Some(point), Some(comma)) if point < comma => cell.replace('.', "").replacen(',', ".", 1),
+            _ => cell.replacen(',', ".", 1),
+        }
     }
 
     fn number(self, cell: &str) -> Option<f64> {
@@ -136,8 +164,8 @@ fn rate(cell: &str, scale: Scale) -> Option<Cell> {
 
 /// What a table is.
 enum Shape {
-    /// Names of the columns; the rows receive.
-    Square { columns: Vec<String>, turned: bool },
+    /// Names of the columns, what the corner says, and which side sends if it says that.
+    Square { columns: Vec<String>, corner: String, sides: Option<Sides> },
     /// Columns of sender, receiver and rate.
     Long { from: usize, to: usize, rate: usize },
     /// Columns of host and of what it stands on, with the kind of it.
@@ -148,16 +176,6 @@ fn word_in(cell: &str, words: &[&str]) -> Option<usize> {
     let lower = cell.to_lowercase();
     let mut parts = lower.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
     parts.position(|w| words.contains(&w))
-}
-
-/// Unit that a text names.
-fn unit_in(text: &str) -> Option<f64> {
-    text.split([' ', '\n', '\t', '|', '(', ')', '[', ']', ',', ';', '"', '\''])
-        .filter(|w| !w.is_empty())
-        .find_map(|word| {
-            // `4 MB/s` belongs to a sentence, `MB/s` is a unit.
-            spoken_rate(word).filter(|_| word.starts_with(char::is_alphabetic))
-        })
 }
 
 /// Reads the head of a table with the row below it.
@@ -175,6 +193,7 @@ fn shape(head: &[String], below: &[String]) -> Option<Shape> {
                 || ["throughput", "bandwidth", "rate", "bps", "mbit", "gbit"]
                     .iter()
                     .any(|w| lower.contains(w))
+                    && other_than_rate(c, false).is_none()
         };
         let rate = (0..head.len()).find(|i| *i != from && *i != to && is_rate(&head[*i]))?;
         let fits = below.len() > rate.max(from).max(to) && is_host(&below[from]) && is_host(&below[to]);
@@ -200,22 +219,81 @@ fn shape(head: &[String], below: &[String]) -> Option<Shape> {
     let values = below.len() == columns.len() + 1
         && read * 2 > columns.len()
         && (read == columns.len() || below[1..].iter().any(is_rate));
-    let (turned, told) = corner.map_or((false, false), |corner| {
-        let (from, to) = (word_in(corner, &FROM), word_in(corner, &TO));
-        (to.is_some_and(|t| from.is_none_or(|f| t < f)), from.is_some() || to.is_some())
-    });
+    let sides = corner.and_then(|corner| sides_in(corner));
     // A table of anything else has other names in its rows than in its columns.
-    let same = columns.contains(&below[0]) || told;
+    let same = columns.contains(&below[0]) || sides.is_some();
     let fits = columns.len() >= 2 && columns.iter().all(named) && named(&below[0]) && values && same;
-    fits.then_some(Shape::Square { columns, turned })
+    let corner = corner.cloned().unwrap_or_default();
+    fits.then_some(Shape::Square { columns, corner, sides })
+}
+
+/// Which side sends by a corner such as `from \ to`, `receiver` or `rows receive`.
+fn sides_in(corner: &str) -> Option<Sides> {
+    let by_words = match (word_in(corner, &FROM), word_in(corner, &TO)) {
+        (None, None) => None,
+        (Some(from), Some(to)) if to < from => Some(Sides::RowsReceive),
+        (None, Some(_)) => Some(Sides::RowsReceive),
+        _ => Some(Sides::RowsSend),
+    };
+    sides(corner).filter(|s| *s != Sides::Unclear).or(by_words)
 }
 
 /// The name of a column without the unit that stands behind it: `a [Gbit/s]`.
 fn without_unit(name: &str) -> &str {
     match name.split_once([' ', '[', '(']) {
-        Some((bare, rest)) if unit_in(rest).is_some() => bare,
+        Some((bare, _)) if unit_in(name).is_some() || bracketed_unit(name) => bare,
         _ => name,
     }
+}
+
+/// A unit in brackets, of a rate or of anything else.
+fn bracketed_unit(name: &str) -> bool {
+    bare_unit_in(name, true).is_some() || name.contains(['[', '(']) && other_unit_in(name, true).is_some()
+}
+
+/// What is said about the numbers of a table.
+struct Said {
+    /// Bit/s of one of them.
+    unit: Option<f64>,
+    /// What they are, when that is no rate.
+    other: Option<&'static str>,
+    /// The lines above the table told one of these.
+    by_label: bool,
+}
+
+/// Looks at the head first, then at the lines above, the nearest one first.
+fn said(shape: &Shape, head: &[String], label: &str) -> Said {
+    // What only says which hosts there are names no unit.
+    let own = match shape {
+        Shape::Square { corner, .. } => corner.as_str(),
+        Shape::Long { rate, .. } => head.get(*rate).map_or("", String::as_str),
+        Shape::Members { .. } => return Said { unit: None, other: None, by_label: false },
+    };
+    let bracketed = || head.iter().find_map(|cell| bare_unit_in(cell, true));
+    let unit = unit_in(own)
+        .or_else(|| bare_unit_in(own, false))
+        .or_else(|| head.iter().find_map(|cell| unit_in(cell)))
+        .or_else(bracketed);
+    if unit.is_some() {
+        return Said { unit, other: None, by_label: false };
+    }
+    let column = || head.iter().skip(1).filter(|c| bracketed_unit(c)).find_map(|c| other_unit_in(c, true));
+    let is_square = matches!(shape, Shape::Square { .. });
+    let other = if is_square { other_than_rate(own, false).or_else(column) } else { None };
+    if other.is_some() {
+        return Said { unit, other, by_label: false };
+    }
+    let lines = || label.lines().rev().filter(|line| !line.is_empty());
+    let unit = lines().find_map(unit_in).or_else(|| lines().find_map(|line| bare_unit_in(line, true)));
+    // A column that is called throughput is one, whatever stands above.
+    let mut nearest = lines().take_while(|line| !names_rate(line) || other_than_rate(line, true).is_some());
+    let other = if names_rate(own) { None } else { nearest.find_map(|line| other_than_rate(line, true)) };
+    Said { unit, other, by_label: unit.is_some() || other.is_some() }
+}
+
+/// Which side sends by the lines above a table; `None` when they do not speak of it.
+fn sides_above(label: &str) -> Option<Sides> {
+    label.lines().rev().find_map(sides)
 }
 
 /// Head, first row and separator of a table that begins here.
@@ -250,31 +328,31 @@ impl Reader for Matrix {
             out.unread(0, "no table of rates between hosts");
             return 1;
         };
-        let head = block.first();
-        let above = unit_in(&block.at.label);
-        let unit = unit_in(head).or(above);
-        out.used_label = above.is_some() || block.at.label_says_layer();
-        let unit_bps = unit.unwrap_or(1e6);
-        let all: Vec<String> = block.lines.iter().skip(1).flat_map(|line| cells(line, sign)).collect();
-        let scale = Scale { unit: unit_bps, thousands: parts_thousands(all.iter(), unit_bps) };
-        let mut table = Table { shape, scale, sign, used: false, block };
-        let mut taken = 1;
-        for (at, line) in block.lines.iter().enumerate().skip(1) {
-            if is_divider(line) {
-                taken = at + 1;
-                continue;
-            }
-            match table.row(at, &cells(line, sign), out) {
-                Ok(()) => {}
-                Err(None) => break,
-                Err(Some(why)) => out.unread(at, why),
-            }
-            taken = at + 1;
+        let said = said(&shape, &cells(block.first(), sign), &block.at.label);
+        out.used_label = said.by_label || block.at.label_says_layer();
+        if let Some(other) = said.other {
+            out.unread(0, format!("a table of {other}, not of throughput: nothing of it is read"));
+            // Its rows are not quoted one by one.
+            return Table::new(shape, sign, said.unit, block).rows(&mut Sink::default());
         }
-        if scale.thousands {
+        let mut table = Table::new(shape, sign, said.unit, block);
+        if let Shape::Square { sides: sides @ None, .. } = &mut table.shape {
+            *sides = sides_above(&block.at.label);
+            match sides {
+                None => {}
+                // The line stays among those that were not understood.
+                Some(Sides::Unclear) => {
+                    out.used_label = false;
+                    out.note(format!("{}: which side sends is told above the table, and not understood: rows are taken for senders", block.at.file));
+                }
+                Some(_) => out.used_label = true,
+            }
+        }
+        let taken = table.rows(out);
+        if table.scale.thousands {
             out.note(format!("{}: its commas are read as those between thousands", block.at.file));
         }
-        if table.used && unit.is_none() {
+        if table.used && said.unit.is_none() {
             out.note(format!(
                 "{}: no unit is named in the table: its numbers are read as Mbit/s",
                 block.at.file
@@ -294,12 +372,37 @@ struct Table<'b> {
     block: &'b Block<'b>,
 }
 
-impl Table<'_> {
+impl<'b> Table<'b> {
+    fn new(shape: Shape, sign: Option<char>, unit: Option<f64>, block: &'b Block<'b>) -> Self {
+        let unit = unit.unwrap_or(1e6);
+        let all: Vec<String> = block.lines.iter().skip(1).flat_map(|line| cells(line, sign)).collect();
+        // Where a semicolon parts the fields, the comma is taken: by the point of a number.
+        let thousands = sign != Some(';') && parts_thousands(all.iter(), unit);
+        Self { shape, scale: Scale { unit, thousands }, sign, used: false, block }
+    }
+
+    /// All rows; how many lines the table takes.
+    fn rows(&mut self, out: &mut Sink) -> usize {
+        let block = self.block;
+        let mut taken = 1;
+        for (at, line) in block.lines.iter().enumerate().skip(1) {
+            if !is_divider(line) {
+                match self.row(at, &cells(line, self.sign), out) {
+                    Ok(()) => {}
+                    Err(None) => break,
+                    Err(Some(why)) => out.unread(at, why),
+                }
+            }
+            taken = at + 1;
+        }
+        taken
+    }
+
     /// One row: `Err(None)` when the table has ended, `Err(Some(…))` when this row cannot be used.
     fn row(&mut self, at: usize, cells: &[String], out: &mut Sink) -> Result<(), Option<String>> {
         match &self.shape {
-            Shape::Square { columns, turned } => {
-                let (columns, turned) = (columns.clone(), *turned);
+            Shape::Square { columns, sides, .. } => {
+                let (columns, turned) = (columns.clone(), *sides == Some(Sides::RowsReceive));
                 let Some(name) = cells.first().filter(|n| is_host(n)) else { return Err(None) };
                 if cells.len() != columns.len() + 1 {
                     let why = format!("{} values for {} columns", cells.len() - 1, columns.len());

@@ -30,5 +30,6 @@ pub(crate) mod softnet;
 pub(crate) mod ss;
 mod storage_words;
 pub(crate) mod sysctl;
+mod table_words;
 pub(crate) mod tiotest;
 mod transfer;

@@ -135,6 +135,32 @@ fn iperf2_server_holds_many_tests() {
     assert_eq!((udp.samples[0].test.kind.name(), measured(&udp.samples[0]).loss), ("udp", Some(0.0)));
 }
 
+/// iperf 2.0 prints `%4d/%5d`: a blank behind the stroke.
+#[test]
+fn iperf2_datagrams_with_padded_numbers() {
+    let last = "[  3]  0.0-10.0 sec  1.19 MBytes   998 Kbits/sec   0.022 ms   45/  893 (5%)\n\
+                [  3]  0.0-10.0 sec  2 datagrams received out-of-order\n";
+    let server = format!(
+        "Server listening on UDP port 5001\nReceiving 1470 byte datagrams\n\
+         [  3] local 10.20.0.2 port 5001 connected with 10.20.0.1 port 43210\n\
+         [ ID] Interval       Transfer     Bandwidth        Jitter   Lost/Total Datagrams\n{last}"
+    );
+    let client = format!(
+        "Client connecting to 10.20.0.2, UDP port 5001\nSending 1470 byte datagrams\n\
+         [  3] local 10.20.0.1 port 43210 connected with 10.20.0.2 port 5001\n\
+         [ ID] Interval       Transfer     Bandwidth\n\
+         [  3]  0.0-10.0 sec  1.25 MBytes  1.05 Mbits/sec\n[  3] Sent 893 datagrams\n\
+         [  3] Server Report:\n{last}"
+    );
+    for text in [server, client] {
+        let read = table(&text);
+        whole(&read);
+        assert_eq!(read.samples.len(), 1, "{text}");
+        assert_eq!((read.samples[0].test.from.as_str(), read.samples[0].test.to.as_str()), (A, B));
+        assert!((measured(&read.samples[0]).loss.unwrap() - 45.0 / 893.0).abs() < 1e-9);
+    }
+}
+
 #[test]
 fn nuttcp_needs_its_command() {
     let read = read_one(under_prompt("nuttcp-intervals.txt", "nuttcp -T3 -i1 10.20.0.2"));
@@ -418,6 +444,111 @@ fn a_unit_counts_wherever_it_stands() {
         assert_eq!(rates(&read), expected, "{text}");
         assert!(!account(&read).notes.iter().any(|n| n.contains("no unit")), "{text}");
     }
+}
+
+/// A table of round trips or losses says nothing about throughput.
+#[test]
+fn a_table_of_something_else_is_quoted_and_not_read() {
+    let rows = "| n1 | - | 0.21 | 0.35 |\n| n2 | 0.22 | - | 4.1 |\n| n3 | 0.33 | 4.2 | - |\n";
+    for (title, corner) in [
+        ("RTT in ms", "from/to"),
+        ("Packet loss %", "from/to"),
+        ("", "from/to latency [ms]"),
+        ("", "from/to (s)"),
+        ("", "from \\ to [µs]"),
+        ("Retr", "from/to"),
+        ("iperf3 -u: jitter", "from/to"),
+    ] {
+        let text = format!("{title}\n\n| {corner} | n1 | n2 | n3 |\n|---|---|---|---|\n{rows}");
+        let read = table(&text);
+        assert!(read.samples.is_empty(), "{text}");
+        let unread = &account(&read).unread;
+        assert_eq!((unread.len(), unread[0].line, unread[0].lines), (1, 3, 1), "{text}: {unread:?}");
+        assert!(unread[0].why.contains("not of throughput"), "{}", unread[0].why);
+    }
+    let csv = table("from/to,n1 [ms],n2 [ms],n3 [ms]\nn1,,0.21,0.35\nn2,0.22,,4.1\nn3,0.33,4.2,\n");
+    assert!(csv.samples.is_empty() && account(&csv).unread[0].why.contains("table of times"));
+    for (title, corner) in [
+        ("lossless Ethernet between ms1 and us1", "from/to"),
+        ("Since Monday we have packet loss, here is what iperf3 says", "from/to"),
+        ("RTT is 0.2 ms", "from/to"),
+        ("iperf3 and ping between all nodes", "from/to"),
+        ("Latency and loss", "from/to Mbit/s"),
+        ("Throughput in Mbit, RTT is normal", "from/to"),
+        ("All host(s)", "from/to"),
+    ] {
+        let text = format!(
+            "{title}\n\n| {corner} | ms1 | us1 |\n|---|---|---|\n| ms1 | - | 941 |\n| us1 | 940 | - |\n"
+        );
+        assert_eq!(rates(&table(&text)), [is("ms1", "us1", 941.0), is("us1", "ms1", 940.0)], "{text}");
+    }
+    let beside = "from,to,throughput,retransmits\nn1,n2,9.41 Gbits/sec,3\nn2,n1,941 Mbits/sec,1200\n";
+    assert_eq!(rates(&table(beside)), [is("n1", "n2", 9410.0), is("n2", "n1", 941.0)]);
+    let both = format!(
+        "RTT in ms\n\n| from/to | n1 | n2 | n3 |\n|---|---|---|---|\n{rows}\nThroughput\n\n\
+         | from/to | n1 | n2 |\n|---|---|---|\n| n1 | - | 941 |\n| n2 | 940 | - |\n"
+    );
+    assert_eq!(rates(&table(&both)), [is("n1", "n2", 941.0), is("n2", "n1", 940.0)]);
+}
+
+#[test]
+fn a_unit_without_its_time_counts_in_a_head() {
+    let expected = [is("n1", "n2", 9410.0), is("n2", "n1", 9400.0)];
+    for text in [
+        "from,to,bandwidth_gbps\nn1,n2,9.41\nn2,n1,9.40\n",
+        "src;dst;Gbit\nn1;n2;9,41\nn2;n1;9,40\n",
+        "Throughput in Gbit\n\n| from \\ to | n1 | n2 |\n|--|--|--|\n| n1 | - | 9.41 |\n| n2 | 9.40 | - |\n",
+        "| from \\ to (Gbit) | n1 | n2 |\n|--|--|--|\n| n1 | - | 9.41 |\n| n2 | 9.40 | - |\n",
+        "from/to,n1 [Gb],n2 [Gb]\nn1,-,9.41\nn2,9.40,-\n",
+        "The cluster has 10 Mbit/s links\nfrom/to (Gb),n1,n2\nn1,-,9.41\nn2,9.40,-\n",
+    ] {
+        let read = table(text);
+        assert_eq!(rates(&read), expected, "{text}");
+        assert!(!account(&read).notes.iter().any(|n| n.contains("no unit")), "{text}");
+    }
+    // What the network is made of is not what the numbers are.
+    let network = table("Hosts with 10 Gbit/s ports:\nfrom/to,n1,n2\nn1,-,9410\nn2,9400,-\n");
+    assert_eq!(rates(&network), expected);
+}
+
+#[test]
+fn a_comma_is_a_point_where_semicolons_part_the_fields() {
+    let read = table("from/to Mbit/s;n1;n2;n3\nn1;;941,234;940,112\nn2;941,337;;1.940,551\n");
+    let expected =
+        [is("n1", "n2", 941.23), is("n1", "n3", 940.11), is("n2", "n1", 941.34), is("n2", "n3", 1940.55)];
+    assert_eq!(rates(&read), expected);
+}
+
+#[test]
+fn the_line_above_says_which_side_sends() {
+    let ends = |title: &str| {
+        let read = table(&format!(
+            "{title}\n\n|   | n1 | n2 |\n|---|---|---|\n| n1 | - | 9.4 |\n| n2 | 0.9 | - |\n"
+        ));
+        (rates(&read)[0].clone(), account(&read).clone())
+    };
+    for title in ["Bandwidth (Gb/s), sender in the column, receiver in the row:", "Gbit/s, rows receive"] {
+        let (first, account) = ends(title);
+        assert_eq!((first, account.unread.len()), (is("n2", "n1", 9400.0), 0), "{title}");
+    }
+    assert_eq!(ends("Gbit/s; rows send, columns receive").0, is("n1", "n2", 9400.0));
+    let (first, account) = ends("Gbit/s; rows and columns: sender, receiver");
+    assert_eq!((first, account.unread.len()), (is("n1", "n2", 9400.0), 1));
+    assert!(account.notes.iter().any(|n| n.contains("rows are taken for senders")), "{:?}", account.notes);
+}
+
+#[test]
+fn words_for_what_did_not_come_through() {
+    let read =
+        table("from/to Mbit/s,n1,n2,n3\nn1,-,941,error\nn2,timed out,-,941\nn3,941,No route to host,-\n");
+    whole(&read);
+    let dead: Vec<(&str, &str)> = read
+        .samples
+        .iter()
+        .filter(|s| matches!(s.outcome, Outcome::NothingThrough { .. }))
+        .map(|s| (s.test.from.as_str(), s.test.to.as_str()))
+        .collect();
+    assert_eq!((read.samples.len(), dead), (6, vec![("n1", "n3"), ("n2", "n1"), ("n3", "n2")]));
 }
 
 #[test]
