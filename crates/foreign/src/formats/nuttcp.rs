@@ -4,9 +4,10 @@
 use linerate_model::load::Interval;
 
 use super::transfer::Transfer;
+use crate::context::{Command, is_host};
 use crate::ends;
 use crate::reader::{Block, Reader};
-use crate::sink::Sink;
+use crate::sink::{Sink, is_loopback, plain_address};
 use crate::units::number;
 
 /// The format.
@@ -124,11 +125,44 @@ impl Reader for Nuttcp {
     }
 }
 
+/// The hosts that a command names. Values of options stand behind a blank too: `-T 10 -w 4m`.
+fn hosts(command: &Command) -> Vec<&str> {
+    if !command.is(&["nuttcp"]) {
+        return Vec::new();
+    }
+    let words = command.words.iter().skip(1).map(String::as_str).take_while(|w| !w.starts_with('<'));
+    let mut before = "";
+    let mut found = Vec::new();
+    for word in words {
+        let is_value = word.starts_with(|c: char| c.is_ascii_digit())
+            && (number(word).is_some() || !word.contains(['.', ':', '-']));
+        if is_host(word) && !is_value && before != "-I" {
+            found.push(word);
+        }
+        before = word;
+    }
+    found
+}
+
+/// Ends of a test between two hosts of which neither gave the command.
+fn between(first: &str, second: &str, reversed: bool) -> Option<(String, String)> {
+    let (first, second) = (plain_address(first).to_owned(), plain_address(second).to_owned());
+    if first == second || is_loopback(&first) || is_loopback(&second) {
+        return None;
+    }
+    Some(if reversed { (second, first) } else { (first, second) })
+}
+
 fn put(whole: &Line, parts: &[Line], at: usize, block: &Block<'_>, out: &mut Sink) {
     let command = &block.at.command;
     let received = command.has(&["-r"]);
-    let peer = command.last_plain().filter(|_| command.is(&["nuttcp"]));
-    let Some(ends) = ends::of_command(block.at, peer, received) else {
+    let hosts = hosts(command);
+    let ends = match hosts[..] {
+        // A third party has the first host send to the second one.
+        [first, second] => between(first, second, received),
+        _ => ends::of_command(block.at, hosts.last().copied(), received),
+    };
+    let Some(ends) = ends else {
         out.unread(at, ends::WHO);
         return;
     };

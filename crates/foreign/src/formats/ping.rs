@@ -14,6 +14,8 @@ pub(crate) struct Ping;
 
 /// IP packets of this size and more are probes of the path MTU; every path takes 576 bytes.
 const PROBE_BYTES: u32 = 576;
+/// Of fewer pings than this the share of those that were lost says nothing.
+const LOSS_OF_MIN: f64 = 20.0;
 /// Largest packet that may pass unfragmented without `-M do` on a usual Ethernet.
 const ETHERNET_BYTES: u32 = 1500;
 
@@ -47,6 +49,12 @@ struct Answers {
 }
 
 impl Answers {
+    /// Share of the pings that were not answered; `None` where all were, or too few were sent.
+    fn loss(&self) -> Option<f64> {
+        let (sent, received) = self.sent.zip(self.received)?;
+        (sent >= LOSS_OF_MIN && received < sent).then(|| 1.0 - received / sent)
+    }
+
     fn line(&mut self, line: &str) -> bool {
         let line = line.trim();
         if let Some(time) = line.split_once(" time=").and_then(|(_, t)| number(t.split_whitespace().next()?))
@@ -154,7 +162,15 @@ fn put(answers: &Answers, (from, to): (String, String), bytes: u32, block: &Bloc
         let kind = TestKind::Rtt { count: sent.clamp(1.0, 65535.0) as u16 };
         match middle {
             Some(us) if received > 0.0 => {
-                let measured = Measurement { rtt_idle_us: Some(us), ..Measurement::default() };
+                let loss = answers.loss();
+                if loss.is_some() {
+                    let to = out.aliases.get(&to).unwrap_or(&to).clone();
+                    out.note(format!(
+                        "{}: {received} of {sent} pings from {from} to {to} were answered; a ping does not tell on which way the others were lost",
+                        block.at.file
+                    ));
+                }
+                let measured = Measurement { rtt_idle_us: Some(us), loss, ..Measurement::default() };
                 (kind, Outcome::Measured(Box::new(measured)))
             }
             _ => (kind, Outcome::NothingThrough { reason: format!("none of {sent} pings was answered") }),

@@ -88,6 +88,18 @@ fn us(text: &str) -> Option<f64> {
     Some(if text.ends_with("us") { number } else { number * 1000.0 })
 }
 
+/// Words in front of the name of the congestion control.
+const FLAGS: [&str; 5] = ["ts", "sack", "ecn", "ecnseen", "fastopen"];
+
+/// Name of the congestion control: the first word that is neither a flag nor a value such as `skmem:(r0,…)`; empty where none is told.
+fn congestion(inside: &str) -> &str {
+    inside
+        .split_whitespace()
+        .take_while(|word| !word.starts_with("wscale:") && !word.starts_with("rto:"))
+        .find(|word| !FLAGS.contains(word) && !word.contains([':', '(', '<']))
+        .unwrap_or_default()
+}
+
 fn connection(line: &str, inside: &str, block: &Block<'_>, out: &mut Sink) {
     let Some((local, remote)) = peers(line) else { return };
     let (Some((local, local_port)), Some((remote, remote_port))) = (split(local), split(remote)) else {
@@ -122,7 +134,7 @@ fn connection(line: &str, inside: &str, block: &Block<'_>, out: &mut Sink) {
         reord_seen: number("reord_seen").unwrap_or(0.0) as u64,
         dsack_dups: number("dsack_dups").unwrap_or(0.0) as u64,
         mss: mss as u32,
-        congestion: inside.split_whitespace().next().unwrap_or_default().to_owned(),
+        congestion: congestion(inside).to_owned(),
         wscale,
         unacked_bytes_max: (number("unacked").unwrap_or(0.0) * mss) as u64,
         snd_wnd_max: number("snd_wnd").unwrap_or(0.0) as u64,

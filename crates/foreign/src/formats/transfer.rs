@@ -50,7 +50,7 @@ impl Transfer {
         };
         let duration_ms = (self.seconds.clamp(0.0, 4e6) * 1000.0).round() as u32;
         let kind = if self.udp {
-            let rate_bps = self.sent_bps.unwrap_or(bps);
+            let rate_bps = self.sent().unwrap_or(bps);
             let payload_bytes = self.payload_bytes(rate_bps);
             TestKind::Udp { rate_bps, payload_bytes, duration_ms, options: UdpOptions::default() }
         } else {
@@ -65,6 +65,15 @@ impl Transfer {
         let (from, to) = self.ends;
         let (flow, start_ms) = (self.flow, self.start_ms);
         out.sample(Raw { from, to, layer: context.layer(), kind, outcome, flow, start_ms, variant });
+    }
+
+    /// What the sender sent, bit/s, where it can be known: the datagrams that arrived tell how large the lost ones were.
+    fn sent(&self) -> Option<f64> {
+        let by_datagrams = || {
+            let (lost, all) = self.datagrams.filter(|(lost, all)| all > lost)?;
+            Some(self.received_bps? * all / (all - lost))
+        };
+        self.sent_bps.or_else(by_datagrams).or(self.received_bps.filter(|_| !self.udp))
     }
 
     /// Bytes of a datagram, from what was sent in all; 0 where nobody counted.
@@ -82,6 +91,11 @@ impl Transfer {
         let gigabytes = bps * self.seconds / 8e9;
         let cpu_s = |share: Option<f64>| share.map_or(0.0, |s| s * self.seconds);
         let both = self.cpu.0.zip(self.cpu.1).filter(|_| gigabytes > 0.0);
+        // Of an end of which nothing was read there is no report, and none says that it moved no byte.
+        let is_sender_known = self.sent_bps.is_some()
+            || self.cpu.0.is_some()
+            || !self.series_received && !self.series.is_empty();
+        let sent_bps = self.sent().filter(|_| is_sender_known || sent.is_some());
         let end = |bps: Option<f64>, cpu: Option<f64>, series: &[Interval], udp: Option<UdpEnd>| {
             let report = LoadReport {
                 bytes: bps.map_or(0, |b| (b * self.seconds / 8.0) as u64),
@@ -108,7 +122,7 @@ impl Transfer {
             rtt_loaded_us: self.rtt_us,
             retransmits_per_s: self.retransmits.filter(|_| self.seconds > 0.0).map(|r| r / self.seconds),
             cpu_s_per_gb: both.map(|(tx, rx)| (tx + rx) * self.seconds / gigabytes),
-            tx: end(self.sent_bps, self.cpu.0, tx, sent),
+            tx: end(sent_bps, self.cpu.0, tx, sent),
             rx: end(self.received_bps, self.cpu.1, rx, received),
             ..Measurement::default()
         }

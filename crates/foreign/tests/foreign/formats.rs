@@ -180,6 +180,22 @@ fn nuttcp_needs_its_command() {
 }
 
 #[test]
+fn nuttcp_between_two_others() {
+    let line = " 1121.6250 MB /  10.01 sec =  940.0112 Mbps 3 %TX 9 %RX 0 retrans 0.21 msRTT\n";
+    let under = |command: &str| table(&format!("[root@admin ~]# {command}\n{line}"));
+    let read = under("nuttcp -T 10 arc-1 arc-2");
+    whole(&read);
+    assert_eq!(rates(&read), [is("arc-1", "arc-2", 940.01)]);
+    // The sender's count is not told, and it is not nothing.
+    let m = measured(&read.samples[0]);
+    assert_eq!(m.tx.as_ref().unwrap().bytes, m.rx.as_ref().unwrap().bytes);
+    assert_eq!(rates(&under("nuttcp -r -i1 arc-1 arc-2")), [is("arc-2", "arc-1", 940.01)]);
+    assert_eq!(rates(&under("nuttcp -T 10 -i 0.5 -w 4m -I run1 10.20.0.2")), [is("admin", B, 940.01)]);
+    assert_eq!(rates(&under("nuttcp -T 10 10.20.0.1 10.20.0.2")), [is(A, B, 940.01)]);
+    assert!(under("nuttcp arc-1 arc-1").samples.is_empty());
+}
+
+#[test]
 fn netperf_streams_and_turns() {
     let read = read_one(file("netperf.txt"));
     whole(&read);
@@ -369,6 +385,47 @@ fn the_inside_of_connections() {
         assert_eq!(m.throughput_bps, None, "{name}: what the kernel guesses is no measurement");
     }
     whole(&read_one(under_prompt("ss-ti-receiver.txt", "ss -ti")));
+}
+
+/// `-o` and `-m` put words in front of the name of the congestion control.
+#[test]
+fn the_inside_of_connections_with_flags_and_memory() {
+    for (inside, name) in [
+        ("ts sack bbr", "bbr"),
+        ("skmem:(r0,rb369280,t0,tb2626560,f0,w2000000,o0,bl0,d0) cubic", "cubic"),
+        ("skmem:(r0,rb369280) ts sack ecn ecnseen fastopen dctcp", "dctcp"),
+        ("ts sack", ""),
+    ] {
+        let read = table(&format!(
+            "[root@arc-1 ~]# ss -tiom\nState Recv-Q Send-Q Local Address:Port Peer Address:Port\n\
+             ESTAB 0 2871384 10.20.0.1:49650 10.20.0.2:5001 timer:(on,204ms,0)\n\
+             \t {inside} wscale:7,7 rto:204 rtt:1.52/0.31 mss:1448 cwnd:812 bytes_acked:981221444 busy:10000ms\n"
+        ));
+        whole(&read);
+        let tcp = measured(&read.samples[0]).tx.as_ref().unwrap().tcp.as_ref().unwrap();
+        assert_eq!((tcp.congestion.as_str(), tcp.wscale), (name, (7, 7)), "{inside}");
+    }
+}
+
+#[test]
+fn pings_that_are_lost_in_part() {
+    let read = |sent: u32, received: u32| {
+        table(&format!(
+            "[root@c1 ~]# ping -c {sent} -i 0.2 -q c2\nPING c2 (192.168.1.10) 56(84) bytes of data.\n\n\
+             --- c2 ping statistics ---\n\
+             {sent} packets transmitted, {received} received, 12% packet loss, time 20100ms\n\
+             rtt min/avg/max/mdev = 0.312/0.352/0.412/0.043 ms\n"
+        ))
+    };
+    let lossy = read(100, 88);
+    let m = measured(&lossy.samples[0]);
+    assert!(m.loss.is_some_and(|l| (l - 0.12).abs() < 1e-9), "{:?}", m.loss);
+    assert_eq!(m.rtt_idle_us, Some(352.0));
+    let notes = &account(&lossy).notes;
+    assert!(notes.iter().any(|n| n.contains("88 of 100 pings from c1 to c2")), "{notes:?}");
+    // One of ten may be the first one, which waited for an address.
+    assert_eq!(measured(&read(10, 9).samples[0]).loss, None);
+    assert_eq!(measured(&read(100, 100).samples[0]).loss, None);
 }
 
 #[test]
