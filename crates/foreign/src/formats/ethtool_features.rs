@@ -1,5 +1,7 @@
 //! `ethtool -k NIC`, whole or what `grep` left of it: `rx-gro-hw: on [fixed]`. Lines come in, flags go out.
 
+use std::borrow::Cow;
+
 use linerate_model::fact::FactValue;
 
 use crate::reader::{Block, Reader};
@@ -27,8 +29,27 @@ const FEATURES: [&str; 12] = [
 const FEATURES_TOO: [&str; 8] =
     ["fcoe-mtu", "loopback", "l2-fwd-offload", "hw-tc-offload", "esp-", "tls-hw-", "macsec-", "hsr-"];
 
-fn feature(line: &str) -> Option<(&str, bool)> {
+/// Names as old versions wrote them, with blanks.
+const WITH_BLANKS: [&str; 8] = [
+    "tcp segmentation offload",
+    "udp fragmentation offload",
+    "generic segmentation offload",
+    "generic receive offload",
+    "large receive offload",
+    "scatter gather",
+    "ntuple filters",
+    "receive hashing",
+];
+
+/// What old versions print for what the device does not know.
+fn is_refused(line: &str) -> bool {
+    line.trim_start().starts_with("Cannot get device ") && line.contains(" settings: ")
+}
+
+fn feature(line: &str) -> Option<(Cow<'_, str>, bool)> {
     let (name, value) = line.trim().split_once(": ")?;
+    let is_old = WITH_BLANKS.contains(&name);
+    let name: Cow<'_, str> = if is_old { name.replace(' ', "-").into() } else { name.into() };
     let known = FEATURES.iter().chain(&FEATURES_TOO).any(|f| name.starts_with(f));
     let value = value.trim_start();
     let (state, rest) = value.split_once(char::is_whitespace).unwrap_or((value, ""));
@@ -66,7 +87,7 @@ impl Reader for Features {
                     Some(nic) => out.fact(format!("{nic}.feature.{name}"), FactValue::Flag(on)),
                     None => out.unread(at, "of which device? keep the command `ethtool -k NIC`"),
                 }
-            } else if !(at == 0 && title(line).is_some()) {
+            } else if !(at == 0 && title(line).is_some() || is_refused(line)) {
                 break;
             }
             taken = at + 1;
@@ -81,8 +102,8 @@ mod tests {
 
     #[test]
     fn blanks_and_letters_of_any_length() {
-        assert_eq!(feature("rx-gro-hw: on [fixed]"), Some(("rx-gro-hw", true)));
-        assert_eq!(feature("rx-gro-hw:   off\u{a0}(requested on)"), Some(("rx-gro-hw", false)));
+        assert_eq!(feature("rx-gro-hw: on [fixed]"), Some(("rx-gro-hw".into(), true)));
+        assert_eq!(feature("rx-gro-hw:   off\u{a0}(requested on)"), Some(("rx-gro-hw".into(), false)));
         assert_eq!(feature("rx-gro-hw:    9800¡] 0.00"), None);
         assert_eq!(feature("rx-gro-hw: "), None);
     }

@@ -1,4 +1,5 @@
-//! JSON of iperf3 (`-J`), client or server: a value comes in, one transfer for each direction goes out.
+//! JSON of iperf3 (`-J`), client or server: a value comes in, one transfer for each direction goes out. `--json-stream` prints the
+//! same in parts, one on each line: `{"event":"interval","data":{…}}`.
 
 use linerate_model::load::{Interval, TestKind};
 use linerate_model::sample::Outcome;
@@ -20,7 +21,7 @@ impl Reader for Iperf3Json {
     }
 
     fn describes(&self) -> &'static str {
-        "JSON of iperf3 (-J), client or server"
+        "JSON of iperf3 (-J or --json-stream), client or server"
     }
 
     fn names_hosts(&self) -> bool {
@@ -32,10 +33,63 @@ impl Reader for Iperf3Json {
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
+        if let Some((value, lines)) = stream(block, out) {
+            test(&value, block.at, out);
+            return lines;
+        }
         json::read(block, out, "iperf3", |value, out| {
             test(value, block.at, out);
         })
     }
+}
+
+/// Name and data of one event of `--json-stream`.
+fn event(line: &str) -> Option<(String, Value)> {
+    if !line.trim_start().starts_with('{') {
+        return None;
+    }
+    let Ok(Value::Object(mut fields)) = serde_json::from_str(line.trim()) else { return None };
+    match fields.remove("event")? {
+        Value::String(name) => Some((name, fields.remove("data").unwrap_or(Value::Null))),
+        _ => None,
+    }
+}
+
+/// The events that begin here as the value that `-J` would print, and how many lines they take; `None` where none begins.
+fn stream(block: &Block<'_>, out: &mut Sink) -> Option<(Value, usize)> {
+    event(block.first())?;
+    let mut whole = serde_json::Map::new();
+    let mut intervals = Vec::new();
+    let mut taken = 0;
+    for (at, line) in block.lines.iter().enumerate() {
+        let Some((name, data)) = event(line) else {
+            if line.trim().is_empty() {
+                continue;
+            }
+            break;
+        };
+        // The next test begins.
+        if name == "start" && whole.contains_key("start") {
+            break;
+        }
+        if name == "interval" {
+            intervals.push(data);
+        } else {
+            whole.insert(name, data);
+        }
+        taken = at + 1;
+    }
+    if !whole.contains_key("end") {
+        out.note(format!(
+            "{}: the JSON of iperf3 ends in the middle; what came before is used",
+            block.at.file
+        ));
+        // Its last line may be half an event.
+        let next = block.line(taken).trim();
+        taken += usize::from(next.starts_with("{\"") && serde_json::from_str::<Value>(next).is_err());
+    }
+    whole.insert("intervals".to_owned(), Value::Array(intervals));
+    Some((Value::Object(whole), taken.min(block.lines.len())))
 }
 
 /// A test whose server was out of reach.

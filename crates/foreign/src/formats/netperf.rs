@@ -1,4 +1,4 @@
-//! Text of netperf: TCP_STREAM, TCP_MAERTS, TCP_SENDFILE, UDP_STREAM, TCP_RR and UDP_RR, and `-k` pairs. Lines come in, a transfer
+//! Text of netperf: TCP_STREAM, TCP_MAERTS, TCP_SENDFILE, UDP_STREAM, TCP_RR and UDP_RR, omni, and `-k` pairs. Lines come in, a transfer
 //! or a round trip goes out. The percentages of `-c -C` are those of the whole machine, so they say nothing of one core.
 
 use linerate_model::load::{Interval, TestKind};
@@ -31,7 +31,7 @@ fn title(line: &str) -> Option<(Kind, Option<&str>, &str)> {
         "TCP STREAM" | "TCP SENDFILE" | "OMNI SEND" => Kind::Stream,
         "TCP MAERTS" | "OMNI RECEIVE" => Kind::Maerts,
         "UDP STREAM" | "UDP UNIDIRECTIONAL SEND" => Kind::Udp,
-        "TCP REQUEST/RESPONSE" | "UDP REQUEST/RESPONSE" => Kind::Turns,
+        "TCP REQUEST/RESPONSE" | "UDP REQUEST/RESPONSE" | "OMNI SEND|RECV" => Kind::Turns,
         _ => return None,
     };
     let (from, to) = match rest.strip_prefix("from ") {
@@ -46,7 +46,25 @@ fn title(line: &str) -> Option<(Kind, Option<&str>, &str)> {
 }
 
 /// Lines of the table's head.
-const HEADS: [&str; 9] = ["Recv", "Socket", "Size", "bytes", "Local", "Send", "!!!", "Messages", "enable_"];
+const HEADS: [&str; 11] =
+    ["Recv", "Socket", "Size", "bytes", "Local", "Send", "!!!", "Messages", "enable_", "Final", "Remote"];
+
+/// A row of an omni test, whose rate has its unit behind it: seconds, rate, and bit/s of one unit; none of transactions.
+/// `2626560 6291456 16384 10.00 9414.92 10^6bits/s 2.16 S …`
+fn omni(words: &[&str]) -> Option<(f64, f64, Option<f64>)> {
+    let unit = |word: &str| match word {
+        "bits/s" => Some(Some(1.0)),
+        "10^3bits/s" => Some(Some(1e3)),
+        "10^6bits/s" => Some(Some(1e6)),
+        "10^9bits/s" => Some(Some(1e9)),
+        "Trans/s" => Some(None),
+        // `MBytes/s`
+        _ => Some(Some(iperf_rate(&format!("{word}ec"))?)),
+    };
+    let (at, unit) = words.iter().enumerate().skip(2).find_map(|(at, word)| Some((at, unit(word)?)))?;
+    number(words[0].trim_start_matches('-'))?;
+    Some((number(words[at - 2])?, number(words[at - 1])?, unit))
+}
 
 impl Reader for Netperf {
     fn name(&self) -> &'static str {
@@ -94,6 +112,9 @@ impl Reader for Netperf {
     }
 }
 
+/// Seconds, rate in the unit of the table, datagrams lost and sent.
+type Whole = (f64, f64, Option<(f64, f64)>);
+
 #[derive(Default)]
 struct Test {
     /// Bit/s of one unit of the table.
@@ -101,6 +122,7 @@ struct Test {
     rows: Vec<Vec<f64>>,
     interim: Vec<(f64, f64)>,
     keyed: Vec<(String, String)>,
+    omni: Option<(f64, f64, Option<f64>)>,
 }
 
 impl Test {
@@ -129,6 +151,10 @@ impl Test {
             self.unit = found.unwrap_or(self.unit);
             return true;
         }
+        if let Some(row) = omni(&words) {
+            self.unit = row.2.unwrap_or(self.unit);
+            return self.omni.replace(row).is_none();
+        }
         let numbers: Option<Vec<f64>> = words.iter().map(|w| number(w.trim_start_matches('-'))).collect();
         if let Some(numbers) = numbers.filter(|n| n.len() >= 2) {
             self.rows.push(numbers);
@@ -147,21 +173,32 @@ impl Test {
         self.keyed.iter().find(|(k, _)| k == key).and_then(|(_, v)| number(v))
     }
 
-    fn put(self, kind: Kind, ends: (String, String), block: &Block<'_>, out: &mut Sink) {
-        let first = self.rows.first().map(Vec::as_slice);
-        let second = self.rows.get(1).map(Vec::as_slice);
-        let keyed = self.keyed("THROUGHPUT").map(|rate| (self.keyed("ELAPSED_TIME").unwrap_or(10.0), rate));
+    /// The figures of the whole test.
+    fn whole(&self, kind: Kind) -> Option<Whole> {
         // Rows of streams: sizes of receive and send socket, message, time, rate, then CPU.
-        let (seconds, rate, lost) = match (kind, first, second) {
+        match (kind, self.rows.first().map(Vec::as_slice), self.rows.get(1).map(Vec::as_slice)) {
             (Kind::Stream | Kind::Maerts, Some([_, _, _, time, rate, ..]), _)
-            | (Kind::Turns, Some([_, _, _, _, time, rate, ..]), _) => (*time, *rate, None),
+            | (Kind::Turns, Some([_, _, _, _, time, rate, ..]), _) => Some((*time, *rate, None)),
             (Kind::Udp, Some([_, _, time, sent, _, _, ..]), Some([_, _, got, rate, ..])) => {
-                (*time, *rate, Some(((sent - got).max(0.0), *sent)))
+                Some((*time, *rate, Some(((sent - got).max(0.0), *sent))))
             }
-            _ => match keyed {
-                Some((time, rate)) => (time, rate, None),
-                None => return out.unread(0, "the table of this test has no row of figures"),
-            },
+            _ => {
+                let omni = self.omni.filter(|row| row.2.is_none() == (kind == Kind::Turns));
+                let keyed = || Some((self.keyed("ELAPSED_TIME").unwrap_or(10.0), self.keyed("THROUGHPUT")?));
+                let (time, rate) = omni.map(|(time, rate, _)| (time, rate)).or_else(keyed)?;
+                Some((time, rate, None))
+            }
+        }
+    }
+
+    fn put(self, kind: Kind, ends: (String, String), block: &Block<'_>, out: &mut Sink) {
+        // The title of an omni test says nothing of its protocol.
+        let names_udp = || block.at.command.words.iter().any(|w| w.eq_ignore_ascii_case("udp"));
+        if self.omni.is_some() && (kind == Kind::Udp || kind != Kind::Turns && names_udp()) {
+            return out.unread(0, "a UDP sender does not know what arrived");
+        }
+        let Some((seconds, rate, lost)) = self.whole(kind) else {
+            return out.unread(0, "the table of this test has no row of figures");
         };
         if kind == Kind::Turns {
             let turn = |us: f64| {

@@ -75,6 +75,34 @@ fn iperf3_json_has_it_all() {
     assert!(read.samples[0].start_ms > 1_700_000_000_000);
 }
 
+/// What `-J` prints as one value, `--json-stream` prints as events.
+#[test]
+fn iperf3_json_as_a_stream() {
+    let value: serde_json::Value = serde_json::from_slice(&bytes("iperf3.json")).unwrap();
+    let event = |name: &str, data: &serde_json::Value| {
+        serde_json::json!({ "event": name, "data": data }).to_string() + "\n"
+    };
+    let intervals: Vec<String> =
+        value["intervals"].as_array().unwrap().iter().map(|i| event("interval", i)).collect();
+    let (start, end) = (event("start", &value["start"]), event("end", &value["end"]));
+    let text = format!("{start}{}{end}", intervals.concat());
+    let streamed = table(&text);
+    whole(&streamed);
+    assert_eq!(streamed.samples, read_one(file("iperf3.json")).samples);
+    let twice = table(&format!("{text}{}", text.replace("\"local_port\":", "\"local_port\":1")));
+    whole(&twice);
+    assert_eq!(twice.samples.len(), 2);
+    let cut = table(&format!("{start}{}{}", intervals.concat(), &end[..40]));
+    whole(&cut);
+    assert!((190e6..205e6).contains(&measured(&cut.samples[0]).throughput_bps.unwrap()));
+    assert!(account(&cut).notes[0].contains("ends in the middle"));
+    let refused = table(
+        "{\"event\":\"start\",\"data\":{\"connected\":[]}}\n\
+         {\"event\":\"error\",\"data\":\"unable to connect to server: Connection refused\"}\n",
+    );
+    assert!(refused.samples.is_empty());
+}
+
 #[test]
 fn iperf3_udp_tells_loss_and_refusals_are_no_evidence() {
     for name in ["iperf3-udp.txt", "iperf3-udp.json"] {
@@ -219,6 +247,46 @@ fn netperf_streams_and_turns() {
 }
 
 #[test]
+fn netperf_omni() {
+    let under = |options: &str, kind: &str, row: &str| {
+        table(&format!(
+            "[root@arc-1 ~]# netperf -H 10.20.0.2 -t omni {options}\n\
+             OMNI {kind} TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to 10.20.0.2 () port 0 AF_INET : demo\n\
+             Local       Remote      Local   Elapsed Throughput Throughput  Local Local  Remote Remote\n\
+             Send Socket Recv Socket Send    Time               Units       CPU   CPU    CPU    CPU\n\
+             Size        Size        Size    (sec)                          Util  Util   Util   Util\n\
+             Final       Final                                              %     Method %      Method\n{row}\n"
+        ))
+    };
+    let row = "2626560     6291456     16384   10.00   9414.92    10^6bits/s  2.16  S      6.55   S      0.451   1.369   usec/KB  ";
+    let read = under("-c -C", "Send", row);
+    whole(&read);
+    assert_eq!(rates(&read), [is("arc-1", B, 9414.92)]);
+    assert_eq!(rates(&under("", "Receive", row)), [is(B, "arc-1", 9414.92)]);
+    assert!(under("-- -T udp", "Send", row).samples.is_empty());
+    let bytes = "2626560 6291456 16384 10.00 100.00 MBytes/s";
+    assert_eq!(rates(&under("-f M", "Send", bytes)), [is("arc-1", B, 838.86)]);
+    let turns = under("-- -d rr", "Send|Recv", "16384 87380 1 10.00 20000.00 Trans/s");
+    assert_eq!(measured(&turns.samples[0]).rtt_idle_us, Some(50.0));
+}
+
+/// ethtool of 2009 has blanks in its names.
+#[test]
+fn ethtool_of_old() {
+    let read = table(
+        "[root@n1 ~]# ethtool -k eth0\nOffload parameters for eth0:\n\
+         Cannot get device udp large send offload settings: Operation not supported\nrx-checksumming: on\n\
+         tcp segmentation offload: off\nudp fragmentation offload: off\ngeneric segmentation offload: on\n\
+         generic-receive-offload: off\n",
+    );
+    whole(&read);
+    let flag = |name: &str| fact(&read, "n1", &format!("nic.eth0.feature.{name}")).cloned();
+    assert_eq!(flag("tcp-segmentation-offload"), Some(FactValue::Flag(false)));
+    assert_eq!(flag("generic-segmentation-offload"), Some(FactValue::Flag(true)));
+    assert_eq!(read.facts["n1"].readings.len(), 5);
+}
+
+#[test]
 fn ethtool_in_all_its_forms() {
     let key = |rest: &str| format!("nic.eth0.{rest}");
     let read = read_one(under_prompt("ethtool-k-eth0.txt", "ethtool -k eth0"));
@@ -329,6 +397,38 @@ fn disks_under_load() {
     assert_eq!(tiotest.storage.len(), 3);
     assert!((tiotest.storage[0].bytes_per_s / (253.6 * 1_048_576.0) - 1.0).abs() < 1e-9);
     assert_eq!(tiotest.storage[0].host, "left");
+}
+
+/// `iostat -xh` prints a device in several tables, with its name behind.
+#[test]
+fn disks_for_humans() {
+    let report = |written: &str, busy: &str| {
+        format!(
+            "avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n\
+             \x20          2.1%    0.0%    1.2%    0.3%    0.0%   96.4%\n\n\
+             \x20    r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz Device\n\
+             \x20   1.20     32.1k     0.30  20.1%    0.42    26.8k sda\n\n\
+             \x20    w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz Device\n\
+             \x20  26.00     {written}     0.00   0.0%    1.50     2.0M sda\n\n\
+             \x20    d/s     dkB/s   drqm/s  %drqm d_await dareq-sz Device\n\
+             \x20   0.00      0.0k     0.00   0.0%    0.00     0.0k sda\n\n\
+             \x20    f/s f_await  aqu-sz  %util Device\n    0.00    0.00    0.10   {busy} sda\n\n"
+        )
+    };
+    let head = "Linux 5.4.0-42-generic (store-1) \t07/21/20 \t_x86_64_\t(4 CPU)\n\n";
+    let both = table(&format!("{head}{}{}", report("1.0k", "99.0%"), report("2.5M", "45.5%")));
+    whole(&both);
+    let write = both.storage.iter().find(|f| f.pattern == "write").unwrap();
+    assert_eq!((both.storage.len(), write.host.as_str(), write.variant.as_str()), (2, "store-1", "sda"));
+    // The first report counts since boot.
+    assert_eq!((write.bytes_per_s, write.requests_per_s), (2.5 * 1_048_576.0, Some(26.0)));
+    assert!(write.busy.is_some_and(|b| (b - 0.455).abs() < 1e-9), "{:?}", write.busy);
+    let read = both.storage.iter().find(|f| f.pattern == "read").unwrap();
+    assert!((read.bytes_per_s / (32.1 * 1024.0) - 1.0).abs() < 1e-9);
+    let cut = report("2.5M", "45.5%");
+    let cut = table(&format!("{head}{}", cut.split_once("     w/s").unwrap().0));
+    assert!(cut.storage.is_empty());
+    assert!(account(&cut).unread[0].why.contains("other tables"), "{:?}", account(&cut).unread);
 }
 
 #[test]
