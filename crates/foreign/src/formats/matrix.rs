@@ -269,13 +269,16 @@ fn said(shape: &Shape, head: &[String], label: &str) -> Said {
         Shape::Long { rate, .. } => head.get(*rate).map_or("", String::as_str),
         Shape::Members { .. } => return Said { unit: None, other: None, by_label: false },
     };
+    let lines = || label.lines().rev().filter(|line| !line.is_empty());
+    let above = lines().find_map(unit_in).or_else(|| lines().find_map(|line| bare_unit_in(line, true)));
     let bracketed = || head.iter().find_map(|cell| bare_unit_in(cell, true));
     let unit = unit_in(own)
         .or_else(|| bare_unit_in(own, false))
         .or_else(|| head.iter().find_map(|cell| unit_in(cell)))
         .or_else(bracketed);
     if unit.is_some() {
-        return Said { unit, other: None, by_label: false };
+        // A title that says the same is understood too.
+        return Said { unit, other: None, by_label: above.is_some() };
     }
     let column = || head.iter().skip(1).filter(|c| bracketed_unit(c)).find_map(|c| other_unit_in(c, true));
     let is_square = matches!(shape, Shape::Square { .. });
@@ -283,12 +286,10 @@ fn said(shape: &Shape, head: &[String], label: &str) -> Said {
     if other.is_some() {
         return Said { unit, other, by_label: false };
     }
-    let lines = || label.lines().rev().filter(|line| !line.is_empty());
-    let unit = lines().find_map(unit_in).or_else(|| lines().find_map(|line| bare_unit_in(line, true)));
     // A column that is called throughput is one, whatever stands above.
     let mut nearest = lines().take_while(|line| !names_rate(line) || other_than_rate(line, true).is_some());
     let other = if names_rate(own) { None } else { nearest.find_map(|line| other_than_rate(line, true)) };
-    Said { unit, other, by_label: unit.is_some() || other.is_some() }
+    Said { unit: above, other, by_label: above.is_some() || other.is_some() }
 }
 
 /// Which side sends by the lines above a table; `None` when they do not speak of it.

@@ -134,8 +134,9 @@ fn hosts(command: &Command) -> Vec<&str> {
     let mut before = "";
     let mut found = Vec::new();
     for word in words {
-        let is_value = word.starts_with(|c: char| c.is_ascii_digit())
-            && (number(word).is_some() || !word.contains(['.', ':', '-']));
+        // `10`, `0.5`, `4m`
+        let letters = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let is_value = letters.len() <= 1 && number(&word[..word.len() - letters.len()]).is_some();
         if is_host(word) && !is_value && before != "-I" {
             found.push(word);
         }

@@ -86,7 +86,9 @@ impl Answers {
         }
         line.is_empty()
             || line.starts_with("--- ")
-            || ["From ", "no answer", "Request timeout", "ping: "].iter().any(|s| line.starts_with(s))
+            || ["From ", "no answer", "Request timeout", "ping: ", "pipe "]
+                .iter()
+                .any(|s| line.starts_with(s))
             || line.contains(" bytes from ")
     }
 }

@@ -6,7 +6,7 @@ use crate::units::{number, spoken_bare, spoken_rate};
 /// One word of a heading.
 struct Word {
     text: String,
-    /// The word before it, in small letters.
+    /// The word before it, in small letters; empty where a comma or a bracket stands between.
     before: String,
     /// It stands in brackets, and whether these are glued to the word before, as in `host(s)`.
     bracketed: bool,
@@ -31,14 +31,19 @@ fn words(text: &str) -> Vec<Word> {
     let text = text.replace(" / ", "/").replace(" per second", "/s").replace("_per_sec", "/s");
     let mut found: Vec<Word> = Vec::new();
     let mut word = String::new();
-    let (mut bracketed, mut glued) = (false, false);
+    let (mut bracketed, mut glued, mut is_apart) = (false, false, true);
     for c in text.chars().chain([' ']) {
         if !(c.is_whitespace() || "|()[],;\"'`*#".contains(c)) {
             word.push(c);
             continue;
         }
         let is_glued = !word.is_empty();
-        push(&std::mem::take(&mut word), (bracketed, glued), &mut found);
+        if is_glued {
+            let ends = word.ends_with(':');
+            push(&std::mem::take(&mut word), (bracketed, glued), is_apart, &mut found);
+            is_apart = ends;
+        }
+        is_apart |= "|()[],;".contains(c);
         match c {
             '(' | '[' => (bracketed, glued) = (true, is_glued),
             ')' | ']' => bracketed = false,
@@ -51,12 +56,13 @@ fn words(text: &str) -> Vec<Word> {
     found
 }
 
-fn push(word: &str, (bracketed, glued): (bool, bool), found: &mut Vec<Word>) {
+fn push(word: &str, (bracketed, glued): (bool, bool), is_apart: bool, found: &mut Vec<Word>) {
     let word = word.trim_matches([':', '.', '!', '?', '\\']);
     let head = word.strip_suffix("_s").or_else(|| word.strip_suffix("_sec"));
     let word = head.map_or_else(|| word.to_owned(), |head| format!("{head}/s"));
-    for part in word.split('_').filter(|part| !part.is_empty()) {
-        let before = found.last().map(|w| w.text.to_lowercase()).unwrap_or_default();
+    for (at, part) in word.split('_').filter(|part| !part.is_empty()).enumerate() {
+        let before = found.last().filter(|_| at > 0 || !is_apart).map(|w| w.text.to_lowercase());
+        let before = before.unwrap_or_default();
         found.push(Word { text: part.to_owned(), before, bracketed, glued, last: false });
     }
 }
@@ -117,6 +123,12 @@ pub(crate) fn other_unit_in(text: &str, is_sentence: bool) -> Option<&'static st
     })
 }
 
+/// A line of a tool, such as `100 packets transmitted, 88 received, 12% packet loss`, is no title.
+fn is_of_numbers(text: &str) -> bool {
+    text.starts_with("---")
+        || text.split_whitespace().filter(|w| w.starts_with(|c: char| c.is_ascii_digit())).count() > 2
+}
+
 /// What a heading says that the numbers are, when that is no rate; `is_sentence`: it stands above the table, where a sentence may
 /// stand too that speaks of a loss and is no title.
 pub(crate) fn other_than_rate(text: &str, is_sentence: bool) -> Option<&'static str> {
@@ -127,6 +139,7 @@ pub(crate) fn other_than_rate(text: &str, is_sentence: bool) -> Option<&'static 
         let is_prose = is_sentence
             && (text.trim_end().ends_with(['.', '!', '?'])
                 || text.contains('=')
+                || is_of_numbers(text)
                 || names_word(text, &SENTENCES));
         if is_prose || names_word(text, &RATES) {
             return None;
@@ -239,9 +252,15 @@ mod tests {
 
     #[test]
     fn units_in_full_and_short() {
-        for text in
-            ["Bandwidth (Gb/s), sender", "bandwidth_gbps", "a [Gbit/s]", "10 Mbit/s shaped, Gbit/s", "gbit_s"]
-        {
+        for text in [
+            "Bandwidth (Gb/s), sender",
+            "bandwidth_gbps",
+            "a [Gbit/s]",
+            "10 Mbit/s shaped, Gbit/s",
+            "iperf3 -t 10, Gbit/s",
+            "-t 10: Gbit/s",
+            "gbit_s",
+        ] {
             assert_eq!(unit_in(text), Some(1e9), "{text}");
         }
         assert_eq!(unit_in("MB / s"), Some(8e6));
@@ -281,6 +300,8 @@ mod tests {
             "throughput with 1 % loss",
             "only 10 % of what it was, please help us",
             "RTT is 0.2 ms",
+            "100 packets transmitted, 88 received, 12% packet loss, time 20100ms",
+            "--- c2 ping statistics ---",
             "Mbit / s",
         ] {
             assert_eq!(other_than_rate(title, true), None, "{title}");

@@ -220,6 +220,7 @@ fn nuttcp_between_two_others() {
     assert_eq!(rates(&under("nuttcp -r -i1 arc-1 arc-2")), [is("arc-2", "arc-1", 940.01)]);
     assert_eq!(rates(&under("nuttcp -T 10 -i 0.5 -w 4m -I run1 10.20.0.2")), [is("admin", B, 940.01)]);
     assert_eq!(rates(&under("nuttcp -T 10 10.20.0.1 10.20.0.2")), [is(A, B, 940.01)]);
+    assert_eq!(rates(&under("nuttcp -T 10 2nd 3com")), [is("2nd", "3com", 940.01)]);
     assert!(under("nuttcp arc-1 arc-1").samples.is_empty());
 }
 
@@ -663,6 +664,9 @@ fn a_unit_without_its_time_counts_in_a_head() {
         assert_eq!(rates(&read), expected, "{text}");
         assert!(!account(&read).notes.iter().any(|n| n.contains("no unit")), "{text}");
     }
+    let twice =
+        "Throughput in Gbit\n\n| (Gbit/s) | n1 | n2 |\n|--|--|--|\n| n1 | - | 9.41 |\n| n2 | 9.40 | - |\n";
+    whole(&table(twice));
     // What the network is made of is not what the numbers are.
     let network = table("Hosts with 10 Gbit/s ports:\nfrom/to,n1,n2\nn1,-,9410\nn2,9400,-\n");
     assert_eq!(rates(&network), expected);
