@@ -89,7 +89,8 @@ fn lost(sample: &Sample) -> Option<f64> {
 /// Share of the datagrams of a UDP test that were reordered, or duplicated where that is more.
 fn reordered(sample: &Sample) -> Option<f64> {
     let Outcome::Measured(m) = &sample.outcome else { return None };
-    m.loss?;
+    // A ping that was lost says nothing of an order.
+    m.loss.filter(|_| matches!(sample.test.kind, TestKind::Udp { .. }))?;
     Some(m.reordered.unwrap_or(0.0).max(m.duplicated.unwrap_or(0.0)))
 }
 
