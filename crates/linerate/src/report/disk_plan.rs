@@ -24,7 +24,7 @@ const ROWS: [Row; 11] = [
     ("random writes", |l| format!("{}/s", short(l.rates.random_writes_per_s))),
     ("reading in a row", |l| decimal_rate(l.rates.read_bytes_per_s)),
     ("writing in a row", |l| decimal_rate(l.rates.write_bytes_per_s)),
-    ("first synchronisation >=", |l| hours(l.first_sync_s)),
+    ("first sync at least", |l| hours(l.first_sync_s)),
     ("one failure takes out", |l| match l.failures.lost_with_one {
         1 => "1 drive".to_owned(),
         many => format!("{many} drives"),
