@@ -14,10 +14,11 @@ const TOO_MUCH: f64 = 0.95;
 
 /// Marks them.
 pub(crate) fn mark(samples: &mut [Sample], facts: &BTreeMap<HostName, HostFacts>) {
-    let limits: Vec<Option<f64>> = samples.iter().map(|sample| carried(sample, samples, facts)).collect();
-    for (sample, limit) in samples.iter_mut().zip(limits) {
+    let carried = Carried::new(samples, facts);
+    for sample in samples {
         let TestKind::Udp { rate_bps, .. } = sample.test.kind else { continue };
         let lost = matches!(&sample.outcome, Outcome::Measured(m) if m.loss.is_some_and(|loss| loss > 0.0));
+        let limit = carried.between(&sample.test.from, &sample.test.to);
         let Some(limit) = limit.filter(|limit| lost && rate_bps > TOO_MUCH * limit) else { continue };
         let reason = format!(
             "{} of datagrams were offered where {} can be carried: that what is too much was lost is no fault",
@@ -28,24 +29,40 @@ pub(crate) fn mark(samples: &mut [Sample], facts: &BTreeMap<HostName, HostFacts>
     }
 }
 
-/// What the path of a sample carries: the slower link of both ends, or what TCP reached on it where no link is known.
-fn carried(sample: &Sample, all: &[Sample], facts: &BTreeMap<HostName, HostFacts>) -> Option<f64> {
-    let link = |host: &HostName| {
-        let readings = facts.get(host)?.readings.iter();
-        let speeds = readings.filter(|(key, _)| key.starts_with("nic.") && key.ends_with(".speed_mbit"));
-        speeds.filter_map(|(_, value)| value.number(0)).filter(|mbit| *mbit > 0.0).reduce(f64::max)
-    };
-    let links = [&sample.test.from, &sample.test.to].into_iter().filter_map(link).map(|mbit| mbit * 1e6);
-    let tcp = || {
-        let same = all.iter().filter(|s| s.test.from == sample.test.from && s.test.to == sample.test.to);
-        let rates =
-            same.filter(|s| matches!(s.test.kind, TestKind::Tcp { .. })).filter_map(|s| match &s.outcome {
-                Outcome::Measured(m) => m.throughput_bps,
-                _ => None,
-            });
-        rates.reduce(f64::max)
-    };
-    links.reduce(f64::min).or_else(tcp)
+/// What paths carry, bit/s.
+struct Carried {
+    /// Fastest link of each host of which one was read.
+    links: BTreeMap<HostName, f64>,
+    /// The best that TCP reached from one host to another.
+    tcp: BTreeMap<(HostName, HostName), f64>,
+}
+
+impl Carried {
+    fn new(samples: &[Sample], facts: &BTreeMap<HostName, HostFacts>) -> Self {
+        let link = |(host, facts): (&HostName, &HostFacts)| {
+            let readings = facts.readings.iter();
+            let speeds = readings.filter(|(key, _)| key.starts_with("nic.") && key.ends_with(".speed_mbit"));
+            let mbit = speeds
+                .filter_map(|(_, value)| value.number(0))
+                .filter(|mbit| *mbit > 0.0)
+                .reduce(f64::max)?;
+            Some((host.clone(), mbit * 1e6))
+        };
+        let mut tcp: BTreeMap<(HostName, HostName), f64> = BTreeMap::new();
+        for sample in samples.iter().filter(|s| matches!(s.test.kind, TestKind::Tcp { .. })) {
+            let Outcome::Measured(m) = &sample.outcome else { continue };
+            let best = tcp.entry((sample.test.from.clone(), sample.test.to.clone())).or_default();
+            *best = best.max(m.throughput_bps.unwrap_or_default());
+        }
+        Self { links: facts.iter().filter_map(link).collect(), tcp }
+    }
+
+    /// The slower link of both ends, or what TCP reached where no link is known.
+    fn between(&self, from: &HostName, to: &HostName) -> Option<f64> {
+        let links = [from, to].into_iter().filter_map(|host| self.links.get(host)).copied();
+        let tcp = || self.tcp.get(&(from.clone(), to.clone())).copied().filter(|bps| *bps > 0.0);
+        links.reduce(f64::min).or_else(tcp)
+    }
 }
 
 fn rate(bps: f64) -> String {

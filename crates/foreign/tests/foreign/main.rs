@@ -8,6 +8,7 @@ mod formats;
 mod honest;
 mod pasted;
 mod random;
+mod tables;
 
 use std::path::{Path, PathBuf};
 
