@@ -64,7 +64,7 @@ pub(crate) fn headline(
 }
 
 /// Below this, the first of the causes is one of several.
-const LIKELY: f64 = 0.4;
+pub(crate) const LIKELY: f64 = 0.4;
 
 fn place_and_cause(finding: &Finding) -> String {
     let what = match finding.causes.first() {

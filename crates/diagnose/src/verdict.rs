@@ -264,7 +264,7 @@ fn sentence_of(finding: &Finding, place: &str, tested: usize) -> String {
     text += ". ";
     match finding.causes.first() {
         Some(cause) => {
-            let how = if cause.probability < 0.4 { "Perhaps" } else { "Most likely" };
+            let how = if cause.probability < summary::LIKELY { "Perhaps" } else { "Most likely" };
             let _ = write!(text, "{how} ({}): {}", words::percent(cause.probability), cause.title);
             if !cause.evidence.is_empty() {
                 let _ = write!(

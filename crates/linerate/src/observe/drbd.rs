@@ -29,6 +29,14 @@ pub struct Replicas {
     pub gaps: Vec<Gap>,
 }
 
+impl Replicas {
+    /// A resource on a host.
+    #[must_use]
+    pub fn of(&self, host: &str, resource: &str) -> Option<&Replica> {
+        self.all.iter().find(|replica| replica.host == host && replica.resource == resource)
+    }
+}
+
 /// A look at a host under way.
 type Looking<'a> = Pin<Box<dyn Future<Output = Replicas> + 'a>>;
 

@@ -35,9 +35,9 @@ pub(in crate::cli) struct Args {
 /// What the victim loses, in words; an error when there is no split brain.
 fn warning(now: &Replicas, resource: &str, victim: &str) -> anyhow::Result<String> {
     let known = |host: &str| now.known.get(&(host.to_owned(), resource.to_owned())).copied();
-    let side = |host: &str| now.all.iter().find(|r| r.host == host && r.resource == resource);
     let other = now.all.iter().find(|r| r.host != victim && r.resource == resource);
-    let (Some((Some(own), own_kib)), Some(victim_side), Some(other)) = (known(victim), side(victim), other)
+    let (Some((Some(own), own_kib)), Some(victim_side), Some(other)) =
+        (known(victim), now.of(victim, resource), other)
     else {
         anyhow::bail!(
             "the generation identifiers of both sides of {resource} are needed, and not all were seen\nhint: name both hosts; `linerate drbd status` shows what is missing"
@@ -70,10 +70,6 @@ fn warning(now: &Replicas, resource: &str, victim: &str) -> anyhow::Result<Strin
 /// How long both sides may take to meet again.
 const MEET_LIMIT: Duration = Duration::from_secs(30);
 
-fn of_victim<'a>(now: &'a Replicas, args: &Args) -> Option<&'a Replica> {
-    now.all.iter().find(|r| r.host == args.victim && r.resource == args.resource)
-}
-
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let progress = progress::start(false, args.json);
     args.hosts.with(Needs::Sessions, async |fleet, _| {
@@ -86,11 +82,12 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if let Some(code) = moves::make(fleet, &build, &steps, progress.as_ref()).await? {
             return Ok(code);
         }
-        let meets = |now: &Replicas| of_victim(now, args).is_some_and(Replica::is_connected);
+        let meets = |now: &Replicas| now.of(&args.victim, &args.resource).is_some_and(Replica::is_connected);
         wait::until(fleet, MEET_LIMIT, meets).await;
         let ended = wait::until_done(fleet, "copying to the victim", progress.as_ref()).await?;
         moves::show(fleet, args.json).await?;
-        if of_victim(&ended.now, args).is_some_and(|side| side.is_connected() && side.is_up_to_date()) {
+        let victim = ended.now.of(&args.victim, &args.resource);
+        if victim.is_some_and(|side| side.is_connected() && side.is_up_to_date()) {
             return Ok(ExitCode::Ok);
         }
         out::note(&format!(

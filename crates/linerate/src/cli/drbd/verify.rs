@@ -41,8 +41,7 @@ enum Outcome {
 
 impl Outcome {
     fn of(ended: &wait::Ended, host: &str, resource: &str) -> Self {
-        let side = ended.now.all.iter().find(|r| r.host == host && r.resource == resource);
-        let goes_on = side.is_some_and(Replica::is_connected);
+        let goes_on = ended.now.of(host, resource).is_some_and(Replica::is_connected);
         match ended.broken_off_at(goes_on) {
             Some(share) => Self::BrokenOff(share),
             None if ended.was_busy => Self::Whole,

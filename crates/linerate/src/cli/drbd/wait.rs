@@ -52,9 +52,7 @@ impl Follow {
             }
         }
         // A host that did not answer once has not ended what it was doing.
-        let shows = |key: &(String, String, u32)| {
-            now.all.iter().any(|replica| replica.host == key.0 && replica.resource == key.1)
-        };
+        let shows = |key: &(String, String, u32)| now.of(&key.0, &key.1).is_some();
         self.unseen = if self.paces.keys().all(shows) { 0 } else { self.unseen + 1 };
         let patient = self.unseen < BLIND_MAX;
         self.paces.retain(|key, _| running.contains(key) || (patient && !shows(key)));
