@@ -1,6 +1,7 @@
 //! One file per kernel interface. The only `unsafe` of the product lives here; it decides nothing.
 #![allow(unsafe_code)]
 pub mod affinity;
+pub mod at;
 pub mod block;
 pub mod block_times;
 pub mod bpf;

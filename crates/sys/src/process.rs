@@ -1,4 +1,4 @@
-//! Processes that outlive whatever ends their parent.
+//! Processes that outlive whatever ends their parent, and what a process is itself: its user and its mask of modes.
 //!
 //! In: a command. Out: the same command with the preparation attached; it never starts it.
 
@@ -46,6 +46,18 @@ pub fn outlive(command: &mut Command) {
             Ok(())
         });
     }
+}
+
+/// Number of the user whose rights this process has.
+pub fn effective_user() -> u32 {
+    // SAFETY: a plain system call without arguments.
+    unsafe { libc::geteuid() }
+}
+
+/// Sets the mask of modes of this process and of what it starts; files that are made lack these bits.
+pub fn set_umask(mask: u32) {
+    // SAFETY: a plain system call that takes a number and cannot fail.
+    unsafe { libc::umask(mask) };
 }
 
 /// The uppermost control group that can be seen of each hierarchy.
