@@ -36,6 +36,7 @@ pub mod snapshot;
 pub mod step;
 pub mod trial;
 pub mod tuning;
+pub mod writable;
 
 /// Version of every stored or sent shape of this crate. Raised when a field changes its meaning or goes away;
 /// a new optional field does not raise it.
