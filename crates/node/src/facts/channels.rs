@@ -10,17 +10,15 @@ pub(super) static CHANNELS: Numbers = Numbers {
     family: Family::Channels,
     declare: || {
         vec![
-            setting(
-                "nic.*.channels.combined",
-                "count",
-                "Queue pairs that send and receive; also rx, tx and other.",
-            ),
+            setting("nic.*.channels.combined", "count", "Queue pairs that send and receive."),
+            setting("nic.*.channels.rx", "count", "Queues that only receive."),
+            setting("nic.*.channels.tx", "count", "Queues that only send."),
+            setting("nic.*.channels.other", "count", "Queues for other work of the device."),
             fact(
                 "nic.*.channels.combined_max",
                 "count",
                 "Most queue pairs; also rx_max, tx_max and other_max.",
             ),
-            setting("nic.*.channels.*", "count", "Other number of queues."),
         ]
     },
     writable: |name| ["rx", "tx", "other", "combined"].contains(&name),

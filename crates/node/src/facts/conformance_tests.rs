@@ -247,6 +247,23 @@ fn refusing_routes_limits_and_written_neighbours_are_read() {
 }
 
 #[test]
+fn what_is_declared_as_a_setting_may_be_written_and_the_other_way_round() {
+    use linerate_model::writable::{WRITABLE, writable};
+    for declared in super::declarations().iter().filter(|fact| fact.setting) {
+        assert!(writable(&declared.pattern).is_some(), "{}", declared.pattern);
+    }
+    for key in WRITABLE.iter().flat_map(|family| family.keys) {
+        let one = key.replace('*', "0");
+        assert!(setting_for(&one).is_some(), "nothing writes {key}");
+    }
+    for key in ["sysctl.kernel.core_pattern", "sysctl.kernel.modules_disabled", "nic.eth0.feature.loopback"] {
+        for key in [key.to_owned(), format!("netns.pid:1|{key}")] {
+            assert!(setting_for(&key).is_none(), "{key}");
+        }
+    }
+}
+
+#[test]
 fn wrong_values_are_refused() {
     let root = Root::live();
     for (key, value) in [
@@ -255,7 +272,7 @@ fn wrong_values_are_refused() {
         ("nic.no-such-nic.mtu", FactValue::Int(1500)),
         ("nic.lo.ring.rx", FactValue::Int(10)),
         ("nic.lo.qdisc", FactValue::Flag(true)),
-        ("sysctl.net.ipv4.no_such_name", FactValue::Int(1)),
+        ("sysctl.net.ipv4.conf.no-such-nic.rp_filter", FactValue::Int(1)),
         ("sysctl.net.ipv4.tcp_rmem", FactValue::Text("1\n2".into())),
     ] {
         assert!(setting_for(key).unwrap().write(&root, key, &value).is_err(), "{key} {value}");

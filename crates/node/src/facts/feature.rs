@@ -11,7 +11,7 @@ use linerate_sys::root::Root;
 
 use super::Fact;
 use super::namespace::{is_plain, link_file, unit};
-use super::readings::{Readings, flag_of, setting};
+use super::readings::{Readings, fact, flag_of, settings};
 use super::view::{View, key_name, split_key};
 use crate::change::setting::{Persist, Setting};
 
@@ -131,11 +131,9 @@ fn features_of(root: &Root, nic: &str) -> Result<BTreeMap<String, Feature>, Stri
 
 impl Fact for Features {
     fn declarations(&self) -> Vec<FactDecl> {
-        vec![setting(
-            "nic.*.feature.*",
-            "flag",
-            "Offload by the name that `ethtool -k` prints, for groups too.",
-        )]
+        let all =
+            fact("nic.*.feature.*", "flag", "Offload by the name that `ethtool -k` prints, for groups too.");
+        settings("nic.*.feature.", "flag").chain([all]).collect()
     }
 
     fn read(&self, view: &View<'_>, out: &mut Readings) {

@@ -5,7 +5,8 @@
 //! its reason for everything that this kernel, driver or right does not give. It never judges a value, starts no
 //! program but that of DRBD for keys that somebody asked for, and never fails as a whole.
 //!
-//! Adding a fact: one file with a [`Fact`], one line in [`FACTS`]; a setting also one line in [`SETTINGS`].
+//! Adding a fact: one file with a [`Fact`], one line in [`FACTS`]; a setting also one line in [`SETTINGS`] and its keys in
+//! `linerate_model::writable`.
 
 mod bond;
 mod channels;
@@ -58,6 +59,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use linerate_model::fact::{FactDecl, FactKey, HostFacts};
+use linerate_model::writable::writable;
 use linerate_sys::root::Root;
 
 use crate::change::setting::Setting;
@@ -143,8 +145,9 @@ pub(crate) fn declarations() -> Vec<FactDecl> {
         .collect()
 }
 
-/// The setting that serves a key.
+/// The setting that serves a key; none for keys that may not be written.
 pub(crate) fn setting_for(key: &str) -> Option<&'static dyn Setting> {
+    writable(key)?;
     SETTINGS.iter().find(|(serves, _)| serves(key)).map(|(_, setting)| *setting)
 }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::fact::{FactDecl, FactKey, FactValue, Gap, HostFacts, check_key};
+use linerate_model::writable::WRITABLE;
 
 /// Names of devices in one gap before the rest is only counted.
 const NAMES_IN_GAP: usize = 6;
@@ -91,6 +92,12 @@ pub(super) fn fact(pattern: &str, unit: &str, meaning: &str) -> FactDecl {
 /// Declares a setting.
 pub(super) fn setting(pattern: &str, unit: &str, meaning: &str) -> FactDecl {
     FactDecl { setting: true, ..fact(pattern, unit, meaning) }
+}
+
+/// Declares all settings that may be written and whose keys start with `head`.
+pub(super) fn settings(head: &'static str, unit: &'static str) -> impl Iterator<Item = FactDecl> {
+    let keys = WRITABLE.iter().flat_map(|family| family.keys.iter().map(|key| (*key, family.what)));
+    keys.filter(move |(key, _)| key.starts_with(head)).map(move |(key, what)| setting(key, unit, what))
 }
 
 /// A whole number out of a value of a change; knowledge may give it as text.

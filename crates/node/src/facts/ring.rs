@@ -10,7 +10,9 @@ pub(super) static RINGS: Numbers = Numbers {
     family: Family::Rings,
     declare: || {
         vec![
-            setting("nic.*.ring.rx", "packets", "Size of each receive ring; also rx_mini and rx_jumbo."),
+            setting("nic.*.ring.rx", "packets", "Size of each receive ring."),
+            setting("nic.*.ring.rx_mini", "packets", "Size of each receive ring for small packets."),
+            setting("nic.*.ring.rx_jumbo", "packets", "Size of each receive ring for large packets."),
             setting("nic.*.ring.tx", "packets", "Size of each send ring."),
             fact("nic.*.ring.rx_max", "packets", "Largest receive ring that the device takes."),
             fact("nic.*.ring.tx_max", "packets", "Largest send ring that the device takes."),

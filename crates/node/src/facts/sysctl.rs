@@ -6,15 +6,16 @@
 use std::path::PathBuf;
 
 use linerate_model::fact::{FactDecl, FactValue};
+use linerate_model::writable::writable;
 use linerate_sys::root::{ReadError, Root};
 use linerate_sys::sysctl;
 
 use super::Fact;
-use super::readings::{Readings, setting, text_of};
+use super::readings::{Readings, fact, settings, text_of};
 use super::view::View;
 use crate::change::setting::{Persist, Setting};
 
-/// Folders of `/proc/sys` that are read; those that can be written come first.
+/// Folders of `/proc/sys` that are read.
 const TOPS: [&str; 4] = ["net", "vm", "kernel", "sunrpc"];
 
 /// Secrets: their value must not reach a snapshot.
@@ -36,6 +37,10 @@ const RESTLESS: [&str; 12] = [
     "net.ipv4.route.flush",
 ];
 
+/// Limits of changed pages, in bytes or in percent of the memory: writing one sets the other to 0.
+const DIRTY: [(&str, &str); 2] =
+    [("vm.dirty_bytes", "vm.dirty_ratio"), ("vm.dirty_background_bytes", "vm.dirty_background_ratio")];
+
 /// The topic.
 pub(super) struct Sysctls;
 
@@ -46,8 +51,7 @@ pub(super) fn is_setting(key: &str) -> bool {
 /// Name of a sysctl that may be written.
 fn name_of(key: &str) -> Option<&str> {
     let name = key.strip_prefix("sysctl.")?;
-    let top = name.split('.').next()?;
-    (TOPS[..3].contains(&top) && !skip(name)).then_some(name)
+    (writable(key).is_some() && !skip(name)).then_some(name)
 }
 
 fn skip(name: &str) -> bool {
@@ -67,16 +71,14 @@ fn value_of(text: String) -> FactValue {
 
 impl Fact for Sysctls {
     fn declarations(&self) -> Vec<FactDecl> {
-        vec![
-            setting(
-                "sysctl.net.*",
-                "as the kernel documents",
-                "Network sysctl; fields separated by one space.",
-            ),
-            setting("sysctl.vm.*", "as the kernel documents", "Memory sysctl."),
-            setting("sysctl.kernel.*", "as the kernel documents", "Kernel sysctl."),
-            super::readings::fact("sysctl.sunrpc.*", "as the kernel documents", "Sysctl of SUN RPC and NFS."),
-        ]
+        let unit = "as the kernel documents";
+        let read = [
+            fact("sysctl.net.*", unit, "Network sysctl; fields separated by one space."),
+            fact("sysctl.vm.*", unit, "Memory sysctl."),
+            fact("sysctl.kernel.*", unit, "Kernel sysctl."),
+            fact("sysctl.sunrpc.*", unit, "Sysctl of SUN RPC and NFS."),
+        ];
+        settings("sysctl.", unit).chain(read).collect()
     }
 
     fn read(&self, view: &View<'_>, out: &mut Readings) {
@@ -129,7 +131,14 @@ impl Setting for Sysctls {
                 .iter()
                 .flat_map(|c| ROUTER.iter().map(move |r| format!("sysctl.net.ipv4.conf.{c}.{r}")))
                 .collect(),
-            _ => Vec::new(),
+            // One of each pair is 0 while the other is in force, and the kernel refuses to be given that 0.
+            Some(name) => DIRTY
+                .iter()
+                .find_map(|(a, b)| if *a == name { Some(b) } else { (*b == name).then_some(a) })
+                .map(|other| format!("sysctl.{other}"))
+                .into_iter()
+                .collect(),
+            None => Vec::new(),
         }
     }
 
@@ -163,7 +172,16 @@ mod tests {
         }
         assert!(!skip("kernel.randomize_va_space"));
         assert!(!is_setting("sysctl.fs.file-max"));
+        assert!(!is_setting("sysctl.kernel.core_pattern"));
         assert!(is_setting("sysctl.net.ipv4.tcp_rmem"));
+    }
+
+    #[test]
+    fn limits_of_changed_pages_go_back_by_the_one_that_was_in_force() {
+        let related = |name: &str| Sysctls.related(&format!("sysctl.{name}"));
+        assert_eq!(related("vm.dirty_bytes"), ["sysctl.vm.dirty_ratio"]);
+        assert_eq!(related("vm.dirty_background_ratio"), ["sysctl.vm.dirty_background_bytes"]);
+        assert!(related("vm.swappiness").is_empty());
     }
 
     #[test]
