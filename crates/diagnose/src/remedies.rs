@@ -2,6 +2,7 @@
 
 use linerate_model::change::{Change, Remedy};
 use linerate_model::fact::FactValue;
+use linerate_model::writable::writable;
 
 use crate::attribute::{Place, Scored, candidates};
 use crate::host_facts::{Facts, nic_of, pattern_fits};
@@ -58,6 +59,8 @@ fn planned(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, set: &Sett
     };
     named
         .into_iter()
+        // A pattern of a file may match more than it was checked for; the node would refuse the whole trial.
+        .filter(|(_, key, _)| writable(key).is_some())
         .filter_map(|(host, key, from)| {
             let usual = || place.subjects.peers_of(host).population(facts, host, key).usual().cloned();
             let to = match &set.to {

@@ -1,8 +1,10 @@
 //! What a knowledge file must be beyond its shape: known names of values, keys that can exist, a sane id.
 
+use linerate_model::change::Risk;
 use linerate_model::fact::check_key;
+use linerate_model::writable::writable;
 
-use super::{Cause, Condition, KnowledgeError, Op};
+use super::{Cause, Condition, KnowledgeError, Op, RemedyPlan};
 use crate::attribute::shape;
 
 /// Beginnings of the keys of facts.
@@ -90,8 +92,33 @@ pub(super) fn cause(file: &str, text: &str, cause: &Cause, others: &[Cause]) -> 
             ));
         }
     }
+    if let Some(key) = unwritable(cause) {
+        let table = text.find("[[remedy.set]]").unwrap_or(0);
+        let at = text[table..].find(key).map_or(table, |within| table + within);
+        return Err(KnowledgeError {
+            line: line_of(text, at),
+            ..wrong(
+                key,
+                format!("`{key}` is no setting that may be written"),
+                "name settings with `yes` in docs/reference/facts.md; \
+                 everything else belongs into `instruction`, for a person to decide",
+            )
+        });
+    }
     let rest = weights(text, cause).and_then(|()| holes(cause)).and_then(|()| tests(cause));
     rest.map_err(|(near, problem, hint)| wrong(&near, problem, &hint))
+}
+
+/// The first key that a remedy sets and that no node writes.
+fn unwritable(cause: &Cause) -> Option<&str> {
+    let keys = cause.remedy.iter().flat_map(|r| &r.set).flat_map(|s| &s.keys);
+    keys.map(String::as_str).find(|key| writable(key).is_none())
+}
+
+/// What a remedy can cost by the settings that it writes.
+pub(super) fn risk(remedy: &RemedyPlan) -> Risk {
+    let keys = remedy.set.iter().flat_map(|s| &s.keys);
+    keys.filter_map(|key| Some(writable(key)?.risk)).max().unwrap_or_default()
 }
 
 /// Text near what is wrong, problem, hint.

@@ -57,13 +57,17 @@ impl Knowledge {
 
     /// Adds one file: its name for messages, and its text.
     pub fn add(&mut self, file: &str, text: &str) -> Result<(), KnowledgeError> {
-        let cause: Cause = toml::from_str(text).map_err(|error| KnowledgeError {
+        let mut cause: Cause = toml::from_str(text).map_err(|error| KnowledgeError {
             file: file.to_owned(),
             line: error.span().map_or(0, |span| check::line_of(text, span.start)),
             problem: error.message().replace('\n', " "),
             hint: "knowledge/README.md lists every field with its values".to_owned(),
         })?;
         check::cause(file, text, &cause, &self.causes)?;
+        if let Some(remedy) = &mut cause.remedy {
+            // A file may know of more risk than its settings have, never of less.
+            remedy.risk = remedy.risk.max(check::risk(remedy));
+        }
         self.causes.push(cause);
         self.causes.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(())
@@ -139,6 +143,42 @@ mod tests {
             let unknown = cause.follows_from.iter().find(|id| knowledge.get(id).is_none());
             assert_eq!(unknown, None, "{} follows from a cause that nobody knows", cause.id);
         }
+    }
+
+    #[test]
+    fn a_fix_names_only_settings_that_may_be_written() {
+        let good = BUILTIN.get_file("tcp-sack-off.toml").and_then(|f| f.contents_utf8()).unwrap();
+        let set = "keys = [\"sysctl.net.ipv4.tcp_sack\"]\nto";
+        assert!(good.contains(set), "{good}");
+        for key in [
+            "sysctl.kernel.core_pattern",
+            "sysctl.kernel.modules_disabled",
+            "sysctl.net.*",
+            "nic.*.feature.*",
+        ] {
+            let bad = good.replacen(set, &format!("keys = [\"{key}\"]\nto"), 1);
+            let line = bad.lines().position(|l| l == format!("keys = [\"{key}\"]")).map(|at| at + 1);
+            let error = Knowledge::default().add("x.toml", &bad).unwrap_err();
+            assert!(error.problem.contains(&format!("`{key}` is no setting that may be written")), "{error}");
+            assert_eq!(Some(error.line), line, "{error}");
+            assert!(error.hint.contains("docs/reference/facts.md"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_risk_of_a_fix_is_that_of_its_settings_and_a_file_can_only_raise_it() {
+        use linerate_model::change::Risk;
+        let risk = |text: &str| {
+            let mut knowledge = Knowledge::default();
+            knowledge.add("x.toml", text).unwrap();
+            knowledge.causes().next().unwrap().remedy.as_ref().unwrap().risk
+        };
+        let ring = BUILTIN.get_file("rx-ring-small.toml").and_then(|f| f.contents_utf8()).unwrap();
+        assert!(ring.contains("risk = \"brief\"\n"), "{ring}");
+        let says = |word: &str| ring.replacen("risk = \"brief\"\n", &format!("risk = \"{word}\"\n"), 1);
+        assert_eq!(risk(&says("harmless")), Risk::Brief);
+        assert_eq!(risk(&says("brief")), Risk::Brief);
+        assert_eq!(risk(&says("dangerous")), Risk::Dangerous);
     }
 
     #[test]

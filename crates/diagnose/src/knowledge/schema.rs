@@ -344,7 +344,7 @@ pub struct RemedyPlan {
     /// How it survives a reboot.
     #[serde(default)]
     pub persistence: String,
-    /// What it can cost.
+    /// What it can cost. A file can only raise what follows from `set` ([`linerate_model::writable`]).
     pub risk: Risk,
     /// In words.
     #[serde(default)]
