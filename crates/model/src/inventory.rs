@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
@@ -71,6 +71,21 @@ pub struct Host {
     /// What stands for `/etc` when a setting is made persistent; default `/etc` on the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etc_dir: Option<PathBuf>,
+}
+
+/// Whether a folder of a host (`state_dir`, `etc_dir`) is the same one for every process of that host. The guardian of a change runs in another
+/// working folder than the node.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_folder(path: &Path) -> Result<(), &'static str> {
+    if !path.is_absolute() {
+        return Err("is not an absolute path");
+    }
+    if path.components().any(|component| component == Component::ParentDir) {
+        return Err("contains `..`");
+    }
+    Ok(())
 }
 
 /// How the operator reaches a host. The list grows with the operator's `fleet` room.

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use ::toml::Spanned;
-use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SlurmSpec, SshSpec, TransportSpec};
+use linerate_model::inventory::{
+    Endpoint, Group, Host, Inventory, Layer, SlurmSpec, SshSpec, TransportSpec, check_folder,
+};
 
 use super::toml::{File, RawEndpoint, RawGroup, RawHost};
 use super::{Flaw, Problem, did_you_mean, place};
@@ -168,9 +171,20 @@ fn host(raw: &RawHost, owner: &mut BTreeMap<IpAddr, String>) -> Result<Host, Pro
         transport: iperf3(raw)?.map_or_else(|| transport(raw), Ok)?,
         groups: raw.groups.iter().map(|g| g.get_ref().clone()).collect(),
         endpoints,
-        state_dir: raw.state_dir.clone(),
-        etc_dir: raw.etc_dir.clone(),
+        state_dir: folder("state_dir", raw.state_dir.as_ref())?,
+        etc_dir: folder("etc_dir", raw.etc_dir.as_ref())?,
     })
+}
+
+/// A folder on the host, which has to be the same one for every process there.
+fn folder(key: &str, raw: Option<&Spanned<PathBuf>>) -> Result<Option<PathBuf>, Problem> {
+    let Some(raw) = raw else { return Ok(None) };
+    check_folder(raw.get_ref()).map_err(|wrong| {
+        let path = raw.get_ref().display().to_string();
+        let what = format!("{key} `{}` {wrong}", path.escape_debug());
+        problem(raw, what, format!("the whole path on that host, such as `{key} = \"/srv/linerate\"`"))
+    })?;
+    Ok(Some(raw.get_ref().clone()))
 }
 
 /// How a host with endpoints of the kind `iperf3` is reached; `None` when it has none.

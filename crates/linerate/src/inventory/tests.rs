@@ -107,6 +107,21 @@ fn a_device_that_only_has_iperf3_has_nothing_else() {
 }
 
 #[test]
+fn a_folder_that_depends_on_the_working_folder_is_refused() {
+    all_refused(&[
+        (
+            "[[host]]\nname=\"a\"\nnetns=\"b\"\nstate_dir=\"relst\"\n",
+            4,
+            &["state_dir `relst` is not an absolute path", "state_dir = \"/srv/linerate\""],
+        ),
+        ("[[host]]\nname=\"a\"\nnetns=\"b\"\nstate_dir=\"./x\"\n", 4, &["is not an absolute path"]),
+        ("[[host]]\nname=\"a\"\nnetns=\"b\"\nstate_dir=\"\"\n", 4, &["is not an absolute path"]),
+        ("[[host]]\nname=\"a\"\nnetns=\"b\"\n\nstate_dir=\"/var/../x\"\n", 5, &["contains `..`"]),
+        ("[[host]]\nname=\"a\"\nnetns=\"b\"\netc_dir=\"etc\"\n", 4, &["etc_dir `etc` is not an absolute"]),
+    ]);
+}
+
+#[test]
 fn a_bad_file_is_refused_with_line_and_hint() {
     let cases: &[(&str, usize, &[&str])] = &[
         ("[[host]]\nname = \"a\"\ngruops = []\n", 3, &["gruops", "did you mean `groups`?"]),

@@ -73,8 +73,8 @@ pub(super) struct RawHost {
     pub(super) ssh: Option<Spanned<RawSsh>>,
     #[serde(default)]
     pub(super) groups: Vec<Spanned<String>>,
-    pub(super) state_dir: Option<std::path::PathBuf>,
-    pub(super) etc_dir: Option<std::path::PathBuf>,
+    pub(super) state_dir: Option<Spanned<std::path::PathBuf>>,
+    pub(super) etc_dir: Option<Spanned<std::path::PathBuf>>,
     #[serde(default, rename = "endpoint")]
     pub(super) endpoints: Vec<RawEndpoint>,
 }
