@@ -3,9 +3,11 @@
 //! In: requests about trials. Out: their answers. Once a second it looks for trials whose deadline has passed. It never
 //! makes a change before it was told where the journals are.
 
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
+use linerate_model::inventory::check_folder;
 use linerate_sys::root::Root;
 use linerate_wire::message::{Event, Request, RequestId};
 
@@ -60,6 +62,10 @@ pub(crate) fn run(orders: &Receiver<Order>, to_main: &SyncSender<News>) {
                 return;
             }
             Order::Request { id, request: Request::Setup { state_dir, etc_dir, host } } => {
+                if let Err(error) = check_folders(&state_dir, &etc_dir, &host) {
+                    answer(id, failed(&error));
+                    continue;
+                }
                 let fresh = Changes::new(RealHost::new(Root::live()), host, &state_dir, etc_dir);
                 fresh.tick();
                 // A second setup must not make the session forget what it has armed.
@@ -80,6 +86,16 @@ pub(crate) fn run(orders: &Receiver<Order>, to_main: &SyncSender<News>) {
             }
         }
     }
+}
+
+/// Folders that mean another place to the guardian, which works in another folder, are refused.
+fn check_folders(state_dir: &Path, etc_dir: &Path, host: &str) -> Result<(), ChangeError> {
+    for (what, path) in [("state_dir", state_dir), ("etc_dir", etc_dir)] {
+        if let Err(reason) = check_folder(path) {
+            return Err(ChangeError::Folder { host: host.to_owned(), what, path: path.to_owned(), reason });
+        }
+    }
+    Ok(())
 }
 
 fn carry_out(changes: &mut Changes<RealHost>, request: &Request) -> Result<Option<Event>, ChangeError> {

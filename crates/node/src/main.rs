@@ -12,6 +12,7 @@ mod disk_times;
 mod facts;
 mod iperf3;
 mod load_once;
+mod private;
 mod serve;
 
 use std::fs::File;
@@ -21,6 +22,9 @@ use std::process::ExitCode;
 
 use linerate_model::exit::ExitCode as Code;
 use linerate_sys::root::Root;
+
+/// Takes all rights of group and others from new files.
+const UMASK: u32 = 0o077;
 
 const HELP: &str = "\
 linerate-node: the part of linerate that runs on a measured host
@@ -49,7 +53,7 @@ enum Command {
     Declarations,
     Iperf3(Vec<String>),
     Record(PathBuf),
-    Guard(PathBuf),
+    Guard { journal: PathBuf, etc_dir: PathBuf },
     Load,
     Version,
     Help,
@@ -91,7 +95,7 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<(Options, Command), 
             "declarations" => Command::Declarations,
             "load" => Command::Load,
             "record" => Command::Record(path("folder")?),
-            "guard" => Command::Guard(path("journal")?),
+            "guard" => Command::Guard { journal: path("journal")?, etc_dir: path("folder of settings")? },
             _ => return Err(format!("'{argument}' is not known here")),
         };
         return match arguments.next() {
@@ -130,7 +134,7 @@ fn run() -> Result<ExitCode, String> {
         Command::Iperf3(arguments) => return iperf3::run(arguments),
         Command::Record(folder) => facts::record(&folder, &[])?,
         Command::Load => load_once::run()?,
-        Command::Guard(journal) => change::guardian::run(&journal),
+        Command::Guard { journal, etc_dir } => change::guardian::run(&journal, &etc_dir),
         Command::Version => print(&format!("linerate-node {}\n", env!("CARGO_PKG_VERSION")))?,
         Command::Help => print(HELP)?,
     }
@@ -164,6 +168,8 @@ fn print(text: &str) -> Result<(), String> {
 }
 
 fn main() -> ExitCode {
+    // What this program makes is for its user alone; files that other programs need get their mode explicitly.
+    linerate_sys::process::set_umask(UMASK);
     match run() {
         Ok(code) => code,
         Err(error) => {
@@ -202,11 +208,21 @@ mod tests {
         );
         assert_eq!(parsed("record d"), Ok((Options::default(), Command::Record("d".into()))));
         assert_eq!(parsed("load"), Ok((Options::default(), Command::Load)));
-        assert_eq!(parsed("guard j"), Ok((Options::default(), Command::Guard("j".into()))));
+        let guard = Command::Guard { journal: "j".into(), etc_dir: "e".into() };
+        assert_eq!(parsed("guard j e"), Ok((Options::default(), guard)));
         let once = Options { netns: None, once: true };
         assert_eq!(parsed("--once dial"), Ok((once, Command::Dial)));
-        for wrong in ["--netns", "record", "guard", "record a b", "load x", "dial x", "serve", "--version x"]
-        {
+        for wrong in [
+            "--netns",
+            "record",
+            "guard",
+            "guard j",
+            "record a b",
+            "load x",
+            "dial x",
+            "serve",
+            "--version x",
+        ] {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
     }

@@ -249,7 +249,9 @@ impl Node {
                 self.order(order(Request::Bye));
             }
             request => {
-                if let Request::Setup { state_dir, host, .. } = &request {
+                if let Request::Setup { state_dir, host, .. } = &request
+                    && linerate_model::inventory::check_folder(state_dir).is_ok()
+                {
                     self.builds = Some(Arc::new(Builds::new(state_dir, host)));
                 }
                 self.order(order(request));

@@ -42,6 +42,15 @@ impl Journal {
     }
 }
 
+/// What in a journal this program would not have written.
+fn foreign(journal: &Journal, build: &str) -> Option<String> {
+    if journal.build != build {
+        return Some(format!("another build, `{}`", journal.build.escape_debug()));
+    }
+    let wrong = journal.steps.iter().find_map(|done| done.step.deed().check().err())?;
+    Some(format!("a step that cannot be done: {wrong}"))
+}
+
 impl Builds {
     pub(super) fn file(&self, build: &str) -> PathBuf {
         self.folder.join(format!("{build}.json"))
@@ -49,15 +58,20 @@ impl Builds {
 
     fn parse(&self, path: &Path) -> Result<Option<Journal>, BuildError> {
         let disk = self.disk("read", path);
-        match Self::real().load(path).map_err(&disk)? {
+        match Self::real().load_private(path).map_err(&disk)? {
             None => Ok(None),
-            Some(Content::Link(_)) => Err(disk(std::io::Error::other("it is a link"))),
-            Some(Content::Text(text)) => serde_json::from_str(&text).map(Some).map_err(|e| disk(e.into())),
+            Some(text) => serde_json::from_str(&text).map(Some).map_err(|e| disk(e.into())),
         }
     }
 
+    /// The journal of a build that can be gone on with: its own name, and steps that this program would do.
     pub(super) fn read(&self, build: &str) -> Result<Option<Journal>, BuildError> {
-        self.parse(&self.file(build))
+        let path = self.file(build);
+        let journal = self.parse(&path)?;
+        match journal.as_ref().and_then(|journal| foreign(journal, build)) {
+            None => Ok(journal),
+            Some(names) => Err(BuildError::Planted { host: self.host.clone(), path, names }),
+        }
     }
 
     /// When this returns it is on the disk, also after a crash.
@@ -65,7 +79,7 @@ impl Builds {
         let path = self.file(&journal.build);
         let disk = self.disk("write", &path);
         let text = serde_json::to_string_pretty(journal).map_err(|e| disk(e.into()))?;
-        Self::real().store(&path, &Content::Text(text)).map_err(disk)
+        Self::real().store_private(&path, &text).map_err(disk)
     }
 
     pub(super) fn list(&self) -> Result<Vec<BuildEntry>, BuildError> {

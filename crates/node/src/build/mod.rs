@@ -23,6 +23,7 @@ use linerate_wire::message::{Event, Request};
 use thiserror::Error;
 
 use crate::change::host::{Content, Host, Lock, RealHost};
+use crate::private::NotPrivate;
 use journal::{Done, Journal};
 
 /// How long a look may take.
@@ -51,6 +52,8 @@ pub(crate) enum BuildError {
     Late { host: String, command: String, limit_s: u64 },
     #[error("{host}: `{command}` ended with {code}: {words}")]
     Failed { host: String, command: String, code: i32, words: String },
+    #[error("{host}: journal {} is left alone: it names {names}", path.display())]
+    Planted { host: String, path: PathBuf, names: String },
     #[error("{host}: no build `{build}` that was not taken back")]
     NoBuild { host: String, build: String },
     #[error("{host}: build `{build}` could not be taken back whole: {failures}")]
@@ -58,11 +61,20 @@ pub(crate) enum BuildError {
 }
 
 impl BuildError {
-    fn hint(&self) -> &'static str {
+    fn hint(&self) -> String {
         match self {
             Self::NoSetup => "send a setup first",
             Self::Name(_) => "names are plain words, devices are paths below /dev/",
-            Self::Disk { .. } => "check space and rights of this folder",
+            Self::Disk { source, .. } => {
+                return NotPrivate::of(source)
+                    .map_or_else(|| "check space and rights of this folder".to_owned(), |r| r.hint.clone());
+            }
+            Self::Planted { path, .. } => {
+                return format!(
+                    "on that host: `ls -l {0}` shows who wrote it, `mv {0} {0}.moved` takes it out of the way",
+                    path.display()
+                );
+            }
             Self::Locked { .. } => "try again when it has ended",
             Self::InTheWay { .. } => {
                 "nothing was written; choose another device, or empty this one yourself after you looked at it"
@@ -73,6 +85,7 @@ impl BuildError {
             Self::NoBuild { .. } => "the list of builds of the host names them",
             Self::NotUndone { .. } => "mend the named step by hand, then take the build back again",
         }
+        .to_owned()
     }
 }
 
@@ -105,7 +118,7 @@ pub(crate) fn answer(builds: Option<&Builds>, request: &Request, stop: &AtomicBo
         Ok(event) => vec![event, Event::Done],
         Err(error) => vec![Event::Failed {
             error: error.to_string(),
-            hint: error.hint().to_owned(),
+            hint: error.hint(),
             undo_failed: matches!(error, BuildError::NotUndone { .. }),
         }],
     }
@@ -252,7 +265,7 @@ impl Builds {
             self.write(&journal)?;
         }
         let path = self.file(build);
-        Self::real().remove(&path).map_err(self.disk("remove", &path))?;
+        Self::real().remove_private(&path).map_err(self.disk("remove", &path))?;
         Ok(lines)
     }
 
@@ -261,7 +274,7 @@ impl Builds {
         linerate_model::step::check_name("the build", build)?;
         let _lock = self.lock()?;
         let path = self.file(build);
-        Self::real().remove(&path).map_err(self.disk("remove", &path))
+        Self::real().remove_private(&path).map_err(self.disk("remove", &path))
     }
 
     fn undo_step(&self, done: &Done, lines: &mut Vec<String>) -> Vec<String> {

@@ -60,7 +60,7 @@ impl<H: Host> Changes<H> {
     ) -> Result<ReadBack, ChangeError> {
         let deadline_ms = self.deadline(deadline_s)?;
         let (path, _lock) = self.open(trial)?;
-        let mut journal = match self.read(&path)? {
+        let mut journal = match self.usable(&path)? {
             None => self.fresh(trial, changes)?,
             Some(old) if old.state == State::Measured => self.fresh(trial, changes)?,
             Some(old) if matches!(old.state, State::Armed | State::Reverted) => {
@@ -110,7 +110,7 @@ impl<H: Host> Changes<H> {
     /// Makes the new values stay, also over a reboot. Gives the files that do it.
     pub(crate) fn keep(&mut self, trial: &str, changes: &[Change]) -> Result<Vec<PathBuf>, ChangeError> {
         let (path, _lock) = self.open(trial)?;
-        let mut journal = match self.read(&path)? {
+        let mut journal = match self.usable(&path)? {
             None => self.fresh(trial, changes)?,
             Some(old) if matches!(old.state, State::Measured | State::Closed) => {
                 self.fresh(trial, changes)?
@@ -161,7 +161,7 @@ impl<H: Host> Changes<H> {
             journal.deadline_ms = self.host.running_ms() + KEEP_MS;
             self.arm(&path, &journal)?;
         }
-        take_back(&self.host, &path, &journal, "undone")?;
+        take_back(&self.host, &self.etc_dir, &path, &journal, "undone")?;
         self.owned.remove(trial);
         // After a reboot a device may be gone; the trial is closed all the same.
         Ok(self.read_back(&journal).unwrap_or_default())
@@ -172,14 +172,11 @@ impl<H: Host> Changes<H> {
         let mut entries = Vec::new();
         for path in journal::files(&self.host, &self.name, &self.trials)? {
             match self.read(&path) {
-                Ok(Some(journal)) if journal.state != State::Closed => entries.push(journal.entry()),
-                Ok(_) => {}
-                Err(_) => entries.push(JournalEntry {
-                    trial: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-                    state: "unreadable".to_owned(),
-                    changes: Vec::new(),
-                    files: Vec::new(),
-                }),
+                Ok(Some(journal)) if journal.state == State::Closed => {}
+                Ok(Some(journal)) if self.check(&path, &journal).is_ok() => entries.push(journal.entry()),
+                Ok(Some(_)) => entries.push(unusable(&path, "refused")),
+                Ok(None) => {}
+                Err(_) => entries.push(unusable(&path, "unreadable")),
             }
         }
         Ok(entries)
@@ -202,7 +199,7 @@ impl<H: Host> Changes<H> {
                 journal.state = State::Measured;
                 journal::write(&self.host, &path, &journal)
             }
-            state if state.is_armed() => take_back(&self.host, &path, &journal, why),
+            state if state.is_armed() => take_back(&self.host, &self.etc_dir, &path, &journal, why),
             _ => Ok(()),
         }
     }
@@ -216,14 +213,14 @@ impl<H: Host> Changes<H> {
             if journal.state == State::Closed
                 && self.host.now_ms() > journal.created_ms.saturating_add(RECORD_MS)
             {
-                let _ = self.host.remove(&path);
+                let _ = self.host.remove_private(&path);
             }
             if self.is_overdue(&journal)
                 && let Ok(Some(_lock)) = self.host.lock(&journal::lock_file(&self.trials), Duration::ZERO)
                 && let Ok(Some(journal)) = self.read(&path)
                 && self.is_overdue(&journal)
             {
-                let _ = take_back(&self.host, &path, &journal, "nobody confirmed it in time");
+                let _ = take_back(&self.host, &self.etc_dir, &path, &journal, "nobody confirmed it in time");
             }
         }
     }
@@ -262,8 +259,19 @@ impl<H: Host> Changes<H> {
         journal::read(&self.host, &self.name, path)
     }
 
+    /// The journal of a trial that can be gone on with.
+    fn usable(&self, path: &Path) -> Result<Option<Journal>, ChangeError> {
+        let journal = self.read(path)?;
+        journal.iter().try_for_each(|journal| self.check(path, journal))?;
+        Ok(journal)
+    }
+
+    fn check(&self, path: &Path, journal: &Journal) -> Result<(), ChangeError> {
+        journal::check(&self.host, &self.etc_dir, path, journal)
+    }
+
     fn existing(&self, path: &Path, trial: &str) -> Result<Journal, ChangeError> {
-        self.read(path)?
+        self.usable(path)?
             .ok_or_else(|| ChangeError::NoJournal { host: self.name.clone(), trial: trial.to_owned() })
     }
 
@@ -333,6 +341,10 @@ impl<H: Host> Changes<H> {
     fn nobody_else(&self, trial: &str, olds: &[Old]) -> Result<(), ChangeError> {
         for path in journal::files(&self.host, &self.name, &self.trials)? {
             let Some(other) = self.read(&path)? else { continue };
+            // One that is never carried out holds nothing.
+            if self.check(&path, &other).is_err() {
+                continue;
+            }
             if other.trial == trial || !other.state.is_armed() || other.namespace != self.host.namespace() {
                 continue;
             }
@@ -348,11 +360,11 @@ impl<H: Host> Changes<H> {
         Ok(())
     }
 
-    /// Journal on the disk, guardian running: from here on the way back needs nobody.
+    /// Journal on the disk, guardian holding it: from here on the way back needs nobody.
     fn arm(&mut self, path: &Path, journal: &Journal) -> Result<(), ChangeError> {
         journal::write(&self.host, path, journal)?;
         self.owned.insert(journal.trial.clone());
-        let Err(source) = self.host.ensure_guardian(path) else { return Ok(()) };
+        let Err(source) = self.host.ensure_guardian(path, &self.etc_dir) else { return Ok(()) };
         let cause = ChangeError::Guardian { host: self.name.clone(), trial: journal.trial.clone(), source };
         self.give_up(path, journal, cause)
     }
@@ -409,7 +421,7 @@ impl<H: Host> Changes<H> {
 
     /// Takes a trial back that could not be carried out, and says both.
     fn give_up<T>(&mut self, path: &Path, journal: &Journal, cause: ChangeError) -> Result<T, ChangeError> {
-        match take_back(&self.host, path, journal, &cause.line()) {
+        match take_back(&self.host, &self.etc_dir, path, journal, &cause.line()) {
             Ok(()) => {
                 self.owned.remove(&journal.trial);
                 Err(ChangeError::TakenBack(Box::new(cause)))
@@ -420,5 +432,15 @@ impl<H: Host> Changes<H> {
             }
             Err(other) => Err(other),
         }
+    }
+}
+
+/// A journal of which only the name can be told.
+fn unusable(path: &Path, state: &str) -> JournalEntry {
+    JournalEntry {
+        trial: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        state: state.to_owned(),
+        changes: Vec::new(),
+        files: Vec::new(),
     }
 }

@@ -10,7 +10,7 @@ use linerate_model::fact::FactValue::{self, Flag, Int, Text};
 
 use super::ChangeError;
 use super::apply::Changes;
-use super::guardian::{Next, look};
+use super::guardian::{Next, Tries, look};
 use super::host::Content;
 use super::journal::{self, Journal, State};
 use super::memory::{Process, World};
@@ -130,8 +130,10 @@ fn guard(shared: &Shared, node_gone: bool, effects: Option<u32>) -> u32 {
             None => Process::new(shared),
         };
         let until = shared.borrow().now_ms + u64::from(DEADLINE_S) * 1_000 + 31_000;
-        let mut tries = 0;
-        while let Next::Wait(wait_ms) = look(&process, &path, node_gone, &mut tries) {
+        let mut tries = Tries::default();
+        while let Next::Wait(wait_ms) | Next::Again(wait_ms) =
+            look(&process, Path::new("/etc"), &path, node_gone, &mut tries)
+        {
             if process.is_dead() {
                 break;
             }
@@ -446,4 +448,164 @@ fn a_damaged_journal_is_told_and_does_not_stop_the_others() {
     shared.borrow_mut().now_ms += 10_000;
     session.tick();
     check(&shared, "the other one");
+}
+
+#[test]
+fn nothing_is_written_when_the_guardian_does_not_hold_the_journal() {
+    let shared = world();
+    shared.borrow_mut().no_guardian = true;
+    let writes = |shared: &Shared| shared.borrow().writes;
+    for step in [LIFE[0].1, LIFE[5].1] {
+        let error = step(&mut session(Process::new(&shared))).unwrap_err();
+        let text = error.line();
+        assert!(text.contains("its guardian does not watch over it"), "{text}");
+        assert!(text.contains("it ended before it had read the journal"), "{text}");
+        assert!(error.hint().contains("nothing was changed") && !error.undo_failed(), "{}", error.hint());
+        assert_eq!(writes(&shared), 0, "{text}");
+        check(&shared, "no guardian");
+    }
+    // With one that holds it the same trial is made.
+    shared.borrow_mut().no_guardian = false;
+    session(Process::new(&shared)).apply("t2", &changes(), 10).unwrap();
+    assert!(writes(&shared) > 0);
+}
+
+#[test]
+fn a_guardian_that_ends_in_the_middle_of_a_trial_is_replaced_before_the_next_write() {
+    let shared = world();
+    let mut session = session(Process::new(&shared));
+    session.apply("t1", &changes(), 10).unwrap();
+    session.revert("t1").unwrap();
+    let written = shared.borrow().writes;
+    shared.borrow_mut().no_guardian = true;
+    let error = session.apply("t1", &changes(), 10).unwrap_err();
+    assert!(error.line().contains("does not watch over it"), "{}", error.line());
+    assert_eq!(shared.borrow().writes, written);
+    check(&shared, "the old values are in force");
+}
+
+#[test]
+fn a_journal_that_cannot_be_read_for_a_moment_is_tried_again_and_undone() {
+    for failures in [1, 2, 3, 20, 29] {
+        let shared = world();
+        run(Process::new(&shared), &LIFE[..1]);
+        shared.borrow_mut().unreadable = failures;
+        guard(&shared, true, None);
+        assert_eq!(shared.borrow().unreadable, 0);
+        check(&shared, &format!("{failures} failed readings"));
+        assert_eq!(the_journal(&shared.borrow()).unwrap().state, State::Closed);
+    }
+    // Not for ever; the next node looks again and again.
+    let shared = world();
+    run(Process::new(&shared), &LIFE[..1]);
+    shared.borrow_mut().unreadable = 70;
+    guard(&shared, true, None);
+    assert_eq!(shared.borrow().unreadable, 40, "as many tries as for an undo");
+    next_node(&shared);
+    check(&shared, "the next node");
+}
+
+#[test]
+fn readings_that_fail_now_and_then_do_not_add_up() {
+    let shared = world();
+    run(Process::new(&shared), &LIFE[..1]);
+    let (process, mut tries) = (Process::new(&shared), Tries::default());
+    let path = journal::file(Path::new("/state/trials"), "t1");
+    for _ in 0..40 {
+        shared.borrow_mut().unreadable = 1;
+        assert!(matches!(look(&process, Path::new("/etc"), &path, false, &mut tries), Next::Again(_)));
+        assert!(matches!(look(&process, Path::new("/etc"), &path, false, &mut tries), Next::Wait(_)));
+    }
+}
+
+#[test]
+fn a_journal_that_is_gone_ends_its_guardian_at_once() {
+    let shared = world();
+    run(Process::new(&shared), &LIFE[..1]);
+    let path = journal::file(Path::new("/state/trials"), "t1");
+    shared.borrow_mut().files.remove(&path);
+    let next = look(&Process::new(&shared), Path::new("/etc"), &path, true, &mut Tries::default());
+    assert_eq!(next, Next::End);
+}
+
+/// A journal as another user could write it, changed by `plant`.
+fn planted(shared: &Shared, name: &str, plant: impl Fn(&mut serde_json::Value)) {
+    let other = world();
+    session(Process::new(&other)).keep("t1", &changes()).unwrap();
+    let text = serde_json::to_string(&the_journal(&other.borrow()).unwrap()).unwrap();
+    let mut journal: serde_json::Value = serde_json::from_str(&text).unwrap();
+    journal["trial"] = name.into();
+    journal["state"] = "keeping".into();
+    journal["deadline_ms"] = 0.into();
+    plant(&mut journal);
+    let path = journal::file(Path::new("/state/trials"), name);
+    shared.borrow_mut().files.insert(path, Content::Text(journal.to_string()));
+}
+
+#[test]
+fn a_journal_that_names_what_is_never_written_is_left_alone_and_blocks_nothing() {
+    let cron = "/etc/cron.d/x";
+    let cases: [(&str, fn(&mut serde_json::Value)); 6] = [
+        (cron, |j| j["files"][0]["path"] = "/etc/cron.d/x".into()),
+        ("/etc/sysctl.d/../cron.d/90-linerate.conf", |j| {
+            j["files"][0]["path"] = "/etc/sysctl.d/../cron.d/90-linerate.conf".into();
+        }),
+        ("/elsewhere/sysctl.d/90-linerate.conf", |j| {
+            j["files"][0]["path"] = "/elsewhere/sysctl.d/90-linerate.conf".into();
+        }),
+        ("sysctl.kernel.core_pattern", |j| j["olds"][0]["key"] = "sysctl.kernel.core_pattern".into()),
+        ("sysctl.kernel.modprobe", |j| j["changes"][0]["key"] = "sysctl.kernel.modprobe".into()),
+        ("another trial, `../x`", |j| j["trial"] = "../x".into()),
+    ];
+    for (named, plant) in cases {
+        let shared = world();
+        planted(&shared, "a0", plant);
+        let before = shared.borrow().clone();
+        let mut session = session(Process::new(&shared));
+        session.tick();
+        let path = journal::file(Path::new("/state/trials"), "a0");
+        let (guardian, mut tries) = (Process::new(&shared), Tries::default());
+        let mut looks = 0;
+        while look(&guardian, Path::new("/etc"), &path, true, &mut tries) != Next::End {
+            looks += 1;
+            assert!(looks < 100, "{named}: the guardian does not end");
+        }
+        let entry = &session.journals().unwrap()[0];
+        assert_eq!((entry.trial.as_str(), entry.state.as_str()), ("a0", "refused"), "{named}");
+        let errors = [
+            session.undo("a0").unwrap_err(),
+            session.revert("a0").unwrap_err(),
+            session.apply("a0", &changes(), 10).unwrap_err(),
+            session.keep("a0", &changes()).unwrap_err(),
+        ];
+        for error in errors {
+            let text = error.line();
+            assert!(text.contains("a0.json is left alone") && text.contains(named), "{named}: {text}");
+            assert!(
+                error.undo_failed() && error.hint().contains("mv /state/trials/a0.json"),
+                "{}",
+                error.hint()
+            );
+        }
+        assert_eq!(shared.borrow().settings, before.settings, "{named}");
+        assert_eq!(shared.borrow().files, before.files, "{named}");
+        assert_eq!(shared.borrow().writes, 0, "{named}");
+        // The same settings, in a trial of one's own.
+        session.apply("t1", &changes(), 10).unwrap();
+        session.undo("t1").unwrap();
+        assert_eq!(shared.borrow().settings, before.settings, "{named}");
+    }
+    // Nothing planted: the same journal is taken back.
+    let shared = world();
+    planted(&shared, "a0", |_| {});
+    session(Process::new(&shared)).undo("a0").unwrap();
+}
+
+#[test]
+fn a_folder_of_settings_that_is_a_link_is_not_followed() {
+    let shared = world();
+    shared.borrow_mut().files.insert("/etc/sysctl.d".into(), Content::Link("/srv".into()));
+    let error = session(Process::new(&shared)).keep("t1", &changes()).unwrap_err();
+    assert!(error.line().contains("/etc/sysctl.d is a symbolic link"), "{}", error.line());
+    assert_eq!(shared.borrow().writes, 0);
 }

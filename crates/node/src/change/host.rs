@@ -4,8 +4,9 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -16,8 +17,17 @@ use linerate_model::fact::FactValue;
 use linerate_sys::root::Root;
 use serde::{Deserialize, Serialize};
 
+use super::guardian;
 use super::setting::Persist;
 use crate::facts;
+use crate::private::Folder;
+
+/// How long a guardian may take to confirm that it has read its journal.
+const HOLD_MS: u64 = 8_000;
+/// Mode of new files of persistent settings, which other programs read.
+const SETTINGS_MODE: u32 = 0o644;
+/// Mode of new folders of such files.
+const SETTINGS_FOLDER_MODE: u32 = 0o755;
 
 /// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,12 +66,20 @@ pub(crate) trait Host {
     fn store(&self, path: &Path, content: &Content) -> io::Result<()>;
     /// Removes what is at a path; nothing there is no error.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Paths of the entries of a folder; none when there is no folder.
+    /// Whether a symbolic link is at a path.
+    fn is_link(&self, path: &Path) -> io::Result<bool>;
+    /// Text of a journal, `None` when there is none. Refused where another user may have written it.
+    fn load_private(&self, path: &Path) -> io::Result<Option<String>>;
+    /// Puts a journal in place in one step that is on the disk when this returns; no other user can read it.
+    fn store_private(&self, path: &Path, text: &str) -> io::Result<()>;
+    /// Removes a journal; nothing there is no error.
+    fn remove_private(&self, path: &Path) -> io::Result<()>;
+    /// Paths of the entries of a folder of journals; none when there is no folder.
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
     /// Waits for the lock at a path; `None` when it was not free in time.
     fn lock(&self, path: &Path, patience: Duration) -> io::Result<Option<Lock>>;
-    /// Makes sure that a process other than this one watches over the journal.
-    fn ensure_guardian(&self, journal: &Path) -> io::Result<()>;
+    /// Makes sure that a process other than this one watches over the journal, and that it has read the journal as it is now.
+    fn ensure_guardian(&self, journal: &Path, etc_dir: &Path) -> io::Result<()>;
 }
 
 /// This host.
@@ -73,17 +91,16 @@ pub(crate) struct RealHost {
 /// A guardian that was started.
 struct Guardian {
     /// Ends when this process does, whatever the reason: that is how the guardian notices.
-    #[allow(dead_code, reason = "closing the pipe is what tells")]
     node: ChildStdin,
-    /// Ends when the guardian does. Nothing is ever said on it.
+    /// Ends when the guardian does. One byte for each question that it could answer with yes.
     life: ChildStdout,
 }
 
 impl Guardian {
     /// Starts the running program itself, also when its file was replaced meanwhile.
-    fn start(journal: &Path) -> io::Result<Self> {
+    fn start(journal: &Path, etc_dir: &Path) -> io::Result<Self> {
         let mut command = Command::new("/proc/self/exe");
-        command.arg("guard").arg(journal).current_dir("/");
+        command.arg("guard").arg(journal).arg(etc_dir).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         linerate_sys::process::outlive(&mut command);
         let mut child = command.spawn()?;
@@ -96,6 +113,23 @@ impl Guardian {
 
     fn lives(&self) -> io::Result<bool> {
         linerate_sys::sched::wait_any_readable(&[self.life.as_fd()], 0).map(|ended| !ended)
+    }
+
+    /// Asks whether it has read the journal and watches over it; `false` when it has ended.
+    fn holds(&mut self) -> io::Result<bool> {
+        match self.node.write_all(&[guardian::QUESTION]) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(false),
+            other => other?,
+        }
+        let until_ns = linerate_sys::sched::monotonic_ns() + HOLD_MS * 1_000_000;
+        while !linerate_sys::sched::wait_any_readable(&[self.life.as_fd()], until_ns)? {
+            if linerate_sys::sched::monotonic_ns() >= until_ns {
+                let words =
+                    format!("it did not confirm within {} s that it has read the journal", HOLD_MS / 1_000);
+                return Err(io::Error::new(io::ErrorKind::TimedOut, words));
+            }
+        }
+        Ok(self.life.read(&mut [0])? == 1)
     }
 }
 
@@ -116,12 +150,10 @@ fn put(fresh: &Path, path: &Path, content: &Content) -> io::Result<()> {
         Content::Text(text) => text,
         Content::Link(target) => return std::os::unix::fs::symlink(target, fresh),
     };
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(fresh)?;
-    if let Ok(old) = path.symlink_metadata()
-        && old.is_file()
-    {
-        file.set_permissions(std::fs::Permissions::from_mode(old.mode() & 0o7777))?;
-    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(fresh)?;
+    let old = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file);
+    let mode = old.map_or(SETTINGS_MODE, |old| old.mode() & 0o777);
+    file.set_permissions(std::fs::Permissions::from_mode(mode))?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
@@ -198,19 +230,35 @@ impl Host for RealHost {
         }
     }
 
-    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
-        match std::fs::read_dir(folder) {
-            Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(error),
+    fn is_link(&self, path: &Path) -> io::Result<bool> {
+        match path.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            other => Ok(other?.is_symlink()),
         }
     }
 
+    fn load_private(&self, path: &Path) -> io::Result<Option<String>> {
+        let (folder, name) = parts(path)?;
+        Folder::open(folder)?.map_or(Ok(None), |folder| folder.read(name))
+    }
+
+    fn store_private(&self, path: &Path, text: &str) -> io::Result<()> {
+        let (folder, name) = parts(path)?;
+        Folder::make(folder)?.write(name, text)
+    }
+
+    fn remove_private(&self, path: &Path) -> io::Result<()> {
+        let (folder, name) = parts(path)?;
+        Folder::open(folder)?.map_or(Ok(()), |folder| folder.remove(name))
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        Folder::open(folder)?.map_or_else(|| Ok(Vec::new()), |folder| folder.paths())
+    }
+
     fn lock(&self, path: &Path, patience: Duration) -> io::Result<Option<Lock>> {
-        if let Some(folder) = path.parent() {
-            make_folder(folder)?;
-        }
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        let (folder, name) = parts(path)?;
+        let file = Folder::make(folder)?.lock_file(name)?;
         let until = Instant::now() + patience;
         loop {
             match file.try_lock() {
@@ -223,19 +271,30 @@ impl Host for RealHost {
         }
     }
 
-    fn ensure_guardian(&self, journal: &Path) -> io::Result<()> {
+    fn ensure_guardian(&self, journal: &Path, etc_dir: &Path) -> io::Result<()> {
         let mut guardians = self.guardians.borrow_mut();
-        if let Some(guardian) = guardians.get(journal)
-            && guardian.lives()?
+        // One that does not confirm is dropped here; it undoes when it can, because its node is gone for it.
+        if let Some(mut guardian) = guardians.remove(journal)
+            && guardian.holds()?
         {
+            guardians.insert(journal.to_owned(), guardian);
             return Ok(());
         }
-        guardians.insert(journal.to_owned(), Guardian::start(journal)?);
+        let mut guardian = Guardian::start(journal, etc_dir)?;
+        if !guardian.holds()? {
+            return Err(io::Error::other("it ended before it had read the journal"));
+        }
+        guardians.insert(journal.to_owned(), guardian);
         Ok(())
     }
 }
 
-/// Makes a folder and those above it; when this returns they are on the disk.
+/// Folder and name of a journal.
+fn parts(path: &Path) -> io::Result<(&Path, &OsStr)> {
+    path.parent().zip(path.file_name()).ok_or_else(|| io::Error::other("a path without a folder"))
+}
+
+/// Makes a folder of persistent settings and those above it; when this returns they are on the disk.
 fn make_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -244,7 +303,10 @@ fn make_folder(folder: &Path) -> io::Result<()> {
         make_folder(above)?;
         match std::fs::create_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            other => other?,
+            Err(error) => return Err(error),
+            Ok(()) => {
+                std::fs::set_permissions(folder, std::fs::Permissions::from_mode(SETTINGS_FOLDER_MODE))?
+            }
         }
         return File::open(above)?.sync_all();
     }

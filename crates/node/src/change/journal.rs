@@ -12,8 +12,8 @@ use linerate_wire::message::JournalEntry;
 use serde::{Deserialize, Serialize};
 
 use super::ChangeError;
-use super::host::{Content, Host};
-use super::persist::FileEdit;
+use super::host::Host;
+use super::persist::{self, FileEdit};
 
 /// Where a trial stands on this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,10 +135,40 @@ pub(crate) fn read<H: Host>(host: &H, name: &str, path: &Path) -> Result<Option<
         path: path.to_owned(),
         source,
     };
-    match host.load(path).map_err(disk)? {
+    match host.load_private(path).map_err(disk)? {
         None => Ok(None),
-        Some(Content::Link(_)) => Err(disk(std::io::Error::other("it is a link"))),
-        Some(Content::Text(text)) => serde_json::from_str(&text).map(Some).map_err(|e| disk(e.into())),
+        Some(text) => serde_json::from_str(&text).map(Some).map_err(|e| disk(e.into())),
+    }
+}
+
+/// Checks that a journal asks for nothing that this program would not have written itself: only settings that may be written, and only files
+/// of persistent settings.
+pub(crate) fn check<H: Host>(
+    host: &H,
+    etc_dir: &Path,
+    path: &Path,
+    journal: &Journal,
+) -> Result<(), ChangeError> {
+    let keys = journal.olds.iter().map(|old| &old.key).chain(journal.changes.iter().map(|c| &c.key));
+    let setting = || {
+        let key = keys.into_iter().find(|key| !host.is_setting(key))?;
+        Some(format!("{key}, which is no setting that may be written"))
+    };
+    let file = || {
+        let wrong = |f: &FileEdit| Some((f.path.clone(), persist::check(host, etc_dir, &f.path).err()?));
+        let (file, reason) = journal.files.iter().find_map(wrong)?;
+        Some(format!("{}: {reason}", file.display()))
+    };
+    let name = || {
+        let is_own = path.file_stem().is_some_and(|stem| stem == journal.trial.as_str());
+        (!is_own).then(|| format!("another trial, `{}`", journal.trial.escape_debug()))
+    };
+    match name().or_else(setting).or_else(file) {
+        None => Ok(()),
+        Some(names) => {
+            let (host, path) = (journal.host.clone(), path.to_owned());
+            Err(ChangeError::Planted { host, path, names })
+        }
     }
 }
 
@@ -151,7 +181,7 @@ pub(crate) fn write<H: Host>(host: &H, path: &Path, journal: &Journal) -> Result
         source,
     };
     let text = serde_json::to_string_pretty(journal).map_err(|e| disk(e.into()))?;
-    host.store(path, &Content::Text(text)).map_err(disk)
+    host.store_private(path, &text).map_err(disk)
 }
 
 /// Files of all journals of a folder, in order.

@@ -13,6 +13,7 @@ use std::time::Duration;
 use linerate_model::fact::FactValue;
 
 use super::host::{Content, Host, Lock};
+use super::journal;
 use super::setting::Persist;
 
 /// What outlives a process.
@@ -27,6 +28,12 @@ pub(super) struct World {
     pub(super) files: BTreeMap<PathBuf, Content>,
     /// Journals with a living guardian.
     pub(super) guardians: Vec<PathBuf>,
+    /// Settings that were written.
+    pub(super) writes: u32,
+    /// A guardian that is asked has ended before it could read the journal.
+    pub(super) no_guardian: bool,
+    /// So many readings of a journal fail, as those of a disk or a file server that is disturbed for a moment.
+    pub(super) unreadable: u32,
     /// A setting that takes every value but this.
     pub(super) stubborn: Option<(String, FactValue)>,
 }
@@ -102,6 +109,7 @@ impl Host for Process {
     fn write(&self, key: &str, value: &FactValue) -> Result<(), String> {
         self.effect().map_err(|e| e.to_string())?;
         let mut world = self.world.borrow_mut();
+        world.writes += 1;
         if world.stubborn.as_ref() == Some(&(key.to_owned(), value.clone())) {
             return Err("invalid argument".to_owned());
         }
@@ -164,6 +172,33 @@ impl Host for Process {
         Ok(())
     }
 
+    fn is_link(&self, path: &Path) -> io::Result<bool> {
+        self.alive()?;
+        Ok(matches!(self.world.borrow().files.get(path), Some(Content::Link(_))))
+    }
+
+    fn load_private(&self, path: &Path) -> io::Result<Option<String>> {
+        self.alive()?;
+        let mut world = self.world.borrow_mut();
+        if world.unreadable > 0 {
+            world.unreadable -= 1;
+            return Err(io::Error::other("input/output error"));
+        }
+        match world.files.get(path) {
+            None => Ok(None),
+            Some(Content::Text(text)) => Ok(Some(text.clone())),
+            Some(Content::Link(_)) => Err(io::Error::other("it is a link")),
+        }
+    }
+
+    fn store_private(&self, path: &Path, text: &str) -> io::Result<()> {
+        self.store(path, &Content::Text(text.to_owned()))
+    }
+
+    fn remove_private(&self, path: &Path) -> io::Result<()> {
+        self.remove(path)
+    }
+
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
         self.alive()?;
         Ok(self.world.borrow().files.keys().filter(|p| p.parent() == Some(folder)).cloned().collect())
@@ -174,12 +209,20 @@ impl Host for Process {
         Ok(Some(Lock(None)))
     }
 
-    fn ensure_guardian(&self, journal: &Path) -> io::Result<()> {
-        if self.world.borrow().guardians.iter().any(|g| g == journal) {
-            return self.alive();
+    fn ensure_guardian(&self, journal: &Path, _etc_dir: &Path) -> io::Result<()> {
+        self.alive()?;
+        let lives = self.world.borrow().guardians.iter().any(|g| g == journal);
+        if !lives {
+            self.effect()?;
+            self.world.borrow_mut().guardians.push(journal.to_owned());
         }
-        self.effect()?;
-        self.world.borrow_mut().guardians.push(journal.to_owned());
-        Ok(())
+        // What it confirms: it has read the journal, and the journal is one to watch over.
+        let held = !self.world.borrow().no_guardian
+            && matches!(journal::read(self, "", journal), Ok(Some(j)) if j.state.is_armed());
+        if held {
+            return Ok(());
+        }
+        self.world.borrow_mut().guardians.retain(|g| g != journal);
+        Err(io::Error::other("it ended before it had read the journal"))
     }
 }

@@ -23,6 +23,8 @@ use std::path::PathBuf;
 use linerate_model::fact::{FactKey, FactValue};
 use thiserror::Error;
 
+use crate::private::NotPrivate;
+
 /// Why a change was not made, or not taken back.
 #[derive(Debug, Error)]
 pub(crate) enum ChangeError {
@@ -56,13 +58,17 @@ pub(crate) enum ChangeError {
     ForeignFile { host: String, path: PathBuf, reason: String },
     #[error("{host}: cannot {what} {path}")]
     Disk { host: String, what: &'static str, path: PathBuf, source: std::io::Error },
-    #[error("{host}: cannot start the guardian of trial {trial}")]
+    #[error("{host}: trial {trial} is not begun, because its guardian does not watch over it")]
     Guardian { host: String, trial: String, source: std::io::Error },
+    #[error("{host}: {what} {} {reason}", path.display())]
+    Folder { host: String, what: &'static str, path: PathBuf, reason: &'static str },
+    #[error("{host}: journal {} is left alone: it names {names}", path.display())]
+    Planted { host: String, path: PathBuf, names: String },
     #[error("{host}: another process holds the journals for more than {waited_s} s")]
     Locked { host: String, waited_s: u64 },
     #[error("{host}: {key} is {seen} now, neither the old {old} nor the new {new}, and was left alone")]
     Moved { host: String, key: FactKey, old: String, new: String, seen: String },
-    #[error("{0}; the old values are back")]
+    #[error("{}; the old values are back", .0.line())]
     TakenBack(Box<ChangeError>),
     #[error("{host}: trial {trial} could not be taken back: {}", failures.join("; "))]
     UndoFailed { host: String, trial: String, failures: Vec<String> },
@@ -92,8 +98,22 @@ impl ChangeError {
             }
             Self::WrongState { .. } => "start the trial again with `linerate try`",
             Self::ForeignFile { .. } => "move the file away, or make the change stay by hand",
-            Self::Disk { .. } => "check space and rights of this folder",
-            Self::Guardian { .. } => "check the limit of processes on this host",
+            Self::Disk { source, .. } => {
+                return NotPrivate::of(source)
+                    .map_or_else(|| "check space and rights of this folder".to_owned(), |r| r.hint.clone());
+            }
+            Self::Guardian { .. } => {
+                "check the limit of processes and the state folder on this host; nothing was changed"
+            }
+            Self::Folder { what, .. } => {
+                return format!("set an absolute path in the inventory, such as `{what} = \"/srv/linerate\"`");
+            }
+            Self::Planted { path, .. } => {
+                return format!(
+                    "on that host: `ls -l {0}` shows who wrote it, `mv {0} {0}.moved` takes it out of the way",
+                    path.display()
+                );
+            }
             Self::Locked { .. } => "another session changes this host now; try again when it has ended",
             Self::TakenBack(cause) => return cause.hint(),
             Self::Moved { .. } => {
@@ -108,7 +128,7 @@ impl ChangeError {
 
     /// Whether something stays changed that should not.
     pub(crate) fn undo_failed(&self) -> bool {
-        matches!(self, Self::UndoFailed { .. } | Self::Moved { .. })
+        matches!(self, Self::UndoFailed { .. } | Self::Moved { .. } | Self::Planted { .. })
     }
 
     /// The error and its sources on one line.

@@ -50,7 +50,7 @@ pub(crate) fn plan<H: Host>(
             }
             Persist::File { path, preamble, section, name: field, line } => {
                 let edit = LineEdit { section, name: field, line };
-                add_line(host, name, &mut edits, &below(name, etc_dir, &path)?, &preamble, edit)?;
+                add_line(host, name, &mut edits, &below(host, name, etc_dir, &path)?, &preamble, edit)?;
             }
             Persist::Unit { name: unit, description, exec } => {
                 let service = PathBuf::from(format!("systemd/system/{unit}.service"));
@@ -58,7 +58,7 @@ pub(crate) fn plan<H: Host>(
                 let text = Content::Text(unit_text(&description, &exec));
                 let link = Content::Link(PathBuf::from(format!("../{unit}.service")));
                 for (path, after) in [(service, text), (wants, link)] {
-                    let path = below(name, etc_dir, &path)?;
+                    let path = below(host, name, etc_dir, &path)?;
                     let before = load(host, name, &path)?;
                     edits.push(FileEdit { path, before, after, lines: Vec::new() });
                 }
@@ -138,13 +138,41 @@ fn wanted(file: &FileEdit, now: Option<&Content>) -> Option<Content> {
     Some(Content::Text(text))
 }
 
-fn below(name: &str, etc_dir: &Path, path: &Path) -> Result<PathBuf, ChangeError> {
-    let plain = path.components().all(|c| matches!(c, std::path::Component::Normal(_)));
-    if plain && path.file_name().is_some() {
-        return Ok(etc_dir.join(path));
+/// Where a persistent setting can be: folder below the one that stands for `/etc`, and what the names of files there start and end with.
+const FILES: [(&str, &str, &str); 4] = [
+    ("sysctl.d", "90-linerate", ".conf"),
+    ("systemd/network", "10-linerate-", ".link"),
+    ("systemd/system", "linerate-", ".service"),
+    ("systemd/system/multi-user.target.wants", "linerate-", ".service"),
+];
+
+/// Says why a path is not one of a persistent setting of this program. Also asked about every path of a journal.
+pub(crate) fn check<H: Host>(host: &H, etc_dir: &Path, path: &Path) -> Result<(), String> {
+    let outside = || format!("it is no file of persistent settings below {}", etc_dir.display());
+    let below = path.strip_prefix(etc_dir).map_err(|_| outside())?;
+    let plain = |c: std::path::Component<'_>| matches!(c, std::path::Component::Normal(_));
+    let name = below.file_name().and_then(|name| name.to_str()).ok_or_else(outside)?;
+    let fits = |(folder, start, end): &(&str, &str, &str)| {
+        below.parent() == Some(Path::new(folder)) && name.starts_with(start) && name.ends_with(end)
+    };
+    if !below.components().all(plain) || !FILES.iter().any(fits) {
+        return Err(outside());
     }
-    let reason = "it lies outside the folder of persistent settings".to_owned();
-    Err(ChangeError::ForeignFile { host: name.to_owned(), path: path.to_owned(), reason })
+    for folder in below.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
+        let folder = etc_dir.join(folder);
+        if host.is_link(&folder).map_err(|error| format!("{}: {error}", folder.display()))? {
+            return Err(format!("{} is a symbolic link", folder.display()));
+        }
+    }
+    Ok(())
+}
+
+fn below<H: Host>(host: &H, name: &str, etc_dir: &Path, path: &Path) -> Result<PathBuf, ChangeError> {
+    let path = etc_dir.join(path);
+    match check(host, etc_dir, &path) {
+        Ok(()) => Ok(path),
+        Err(reason) => Err(ChangeError::ForeignFile { host: name.to_owned(), path, reason }),
+    }
 }
 
 fn load<H: Host>(host: &H, name: &str, path: &Path) -> Result<Option<Content>, ChangeError> {
@@ -233,6 +261,7 @@ fn with_line(text: &str, section: Option<&str>, name: &str, line: Option<&str>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::change::host::RealHost;
 
     #[test]
     fn a_line_is_added_replaced_and_removed_in_its_section_only() {
@@ -274,11 +303,35 @@ mod tests {
 
     #[test]
     fn a_path_never_leaves_its_folder() {
-        assert!(below("h", Path::new("/tmp/etc"), Path::new("../passwd")).is_err());
-        assert!(below("h", Path::new("/tmp/etc"), Path::new("/passwd")).is_err());
-        assert_eq!(
-            below("h", Path::new("/tmp/etc"), Path::new("sysctl.d/x.conf")).unwrap(),
-            Path::new("/tmp/etc/sysctl.d/x.conf")
-        );
+        let folder = tempfile::tempdir().unwrap();
+        let etc = folder.path();
+        let host = RealHost::new(linerate_sys::root::Root::live());
+        for outside in [
+            "../passwd",
+            "/passwd",
+            "passwd",
+            "cron.d/x",
+            "sysctl.d/x.conf",
+            "sysctl.d/90-linerate.conf/..",
+            "sysctl.d/../sysctl.d/90-linerate.conf",
+            "sysctl.d/../cron.d/90-linerate.conf",
+            "systemd/system/ssh.service",
+            "systemd/system/linerate-x.timer",
+            "systemd/system/ssh.service.d/linerate-x.service",
+        ] {
+            let refused = below(&host, "h", etc, Path::new(outside)).unwrap_err().to_string();
+            assert!(refused.contains("no file of persistent settings"), "{outside}: {refused}");
+        }
+        for ours in [
+            "sysctl.d/90-linerate.conf",
+            "systemd/network/10-linerate-em1.link",
+            "systemd/system/linerate-em1-qdisc.service",
+            "systemd/system/multi-user.target.wants/linerate-em1-qdisc.service",
+        ] {
+            assert_eq!(below(&host, "h", etc, Path::new(ours)).unwrap(), etc.join(ours));
+        }
+        std::os::unix::fs::symlink("/tmp", etc.join("sysctl.d")).unwrap();
+        let refused = below(&host, "h", etc, Path::new("sysctl.d/90-linerate.conf")).unwrap_err();
+        assert!(refused.to_string().ends_with("sysctl.d is a symbolic link"), "{refused}");
     }
 }

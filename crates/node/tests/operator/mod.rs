@@ -110,7 +110,11 @@ pub(crate) struct Operator {
 impl Operator {
     /// Starts a node, inside a place when there is one, and waits for its hello.
     pub(crate) fn start(place: Option<&Place>) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate-node"));
+        Self::start_by(Command::new(env!("CARGO_BIN_EXE_linerate-node")), place)
+    }
+
+    /// The same by a command that takes the arguments of the node.
+    pub(crate) fn start_by(mut command: Command, place: Option<&Place>) -> Self {
         if let Some(place) = place {
             let path = format!("/proc/{}/fd/{}", std::process::id(), place.namespace.as_raw_fd());
             command.args(["--netns", &path]);

@@ -1,0 +1,337 @@
+//! The node's state folder: journals that no other user of the host may write, exchange or read.
+//!
+//! In: absolute paths `STATE_DIR/FOLDER/FILE`. Out: the content of a file, or a refusal with path, owner and mode. The path is walked
+//! from the root by descriptors: a folder above that another user may write or exchange is refused, and so are links of other users. The
+//! last two folders and the files in them are ours: owned by the effective user, no links, writable by no one else. Where an older version
+//! left them readable, they are made private; missing ones are made with 0700 and 0600, whatever the umask.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Component, Path, PathBuf};
+
+use linerate_model::inventory::check_folder;
+use linerate_sys::{at, process};
+use thiserror::Error;
+
+/// The state folder and the one below it belong to the node alone.
+const OURS: usize = 2;
+/// Folders of journals in the state folder.
+pub(crate) const FOLDERS: [&str; 2] = ["trials", "builds"];
+const FOLDER_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+/// Of missing folders above the state folder, which other programs use too.
+const ABOVE_MODE: u32 = 0o755;
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+const STICKY: u32 = 0o1000;
+/// Links on the way to a folder; as many as the kernel follows.
+const LINKS_MAX: u32 = 40;
+/// Largest journal that is read.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Of `open` on a symbolic link that must not be followed.
+const ELOOP: i32 = 40;
+
+/// Why a path is not used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{} {problem}", path.display())]
+pub(crate) struct NotPrivate {
+    path: PathBuf,
+    problem: String,
+    /// What to do about it.
+    pub(crate) hint: String,
+}
+
+impl NotPrivate {
+    /// The refusal behind an error of this module.
+    pub(crate) fn of(error: &io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
+    }
+
+    fn because(path: &Path, problem: String, hint: String) -> io::Error {
+        io::Error::other(Self { path: path.to_owned(), problem, hint })
+    }
+
+    /// Something that another user made, or may have written into.
+    fn not_ours(path: &Path, problem: String) -> io::Error {
+        let shown = quoted(path);
+        Self::because(
+            path,
+            problem,
+            format!("look at it on that host: `ls -ld {shown}`; to move it away: `mv {shown} {shown}.moved`"),
+        )
+    }
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+/// A private folder, open.
+pub(crate) struct Folder {
+    file: File,
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Opens a folder; `None` where it or one above it is missing.
+    pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
+        Ok(walk(path, false)?.map(|file| Self { file, path: path.to_owned() }))
+    }
+
+    /// Opens a folder, and makes it and those above it where they are missing. They are on the disk when this returns.
+    pub(crate) fn make(path: &Path) -> io::Result<Self> {
+        let file = walk(path, true)?.ok_or(io::ErrorKind::NotFound)?;
+        Ok(Self { file, path: path.to_owned() })
+    }
+
+    /// Text of a file; `None` where nothing is.
+    pub(crate) fn read(&self, name: &OsStr) -> io::Result<Option<String>> {
+        let path = self.path.join(name);
+        let file = match at::read(&self.file, name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(|error| link(&path, error))?,
+        };
+        check_file(&path, &file)?;
+        let mut bytes = Vec::new();
+        file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            return Err(io::Error::other(format!("larger than {} MiB", FILE_BYTES_MAX >> 20)));
+        }
+        String::from_utf8(bytes).map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+
+    /// Puts text at a name in one step; it is on the disk when this returns.
+    pub(crate) fn write(&self, name: &OsStr, text: &str) -> io::Result<()> {
+        let mut fresh = OsString::from(".");
+        fresh.push(name);
+        fresh.push(format!(".{}", std::process::id()));
+        self.unlink(&fresh)?;
+        let fill = || {
+            let mut file = at::create_new(&self.file, &fresh, FILE_MODE)?;
+            file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            at::rename(&self.file, &fresh, name)
+        };
+        if let Err(error) = fill() {
+            // Half of a file on a full disk helps no reader and is in the way of the next try.
+            let _ = at::remove(&self.file, &fresh);
+            return Err(error);
+        }
+        self.file.sync_all()
+    }
+
+    /// Removes a file; nothing there is no error.
+    pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
+        self.unlink(name)?;
+        self.file.sync_all()
+    }
+
+    /// A file for locking, made where it is missing.
+    pub(crate) fn lock_file(&self, name: &OsStr) -> io::Result<File> {
+        let path = self.path.join(name);
+        let file = at::open_or_create(&self.file, name, FILE_MODE).map_err(|error| link(&path, error))?;
+        check_file(&path, &file)?;
+        Ok(file)
+    }
+
+    /// Paths of all entries.
+    pub(crate) fn paths(&self) -> io::Result<Vec<PathBuf>> {
+        // The very folder that was checked, whatever has its name by now.
+        let entries = std::fs::read_dir(format!("/proc/self/fd/{}", self.file.as_raw_fd()))?;
+        entries.map(|entry| Ok(self.path.join(entry?.file_name()))).collect()
+    }
+
+    fn unlink(&self, name: &OsStr) -> io::Result<()> {
+        match at::remove(&self.file, name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+}
+
+fn link(path: &Path, error: io::Error) -> io::Error {
+    if error.raw_os_error() == Some(ELOOP) {
+        return NotPrivate::not_ours(path, "is a symbolic link".to_owned());
+    }
+    error
+}
+
+/// Checks a file of ours by its descriptor, and makes it private where it can only be read by others.
+fn check_file(path: &Path, file: &File) -> io::Result<()> {
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(NotPrivate::not_ours(path, "is not a regular file".to_owned()));
+    }
+    check_ours(path, &meta)?;
+    if mode(&meta) != FILE_MODE {
+        file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    }
+    Ok(())
+}
+
+fn mode(meta: &Metadata) -> u32 {
+    meta.mode() & 0o7777
+}
+
+/// Owned by the effective user and writable by no one else.
+fn check_ours(path: &Path, meta: &Metadata) -> io::Result<()> {
+    let (owner, user) = (meta.uid(), process::effective_user());
+    let problem = if owner != user {
+        format!("is owned by uid {owner} (mode {:04o}) instead of uid {user}", mode(meta))
+    } else if meta.mode() & WRITABLE_BY_OTHERS != 0 {
+        format!("is writable by other users (owner uid {owner}, mode {:04o})", mode(meta))
+    } else {
+        return Ok(());
+    };
+    Err(NotPrivate::not_ours(path, problem))
+}
+
+/// Who may exchange a folder above ours: root, the effective user and, seen from inside a user namespace, users outside it, who cannot be
+/// told apart there.
+struct Trusted {
+    outside: Option<u32>,
+}
+
+impl Trusted {
+    fn new() -> Self {
+        let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+        let is_whole = map.split_ascii_whitespace().eq(["0", "0", "4294967295"]);
+        let overflow = || std::fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?.trim().parse().ok();
+        Self { outside: if is_whole { None } else { overflow() } }
+    }
+
+    fn has(&self, user: u32) -> bool {
+        user == 0 || user == process::effective_user() || self.outside == Some(user)
+    }
+
+    /// A folder above ours: others may exchange what is in it neither as its owner nor by its mode.
+    fn check_above(&self, path: &Path, meta: &Metadata) -> io::Result<()> {
+        let (owner, shown) = (meta.uid(), quoted(path));
+        let mode = mode(meta);
+        if !self.has(owner) {
+            let problem =
+                format!("is owned by uid {owner} (mode {mode:04o}), who may exchange the state folder in it");
+            let hint =
+                "set `state_dir` to a folder below one of root's, such as /var/lib/linerate".to_owned();
+            return Err(NotPrivate::because(path, problem, hint));
+        }
+        if mode & WRITABLE_BY_OTHERS != 0 && mode & STICKY == 0 {
+            let problem = format!(
+                "is writable by other users (owner uid {owner}, mode {mode:04o}), who may exchange the state folder in it"
+            );
+            let hint = format!("on that host: `chmod go-w {shown}`, or set `state_dir` to another folder");
+            return Err(NotPrivate::because(path, problem, hint));
+        }
+        Ok(())
+    }
+}
+
+/// Walks to a folder and checks every one on the way.
+fn walk(path: &Path, make: bool) -> io::Result<Option<File>> {
+    if let Err(problem) = check_folder(path) {
+        let hint = "set `state_dir` to an absolute path".to_owned();
+        return Err(NotPrivate::because(path, problem.to_owned(), hint));
+    }
+    let trusted = Trusted::new();
+    let mut names: VecDeque<OsString> = path.components().filter_map(name_of).collect();
+    let (mut folder, mut reached, mut links) = (at::root()?, PathBuf::from("/"), 0);
+    trusted.check_above(&reached, &folder.metadata()?)?;
+    while let Some(name) = names.pop_front() {
+        let is_ours = names.len() < OURS;
+        let here = reached.join(&name);
+        let next = match at::lookup(&folder, &name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if !make {
+                    return Ok(None);
+                }
+                make_one(&folder, &name, if is_ours { FOLDER_MODE } else { ABOVE_MODE })?;
+                at::lookup(&folder, &name)?
+            }
+            other => other?,
+        };
+        let meta = next.metadata()?;
+        if meta.is_symlink() {
+            if is_ours || !trusted.has(meta.uid()) {
+                return Err(NotPrivate::not_ours(
+                    &here,
+                    format!("is a symbolic link (owner uid {})", meta.uid()),
+                ));
+            }
+            links += 1;
+            if links > LINKS_MAX {
+                return Err(io::Error::from_raw_os_error(ELOOP));
+            }
+            let target = at::target(&next)?;
+            if target.is_absolute() {
+                (folder, reached) = (at::root()?, PathBuf::from("/"));
+            }
+            for component in target.components().rev() {
+                if let Some(name) = name_of(component) {
+                    names.push_front(name);
+                }
+            }
+            continue;
+        }
+        if !meta.is_dir() {
+            return Err(NotPrivate::not_ours(&here, "is not a folder".to_owned()));
+        }
+        if is_ours {
+            check_ours(&here, &meta)?;
+            if mode(&meta) != FOLDER_MODE {
+                tighten(&next, names.is_empty())?;
+            }
+        } else {
+            trusted.check_above(&here, &meta)?;
+        }
+        (folder, reached) = (next, here);
+    }
+    at::readable(&folder).map(Some)
+}
+
+fn name_of(component: Component<'_>) -> Option<OsString> {
+    match component {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    }
+}
+
+/// Makes a folder private that an older version left readable. One that also holds other things (`state_dir = "/var/lib"`) keeps its mode:
+/// other programs need it, and what is ours in it is private by itself.
+fn tighten(folder: &File, is_last: bool) -> io::Result<()> {
+    let folder = at::readable(folder)?;
+    for entry in std::fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))? {
+        let name = entry?.file_name();
+        let bytes = name.as_bytes();
+        let journal = bytes.starts_with(b".") || bytes.ends_with(b".json");
+        if !(if is_last { journal } else { FOLDERS.iter().any(|ours| bytes == ours.as_bytes()) }) {
+            return Ok(());
+        }
+    }
+    folder.set_permissions(Permissions::from_mode(FOLDER_MODE))
+}
+
+/// Makes one folder with this mode, whatever the umask; it is on the disk when this returns.
+fn make_one(above: &File, name: &OsStr, mode: u32) -> io::Result<()> {
+    match at::make_folder(above, name, FOLDER_MODE) {
+        // Another session was first; what it made is checked like any other.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        other => other?,
+    }
+    if mode != FOLDER_MODE {
+        at::readable(&at::lookup(above, name)?)?.set_permissions(Permissions::from_mode(mode))?;
+    }
+    at::readable(above)?.sync_all()
+}
+
+#[cfg(test)]
+#[path = "private_tests.rs"]
+mod tests;
