@@ -73,8 +73,8 @@ pub struct Host {
     pub etc_dir: Option<PathBuf>,
 }
 
-/// Whether a folder of a host (`state_dir`, `etc_dir`) is the same one for every process of that host. The guardian of a change runs in another
-/// working folder than the node.
+/// Whether a folder of a host (`state_dir`, `etc_dir`) is the same one for every process of that host. The
+/// guardian of a change runs in another working folder than the node.
 ///
 /// # Errors
 /// What is wrong with it.

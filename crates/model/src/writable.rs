@@ -1,12 +1,14 @@
 //! What may be written: every setting that a change, a knowledge file or a journal may name, with its risk.
 //!
-//! In: a key of a fact, or a pattern of keys. Out: the family that allows it, or nothing. The node writes nothing else, whatever asks for it.
+//! In: a key of a fact, or a pattern of keys. Out: the family that allows it, or nothing. The node writes
+//! nothing else, whatever asks for it.
 //!
-//! Not on the list, and not to be added: what runs programs (`kernel.core_pattern`, `kernel.modprobe`, `kernel.hotplug`,
-//! `kernel.poweroff_cmd`), what cannot be taken back (`kernel.modules_disabled`, `kernel.kexec_load_disabled`,
-//! `kernel.unprivileged_bpf_disabled`, `net.ipv6.conf.*.disable_ipv6`, which loses the addresses), what protects the host
-//! (`kernel.kptr_restrict`, `kernel.randomize_va_space`, `kernel.yama.*`, `kernel.sysrq`, `net.core.bpf_jit_harden`,
-//! `net.ipv4.tcp_syncookies`, everything below `fs`), and secrets.
+//! Not on the list, and not to be added: what runs programs (`kernel.core_pattern`, `kernel.modprobe`,
+//! `kernel.hotplug`, `kernel.poweroff_cmd`), what cannot be taken back (`kernel.modules_disabled`,
+//! `kernel.kexec_load_disabled`, `kernel.unprivileged_bpf_disabled`, `net.ipv6.conf.*.disable_ipv6`, which
+//! loses the addresses), what protects the host (`kernel.kptr_restrict`, `kernel.randomize_va_space`,
+//! `kernel.yama.*`, `kernel.sysrq`, `net.core.bpf_jit_harden`, `net.ipv4.tcp_syncookies`, everything below
+//! `fs`), and secrets.
 
 use crate::change::Risk;
 
@@ -402,8 +404,8 @@ pub const WRITABLE: &[WritableFamily] = &[
     ),
 ];
 
-/// The family that allows a key to be written, also that of a namespace inside a host (`netns.<path>|<key>`). For a pattern of keys with `*`: the
-/// family that allows all of them.
+/// The family that allows a key to be written, also that of a namespace inside a host (`netns.<path>|<key>`).
+/// For a pattern of keys with `*`: the family that allows all of them.
 pub fn writable(key: &str) -> Option<&'static WritableFamily> {
     let key = match key.strip_prefix("netns.") {
         Some(inside) => inside.split_once('|')?.1,
@@ -412,7 +414,8 @@ pub fn writable(key: &str) -> Option<&'static WritableFamily> {
     WRITABLE.iter().find(|family| family.keys.iter().any(|pattern| covers(pattern, key)))
 }
 
-/// Whether a pattern of the list matches a key. A `*` of the key is an ordinary character, which only a `*` of the pattern matches.
+/// Whether a pattern of the list matches a key. A `*` of the key is an ordinary character, which only a `*`
+/// of the pattern matches.
 fn covers(pattern: &str, key: &str) -> bool {
     let (mut parts, mut names) = (pattern.split('.'), key.split('.'));
     loop {

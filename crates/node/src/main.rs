@@ -168,7 +168,8 @@ fn print(text: &str) -> Result<(), String> {
 }
 
 fn main() -> ExitCode {
-    // What this program makes is for its user alone; files that other programs need get their mode explicitly.
+    // What this program makes is for its user alone; files that other programs need get their mode
+    // explicitly.
     linerate_sys::process::set_umask(UMASK);
     match run() {
         Ok(code) => code,

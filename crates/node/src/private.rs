@@ -1,9 +1,10 @@
 //! The node's state folder: journals that no other user of the host may write, exchange or read.
 //!
-//! In: absolute paths `STATE_DIR/FOLDER/FILE`. Out: the content of a file, or a refusal with path, owner and mode. The path is walked
-//! from the root by descriptors: a folder above that another user may write or exchange is refused, and so are links of other users. The
-//! last two folders and the files in them are ours: owned by the effective user, no links, writable by no one else. Where an older version
-//! left them readable, they are made private; missing ones are made with 0700 and 0600, whatever the umask.
+//! In: absolute paths `STATE_DIR/FOLDER/FILE`. Out: the content of a file, or a refusal with path, owner and
+//! mode. The path is walked from the root by descriptors: a folder above that another user may write or
+//! exchange is refused, and so are links of other users. The last two folders and the files in them are ours:
+//! owned by the effective user, no links, writable by no one else. Where an older version left them readable,
+//! they are made private; missing ones are made with 0700 and 0600, whatever the umask.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -85,7 +86,8 @@ impl Folder {
         Ok(walk(path, false)?.map(|file| Self { file, path: path.to_owned() }))
     }
 
-    /// Opens a folder, and makes it and those above it where they are missing. They are on the disk when this returns.
+    /// Opens a folder, and makes it and those above it where they are missing. They are on the disk when this
+    /// returns.
     pub(crate) fn make(path: &Path) -> io::Result<Self> {
         let file = walk(path, true)?.ok_or(io::ErrorKind::NotFound)?;
         Ok(Self { file, path: path.to_owned() })
@@ -184,6 +186,12 @@ fn mode(meta: &Metadata) -> u32 {
 /// Owned by the effective user and writable by no one else.
 fn check_ours(path: &Path, meta: &Metadata) -> io::Result<()> {
     let (owner, user) = (meta.uid(), process::effective_user());
+    if owner == 0 && user != 0 {
+        let problem =
+            format!("is owned by root (mode {:04o}), and this session is that of uid {user}", mode(meta));
+        let hint = "changes need root on that host: log in as root, or allow `sudo` there".to_owned();
+        return Err(NotPrivate::because(path, problem, hint));
+    }
     let problem = if owner != user {
         format!("is owned by uid {owner} (mode {:04o}) instead of uid {user}", mode(meta))
     } else if meta.mode() & WRITABLE_BY_OTHERS != 0 {
@@ -194,8 +202,8 @@ fn check_ours(path: &Path, meta: &Metadata) -> io::Result<()> {
     Err(NotPrivate::not_ours(path, problem))
 }
 
-/// Who may exchange a folder above ours: root, the effective user and, seen from inside a user namespace, users outside it, who cannot be
-/// told apart there.
+/// Who may exchange a folder above ours: root, the effective user and, seen from inside a user namespace,
+/// users outside it, who cannot be told apart there.
 struct Trusted {
     outside: Option<u32>,
 }
@@ -225,7 +233,8 @@ impl Trusted {
         }
         if mode & WRITABLE_BY_OTHERS != 0 && mode & STICKY == 0 {
             let problem = format!(
-                "is writable by other users (owner uid {owner}, mode {mode:04o}), who may exchange the state folder in it"
+                "is writable by other users (owner uid {owner}, mode {mode:04o}), who may exchange the state \
+                 folder in it"
             );
             let hint = format!("on that host: `chmod go-w {shown}`, or set `state_dir` to another folder");
             return Err(NotPrivate::because(path, problem, hint));
@@ -304,8 +313,8 @@ fn name_of(component: Component<'_>) -> Option<OsString> {
     }
 }
 
-/// Makes a folder private that an older version left readable. One that also holds other things (`state_dir = "/var/lib"`) keeps its mode:
-/// other programs need it, and what is ours in it is private by itself.
+/// Makes a folder private that an older version left readable. One that also holds other things (`state_dir =
+/// "/var/lib"`) keeps its mode: other programs need it, and what is ours in it is private by itself.
 fn tighten(folder: &File, is_last: bool) -> io::Result<()> {
     let folder = at::readable(folder)?;
     for entry in std::fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))? {

@@ -1,4 +1,5 @@
-//! The real program on a host with other users: what it makes is for its user alone, and what another user could have written is not used.
+//! The real program on a host with other users: what it makes is for its user alone, and what another user
+//! could have written is not used.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -92,7 +93,7 @@ fn journal(place: &Place, plant: impl Fn(&mut serde_json::Value)) -> String {
 /// The journal of a neighbour who wants a file with his text.
 fn wants_file(place: &Place, path: &Path) -> String {
     let file = serde_json::json!({
-        "path": path, "before": {"text": "* * * * * root id > /root/planted\n"}, "after": {"text": ""}, "lines": [],
+        "path": path, "before": {"text": "* * * * * root id\n"}, "after": {"text": ""}, "lines": [],
     });
     journal(place, |journal| journal["files"] = serde_json::json!([file]))
 }
@@ -190,7 +191,7 @@ fn a_journal_that_another_user_planted_does_nothing() {
     let (error, _) = refused(&mut operator, Request::Journals);
     assert!(error.contains("is writable by other users"), "{error}");
     bye(operator);
-    // Somebody closes the folders and leaves what is in them.
+    // An administrator closes the folders and leaves what is in them.
     set_mode(&place.state_dir(), 0o755);
     set_mode(&trials, 0o755);
     let mut operator = Operator::set_up(&place);

@@ -1,7 +1,8 @@
 //! Files by an open folder: `openat` and its kin.
 //!
-//! In: a descriptor of a folder and one name in it. Out: descriptors, or the kernel's refusal. No call follows a symbolic link at
-//! that name, so that what was checked by its descriptor is what is used. It decides nothing about owners and modes.
+//! In: a descriptor of a folder and one name in it. Out: descriptors, or the kernel's refusal. No call
+//! follows a symbolic link at that name, so that what was checked by its descriptor is what is used. It
+//! decides nothing about owners and modes.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::File;
@@ -98,7 +99,8 @@ pub fn remove(folder: &File, name: &OsStr) -> io::Result<()> {
 /// It is no link.
 pub fn target(link: &File) -> io::Result<PathBuf> {
     let mut bytes = vec![0_u8; TARGET_BYTES_MAX];
-    // SAFETY: the kernel writes at most as many bytes as the buffer has; the name is the empty one, for the descriptor itself.
+    // SAFETY: the kernel writes at most as many bytes as the buffer has; the name is the empty one, for the
+    // descriptor itself.
     let length =
         unsafe { libc::readlinkat(link.as_raw_fd(), c"".as_ptr(), bytes.as_mut_ptr().cast(), bytes.len()) };
     let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;

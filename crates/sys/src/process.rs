@@ -1,4 +1,5 @@
-//! Processes that outlive whatever ends their parent, and what a process is itself: its user and its mask of modes.
+//! Processes that outlive whatever ends their parent, and what a process is itself: its user and its mask of
+//! modes.
 //!
 //! In: a command. Out: the same command with the preparation attached; it never starts it.
 

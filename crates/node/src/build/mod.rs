@@ -71,7 +71,7 @@ impl BuildError {
             }
             Self::Planted { path, .. } => {
                 return format!(
-                    "on that host: `ls -l {0}` shows who wrote it, `mv {0} {0}.moved` takes it out of the way",
+                    "on that host: `ls -l {0}` shows who wrote it, `mv {0} {0}.moved` moves it away",
                     path.display()
                 );
             }

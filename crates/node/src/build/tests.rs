@@ -112,3 +112,52 @@ fn a_program_is_bounded_and_its_words_are_kept() {
     let seen = run::run(&argv(&["echo", "$(id); `id`"]), LOOK_LIMIT, None).unwrap().unwrap();
     assert_eq!(seen.out, "$(id); `id`\n");
 }
+
+#[test]
+fn a_journal_is_private_and_one_that_another_user_could_have_written_is_not_used() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let builds = builds(&state);
+    let step = Step::Lvm(LvmStep::Group {
+        name: "linerate-no-group".to_owned(),
+        devices: vec!["/dev/linerate-is-not-there".to_owned()],
+    });
+    assert!(builds.step("b", &step).is_err(), "there is no such device");
+    let path = state.join("builds/b.json");
+    assert_eq!((mode(&state), mode(&state.join("builds")), mode(&path)), (0o700, 0o700, 0o600));
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let error = builds.undo("b").unwrap_err();
+    assert!(error.to_string().contains("b.json is writable by other users"), "{error}");
+    assert!(error.hint().contains("`ls -ld "), "{}", error.hint());
+}
+
+#[test]
+fn a_journal_of_another_build_or_with_a_step_that_is_none_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let builds = builds(&state);
+    let path = state.join("builds/b.json");
+    let step = |resource: &str| Step::Drbd(DrbdStep::Down { resource: resource.to_owned() });
+    for (build, resource, named) in [
+        ("../../b", "r0", "it names another build, `../../b`"),
+        ("c", "r0", "it names another build, `c`"),
+        ("b", "--force", "it names a step that cannot be done"),
+        ("b", "../r0", "it names a step that cannot be done"),
+    ] {
+        let done = Done { step: step(resource), before: None, whole: true, stamps: BTreeMap::new() };
+        let mut journal = Journal::new("here", "b", 0);
+        journal.steps.push(done);
+        builds.write(&journal).unwrap();
+        journal.build = build.to_owned();
+        let text = serde_json::to_string(&journal).unwrap();
+        std::fs::write(&path, &text).unwrap();
+        for error in [builds.undo("b").unwrap_err(), builds.step("b", &step("r0")).unwrap_err()] {
+            assert!(error.to_string().contains(named), "{error}");
+            assert!(error.hint().contains("`mv "), "{}", error.hint());
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{named}");
+    }
+    assert_eq!(std::fs::read_dir(&state).unwrap().count(), 1, "nothing outside the folder of builds");
+}

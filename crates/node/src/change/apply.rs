@@ -360,7 +360,7 @@ impl<H: Host> Changes<H> {
         Ok(())
     }
 
-    /// Journal on the disk, guardian holding it: from here on the way back needs nobody.
+    /// Journal on the disk, guardian holding it: from here on the way back needs no one else.
     fn arm(&mut self, path: &Path, journal: &Journal) -> Result<(), ChangeError> {
         journal::write(&self.host, path, journal)?;
         self.owned.insert(journal.trial.clone());
@@ -375,10 +375,10 @@ impl<H: Host> Changes<H> {
             if same(&self.read_setting(&change.key)?, &change.to) {
                 continue;
             }
-            // A process that was stopped for long may find that its guardian has undone already.
-            if let Some(now) = self.read(path)?
-                && !now.state.is_armed()
-            {
+            // A process that was stopped for long may find that its guardian has undone already; without a
+            // journal it could not.
+            let now = self.existing(path, &journal.trial)?;
+            if !now.state.is_armed() {
                 return Err(self.wrong_state(&now, "go on with"));
             }
             self.host.write(&change.key, &change.to).map_err(|reason| ChangeError::Write {

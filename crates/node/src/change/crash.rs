@@ -528,6 +528,16 @@ fn a_journal_that_is_gone_ends_its_guardian_at_once() {
     assert_eq!(next, Next::End);
 }
 
+#[test]
+fn nothing_is_written_when_the_journal_is_gone() {
+    let shared = world();
+    shared.borrow_mut().vanishing = true;
+    let error = session(Process::new(&shared)).apply("t1", &changes(), 10).unwrap_err();
+    assert!(error.line().starts_with("arc-1: no journal of trial t1"), "{}", error.line());
+    assert_eq!(shared.borrow().writes, 0);
+    check(&shared, "journal gone");
+}
+
 /// A journal as another user could write it, changed by `plant`.
 fn planted(shared: &Shared, name: &str, plant: impl Fn(&mut serde_json::Value)) {
     let other = world();

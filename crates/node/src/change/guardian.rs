@@ -1,9 +1,10 @@
 //! The guardian: a process of its own beside the node that undoes one trial when the node cannot.
 //!
-//! In: the journal of the trial, the clock, and a pipe from the node: a byte asks whether the guardian holds the journal, and the end of the
-//! pipe is that of the node. Out: one byte for each question while it holds the journal, old values, a closed journal, the end of the process.
-//! It never takes part in a trial whose node is alive and whose deadline lies ahead. It was started so that nothing
-//! takes it along which ends the node (`linerate_sys::process::outlive`).
+//! In: the journal of the trial, the clock, and a pipe from the node: a byte asks whether the guardian holds
+//! the journal, and the end of the pipe is that of the node. Out: one byte for each question while it holds
+//! the journal, old values, a closed journal, the end of the process. It never takes part in a trial whose
+//! node is alive and whose deadline lies ahead. It was started so that nothing takes it along which ends the
+//! node (`linerate_sys::process::outlive`).
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -22,7 +23,8 @@ const ANSWER: u8 = b'!';
 const LOOK_MS: u64 = 1_000;
 /// A node that holds the lock behind the deadline for this long is stuck; the old values go first then.
 const PATIENCE_S: u64 = 5;
-/// Failed tries before the guardian leaves it to the next node: of undoing in all, and of reading the journal one after the other.
+/// Failed tries before the guardian leaves it to the next node: of undoing in all, and of reading the journal
+/// one after the other.
 const TRIES_MAX: u32 = 30;
 
 /// What the guardian does next.
@@ -105,7 +107,8 @@ pub(crate) fn look<H: Host>(
     again(&mut tries.undo)
 }
 
-/// Guards until there is nothing left to guard. Stdin is the pipe from the node; the end of stdout shows the node that the guardian has ended.
+/// Guards until there is nothing left to guard. Stdin is the pipe from the node; the end of stdout shows the
+/// node that the guardian has ended.
 pub(crate) fn run(path: &Path, etc_dir: &Path) {
     let host = RealHost::new(Root::live());
     let questions = questions(io::stdin());

@@ -78,7 +78,8 @@ pub(crate) trait Host {
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
     /// Waits for the lock at a path; `None` when it was not free in time.
     fn lock(&self, path: &Path, patience: Duration) -> io::Result<Option<Lock>>;
-    /// Makes sure that a process other than this one watches over the journal, and that it has read the journal as it is now.
+    /// Makes sure that a process other than this one watches over the journal, and that it has read the
+    /// journal as it is now.
     fn ensure_guardian(&self, journal: &Path, etc_dir: &Path) -> io::Result<()>;
 }
 

@@ -141,8 +141,8 @@ pub(crate) fn read<H: Host>(host: &H, name: &str, path: &Path) -> Result<Option<
     }
 }
 
-/// Checks that a journal asks for nothing that this program would not have written itself: only settings that may be written, and only files
-/// of persistent settings.
+/// Checks that a journal asks for nothing that this program would not have written itself: only settings that
+/// may be written, and only files of persistent settings.
 pub(crate) fn check<H: Host>(
     host: &H,
     etc_dir: &Path,

@@ -32,8 +32,11 @@ pub(super) struct World {
     pub(super) writes: u32,
     /// A guardian that is asked has ended before it could read the journal.
     pub(super) no_guardian: bool,
-    /// So many readings of a journal fail, as those of a disk or a file server that is disturbed for a moment.
+    /// So many readings of a journal fail, as those of a disk or a file server that is disturbed for a
+    /// moment.
     pub(super) unreadable: u32,
+    /// The journal of a trial is removed as soon as its guardian has confirmed.
+    pub(super) vanishing: bool,
     /// A setting that takes every value but this.
     pub(super) stubborn: Option<(String, FactValue)>,
 }
@@ -220,6 +223,9 @@ impl Host for Process {
         let held = !self.world.borrow().no_guardian
             && matches!(journal::read(self, "", journal), Ok(Some(j)) if j.state.is_armed());
         if held {
+            if self.world.borrow().vanishing {
+                self.world.borrow_mut().files.remove(journal);
+            }
             return Ok(());
         }
         self.world.borrow_mut().guardians.retain(|g| g != journal);

@@ -106,11 +106,13 @@ impl ChangeError {
                 "check the limit of processes and the state folder on this host; nothing was changed"
             }
             Self::Folder { what, .. } => {
-                return format!("set an absolute path in the inventory, such as `{what} = \"/srv/linerate\"`");
+                return format!(
+                    "set an absolute path in the inventory, such as `{what} = \"/srv/linerate\"`"
+                );
             }
             Self::Planted { path, .. } => {
                 return format!(
-                    "on that host: `ls -l {0}` shows who wrote it, `mv {0} {0}.moved` takes it out of the way",
+                    "on that host: `ls -l {0}` shows who wrote it, `mv {0} {0}.moved` moves it away",
                     path.display()
                 );
             }

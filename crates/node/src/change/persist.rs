@@ -138,7 +138,8 @@ fn wanted(file: &FileEdit, now: Option<&Content>) -> Option<Content> {
     Some(Content::Text(text))
 }
 
-/// Where a persistent setting can be: folder below the one that stands for `/etc`, and what the names of files there start and end with.
+/// Where a persistent setting can be: folder below the one that stands for `/etc`, and what the names of
+/// files there start and end with.
 const FILES: [(&str, &str, &str); 4] = [
     ("sysctl.d", "90-linerate", ".conf"),
     ("systemd/network", "10-linerate-", ".link"),
@@ -146,7 +147,8 @@ const FILES: [(&str, &str, &str); 4] = [
     ("systemd/system/multi-user.target.wants", "linerate-", ".service"),
 ];
 
-/// Says why a path is not one of a persistent setting of this program. Also asked about every path of a journal.
+/// Says why a path is not one of a persistent setting of this program. Also asked about every path of a
+/// journal.
 pub(crate) fn check<H: Host>(host: &H, etc_dir: &Path, path: &Path) -> Result<(), String> {
     let outside = || format!("it is no file of persistent settings below {}", etc_dir.display());
     let below = path.strip_prefix(etc_dir).map_err(|_| outside())?;

@@ -21,7 +21,8 @@ pub(crate) fn same(a: &FactValue, b: &FactValue) -> bool {
     a == b || a.to_string() == b.to_string()
 }
 
-/// Takes a trial back and closes its journal. The caller holds the lock. A journal that names what this program does not write is left as it is.
+/// Takes a trial back and closes its journal. The caller holds the lock. A journal that names what this
+/// program does not write is left as it is.
 pub(crate) fn take_back<H: Host>(
     host: &H,
     etc_dir: &Path,

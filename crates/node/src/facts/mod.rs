@@ -5,8 +5,8 @@
 //! its reason for everything that this kernel, driver or right does not give. It never judges a value, starts no
 //! program but that of DRBD for keys that somebody asked for, and never fails as a whole.
 //!
-//! Adding a fact: one file with a [`Fact`], one line in [`FACTS`]; a setting also one line in [`SETTINGS`] and its keys in
-//! `linerate_model::writable`.
+//! Adding a fact: one file with a [`Fact`], one line in [`FACTS`]; a setting also one line in [`SETTINGS`]
+//! and its keys in `linerate_model::writable`.
 
 mod bond;
 mod channels;
