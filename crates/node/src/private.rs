@@ -320,8 +320,10 @@ fn tighten(folder: &File, is_last: bool) -> io::Result<()> {
     for entry in std::fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))? {
         let name = entry?.file_name();
         let bytes = name.as_bytes();
-        let journal = bytes.starts_with(b".") || bytes.ends_with(b".json");
-        if !(if is_last { journal } else { FOLDERS.iter().any(|ours| bytes == ours.as_bytes()) }) {
+        let is_journal = bytes.starts_with(b".") || bytes.ends_with(b".json");
+        let is_folder = FOLDERS.iter().any(|ours| bytes == ours.as_bytes());
+        let is_ours = if is_last { is_journal } else { is_folder };
+        if !is_ours {
             return Ok(());
         }
     }

@@ -254,11 +254,14 @@ fn a_planted_setting_that_protects_the_host_is_not_written() {
     bye(operator);
 }
 
+/// What is wrong with a state folder, and how it comes to be so.
+type Case = (&'static str, fn(&Path));
+
 #[test]
 fn a_state_folder_that_is_not_ours_holds_no_trial() {
     let Some(place) = shared_place("a_state_folder_that_is_not_ours_holds_no_trial") else { return };
     let state = place.state_dir();
-    let cases: [(&str, fn(&Path)); 4] = [
+    let cases: [Case; 4] = [
         ("is owned by uid 54321 (mode 0755) instead of uid 0", |state| {
             fs::create_dir(state).unwrap();
             set_mode(state, 0o755);
@@ -334,7 +337,9 @@ fn nothing_is_written_while_the_guardian_does_not_answer() {
     ));
     let guardians = place.guardians("t1");
     assert_eq!(guardians.len(), 1);
-    guardians.iter().for_each(|guardian| signal("STOP", *guardian));
+    for guardian in &guardians {
+        signal("STOP", *guardian);
+    }
     let (error, hint) = refused(&mut operator, apply("t1"));
     assert!(error.contains("trial t1 is not begun, because its guardian does not watch over it"), "{error}");
     assert!(
@@ -343,7 +348,9 @@ fn nothing_is_written_while_the_guardian_does_not_answer() {
     );
     assert!(hint.contains("nothing was changed"), "{hint}");
     assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("1", "closed"));
-    guardians.iter().for_each(|guardian| signal("CONT", *guardian));
+    for guardian in &guardians {
+        signal("CONT", *guardian);
+    }
     until("the guardian ends", || place.guardians("t1").is_empty());
     // One that was killed is replaced before the next write.
     operator.apply("t2", 600);

@@ -109,7 +109,7 @@ pub fn target(link: &File) -> io::Result<PathBuf> {
 }
 
 fn open(folder: Option<&File>, name: &CStr, flags: libc::c_int, mode: u32) -> io::Result<File> {
-    let at = folder.map_or(libc::AT_FDCWD, |folder| folder.as_raw_fd());
+    let at = folder.map_or(libc::AT_FDCWD, File::as_raw_fd);
     let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     // SAFETY: the descriptor is open as long as `folder` lives, and the name ends with a zero.
     let descriptor = unsafe { libc::openat(at, name.as_ptr(), flags, mode) };

@@ -538,6 +538,9 @@ fn nothing_is_written_when_the_journal_is_gone() {
     check(&shared, "journal gone");
 }
 
+/// What a journal names, and how it comes to do so.
+type Plant = (&'static str, fn(&mut serde_json::Value));
+
 /// A journal as another user could write it, changed by `plant`.
 fn planted(shared: &Shared, name: &str, plant: impl Fn(&mut serde_json::Value)) {
     let other = world();
@@ -555,7 +558,7 @@ fn planted(shared: &Shared, name: &str, plant: impl Fn(&mut serde_json::Value)) 
 #[test]
 fn a_journal_that_names_what_is_never_written_is_left_alone_and_blocks_nothing() {
     let cron = "/etc/cron.d/x";
-    let cases: [(&str, fn(&mut serde_json::Value)); 6] = [
+    let cases: [Plant; 6] = [
         (cron, |j| j["files"][0]["path"] = "/etc/cron.d/x".into()),
         ("/etc/sysctl.d/../cron.d/90-linerate.conf", |j| {
             j["files"][0]["path"] = "/etc/sysctl.d/../cron.d/90-linerate.conf".into();
