@@ -1,5 +1,6 @@
 //! One file per kernel interface. The only `unsafe` of the product lives here; it decides nothing.
 #![allow(unsafe_code)]
+pub mod accept;
 pub mod affinity;
 pub mod at;
 pub mod block;

@@ -3,7 +3,7 @@
 //! What comes in: a socket, a number or a name. What goes out: the kernel's answer. It decides nothing.
 
 use std::io;
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::socket::{int_option, raw_address, set_option};
@@ -44,6 +44,32 @@ pub fn connect_prepared(
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(TcpStream::from(socket)),
         Err(error) => Err(error),
     }
+}
+
+/// Connections that wait to be accepted; the host's own limit is often lower.
+const BACKLOG: libc::c_int = 4096;
+
+/// A listener in the place of another one, which the caller then closes: at the same address, with none of
+/// the options that were set on the other, and without a moment in which the port is free for a program of
+/// another user. It does not block.
+pub fn listen_in_place_of(old: &TcpListener) -> io::Result<TcpListener> {
+    let address = old.local_addr()?;
+    let new = fresh(address, libc::SOCK_STREAM | libc::SOCK_NONBLOCK)?;
+    let share = |socket: &dyn AsFd, on: libc::c_int| {
+        set_option(&socket.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT, &on)
+    };
+    share(old, 1)?;
+    let made = (|| {
+        reuse_address(&new)?;
+        share(&new, 1)?;
+        bind(&new, address)?;
+        // SAFETY: listen takes its arguments by value.
+        check(unsafe { libc::listen(new.as_raw_fd(), BACKLOG) })?;
+        // From here on the port is as closed to others as it was.
+        share(&new, 0)
+    })();
+    made.and(share(old, 0))?;
+    Ok(TcpListener::from(new))
 }
 
 /// A UDP socket on an address that other sockets of this process may be bound to as well: one is connected to each peer, the
@@ -123,11 +149,33 @@ pub fn set_pacing_rate(socket: &impl AsFd, bytes_per_s: u64) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
     use std::time::Duration;
 
     use super::*;
     use crate::socket::{Ready, send_buffer, wait};
+
+    #[test]
+    fn a_listener_is_replaced_without_its_options_and_the_port_stays_taken() {
+        for address in ["127.0.0.1:0", "[::]:0"] {
+            let Ok(old) = TcpListener::bind(address) else { continue };
+            let at = old.local_addr().unwrap();
+            let plain = send_buffer(&old).unwrap();
+            set_buffers(&old, 20_000).unwrap();
+            set_segment(&old, 600).unwrap();
+            let new = listen_in_place_of(&old).unwrap();
+            drop(old);
+            assert_eq!((new.local_addr().unwrap(), send_buffer(&new).unwrap()), (at, plain));
+            let taken = TcpListener::bind(at).unwrap_err();
+            assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+            let client = TcpStream::connect(("127.0.0.1", at.port())).unwrap();
+            assert!(wait(&[new.as_fd()], Ready::Readable, Duration::from_secs(60)).unwrap());
+            let server = new.accept().unwrap().0;
+            assert_eq!(server.peer_addr().unwrap().port(), client.local_addr().unwrap().port());
+            // While connections of the first one live.
+            let third = listen_in_place_of(&new).unwrap();
+            assert_eq!(third.local_addr().unwrap(), at);
+        }
+    }
 
     #[test]
     fn options_are_set_before_the_first_packet() {
