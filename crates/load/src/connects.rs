@@ -1,22 +1,26 @@
 //! Connections set up per second: connect, show the token, take one byte, reset.
 //!
-//! What comes in: threads, time, a number. What goes out: how many were made and how long each took. The reset at the end
-//! leaves no TIME_WAIT at either end, and the number is bounded: the ephemeral ports are the host's own. The receiver takes
-//! connections in as many threads; one that does not show the token gets no answer and is closed.
+//! What comes in: threads, time, a number. What goes out: how many were made and how long each took. The
+//! reset at the end leaves no TIME_WAIT at either end, and the number is bounded: the ephemeral ports are the
+//! host's own. The receiver takes connections in as many threads; one that does not show the token gets no
+//! answer, is closed, and holds up no other.
 
-use std::io::{Read, Write};
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
 use linerate_model::connects::{ConnectsEnd, ConnectsPlan};
 use linerate_model::load::{LoadReport, Role, TestKind};
+use linerate_sys::affinity;
 use linerate_sys::socket::{self, Ready};
 
-use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, patience};
+use crate::job::{Job, LoadError, SLICE, patience};
 use crate::token::{STAMP_BYTES, same};
+use crate::unproven::{self, Limits, Shown, Unproven};
 use crate::{Load, door};
 
 /// The load `connects`.
@@ -98,6 +102,8 @@ fn shown(job: &Job<'_>, label: &str, number: u64) -> [u8; SHOWN_BYTES] {
 }
 
 fn receive(job: &Job<'_>, plan: ConnectsPlan, report: &mut LoadReport) -> Result<(), LoadError> {
+    // Strangers take descriptors too. If the limit cannot be raised, the oldest of them leaves earlier.
+    let _ = affinity::raise_open_files();
     let listener = TcpListener::bind((job.spec.bind, 0)).map_err(LoadError::io("listen"))?;
     listener.set_nonblocking(true).map_err(LoadError::io("listen without blocking"))?;
     let port = listener.local_addr().map_err(LoadError::io("read the address of the listener"))?.port();
@@ -106,19 +112,10 @@ fn receive(job: &Job<'_>, plan: ConnectsPlan, report: &mut LoadReport) -> Result
     let begun = Instant::now();
     let life = Duration::from_millis(plan.duration_ms.into()) + WITHOUT_END;
     let result = crew(job, plan.parallel, || {
-        while !shared.over.load(Ordering::Relaxed) {
-            let waited = begun.elapsed();
-            if waited >= life || (waited >= FIRST_CONTACT && shared.number.load(Ordering::Relaxed) == 0) {
-                break;
-            }
-            job.check("taking connections")?;
-            socket::wait(&[listener.as_fd()], Ready::Readable, SLICE)
-                .map_err(LoadError::io("wait for connections"))?;
-            if let Ok((stream, _)) = listener.accept() {
-                take(job, &shared, stream);
-            }
-        }
-        Ok(())
+        let mut taker = Taker::new(plan);
+        let result = taker.run(job, &shared, &listener, (begun, life));
+        job.met_connections(taker.candidates.unproven(), 0);
+        result
     });
     report.elapsed_s = begun.elapsed().as_secs_f64();
     let done = shared.number.load(Ordering::Relaxed);
@@ -131,42 +128,111 @@ fn receive(job: &Job<'_>, plan: ConnectsPlan, report: &mut LoadReport) -> Result
     Ok(())
 }
 
-/// One connection at the receiver. Whatever goes wrong with it, the sender counts.
-fn take(job: &Job<'_>, shared: &Shared, mut stream: TcpStream) {
-    let begun = Instant::now();
-    let passes = |stream: &mut TcpStream, room: &mut [u8]| loop {
-        match stream.read(room) {
-            Err(error) if door::is_passing(&error) => {
-                if begun.elapsed() >= ONE_MAX || job.check("taking connections").is_err() {
-                    return 0;
-                }
+/// A connection that has not shown the token yet.
+struct Candidate {
+    stream: TcpStream,
+    shown: [u8; SHOWN_BYTES],
+    length: usize,
+}
+
+/// One thread of the receiver. It never waits for a single connection: one that stays silent would hold up
+/// the others.
+struct Taker {
+    candidates: Unproven<Candidate>,
+    /// Those that have their byte: the sender resets them, and our own end must not overtake that.
+    answered: VecDeque<(Instant, TcpStream)>,
+    answered_max: usize,
+}
+
+impl Taker {
+    fn new(plan: ConnectsPlan) -> Self {
+        let parallel = usize::from(plan.parallel);
+        // All that the sender has open at the same time may come to one thread; the strangers are for all
+        // threads.
+        let limits = Limits::data_port(0);
+        let strangers = (limits.capacity / parallel).max(8);
+        let limits = Limits { capacity: parallel + strangers, life: ONE_MAX, ..limits };
+        Self { candidates: Unproven::new(limits), answered: VecDeque::new(), answered_max: 2 * parallel }
+    }
+
+    fn run(
+        &mut self,
+        job: &Job<'_>,
+        shared: &Shared,
+        listener: &TcpListener,
+        (begun, life): (Instant, Duration),
+    ) -> Result<(), LoadError> {
+        while !shared.over.load(Ordering::Relaxed) {
+            let waited = begun.elapsed();
+            let anyone = !self.candidates.is_empty() || shared.number.load(Ordering::Relaxed) > 0;
+            if waited >= life || (!anyone && unproven::is_over(waited, false)) {
+                break;
             }
-            other => return other.unwrap_or(0),
+            job.check("taking connections")?;
+            let sockets: Vec<BorrowedFd<'_>> =
+                (self.candidates.takes().then(|| listener.as_fd()).into_iter())
+                    .chain(self.candidates.iter().map(|candidate| candidate.stream.as_fd()))
+                    .chain(self.answered.iter().map(|(_, stream)| stream.as_fd()))
+                    .collect();
+            socket::wait(&sockets, Ready::Readable, SLICE).map_err(LoadError::io("wait for connections"))?;
+            let now = Instant::now();
+            self.forget(now);
+            // One at a time: the other threads take the next ones.
+            let mut next = Some(|| listener.accept());
+            let accept = || next.take().map_or_else(|| Err(ErrorKind::WouldBlock.into()), |accept| accept());
+            self.candidates
+                .fill(now, accept, |_, (stream, _)| Candidate::new(stream))
+                .map_err(LoadError::io("accept connections"))?;
+            while let Some((candidate, label)) =
+                self.candidates.next_proven(now, |candidate| candidate.look(job))
+            {
+                self.take(shared, candidate.stream, label, now);
+            }
         }
-    };
-    let prepared = stream
-        .set_nonblocking(false)
-        .and_then(|()| stream.set_read_timeout(Some(SLICE)))
-        .and_then(|()| socket::reset_on_close(&stream));
-    if prepared.is_err() {
-        return;
+        Ok(())
     }
-    let (mut room, mut got) = ([0; SHOWN_BYTES], 0);
-    while got < SHOWN_BYTES {
-        match passes(&mut stream, &mut room[got..]) {
-            0 => return,
-            length => got += length,
-        }
-    }
-    let (number, stamp) = room.split_at(8);
-    if same(stamp, &job.token.stamp(ONE, number)) {
-        if stream.write_all(&[ANSWER]).is_ok() {
+
+    /// One connection that showed the token. Whatever goes wrong with it, the sender counts.
+    fn take(&mut self, shared: &Shared, mut stream: TcpStream, label: &str, now: Instant) {
+        if label == END {
+            shared.over.store(true, Ordering::Relaxed);
+        } else if stream.write_all(&[ANSWER]).is_ok() {
             shared.number.fetch_add(1, Ordering::Relaxed);
+            self.answered.push_back((now, stream));
         }
-        // The sender resets it when it has the byte; our own end must not overtake that.
-        passes(&mut stream, &mut [0; 1]);
-    } else if same(stamp, &job.token.stamp(END, number)) {
-        shared.over.store(true, Ordering::Relaxed);
+    }
+
+    /// Closes what the sender has reset, or should have.
+    fn forget(&mut self, now: Instant) {
+        self.answered.retain_mut(|(since, stream)| {
+            let waits = matches!(stream.read(&mut [0; 1]), Err(error) if door::is_passing(&error));
+            waits && now.saturating_duration_since(*since) < ONE_MAX
+        });
+        while self.answered.len() > self.answered_max {
+            self.answered.pop_front();
+        }
+    }
+}
+
+impl Candidate {
+    fn new(stream: TcpStream) -> Option<Self> {
+        stream.set_nonblocking(true).and_then(|()| socket::reset_on_close(&stream)).ok()?;
+        Some(Self { stream, shown: [0; SHOWN_BYTES], length: 0 })
+    }
+
+    /// The label that it showed.
+    fn look(&mut self, job: &Job<'_>) -> Shown<&'static str> {
+        while self.length < SHOWN_BYTES {
+            match self.stream.read(&mut self.shown[self.length..]) {
+                Ok(0) => return Shown::Wrong,
+                Ok(length) => self.length += length,
+                Err(error) if door::is_passing(&error) => return Shown::Part,
+                Err(_) => return Shown::Wrong,
+            }
+        }
+        let (number, stamp) = self.shown.split_at(8);
+        let label = [ONE, END].into_iter().find(|label| same(stamp, &job.token.stamp(label, number)));
+        label.map_or(Shown::Wrong, Shown::Proof)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The datagrams of the loads over UDP: a header that shows the token, and an end that answers requests.
 //!
-//! What comes in: sockets of one test. What goes out: sequence numbers of proven datagrams. A datagram without the stamp
-//! of its kind in this test is passed over, never answered. An answer is never longer than its request.
+//! What comes in: sockets of one test. What goes out: sequence numbers of proven datagrams. A datagram
+//! without the stamp of its kind in this test is passed over and counted, never answered. An answer is never
+//! longer than its request.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
@@ -94,6 +95,19 @@ pub(crate) fn answer(job: &Job<'_>, labels: &Labels, answer_bytes: usize) -> Res
     let [request, reply, end] =
         [labels.request, labels.answer, labels.end].map(|label| job.token.stamp(label, &[]));
     let socket = bind(job, None)?;
+    let mut strangers = 0;
+    let result = answer_all(job, &socket, [&request, &reply, &end], answer_bytes, &mut strangers);
+    job.met_datagrams(strangers, &socket);
+    result
+}
+
+fn answer_all(
+    job: &Job<'_>,
+    socket: &UdpSocket,
+    [request, reply, end]: [&Stamp; 3],
+    answer_bytes: usize,
+    strangers: &mut u64,
+) -> Result<u64, LoadError> {
     let mut room = vec![0; 65_536];
     let mut bytes = 0;
     let mut limit = Instant::now() + FIRST_CONTACT;
@@ -105,14 +119,17 @@ pub(crate) fn answer(job: &Job<'_>, labels: &Labels, answer_bytes: usize) -> Res
             Err(source) => return Err(LoadError::Io { what: "receive", source }),
         };
         let datagram = &room[..length];
-        if parse(&end, datagram).is_some() {
+        if parse(end, datagram).is_some() {
             return Ok(bytes);
         }
-        let Some((sequence, _)) = parse(&request, datagram) else { continue };
+        let Some((sequence, _)) = parse(request, datagram) else {
+            *strangers += 1;
+            continue;
+        };
         bytes += length as u64;
         limit = Instant::now() + IDLE;
         let mut out = [0; 256];
-        out[..HEADER_BYTES].copy_from_slice(&header(&reply, sequence, length as u64));
+        out[..HEADER_BYTES].copy_from_slice(&header(reply, sequence, length as u64));
         let size = answer_bytes.clamp(HEADER_BYTES, out.len()).min(length);
         // A lost answer is what the sender measures.
         let _ = socket.send_to(&out[..size], from);

@@ -1,22 +1,22 @@
 //! A connection of a test that carries more than bulk data: made by the sender, proven by both ends.
 //!
-//! What comes in: connections from anyone who finds the port. What goes out: the one that showed the token. Nothing else is
-//! read before that; whoever stays silent or lies is closed and does not hold up the others; too many of them end the test.
+//! What comes in: connections from anyone who finds the port. What goes out: the one that showed the token.
+//! Nothing else is read before that; what stays silent or lies is closed and counted, and neither ends the
+//! test nor holds it up.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use linerate_sys::affinity;
 use linerate_sys::socket::{self, Ready};
 
 use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, patience};
 use crate::token::{self, STAMP_BYTES, Stamp, same};
+use crate::unproven::{self, Limits, Shown, Unproven};
 
-/// Connections without a valid proof that are borne, and that may wait at the same time.
-const WRONG_MAX: usize = 16;
-
-/// How long a connection may take to show its proof: a lost segment is sent again after a second.
+/// How long the other end of a connection may take for its part of the exchange of proofs.
 const PROOF_TIME: Duration = patience(3_000, 30_000);
 
 /// Labels of both proofs.
@@ -28,7 +28,6 @@ struct Candidate {
     nonce: Stamp,
     shown: Stamp,
     length: usize,
-    since: Instant,
 }
 
 /// Whether an error only says "not now".
@@ -38,39 +37,40 @@ pub(crate) fn is_passing(error: &io::Error) -> bool {
 
 /// Listens on the endpoint's address, announces the port, returns the first connection that shows the token.
 pub(crate) fn accept_one(job: &Job<'_>) -> Result<TcpStream, LoadError> {
+    // Strangers take descriptors too. If the limit cannot be raised, the oldest of them leaves earlier.
+    let _ = affinity::raise_open_files();
     let listener = TcpListener::bind((job.spec.bind, 0)).map_err(LoadError::io("listen"))?;
     listener.set_nonblocking(true).map_err(LoadError::io("listen without blocking"))?;
     let port = listener.local_addr().map_err(LoadError::io("read the address of the listener"))?.port();
     (job.control.listening)(port);
+    let mut candidates = Unproven::new(Limits::data_port(1));
+    let found = first_proven(job, &listener, &mut candidates);
+    job.met_connections(candidates.unproven(), u64::from(found.is_err()));
+    found?.welcome(job)
+}
+
+fn first_proven(
+    job: &Job<'_>,
+    listener: &TcpListener,
+    candidates: &mut Unproven<Candidate>,
+) -> Result<Candidate, LoadError> {
     let since = Instant::now();
-    let (mut candidates, mut wrong) = (Vec::<Candidate>::new(), 0);
     loop {
         job.check("waiting for the sender")?;
-        if since.elapsed() >= FIRST_CONTACT + PROOF_TIME
-            || (candidates.is_empty() && since.elapsed() >= FIRST_CONTACT)
-        {
-            return Err(LoadError::NobodyCame { waited_ms: since.elapsed().as_millis(), got: 0, wanted: 1 });
+        let waited = since.elapsed();
+        if unproven::is_over(waited, !candidates.is_empty()) {
+            return Err(LoadError::NobodyCame { waited_ms: waited.as_millis(), got: 0, wanted: 1 });
         }
-        let sockets: Vec<BorrowedFd<'_>> = std::iter::once(listener.as_fd())
+        let sockets: Vec<BorrowedFd<'_>> = (candidates.takes().then(|| listener.as_fd()).into_iter())
             .chain(candidates.iter().map(|candidate| candidate.stream.as_fd()))
             .collect();
         socket::wait(&sockets, Ready::Readable, SLICE).map_err(LoadError::io("wait for the sender"))?;
-        while candidates.len() < WRONG_MAX {
-            let Ok((stream, _)) = listener.accept() else { break };
-            match greet(stream) {
-                Ok(candidate) => candidates.push(candidate),
-                Err(_) => wrong += 1,
-            }
-        }
-        for mut candidate in std::mem::take(&mut candidates) {
-            match candidate.look(job) {
-                None => candidates.push(candidate),
-                Some(false) => wrong += 1,
-                Some(true) => return candidate.welcome(job),
-            }
-        }
-        if wrong > WRONG_MAX {
-            return Err(LoadError::WrongStreams { seen: wrong });
+        let now = Instant::now();
+        candidates
+            .fill(now, || listener.accept(), |_, (stream, _)| greet(stream).ok())
+            .map_err(LoadError::io("accept the sender"))?;
+        if let Some((candidate, ())) = candidates.next_proven(now, |candidate| candidate.look(job)) {
+            return Ok(candidate);
         }
     }
 }
@@ -81,21 +81,21 @@ fn greet(stream: TcpStream) -> io::Result<Candidate> {
     let nonce = token::nonce()?;
     // The send buffer of a new connection always has room for it.
     (&stream).write_all(&nonce)?;
-    Ok(Candidate { stream, nonce, shown: [0; STAMP_BYTES], length: 0, since: Instant::now() })
+    Ok(Candidate { stream, nonce, shown: [0; STAMP_BYTES], length: 0 })
 }
 
 impl Candidate {
-    /// Whether it showed the token; `None` while it has not shown anything whole.
-    fn look(&mut self, job: &Job<'_>) -> Option<bool> {
+    /// Whether it showed the token.
+    fn look(&mut self, job: &Job<'_>) -> Shown<()> {
         while self.length < STAMP_BYTES {
             match self.stream.read(&mut self.shown[self.length..]) {
-                Ok(0) => return Some(false),
+                Ok(0) => return Shown::Wrong,
                 Ok(length) => self.length += length,
-                Err(error) if is_passing(&error) && self.since.elapsed() < PROOF_TIME => return None,
-                Err(_) => return Some(false),
+                Err(error) if is_passing(&error) => return Shown::Part,
+                Err(_) => return Shown::Wrong,
             }
         }
-        Some(same(&self.shown, &job.token.stamp(PROOF, &self.nonce)))
+        if same(&self.shown, &job.token.stamp(PROOF, &self.nonce)) { Shown::Proof(()) } else { Shown::Wrong }
     }
 
     fn welcome(mut self, job: &Job<'_>) -> Result<TcpStream, LoadError> {

@@ -5,15 +5,16 @@
 //! It never touches a socket.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use linerate_model::load::{LoadReport, LoadSpec};
+use linerate_model::load::{LoadReport, LoadSpec, Strangers};
 use linerate_sys::cpu::{self, CpuTicks, ThreadTimes};
 use linerate_sys::root::Root;
+use linerate_sys::socket;
 use thiserror::Error;
 
 use crate::Control;
@@ -132,6 +133,16 @@ pub enum LoadError {
         /// Why not.
         reason: String,
     },
+    /// CPUs on which threads were to run cannot be had.
+    #[error("cannot run on CPU {missing}: this host allows CPU {allowed} (hint: --pin {example})")]
+    Cpus {
+        /// Those that cannot be had.
+        missing: String,
+        /// Those that can.
+        allowed: String,
+        /// One that can.
+        example: u32,
+    },
     /// What arrived is not what was sent.
     #[error("the content of {streams} streams differs: the checksums of the two ends are not equal")]
     ContentDiffers {
@@ -143,12 +154,6 @@ pub enum LoadError {
     OutOfStep {
         /// What came instead of what.
         what: String,
-    },
-    /// Too many streams came that do not belong to the test.
-    #[error("{seen} streams did not show the token of this test")]
-    WrongStreams {
-        /// How many.
-        seen: usize,
     },
     /// The other end of a stream did not show that it knows the token.
     #[error("the receiver at {peer} did not show the token of this test")]
@@ -201,6 +206,11 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// Whether the test was not begun, because this host or this program cannot do what was asked for.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Spec { .. } | Self::Option { .. } | Self::Cpus { .. } | Self::Unknown { .. })
+    }
+
     /// For `map_err`: a failed step.
     pub fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |source| Self::Io { what, source }
@@ -217,6 +227,7 @@ pub struct Job<'a> {
     pub(crate) token: Token,
     deadline: Instant,
     costs: Mutex<ThreadTimes>,
+    strangers: Mutex<Strangers>,
     /// Ticks of all CPUs when what is reported began.
     ticks: Mutex<Vec<CpuTicks>>,
 }
@@ -230,6 +241,7 @@ impl<'a> Job<'a> {
             token: Token::new(spec.token),
             deadline: Instant::now() + Duration::from_millis(u64::from(spec.deadline_ms)),
             costs: Mutex::new(ThreadTimes::default()),
+            strangers: Mutex::new(Strangers::default()),
             ticks: Mutex::new(cpu::cpu_ticks(Path::new("/"))),
         }
     }
@@ -265,6 +277,26 @@ impl<'a> Job<'a> {
         costs.waiting += times.waiting;
     }
 
+    /// Counts what came to a port of the test without its token.
+    pub(crate) fn met(&self, strangers: Strangers) {
+        let mut all = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        *all = all.and(strangers);
+    }
+
+    /// Counts the connections that came to a listener of the test without its token; `own` of them may be the
+    /// sender's.
+    pub(crate) fn met_connections(&self, unproven: u64, own: u64) {
+        self.met(Strangers { connections: unproven.saturating_sub(own), ..Strangers::default() });
+    }
+
+    /// Counts the datagrams that came to a socket of the test without its token.
+    pub(crate) fn met_datagrams(&self, datagrams: u64, socket: &UdpSocket) {
+        if datagrams > 0 {
+            let dropped = socket::dropped(socket).unwrap_or(0);
+            self.met(Strangers { datagrams, dropped, ..Strangers::default() });
+        }
+    }
+
     /// Takes what the threads took so far; from here on it is counted anew.
     pub(crate) fn take_costs(&self) -> ThreadTimes {
         std::mem::take(&mut *self.costs.lock().unwrap_or_else(PoisonError::into_inner))
@@ -281,8 +313,9 @@ impl<'a> Job<'a> {
         self.ticks.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Writes what the threads took into the report.
-    pub(crate) fn add_costs(&self, report: &mut LoadReport) {
+    /// Writes what the threads took, and who else came, into the report.
+    pub(crate) fn complete(&self, report: &mut LoadReport) {
+        report.strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner).some();
         let costs = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
         report.cpu_s = costs.running.as_secs_f64();
         report.wait_s = costs.waiting.as_secs_f64();

@@ -25,6 +25,7 @@ mod sampler;
 mod tcp;
 mod token;
 mod udp;
+mod unproven;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -99,7 +100,7 @@ pub fn run(spec: &LoadSpec, control: &Control) -> LoadReport {
             Err(error) => stopped(format!("cannot start a thread: {error}")),
         }
     });
-    job.add_costs(&mut report);
+    job.complete(&mut report);
     add_host_load(&job.ticks_before(), &cpu::cpu_ticks(Path::new("/")), &mut report);
     report
 }
@@ -111,6 +112,7 @@ fn stopped(reason: String) -> LoadReport {
 fn one_end(job: &Job<'_>) -> LoadReport {
     let mut report = LoadReport::default();
     if let Err(error) = enter_and_run(job, &mut report) {
+        report.refused = error.is_refusal();
         report.stopped = Some(error.to_string());
     }
     report

@@ -95,11 +95,24 @@ fn send_sized(socket: &UdpSocket, datagram: &[u8], bytes: u32, ipv6: bool) -> Op
 }
 
 fn answer(job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
-    let [there, arrived, wish, back, refused, end] =
-        [THERE, ARRIVED, WISH, BACK, REFUSED, END].map(|label| job.token.stamp(label, &[]));
+    let stamps = [THERE, ARRIVED, WISH, BACK, REFUSED, END].map(|label| job.token.stamp(label, &[]));
     let ipv6 = matches!(job.spec.bind, IpAddr::V6(_));
     let socket = datagram::bind(job, None)?;
     socket::set_mtu_probing(&socket, ipv6).map_err(LoadError::io("forbid fragments"))?;
+    let mut strangers = 0;
+    let result = answer_probes(job, &socket, stamps, report, &mut strangers);
+    job.met_datagrams(strangers, &socket);
+    result
+}
+
+fn answer_probes(
+    job: &Job<'_>,
+    socket: &UdpSocket,
+    [there, arrived, wish, back, refused, end]: [Stamp; 6],
+    report: &mut LoadReport,
+    strangers: &mut u64,
+) -> Result<(), LoadError> {
+    let ipv6 = matches!(job.spec.bind, IpAddr::V6(_));
     let mut room = vec![0; 65_536];
     let (mut known, mut sent_back) = (false, 0);
     let mut limit = Instant::now() + FIRST_CONTACT;
@@ -116,7 +129,10 @@ fn answer(job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
         }
         let probe = datagram::parse(&there, &room[..length]);
         let asked = datagram::parse(&wish, &room[..length]);
-        let Some((sequence, argument)) = probe.or(asked) else { continue };
+        let Some((sequence, argument)) = probe.or(asked) else {
+            *strangers += 1;
+            continue;
+        };
         if !known {
             socket.connect(from).map_err(LoadError::io("connect to the sender"))?;
             known = true;
@@ -135,7 +151,7 @@ fn answer(job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
         let bytes = argument.min(65_535) as u32;
         let mut probe = vec![0; payload_of(bytes, ipv6)];
         probe[..HEADER_BYTES].copy_from_slice(&datagram::header(&back, sequence, argument));
-        if let Some(mtu) = send_sized(&socket, &probe, bytes, ipv6) {
+        if let Some(mtu) = send_sized(socket, &probe, bytes, ipv6) {
             let _ = socket.send(&datagram::header(&refused, sequence, mtu.into()));
         }
     }

@@ -250,9 +250,46 @@ pub struct LoadReport {
     /// What an iperf3 server at the other end counted: of a test in which only this end has a node program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub far: Option<Box<LoadReport>>,
+    /// What others sent to the port of the test at this end; `None` where nothing came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strangers: Option<Strangers>,
+    /// This end cannot do what was asked for (`stopped` says what), and did not begin: that says nothing
+    /// about the path.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
     /// Why nothing or not everything got through (cannot connect, stalled, deadline). A value, not an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
+}
+
+/// Connections and datagrams at the port of a test that did not show its token.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Strangers {
+    /// Connections, without as many as the sender itself may have opened; of a test of connections, with
+    /// those.
+    pub connections: u64,
+    /// Datagrams that were read.
+    pub datagrams: u64,
+    /// Datagrams, of the test or not, that found the socket's buffer full while there were others.
+    pub dropped: u64,
+}
+
+impl Strangers {
+    /// `None` where nothing came.
+    pub fn some(self) -> Option<Self> {
+        (self.connections > 0 || self.datagrams > 0).then_some(self)
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            connections: self.connections.saturating_add(other.connections),
+            datagrams: self.datagrams.saturating_add(other.datagrams),
+            dropped: self.dropped.saturating_add(other.dropped),
+        }
+    }
 }
 
 /// Use of one CPU during a test.

@@ -68,7 +68,7 @@ fn one_phase<'scope>(
     let load_port = if load.is_some() { port_in.recv_timeout(LISTEN_WAIT).unwrap_or(0) } else { 0 };
     let result = serve(job, plan, phase, control, load_port);
     if let Some(load) = load {
-        load.end(result.is_err());
+        job.met(load.end(result.is_err()).strangers.unwrap_or_default());
     }
     result
 }
@@ -166,13 +166,14 @@ fn answer_datagrams(
     socket.set_nonblocking(spinning).map_err(LoadError::io("choose how to wait"))?;
     socket.set_read_timeout(Some(SLICE)).map_err(LoadError::io("set a time-out"))?;
     let mut room = vec![0; super::datagram_bytes(plan)];
-    let (mut bytes, mut known, mut looks) = (0, false, 0_u32);
+    let (mut bytes, mut known, mut looks, mut strangers) = (0, false, 0_u32, 0_u64);
     loop {
         let (length, from) = match socket.recv_from(&mut room) {
             Ok(received) => received,
             Err(error) if datagram::is_passing(&error) => {
                 spin(&mut looks);
                 if (!spinning || looks.is_multiple_of(LOOKS)) && is_over(job, control)? {
+                    job.met_datagrams(strangers, socket);
                     return Ok(bytes);
                 }
                 continue;
@@ -183,7 +184,10 @@ fn answer_datagrams(
                 continue;
             }
         };
-        let Some((sequence, _)) = datagram::parse(&request, &room[..length]) else { continue };
+        let Some((sequence, _)) = datagram::parse(&request, &room[..length]) else {
+            strangers += 1;
+            continue;
+        };
         if !known {
             // Cheaper to answer, and closed to all others.
             known = socket.connect(from).is_ok();

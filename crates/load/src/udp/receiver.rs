@@ -1,7 +1,7 @@
 //! The receiving end: reads until the sender's last word, or until its time is over.
 //!
 //! What comes in: datagrams from anyone who finds the port. What goes out: the count of those that show the stamp. It
-//! answers nothing.
+//! answers nothing, and counts the others.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -40,6 +40,8 @@ struct Collector {
     delays: Delays,
     units: u64,
     announced: Option<u64>,
+    /// Datagrams without the stamp.
+    strangers: u64,
     /// When the first and the last datagram were read.
     span: Option<(Instant, Instant)>,
     limit: Instant,
@@ -60,6 +62,7 @@ pub(super) fn receive(job: &Job<'_>, plan: Plan, report: &mut LoadReport) -> Res
         delays: Delays::default(),
         units: 0,
         announced: None,
+        strangers: 0,
         span: None,
         limit: Instant::now() + FIRST_CONTACT,
         socket,
@@ -69,6 +72,7 @@ pub(super) fn receive(job: &Job<'_>, plan: Plan, report: &mut LoadReport) -> Res
     let result = collector.run(job, trains, &mut series);
     collector.tally.end.kernel_drops =
         socket::dropped(&collector.socket).ok().map(|drops| collector.dropped(drops, glues));
+    job.met_datagrams(collector.strangers, &collector.socket);
     report.udp = Some(collector.tally.end);
     report.bytes = collector.tally.bytes;
     report.elapsed_s =
@@ -145,6 +149,8 @@ impl Collector {
             } else if let Some((_, sent)) = datagram::parse(&self.end, head) {
                 self.announced = self.announced.or(Some(sent));
                 self.limit = self.limit.min(now + AFTER_END);
+            } else {
+                self.strangers += 1;
             }
         }
         if proven {
