@@ -187,6 +187,7 @@ fn follow_turn(
     if let Some(source) = ends.iter_mut().find_map(|end| end.error.take()) {
         return Err(LoadError::Broken { bytes, source });
     }
+    place.verdict()?;
     let first = ends.iter().filter_map(|end| end.span).map(|span| span.0).min();
     let last = ends.iter().filter_map(|end| end.span).map(|span| span.1).max();
     let took = first.zip(last).map_or(Duration::ZERO, |(first, last)| last - first);

@@ -10,7 +10,7 @@ use linerate_model::tuning::{Pin, Protocol, SAMPLE_HZ_MAX, Tuning};
 use linerate_sys::socket_options;
 use linerate_sys::stream::{self, Kind};
 
-use super::{receive, send};
+use super::{place, receive, send};
 use crate::job::LoadError;
 
 /// Bytes of one call.
@@ -68,13 +68,10 @@ pub(super) fn check(tuning: &Tuning) -> Result<(), LoadError> {
         let reason = "only TCP and MPTCP streams have it".to_owned();
         return Err(LoadError::Option { what, value: tuning.protocol.name().to_owned(), reason });
     }
-    if let Pin::Cpus(cpus) = &tuning.pin
-        && cpus.is_empty()
-    {
-        let reason = "at least one CPU is needed".to_owned();
-        return Err(LoadError::Option { what: "list of CPUs", value: String::new(), reason });
+    match &tuning.pin {
+        Pin::Cpus(cpus) => place::check(cpus),
+        Pin::Auto | Pin::None => Ok(()),
     }
-    Ok(())
 }
 
 /// A socket with everything that has to be there before it connects or listens.

@@ -131,7 +131,7 @@ pub(super) fn receive(
         name: way.name().to_owned(),
         call_bytes: call_bytes as u64,
         pages: "plain".to_owned(),
-        cpus: place.cpus().to_vec(),
+        cpus: place.cpus(),
         remark: String::new(),
     });
     let drops = || streams.iter().map(|stream| socket::dropped(stream).ok()).sum::<Option<u64>>();
@@ -148,6 +148,9 @@ pub(super) fn receive(
             read_to_end(crew, index, stream, way, call_bytes)
         })
     });
+    if let Some(way) = &mut report.way {
+        way.cpus = place.cpus();
+    }
     report.bytes = ends.iter().map(|end| end.bytes).sum();
     let first = ends.iter().filter_map(|end| end.span).map(|span| span.0).min();
     let last = ends.iter().filter_map(|end| end.span).map(|span| span.1).max();
@@ -158,6 +161,7 @@ pub(super) fn receive(
     end.mss = ends.iter().map(|end| end.info.rcv_mss).max().unwrap_or(0);
     report.tcp = Some(end);
     kept.and_then(|()| verdict(&mut ends))?;
+    place.verdict()?;
     report.drained = true;
     Ok(())
 }

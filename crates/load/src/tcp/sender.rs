@@ -227,7 +227,7 @@ pub(super) fn send(
         name: sending.way.name().to_owned(),
         call_bytes: sending.content.len() as u64,
         pages: sending.content.pages().name().to_owned(),
-        cpus: sending.place.cpus().to_vec(),
+        cpus: sending.place.cpus(),
         remark: ends.iter().map(|end| &end.remark).find(|r| !r.is_empty()).cloned().unwrap_or_default(),
     });
     let acked = sampler.last_bytes;
@@ -250,6 +250,7 @@ pub(super) fn send(
     report.bytes = confirmed.unwrap_or_else(|| acked.min(sent));
     kept?;
     verdict(&mut ends)?;
+    sending.place.verdict()?;
     if ends.iter().any(|end| end.tail.map(|tail| tail.bytes) != Some(end.bytes)) {
         return Err(LoadError::BytesDiffer { sent, received: confirmed.unwrap_or(0) });
     }

@@ -53,6 +53,12 @@ impl Ways {
             let reason = "it looks at no byte, and the test is to be verified".to_owned();
             return Err(LoadError::Option { what: "way of receiving", value: receive.to_owned(), reason });
         }
+        if ways.receive.is_beside() && matches!(tuning.pin, Pin::Cpus(_)) {
+            let reason =
+                "it follows its packets from CPU to CPU (hint: leave out --pin, or use --receive truncate)";
+            let (what, value) = ("way of receiving", receive.to_owned());
+            return Err(LoadError::Option { what, value, reason: reason.to_owned() });
+        }
         Ok(ways)
     }
 
@@ -97,6 +103,9 @@ mod tests {
         let verified = names(&Tuning { verify: true, send: Some("write".into()), ..Tuning::default() });
         assert_eq!(verified, [("write", "verify")]);
         let both = Tuning { verify: true, receive: Some("truncate".into()), ..Tuning::default() };
+        let pinned =
+            Tuning { pin: Pin::Cpus(vec![0]), receive: Some("truncate-beside".into()), ..Tuning::default() };
+        assert!(Ways::asked_for(&pinned).is_err());
         assert!(Ways::asked_for(&both).is_err() && Ways::named("write", "owl").is_err());
     }
 }
