@@ -28,7 +28,7 @@ use crate::job::SLICE;
 
 pub use error::AskError;
 pub(super) use error::io_error;
-pub(super) use options::{finish_tcp, finish_udp, prepare};
+pub(super) use options::{Before, finish_accepted, finish_tcp, finish_udp, prepare};
 pub use wish::{Credentials, Family, Wish};
 
 /// Block of TCP when nobody says otherwise and time ends the test: divides well into what the kernel sends at once.
@@ -154,7 +154,8 @@ impl<'a> Asking<'a> {
             stop,
             peer,
             control: Control::new(stream).map_err(io_error("prepare the control connection"))?,
-            machine: Client::new(&record.cookie, parameters.to_json()),
+            machine: Client::new(&record.cookie, parameters.to_json())
+                .wanting_output(parameters.get_server_output),
             traffic: Traffic::new(&parameters, false, record.block, wish.interval),
             parameters,
             running: false,

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::protocol::{Cookie, Inbox, RESULTS_BYTES_MAX, State, Violation, framed, number};
+use super::protocol::{Cookie, Inbox, OUTPUT_BYTES_MAX, RESULTS_BYTES_MAX, State, Violation, framed, number};
 use super::results::Results;
 
 /// What the client's driver has to do.
@@ -95,6 +95,8 @@ pub struct Client {
     output: Vec<u8>,
     events: VecDeque<Event>,
     theirs: Option<Box<Results>>,
+    /// The server's output was asked for.
+    wants_output: bool,
 }
 
 impl Client {
@@ -107,7 +109,19 @@ impl Client {
             output: cookie.to_vec(),
             events: VecDeque::new(),
             theirs: None,
+            wants_output: false,
         }
+    }
+
+    /// The same for one whose parameters ask for the server's output.
+    #[must_use]
+    pub fn wanting_output(mut self, wants: bool) -> Self {
+        self.wants_output = wants;
+        self
+    }
+
+    fn results_max(&self) -> usize {
+        if self.wants_output { OUTPUT_BYTES_MAX } else { RESULTS_BYTES_MAX }
     }
 
     /// Bytes to send.
@@ -144,7 +158,7 @@ impl Client {
             }
         }
         let waiting = self.inbox.len();
-        if waiting > RESULTS_BYTES_MAX + 64 {
+        if waiting > self.results_max() + (64 << 10) {
             self.fail(Violation::Flood { bytes: waiting }.into());
         }
     }
@@ -200,10 +214,11 @@ impl Client {
         match self.step {
             Step::Over | Step::OwnResults | Step::Finishing => Ok(false),
             Step::TheirResults => {
-                let Some(message) = self.inbox.message("results", RESULTS_BYTES_MAX)? else {
+                let Some(message) = self.inbox.message("results", self.results_max())? else {
                     return Ok(false);
                 };
-                self.theirs = Some(Box::new(Results::from_json(&message)?));
+                let read = if self.wants_output { Results::from_json } else { Results::from_json_plain };
+                self.theirs = Some(Box::new(read(&message)?));
                 self.step = Step::Display;
                 Ok(true)
             }

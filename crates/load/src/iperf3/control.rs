@@ -3,7 +3,7 @@
 //! What comes in: bytes to send, addresses. What goes out: bytes that came. It knows nothing of what they mean.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -103,25 +103,5 @@ pub(super) fn connect(
     match stream.take_error()? {
         Some(error) => Err(error),
         None => Ok(stream),
-    }
-}
-
-/// The next connection that waits, if there is one.
-pub(super) fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
-    match listener.accept() {
-        Ok((stream, _)) => Ok(Some(stream)),
-        // The last two are about a connection that ended before it was taken.
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::WouldBlock
-                    | ErrorKind::Interrupted
-                    | ErrorKind::ConnectionAborted
-                    | ErrorKind::ConnectionReset
-            ) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(error),
     }
 }

@@ -16,9 +16,11 @@ pub const PORT: u16 = 5201;
 /// Longest parameter message that an iperf3 server reads, bytes.
 pub const PARAMETERS_BYTES_MAX: usize = 8192;
 
-/// Longest results that are read here, bytes; iperf3 itself has no limit. 256 streams take about 64 KiB; the rest is for the
-/// output of a server that was asked for it.
-pub const RESULTS_BYTES_MAX: usize = 16 << 20;
+/// Longest results that are read here, bytes; iperf3 itself has no limit. 256 streams take about 64 KiB.
+pub const RESULTS_BYTES_MAX: usize = 256 << 10;
+
+/// The same with the output of a server that was asked for it.
+pub const OUTPUT_BYTES_MAX: usize = 16 << 20;
 
 /// Streams of one direction at most, as in iperf3.
 pub const STREAMS_MAX: u32 = 128;

@@ -3,12 +3,12 @@
 //! What comes in: JSON of a peer of any version, or our own counts. What goes out: plain numbers, or JSON. Kinds of numbers that
 //! older versions leave out are `None`. It never judges.
 
-use std::collections::BTreeSet;
+mod read;
 
 use serde_json::{Map, Value, json};
 
 use super::lenient;
-use super::protocol::{STREAMS_MAX, Violation};
+use super::protocol::Violation;
 
 /// One stream, as one end counted it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -84,36 +84,14 @@ impl Results {
         Value::Object(map).to_string().into_bytes()
     }
 
-    /// Reads the peer's message.
+    /// Reads the peer's message, with the server's output.
     pub fn from_json(bytes: &[u8]) -> Result<Self, Violation> {
-        let unusable = |why: String| Violation::Message { what: "results", why };
-        let value: Value = serde_json::from_slice(bytes).map_err(|error| unusable(error.to_string()))?;
-        let need = |key: &str| {
-            lenient::number(value.get(key)).ok_or_else(|| unusable(format!("without the number `{key}`")))
-        };
-        let list = value.get("streams").and_then(Value::as_array);
-        let list = list.ok_or_else(|| unusable("without the list `streams`".to_owned()))?;
-        let most = 2 * STREAMS_MAX as usize;
-        if list.len() > most {
-            return Err(unusable(format!("{} streams, at most {most}", list.len())));
-        }
-        let streams: Vec<StreamResult> =
-            list.iter().map(StreamResult::from_value).collect::<Result<_, _>>().map_err(unusable)?;
-        let mut seen = BTreeSet::new();
-        if let Some(twice) = streams.iter().find(|stream| !seen.insert(stream.id)) {
-            return Err(unusable(format!("stream {} twice", twice.id)));
-        }
-        let has_retransmits = lenient::integer(value.get("sender_has_retransmits"));
-        let text = || lenient::text(value.get("server_output_text")).map(ServerOutput::Text);
-        let object = value.get("server_output_json").filter(|output| output.is_object());
-        Ok(Self {
-            cpu_percent: [need("cpu_util_total")?, need("cpu_util_user")?, need("cpu_util_system")?],
-            sender_has_retransmits: has_retransmits
-                .ok_or_else(|| unusable("without the number `sender_has_retransmits`".to_owned()))?,
-            congestion: lenient::text(value.get("congestion_used")),
-            streams,
-            server_output: object.cloned().map(ServerOutput::Json).or_else(text),
-        })
+        read::read(bytes, true).map_err(|why| Violation::Message { what: "results", why })
+    }
+
+    /// Reads the peer's message without the server's output, which was not asked for.
+    pub fn from_json_plain(bytes: &[u8]) -> Result<Self, Violation> {
+        read::read(bytes, false).map_err(|why| Violation::Message { what: "results", why })
     }
 
     /// The stream of this number.
@@ -141,7 +119,20 @@ impl StreamResult {
         value
     }
 
-    fn from_value(value: &Value) -> Result<Self, String> {
+    /// What is read of a stream.
+    const KEYS: [&str; 9] = [
+        "id",
+        "bytes",
+        "retransmits",
+        "jitter",
+        "errors",
+        "omitted_errors",
+        "packets",
+        "omitted_packets",
+        "end_time",
+    ];
+
+    fn from_map(value: &Map<String, Value>) -> Result<Self, String> {
         let need = |key: &str| {
             lenient::integer(value.get(key)).ok_or_else(|| format!("a stream without the number `{key}`"))
         };

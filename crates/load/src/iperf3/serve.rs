@@ -1,22 +1,24 @@
 //! The server: takes one test after the other.
 //!
-//! What comes in: an address to listen on. What goes out: a [`Record`] per test, through the watcher. A client that vanishes never
-//! blocks it: every step has its deadline, and whoever has not shown a cookie yet keeps nobody else out. A second client at
-//! the same time is told that it is busy. It listens until it is stopped, or for one test.
+//! What comes in: an address to listen on. What goes out: a [`Record`] per test, through the watcher. A
+//! client that vanishes never blocks it: every step has its deadline, and a connection without a cookie keeps
+//! no other out. A second client at the same time is told that it is busy. It listens until it is stopped, or
+//! for one test.
 
 mod error;
+mod listener;
 mod wish;
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_sys::cpu::ThreadTimes;
-use linerate_sys::{socket, socket_options};
+use linerate_sys::{affinity, socket, socket_options};
 
-use super::ask::{self, BLOCK, Family, Watcher, finish_tcp, finish_udp, unix_ms};
+use super::ask::{self, BLOCK, Watcher, finish_accepted, finish_udp, unix_ms};
 use super::auth::Users;
 use super::control::{Came, Control};
 use super::lobby::Lobby;
@@ -31,33 +33,13 @@ use crate::job::SLICE;
 
 pub use error::ServeError;
 use error::io_error;
+use listener::Listener;
 pub use wish::{Door, Wish};
 
 /// A client has so long for each step before and after the test itself.
 const STEP_WAIT: Duration = Duration::from_secs(10);
 /// A test that time ends may take so much longer than it said.
 const GRACE: Duration = Duration::from_secs(10);
-
-fn listen(wish: &Wish, port: u16) -> Result<TcpListener, ServeError> {
-    let v4 = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    let v6 = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-    let choices = match (wish.bind, wish.family) {
-        (Some(address), _) => vec![address],
-        (None, Family::V4) => vec![v4],
-        (None, Family::V6) => vec![v6],
-        // The address of IPv6 takes both, where the machine has IPv6 at all.
-        (None, Family::Any) => vec![v6, v4],
-    };
-    let mut last = None;
-    for address in choices {
-        let at = SocketAddr::new(address, port);
-        match TcpListener::bind(at).and_then(|l| l.set_nonblocking(true).map(|()| l)) {
-            Ok(listener) => return Ok(listener),
-            Err(source) => last = Some(ServeError::Listen { at, source }),
-        }
-    }
-    Err(last.expect("there is at least one address"))
-}
 
 /// Serves until `stop` says so, or for one test. `ready` is told once where it listens.
 pub fn run(
@@ -66,23 +48,28 @@ pub fn run(
     ready: &dyn Fn(SocketAddr),
     watcher: &mut dyn Watcher,
 ) -> Result<(), ServeError> {
-    let mut listener = listen(wish, wish.port)?;
-    let at = listener.local_addr().map_err(io_error("read the own address"))?;
-    ready(at);
+    // Those that wait take descriptors too. If the limit cannot be raised, the oldest of them leaves earlier.
+    let _ = affinity::raise_open_files();
+    let mut listener = Listener::open(wish)?;
+    ready(listener.address().map_err(io_error("read the own address"))?);
     let mut lobby = Lobby::default();
     while !stop() {
-        let mut waiting = lobby.sockets();
-        waiting.push(listener.as_fd());
+        if renew(&mut listener, &mut lobby).is_err() {
+            // No descriptor or memory for another one: no client gets the options of the last test meanwhile.
+            std::thread::sleep(SLICE);
+            continue;
+        }
+        let waiting = lobby.sockets(listener.socket());
         socket::wait(&waiting, socket::Ready::Readable, SLICE).map_err(io_error("wait for clients"))?;
         drop(waiting);
-        lobby.accept(&listener).map_err(io_error("take a connection"))?;
+        lobby.accept(listener.socket()).map_err(io_error("take a connection"))?;
         let Some((stream, cookie)) = lobby.next() else { continue };
         let Ok(control) = Control::new(stream) else { continue };
         let mut record = empty(&control, cookie, wish.interval);
         let mut serving = Serving {
             wish,
             stop,
-            listener: &listener,
+            listener: &mut listener,
             udp: None,
             control,
             machine: Server::default(),
@@ -100,15 +87,16 @@ pub fn run(
         if wish.one_off {
             return Ok(());
         }
-        if record.parameters.window.is_some() {
-            // A buffer once set cannot be given back to the kernel's own choice.
-            drop(listener);
-            listener = listen(wish, at.port())?;
-        } else if record.parameters.mss.is_some() {
-            socket_options::set_segment(&listener, 0).map_err(io_error("take back the segment size"))?;
-        }
     }
     Ok(())
+}
+
+/// Ends the options of a test, for those in the lobby as well: they may have inherited them.
+fn renew(listener: &mut Listener, lobby: &mut Lobby) -> io::Result<()> {
+    if listener.is_tuned() {
+        lobby.clear();
+    }
+    listener.renew()
 }
 
 fn empty(control: &Control, cookie: Cookie, interval: Duration) -> Record {
@@ -140,7 +128,7 @@ fn empty(control: &Control, cookie: Cookie, interval: Duration) -> Record {
 struct Serving<'a> {
     wish: &'a Wish,
     stop: &'a dyn Fn() -> bool,
-    listener: &'a TcpListener,
+    listener: &'a mut Listener,
     /// Takes the next stream of UDP.
     udp: Option<UdpSocket>,
     control: Control,
@@ -187,8 +175,8 @@ impl Serving<'_> {
     }
 
     fn wait(&self) -> Result<(), ServeError> {
-        let mut sockets = self.lobby.sockets();
-        sockets.extend([self.control.stream().as_fd(), self.listener.as_fd()]);
+        let mut sockets = self.lobby.sockets(self.listener.socket());
+        sockets.push(self.control.stream().as_fd());
         sockets.extend(self.udp.as_ref().map(AsFd::as_fd));
         let due = self.traffic.as_ref().map_or(SLICE, |traffic| traffic.due().min(SLICE));
         socket::wait(&sockets, socket::Ready::Readable, due).map_err(io_error("wait for the client"))?;
@@ -201,7 +189,7 @@ impl Serving<'_> {
 
     /// Streams of this test are taken; everybody else is told that we are busy.
     fn visitors(&mut self, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), ServeError> {
-        self.lobby.accept(self.listener).map_err(io_error("take a connection"))?;
+        self.lobby.accept(self.listener.socket()).map_err(io_error("take a connection"))?;
         let missing = self.traffic.as_ref().map_or(0, Traffic::missing);
         if missing == 0 {
             self.lobby.deny_shown();
@@ -215,7 +203,7 @@ impl Serving<'_> {
                 Lobby::deny(&stream);
                 continue;
             }
-            finish_tcp(&record.parameters, &stream).map_err(io_error("set the options of a stream"))?;
+            finish_accepted(&record.parameters, &stream).map_err(io_error("set the options of a stream"))?;
             self.add(Wire::Tcp(Arc::new(stream)))?;
         }
         self.datagram_streams(record)?;
@@ -264,7 +252,7 @@ impl Serving<'_> {
 
     fn bind_udp(&self, parameters: &Parameters) -> Result<UdpSocket, ServeError> {
         let cannot = io_error("open a UDP socket");
-        let at = self.listener.local_addr().map_err(&cannot)?;
+        let at = self.listener.address().map_err(&cannot)?;
         let udp = socket_options::bind_shared(at).map_err(&cannot)?;
         udp.set_nonblocking(true).map_err(&cannot)?;
         ask::prepare(parameters, udp.as_fd(), at.is_ipv6()).map_err(&cannot)?;
@@ -338,10 +326,8 @@ impl Serving<'_> {
         let parameters = &record.parameters;
         match parameters.protocol {
             Protocol::Tcp => {
-                let ipv6 = self.listener.local_addr().is_ok_and(|at| at.is_ipv6());
                 // What is set on the listener holds for the streams that it takes.
-                ask::prepare(parameters, self.listener.as_fd(), ipv6)
-                    .map_err(io_error("set the options of the streams"))?;
+                self.listener.prepare(parameters).map_err(io_error("set the options of the streams"))?;
             }
             Protocol::Udp => self.udp = Some(self.bind_udp(parameters)?),
         }
@@ -355,6 +341,9 @@ impl Serving<'_> {
     fn begin(&mut self, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), ServeError> {
         self.udp = None;
         self.lobby.deny_shown();
+        // The streams have their options; whatever connects from here on is of another test. Should there be
+        // no descriptor for another listener now, there is before the next client.
+        let _ = renew(self.listener, self.lobby);
         let Some(traffic) = &mut self.traffic else { return Ok(()) };
         record.lanes = traffic.lanes();
         record.buffers = traffic.buffers();

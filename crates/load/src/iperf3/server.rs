@@ -243,7 +243,7 @@ impl Server {
                 let Some(message) = self.inbox.message("results", RESULTS_BYTES_MAX)? else {
                     return Ok(false);
                 };
-                self.events.push_back(Event::Results(Box::new(Results::from_json(&message)?)));
+                self.events.push_back(Event::Results(Box::new(Results::from_json_plain(&message)?)));
                 self.step = Step::OwnResults;
                 Ok(true)
             }

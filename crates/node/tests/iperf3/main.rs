@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod stage;
+mod strangers;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

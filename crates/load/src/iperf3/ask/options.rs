@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{TcpStream, UdpSocket};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_sys::{socket, socket_options};
 
@@ -11,22 +11,56 @@ use super::super::parameters::{Parameters, Protocol};
 /// Receive buffer of UDP that is asked for when no window is given: what the socket drops is lost by the measurement.
 const RECEIVE_BUFFER_BYTES: u32 = 8 << 20;
 
-/// Options that a socket needs before its first packet.
+/// Options that have to be there before the first packet of a connection, so that a server sets them on its
+/// listener.
+pub(in super::super) struct Before {
+    window: Option<u32>,
+    segment: Option<u32>,
+}
+
+impl Before {
+    pub(in super::super) fn of(parameters: &Parameters) -> Self {
+        let segment = parameters.mss.filter(|_| parameters.protocol == Protocol::Tcp);
+        Self { window: parameters.window, segment }
+    }
+
+    pub(in super::super) fn is_any(&self) -> bool {
+        self.window.is_some() || self.segment.is_some()
+    }
+
+    pub(in super::super) fn set(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        if let Some(window) = self.window {
+            socket_options::set_buffers(&socket, window)?;
+        }
+        if let Some(segment) = self.segment {
+            socket_options::set_segment(&socket, segment)?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything that the socket of a stream needs before its first packet.
 pub(in super::super) fn prepare(
     parameters: &Parameters,
     socket: BorrowedFd<'_>,
     ipv6: bool,
 ) -> io::Result<()> {
-    if let Some(window) = parameters.window {
-        socket_options::set_buffers(&socket, window)?;
+    Before::of(parameters).set(socket)?;
+    mark(parameters, socket, ipv6)
+}
+
+/// The type of service of what is sent.
+fn mark(parameters: &Parameters, socket: BorrowedFd<'_>, ipv6: bool) -> io::Result<()> {
+    if parameters.tos == 0 {
+        return Ok(());
     }
-    if let (Some(mss), Protocol::Tcp) = (parameters.mss, parameters.protocol) {
-        socket_options::set_segment(&socket, mss)?;
-    }
-    if parameters.tos != 0 {
-        socket_options::set_type_of_service(&socket, parameters.tos, ipv6)?;
-    }
-    Ok(())
+    socket_options::set_type_of_service(&socket, parameters.tos, ipv6)
+}
+
+/// Options of a stream of TCP that a server accepted.
+pub(in super::super) fn finish_accepted(parameters: &Parameters, stream: &TcpStream) -> io::Result<()> {
+    mark(parameters, stream.as_fd(), stream.local_addr()?.is_ipv6())?;
+    finish_tcp(parameters, stream)
 }
 
 /// Options of a stream of TCP that is connected.
