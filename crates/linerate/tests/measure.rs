@@ -61,3 +61,13 @@ fn what_cannot_be_had_is_said_with_code_2() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("cannot use the congestion control `nosuch`"), "{text}");
 }
+
+#[test]
+fn a_cpu_that_is_not_there_is_an_error_that_names_those_that_are() {
+    let name = "a_cpu_that_is_not_there_is_an_error_that_names_those_that_are";
+    let Some(output) = measure(name, &["local", "--pin", "0,1023", "--time", "100ms"]) else { return };
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("cannot run on CPU 1023: this host allows CPU 0"), "{text}");
+    assert!(text.contains("hint: --pin 0"), "{text}");
+}

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::fact::FactKey;
-use linerate_model::load::{Interval, LoadReport, TestKind};
+use linerate_model::load::{Interval, LoadReport, Strangers, TestKind};
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
 /// A TCP receiver may lack this much of what the sender wrote before both ends count as disagreeing: what was still in
@@ -15,27 +15,16 @@ const IN_FLIGHT_BYTES: u64 = 16 << 20;
 
 /// The outcome of a test that both ends reported.
 pub fn outcome(kind: &TestKind, tx: LoadReport, rx: LoadReport) -> Outcome {
-    let why_stopped = || tx.stopped.clone().or_else(|| rx.stopped.clone());
-    let nothing =
-        |what: &str| Outcome::NothingThrough { reason: why_stopped().unwrap_or_else(|| what.to_owned()) };
-    match kind {
-        TestKind::Tcp { .. } | TestKind::Udp { .. } if rx.bytes == 0 => return nothing("no byte arrived"),
-        TestKind::Rtt { .. } if tx.rtt_us.is_empty() => return nothing("no request was answered"),
-        TestKind::Mtu { .. } if tx.mtu.iter().all(|p| p.answered == 0) => {
-            return nothing("no probe was answered");
-        }
-        TestKind::Latency(_) if tx.latency.iter().all(|r| r.round_trip_ns.count() == 0) => {
-            return nothing("no request was answered");
-        }
-        TestKind::PathMtu(_) if tx.path_mtu.is_none() => return nothing("no probe was answered"),
-        TestKind::Connects(_) if tx.connects.as_ref().is_none_or(|c| c.done == 0) => {
-            return nothing("no connection was made");
-        }
-        TestKind::Http(_) if tx.http.is_empty() => return nothing("nothing was downloaded"),
-        TestKind::Disk(_) if tx.disk.as_ref().is_none_or(|d| d.phases.is_empty()) => {
-            return nothing("no request ended");
-        }
-        _ => {}
+    if let Some(refused) = [&tx, &rx].into_iter().find(|report| report.refused) {
+        let reason = refused.stopped.clone().unwrap_or_else(|| "it cannot do what was asked for".to_owned());
+        return Outcome::Gap { reason };
+    }
+    let nothing = nothing_through(kind, &tx, &rx);
+    if let Some(reason) = strangers(kind, &tx, &rx, nothing) {
+        return Outcome::Invalid { reason };
+    }
+    if let Some(what) = nothing {
+        return Outcome::NothingThrough { reason: why_stopped(&tx, &rx).unwrap_or(what).to_owned() };
     }
     if let Some(reason) = disagreement(kind, &tx, &rx) {
         return Outcome::Invalid { reason };
@@ -49,6 +38,9 @@ pub fn outcome(kind: &TestKind, tx: LoadReport, rx: LoadReport) -> Outcome {
             if let Some(reason) = udp(&mut m, &tx, &rx, planned) {
                 return Outcome::Invalid { reason };
             }
+            m.asked_bps = (rate_bps > 0.0).then_some(rate_bps);
+            let planned_s = if tx.stopped.is_none() { f64::from(*duration_ms) / 1e3 } else { 0.0 };
+            m.sent_bps = rate(tx.bytes, tx.elapsed_s.max(planned_s));
         }
         TestKind::Rtt { .. } => m.rtt_idle_us = median(&tx.rtt_us),
         TestKind::Mtu { .. } => m.mtu.clone_from(&tx.mtu),
@@ -64,6 +56,69 @@ pub fn outcome(kind: &TestKind, tx: LoadReport, rx: LoadReport) -> Outcome {
     m.tx = Some(Box::new(tx));
     m.rx = Some(Box::new(rx));
     Outcome::Measured(Box::new(m))
+}
+
+fn why_stopped<'a>(tx: &'a LoadReport, rx: &'a LoadReport) -> Option<&'a str> {
+    tx.stopped.as_deref().or(rx.stopped.as_deref())
+}
+
+/// What is missing, where nothing got through.
+fn nothing_through(kind: &TestKind, tx: &LoadReport, rx: &LoadReport) -> Option<&'static str> {
+    let (nothing, what) = match kind {
+        TestKind::Tcp { .. } | TestKind::Udp { .. } => (rx.bytes == 0, "no byte arrived"),
+        TestKind::Rtt { .. } => (tx.rtt_us.is_empty(), "no request was answered"),
+        TestKind::Mtu { .. } => (tx.mtu.iter().all(|p| p.answered == 0), "no probe was answered"),
+        TestKind::Latency(_) => {
+            (tx.latency.iter().all(|r| r.round_trip_ns.count() == 0), "no request was answered")
+        }
+        TestKind::PathMtu(_) => (tx.path_mtu.is_none(), "no probe was answered"),
+        TestKind::Connects(_) => (tx.connects.as_ref().is_none_or(|c| c.done == 0), "no connection was made"),
+        TestKind::Http(_) => (tx.http.is_empty(), "nothing was downloaded"),
+        TestKind::Disk(_) => (tx.disk.as_ref().is_none_or(|d| d.phases.is_empty()), "no request ended"),
+    };
+    nothing.then_some(what)
+}
+
+/// Share of the datagrams of a test that may have been dropped because of others: below it the loss is right
+/// to its last digit.
+const DROPPED_FOR_OTHERS_MAX: f64 = 0.001;
+
+/// Why a test says nothing about the path because of what others sent to its port: `nothing` got through, or
+/// less than should, while they were there. What reached its end in spite of them is measured.
+fn strangers(kind: &TestKind, tx: &LoadReport, rx: &LoadReport, nothing: Option<&str>) -> Option<String> {
+    let both = [tx, rx].into_iter().filter_map(|report| report.strangers);
+    let met = both.fold(Strangers::default(), Strangers::and).some()?;
+    let (own, failed) = match (kind, &tx.connects) {
+        // Those that failed came without the token as well, and the one that ends the test.
+        (TestKind::Connects(_), Some(end)) => (end.failed + 1, end.failed > 0),
+        (TestKind::Latency(_), _) => (0, tx.stopped.is_some()),
+        _ => (0, false),
+    };
+    let connections = met.connections.saturating_sub(own);
+    let why = why_stopped(tx, rx).or(nothing).unwrap_or("not everything got through");
+    if connections > 0 && (nothing.is_some() || failed) {
+        return Some(format!("disturbed: {connections} foreign connections at the port of the test; {why}"));
+    }
+    let lost = match kind {
+        TestKind::Udp { .. } => {
+            let (sent, got) = (tx.udp.unwrap_or_default(), rx.udp.unwrap_or_default());
+            let read = met.datagrams as f64 + got.datagrams as f64 + got.duplicates as f64;
+            // The kernel does not say which it dropped: in proportion to those that were read.
+            let of_test = met.dropped as f64 * (1.0 - met.datagrams as f64 / read.max(1.0));
+            let for_others = met.dropped as f64 - of_test;
+            for_others > DROPPED_FOR_OTHERS_MAX * sent.datagrams as f64
+        }
+        TestKind::Rtt { .. } | TestKind::Mtu { .. } | TestKind::PathMtu(_) | TestKind::Latency(_) => {
+            met.dropped > 0
+        }
+        _ => false,
+    };
+    (lost && met.datagrams > 0).then(|| {
+        format!(
+            "disturbed: {} foreign datagrams at the port of the test, whose buffer was full for {}",
+            met.datagrams, met.dropped
+        )
+    })
 }
 
 fn disagreement(kind: &TestKind, tx: &LoadReport, rx: &LoadReport) -> Option<String> {
@@ -303,6 +358,79 @@ mod tests {
         assert!(matches!(outcome(&TCP, drained(8_000_000), drained(8_000_000)), Outcome::Measured(_)));
     }
 
+    /// A receiver that found others at its port.
+    fn visited(strangers: Strangers) -> LoadReport {
+        LoadReport {
+            strangers: Some(strangers),
+            stopped: Some("nothing arrived within 3000 ms: 0 of 2 streams".into()),
+            ..LoadReport::default()
+        }
+    }
+
+    #[test]
+    fn a_test_that_foreign_connections_disturbed_is_invalid_and_never_nothing_through() {
+        let rx = visited(Strangers { connections: 18, ..Strangers::default() });
+        let got = outcome(&TCP, LoadReport::default(), rx.clone());
+        let reason = "disturbed: 18 foreign connections at the port of the test; nothing arrived within 3000 ms: 0 of 2 streams";
+        assert_eq!(got, Outcome::Invalid { reason: reason.into() });
+        // What got through in spite of them is measured.
+        let through = LoadReport { stopped: None, strangers: rx.strangers, ..report(8_000_000, &[2e8; 8]) };
+        assert!(matches!(outcome(&TCP, report(8_000_000, &[2e8; 8]), through), Outcome::Measured(_)));
+    }
+
+    #[test]
+    fn connections_of_a_sender_that_failed_are_no_foreign_ones() {
+        let kind = TestKind::Connects(linerate_model::connects::ConnectsPlan {
+            parallel: 1,
+            duration_ms: 100,
+            count_max: 50,
+        });
+        let end = linerate_model::connects::ConnectsEnd { failed: 10, ..Default::default() };
+        let tx = LoadReport { connects: Some(end), ..LoadReport::default() };
+        let came = |connections| visited(Strangers { connections, ..Strangers::default() });
+        assert!(matches!(outcome(&kind, tx.clone(), came(11)), Outcome::NothingThrough { .. }));
+        let got = outcome(&kind, tx, came(12));
+        assert!(
+            matches!(&got, Outcome::Invalid { reason } if reason.contains("1 foreign connection")),
+            "{got:?}"
+        );
+    }
+
+    #[test]
+    fn foreign_datagrams_count_where_the_socket_had_to_drop() {
+        let kind = TestKind::udp(8e6, 1000, 1000);
+        let end = |datagrams| LoadReport {
+            udp: Some(UdpEnd { datagrams, ..UdpEnd::default() }),
+            bytes: datagrams * 1000,
+            elapsed_s: 1.0,
+            ..LoadReport::default()
+        };
+        let with = |datagrams, dropped| {
+            let strangers = Some(Strangers { datagrams, dropped, ..Strangers::default() });
+            outcome(&kind, end(1000), LoadReport { strangers, ..end(980) })
+        };
+        assert!(matches!(with(50_000, 0), Outcome::Measured(_)), "all of them were read");
+        assert!(matches!(with(1, 20), Outcome::Measured(_)), "the drops are the test's own");
+        let got = with(50_000, 200);
+        assert!(
+            matches!(&got, Outcome::Invalid { reason } if reason.starts_with("disturbed: 50000")),
+            "{got:?}"
+        );
+        let full = LoadReport {
+            strangers: Some(Strangers { datagrams: 9, dropped: 3, ..Strangers::default() }),
+            ..LoadReport::default()
+        };
+        let rtt = TestKind::Rtt { count: 5 };
+        assert!(matches!(outcome(&rtt, LoadReport::default(), full), Outcome::Invalid { .. }));
+    }
+
+    #[test]
+    fn what_an_end_refused_to_begin_is_a_gap() {
+        let stopped = Some("host a: cannot run on CPU 99: this host allows CPU 0-1".to_owned());
+        let tx = LoadReport { refused: true, stopped: stopped.clone(), ..LoadReport::default() };
+        assert_eq!(outcome(&TCP, tx, LoadReport::default()), Outcome::Gap { reason: stopped.unwrap() });
+    }
+
     #[test]
     fn nothing_through_is_a_value_with_its_reason() {
         let tx = LoadReport { stopped: Some("connect: timed out".into()), ..LoadReport::default() };
@@ -343,6 +471,7 @@ mod tests {
             ..LoadReport::default()
         };
         let Outcome::Measured(m) = outcome(&kind, end(1000), end(980)) else { panic!() };
+        assert_eq!((m.asked_bps, m.sent_bps), (Some(9.6e6), Some(9.6e6)));
         assert!((m.loss.unwrap() - 0.02).abs() < 1e-9);
         assert!(matches!(outcome(&kind, end(80), end(80)), Outcome::Invalid { .. }));
         let dropped = LoadReport {

@@ -108,7 +108,9 @@ pub async fn alone(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Sample 
         done(&mut exchange, Instant::now() + deadline + ANSWER_SLACK).await.map_err(words)
     };
     let (outcome, tx_counters) = match run.await {
-        Ok((report, counters)) => (gather::outcome(&test.kind, report, LoadReport::default()), counters),
+        Ok((report, counters)) => {
+            (gather::outcome(&test.kind, of_host(&test.from, report), LoadReport::default()), counters)
+        }
         Err(reason) => (Outcome::Gap { reason }, BTreeMap::new()),
     };
     Sample { test: test.clone(), start_ms, outcome, tx_counters, rx_counters: BTreeMap::new() }
@@ -156,7 +158,8 @@ async fn with(
         Ok((tx, rx)) => {
             sample.tx_counters = tx.1;
             sample.rx_counters = rx.1;
-            gather::outcome(&test.kind, tx.0, gather::damaged_on_the_way(rx.0, &sample.rx_counters))
+            let rx = gather::damaged_on_the_way(rx.0, &sample.rx_counters);
+            gather::outcome(&test.kind, of_host(&test.from, tx.0), of_host(&test.to, rx))
         }
         Err(reason) => Outcome::Gap { reason },
     };
@@ -229,6 +232,14 @@ async fn both_ends(
             Err(words(error))
         }
     }
+}
+
+/// What an end refused to do is said with its host.
+fn of_host(host: &str, mut report: LoadReport) -> LoadReport {
+    if report.refused {
+        report.stopped = report.stopped.map(|reason| format!("host {host}: {reason}"));
+    }
+    report
 }
 
 /// Whether the sender gave up before anything was answered: its receiver has nothing to wait for.
