@@ -16,7 +16,7 @@ use linerate_wire::sealed::{Caller, Greeting, Key, SealError, Sealed};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// Longest time of a greeting. One that is honest takes two round trips.
 const GREETING_WAIT: Duration = Duration::from_secs(5);
@@ -24,7 +24,8 @@ const GREETING_WAIT: Duration = Duration::from_secs(5);
 pub(super) const UNKNOWN_MAX: usize = 256;
 /// Where so many are there, each has this long before it has to make room. Thousands of nodes come in the same moment: those wait.
 const CROWDED_WAIT: Duration = Duration::from_secs(1);
-/// After an accept that failed (no open file left).
+/// After an accept that failed (no open file left): the connection stays in the queue, and the next try would
+/// fail as well.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Who came in.
@@ -58,6 +59,8 @@ pub(super) struct Door {
     /// Those in `unknown` and some that have ended, the oldest first.
     order: VecDeque<(Instant, SocketAddr, AbortHandle)>,
     pub(super) turned_away: TurnedAway,
+    /// No accept before.
+    paused_until: Option<Instant>,
 }
 
 impl Door {
@@ -75,7 +78,7 @@ impl Door {
             return Err(format!("cannot listen for node programs: {}", words.join(", ")));
         }
         let (unknown, order) = (JoinSet::new(), VecDeque::new());
-        Ok(Self { listeners, key, unknown, order, turned_away: TurnedAway::default() })
+        Ok(Self { listeners, key, unknown, order, turned_away: TurnedAway::default(), paused_until: None })
     }
 
     /// Where it listens.
@@ -89,12 +92,17 @@ impl Door {
             self.order.retain(|(_, _, task)| !task.is_finished());
             let crowded = self.unknown.len() >= UNKNOWN_MAX;
             let patience = self.order.front().map_or_else(Instant::now, |(came, _, _)| *came + CROWDED_WAIT);
+            let paused_until = self.paused_until;
             let ended = tokio::select! {
-                accepted = accept(&self.listeners), if !crowded => {
+                accepted = accept(&self.listeners), if !crowded && paused_until.is_none() => {
                     match accepted {
                         Ok((connection, from)) => self.greet(connection, from),
-                        Err(_) => sleep(PAUSE).await,
+                        Err(_) => self.pause(),
                     }
+                    continue;
+                }
+                () = sleep_until(paused_until.unwrap_or(patience)), if paused_until.is_some() => {
+                    self.paused_until = None;
                     continue;
                 }
                 Some(ended) = self.unknown.join_next() => ended,
@@ -112,10 +120,21 @@ impl Door {
         }
     }
 
+    /// An accept failed: those that are there are served meanwhile, and the oldest of them gives its
+    /// descriptor where that is what is missing.
+    pub(super) fn pause(&mut self) {
+        let now = Instant::now();
+        self.paused_until = Some(now + PAUSE);
+        if self.order.front().is_some_and(|(came, ..)| *came + CROWDED_WAIT <= now) {
+            self.make_room();
+        }
+    }
+
     fn make_room(&mut self) {
         if let Some((_, from, oldest)) = self.order.pop_front() {
             oldest.abort();
-            self.turn_away(from, format!("it was one of {UNKNOWN_MAX} that did not say who they are"));
+            let others = self.order.len();
+            self.turn_away(from, format!("it did not say who it is, and {others} others waited as well"));
         }
     }
 
