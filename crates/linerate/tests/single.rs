@@ -96,6 +96,9 @@ fn datagrams_sizes_and_connections_are_counted() {
     assert!(seen == sent || loss > 0.0, "{measured}");
     let page = String::from_utf8(home.run(&["report", "--html", "-o", "-"]).stdout).unwrap();
     assert!(page.contains("one-way delay above the fastest") && page.contains("Payload over time"));
+    assert_eq!(measured["asked_bps"].as_f64(), Some(20e6));
+    assert!(measured["sent_bps"].as_f64().is_some_and(|bps| bps > 0.0), "{measured}");
+    assert!(page.contains("of 20 Mbit/s asked for"), "the headline of the page");
     let text = home.said(0, &["udp", "local", "local", "--flat-out", "--size", "64", "--time", "100ms"]);
     assert!(text.contains("lost on the path          "), "{text}");
 

@@ -40,6 +40,42 @@ fn rate(report: &LoadReport) -> f64 {
     if report.elapsed_s > 0.0 { report.bytes as f64 * 8.0 / report.elapsed_s } else { 0.0 }
 }
 
+/// Payload rate that the test asked for; `None` for as much as the sender can.
+fn asked_bps(sample: &Sample) -> Option<f64> {
+    match sample.test.kind {
+        TestKind::Udp { rate_bps, options, .. } => (!options.flat_out).then_some(rate_bps),
+        _ => None,
+    }
+}
+
+/// Payload rate over the whole time of the test: a sender that was late at its end has sent less.
+fn sent_bps(sample: &Sample, tx: &LoadReport) -> f64 {
+    let planned_s = match sample.test.kind {
+        TestKind::Udp { duration_ms, .. } if tx.stopped.is_none() => f64::from(duration_ms) / 1e3,
+        _ => 0.0,
+    };
+    let elapsed_s = tx.elapsed_s.max(planned_s);
+    if elapsed_s > 0.0 { tx.bytes as f64 * 8.0 / elapsed_s } else { 0.0 }
+}
+
+/// Share of the rate from which it counts as reached: the last burst may be missing.
+const REACHED: f64 = 0.995;
+
+/// Whether the sender itself is why less was sent: it left datagrams out because it was late.
+fn is_late(sent_bps: f64, asked_bps: f64, tx: &LoadReport) -> bool {
+    let skipped = tx.udp_flow.as_ref().is_some_and(|flow| flow.skipped > 0);
+    skipped && sent_bps < REACHED * asked_bps
+}
+
+/// One rate of another, with the unit once where it is the same: `85.2 of 100 Mbit/s`.
+fn of(part_bps: f64, whole_bps: f64) -> String {
+    let (part, whole) = (units::rate(part_bps), units::rate(whole_bps));
+    match (part.split_once(' '), whole.split_once(' ')) {
+        (Some((number, unit)), Some((_, same))) if unit == same => format!("{number} of {whole}"),
+        _ => format!("{part} of {whole}"),
+    }
+}
+
 fn per_second(count: u64, report: &LoadReport) -> f64 {
     if report.elapsed_s > 0.0 { count as f64 / report.elapsed_s } else { 0.0 }
 }
@@ -49,14 +85,26 @@ impl View for Udp {
         "udp"
     }
 
-    fn headline(&self, _: &Sample, tx: &LoadReport, rx: &LoadReport) -> String {
-        let c = counts(tx, rx);
-        format!(
-            "{} delivered, {} datagrams per second, {} lost on the path",
-            units::rate(rate(rx)),
-            units::short(per_second(c.received, rx)),
-            share(c.lost, c.sent)
-        )
+    fn headline(&self, sample: &Sample, tx: &LoadReport, rx: &LoadReport) -> String {
+        let (c, sent_bps) = (counts(tx, rx), sent_bps(sample, tx));
+        let sent = match asked_bps(sample) {
+            Some(asked_bps) if is_late(sent_bps, asked_bps, tx) => {
+                format!("{} asked for: this sender was too slow", of(sent_bps, asked_bps))
+            }
+            Some(asked_bps) => format!("{} asked for", of(sent_bps, asked_bps)),
+            None => format!("{} sent flat out", units::rate(sent_bps)),
+        };
+        let mut missing = Vec::new();
+        if c.lost > 0 {
+            missing.push(format!("{} lost on the path", share(c.lost, c.sent)));
+        }
+        if c.dropped > 0 {
+            missing.push(format!("{} dropped by the receiver", share(c.dropped, c.sent)));
+        }
+        if missing.is_empty() {
+            return format!("{sent}; nothing lost");
+        }
+        format!("{sent}; {} delivered, {}", units::rate(rate(rx)), missing.join(", "))
     }
 
     fn text(&self, sample: &Sample, tx: &LoadReport, rx: &LoadReport) -> String {
@@ -67,7 +115,14 @@ impl View for Udp {
         let mut row = |name: &str, value: String| {
             let _ = writeln!(out, "{name:<24}  {value}");
         };
-        row("sent", format!("{} datagrams of {payload} bytes, {}", c.sent, units::rate(rate(tx))));
+        let sent_bps = sent_bps(sample, tx);
+        let asked = asked_bps(sample);
+        row("asked for", asked.map_or_else(|| "as much as the sender can send".to_owned(), units::rate));
+        let of_asked = asked.filter(|asked| *asked > 0.0).map(|asked| sent_bps / asked);
+        let of_asked =
+            of_asked.map_or_else(String::new, |share| format!(" ({} of it)", units::percent(share)));
+        let sent = format!("{} datagrams of {payload} bytes, {}{of_asked}", c.sent, units::rate(sent_bps));
+        row("sent", sent);
         row(
             "received",
             format!(
@@ -110,7 +165,7 @@ impl View for Udp {
         }
         let out_flow = tx.udp_flow.clone().unwrap_or_default();
         if out_flow.skipped > 0 {
-            row("left out", format!("{}: the sender was late", out_flow.skipped));
+            row("not sent", format!("{}: this sender was too slow", out_flow.skipped));
         }
         if is_ours {
             row("carried", carried(&out_flow, &flow));
@@ -161,5 +216,92 @@ fn carried(tx: &linerate_model::datagram::UdpFlow, rx: &linerate_model::datagram
         }
         (Some(_), None) => format!("trains of {} (GSO), read one by one", tx.train),
         _ => format!("one by one, bursts of at most {}", tx.train),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::datagram::{UdpFlow, UdpOptions};
+    use linerate_model::inventory::Layer;
+    use linerate_model::load::UdpEnd;
+    use linerate_model::plan::Test;
+    use linerate_model::sample::Outcome;
+
+    use super::*;
+
+    fn sample(flat_out: bool) -> Sample {
+        let options = UdpOptions { flat_out, ..UdpOptions::default() };
+        let kind = TestKind::Udp { rate_bps: 100e6, payload_bytes: 1250, duration_ms: 1000, options };
+        let test = Test {
+            id: 1,
+            from: "a".into(),
+            to: "b".into(),
+            layer: Layer::Underlay,
+            kind,
+            repeat: 0,
+            serial: true,
+            second_stage: false,
+        };
+        let outcome = Outcome::Gap { reason: String::new() };
+        Sample {
+            test,
+            start_ms: 0,
+            outcome,
+            tx_counters: std::collections::BTreeMap::new(),
+            rx_counters: std::collections::BTreeMap::new(),
+        }
+    }
+
+    fn end(datagrams: u64, skipped: u64, kernel_drops: Option<u64>) -> LoadReport {
+        LoadReport {
+            bytes: datagrams * 1250,
+            elapsed_s: 1.0,
+            udp: Some(UdpEnd { datagrams, kernel_drops, ..UdpEnd::default() }),
+            udp_flow: Some(UdpFlow { skipped, train: 4, ..UdpFlow::default() }),
+            ..LoadReport::default()
+        }
+    }
+
+    fn headline(flat_out: bool, tx: &LoadReport, rx: &LoadReport) -> String {
+        Udp.headline(&sample(flat_out), tx, rx)
+    }
+
+    #[test]
+    fn the_headline_begins_with_what_was_asked_for_and_what_was_sent() {
+        let all = |datagrams| end(datagrams, 0, Some(0));
+        assert_eq!(
+            headline(false, &end(10_000, 0, None), &all(10_000)),
+            "100 of 100 Mbit/s asked for; nothing lost"
+        );
+        assert_eq!(
+            headline(false, &end(8_500, 1_500, None), &all(8_500)),
+            "85 of 100 Mbit/s asked for: this sender was too slow; nothing lost"
+        );
+        assert_eq!(
+            headline(false, &end(10_000, 0, None), &end(9_000, 0, Some(400))),
+            "100 of 100 Mbit/s asked for; 90 Mbit/s delivered, 6 % lost on the path, 4 % dropped by the receiver"
+        );
+        assert_eq!(
+            headline(true, &end(200_000, 0, None), &all(200_000)),
+            "2 Gbit/s sent flat out; nothing lost"
+        );
+    }
+
+    #[test]
+    fn a_sender_is_called_slow_only_where_it_left_datagrams_out() {
+        let less = headline(false, &end(50, 0, None), &end(50, 0, None));
+        assert_eq!(less, "500 kbit/s of 100 Mbit/s asked for; nothing lost");
+        // It was late once and caught up.
+        let caught_up = headline(false, &end(9_990, 10, None), &end(9_990, 0, None));
+        assert!(caught_up.ends_with("asked for; nothing lost"), "{caught_up}");
+    }
+
+    #[test]
+    fn the_table_says_how_much_of_what_was_asked_for_was_sent() {
+        let text = Udp.text(&sample(false), &end(8_500, 1_500, None), &end(8_500, 0, Some(0)));
+        let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+        assert!(row("asked for").ends_with("  100 Mbit/s"), "{text}");
+        assert!(row("sent").ends_with("8500 datagrams of 1250 bytes, 85 Mbit/s (85 % of it)"), "{text}");
+        assert!(row("not sent").ends_with("1500: this sender was too slow"), "{text}");
     }
 }
