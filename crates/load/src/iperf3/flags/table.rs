@@ -9,7 +9,7 @@ usage: linerate iperf3 -s [options]
 
 both:
   -p, --port N             port (5201)
-  -B, --bind ADDR          own address
+  -B, --bind ADDR          own address; without it a server listens on all addresses of the host
   -4, -6                   IPv4 or IPv6 only
   -i, --interval S         seconds between reports, 0 for none (1)
   -f, --format X           unit of rates: k m g t for bits, K M G T for bytes
