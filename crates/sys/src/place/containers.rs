@@ -190,9 +190,13 @@ fn control_groups(root: &Root, found: &mut Found) {
     }
 }
 
-/// The container in a line of `/proc/PID/cgroup`.
+/// The container in a line of `/proc/PID/cgroup`. Only the manager of the system, or an engine that runs as
+/// root, can have made the groups that are looked at: below a service, a session or the slice of a user that
+/// user may make groups and call them what he likes, so that a name there proves nothing. Rootless containers
+/// are named by `pid:N`.
 fn container_of(line: &str) -> Option<String> {
     let path = line.splitn(3, ':').nth(2)?;
+    let of_root = path.starts_with("/user.slice/user-0.slice/");
     let mut before = "";
     for part in path.split('/') {
         let scope = part.strip_suffix(".scope").unwrap_or(part);
@@ -206,6 +210,10 @@ fn container_of(line: &str) -> Option<String> {
         }
         if before == "lxc" && !part.is_empty() {
             return Some(part.to_owned());
+        }
+        let of_a_user = part == "user.slice" || part.ends_with(".service") || part.ends_with(".scope");
+        if of_a_user && !of_root {
+            return None;
         }
         before = part;
     }
@@ -232,6 +240,27 @@ mod tests {
         assert_eq!(container_of("0::/machine.slice/machine-a\\x2db.scope"), Some("a-b".to_owned()));
         for none in ["0::/", "", "0", "0::/user.slice/session-1.scope", "0::/system.slice/docker.service"] {
             assert_eq!(container_of(none), None, "{none}");
+        }
+        let of_root = "0::/user.slice/user-0.slice/session-1.scope/lxc.payload.web";
+        assert_eq!(container_of(of_root), Some("web".to_owned()));
+    }
+
+    #[test]
+    fn a_group_that_a_user_can_make_is_no_container() {
+        let id = "4f".repeat(32);
+        for group in ["machine-web.scope", "lxc.payload.web", "lxc/web", &format!("docker-{id}.scope"), &id] {
+            for above in [
+                "user.slice/user-1000.slice/user@1000.service",
+                "user.slice/user-1000.slice/user@1000.service/app.slice",
+                "user.slice/user-1000.slice/session-3.scope",
+                "user.slice/user-1000.slice",
+                "system.slice/web.service",
+                "system.slice/web.service/user.slice/user-0.slice",
+            ] {
+                let line = format!("0::/{above}/{group}");
+                assert_eq!(container_of(&line), None, "{line}");
+            }
+            assert!(container_of(&format!("0::/machine.slice/{group}")).is_some(), "{group}");
         }
     }
 }
