@@ -198,6 +198,7 @@ mod tests {
             }],
             state_dir: None,
             etc_dir: None,
+            cache_dir: None,
         };
         let test = Test {
             id: 1,

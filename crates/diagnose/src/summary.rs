@@ -372,6 +372,7 @@ mod tests {
             endpoints: Vec::new(),
             state_dir: None,
             etc_dir: None,
+            cache_dir: None,
         }
     }
 

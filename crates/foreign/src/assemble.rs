@@ -336,6 +336,7 @@ fn inventory(
             endpoints,
             state_dir: None,
             etc_dir: None,
+            cache_dir: None,
         });
     }
     // Hosts of an inventory that name no address of a layer that was measured.

@@ -138,6 +138,7 @@ impl Renamer {
             host.transport = TransportSpec::Local;
             host.state_dir = None;
             host.etc_dir = None;
+            host.cache_dir = None;
             for endpoint in &mut host.endpoints {
                 endpoint.address = self.address(endpoint.address);
                 endpoint.netns = endpoint

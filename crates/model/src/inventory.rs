@@ -71,9 +71,13 @@ pub struct Host {
     /// What stands for `/etc` when a setting is made persistent; default `/etc` on the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etc_dir: Option<PathBuf>,
+    /// In which folder of the host a private one is made for the node program that is copied over ssh; by
+    /// default the first of several that will do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_dir: Option<PathBuf>,
 }
 
-/// Whether a folder of a host (`state_dir`, `etc_dir`) is the same one for every process of that host. The
+/// Whether a folder of a host (`state_dir`, `etc_dir`, `cache_dir`) is the same one for every process of that host. The
 /// guardian of a change runs in another working folder than the node.
 ///
 /// # Errors
@@ -446,6 +450,7 @@ mod tests {
             endpoints: Vec::new(),
             state_dir: None,
             etc_dir: None,
+            cache_dir: None,
         }
     }
 

@@ -211,6 +211,7 @@ fn inventory(read: &File, name: &str) -> Inventory {
             .collect(),
         state_dir: None,
         etc_dir: None,
+        cache_dir: None,
     };
     Inventory {
         name: name.to_owned(),

@@ -216,6 +216,7 @@ fn host(name: &str, group: &str, number: u8) -> Host {
         endpoints: vec![endpoint(77, Layer::Underlay), endpoint(78, Layer::Overlay)],
         state_dir: None,
         etc_dir: None,
+        cache_dir: None,
     }
 }
 

@@ -37,6 +37,7 @@ fn table(ports: &[f64], seed: u64, damage: impl Fn(usize, usize, &mut f64)) -> S
         }],
         state_dir: None,
         etc_dir: None,
+        cache_dir: None,
     };
     let mut rng = Rng::new(seed);
     let mut samples = Vec::new();

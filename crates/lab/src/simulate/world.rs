@@ -217,6 +217,7 @@ fn inventory(links: &[f64], rack: usize) -> Inventory {
         }],
         state_dir: None,
         etc_dir: None,
+        cache_dir: None,
     };
     Inventory {
         name: "simulated".to_owned(),

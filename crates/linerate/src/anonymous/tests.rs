@@ -22,6 +22,7 @@ fn inventory() -> Inventory {
         }],
         state_dir: Some("/srv/private".into()),
         etc_dir: None,
+        cache_dir: None,
     };
     Inventory {
         name: "bluecluster".to_owned(),

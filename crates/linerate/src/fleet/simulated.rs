@@ -79,6 +79,7 @@ pub(crate) fn inventory(hosts: usize) -> Inventory {
         }],
         state_dir: None,
         etc_dir: None,
+        cache_dir: None,
     };
     Inventory {
         name: "simulated".to_owned(),

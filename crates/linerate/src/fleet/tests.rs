@@ -31,6 +31,7 @@ fn hosts() -> Vec<Host> {
             endpoints: vec![],
             state_dir: None,
             etc_dir: None,
+            cache_dir: None,
         })
         .collect()
 }

@@ -49,6 +49,7 @@ mod tests {
             endpoints: vec![],
             state_dir: None,
             etc_dir: None,
+            cache_dir: None,
         }
     }
 

@@ -173,6 +173,7 @@ fn host(raw: &RawHost, owner: &mut BTreeMap<IpAddr, String>) -> Result<Host, Pro
         endpoints,
         state_dir: folder("state_dir", raw.state_dir.as_ref())?,
         etc_dir: folder("etc_dir", raw.etc_dir.as_ref())?,
+        cache_dir: cache_dir(raw)?,
     })
 }
 
@@ -185,6 +186,26 @@ fn folder(key: &str, raw: Option<&Spanned<PathBuf>>) -> Result<Option<PathBuf>, 
         problem(raw, what, format!("the whole path on that host, such as `{key} = \"/srv/linerate\"`"))
     })?;
     Ok(Some(raw.get_ref().clone()))
+}
+
+/// Longest `cache_dir`, bytes: the kernel takes no longer path.
+const CACHE_DIR_BYTES_MAX: usize = 4000;
+
+/// The folder for the node program of a host over ssh. It goes to a shell of the host, as a line of data.
+fn cache_dir(raw: &RawHost) -> Result<Option<PathBuf>, Problem> {
+    let Some(said) = &raw.cache_dir else { return Ok(None) };
+    let path = folder("cache_dir", Some(said))?;
+    let refuse = |what: String, hint: &str| Err(problem(said, what, hint));
+    if !(raw.ssh.is_some() || raw.transport.as_ref().is_some_and(|t| t.get_ref() == "ssh")) {
+        let what = "`cache_dir` for a host that is not reached over ssh".to_owned();
+        return refuse(what, "nothing is copied there: remove `cache_dir`");
+    }
+    let bytes = said.get_ref().as_os_str().len();
+    if bytes > CACHE_DIR_BYTES_MAX || said.get_ref().to_string_lossy().chars().any(char::is_control) {
+        let what = format!("cache_dir has {bytes} bytes or control characters");
+        return refuse(what, "a path of at most 4000 bytes on one line");
+    }
+    Ok(path)
 }
 
 /// How a host with endpoints of the kind `iperf3` is reached; `None` when it has none.

@@ -83,6 +83,9 @@ pub struct HostRead {
     /// What stands for `/etc`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub etc_dir: Option<PathBuf>,
+    /// In which folder of the host the node program is stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_dir: Option<PathBuf>,
 }
 
 /// Something about a line that a person should know.
@@ -126,6 +129,7 @@ impl Understood {
             endpoints: host.endpoints,
             state_dir: host.state_dir,
             etc_dir: host.etc_dir,
+            cache_dir: host.cache_dir,
         };
         Self {
             format,
@@ -148,6 +152,7 @@ impl Understood {
                 endpoints: host.endpoints,
                 state_dir: host.state_dir,
                 etc_dir: host.etc_dir,
+                cache_dir: host.cache_dir,
             })
         };
         Ok(Inventory {
@@ -234,6 +239,7 @@ impl Draft {
             endpoints: Vec::new(),
             state_dir: None,
             etc_dir: None,
+            cache_dir: None,
         });
         self.host_index.insert(name.to_owned(), self.hosts.len() - 1);
         Ok(self.hosts.len() - 1)

@@ -82,6 +82,7 @@ pub fn localhost() -> Inventory {
             endpoints: Vec::new(),
             state_dir: None,
             etc_dir: None,
+            cache_dir: None,
         }],
         ..Inventory::default()
     }

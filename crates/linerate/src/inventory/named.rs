@@ -41,6 +41,7 @@ pub fn named(words: &[String]) -> Result<Inventory, InventoryError> {
             endpoints: Vec::new(),
             state_dir: None,
             etc_dir: None,
+            cache_dir: None,
         });
     }
     Ok(Inventory { name: "named hosts".to_owned(), hosts, ..Inventory::default() })

@@ -190,6 +190,31 @@ fn hosts_over_ssh_take_what_ssh_needs() {
 }
 
 #[test]
+fn the_folder_of_the_node_program_is_an_absolute_path_on_one_line() {
+    let text = "[[host]]\nname = \"a\"\ntransport = \"ssh\"\ncache_dir = \"/scratch/of ops\"\n";
+    let inventory = parse("cluster.toml", text).unwrap();
+    assert_eq!(inventory.hosts[0].cache_dir, Some("/scratch/of ops".into()));
+    // Written and read again it is the same.
+    let written = write::toml(&Understood::ours("toml", inventory.clone()));
+    assert_eq!(parse("again.toml", &written).unwrap(), inventory, "{written}");
+    let host = |rest: &str| format!("[[host]]\nname = \"a\"\n{rest}\n");
+    let long = host(&format!("ssh = {{}}\ncache_dir = \"/{}\"", "x".repeat(4000)));
+    let cases = [
+        (host("ssh = {}\ncache_dir = \"scratch\""), "cache_dir `scratch` is not an absolute path"),
+        (host("ssh = {}\ncache_dir = \"\""), "cache_dir `` is not an absolute path"),
+        (host("ssh = {}\ncache_dir = \"/a/../../etc\""), "contains `..`"),
+        (host("ssh = {}\ncache_dir = \"/a\\nb\""), "control characters"),
+        (host("transport = \"local\"\ncache_dir = \"/a\""), "not reached over ssh"),
+        (long, "4001 bytes"),
+    ];
+    for (text, words) in cases {
+        let (line, message) = refused(&text);
+        assert_eq!(line, 4, "{message}");
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
 fn a_missing_file_is_named() {
     let error = load(Path::new("/nonexistent/cluster.toml")).unwrap_err();
     assert!(error.to_string().contains("/nonexistent/cluster.toml"));

@@ -75,6 +75,7 @@ pub(super) struct RawHost {
     pub(super) groups: Vec<Spanned<String>>,
     pub(super) state_dir: Option<Spanned<std::path::PathBuf>>,
     pub(super) etc_dir: Option<Spanned<std::path::PathBuf>>,
+    pub(super) cache_dir: Option<Spanned<std::path::PathBuf>>,
     #[serde(default, rename = "endpoint")]
     pub(super) endpoints: Vec<RawEndpoint>,
 }

@@ -59,7 +59,9 @@ fn write_host(text: &mut String, host: &HostRead) {
         let list = host.groups.iter().map(|group| ::toml::Value::String(group.clone())).collect();
         let _ = writeln!(text, "groups = {}", ::toml::Value::Array(list));
     }
-    for (key, path) in [("state_dir", &host.state_dir), ("etc_dir", &host.etc_dir)] {
+    let folders =
+        [("state_dir", &host.state_dir), ("etc_dir", &host.etc_dir), ("cache_dir", &host.cache_dir)];
+    for (key, path) in folders {
         if let Some(path) = path {
             pair(text, key, &path.display().to_string());
         }

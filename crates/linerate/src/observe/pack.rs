@@ -263,6 +263,7 @@ mod tests {
                     }],
                     state_dir: None,
                     etc_dir: None,
+                    cache_dir: None,
                 })
                 .collect(),
             disturbances: None,

@@ -36,6 +36,7 @@ fn cluster(groups: &[usize]) -> Inventory {
                 endpoints: vec![endpoint(Layer::Underlay, 0, i), endpoint(Layer::Overlay, 1, i)],
                 state_dir: None,
                 etc_dir: None,
+                cache_dir: None,
             })
             .collect(),
         disturbances: None,

@@ -21,6 +21,7 @@ fn cluster(hosts: u8) -> Inventory {
         }],
         state_dir: None,
         etc_dir: None,
+        cache_dir: None,
     };
     Inventory { name: "fake".into(), hosts: (1..=hosts).map(host).collect(), ..Inventory::default() }
 }

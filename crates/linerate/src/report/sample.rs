@@ -40,6 +40,7 @@ pub(super) fn host(name: &str, groups: &[&str], endpoints: bool) -> Host {
         },
         state_dir: None,
         etc_dir: None,
+        cache_dir: None,
     }
 }
 

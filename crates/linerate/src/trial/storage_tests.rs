@@ -97,6 +97,7 @@ fn a_setting_that_was_only_read_is_tried_with_the_writes_that_lose_most() {
         endpoints: Vec::new(),
         state_dir: None,
         etc_dir: None,
+        cache_dir: None,
     };
     snapshot.inventory.hosts = snapshot.facts.keys().map(host).collect();
     for facts in snapshot.facts.values_mut() {

@@ -168,6 +168,7 @@ pub(super) async fn inventory(allocation: &Allocation, wish: &Wish) -> Result<In
             name: node.name,
             state_dir: None,
             etc_dir: None,
+            cache_dir: None,
         });
     }
     // A switch above none of these nodes says nothing.

@@ -122,6 +122,7 @@ mod tests {
             endpoints: Vec::new(),
             state_dir: None,
             etc_dir: None,
+            cache_dir: None,
         };
         let hosts = [("a", "1"), ("b", "1"), ("c", "2"), ("d", "2"), ("e", "2")].map(host).to_vec();
         Inventory { groups: vec![group("1"), group("2")], hosts, ..Inventory::default() }
