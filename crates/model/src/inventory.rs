@@ -224,6 +224,8 @@ pub struct SlurmJob {
     pub id: u32,
     /// Where the node program lies on the node.
     pub program: PathBuf,
+    /// Its SHA-256, in lower-case hexadecimal, by which it is checked there before it runs.
+    pub hash: String,
 }
 
 /// One address of a host.

@@ -171,6 +171,8 @@ fn main() -> ExitCode {
     // What this program makes is for its user alone; files that other programs need get their mode
     // explicitly.
     linerate_sys::process::set_umask(UMASK);
+    // Run by a descriptor, a process is called by its number. A list of processes should show what this is.
+    let _ = std::fs::write("/proc/self/comm", "linerate-node");
     match run() {
         Ok(code) => code,
         Err(error) => {

@@ -113,13 +113,40 @@ impl Program {
                 machine.name()
             ));
         }
-        let hash = Sha256::digest(&bytes).iter().fold(String::new(), |mut text, byte| {
-            // Writing into a `String` cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
+        let hash = hexadecimal(&Sha256::digest(&bytes));
         let dynamic = elf_interpreted(&bytes);
         Ok(Self { bytes, hash, dynamic })
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing into a `String` cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// A node program that others copy to hosts, with what it is checked by there.
+#[derive(Debug, Clone, Default)]
+pub struct Source {
+    /// Its file on this machine.
+    pub path: PathBuf,
+    /// SHA-256 of it, in lower-case hexadecimal.
+    pub hash: String,
+}
+
+impl Source {
+    /// The node program for machines like this one.
+    pub fn own() -> Result<Self, String> {
+        Self::of(node_program().map_err(|e| e.to_string())?)
+    }
+
+    /// A program at this path.
+    pub(super) fn of(path: PathBuf) -> Result<Self, String> {
+        let words = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+        let bytes = std::fs::read(&path).map_err(words)?;
+        Ok(Self { hash: hexadecimal(&Sha256::digest(&bytes)), path })
     }
 }
 

@@ -13,6 +13,8 @@ mod door_tests;
 mod job;
 mod nodes;
 mod one_step;
+#[cfg(test)]
+mod script_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -22,7 +24,7 @@ use std::time::Duration;
 use linerate_model::fact::Gap;
 use linerate_model::inventory::{Host, HostName, Inventory, SlurmJob, SlurmSpec, SlurmSteps, TransportSpec};
 
-use super::programs;
+use super::programs::Source;
 use super::transport::Transport;
 pub(super) use dialled::Gathered;
 pub(super) use job::remove;
@@ -92,7 +94,7 @@ const SHAPING: [&str; 7] = [
 ];
 
 /// Runs the node program on a node.
-const RUN: &str = include_str!("slurm/run.sh");
+const RUN: &str = concat!(include_str!("slurm/drop.sh"), include_str!("slurm/run.sh"));
 
 /// The step of one node.
 fn step(spec: &SlurmSpec) -> Vec<OsString> {
@@ -107,6 +109,7 @@ fn step(spec: &SlurmSpec) -> Vec<OsString> {
     argv.push(format!("--nodelist={}", spec.node).into());
     argv.extend(["sh", "-c", RUN].map(OsString::from));
     argv.push(job.program.into());
+    argv.push(job.hash.into());
     argv
 }
 
@@ -119,7 +122,7 @@ pub(super) struct Ready {
     pub own: Option<Allocation>,
     /// Jobs whose nodes are reached by one step for all.
     one: Vec<(u32, BTreeSet<HostName>)>,
-    program: PathBuf,
+    program: Source,
 }
 
 impl Ready {
@@ -203,10 +206,9 @@ pub(super) async fn prepare(inventory: &Inventory, wanted: impl Fn(&Host) -> boo
     if hosts.is_empty() {
         return Ready::default();
     }
-    let program = match programs::node_program() {
+    let program = match Source::own() {
         Ok(program) => program,
-        Err(error) => {
-            let reason = error.to_string();
+        Err(reason) => {
             let hosts = hosts.iter().map(|(host, _)| ((*host).clone(), Err(reason.clone()))).collect();
             return Ready { hosts, ..Ready::default() };
         }
@@ -218,7 +220,7 @@ pub(super) async fn prepare(inventory: &Inventory, wanted: impl Fn(&Host) -> boo
         let members: Vec<(&HostName, &SlurmSpec)> =
             hosts.iter().filter(|(host, _)| jobs.get(*host) == Some(&Ok(id))).copied().collect();
         if is_one_step(&members) {
-            let job = SlurmJob { id, program: PathBuf::new() };
+            let job = SlurmJob { id, ..SlurmJob::default() };
             ready.hosts.extend(members.iter().map(|(host, _)| ((*host).clone(), Ok(job.clone()))));
             ready.one.push((id, members.iter().map(|(host, _)| (*host).clone()).collect()));
             continue;
@@ -241,10 +243,10 @@ fn is_one_step(members: &[(&HostName, &SlurmSpec)]) -> bool {
 /// Brings a fresh copy of the node program to the node of a host whose session was lost, after what is left of the old program there
 /// has ended (its guardians stay and undo). Gives the job with the place of the copy, for a step of its own.
 pub(super) async fn again(spec: &SlurmSpec, job: &SlurmJob) -> Result<SlurmJob, String> {
-    let program = programs::node_program().map_err(|error| error.to_string())?;
+    let Source { path, hash } = Source::own()?;
     let place = place_on_node(job.id).map_err(|error| format!("no random name for its copy: {error}"))?;
-    job::copy_again(job.id, &spec.node, &program, &place, &job.program).await?;
-    Ok(SlurmJob { id: job.id, program: place })
+    job::copy_again(job.id, &spec.node, &path, &place, &job.program).await?;
+    Ok(SlurmJob { id: job.id, program: place, hash })
 }
 
 /// The jobs that hosts have already, and one for all others.
@@ -292,24 +294,25 @@ async fn jobs(hosts: &[(&HostName, &SlurmSpec)]) -> (Jobs, Option<Allocation>) {
 /// The node program on the nodes of one job: for each host where it lies, or why it did not get there.
 async fn spread(
     id: u32,
-    program: &Path,
+    program: &Source,
     hosts: &[(&HostName, &str)],
 ) -> Vec<(HostName, Result<SlurmJob, String>)> {
     let nodes: Vec<&str> = hosts.iter().map(|(_, node)| *node).collect();
-    let spread = job::spread(id, program, &nodes).await;
+    let spread = job::spread(id, &program.path, &nodes).await;
     let of = |node: &str| match &spread {
         Ok((_, missing)) if missing.contains_key(node) => Err(missing[node].clone()),
-        Ok((place, _)) => Ok(SlurmJob { id, program: place.clone() }),
+        Ok((place, _)) => Ok(SlurmJob { id, program: place.clone(), hash: program.hash.clone() }),
         Err(reason) => Err(reason.clone()),
     };
     hosts.iter().map(|(host, node)| ((*host).clone(), of(node))).collect()
 }
 
-/// Where a copy of the node program goes on a node: a name that nobody can guess, so that nobody can be there first. The number of the
-/// job is in it so that whoever ends the job finds what a killed operator left.
+/// Where a copy of the node program goes on a node: into a folder that is made for it and is ours alone. Its
+/// name is random, so that no other user takes it by chance; it is no secret, for it stands in the list of
+/// processes. The number of the job is in it so that what ends the job finds what a killed operator left.
 fn place_on_node(id: u32) -> std::io::Result<PathBuf> {
     let random = u64::from_ne_bytes(crate::observe::clock::random::<8>()?);
-    Ok(PathBuf::from(format!("/tmp/linerate-node-{id}-{random:016x}")))
+    Ok(PathBuf::from(format!("/tmp/linerate-node-{id}-{random:016x}/linerate-node")))
 }
 
 #[cfg(test)]
@@ -329,12 +332,12 @@ mod step_tests {
 
     #[test]
     fn a_step_is_for_one_node_unbuffered_and_cleans_up() {
-        let job = SlurmJob { id: 7, program: "/tmp/p".into() };
+        let job = SlurmJob { id: 7, program: "/tmp/f/p".into(), hash: "ab".into() };
         let spec = SlurmSpec { node: "n3".into(), job: Some(job), ..SlurmSpec::default() };
         let line = step(&spec).join(std::ffi::OsStr::new(" ")).into_string().unwrap();
         for part in ["--unbuffered", "--nodes=1", "--ntasks=1", "--jobid=7", "--nodelist=n3", "--overlap"] {
             assert!(line.contains(part), "{part} in {line}");
         }
-        assert!(line.ends_with("/tmp/p") && line.contains("rm -f") && line.contains("--once"), "{line}");
+        assert!(line.ends_with("/tmp/f/p ab") && line.contains("drop \"$0\""), "{line}");
     }
 }

@@ -8,7 +8,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use super::door::{Door, Guest};
 use super::one_step::{self, OneStep, Words};
 use crate::fleet::link::{Link, LinkError, Reached};
+use crate::fleet::programs::Source;
 use crate::fleet::{HELLO_WAIT, bare, sealed, set_up};
 use crate::observe::clock;
 
@@ -53,7 +53,7 @@ struct Expected {
 }
 
 /// Starts the node program on all these hosts of one job by one step, and waits for those that dial back.
-pub(super) async fn gather(id: u32, program: &Path, hosts: &[&Host]) -> Gathered {
+pub(super) async fn gather(id: u32, program: &Source, hosts: &[&Host]) -> Gathered {
     let expected: BTreeMap<String, Expected> = hosts
         .iter()
         .filter_map(|host| match &host.transport {
@@ -110,7 +110,7 @@ pub(super) async fn gather(id: u32, program: &Path, hosts: &[&Host]) -> Gathered
         ));
     }
     for node in &step.nodes {
-        let job = SlurmJob { id, program: step.place.clone() };
+        let job = SlurmJob { id, program: step.place.clone(), hash: program.hash.clone() };
         gathered.jobs.extend(expected.get(node).map(|e| (e.host.name.clone(), job)));
     }
     gathered.steps.push(step);

@@ -310,10 +310,11 @@ fn words(said: &[u8]) -> String {
     if text.is_empty() { "it gave no reason".to_owned() } else { text }
 }
 
-/// Copies the node program to all nodes of a job, or of a step (`JOB.STEP`), over Slurm's own tree. The error is what `sbcast` said.
+/// Copies the node program to all nodes of a job, or of a step (`JOB.STEP`), over Slurm's own tree, into a
+/// folder that is there. A file that is there already is not written over. The error is what `sbcast` said.
 pub(super) async fn broadcast(to: &str, program: &Path, place: &Path) -> Result<(), String> {
     let (job, from, to) = (format!("--jobid={to}"), program.to_string_lossy(), place.to_string_lossy());
-    match run("sbcast", &[&job, "--force", "--preserve", &from, &to], SPREAD_WAIT).await {
+    match run("sbcast", &[&job, "--preserve", &from, &to], SPREAD_WAIT).await {
         Ok(_) => Ok(()),
         Err(SlurmError::Failed { said, .. }) => Err(said),
         Err(error) => Err(error.to_string().replace('\n', "; ")),
@@ -330,7 +331,10 @@ pub(super) async fn spread(
 ) -> Result<(PathBuf, BTreeMap<String, String>), String> {
     let no_name = |error: std::io::Error| format!("no random name for its copy: {error}");
     let mut place = place_on_node(id).map_err(no_name)?;
-    if nodes.len() > 1 && broadcast(&id.to_string(), program, &place).await.is_ok() {
+    if nodes.len() > 1
+        && folders(id, nodes, &place).await.is_ok()
+        && broadcast(&id.to_string(), program, &place).await.is_ok()
+    {
         return Ok((place, BTreeMap::new()));
     }
     // What a failed copy left is still open there, so that it cannot be run: another name, and the old one goes.
@@ -357,11 +361,26 @@ pub(super) async fn spread(
     Ok((place, missing))
 }
 
+/// Makes the folder of the copy on all nodes of a job.
+async fn folders(id: u32, nodes: &[&str], place: &Path) -> Result<(), SlurmError> {
+    let count = nodes.len();
+    let names: Vec<String> = nodes.iter().map(|node| (*node).to_owned()).collect();
+    let (id, nodes) = (format!("--jobid={id}"), format!("--nodelist={}", nodes::compressed(&names)));
+    let (count, tasks) = (format!("--nodes={count}"), format!("--ntasks={count}"));
+    let place = place.to_string_lossy();
+    let step = ["--quiet", "--overlap", "--ntasks-per-node=1", &count, &tasks, &id, &nodes];
+    run("srun", &[&step[..], &["sh", "-c", include_str!("make.sh"), &place]].concat(), ANSWER_WAIT).await?;
+    Ok(())
+}
+
 /// On one node: takes the node program from stdin; what is at the other place goes.
-const TAKE: &str = r#"rm -f -- "$1"; umask 077; cat > "$0" && chmod 700 "$0""#;
+const TAKE: &str = concat!(include_str!("drop.sh"), include_str!("take.sh"));
 
 /// The same after programs of ours that were started from the other place have ended.
-const TAKE_AGAIN: &str = include_str!("again.sh");
+const TAKE_AGAIN: &str = concat!(include_str!("drop.sh"), include_str!("again.sh"), include_str!("take.sh"));
+
+/// Removes a copy with its folder.
+const DROP: &str = concat!(include_str!("drop.sh"), "drop \"$0\"\n");
 
 /// Copies the node program to a node of which a session was lost, and ends what is left of the one at the other place.
 pub(super) async fn copy_again(
@@ -385,7 +404,7 @@ pub(in crate::fleet) async fn remove(copies: Vec<(String, SlurmJob)>) {
             let (id, node) = (format!("--jobid={}", job.id), format!("--nodelist={node}"));
             let place = job.program.to_string_lossy();
             let step =
-                ["--quiet", "--overlap", "--nodes=1", "--ntasks=1", &id, &node, "rm", "-f", "--", &place];
+                ["--quiet", "--overlap", "--nodes=1", "--ntasks=1", &id, &node, "sh", "-c", DROP, &place];
             let _ = run("srun", &step, REMOVE_WAIT).await;
         });
     }

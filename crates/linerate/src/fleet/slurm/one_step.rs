@@ -7,7 +7,7 @@
 //! No frame ever goes through the step: it would be cut into those of others.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{SHAPING, job, nodes, place_on_node};
 use crate::fleet::pipes::{keep, quoted};
+use crate::fleet::programs::Source;
 use crate::fleet::sealed::Said;
 
 /// Longest wait for the step to be there on all nodes, and for the next of them after one came.
@@ -34,7 +35,12 @@ const LINE_BYTES_MAX: u64 = 4 << 10;
 const LISTS_MAX: usize = 16;
 
 /// Waits on each node for the copy of the node program and for the order, and runs it.
-const WAIT_AND_RUN: &str = concat!(include_str!("wait.sh"), include_str!("run.sh"));
+pub(super) const WAIT_AND_RUN: &str = concat!(
+    include_str!("make.sh"),
+    include_str!("drop.sh"),
+    include_str!("wait.sh"),
+    include_str!("run.sh")
+);
 
 /// What was said about nodes beside their own streams.
 #[derive(Debug, Default)]
@@ -116,7 +122,7 @@ struct Unfit(BTreeMap<String, String>);
 /// A step whose node programs wait for their order, and the nodes that had to be left out.
 pub(super) async fn start(
     id: u32,
-    program: &Path,
+    program: &Source,
     mut nodes: Vec<String>,
 ) -> (Option<OneStep>, BTreeMap<String, String>) {
     let mut missing = BTreeMap::new();
@@ -137,10 +143,10 @@ pub(super) async fn start(
     (None, missing)
 }
 
-async fn once(id: u32, program: &Path, nodes: &[String]) -> Result<OneStep, Unfit> {
+async fn once(id: u32, program: &Source, nodes: &[String]) -> Result<OneStep, Unfit> {
     let all = |reason: String| Unfit(nodes.iter().map(|node| (node.clone(), reason.clone())).collect());
     let place = place_on_node(id).map_err(|e| all(format!("no random name for a copy: {e}")))?;
-    let mut step = spawn(id, nodes, place).map_err(all)?;
+    let mut step = spawn(id, nodes, place, &program.hash).map_err(all)?;
     let number = match step.up().await {
         Ok(number) => number,
         Err(unfit) => {
@@ -148,7 +154,7 @@ async fn once(id: u32, program: &Path, nodes: &[String]) -> Result<OneStep, Unfi
             return Err(unfit);
         }
     };
-    if let Err(words) = job::broadcast(&format!("{id}.{number}"), program, &step.place).await {
+    if let Err(words) = job::broadcast(&format!("{id}.{number}"), &program.path, &step.place).await {
         let mut unfit = named(&words, nodes);
         if unfit.is_empty() {
             let reason = format!("the node program could not be copied: {words}");
@@ -160,7 +166,7 @@ async fn once(id: u32, program: &Path, nodes: &[String]) -> Result<OneStep, Unfi
     Ok(step)
 }
 
-fn spawn(id: u32, nodes: &[String], place: PathBuf) -> Result<OneStep, String> {
+fn spawn(id: u32, nodes: &[String], place: PathBuf, hash: &str) -> Result<OneStep, String> {
     let count = nodes.len();
     let mut command = Command::new("srun");
     for name in SHAPING {
@@ -174,7 +180,7 @@ fn spawn(id: u32, nodes: &[String], place: PathBuf) -> Result<OneStep, String> {
         .arg(format!("--nodelist={}", nodes::compressed(nodes)))
         .args(["sh", "-c", WAIT_AND_RUN])
         .arg(&place)
-        .arg("dial")
+        .args([hash, "dial"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
