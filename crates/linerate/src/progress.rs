@@ -2,6 +2,8 @@
 //!
 //! What comes in: phases with their counts. What goes out: nothing here; it never prints.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 /// A part of a command that takes its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Phase<'a> {
@@ -37,4 +39,17 @@ impl Progress for Silent {
     fn step(&self, _: usize, _: &str, _: Option<f64>) {}
     fn note(&self, _: &str) {}
     fn end(&self) {}
+}
+
+/// Whether a question stands on the terminal, beside which nothing may be drawn.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Says that a question stands on the terminal, or no longer does.
+pub fn terminal_is_taken(taken: bool) {
+    TAKEN.store(taken, Ordering::SeqCst);
+}
+
+/// Whether nothing may be drawn on the terminal now.
+pub fn is_terminal_taken() -> bool {
+    TAKEN.load(Ordering::SeqCst)
 }

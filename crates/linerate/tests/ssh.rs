@@ -193,7 +193,10 @@ fn a_password_for_sudo_is_asked_once_and_never_shown() {
     }
     for (typed, root) in [(password, true), ("wrong", false), ("", false)] {
         let said = lab.typing(&["survey", "o1", "o2", "--time", "4s", "-q", "--snapshot", "s.json"], typed);
-        assert_eq!(said.matches("password for sudo").count(), 1, "{said}");
+        // Written again when the second host asks as well.
+        let prompts: Vec<&str> = said.split("password for sudo on ").skip(1).collect();
+        assert!(matches!(prompts.len(), 1 | 2), "{said}");
+        assert!(prompts.iter().all(|p| p.starts_with("o1") || p.starts_with("o2")), "{said}");
         assert!(!said.contains("battery"), "{said}");
         let missing = gaps(&lab.snapshot());
         let without_root = missing.iter().filter(|g| g.starts_with("root on host")).count();

@@ -38,10 +38,11 @@ fn keys_that_are_not_known_or_not_accepted() {
     let other = std::fs::read_to_string(lab.path("other.pub")).unwrap();
     std::fs::write(lab.path("known_hosts"), format!("h1 {other}")).unwrap();
     let said = refused(&lab, "h1");
-    assert!(
-        said.contains("its host key is not the known one") && said.contains("ssh-keygen -R h1"),
-        "{said}"
-    );
+    assert!(said.contains("its host key is not the known one") && said.contains("-R h1`"), "{said}");
+    // The command runs as it is printed, and does what it should.
+    let command = said.split('`').find(|part| part.starts_with("ssh-keygen")).unwrap();
+    run("sh", &["-c", command]);
+    assert!(!std::fs::read_to_string(lab.path("known_hosts")).unwrap().contains("h1 "), "{command}");
     std::fs::write(lab.path("known_hosts"), known).unwrap();
     std::fs::write(lab.path("authorized"), other).unwrap();
     let said = refused(&lab, "h1");
@@ -109,17 +110,98 @@ fn a_full_disk_on_a_host_is_said_and_leaves_nothing() {
     if !inside("a_full_disk_on_a_host_is_said_and_leaves_nothing") {
         return;
     }
-    let lab = Lab::new(&[Wish { home_kib: 512, ..Wish::default() }]);
+    let lab = Lab::new(&[Wish { home_kib: 512, shared_kib: 512, ..Wish::default() }]);
     let said = refused(&lab, "h1");
     assert!(
         said.contains("cannot store the node program") && said.contains("No space left on device"),
         "{said}"
     );
-    assert!(said.contains("make room there"), "{said}");
+    for folder in [CACHE, "/run/user/0/linerate: ", "/dev/shm/linerate-0: ", "/var/tmp/linerate-0: "] {
+        assert!(said.contains(folder), "{folder}: {said}");
+    }
+    assert!(said.contains("`ssh h1 df -h` shows the room; `cache_dir`"), "{said}");
     assert_eq!(lab.names(1, CACHE), Vec::<String>::new());
     let survey = lab.output(&["survey", "h1", "-q"]);
     assert_eq!(survey.status.code(), Some(2));
     assert!(text(&survey.stderr).contains("no host answered: host h1: over ssh: cannot store"));
+}
+
+#[test]
+fn a_home_that_will_not_do_is_named_and_the_next_folder_taken() {
+    const NAME: &str = "a_home_that_will_not_do_is_named_and_the_next_folder_taken";
+    if !inside(NAME) {
+        return;
+    }
+    let wish = |home_kib, home| Wish { home_kib, home, ..Wish::default() };
+    let lab = Lab::new(&[wish(512, "rw"), wish(1 << 20, "noexec"), wish(1 << 20, "ro")]);
+    let homes = [
+        ("h1", "No space left on device"),
+        ("h2", "/root is mounted noexec"),
+        ("o3", "Read-only file system"),
+    ];
+    for (number, (host, why)) in (1..).zip(homes) {
+        let first = lab.output(&["facts", host, "kernel.release"]);
+        let said = text(&first.stderr);
+        assert_eq!(first.status.code().map(|code| code % 3), Some(0), "{said}");
+        let uid = if host == "o3" { 61_234 } else { 0 };
+        let folder = format!("/dev/shm/linerate-{uid}");
+        assert!(said.contains(&format!("host {host}: the node program is stored in {folder}: ")), "{said}");
+        assert!(said.contains(why), "{said}");
+        // The next time it is found there, and nothing is said about it.
+        let second = text(&lab.output(&["facts", host, "kernel.release"]).stderr);
+        assert!(!second.contains("copied") && !second.contains("is stored in"), "{second}");
+        lab.nothing_is_left();
+        let cleaned = text(&lab.output(&["clean", host]).stdout);
+        assert!(cleaned.contains(&format!("{host}: removed {folder}\n")), "{cleaned}");
+        assert!(!lab.inside_host(number, &folder).exists());
+    }
+    // The inventory names one, which is then the only one.
+    let file = |folder: &str| {
+        let file = format!("[[host]]\nname = \"h1\"\ntransport = \"ssh\"\ncache_dir = \"{folder}\"\n");
+        std::fs::write(lab.path("one.toml"), file).unwrap();
+    };
+    file("/var/tmp/of ops");
+    let facts = lab.output(&["facts", "-i", "one.toml", "h1", "kernel.release"]);
+    assert_eq!(facts.status.code(), Some(0), "{}", text(&facts.stderr));
+    assert_eq!(lab.names(1, "/var/tmp/of ops/linerate-0").len(), 1);
+    let cleaned = lab.output(&["clean", "-i", "one.toml"]);
+    assert!(text(&cleaned.stdout).contains("h1: removed /var/tmp/of ops/linerate-0\n"));
+    std::fs::remove_dir(lab.inside_host(1, "/var/tmp/of ops")).unwrap();
+    file("/root/cache");
+    let said = text(&lab.output(&["facts", "-i", "one.toml", "h1", "kernel.release"]).stderr);
+    assert!(said.contains("/root/cache/linerate-0: ") && !said.contains("/dev/shm"), "{said}");
+    std::fs::remove_dir_all(lab.inside_host(1, "/root/cache")).unwrap();
+    lab.nothing_is_left();
+}
+
+#[test]
+fn a_silent_port_and_hosts_out_of_reach_are_what_is_said_first() {
+    const NAME: &str = "a_silent_port_and_hosts_out_of_reach_are_what_is_said_first";
+    if !inside(NAME) {
+        return;
+    }
+    let lab = Lab::new(&[Wish::default()]);
+    // It takes connections, which the kernel does for it, and says nothing.
+    let silent = std::net::TcpListener::bind("10.99.0.254:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let reach = "HostName 10.99.0.254\nUser root\n";
+    lab.append("config", &format!("Host silent\n{reach}Port {port}\nHost closed shut\n{reach}Port 9\n"));
+    let said = refused(&lab, "silent");
+    assert!(said.contains("takes TCP connections") && !said.contains("the host is off"), "{said}");
+    for test in ["measure", "latency", "udp", "mtu", "connects"] {
+        let output = lab.output(&[test, "closed", "shut", "--json"]);
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let reason = json["samples"][0]["outcome"]["gap"]["reason"].as_str().unwrap();
+        let start = "host closed cannot be reached: over ssh: ";
+        assert!(reason.starts_with(start) && reason.contains("Connection refused"), "{test}: {reason}");
+        assert!(reason.contains("host shut cannot be reached: over ssh: "), "{test}: {reason}");
+        assert_eq!(output.status.code(), Some(2), "{test}: {reason}");
+    }
+    let output = lab.output(&["measure", "closed", "h1"]);
+    let (page, said) = (text(&output.stdout), text(&output.stderr));
+    assert!(page.starts_with("closed to h1: host closed cannot be reached: over ssh: "), "{page}");
+    assert!(!page.contains("endpoint") && said.contains("connecting: 1 of 2 hosts"), "{page}{said}");
+    lab.nothing_is_left();
 }
 
 /// A survey of three hosts in the middle of which something happens to h2; gives what was said.

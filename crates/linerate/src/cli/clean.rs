@@ -1,6 +1,7 @@
 //! `linerate clean`: removes from hosts what was copied there over ssh, and says what.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::{SshSpec, TransportSpec};
@@ -49,10 +50,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             match &host.transport {
                 TransportSpec::Ssh(spec) => {
                     let (spec, places) = (spec.clone(), std::sync::Arc::clone(&places));
+                    let cache_dir = host.cache_dir.clone();
                     tasks.spawn(async move {
                         // Never closed.
                         let _place = places.acquire().await;
-                        one(name, &spec).await
+                        one(name, &spec, cache_dir.as_deref()).await
                     });
                 }
                 // What is copied to a node of a Slurm cluster goes with its session.
@@ -85,8 +87,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if failed { ExitCode::PartlyBlind } else { ExitCode::Ok })
 }
 
-async fn one(host: String, spec: &SshSpec) -> Outcome {
-    match ssh::clean(spec).await {
+async fn one(host: String, spec: &SshSpec, cache_dir: Option<&Path>) -> Outcome {
+    match ssh::clean(spec, cache_dir).await {
         Ok(cleaned) => Outcome { host, over: "ssh", cleaned, error: None },
         Err(error) => Outcome { host, over: "ssh", cleaned: Cleaned::default(), error: Some(error) },
     }

@@ -3,11 +3,13 @@
 //!
 //! What comes in: phases and steps. What goes out: counts, rate and remaining time. Nothing is printed with `--quiet`.
 
+mod terminal;
+
 use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::events::{self, Event};
 use super::out;
@@ -121,7 +123,8 @@ struct Bar(RefCell<Option<(ProgressBar, Running)>>);
 
 impl Progress for Bar {
     fn begin(&self, phase: &Phase<'_>) {
-        let bar = ProgressBar::new(phase.total as u64);
+        let screen = ProgressDrawTarget::term_like(Box::new(terminal::Terminal));
+        let bar = ProgressBar::with_draw_target(Some(phase.total as u64), screen);
         let progress = if phase.total == 0 { "{spinner} {pos}" } else { "[{bar:24}] {pos}/{len}" };
         let template = format!("{{prefix}} {progress} {}  {{wide_msg}}", phase.unit);
         let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());

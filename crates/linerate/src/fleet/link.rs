@@ -90,6 +90,8 @@ pub struct Reached {
     pub plain: Option<String>,
     /// Bytes of the node program that were copied for this session.
     pub copied_bytes: Option<usize>,
+    /// Where the node program was copied to, and why not to a folder before it.
+    pub elsewhere: Option<String>,
     /// What `ssh` warned of, escaped.
     pub warning: Option<String>,
 }

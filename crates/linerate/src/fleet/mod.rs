@@ -190,6 +190,7 @@ impl Fleet {
             let reached = link.reached();
             copied.extend(reached.copied_bytes.map(|bytes| (name.as_str(), bytes)));
             self.notes.extend(reached.warning.as_ref().map(|w| format!("host {name}: ssh says: {w}")));
+            self.notes.extend(reached.elsewhere.as_ref().map(|words| format!("host {name}: {words}")));
             if let Some(reason) = &reached.plain {
                 let reason = format!("{reason}: what only root may read or set is missing");
                 self.gaps.push(Gap { what: format!("root on host {name}"), reason });
@@ -363,7 +364,7 @@ async fn start(host: &Host, programs: &Programs, old: u32) -> Result<Link, LinkE
     };
     spec.check().map_err(lost)?;
     let mut pipes = Pipes::start(&transport::argv(host, &PathBuf::new())).map_err(lost)?;
-    let (heard, reached) = ssh::greet(&mut pipes, spec, programs, old).await.map_err(lost)?;
+    let (heard, reached) = ssh::greet(&mut pipes, (host, spec), programs, old).await.map_err(lost)?;
     Ok(Link::over(&host.name, pipes, heard, HELLO_WAIT).await?.with(reached))
 }
 

@@ -1,11 +1,15 @@
 //! Transport `ssh`: the system's `ssh` program with its own configuration, agent, jump hosts and known hosts.
 //!
-//! What comes in: a host of the inventory. What goes out: one session, in which first a short script of ours talks with the
-//! operator (which machine, is the node program there, may it be root) and then becomes the node program. Host keys are
-//! checked by `ssh` alone, as its configuration says; nothing here ever loosens that. Nothing from outside reaches a shell.
+//! What comes in: a host of the inventory. What goes out: one session, in which first a short script of ours
+//! talks with the operator (which machine, is the node program there, may it be root) and then becomes the
+//! node program. Host keys are checked by `ssh` alone, as its configuration says; nothing here ever loosens
+//! that. Nothing from outside reaches a shell as code.
 
 mod clean;
 mod greet;
+mod hints;
+#[cfg(test)]
+mod script_tests;
 mod secret;
 mod talk;
 #[cfg(test)]
@@ -20,6 +24,12 @@ use super::transport::Transport;
 
 pub use clean::{Cleaned, clean};
 pub(super) use greet::greet;
+use hints::{by_hand, hint, warning};
+
+/// What runs on a host before the node program.
+const GREET: &str = concat!(include_str!("ssh/folder.sh"), include_str!("ssh/greet.sh"));
+/// What removes it.
+const CLEAN: &str = concat!(include_str!("ssh/folder.sh"), include_str!("ssh/clean.sh"));
 
 /// Longest wait for a connection to the host, seconds; `ssh` gives up then.
 const CONNECT_S: u32 = 10;
@@ -34,7 +44,7 @@ impl Transport for Ssh {
 
     fn argv(&self, host: &Host, _program: &Path) -> Option<Vec<OsString>> {
         match &host.transport {
-            TransportSpec::Ssh(spec) => Some(command(spec, include_str!("ssh/greet.sh"))),
+            TransportSpec::Ssh(spec) => Some(command(spec, GREET)),
             TransportSpec::Local
             | TransportSpec::Netns { .. }
             | TransportSpec::Slurm(_)
@@ -89,47 +99,13 @@ fn one_line(script: &str) -> String {
     format!("exec sh -c '{}'", lines.join(" "))
 }
 
-/// What to do about the words with which `ssh` failed; for people only, nothing depends on it.
-pub(super) fn hint(spec: &SshSpec, said: &str) -> Option<String> {
-    let host = &spec.host;
-    let has = |text: &str| said.contains(text);
-    let words = if has("IDENTIFICATION HAS CHANGED") {
-        format!(
-            "its host key is not the known one: somebody is in between, or the host was installed anew; compare the \
-             fingerprint on its console, then `ssh-keygen -R {host}` and log in once by hand"
-        )
-    } else if has("Host key verification failed") {
-        format!(
-            "its host key is not known: log in once by hand with `ssh {host}` and compare the fingerprint"
-        )
-    } else if has("Permission denied") {
-        format!("`ssh {host} true` must work without a question: load a key with ssh-add, or name the user")
-    } else if has("Could not resolve hostname") {
-        "the name is neither known to DNS nor in ~/.ssh/config".to_owned()
-    } else if has("Connection refused") {
-        "no sshd listens there; is the port right?".to_owned()
-    } else if has("timed out") {
-        "the host is off, or a firewall drops the packets".to_owned()
-    } else {
-        return None;
-    };
-    Some(words)
-}
-
-/// What `ssh` says that nobody should miss although the session works.
-pub(super) fn warning(said: &str) -> Option<String> {
-    said.lines()
-        .find(|l| l.contains("Permanently added") || l.contains("HAS CHANGED"))
-        .map(super::pipes::escaped)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn scripts_are_one_word_for_every_login_shell() {
-        for script in [include_str!("ssh/greet.sh"), include_str!("ssh/clean.sh")] {
+        for script in [GREET, CLEAN] {
             let line = one_line(script);
             let inner = line.strip_prefix("exec sh -c '").and_then(|l| l.strip_suffix('\'')).unwrap();
             assert!(!inner.contains(['\'', '!', '\n']), "{inner}");
@@ -147,14 +123,5 @@ mod tests {
         assert!(argv.iter().all(|a| !a.contains("StrictHostKeyChecking") && !a.contains("KnownHosts")));
         assert!(argv.iter().any(|a| a == "Port=2222"));
         assert_eq!(argv[argv.len() - 5..], ["-l", "ops", "--", "arc-1", "exec sh -c 'true'"]);
-    }
-
-    #[test]
-    fn the_words_of_ssh_get_a_hint() {
-        let spec = SshSpec::parse("arc-1").unwrap();
-        let of = |said: &str| hint(&spec, said).unwrap_or_default();
-        assert!(of("WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!").contains("ssh-keygen -R arc-1"));
-        assert!(of("Permission denied (publickey).").contains("ssh-add"));
-        assert_eq!(of("something else"), "");
     }
 }

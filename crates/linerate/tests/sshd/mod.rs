@@ -39,6 +39,10 @@ pub(crate) fn inside(name: &str) -> bool {
 pub(crate) struct Wish {
     /// Size of each home folder.
     pub(crate) home_kib: u32,
+    /// Options with which home folders are mounted.
+    pub(crate) home: &'static str,
+    /// Size of each folder that all users share.
+    pub(crate) shared_kib: u32,
     /// What `uname -m` says.
     pub(crate) machine: Option<&'static str>,
     /// What root's shell prints at the start of every session.
@@ -65,6 +69,8 @@ impl Default for Wish {
     fn default() -> Self {
         Self {
             home_kib: 1 << 20,
+            home: "rw",
+            shared_kib: 1 << 20,
             machine: None,
             bashrc: None,
             ipv6_only: false,
@@ -176,6 +182,7 @@ impl Lab {
         let child = Command::new("unshare")
             .args(["-n", "-m", "--propagation", "private", "--uts", "sh", script, &here])
             .args([number.to_string(), wish.home_kib.to_string(), wish.state_kib.to_string()])
+            .args([&wish.shared_kib.to_string(), wish.home])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -355,7 +362,7 @@ impl Lab {
             shown.extend_from_slice(&buffer[..count]);
             if !asked && text(&shown).contains("without root): ") {
                 asked = true;
-                wait_until("the terminal shows nothing that is typed", || self.hides_typing());
+                assert!(self.hides_typing(), "the prompt is there and the terminal shows what is typed");
                 std::io::Write::write_all(&mut stdin, format!("{line}\n").as_bytes()).unwrap();
             }
         }

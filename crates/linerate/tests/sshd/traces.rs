@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::{Lab, wait_until};
 
 /// Folders of a host that something of ours could be left in. `/etc`, `/usr` and `/var` are those of the machine.
-const FOLDERS: [&str; 7] = ["/root", "/home", "/tmp", "/var/lib", "/var/log", "/run", "/dev/shm"];
+const FOLDERS: [&str; 8] = ["/root", "/home", "/tmp", "/var/lib", "/var/log", "/run", "/dev/shm", "/var/tmp"];
 /// Settings that change by themselves.
 const RESTLESS: [&str; 2] = ["nf_conntrack_count", "random_secret"];
 
@@ -56,6 +56,9 @@ fn may_stay(lab: &Lab, number: usize, path: &str) -> bool {
     let of_the_cache = cache.is_some_and(|rest| {
         rest.is_empty() || rest == "/linerate" || rest.starts_with("/linerate/linerate-node-")
     });
+    // Where the home will not do.
+    let of_the_cache = of_the_cache
+        || ["/dev/shm/linerate-", "/var/tmp/linerate-"].iter().any(|start| path.starts_with(start));
     // The shell fish makes folders for itself.
     let of_others = [
         "/root/.config",

@@ -4,6 +4,7 @@
 //! host's words.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
 use linerate_model::inventory::SshSpec;
@@ -11,7 +12,7 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use super::talk::Talk;
-use super::{command, hint};
+use super::{CLEAN, command, hint};
 use crate::fleet::pipes::{Pipes, escaped};
 
 /// Longest wait for each line of the host.
@@ -30,11 +31,12 @@ pub struct Cleaned {
     pub kept: Vec<String>,
 }
 
-/// Cleans one host. The error is the end of a sentence about it.
-pub async fn clean(spec: &SshSpec) -> Result<Cleaned, String> {
-    let argv: Vec<OsString> = command(spec, include_str!("clean.sh"));
+/// Cleans one host: the folder that the inventory names, or every one that is tried where it names none. The
+/// error is the end of a sentence about the host.
+pub async fn clean(spec: &SshSpec, cache_dir: Option<&Path>) -> Result<Cleaned, String> {
+    let argv: Vec<OsString> = command(spec, CLEAN);
     let mut pipes = Pipes::start(&argv)?;
-    let cleaned = lines(&mut pipes).await;
+    let cleaned = lines(&mut pipes, cache_dir).await;
     match cleaned {
         Ok(cleaned) => {
             let _ = pipes.end(String::new(), END_WAIT).await;
@@ -50,8 +52,8 @@ pub async fn clean(spec: &SshSpec) -> Result<Cleaned, String> {
     }
 }
 
-async fn lines(pipes: &mut Pipes) -> Result<Cleaned, String> {
-    let mut talk = Talk::begin(pipes, 0).await?;
+async fn lines(pipes: &mut Pipes, cache_dir: Option<&Path>) -> Result<Cleaned, String> {
+    let mut talk = Talk::begin(pipes, 0, cache_dir).await?;
     let mut cleaned = Cleaned::default();
     while cleaned.removed.len() + cleaned.kept.len() < FILES_MAX {
         let line = timeout(WAIT, talk.line()).await;

@@ -1,16 +1,17 @@
 //! What is said on a host before its node program runs: which machine, is the program there, is it root.
 //!
-//! What comes in: a session with `greet.sh`, the programs that can be copied. What goes out: the beginning of the session
-//! with the node, and what was learned. Bounded in time; the program is copied only where its hash is not there yet.
+//! What comes in: a session with `greet.sh`, the programs that can be copied. What goes out: the beginning of
+//! the session with the node, and what was learned. Bounded in time; the program is copied only where its
+//! hash is not there yet, and to the first folder that will do.
 
 use std::time::Duration;
 
-use linerate_model::inventory::SshSpec;
+use linerate_model::inventory::{Host, SshSpec};
 use tokio::time::timeout;
 
 use super::secret;
 use super::talk::Talk;
-use super::{hint, warning};
+use super::{by_hand, hint, warning};
 use crate::fleet::link::Reached;
 use crate::fleet::pipes::{Pipes, escaped};
 use crate::fleet::programs::{Machine, Program, Programs};
@@ -26,6 +27,9 @@ const WHY_WAIT: Duration = Duration::from_millis(500);
 
 /// Lines of a whole talk are fewer.
 const LINES_MAX: usize = 16;
+/// The operator's answer to a question for a password: none, or one on the next line.
+const UNTYPED: &[u8] = b"none\n";
+const TYPED: &[u8] = b"typed\n";
 
 type Line = (String, String);
 
@@ -33,11 +37,11 @@ type Line = (String, String);
 /// error is the end of a sentence about the host.
 pub(in crate::fleet) async fn greet(
     pipes: &mut Pipes,
-    spec: &SshSpec,
+    (host, spec): (&Host, &SshSpec),
     programs: &Programs,
     old: u32,
 ) -> Result<(Vec<u8>, Reached), String> {
-    match talk(pipes, spec, programs, old).await {
+    match talk(pipes, (host, spec), programs, old).await {
         Ok((rest, mut reached)) => {
             reached.warning = warning(&pipes.said());
             pipes.forget_said();
@@ -55,11 +59,11 @@ pub(in crate::fleet) async fn greet(
 
 async fn talk(
     pipes: &mut Pipes,
-    spec: &SshSpec,
+    (host, spec): (&Host, &SshSpec),
     programs: &Programs,
     old: u32,
 ) -> Result<(Vec<u8>, Reached), String> {
-    let mut talk = Talk::begin(pipes, old).await?;
+    let mut talk = Talk::begin(pipes, old, host.cache_dir.as_deref()).await?;
     let hello = next(&mut talk, LOGIN_WAIT, "log in").await?;
     let words: Vec<&str> = hello.1.split(' ').collect();
     let ("host", [system, machine, address]) = (hello.0.as_str(), &words[..]) else {
@@ -71,6 +75,7 @@ async fn talk(
     let sudo = if spec.sudo { "sudo" } else { "plain" };
     let order = format!("{} {} {sudo}\n", program.hash, program.bytes.len());
     talk.send(order.as_bytes()).await;
+    let mut passed_over = Vec::new();
     for _ in 0..LINES_MAX {
         let line = next(&mut talk, SUDO_WAIT, "start the node program").await?;
         let line = if line.0 == "send" {
@@ -83,13 +88,15 @@ async fn talk(
             line
         };
         match line.0.as_str() {
-            "have" | "copied" | "ended" => {}
-            "password" => {
-                let line = secret::password().await.map_or_else(|| b"\n".to_vec(), secret::Secret::line);
-                talk.send(&line).await;
-            }
+            "have" | "ended" => {}
+            "no" => passed_over.push(escaped(&line.1)),
+            "copied" => reached.elsewhere = elsewhere(&line.1, &passed_over),
+            "password" => match secret::password(&host.name).await {
+                Some(secret) => talk.send(&[TYPED, &secret.line()].concat()).await,
+                None => talk.send(UNTYPED).await,
+            },
             "root" => {
-                if let Some(secret) = secret::password().await {
+                if let Some(secret) = secret::password(&host.name).await {
                     talk.send(&secret.line()).await;
                 }
                 return Ok((talk.rest(), reached));
@@ -99,11 +106,17 @@ async fn talk(
                 reached.pid = line.1.parse().unwrap_or_default();
                 return Ok((talk.rest(), reached));
             }
-            "fail" => return Err(failed(&line.1, machine, &program)),
+            "fail" => return Err(failed(&line.1, spec, machine, &program, &passed_over)),
             _ => return Err(odd(&line)),
         }
     }
     Err(format!("said {LINES_MAX} lines and did not start the node program"))
+}
+
+/// Where the node program is stored instead of in the first folder, and why not there.
+fn elsewhere(folder: &str, passed_over: &[String]) -> Option<String> {
+    let why = passed_over.join("; ");
+    (!why.is_empty()).then(|| format!("the node program is stored in {}: {why}", escaped(folder)))
 }
 
 async fn next(talk: &mut Talk<'_>, wait: Duration, what: &str) -> Result<Line, String> {
@@ -115,17 +128,26 @@ fn odd(line: &Line) -> String {
 }
 
 /// The words of a failure that the script reports: what, and the host's own words about it.
-fn failed(report: &str, machine: Machine, program: &Program) -> String {
+fn failed(
+    report: &str,
+    spec: &SshSpec,
+    machine: Machine,
+    program: &Program,
+    passed_over: &[String],
+) -> String {
     let (what, words) = report.split_once(' ').unwrap_or((report, ""));
     let words = escaped(words);
     let megabytes = program.bytes.len().div_ceil(1 << 20);
+    let room = format!(
+        "`{} df -h` shows the room; `cache_dir` of the host in an inventory names another folder",
+        by_hand(spec)
+    );
     match what {
-        "folder" => format!(
-            "has no place for the node program: {words}; hint: the account needs a home folder, or XDG_CACHE_HOME set"
-        ),
-        "write" => format!(
-            "cannot store the node program ({megabytes} MiB): {words}; hint: make room there, or set XDG_CACHE_HOME"
-        ),
+        "none" => {
+            let why = passed_over.join("; ");
+            format!("cannot store the node program ({megabytes} MiB) in any folder: {why}; hint: {room}")
+        }
+        "write" => format!("cannot store the node program ({megabytes} MiB): {words}; hint: {room}"),
         "hash" => format!("the node program did not arrive whole in {words}; hint: try again"),
         "tool" => {
             format!("has no program `{words}`, which checks what was copied; hint: install coreutils there")
@@ -138,7 +160,7 @@ fn failed(report: &str, machine: Machine, program: &Program) -> String {
                     "it needs libraries of the host; `cargo xtask node --arch {name}` builds one that needs nothing"
                 )
             } else {
-                format!("is it a program for {name}, and may programs be run from the home folder?")
+                format!("is it a program for {name}?")
             };
             format!("the node program does not run there (exit status: {code}): {words}; hint: {hint}")
         }

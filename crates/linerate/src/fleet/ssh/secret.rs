@@ -1,16 +1,28 @@
 //! The password for `sudo`, asked once per command on the terminal.
 //!
-//! It is never shown, never written to a file, a log or a command line, and given only to `sudo` on its stdin.
+//! What comes in: names of the hosts whose `sudo` asks. What goes out: the password, or nothing. It is never
+//! shown, never written to a file, a log or a command line, and given only to `sudo` on its stdin. The
+//! terminal's echo is off before the prompt appears, and on again however the wait ends.
 
-use std::io::IsTerminal;
-use std::process::Command;
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use tokio::sync::{OnceCell, oneshot};
 use tokio::time::timeout;
 
+use crate::fleet::few;
+use crate::fleet::pipes::escaped;
+
+/// Longest wait for a person.
+const PERSON_WAIT: Duration = Duration::from_secs(120);
+/// Longest password, bytes: a terminal gives no longer line.
+const PASSWORD_BYTES_MAX: u64 = 4096;
+
 /// A password. Has no way of being printed.
-pub(super) struct Secret(String);
+pub(super) struct Secret(Vec<u8>);
 
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -21,50 +33,138 @@ impl std::fmt::Debug for Secret {
 impl Secret {
     /// The line that `sudo -S` reads.
     pub(super) fn line(&self) -> Vec<u8> {
-        let mut line = self.0.clone().into_bytes();
-        line.push(b'\n');
-        line
+        [&self.0[..], b"\n"].concat()
     }
 }
 
-/// The password for all hosts that ask for one: asked at the first, the others wait for the same answer. `None` where nobody
-/// can be asked, or nothing was typed.
-pub(super) async fn password() -> Option<&'static Secret> {
+/// The hosts that ask, and the terminal while a prompt stands on it.
+#[derive(Debug, Default)]
+struct Question {
+    hosts: Vec<String>,
+    terminal: Option<Arc<Terminal>>,
+}
+
+static QUESTION: Mutex<Question> = Mutex::new(Question { hosts: Vec::new(), terminal: None });
+
+fn question() -> MutexGuard<'static, Question> {
+    QUESTION.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The password for all hosts that ask for one: asked at the first; for each further one the prompt is
+/// written again with its name in it, and the same answer counts. `None` where there is no terminal, or
+/// nothing was typed.
+pub(super) async fn password(host: &str) -> Option<&'static Secret> {
     static ASKED: OnceCell<Option<Secret>> = OnceCell::const_new();
+    {
+        let mut question = question();
+        question.hosts.push(escaped(host));
+        if let Some(terminal) = &question.terminal {
+            terminal.write(&format!("\r{}", prompt(&question.hosts)));
+        }
+    }
     ASKED.get_or_init(ask).await.as_ref()
 }
 
-const PROMPT: &str = "password for sudo on the hosts (empty: go on without root): ";
-/// Longest wait for a person.
-const PERSON_WAIT: Duration = Duration::from_secs(120);
+fn prompt(hosts: &[String]) -> String {
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    format!("password for sudo on {} and other hosts that ask (empty: go on without root): ", few(&hosts))
+}
 
 async fn ask() -> Option<Secret> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return None;
     }
-    let mut echo = Echo { is_off: true };
+    let prompt = Prompt::open().ok()?;
+    let input = prompt.terminal.file.try_clone().ok()?;
     let (answer, typed) = oneshot::channel();
-    // A thread of its own: nobody can wake it from the terminal, and nothing waits for it.
+    // A thread of its own: a read of a terminal cannot be taken back, and nothing waits for it.
     std::thread::spawn(move || {
-        let _ = answer.send(rpassword::prompt_password(PROMPT));
+        let mut line = Vec::new();
+        let read = BufReader::new(input.take(PASSWORD_BYTES_MAX)).read_until(b'\n', &mut line);
+        let _ = answer.send(read.map(|_| line));
     });
-    let typed = timeout(PERSON_WAIT, typed).await.ok()?.ok()?;
-    echo.is_off = false;
-    // A line break would be a second line for sudo, which would be taken for frames.
-    typed.ok().filter(|p| !p.is_empty() && !p.contains(['\n', '\r', '\0'])).map(Secret)
+    let line = timeout(PERSON_WAIT, typed).await.ok()?.ok()?.ok()?;
+    drop(prompt);
+    usable(line)
 }
 
-/// Gives the terminal its echo back when nobody waits for the answer any more (Ctrl-C, too late).
-struct Echo {
-    is_off: bool,
+/// A line break inside would be a second line for sudo, which would be taken for frames.
+fn usable(mut line: Vec<u8>) -> Option<Secret> {
+    line.pop_if(|byte| *byte == b'\n')?;
+    (!line.is_empty() && !line.iter().any(|byte| b"\n\r\0".contains(byte))).then_some(Secret(line))
 }
 
-impl Drop for Echo {
+/// The terminal of this program.
+#[derive(Debug)]
+struct Terminal {
+    file: File,
+}
+
+impl Terminal {
+    fn write(&self, text: &str) {
+        // A terminal that is gone is noticed by what reads from it.
+        let _ = (&self.file).write_all(text.as_bytes());
+    }
+}
+
+/// A prompt on a terminal that does not show what is typed. Dropped in any state (answered, too late,
+/// interrupted) it gives the terminal back as it was.
+struct Prompt {
+    terminal: Arc<Terminal>,
+    before: Termios,
+}
+
+impl Prompt {
+    fn open() -> std::io::Result<Self> {
+        let file = File::options().read(true).write(true).open("/dev/tty")?;
+        let before = tcgetattr(&file)?;
+        let mut silent = before.clone();
+        silent.local_modes -= LocalModes::ECHO | LocalModes::ECHONL;
+        silent.local_modes |= LocalModes::ICANON | LocalModes::ISIG;
+        // Stopped and continued, the shell would have turned the echo on again.
+        silent.special_codes[SpecialCodeIndex::VSUSP] = 0;
+        // What was typed before the question is no answer to it.
+        tcsetattr(&file, OptionalActions::Flush, &silent)?;
+        let prompt = Self { terminal: Arc::new(Terminal { file }), before };
+        crate::progress::terminal_is_taken(true);
+        let mut question = question();
+        prompt.terminal.write(&format!("\r\x1b[K{}", self::prompt(&question.hosts)));
+        question.terminal = Some(Arc::clone(&prompt.terminal));
+        Ok(prompt)
+    }
+}
+
+impl Drop for Prompt {
     fn drop(&mut self) {
-        if self.is_off
-            && let Ok(terminal) = std::fs::File::open("/dev/tty")
-        {
-            let _ = Command::new("stty").arg("echo").stdin(terminal).status();
+        question().terminal = None;
+        // The line break that was typed was not shown either.
+        self.terminal.write("\n");
+        let _ = tcsetattr(&self.terminal.file, OptionalActions::Now, &self.before);
+        crate::progress::terminal_is_taken(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_one_line() {
+        let line = |typed: &[u8]| usable(typed.to_vec()).map(|secret| secret.line());
+        assert_eq!(line(b"correct horse\n"), Some(b"correct horse\n".to_vec()));
+        // Not typed to its end, empty, or more than one line for sudo.
+        for none in [&b""[..], b"half", b"\n", b"a\rb\n", b"a\0b\n"] {
+            assert_eq!(line(none), None, "{none:?}");
         }
+    }
+
+    #[test]
+    fn the_prompt_names_the_hosts_that_ask() {
+        let hosts: Vec<String> = (1..=8).map(|n| format!("arc-{n}")).collect();
+        assert_eq!(
+            prompt(&hosts[..2]),
+            "password for sudo on arc-1, arc-2 and other hosts that ask (empty: go on without root): "
+        );
+        assert!(prompt(&hosts).contains("arc-6 and 2 more and other hosts"), "{}", prompt(&hosts));
     }
 }

@@ -3,6 +3,9 @@
 //! What comes in: what the host prints. What goes out: the lines that begin with our word; everything else (what start-up
 //! files of a login shell print) is passed over, within bounds.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::fleet::pipes::{Pipes, escaped};
@@ -23,13 +26,23 @@ pub(super) struct Talk<'a> {
 }
 
 impl<'a> Talk<'a> {
-    /// Begins a talk with a fresh word. `old` is the process id of a node program that has to go first, or 0.
-    pub(super) async fn begin(pipes: &'a mut Pipes, old: u32) -> Result<Self, String> {
+    /// Begins a talk with a fresh word. `old` is the process id of a node program that has to go first, or 0;
+    /// `cache_dir` the only folder that may be used.
+    pub(super) async fn begin(
+        pipes: &'a mut Pipes,
+        old: u32,
+        cache_dir: Option<&Path>,
+    ) -> Result<Self, String> {
+        let folder = cache_dir.map_or(&b""[..], |folder| folder.as_os_str().as_bytes());
+        // An inventory is checked, a stored run may have been written by another program.
+        if folder.contains(&b'\n') {
+            return Err("has a cache_dir with a line break in it".to_owned());
+        }
         let random = clock::random::<8>().map_err(|e| format!("no random word: {e}"))?;
         let word = format!("linerate-{:016x}", u64::from_le_bytes(random));
         let mut talk = Self { pipes, word, buffer: Vec::new(), passed_bytes: 0 };
-        let first = format!("{} {old}\n", talk.word);
-        talk.send(first.as_bytes()).await;
+        let first = [format!("{} {old}\n", talk.word).as_bytes(), folder, b"\n"].concat();
+        talk.send(&first).await;
         Ok(talk)
     }
 
