@@ -152,7 +152,7 @@ impl Link {
         let hello = Hello { version: escaped(&hello.version), build: escaped(&hello.build), ..hello };
         Ok(Self {
             host: host.to_owned(),
-            clock_ahead_ms: hello.wall_ms.map(|ms| (ms as i64).saturating_sub(now_ms as i64)),
+            clock_ahead_ms: hello.wall_ms.map(|ms| ahead_ms(ms, now_ms)),
             hello,
             reached: Reached::default(),
             orders,
@@ -362,9 +362,30 @@ impl Driver {
     }
 }
 
+/// How far a clock is ahead of another, both in milliseconds since 1970. A clock may say anything.
+fn ahead_ms(clock_ms: u64, other_ms: u64) -> i64 {
+    i64::try_from(i128::from(clock_ms) - i128::from(other_ms)).unwrap_or(if clock_ms > other_ms {
+        i64::MAX
+    } else {
+        i64::MIN
+    })
+}
+
 async fn write_some(stdin: &mut Option<ToNode>, bytes: &[u8]) -> std::io::Result<usize> {
     match stdin {
         Some(stdin) => stdin.write(bytes).await,
         None => Ok(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_says_anything_does_not_wrap() {
+        assert_eq!((ahead_ms(1_500, 1_000), ahead_ms(1_000, 1_500)), (500, -500));
+        assert_eq!((ahead_ms(u64::MAX, 1_000), ahead_ms(0, u64::MAX)), (i64::MAX, i64::MIN));
+        assert_eq!((ahead_ms(u64::MAX, u64::MAX - 1), ahead_ms(0, 0)), (1, 0));
     }
 }
