@@ -129,14 +129,12 @@ impl Fleet {
         let mut fleet = Self::default();
         let mut links = BTreeMap::new();
         progress.begin(&Phase { name: "connecting", unit: "hosts", total: tasks.len(), expected_s: None });
-        let mut answered = 0;
         while let Some(joined) = tasks.join_next().await {
-            answered += 1;
-            progress.step(answered, "", None);
             match joined {
                 Ok((name, programs, Ok(link))) => {
                     fleet.programs = programs;
                     links.insert(name, Arc::new(link));
+                    progress.step(links.len(), "", None);
                 }
                 Ok((name, _, Err(error))) => {
                     fleet.gaps.push(Gap { what: format!("host {name}"), reason: bare(error) });
@@ -222,11 +220,19 @@ impl Fleet {
         Self { links: Mutex::new(links), gaps, ..Self::default() }
     }
 
+    /// Why a host could not be reached at the start; `None` for one that was.
+    pub fn unreachable(&self, host: &str) -> Option<&str> {
+        if self.links().contains_key(host) {
+            return None;
+        }
+        let what = format!("host {host}");
+        self.gaps.iter().find(|g| g.what == what).map(|g| g.reason.as_str())
+    }
+
     /// The session with a host, or why there is none.
     pub fn link(&self, host: &str) -> Result<Arc<Link>, LinkError> {
         let Some(link) = self.links().get(host).map(Arc::clone) else {
-            let what = format!("host {host}");
-            let reason = self.gaps.iter().find(|g| g.what == what).map_or("was not asked", |g| &g.reason);
+            let reason = self.unreachable(host).unwrap_or("was not asked");
             return Err(LinkError::Lost { host: host.to_owned(), reason: reason.to_owned() });
         };
         match link.lost() {

@@ -173,6 +173,8 @@ async fn both_ends(
     patience: Patience,
     tuning: &Tuning,
 ) -> Result<(End, End), String> {
+    // Before anything else: where a host is not reached, nothing is known of its addresses either.
+    unreachable(fleet, inventory, test)?;
     let end = |host: &str| {
         inventory
             .endpoint(host, test.layer)
@@ -240,6 +242,17 @@ fn of_host(host: &str, mut report: LoadReport) -> LoadReport {
         report.stopped = report.stopped.map(|reason| format!("host {host}: {reason}"));
     }
     report
+}
+
+/// The ends of a test that could not be reached, with the reason of each, as an error.
+fn unreachable(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Result<(), String> {
+    let mut ends = vec![&test.from, &test.to];
+    ends.dedup();
+    // Nothing is started on a device that only has iperf3.
+    ends.retain(|host| inventory.iperf3_port(host).is_none());
+    let why = |host: &&String| Some(format!("host {host} cannot be reached: {}", fleet.unreachable(host)?));
+    let reasons: Vec<String> = ends.iter().filter_map(why).collect();
+    if reasons.is_empty() { Ok(()) } else { Err(reasons.join("; ")) }
 }
 
 /// Whether the sender gave up before anything was answered: its receiver has nothing to wait for.
