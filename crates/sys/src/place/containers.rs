@@ -211,7 +211,8 @@ fn container_of(line: &str) -> Option<String> {
         if before == "lxc" && !part.is_empty() {
             return Some(part.to_owned());
         }
-        let of_a_user = part == "user.slice" || part.ends_with(".service") || part.ends_with(".scope");
+        let of_a_user =
+            part == "user.slice" || [".service", ".scope"].iter().any(|unit| part.ends_with(unit));
         if of_a_user && !of_root {
             return None;
         }
