@@ -93,10 +93,9 @@ impl Names {
                 aliases.entry(endpoint.address.to_string()).or_insert_with(|| host.name.clone());
             }
         }
-        let known: BTreeSet<&String> = sink.order.iter().collect();
         for (address, names) in &sink.book {
             let short = || names.iter().find(|n| !n.contains('.'));
-            let chosen = names.iter().find(|n| known.contains(n)).or_else(short).or(names.first());
+            let chosen = names.iter().find(|n| sink.is_known(n)).or_else(short).or(names.first());
             if let Some(chosen) = chosen {
                 for name in names.iter().chain([address]).filter(|n| *n != chosen) {
                     aliases.entry(name.clone()).or_insert_with(|| chosen.clone());
@@ -107,9 +106,9 @@ impl Names {
             aliases.entry(address).or_insert(host);
         }
         // A word of a file's name is a host when something else says so.
-        let said = |word: &String| {
-            sink.facts.contains_key(word) || sink.order.contains(word) || aliases.values().any(|h| h == word)
-        };
+        let named: BTreeSet<&String> = aliases.values().collect();
+        let said =
+            |word: &String| sink.facts.contains_key(word) || sink.is_known(word) || named.contains(word);
         let weak: Vec<_> =
             sink.weak.iter().filter(|(_, word)| said(word)).map(|(a, w)| (a.clone(), w.clone())).collect();
         for (address, word) in weak {
@@ -378,12 +377,16 @@ fn groups(inventory: &mut Inventory, names: &Names, sink: &Sink, facts: &BTreeMa
     let places: BTreeMap<String, usize> =
         inventory.hosts.iter().enumerate().map(|(place, host)| (host.name.clone(), place)).collect();
     let mut known: BTreeSet<String> = inventory.groups.iter().map(|group| group.name.clone()).collect();
+    let of_host = |(place, host): (usize, &Host)| {
+        host.groups.iter().map(move |g| (place, g.clone())).collect::<Vec<_>>()
+    };
+    let mut members: BTreeSet<(usize, String)> =
+        inventory.hosts.iter().enumerate().flat_map(of_host).collect();
     for member in &sink.members {
         let (host, group) = (names.host(&member.host), names.host(&member.group));
         let Some(place) = places.get(&host).filter(|_| host != group) else { continue };
-        let entry = &mut inventory.hosts[*place];
-        if !entry.groups.contains(&group) {
-            entry.groups.push(group.clone());
+        if members.insert((*place, group.clone())) {
+            inventory.hosts[*place].groups.push(group.clone());
         }
         if known.insert(group.clone()) {
             let machine = facts.contains_key(&group).then(|| group.clone());

@@ -1,6 +1,8 @@
 //! A text as it was found: bytes in, clean lines out. Byte order marks, UTF-16, Latin-1, colours of terminals, the carriage
 //! returns of other systems and the `> ` of mails are taken away here, so that no reader has to know of them.
 
+use crate::limits::LINES_MAX;
+
 /// Longest text that is read, bytes: the counters of a large host over a day are some 20 MB.
 pub const BYTES_MAX: usize = 64 << 20;
 
@@ -27,7 +29,11 @@ pub(crate) fn refused(bytes: &[u8]) -> Option<String> {
     }
     let begin = &bytes[..bytes.len().min(8192)];
     let wide = begin.starts_with(&[0xff, 0xfe]) || begin.starts_with(&[0xfe, 0xff]);
-    (!wide && begin.contains(&0)).then(|| "not a text".to_owned())
+    if !wide && begin.contains(&0) {
+        return Some("not a text".to_owned());
+    }
+    let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+    (lines > LINES_MAX).then(|| format!("{lines} lines, at most {LINES_MAX} are read"))
 }
 
 /// The text with `\n` between clean lines. Every line of the input is one line of the result.
@@ -115,5 +121,8 @@ mod tests {
         assert!(refused(b"ab\0c").is_some());
         assert!(refused(b"\xff\xfea\0").is_none());
         assert!(refused(b"plain").is_none());
+        assert!(refused(&vec![b'\n'; LINES_MAX]).is_none());
+        let why = refused(&vec![b'\n'; LINES_MAX + 1]).unwrap_or_default();
+        assert_eq!(why, "4194305 lines, at most 4194304 are read");
     }
 }

@@ -1,6 +1,7 @@
 //! The two ends of a test: what a tool, its command line and the file's name tell of them comes in, two names go out.
 
 use crate::context::{Context, is_host};
+use crate::limits::NAMES_MAX;
 use crate::sink::{Sink, is_loopback, plain_address};
 
 /// Why a test without ends cannot be used.
@@ -34,7 +35,11 @@ pub(crate) fn of_connection(
     let here = context.host.as_ref().filter(|_| !context.weak);
     match (here, &context.host) {
         (Some(here), _) => sink.alias(local, here),
-        (None, Some(perhaps)) => drop(sink.weak.insert(local.to_owned(), perhaps.clone())),
+        (None, Some(perhaps)) => {
+            if sink.has_room("addresses of hosts", sink.weak.len(), NAMES_MAX) {
+                sink.weak.insert(local.to_owned(), perhaps.clone());
+            }
+        }
         (None, None) => {}
     }
     let named =

@@ -11,6 +11,7 @@ mod document;
 mod ends;
 mod flood;
 mod formats;
+mod limits;
 mod missing;
 mod names;
 mod prompt;

@@ -81,23 +81,23 @@ impl<'a> Seen<'a> {
         if names.len() == 1 { names.into_iter().collect() } else { "NIC".to_owned() }
     }
 
-    fn pairs(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let unordered: BTreeSet<(&str, &str)> = self
-            .snapshot
-            .samples
-            .iter()
-            .map(|s| (s.test.from.as_str(), s.test.to.as_str()))
-            .map(|(a, b)| if a < b { (a, b) } else { (b, a) })
-            .collect();
-        unordered.into_iter()
+    /// Pairs of hosts with a test that has something, in whichever direction.
+    fn pairs_with(&self, has: impl Fn(&Measurement) -> bool) -> BTreeSet<(&'a str, &'a str)> {
+        let fits = |s: &&Sample| matches!(&s.outcome, Outcome::Measured(m) if has(m));
+        self.snapshot.samples.iter().filter(fits).map(pair).collect()
     }
 
-    fn any(&self, a: &str, b: &str, has: impl Fn(&Measurement) -> bool) -> bool {
-        self.snapshot.samples.iter().any(|s| {
-            let ends = (s.test.from.as_str(), s.test.to.as_str());
-            (ends == (a, b) || ends == (b, a)) && matches!(&s.outcome, Outcome::Measured(m) if has(m))
-        })
+    /// The first pair of hosts without such a test.
+    fn pair_without(&self, has: impl Fn(&Measurement) -> bool) -> Option<(&'a str, &'a str)> {
+        let all: BTreeSet<(&str, &str)> = self.snapshot.samples.iter().map(pair).collect();
+        all.difference(&self.pairs_with(has)).next().copied()
     }
+}
+
+/// Both ends of a test, the same for both directions.
+fn pair(sample: &Sample) -> (&str, &str) {
+    let (a, b) = (sample.test.from.as_str(), sample.test.to.as_str());
+    if a < b { (a, b) } else { (b, a) }
 }
 
 fn rate(sample: &Sample) -> Option<f64> {
@@ -224,9 +224,7 @@ fn addresses(seen: &Seen<'_>) -> Option<Missing> {
 }
 
 fn round_trips(seen: &Seen<'_>) -> Option<Missing> {
-    let (a, b) = seen
-        .pairs()
-        .find(|(a, b)| !seen.any(a, b, |m| m.rtt_idle_us.is_some() || m.rtt_loaded_us.is_some()))?;
+    let (a, b) = seen.pair_without(|m| m.rtt_idle_us.is_some() || m.rtt_loaded_us.is_some())?;
     Some(missing(
         "round trip times".to_owned(),
         format!("`ping -c 10 {b}` on {a}, and so on for the pairs that matter"),
@@ -234,13 +232,13 @@ fn round_trips(seen: &Seen<'_>) -> Option<Missing> {
 }
 
 fn within_transfers(seen: &Seen<'_>) -> Option<Missing> {
-    let (_, a, b) = seen.transfers.iter().find(|(_, a, b)| {
-        !seen.any(a, b, |m| {
-            let series = [&m.tx, &m.rx].into_iter().flatten().any(|r| r.series.len() >= 8);
-            let busy = [&m.tx, &m.rx].into_iter().flatten().any(|r| r.core_busy_max.is_some());
-            series && busy
-        })
-    })?;
+    let known = seen.pairs_with(|m| {
+        let series = [&m.tx, &m.rx].into_iter().flatten().any(|r| r.series.len() >= 8);
+        let busy = [&m.tx, &m.rx].into_iter().flatten().any(|r| r.core_busy_max.is_some());
+        series && busy
+    });
+    let is_known = |a: &'_ str, b: &'_ str| known.contains(&if a < b { (a, b) } else { (b, a) });
+    let (_, a, b) = seen.transfers.iter().find(|(_, a, b)| !is_known(a, b))?;
     Some(missing(
         "how a transfer goes on from second to second, its retransmissions and the CPU of both ends"
             .to_owned(),
@@ -253,7 +251,7 @@ fn is_mtu(key: &str) -> bool {
 }
 
 fn path_mtu(seen: &Seen<'_>) -> Option<Missing> {
-    let (a, b) = seen.pairs().find(|(a, b)| !seen.any(a, b, |m| !m.mtu.is_empty()))?;
+    let (a, b) = seen.pair_without(|m| !m.mtu.is_empty())?;
     let mtus: Vec<f64> = [a, b]
         .iter()
         .filter_map(|h| seen.snapshot.facts.get(*h))

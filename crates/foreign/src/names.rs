@@ -148,8 +148,8 @@ impl Roots {
 
     /// Host of the innermost folder around a file that is known.
     fn host(&self, file: &str) -> Option<String> {
-        let around = self.0.iter().filter(|(root, _)| file.starts_with(root.as_str()));
-        around.max_by_key(|(root, _)| root.len()).map(|(_, host)| host.clone())
+        let mut around = file.rmatch_indices('/').map(|(end, _)| &file[..=end]);
+        around.find_map(|root| self.0.get(root)).cloned()
     }
 }
 

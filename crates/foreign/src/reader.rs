@@ -25,6 +25,9 @@ impl<'a> Block<'a> {
     }
 }
 
+/// Stands for a line that is too long: a control character, which no clean line has.
+pub(crate) const LONG_LINE: &str = "\u{1}";
+
 /// One format.
 pub(crate) trait Reader: Sync {
     /// Name for `--as` and for the account.
@@ -37,6 +40,10 @@ pub(crate) trait Reader: Sync {
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize;
     /// The piece names the hosts that it speaks of, so that the host of the prompt need not be told.
     fn names_hosts(&self) -> bool {
+        false
+    }
+    /// It is shown lines of any length. To all others a line beyond the limit is [`LONG_LINE`], which belongs to no format.
+    fn takes_long_lines(&self) -> bool {
         false
     }
 }

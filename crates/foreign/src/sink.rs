@@ -9,6 +9,7 @@ use linerate_model::sample::Outcome;
 use linerate_model::snapshot::StorageFigure;
 
 use crate::context::{Context, is_host};
+use crate::limits::{FIGURES_MAX, HOSTS_MAX, NAMES_MAX, TESTS_MAX, VALUES_MAX};
 
 /// One test as a tool reports it. Ends are names or addresses; which host they belong to is found later.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,6 +81,8 @@ pub(crate) struct Sink {
     pub unread: Vec<(usize, String)>,
     /// The title above the piece at hand said something: its unit, its layer.
     pub used_label: bool,
+    /// Facts and counters so far, also those that were read twice.
+    values: usize,
     /// Host of the piece at hand.
     host: String,
 }
@@ -107,25 +110,53 @@ impl Sink {
     }
 
     /// The host that the piece speaks of, for values that belong to one.
-    fn own(&mut self) -> String {
+    fn own(&mut self) -> Option<String> {
         let name = if self.host.is_empty() { NAMELESS.to_owned() } else { self.host.clone() };
-        self.seen(&name);
-        name
+        self.seen(&name).then_some(name)
     }
 
-    /// A host came up.
-    pub(crate) fn seen(&mut self, host: &str) {
-        if is_host(host) && !self.known.contains(host) {
-            self.known.insert(host.to_owned());
-            self.order.push(host.to_owned());
+    /// Whether one more can be kept; where not, that is noted once.
+    pub(crate) fn has_room(&mut self, what: &str, kept: usize, limit: usize) -> bool {
+        let fits = kept < limit;
+        if !fits {
+            self.note(format!("more than {limit} {what}: only the first {limit} are kept"));
         }
+        fits
+    }
+
+    /// A host came up; whether it is among those that are kept, or is no host at all.
+    pub(crate) fn seen(&mut self, host: &str) -> bool {
+        if !is_host(host) || self.known.contains(host) {
+            return true;
+        }
+        if !self.has_room("hosts", self.order.len(), HOSTS_MAX) {
+            return false;
+        }
+        self.known.insert(host.to_owned());
+        self.order.push(host.to_owned());
+        true
+    }
+
+    /// Whether a host came up.
+    pub(crate) fn is_known(&self, host: &str) -> bool {
+        self.known.contains(host)
+    }
+
+    /// The host that the piece speaks of, where one more value of it can be kept.
+    fn room_for_value(&mut self) -> Option<String> {
+        let host = self.own()?;
+        self.has_room("facts and counters", self.values, VALUES_MAX).then(|| {
+            self.values += 1;
+            host
+        })
     }
 
     /// A setting or property of the host.
     pub(crate) fn fact(&mut self, key: impl Into<FactKey>, value: FactValue) {
         let key = key.into();
-        if check_key(&key) {
-            let host = self.own();
+        if check_key(&key)
+            && let Some(host) = self.room_for_value()
+        {
             self.facts.entry(host).or_default().readings.insert(key, value);
             self.readings += 1;
         }
@@ -141,8 +172,9 @@ impl Sink {
     /// A number of which only the change means something.
     pub(crate) fn counter(&mut self, key: impl Into<FactKey>, value: i64) {
         let key = key.into();
-        if check_key(&key) {
-            let host = self.own();
+        if check_key(&key)
+            && let Some(host) = self.room_for_value()
+        {
             self.facts.entry(host).or_default().counters.insert(key, value);
             self.readings += 1;
         }
@@ -150,8 +182,9 @@ impl Sink {
 
     /// A test.
     pub(crate) fn sample(&mut self, raw: Raw) {
-        for end in [&raw.from, &raw.to] {
-            self.seen(end);
+        let fits = self.has_room("tests", self.samples.len(), TESTS_MAX);
+        if !fits || ![&raw.from, &raw.to].into_iter().all(|end| self.seen(end)) {
+            return;
         }
         self.samples.push(raw);
         self.readings += 1;
@@ -160,8 +193,9 @@ impl Sink {
     /// A figure of storage; the host is that of the piece.
     pub(crate) fn figure(&mut self, figure: StorageFigure) {
         let host = self.host.clone();
-        if !host.is_empty() {
-            self.seen(&host);
+        let fits = self.has_room("figures of storage", self.storage.len(), FIGURES_MAX);
+        if !fits || !host.is_empty() && !self.seen(&host) {
+            return;
         }
         self.storage.push(StorageFigure { host, ..figure });
         self.readings += 1;
@@ -169,8 +203,29 @@ impl Sink {
 
     /// An address belongs to a host.
     pub(crate) fn alias(&mut self, address: &str, host: &str) {
-        if address != host && is_host(host) && !is_loopback(address) {
+        if address != host
+            && is_host(host)
+            && !is_loopback(address)
+            && self.has_room("addresses of hosts", self.aliases.len(), NAMES_MAX)
+        {
             self.aliases.entry(plain_address(address).to_owned()).or_insert_with(|| host.to_owned());
+        }
+    }
+
+    /// Names that stand for an address.
+    pub(crate) fn named(&mut self, address: String, names: &[&str]) {
+        let kept = self.book.len();
+        if self.has_room("lines of names", kept, NAMES_MAX) {
+            self.book.push((address, names.iter().map(|name| (*name).to_owned()).collect()));
+            self.readings += 1;
+        }
+    }
+
+    /// A host stands on something.
+    pub(crate) fn member(&mut self, member: Membership) {
+        if self.has_room("memberships of hosts", self.members.len(), NAMES_MAX) {
+            self.members.push(member);
+            self.readings += 1;
         }
     }
 
@@ -200,4 +255,65 @@ pub(crate) fn is_loopback(address: &str) -> bool {
         || address == "0.0.0.0"
         || address == "::"
         || address == "localhost"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn test(from: String, to: &str) -> Raw {
+        Raw {
+            from,
+            to: to.to_owned(),
+            layer: Layer::Underlay,
+            kind: TestKind::Tcp { streams: 1, duration_ms: 1 },
+            outcome: Outcome::NothingThrough { reason: String::new() },
+            flow: None,
+            start_ms: 0,
+            variant: None,
+        }
+    }
+
+    #[test]
+    fn no_more_is_kept_than_the_limits_allow_and_that_is_noted_once() {
+        let mut sink = Sink::default();
+        sink.begin(&Context::default());
+        for _ in 0..TESTS_MAX + 2 {
+            sink.sample(test("a".to_owned(), "b"));
+        }
+        for number in 0..=FIGURES_MAX {
+            sink.figure(StorageFigure { variant: number.to_string(), ..StorageFigure::default() });
+        }
+        for _ in 0..=NAMES_MAX {
+            sink.named("10.0.0.1".to_owned(), &["a"]);
+        }
+        for _ in 0..=VALUES_MAX {
+            sink.counter("softnet.dropped", 1);
+        }
+        assert_eq!(sink.samples.len(), TESTS_MAX);
+        assert_eq!(sink.storage.len(), FIGURES_MAX);
+        assert_eq!(sink.book.len(), NAMES_MAX);
+        let notes: Vec<&str> = sink.notes.iter().map(String::as_str).collect();
+        assert_eq!(
+            notes,
+            [
+                "more than 2097152 facts and counters: only the first 2097152 are kept",
+                "more than 262144 lines of names: only the first 262144 are kept",
+                "more than 262144 tests: only the first 262144 are kept",
+                "more than 65536 figures of storage: only the first 65536 are kept",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_test_of_a_host_beyond_the_limit_is_left_out() {
+        let mut sink = Sink::default();
+        for number in 0..HOSTS_MAX {
+            assert!(sink.seen(&format!("h{number}")));
+        }
+        sink.sample(test("h1".to_owned(), "h2"));
+        sink.sample(test("h1".to_owned(), "one-more"));
+        assert_eq!((sink.samples.len(), sink.order.len()), (1, HOSTS_MAX));
+        assert!(sink.notes.iter().any(|note| note.contains("more than 65536 hosts")));
+    }
 }

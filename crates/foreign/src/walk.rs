@@ -5,7 +5,8 @@ use linerate_model::foreign::{Foreign, Piece, UNREAD_MAX, Unread};
 
 use crate::context::{Command, Context};
 use crate::document::{self, Document};
-use crate::reader::{Block, READERS, Reader};
+use crate::limits::{LINE_BYTES_MAX, PIECES_MAX};
+use crate::reader::{Block, LONG_LINE, READERS, Reader};
 use crate::sink::Sink;
 use crate::{Options, names, prompt, reader};
 
@@ -28,8 +29,14 @@ pub(crate) fn document(
     let text = document::clean(&document.bytes);
     let lines: Vec<&str> = text.lines().collect();
     let forced = options.format.as_deref().and_then(reader::named);
+    let is_long = |line: &&str| line.len() > LINE_BYTES_MAX;
+    let short: Option<Vec<&str>> = lines
+        .iter()
+        .any(|line| is_long(&line))
+        .then(|| lines.iter().map(|line| if is_long(&line) { LONG_LINE } else { line }).collect());
     let mut walk = Walk {
         lines: &lines,
+        short: short.as_deref().unwrap_or(&lines),
         context: names::context(&document.name, &lines, options, roots),
         forced,
         sink,
@@ -40,6 +47,8 @@ pub(crate) fn document(
 
 struct Walk<'a> {
     lines: &'a [&'a str],
+    /// The same for readers that take no long ones.
+    short: &'a [&'a str],
     context: Context,
     forced: Option<&'static dyn Reader>,
     sink: &'a mut Sink,
@@ -48,8 +57,8 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn all(&mut self) {
-        let ends = self.ends();
         let mut at = 0;
+        let mut end = 0;
         while at < self.lines.len() {
             let line = self.lines[at];
             if is_blank(line) {
@@ -58,22 +67,18 @@ impl Walk<'_> {
                 self.enter(&prompt);
                 at += 1;
             } else {
-                at += self.piece(at, ends[at]);
+                if end <= at {
+                    end = self.next_prompt(at + 1);
+                }
+                at += self.piece(at, end);
             }
         }
     }
 
-    /// For each line the index of the prompt behind it.
-    fn ends(&self) -> Vec<usize> {
-        let mut ends = vec![self.lines.len(); self.lines.len()];
-        let mut end = self.lines.len();
-        for at in (0..self.lines.len()).rev() {
-            ends[at] = end;
-            if prompt::parse(self.lines[at]).is_some() {
-                end = at;
-            }
-        }
-        ends
+    /// The first prompt from a line on, or the end. Asked once behind each prompt, so that every line is looked at once.
+    fn next_prompt(&self, from: usize) -> usize {
+        let rest = &self.lines[from..];
+        from + rest.iter().position(|line| prompt::parse(line).is_some()).unwrap_or(rest.len())
     }
 
     fn enter(&mut self, prompt: &prompt::Prompt<'_>) {
@@ -95,16 +100,23 @@ impl Walk<'_> {
 
     /// One piece from `at` on; how many lines it took.
     fn piece(&mut self, at: usize, end: usize) -> usize {
-        let lines = &self.lines[at..end];
-        let block = Block { lines, at: &self.context };
-        let found = self.forced.or_else(|| READERS.iter().find(|r| r.begins(&block)).copied());
+        let block = |lines| Block { lines, at: &self.context };
+        let (whole, short) = (block(&self.lines[at..end]), block(&self.short[at..end]));
+        let shown = |reader: &dyn Reader| if reader.takes_long_lines() { &whole } else { &short };
+        let found = self.forced.or_else(|| READERS.iter().find(|r| r.begins(shown(**r))).copied());
         let Some(reader) = found else {
-            self.quote(at, "no known format".to_owned());
+            let length = self.lines[at].len();
+            let why = if length > LINE_BYTES_MAX {
+                format!("a line of {length} bytes, at most {LINE_BYTES_MAX} are read")
+            } else {
+                "no known format".to_owned()
+            };
+            self.quote(at, why);
             self.remember(self.lines[at]);
             return 1;
         };
         self.sink.begin(&self.context);
-        let taken = reader.read(&block, self.sink).clamp(1, lines.len());
+        let taken = reader.read(shown(reader), self.sink).clamp(1, end - at);
         if self.sink.used_label {
             self.unquote_title(at);
         }
@@ -116,7 +128,7 @@ impl Walk<'_> {
                 self.quote(at + line, why);
             }
         }
-        if self.sink.readings > 0 {
+        if self.sink.readings > 0 && self.sink.has_room("pieces", self.account.pieces.len(), PIECES_MAX) {
             self.account.pieces.push(Piece {
                 file: self.context.file.clone(),
                 line: at + 1,

@@ -20,6 +20,10 @@ impl Reader for Audit {
         "linerate disk durability --audit DIR --json"
     }
 
+    fn takes_long_lines(&self) -> bool {
+        true
+    }
+
     fn begins(&self, block: &Block<'_>) -> bool {
         json::looks_like(block, '{', &["\"schema\"", "\"host\"", "\"folder\"", "\"sums\"", "\"found\""])
     }

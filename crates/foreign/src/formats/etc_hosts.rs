@@ -44,8 +44,7 @@ impl Reader for EtcHosts {
             if let Some((address, names)) = row(line) {
                 let address = address.to_string();
                 if !is_loopback(&address) {
-                    out.book.push((address, names.iter().map(|n| (*n).to_owned()).collect()));
-                    out.readings += 1;
+                    out.named(address, &names);
                 }
             } else if !(text.is_empty() || text.starts_with('#')) {
                 break;

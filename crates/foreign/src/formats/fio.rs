@@ -21,6 +21,10 @@ impl Reader for Fio {
         "fio --output-format=json"
     }
 
+    fn takes_long_lines(&self) -> bool {
+        true
+    }
+
     fn begins(&self, block: &Block<'_>) -> bool {
         json::looks_like(block, '{', &["\"fio version\""])
     }

@@ -180,9 +180,7 @@ impl Reader for Iostat {
         let mut taken = 0;
         let mut reports = 0;
         let mut cpu = false;
-        if let Some(host) = block.lines.iter().find_map(|line| host(line)) {
-            out.speaks_of(block.at, host);
-        }
+        let mut speaks_of = None;
         for (at, line) in block.lines.iter().enumerate() {
             if let Some(found) = heading(line) {
                 columns = found;
@@ -200,9 +198,13 @@ impl Reader for Iostat {
             } else if !(line.trim().is_empty() || line.starts_with("Linux ") || is_time(line)) {
                 break;
             }
+            speaks_of = speaks_of.or_else(|| host(line));
             if !line.trim().is_empty() {
                 taken = at + 1;
             }
+        }
+        if let Some(host) = speaks_of {
+            out.speaks_of(block.at, host);
         }
         for (name, rows) in parts.rows(out) {
             figures(&name, &rows, rows.len(), out);

@@ -19,6 +19,10 @@ impl Reader for IpJson {
         "ip -s -j link, ip -j addr"
     }
 
+    fn takes_long_lines(&self) -> bool {
+        true
+    }
+
     fn begins(&self, block: &Block<'_>) -> bool {
         json::looks_like(block, '[', &["\"ifname\""])
     }

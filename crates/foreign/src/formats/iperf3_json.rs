@@ -9,6 +9,7 @@ use super::json::{self, list, number, text};
 use super::transfer::Transfer;
 use crate::context::Context;
 use crate::ends;
+use crate::limits::JsonParts;
 use crate::reader::{Block, Reader};
 use crate::sink::{Raw, Sink};
 
@@ -28,6 +29,10 @@ impl Reader for Iperf3Json {
         true
     }
 
+    fn takes_long_lines(&self) -> bool {
+        true
+    }
+
     fn begins(&self, block: &Block<'_>) -> bool {
         json::looks_like(block, '{', &["\"start\"", "\"connected\""])
     }
@@ -43,9 +48,12 @@ impl Reader for Iperf3Json {
     }
 }
 
+/// Longest event: an interval of 128 streams has 40 kB.
+const EVENT_BYTES_MAX: usize = 1 << 20;
+
 /// Name and data of one event of `--json-stream`.
 fn event(line: &str) -> Option<(String, Value)> {
-    if !line.trim_start().starts_with('{') {
+    if line.len() > EVENT_BYTES_MAX || !line.trim_start().starts_with('{') {
         return None;
     }
     let Ok(Value::Object(mut fields)) = serde_json::from_str(line.trim()) else { return None };
@@ -61,7 +69,11 @@ fn stream(block: &Block<'_>, out: &mut Sink) -> Option<(Value, usize)> {
     let mut whole = serde_json::Map::new();
     let mut intervals = Vec::new();
     let mut taken = 0;
+    let mut parts = JsonParts::default();
     for (at, line) in block.lines.iter().enumerate() {
+        if parts.add(line.as_bytes()).is_err() {
+            break;
+        }
         let Some((name, data)) = event(line) else {
             if line.trim().is_empty() {
                 continue;

@@ -5,6 +5,7 @@ use std::io::Read;
 
 use serde_json::Value;
 
+use crate::limits::JsonParts;
 use crate::reader::Block;
 use crate::sink::Sink;
 
@@ -66,7 +67,7 @@ pub(crate) fn read(
 
 /// The value; on an error the number of lines that cannot be used and why.
 pub(crate) fn value(block: &Block<'_>) -> Result<Found, (usize, String)> {
-    let source = Lines { all: block.lines, at: 0, byte: 0 };
+    let source = Lines { all: block.lines, at: 0, byte: 0, parts: JsonParts::default() };
     let mut stream = serde_json::Deserializer::from_reader(source).into_iter::<Value>();
     match stream.next() {
         Some(Ok(value)) => {
@@ -133,6 +134,7 @@ struct Lines<'a> {
     all: &'a [&'a str],
     at: usize,
     byte: usize,
+    parts: JsonParts,
 }
 
 impl Read for Lines<'_> {
@@ -155,6 +157,7 @@ impl Read for Lines<'_> {
                 self.byte += n;
             }
         }
+        self.parts.add(&buffer[..given]).map_err(std::io::Error::other)?;
         Ok(given)
     }
 }

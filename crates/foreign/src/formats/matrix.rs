@@ -10,6 +10,7 @@ use linerate_model::sample::{Measurement, Outcome};
 
 use super::table_words::{Sides, bare_unit_in, names_rate, other_than_rate, other_unit_in, sides, unit_in};
 use crate::context::is_host;
+use crate::limits::PAIRS_MAX;
 use crate::reader::{Block, Reader};
 use crate::sink::{Membership, Raw, Sink};
 use crate::units::{abbreviated, number, spoken, spoken_rate};
@@ -60,10 +61,11 @@ fn separator(line: &str) -> Option<char> {
     [',', ';', '\t'].into_iter().find(|sign| line.matches(*sign).count() >= 2)
 }
 
-fn cells(line: &str, sign: Option<char>) -> Vec<String> {
+/// The cells of a line, at most one more than a table may have columns.
+fn cells(line: &str, sign: Option<char>) -> Vec<&str> {
     let line = line.trim();
     match sign {
-        Some('|') => line.trim_matches('|').split('|').map(clean).collect(),
+        Some('|') => line.trim_matches('|').split('|').map(clean).take(COLUMNS_MAX + 2).collect(),
         Some(sign) => {
             // Between quotes a sign parts nothing.
             let mut is_quoted = false;
@@ -71,15 +73,15 @@ fn cells(line: &str, sign: Option<char>) -> Vec<String> {
                 is_quoted ^= c == '"';
                 c == sign && !is_quoted
             };
-            line.split(parts).map(clean).collect()
+            line.split(parts).map(clean).take(COLUMNS_MAX + 2).collect()
         }
-        None => line.split_whitespace().map(clean).collect(),
+        None => line.split_whitespace().map(clean).take(COLUMNS_MAX + 2).collect(),
     }
 }
 
 /// Without what Markdown and spreadsheets put around a cell.
-fn clean(cell: &str) -> String {
-    cell.trim().trim_matches(['"', '\'', '`', '*']).trim().to_owned()
+fn clean(cell: &str) -> &str {
+    cell.trim().trim_matches(['"', '\'', '`', '*']).trim()
 }
 
 fn is_divider(line: &str) -> bool {
@@ -135,8 +137,8 @@ fn has_thousands(number: &str) -> bool {
 }
 
 /// Whether the commas of a table part thousands: each of them could, and numbers of so many Gbit/s there are none.
-fn parts_thousands<'c>(cells: impl Iterator<Item = &'c String>, unit: f64) -> bool {
-    let number = |cell: &'c String| {
+fn parts_thousands<'c>(cells: impl Iterator<Item = &'c str>, unit: f64) -> bool {
+    let number = |cell: &'c str| {
         let end = cell.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ',')).unwrap_or(cell.len());
         let unit = spoken_rate(&cell[end..]).unwrap_or(unit);
         cell[..end].contains(',').then(|| has_thousands(&cell[..end]) && unit < 1e9)
@@ -172,22 +174,41 @@ enum Shape {
     Members { host: usize, group: usize, kind: String },
 }
 
+/// Whether a word is one of these, in small letters or large ones.
+fn is_one_of(word: &str, words: &[&str]) -> bool {
+    words.iter().any(|w| w.eq_ignore_ascii_case(word))
+}
+
 fn word_in(cell: &str, words: &[&str]) -> Option<usize> {
-    let lower = cell.to_lowercase();
-    let mut parts = lower.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
-    parts.position(|w| words.contains(&w))
+    let mut parts = cell.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
+    parts.position(|w| is_one_of(w, words))
+}
+
+/// Whether a line may be the head of a table: looked at before anything else, because every line is asked.
+fn may_be_head(head: &[&str]) -> bool {
+    let has = |words: &[&str]| head.iter().any(|c| word_in(c, words).is_some());
+    let exact = |words: &[&str]| head.iter().any(|c| is_one_of(c, words));
+    (2..=COLUMNS_MAX + 1).contains(&head.len())
+        && (head[1..].iter().all(|c| is_name(without_unit(c)))
+            || has(&FROM) && has(&TO)
+            || exact(&HOSTS) && exact(&GROUPS))
+}
+
+/// Whether the head of a column or of a row can be a host, not a number.
+fn is_name(name: &str) -> bool {
+    is_host(name) && name.chars().any(|c| c.is_alphabetic() || c == '.' || c == ':')
 }
 
 /// Reads the head of a table with the row below it.
-fn shape(head: &[String], below: &[String]) -> Option<Shape> {
-    if head.len() < 2 || head.len() > COLUMNS_MAX || below.len() < 2 {
+fn shape(head: &[&str], below: &[&str]) -> Option<Shape> {
+    if head.len() < 2 || below.len() < 2 {
         return None;
     }
     let column = |words: &[&str]| head.iter().position(|c| word_in(c, words).is_some());
     if let (Some(from), Some(to)) = (column(&FROM), column(&TO))
         && from != to
     {
-        let is_rate = |c: &String| {
+        let is_rate = |c: &str| {
             let lower = c.to_lowercase();
             unit_in(c).is_some()
                 || ["throughput", "bandwidth", "rate", "bps", "mbit", "gbit"]
@@ -195,11 +216,11 @@ fn shape(head: &[String], below: &[String]) -> Option<Shape> {
                     .any(|w| lower.contains(w))
                     && other_than_rate(c, false).is_none()
         };
-        let rate = (0..head.len()).find(|i| *i != from && *i != to && is_rate(&head[*i]))?;
-        let fits = below.len() > rate.max(from).max(to) && is_host(&below[from]) && is_host(&below[to]);
+        let rate = (0..head.len()).find(|i| *i != from && *i != to && is_rate(head[*i]))?;
+        let fits = below.len() > rate.max(from).max(to) && is_host(below[from]) && is_host(below[to]);
         return fits.then_some(Shape::Long { from, to, rate });
     }
-    let exact = |words: &[&str]| head.iter().position(|c| words.contains(&c.to_lowercase().as_str()));
+    let exact = |words: &[&str]| head.iter().position(|c| is_one_of(c, words));
     if let (Some(host), Some(group)) = (exact(&HOSTS), exact(&GROUPS))
         && host != group
         && below.len() > host.max(group)
@@ -207,24 +228,26 @@ fn shape(head: &[String], below: &[String]) -> Option<Shape> {
         return Some(Shape::Members { host, group, kind: head[group].to_lowercase() });
     }
     // Columns with blanks may lack a corner.
-    let corner = if head.len() == below.len() { Some(&head[0]) } else { None };
-    let columns: Vec<String> =
-        head[usize::from(corner.is_some())..].iter().map(|name| without_unit(name).to_owned()).collect();
-    let named =
-        |name: &String| is_host(name) && name.chars().any(|c| c.is_alphabetic() || c == '.' || c == ':');
+    let corner = if head.len() == below.len() { Some(head[0]) } else { None };
+    let columns: Vec<&str> =
+        head[usize::from(corner.is_some())..].iter().map(|name| without_unit(name)).collect();
+    let sides = corner.and_then(sides_in);
+    // A table of anything else has other names in its rows than in its columns.
+    let same = columns.contains(&below[0]) || sides.is_some();
+    let is_of_hosts = columns.len() >= 2 && is_name(below[0]) && columns.iter().all(|name| is_name(name));
+    if !same || !is_of_hosts || below.len() != columns.len() + 1 {
+        return None;
+    }
     // One that is no rate is told when its row is read.
     let anything = Scale { unit: 1.0, thousands: false };
     let read = below[1..].iter().filter(|c| rate(c, anything).is_some()).count();
-    let is_rate = |c: &String| matches!(rate(c, anything), Some(Cell::Rate(_)));
-    let values = below.len() == columns.len() + 1
-        && read * 2 > columns.len()
-        && (read == columns.len() || below[1..].iter().any(is_rate));
-    let sides = corner.and_then(|corner| sides_in(corner));
-    // A table of anything else has other names in its rows than in its columns.
-    let same = columns.contains(&below[0]) || sides.is_some();
-    let fits = columns.len() >= 2 && columns.iter().all(named) && named(&below[0]) && values && same;
-    let corner = corner.cloned().unwrap_or_default();
-    fits.then_some(Shape::Square { columns, corner, sides })
+    let is_rate = |c: &&str| matches!(rate(c, anything), Some(Cell::Rate(_)));
+    let values = read * 2 > columns.len() && (read == columns.len() || below[1..].iter().any(is_rate));
+    values.then(|| Shape::Square {
+        columns: columns.into_iter().map(str::to_owned).collect(),
+        corner: corner.unwrap_or_default().to_owned(),
+        sides,
+    })
 }
 
 /// Which side sends by a corner such as `from \ to`, `receiver` or `rows receive`.
@@ -262,11 +285,11 @@ struct Said {
 }
 
 /// Looks at the head first, then at the lines above, the nearest one first.
-fn said(shape: &Shape, head: &[String], label: &str) -> Said {
+fn said(shape: &Shape, head: &[&str], label: &str) -> Said {
     // What only says which hosts there are names no unit.
     let own = match shape {
         Shape::Square { corner, .. } => corner.as_str(),
-        Shape::Long { rate, .. } => head.get(*rate).map_or("", String::as_str),
+        Shape::Long { rate, .. } => head.get(*rate).copied().unwrap_or_default(),
         Shape::Members { .. } => return Said { unit: None, other: None, by_label: false },
     };
     let lines = || label.lines().rev().filter(|line| !line.is_empty());
@@ -300,8 +323,11 @@ fn sides_above(label: &str) -> Option<Sides> {
 /// Head, first row and separator of a table that begins here.
 fn begin(block: &Block<'_>) -> Option<(Shape, Option<char>)> {
     let sign = separator(block.first());
-    let next = if is_divider(block.line(1)) { 2 } else { 1 };
     let head = cells(block.first(), sign);
+    if !may_be_head(&head) {
+        return None;
+    }
+    let next = if is_divider(block.line(1)) { 2 } else { 1 };
     // A row that is cut off or full of odd words may be the first one.
     let mut rows = (next..next + ROWS_TRIED).map(|row| cells(block.line(row), sign));
     Some((rows.find_map(|row| shape(&head, &row))?, sign))
@@ -329,6 +355,12 @@ impl Reader for Matrix {
             out.unread(0, "no table of rates between hosts");
             return 1;
         };
+        let lines = extent(&shape, sign, block);
+        if let Err(why) = check_size(&shape, lines, block) {
+            out.unread(0, why);
+            return lines;
+        }
+        let block = &Block { lines: &block.lines[..lines], at: block.at };
         let said = said(&shape, &cells(block.first(), sign), &block.at.label);
         out.used_label = said.by_label || block.at.label_says_layer();
         if let Some(other) = said.other {
@@ -363,6 +395,43 @@ impl Reader for Matrix {
     }
 }
 
+/// How many lines a table takes, its head among them. Nothing is kept of them.
+fn extent(shape: &Shape, sign: Option<char>, block: &Block<'_>) -> usize {
+    let is_host_at = |cells: &[&str], at: usize| cells.get(at).is_some_and(|cell| is_host(cell));
+    let is_row = |cells: &[&str]| match shape {
+        Shape::Square { columns, .. } if cells.len() == columns.len() + 1 => {
+            let scales = [false, true].map(|thousands| Scale { unit: 1.0, thousands });
+            let is_rate = |cell: &&str| scales.iter().any(|scale| rate(cell, *scale).is_some());
+            is_host_at(cells, 0) && cells[1..].iter().any(is_rate)
+        }
+        // One that is cut off is told.
+        Shape::Square { .. } => is_host_at(cells, 0) && cells.len() > 2,
+        Shape::Long { from, to, rate } => {
+            is_host_at(cells, *from) && is_host_at(cells, *to) && cells.len() > *rate
+        }
+        Shape::Members { host, group, .. } => is_host_at(cells, *group) && cells.len() > *host,
+    };
+    let rows = block.lines[1..].iter().take_while(|line| is_divider(line) || is_row(&cells(line, sign)));
+    1 + rows.count()
+}
+
+/// Refuses a table with more pairs than can be judged, before anything of it is kept.
+fn check_size(shape: &Shape, lines: usize, block: &Block<'_>) -> Result<(), String> {
+    let columns = match shape {
+        Shape::Square { columns, .. } => columns.len(),
+        Shape::Long { .. } => 1,
+        Shape::Members { .. } => return Ok(()),
+    };
+    let rows = lines - 1 - usize::from(lines > 1 && is_divider(block.line(1)));
+    let pairs = rows.saturating_mul(columns);
+    if pairs <= PAIRS_MAX {
+        return Ok(());
+    }
+    Err(format!(
+        "a table of {rows} rows x {columns} columns has {pairs} pairs, at most {PAIRS_MAX} are read: cut it into smaller tables"
+    ))
+}
+
 struct Table<'b> {
     shape: Shape,
     scale: Scale,
@@ -376,9 +445,9 @@ struct Table<'b> {
 impl<'b> Table<'b> {
     fn new(shape: Shape, sign: Option<char>, unit: Option<f64>, block: &'b Block<'b>) -> Self {
         let unit = unit.unwrap_or(1e6);
-        let all: Vec<String> = block.lines.iter().skip(1).flat_map(|line| cells(line, sign)).collect();
         // Where a semicolon parts the fields, the comma is taken: by the point of a number.
-        let thousands = sign != Some(';') && parts_thousands(all.iter(), unit);
+        let thousands = sign != Some(';')
+            && parts_thousands(block.lines[1..].iter().flat_map(|line| cells(line, sign)), unit);
         Self { shape, scale: Scale { unit, thousands }, sign, used: false, block }
     }
 
@@ -400,11 +469,11 @@ impl<'b> Table<'b> {
     }
 
     /// One row: `Err(None)` when the table has ended, `Err(Some(…))` when this row cannot be used.
-    fn row(&mut self, at: usize, cells: &[String], out: &mut Sink) -> Result<(), Option<String>> {
+    fn row(&mut self, at: usize, cells: &[&str], out: &mut Sink) -> Result<(), Option<String>> {
         match &self.shape {
             Shape::Square { columns, sides, .. } => {
-                let (columns, turned) = (columns.clone(), *sides == Some(Sides::RowsReceive));
-                let Some(name) = cells.first().filter(|n| is_host(n)) else { return Err(None) };
+                let turned = *sides == Some(Sides::RowsReceive);
+                let Some(name) = cells.first().copied().filter(|n| is_host(n)) else { return Err(None) };
                 if cells.len() != columns.len() + 1 {
                     let why = format!("{} values for {} columns", cells.len() - 1, columns.len());
                     return Err((cells.len() > 2).then_some(why));
@@ -413,11 +482,13 @@ impl<'b> Table<'b> {
                 if rates.iter().all(Option::is_none) {
                     return Err(None);
                 }
+                let mut used = false;
                 for ((column, value), cell) in columns.iter().zip(&rates).zip(&cells[1..]) {
                     match value {
                         Some(Cell::Rate(bps)) if column != name => {
-                            self.used |= self.scale.number(cell).is_some();
-                            let (from, to) = if turned { (column, name) } else { (name, column) };
+                            used |= self.scale.number(cell).is_some();
+                            let (from, to) =
+                                if turned { (column.as_str(), name) } else { (name, column.as_str()) };
                             self.put(from, to, *bps, out);
                         }
                         Some(_) => {}
@@ -427,6 +498,7 @@ impl<'b> Table<'b> {
                         ),
                     }
                 }
+                self.used |= used;
                 Ok(())
             }
             Shape::Long { from, to, rate: column } => {
@@ -441,7 +513,7 @@ impl<'b> Table<'b> {
                 // Where blanks part the cells, they part a number from its unit too.
                 let unit =
                     cells.get(column + 1).filter(|next| self.sign.is_none() && unit_in(next).is_some());
-                let cell = &unit.map_or_else(|| cell.clone(), |unit| format!("{cell} {unit}"));
+                let cell = &unit.map_or_else(|| (*cell).to_owned(), |unit| format!("{cell} {unit}"));
                 match rate(cell, self.scale) {
                     Some(Cell::Rate(bps)) => {
                         self.used |= self.scale.number(cell).is_some();
@@ -458,12 +530,11 @@ impl<'b> Table<'b> {
                     return Err(None);
                 };
                 for host in hosts.split([',', ' ']).map(str::trim).filter(|h| is_host(h)) {
-                    out.members.push(Membership {
+                    out.member(Membership {
                         host: host.to_owned(),
-                        group: group.clone(),
+                        group: (*group).to_owned(),
                         kind: kind.clone(),
                     });
-                    out.readings += 1;
                 }
                 Ok(())
             }

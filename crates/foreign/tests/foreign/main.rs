@@ -3,6 +3,7 @@
 // Helpers of tests may fail the test as loudly as the tests themselves.
 #![allow(clippy::unwrap_used)]
 
+mod bounds;
 mod casebook;
 mod formats;
 mod honest;
