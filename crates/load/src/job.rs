@@ -114,7 +114,7 @@ pub enum LoadError {
         name: &'static str,
     },
     /// A number of the spec is outside its limits.
-    #[error("{what} is {value}, allowed is {limit}")]
+    #[error("{what} is {}, allowed is {limit}", linerate_model::fact::decimal(*value))]
     Spec {
         /// Which number.
         what: &'static str,

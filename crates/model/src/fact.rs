@@ -103,11 +103,18 @@ impl std::fmt::Display for FactValue {
         match self {
             Self::Flag(v) => f.write_str(if *v { "on" } else { "off" }),
             Self::Int(v) => write!(f, "{v}"),
-            Self::Float(v) => write!(f, "{v}"),
+            Self::Float(v) => f.write_str(&decimal(*v)),
             Self::Text(v) => f.write_str(v),
             Self::List(v) => f.write_str(&v.join(" ")),
         }
     }
+}
+
+/// A number for people: one of more than 15 digits before or 5 zeros behind its point as a power of ten, never as 300 digits.
+#[must_use]
+pub fn decimal(value: f64) -> String {
+    let size = value.abs();
+    if size >= 1e15 || size > 0.0 && size < 1e-5 { format!("{value:e}") } else { value.to_string() }
 }
 
 /// What a node says about a fact it can read: sent in its hello, printed into the reference.
@@ -152,6 +159,15 @@ pub struct HostFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_number_has_hundreds_of_digits() {
+        for (value, text) in [(1e308, "1e308"), (-1e308, "-1e308"), (5e-324, "5e-324"), (0.0, "0")] {
+            assert_eq!(FactValue::Float(value).to_string(), text);
+        }
+        assert_eq!(decimal(1e12), "1000000000000");
+        assert_eq!(decimal(0.25), "0.25");
+    }
 
     #[test]
     fn values_are_read_by_their_own_shape() {
