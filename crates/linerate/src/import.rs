@@ -1,12 +1,12 @@
 //! Files and folders of foreign evidence: paths come in, texts for the readers of `linerate-foreign` go out. What cannot be opened is
 //! told and left out. Links are not followed, and nothing is written.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use linerate_foreign::{BYTES_MAX, Document, is_wanted_of_sosreport};
 use linerate_model::names;
+
+use crate::input::{self, InputError};
 
 /// Most files that are read.
 const FILES_MAX: usize = 20_000;
@@ -28,6 +28,8 @@ pub struct Collected {
     bytes: u64,
     /// Files of sosreports that are of no use here.
     passed_over: usize,
+    /// FIFOs, devices and sockets in folders.
+    special: usize,
 }
 
 /// Reads files, folders and, for `-`, standard input.
@@ -35,28 +37,18 @@ pub fn collect(paths: &[PathBuf]) -> anyhow::Result<Collected> {
     let mut all = Collected::default();
     for path in paths {
         if path == Path::new("-") {
-            let mut bytes = Vec::new();
-            let limit = BYTES_MAX as u64 + 1;
-            std::io::stdin()
-                .lock()
-                .take(limit)
-                .read_to_end(&mut bytes)
-                .context("cannot read standard input")?;
-            all.documents.push(Document::new("stdin", bytes));
+            all.documents.push(Document::new("stdin", input::stdin(BYTES_MAX)?));
             continue;
         }
-        let kind = std::fs::metadata(path).with_context(|| {
-            format!(
-                "cannot read {}\nhint: name files or folders with what tools printed, or `-`",
-                path.display()
-            )
-        })?;
         let name = path.file_name().map_or_else(|| "folder".to_owned(), |n| n.to_string_lossy().into_owned());
-        if kind.is_dir() {
+        if path.is_dir() {
             let report = path.join(SOSREPORT).is_dir().then_some("");
             all.folder(path, &name, report, 0);
         } else {
-            all.file(path, &name);
+            all.file(path, &name).map_err(|error| {
+                let hint = "name files or folders with what tools printed, or `-`".to_owned();
+                if error.hint.is_empty() { InputError { hint, ..error } } else { error }
+            })?;
         }
     }
     if all.passed_over > 0 {
@@ -64,6 +56,9 @@ pub fn collect(paths: &[PathBuf]) -> anyhow::Result<Collected> {
             "files of sosreports that say nothing about network or disks: {}",
             all.passed_over
         ));
+    }
+    if all.special > 0 {
+        all.remarks.push(format!("FIFOs, devices and sockets in folders: {}", all.special));
     }
     Ok(all)
 }
@@ -90,36 +85,33 @@ impl Collected {
             } else if kind.is_file() {
                 if below.as_deref().is_some_and(|below| !is_wanted_of_sosreport(below)) {
                     self.passed_over += 1;
-                } else {
-                    self.file(&path, &name);
+                } else if let Err(error) = self.file(&path, &name) {
+                    self.remarks.push(format!("{name}: {}", error.problem));
                 }
+            } else if !kind.is_symlink() && !kind.is_dir() {
+                self.special += 1;
             }
         }
     }
 
-    fn file(&mut self, path: &Path, name: &str) {
+    /// Reads a file; an error when it cannot be read at all.
+    fn file(&mut self, path: &Path, name: &str) -> Result<(), InputError> {
         if self.documents.len() >= FILES_MAX || self.bytes >= TOTAL_BYTES_MAX {
             let remark =
                 format!("only the first {FILES_MAX} files and {} MB are read", TOTAL_BYTES_MAX >> 20);
             if self.remarks.last() != Some(&remark) {
                 self.remarks.push(remark);
             }
-            return;
+            return Ok(());
         }
         let packed = [".xz", ".gz", ".bz2", ".zst", ".tar", ".tgz", ".zip"];
         if packed.iter().any(|end| name.ends_with(end)) {
             self.remarks.push(format!("{name}: an archive; unpack it and name the folder"));
-            return;
+            return Ok(());
         }
-        let mut bytes = Vec::new();
-        let read =
-            std::fs::File::open(path).and_then(|f| f.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes));
-        match read {
-            Ok(_) => {
-                self.bytes += bytes.len() as u64;
-                self.documents.push(Document::new(name, bytes));
-            }
-            Err(error) => self.remarks.push(format!("{name}: {error}")),
-        }
+        let bytes = input::bytes(path, BYTES_MAX)?;
+        self.bytes += bytes.len() as u64;
+        self.documents.push(Document::new(name, bytes));
+        Ok(())
     }
 }

@@ -19,7 +19,7 @@ mod report;
 mod store;
 mod trial;
 
-use linerate::inventory;
+use linerate::{input, inventory, shell};
 
 fn main() -> std::process::ExitCode {
     cli::main().into()

@@ -110,7 +110,8 @@ impl std::fmt::Display for FactValue {
     }
 }
 
-/// A number for people: one of more than 15 digits before or 5 zeros behind its point as a power of ten, never as 300 digits.
+/// A number for people: one of more than 15 digits before or 5 zeros behind its point as a power of ten,
+/// never as 300 digits.
 #[must_use]
 pub fn decimal(value: f64) -> String {
     let size = value.abs();

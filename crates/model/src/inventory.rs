@@ -2,7 +2,7 @@
 //!
 //! These are the checked values; the file formats they come from live in the operator's `inventory` room.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
@@ -277,10 +277,11 @@ impl Inventory {
     /// All groups of a host, direct ones first, then their parents; each once. Stops at a cycle.
     pub fn groups_of(&self, host: &str) -> Vec<&Group> {
         let mut found: Vec<&Group> = Vec::new();
-        let mut todo: Vec<&str> =
-            self.host(host).map_or(Vec::new(), |h| h.groups.iter().map(String::as_str).collect());
-        while let Some(name) = (!todo.is_empty()).then(|| todo.remove(0)) {
-            if let Some(group) = self.group(name).filter(|g| !found.iter().any(|f| f.name == g.name)) {
+        let mut known: HashSet<&str> = HashSet::new();
+        let mut todo: VecDeque<&str> =
+            self.host(host).map_or(VecDeque::new(), |h| h.groups.iter().map(String::as_str).collect());
+        while let Some(name) = todo.pop_front() {
+            if let Some(group) = self.group(name).filter(|g| known.insert(&g.name)) {
                 found.push(group);
                 todo.extend(group.parent.as_deref());
             }

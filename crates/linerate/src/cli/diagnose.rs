@@ -9,8 +9,8 @@ use linerate_model::finding::Diagnosis;
 use linerate_model::snapshot::Snapshot;
 
 use super::{import, open, out};
-use crate::report;
 use crate::store::Store;
+use crate::{input, report};
 
 /// Diagnose a stored run, a snapshot, a case, or files with what other tools printed.
 #[derive(Debug, clap::Args)]
@@ -52,14 +52,16 @@ fn diagnosed(
     let only = if let [path] = &paths[..] { Some(path) } else { None };
     let has = |extension: &str| only.filter(|p| p.extension().is_some_and(|e| e == extension));
     if let Some(path) = has("toml") {
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = input::text(path, input::CASE_BYTES_MAX)?;
         let case = linerate_diagnose::case::parse(&path.display().to_string(), &text)?;
         let diagnosis = linerate_diagnose::case::diagnose(&case, knowledge);
         return Ok((case.snapshot, diagnosis));
     }
-    if let Some(path) = has("json").filter(|path| is_snapshot(path)) {
-        return Ok(judged(read_snapshot(path)?));
+    if let Some(path) = has("json") {
+        let bytes = input::bytes(path, input::SNAPSHOT_BYTES_MAX)?;
+        if is_snapshot(&bytes) {
+            return Ok(judged(snapshot_of(path, &bytes)?));
+        }
     }
     let is_there = |path: &PathBuf| path.exists() || path.as_os_str() == "-";
     if !paths.is_empty() && (paths.len() > 1 || paths.iter().all(is_there)) {
@@ -76,20 +78,28 @@ fn diagnosed(
     Ok(judged(store.load_snapshot(&row.id)?))
 }
 
-/// Whether a JSON file is one of our own, not one of iperf3 or fio.
-fn is_snapshot(path: &Path) -> bool {
-    let Ok(bytes) = std::fs::read(path) else { return true };
-    match serde_json::from_slice::<serde_json::Value>(&bytes) {
-        Ok(value) => value.get("inventory").is_some() && value.get("schema").is_some(),
-        Err(_) => false,
-    }
+/// What tells a snapshot from the JSON of iperf3 or fio; nothing of it is kept.
+#[derive(serde::Deserialize)]
+struct Marks {
+    #[serde(rename = "inventory")]
+    _inventory: serde::de::IgnoredAny,
+    #[serde(rename = "schema")]
+    _schema: serde::de::IgnoredAny,
 }
 
-/// A snapshot file.
-pub(super) fn read_snapshot(path: &Path) -> anyhow::Result<Snapshot> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let snapshot: Snapshot =
-        serde_json::from_slice(&bytes).with_context(|| format!("{} is not a snapshot", path.display()))?;
+fn is_snapshot(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<Marks>(without_mark(bytes)).is_ok()
+}
+
+/// Without the byte order mark that some editors write.
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
+/// The snapshot in a file.
+fn snapshot_of(path: &Path, bytes: &[u8]) -> anyhow::Result<Snapshot> {
+    let snapshot: Snapshot = serde_json::from_slice(without_mark(bytes))
+        .with_context(|| format!("{} is not a snapshot", path.display()))?;
     anyhow::ensure!(
         snapshot.schema <= linerate_model::SCHEMA,
         "{} has schema {}, this program knows up to {}\nhint: use the newer linerate",

@@ -55,7 +55,7 @@ async fn hosts(
         return via::hosts(via, None).await;
     }
     let mut chosen = match inventory {
-        Some(path) => inventory::load(path)?,
+        Some(path) => open::inventory(path)?,
         None if named.is_empty() => inventory::named(&["localhost".to_owned()])?,
         None => inventory::named(named)?,
     };

@@ -51,7 +51,7 @@ async fn hosts(args: &Args, end: &mut End) -> anyhow::Result<Option<Hosts>> {
         return via::hosts(&via, None).await;
     }
     let mut inventory = if let Some(path) = &args.inventory {
-        inventory::load(path)?
+        open::inventory(path)?
     } else {
         let inventory = inventory::named(std::slice::from_ref(&end.host))?;
         end.host = inventory.hosts.first().map_or_else(String::new, |h| h.name.clone());

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
 use linerate_model::exit::ExitCode;
 use linerate_model::http::{FRONT_ENDS_MAX, HttpPlan};
 use linerate_model::inventory::Layer;
@@ -11,6 +10,7 @@ use linerate_model::load::TestKind;
 use linerate_model::tuning::Tuning;
 
 use super::{pair, survey};
+use crate::input;
 
 /// Download a URL through each front end, several times in turns: name, connection, TLS, first byte and rate apart.
 #[derive(Debug, clap::Args)]
@@ -59,9 +59,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let file = args.inventory.as_deref().filter(|_| !args.from.is_empty());
     let (inventory, names) = pair::inventory_for(file, &names)?;
     let trusted_pem = match &args.ca {
-        Some(path) => {
-            Some(std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?)
-        }
+        Some(path) => Some(input::text(path, input::CERTIFICATES_BYTES_MAX)?),
         None => None,
     };
     let kind = TestKind::Http(HttpPlan {

@@ -9,7 +9,7 @@ use linerate_model::snapshot::Snapshot;
 
 use super::{open, out};
 use crate::store::Store;
-use crate::{import, inventory, observe, report};
+use crate::{import, observe, report};
 
 /// How files of others are read; shared with `diagnose`.
 #[derive(Debug, Default, clap::Args)]
@@ -101,7 +101,7 @@ pub(super) fn read(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Snaps
     for remark in &collected.remarks {
         out::note(&format!("left out: {remark}"));
     }
-    let known = reading.inventory.as_deref().map(inventory::load).transpose()?;
+    let known = reading.inventory.as_deref().map(open::inventory).transpose()?;
     let options = Options {
         host: reading.host.clone(),
         format: reading.format.clone(),

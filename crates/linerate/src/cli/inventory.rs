@@ -1,7 +1,7 @@
 //! `linerate inventory`: what is understood of a list of hosts, and the same in our own format.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,10 @@ use crate::progress::Phase;
 
 /// Longest wait for what a host can see: 31 s of listening and the rest.
 const PROBE_WAIT: Duration = Duration::from_secs(45);
+/// Members of a group that are named.
+const MEMBERS_SHOWN: usize = 8;
+/// Levels of groups that are indented; deeper ones stand below each other.
+const DEPTH_SHOWN: usize = 16;
 
 /// Show what is understood of a list of hosts in any known format, or write it as an inventory.
 #[derive(Debug, clap::Args)]
@@ -154,9 +158,7 @@ fn told(understood: &Understood) -> String {
     );
     if !understood.groups.is_empty() {
         text.push_str("\nGroups\n");
-        for group in understood.groups.iter().filter(|group| group.parent.is_none()) {
-            write_group(&mut text, understood, group, 1);
-        }
+        write_groups(&mut text, understood);
     }
     text.push_str("\nHosts\n");
     let width = understood.hosts.iter().map(|host| host.name.chars().count()).max().unwrap_or(0).min(32);
@@ -175,17 +177,51 @@ fn told(understood: &Understood) -> String {
     text
 }
 
-/// Groups are a forest (the readers see to it), so that this ends.
-fn write_group(text: &mut String, understood: &Understood, group: &Group, depth: usize) {
-    let direct: Vec<&str> =
-        understood.hosts.iter().filter(|h| h.groups.contains(&group.name)).map(|h| h.name.as_str()).collect();
-    let mut members = direct[..direct.len().min(8)].join(", ");
-    if direct.len() > 8 {
-        let _ = write!(members, " and {} more", direct.len() - 8);
+/// The groups, each below its parent. They are a forest (the readers see to it), so that this ends.
+fn write_groups(text: &mut String, understood: &Understood) {
+    let mut members: HashMap<&str, Members<'_>> = HashMap::new();
+    for host in &understood.hosts {
+        for group in &host.groups {
+            members.entry(group).or_default().add(&host.name);
+        }
     }
-    let _ = writeln!(text, "{}{} ({})  {members}", "  ".repeat(depth), group.name, group.kind);
-    for child in understood.groups.iter().filter(|child| child.parent.as_ref() == Some(&group.name)) {
-        write_group(text, understood, child, depth + 1);
+    let mut children: HashMap<Option<&str>, Vec<&Group>> = HashMap::new();
+    // The last one is taken first.
+    for group in understood.groups.iter().rev() {
+        children.entry(group.parent.as_deref()).or_default().push(group);
+    }
+    let mut todo: Vec<(&Group, usize)> =
+        children.get(&None).into_iter().flatten().map(|group| (*group, 1)).collect();
+    while let Some((group, depth)) = todo.pop() {
+        let indent = "  ".repeat(depth.min(DEPTH_SHOWN));
+        let members = members.get(group.name.as_str()).map_or_else(String::new, Members::shown);
+        let _ = writeln!(text, "{indent}{} ({})  {members}", group.name, group.kind);
+        let below = children.get(&Some(group.name.as_str())).into_iter().flatten();
+        todo.extend(below.map(|child| (*child, depth + 1)));
+    }
+}
+
+/// Direct members of a group: the first ones, and how many there are.
+#[derive(Default)]
+struct Members<'a> {
+    first: Vec<&'a str>,
+    number: usize,
+}
+
+impl<'a> Members<'a> {
+    fn add(&mut self, host: &'a str) {
+        self.number += 1;
+        if self.first.len() < MEMBERS_SHOWN {
+            self.first.push(host);
+        }
+    }
+
+    fn shown(&self) -> String {
+        let mut shown = self.first.join(", ");
+        if self.number > self.first.len() {
+            let _ = write!(shown, " and {} more", self.number - self.first.len());
+        }
+        shown
     }
 }
 

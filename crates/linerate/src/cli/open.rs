@@ -13,9 +13,12 @@ use tokio::sync::watch;
 
 use super::out;
 use crate::fleet::Fleet;
-use crate::inventory;
 use crate::observe::addresses;
 use crate::store::{RunRow, Store};
+use crate::{input, inventory};
+
+/// Most files of a folder with knowledge.
+const KNOWLEDGE_FILES_MAX: usize = 10_000;
 
 /// One thread is enough: the operator waits for nodes and does little itself.
 pub(super) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
@@ -53,14 +56,19 @@ pub(super) fn knowledge_with(own: Option<&Path>) -> anyhow::Result<Knowledge> {
     let mut files = if path.is_dir() {
         let entries = std::fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let files = entries.flatten().map(|entry| entry.path());
-        files.filter(|file| file.extension().is_some_and(|e| e == "toml")).collect()
+        let files = files.filter(|file| file.extension().is_some_and(|e| e == "toml"));
+        files.take(KNOWLEDGE_FILES_MAX + 1).collect()
     } else {
-        vec![path]
+        vec![path.clone()]
     };
+    anyhow::ensure!(
+        files.len() <= KNOWLEDGE_FILES_MAX,
+        "{} has more than {KNOWLEDGE_FILES_MAX} files of knowledge",
+        path.display()
+    );
     files.sort();
     for file in files {
-        let text =
-            std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let text = input::text(&file, input::KNOWLEDGE_BYTES_MAX)?;
         knowledge.add(&file.display().to_string(), &text)?;
     }
     Ok(knowledge)
@@ -159,13 +167,22 @@ pub(super) fn inventory_of(given: Option<&Path>, run: &RunRow, store: &Store) ->
         );
         return Ok(snapshot.inventory);
     };
-    let mut inventory = inventory::load(path)?;
+    let mut inventory = self::inventory(path)?;
     if addresses::is_needed(&inventory) {
         // The hosts were asked for their addresses in the run.
         let known = store.load_snapshot(&run.id)?.inventory;
         for host in &mut inventory.hosts {
             host.endpoints = known.host(&host.name).map_or_else(Vec::new, |h| h.endpoints.clone());
         }
+    }
+    Ok(inventory)
+}
+
+/// The inventory of a file; what is worth knowing about its names is noted.
+pub(super) fn inventory(path: &Path) -> anyhow::Result<Inventory> {
+    let inventory = inventory::load(path)?;
+    for remark in inventory::alike::remarks(inventory.hosts.iter().map(|host| host.name.as_str())) {
+        out::note(&format!("{}: {}: {}", path.display(), remark.what, remark.why));
     }
     Ok(inventory)
 }

@@ -12,15 +12,7 @@ use crate::observe::clock;
 use crate::report;
 use crate::report::heat::Style;
 use crate::report::names::acts;
-
-/// A word of a command that is printed to be typed: in quotes where a shell would take it apart.
-pub(super) fn word(text: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.:+/@%,=".contains(&b);
-    if !text.is_empty() && text.bytes().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
+pub(super) use crate::shell::word;
 
 /// Text that a terminal shows as it is.
 fn shown(text: &str) -> Cow<'_, str> {

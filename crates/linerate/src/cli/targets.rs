@@ -25,7 +25,7 @@ impl Targets {
     /// The inventory of the file or of the names.
     pub(super) fn inventory(&self) -> anyhow::Result<Inventory> {
         Ok(match &self.inventory {
-            Some(path) => inventory::load(path)?,
+            Some(path) => open::inventory(path)?,
             None => inventory::named(&self.hosts)?,
         })
     }

@@ -8,7 +8,6 @@ use linerate_wire::message::{Event, JournalEntry, Request};
 
 use super::{open, out, progress};
 use crate::fleet::{Fleet, LinkError, REQUEST_WAIT};
-use crate::inventory;
 use crate::store::Store;
 use crate::trial::{self, FleetHands, drive};
 
@@ -74,7 +73,7 @@ struct Undone {
 
 fn all(args: &Args, store: &Store) -> anyhow::Result<ExitCode> {
     let inventory = match &args.inventory {
-        Some(path) => inventory::load(path)?,
+        Some(path) => open::inventory(path)?,
         None => open::inventory_of(None, &store.find_run(None)?, store)?,
     };
     let undone = open::runtime()?.block_on(async {

@@ -1,22 +1,29 @@
 //! What an inventory must be beyond its format: names are unique and known, groups are a forest, addresses are addresses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use ::toml::Spanned;
+use linerate_model::fact::decimal;
 use linerate_model::inventory::{
     Endpoint, Group, Host, Inventory, Layer, SlurmSpec, SshSpec, TransportSpec, check_folder,
 };
 
+use super::draft::HOSTS_MAX;
 use super::toml::{File, RawEndpoint, RawGroup, RawHost};
 use super::{Flaw, Problem, did_you_mean, place};
+use crate::input::quoted;
 
 const TRANSPORTS: [&str; 4] = ["local", "netns", "ssh", "slurm"];
 const KINDS: [&str; 2] = ["node", "iperf3"];
 const IPERF3_PORT: u16 = 5201;
 /// Longest name of a host or group: they stand in file names and matrix headings.
 const NAME_BYTES_MAX: usize = 64;
+/// Most groups: there is no use for more than hosts.
+const GROUPS_MAX: usize = HOSTS_MAX;
+/// Names of a cycle of groups that are shown.
+const CYCLE_SHOWN: usize = 12;
 
 fn problem<T>(at: &Spanned<T>, what: impl Into<String>, hint: impl Into<String>) -> Problem {
     Problem { at: at.span().start, what: what.into(), hint: hint.into() }
@@ -24,6 +31,14 @@ fn problem<T>(at: &Spanned<T>, what: impl Into<String>, hint: impl Into<String>)
 
 /// The checked inventory of a file.
 pub(super) fn checked(file: File) -> Result<Inventory, Problem> {
+    for (kind, number, limit) in
+        [("group", file.groups.len(), GROUPS_MAX), ("host", file.hosts.len(), HOSTS_MAX)]
+    {
+        if number > limit {
+            let what = format!("{number} {kind}s, at most {limit} are read");
+            return Err(Problem { at: 0, what, hint: "survey a part of the cluster".to_owned() });
+        }
+    }
     unique("group", file.groups.iter().map(|g| &g.name))?;
     unique("host", file.hosts.iter().map(|h| &h.name))?;
     if file.hosts.is_empty() {
@@ -33,8 +48,8 @@ pub(super) fn checked(file: File) -> Result<Inventory, Problem> {
             hint: "add at least one table [[host]] with `name`".to_owned(),
         });
     }
-    let groups: Vec<&str> = file.groups.iter().map(|g| g.name.get_ref().as_str()).collect();
-    let hosts: Vec<&str> = file.hosts.iter().map(|h| h.name.get_ref().as_str()).collect();
+    let groups = Names::of(file.groups.iter().map(|g| &g.name));
+    let hosts = Names::of(file.hosts.iter().map(|h| &h.name));
     for group in &file.groups {
         known("group", group.parent.as_ref(), &groups)?;
         known("host", group.machine.as_ref(), &hosts)?;
@@ -81,46 +96,71 @@ pub(super) fn name_fits(kind: &str, text: &str) -> Result<(), Flaw> {
     if fit {
         return Ok(());
     }
-    let shown: String = text.chars().take(NAME_BYTES_MAX).collect();
     Err(Flaw::new(
-        format!("{kind} name `{}` is not allowed", shown.escape_debug()),
+        format!("{kind} name `{}` is not allowed", quoted(text)),
         format!("letters, digits and -_.:@, 1 to {NAME_BYTES_MAX} bytes"),
     ))
 }
 
-fn known(kind: &str, name: Option<&Spanned<String>>, all: &[&str]) -> Result<(), Problem> {
+/// Names in the order of the file, and the same for looking up.
+struct Names<'a> {
+    list: Vec<&'a str>,
+    all: HashSet<&'a str>,
+}
+
+impl<'a> Names<'a> {
+    fn of(names: impl Iterator<Item = &'a Spanned<String>>) -> Self {
+        let list: Vec<&str> = names.map(|name| name.get_ref().as_str()).collect();
+        Self { all: list.iter().copied().collect(), list }
+    }
+}
+
+fn known(kind: &str, name: Option<&Spanned<String>>, names: &Names<'_>) -> Result<(), Problem> {
     match name {
-        Some(name) if !all.contains(&name.get_ref().as_str()) => Err(problem(
+        Some(name) if !names.all.contains(name.get_ref().as_str()) => Err(problem(
             name,
-            format!("unknown {kind} `{}`", name.get_ref().escape_debug()),
-            did_you_mean(name.get_ref(), all.iter().copied()),
+            format!("unknown {kind} `{}`", quoted(name.get_ref())),
+            did_you_mean(name.get_ref(), names.list.iter().copied()),
         )),
         _ => Ok(()),
     }
 }
 
+/// Groups are a forest. Each chain of parents is climbed up to a group that is known to end, so that every
+/// group is visited once, however long the chains are.
 fn no_cycle(groups: &[RawGroup]) -> Result<(), Problem> {
-    let parents: BTreeMap<&str, &str> = groups
-        .iter()
-        .filter_map(|g| Some((g.name.get_ref().as_str(), g.parent.as_ref()?.get_ref().as_str())))
-        .collect();
-    for group in groups {
-        let start = group.name.get_ref().as_str();
-        let mut at = start;
-        let mut way = vec![start];
-        while let Some(parent) = parents.get(at).copied() {
-            way.push(parent);
-            if parent == start {
-                let what = format!("group `{start}` contains itself: {}", way.join(" in "));
-                return Err(problem(&group.name, what, "remove one `parent`"));
-            }
-            if way.len() > groups.len() {
-                break; // A cycle that this group only leads to; it is reported where it is.
-            }
-            at = parent;
+    let at: HashMap<&str, usize> =
+        groups.iter().enumerate().map(|(at, group)| (group.name.get_ref().as_str(), at)).collect();
+    let parent = |group: usize| at.get(groups[group].parent.as_ref()?.get_ref().as_str()).copied();
+    // The climb that came by first; 0 where none did.
+    let mut climbed = vec![0; groups.len()];
+    for climb in 1..=groups.len() {
+        let mut next = Some(climb - 1);
+        while let Some(group) = next.filter(|group| climbed[*group] == 0) {
+            climbed[group] = climb;
+            next = parent(group);
+        }
+        if let Some(group) = next.filter(|group| climbed[*group] == climb) {
+            return Err(cycle(groups, group, parent));
         }
     }
     Ok(())
+}
+
+/// What is wrong with a group that contains itself.
+fn cycle(groups: &[RawGroup], start: usize, parent: impl Fn(usize) -> Option<usize>) -> Problem {
+    let name = |group: usize| groups[group].name.get_ref().as_str();
+    let round: Vec<&str> =
+        std::iter::successors(parent(start), |group| parent(*group).filter(|_| *group != start))
+            .map(name)
+            .collect();
+    let mut shown: Vec<&str> = std::iter::once(name(start)).chain(round.iter().copied()).collect();
+    if shown.len() > CYCLE_SHOWN {
+        shown.truncate(CYCLE_SHOWN);
+        shown.push("…");
+    }
+    let what = format!("group `{}` contains itself: {}", name(start), shown.join(" in "));
+    problem(&groups[start].name, what, "remove one `parent`")
 }
 
 fn mbit(value: Option<&Spanned<f64>>, key: &str) -> Result<Option<f64>, Problem> {
@@ -129,9 +169,11 @@ fn mbit(value: Option<&Spanned<f64>>, key: &str) -> Result<Option<f64>, Problem>
         Some(v) if v.get_ref().is_finite() && *v.get_ref() > 0.0 && *v.get_ref() <= 1e8 => {
             Ok(Some(v.get_ref() * 1e6))
         }
-        Some(v) => {
-            Err(problem(v, format!("{key} is {}", v.get_ref()), "a rate in Mbit/s, above 0 and at most 1e8"))
-        }
+        Some(v) => Err(problem(
+            v,
+            format!("{key} is {}", decimal(*v.get_ref())),
+            "a rate in Mbit/s, above 0 and at most 1e8",
+        )),
     }
 }
 
@@ -215,7 +257,7 @@ fn iperf3(raw: &RawHost) -> Result<Option<TransportSpec>, Problem> {
         let kind = endpoint.kind.as_ref().map_or("node", |kind| kind.get_ref().as_str());
         if !KINDS.contains(&kind) {
             let at = endpoint.kind.as_ref().map_or(0, |kind| kind.span().start);
-            let what = format!("unknown kind of endpoint `{}`", kind.escape_debug());
+            let what = format!("unknown kind of endpoint `{}`", quoted(kind));
             return Err(Problem { at, what, hint: did_you_mean(kind, KINDS) });
         }
         let port = match &endpoint.port {
@@ -245,7 +287,7 @@ fn iperf3(raw: &RawHost) -> Result<Option<TransportSpec>, Problem> {
         return Err(problem(table, what, "nothing is started there: remove `ssh`"));
     }
     if let Some(key) = raw.transport.as_ref().or(raw.netns.as_ref()) {
-        let what = format!("`{}` for a host that only has iperf3", key.get_ref().escape_debug());
+        let what = format!("`{}` for a host that only has iperf3", quoted(key.get_ref()));
         return Err(problem(key, what, "nothing is started there: remove `transport` and `netns`"));
     }
     Ok(Some(TransportSpec::Iperf3 { port }))
@@ -280,7 +322,7 @@ fn transport(raw: &RawHost) -> Result<TransportSpec, Problem> {
             ));
         }
         (Some(other), Some(table), _) => {
-            let what = format!("a table `ssh` beside `transport = \"{}\"`", other.escape_debug());
+            let what = format!("a table `ssh` beside `transport = \"{}\"`", quoted(other));
             return Err(problem(table, what, "set `transport = \"ssh\"` or remove the table"));
         }
         _ => {}
@@ -308,7 +350,7 @@ fn transport(raw: &RawHost) -> Result<TransportSpec, Problem> {
         }
         (Some(other), _) => {
             let at = raw.transport.as_ref().map_or(0, |t| t.span().start);
-            let what = format!("unknown transport `{}`", other.escape_debug());
+            let what = format!("unknown transport `{}`", quoted(other));
             Err(Problem { at, what, hint: did_you_mean(other, TRANSPORTS) })
         }
     }
@@ -322,7 +364,7 @@ fn endpoint(raw: &RawEndpoint) -> Result<Endpoint, Problem> {
         } else {
             "an address such as 10.0.0.1"
         };
-        problem(&raw.address, format!("`{}` is not an IP address", text.escape_debug()), hint)
+        problem(&raw.address, format!("`{}` is not an IP address", quoted(text)), hint)
     })?;
     if address.is_unspecified() || address.is_multicast() {
         return Err(problem(

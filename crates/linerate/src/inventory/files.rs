@@ -1,13 +1,12 @@
 //! Where the texts of inventories come from: a file, standard input, and the files that `~/.ssh/config` includes. The only file of
-//! this room that opens anything.
+//! this module that opens anything.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::draft::Understood;
 use super::reader::{self, Source, TEXT_BYTES_MAX};
-use super::{InventoryError, ssh_config};
+use super::{InventoryError, alike, ssh_config};
+use crate::input::{self, InputError};
 
 /// Files of a folder that an `Include` with a wildcard looks through.
 const FOLDER_MAX: usize = 10_000;
@@ -16,12 +15,20 @@ const FOLDER_MAX: usize = 10_000;
 pub(super) fn read(path: &Path, format: Option<&str>) -> Result<Understood, InventoryError> {
     let stdin = path == Path::new("-");
     let file = if stdin { "standard input".to_owned() } else { path.display().to_string() };
-    let text = if stdin { bounded(std::io::stdin().lock()) } else { text_of(path) };
-    let text = text.map_err(|problem| InventoryError {
+    let text = if stdin {
+        input::stdin(TEXT_BYTES_MAX).and_then(|bytes| input::to_text(path, bytes))
+    } else {
+        text_of(path)
+    };
+    let text = text.map_err(|InputError { problem, hint, .. }| InventoryError {
         file: file.clone(),
         line: 0,
-        problem,
-        hint: "name the inventory with -i; `docs/guide/inventory.md` shows what can be read".to_owned(),
+        problem: format!("cannot be read: {problem}"),
+        hint: if hint.is_empty() {
+            "name the inventory with -i; `docs/guide/inventory.md` shows what can be read".to_owned()
+        } else {
+            hint
+        },
     })?;
     let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
     let include = |pattern: &str| included(&folder, pattern);
@@ -37,6 +44,9 @@ pub(super) fn read(path: &Path, format: Option<&str>) -> Result<Understood, Inve
     let mut understood = reader::understand(&source, format)?;
     // A relative path in the file is meant from the file.
     understood.disturbances = understood.disturbances.map(|p| folder.join(p));
+    let names = understood.hosts.iter().map(|host| host.name.as_str());
+    let groups = understood.groups.iter().map(|group| group.name.as_str());
+    understood.notes.extend(alike::remarks(names.chain(groups)));
     Ok(understood)
 }
 
@@ -44,28 +54,8 @@ fn home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
-fn text_of(path: &Path) -> Result<String, String> {
-    let file = File::open(path).map_err(|error| format!("cannot be read: {error}"))?;
-    // A pipe without a writer would hold us up for ever; `-` is for pipes.
-    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err("is a folder".to_owned());
-    }
-    bounded(file)
-}
-
-fn bounded(from: impl Read) -> Result<String, String> {
-    let mut bytes = Vec::new();
-    from.take(TEXT_BYTES_MAX as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| format!("cannot be read: {error}"))?;
-    if bytes.len() > TEXT_BYTES_MAX {
-        return Err(format!("is longer than {TEXT_BYTES_MAX} bytes"));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..at].split(|b| *b == b'\n').count();
-        format!("is not UTF-8 text at line {line}")
-    })
+fn text_of(path: &Path) -> Result<String, InputError> {
+    input::text(path, TEXT_BYTES_MAX)
 }
 
 /// The files of an `Include`, in the order of their names: `~/` is the home folder, a relative path begins beside the file, and the
@@ -87,6 +77,7 @@ fn included(folder: &Path, pattern: &str) -> Result<Vec<(String, String)>, Strin
         paths = entries.take(FOLDER_MAX).flatten().map(|entry| entry.path()).filter(fits).collect();
         paths.sort();
     }
-    let read = |path: PathBuf| Ok((path.display().to_string(), text_of(&path)?));
+    let read =
+        |path: PathBuf| Ok((path.display().to_string(), text_of(&path).map_err(|error| error.problem)?));
     paths.into_iter().map(read).collect()
 }

@@ -1,6 +1,7 @@
 //! Inventories: files in, checked [`linerate_model::inventory::Inventory`] out. One file per format, and one line for each in
 //! [`reader::READERS`].
 
+pub mod alike;
 mod ansible;
 mod ansible_ini;
 mod ansible_yaml;
@@ -28,12 +29,24 @@ use std::path::Path;
 
 use linerate_model::inventory::{Endpoint, Host, Inventory, Layer, TransportSpec};
 
+use crate::input;
+
 pub use draft::Understood;
 pub use named::named;
 
+/// Longest problem that is printed, characters: it may quote a value of the file.
+const PROBLEM_CHARS_MAX: usize = 600;
+/// Longest word that is compared with the known ones, bytes: no name of ours is longer.
+const WORD_BYTES_MAX: usize = 64;
+
 /// An inventory that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{file}:{line}: {problem}{}{hint}", if hint.is_empty() { "" } else { "\nhint: " })]
+#[error(
+    "{file}:{line}: {}{}{}",
+    input::cut(problem, PROBLEM_CHARS_MAX),
+    if hint.is_empty() { "" } else { "\nhint: " },
+    input::cut(hint, PROBLEM_CHARS_MAX)
+)]
 pub struct InventoryError {
     /// File.
     pub file: String,
@@ -132,6 +145,9 @@ fn line_of(text: &str, at: usize) -> usize {
 
 /// The known word that is nearest to `word`, when it is near enough to be a slip.
 fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > WORD_BYTES_MAX {
+        return None;
+    }
     let limit = (word.chars().count() / 3).clamp(1, 3);
     known.into_iter().map(|k| (distance(word, k), k)).filter(|(d, _)| *d <= limit).min().map(|(_, k)| k)
 }

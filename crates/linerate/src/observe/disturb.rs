@@ -8,6 +8,8 @@ use std::path::Path;
 use linerate_model::load::TestKind;
 use serde::Deserialize;
 
+use crate::input;
+
 /// One span, Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Span {
@@ -22,7 +24,7 @@ pub struct Span {
 
 /// All spans of a file.
 pub fn read(path: Option<&Path>) -> Vec<Span> {
-    path.and_then(|p| std::fs::read(p).ok())
+    path.and_then(|p| input::bytes(p, input::CASE_BYTES_MAX).ok())
         .map_or(Vec::new(), |bytes| parse(&String::from_utf8_lossy(&bytes)))
 }
 

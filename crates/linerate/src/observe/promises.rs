@@ -113,10 +113,10 @@ impl List {
 /// The file cannot be read, or has no head.
 pub fn read(path: &Path) -> Result<Promises, PromisesError> {
     let strange = |reason: String| PromisesError::Strange { path: path.to_owned(), reason };
-    let file = File::open(path).map_err(|source| PromisesError::Io {
+    let file = crate::input::open(path).map_err(|error| PromisesError::Io {
         what: "read",
         path: path.to_owned(),
-        source,
+        source: std::io::Error::other(error.problem),
     })?;
     let mut lines = BufReader::new(file.take(LIST_BYTES_MAX)).lines();
     let first = lines.next().and_then(Result::ok).unwrap_or_default();

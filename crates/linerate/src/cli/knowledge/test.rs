@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::super::{open, out};
 use crate::fleet::programs::lab_program;
+use crate::input;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -58,8 +59,7 @@ struct Proof {
 }
 
 pub(super) fn run(args: &Args, own: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let text = std::fs::read_to_string(&args.file)
-        .with_context(|| format!("cannot read {}", args.file.display()))?;
+    let text = input::text(&args.file, input::KNOWLEDGE_BYTES_MAX)?;
     let name = args.file.display().to_string();
     let mut without = open::knowledge_with(own)?;
     let mut alone = Knowledge::default();
@@ -113,8 +113,7 @@ fn beside(file: &Path) -> anyhow::Result<Vec<(String, case::Case)>> {
     for entry in entries.flatten() {
         let path = entry.path();
         if path.extension().is_some_and(|e| e == "toml") {
-            let text =
-                std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let text = input::text(&path, input::CASE_BYTES_MAX)?;
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             cases.push((name, case::parse(&path.display().to_string(), &text)?));
         }

@@ -13,7 +13,7 @@ use crate::observe::run::read_facts;
 /// The inventory, and the host's name in it.
 fn inventory_of(args: &Args, host: &str) -> anyhow::Result<(Inventory, String)> {
     let mut inventory = match &args.live.inventory {
-        Some(path) => inventory::load(path)?,
+        Some(path) => open::inventory(path)?,
         None => inventory::named(&[host.to_owned()])?,
     };
     if args.live.no_sudo {
