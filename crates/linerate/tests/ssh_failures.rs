@@ -382,7 +382,7 @@ fn a_full_disk_of_the_operator_is_said_and_changes_nothing() {
     let small = |kib: u32| {
         let folder = lab.path(&format!("store-{kib}"));
         std::fs::create_dir(&folder).unwrap();
-        let options = format!("size={kib}k");
+        let options = format!("size={kib}k,mode=0700");
         run("mount", &["-t", "tmpfs", "-o", &options, "tmpfs", &folder.display().to_string()]);
         folder
     };

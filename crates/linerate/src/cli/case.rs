@@ -40,7 +40,7 @@ enum Action {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Action::Record { run, output, title } = &args.action;
-    let store = Store::open_default()?;
+    let store = Store::open_to_read()?;
     let row = store.find_run(run.as_deref())?;
     let (snapshot, renamer) = anonymous::anonymous(&store.load_snapshot(&row.id)?);
     let diagnosis = linerate_diagnose::diagnose(&snapshot, &open::knowledge()?);

@@ -67,7 +67,7 @@ fn diagnosed(
     if !paths.is_empty() && (paths.len() > 1 || paths.iter().all(is_there)) {
         return Ok(judged(import::read(&paths, reading)?));
     }
-    let store = Store::open_default()?;
+    let store = Store::open_to_read()?;
     let row = store.find_run(what.first().map(String::as_str)).map_err(|error| match only {
         // A name with a dot or a slash was meant as a file.
         Some(path) if path.to_string_lossy().contains(['.', '/']) => {

@@ -26,7 +26,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let store = Store::open_default()?;
+    let store = Store::open_to_read()?;
     let row = store.find_run(args.run.as_deref())?;
     let snapshot = store.load_snapshot(&row.id)?;
     let is_host = |name: &str| snapshot.inventory.host(name).is_some();

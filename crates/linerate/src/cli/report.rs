@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         _ => "text",
     };
     let format = report::format(name).ok_or_else(|| anyhow::anyhow!("no report format `{name}`"))?;
-    let store = Store::open_default()?;
+    let store = Store::open_to_read()?;
     let row = store.find_run(args.run.as_deref())?;
     let snapshot = store.load_snapshot(&row.id)?;
     let diagnosis = match store.load_diagnosis(&row.id)? {

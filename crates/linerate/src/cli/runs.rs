@@ -18,7 +18,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let store = Store::open_default()?;
+    let store = Store::open_to_read()?;
     let (runs, trials) = (store.list_runs()?, store.list_trials()?);
     if args.json {
         out::json(&serde_json::json!({ "schema": linerate_model::SCHEMA, "runs": runs, "trials": trials }))?;

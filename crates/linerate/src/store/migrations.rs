@@ -94,6 +94,17 @@ pub(super) fn run(connection: &mut Connection, path: &Path) -> Result<(), StoreE
     Ok(())
 }
 
+/// Whether a file that cannot be written has the newest schema.
+pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let (found, known) = (version(connection)?, STEPS.len() as i64);
+    let path = path.to_owned();
+    match found.cmp(&known) {
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Less => Err(StoreError::Older { path, found, known }),
+        std::cmp::Ordering::Greater => Err(StoreError::Newer { path, found, known }),
+    }
+}
+
 fn version(connection: &Connection) -> Result<i64, StoreError> {
     connection
         .pragma_query_value(None, "user_version", |row| row.get(0))

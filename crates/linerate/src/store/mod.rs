@@ -2,9 +2,13 @@
 //!
 //! What comes in: values of the model. What goes out: the same, and lists of runs and trials. A kill at any point loses at
 //! most the round under way: each call is one transaction in a write-ahead log. Nothing is ever changed behind a run.
+//!
+//! The folder is 0700 and the files are 0600, whatever the umask (see `private`). What only reads opens with
+//! [`Store::open_to_read`]: it makes nothing, and works where nothing can be written.
 
 mod facts;
 mod migrations;
+mod private;
 mod trials;
 
 use std::collections::BTreeMap;
@@ -16,23 +20,39 @@ use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::HostName;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::{RunId, Snapshot};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::shell;
 
 /// What can go wrong with the database.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The folder cannot be made.
-    #[error("cannot make the data folder {}\nhint: set LINERATE_DATA to a folder that you can write", path.display())]
+    /// The folder or a file in it cannot be made or looked at.
+    #[error("cannot use {} for the data\nhint: set LINERATE_DATA to a folder that you can write", path.display())]
     Folder {
         /// Folder.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
     },
+    /// None of the variables that lead to the folder is set.
+    #[error(
+        "no folder for the data: LINERATE_DATA, XDG_DATA_HOME and HOME are not set to an absolute path\n\
+         hint: LINERATE_DATA=/var/lib/linerate-data linerate runs"
+    )]
+    NoFolder,
+    /// The folder or a file of the database is not the user's alone.
+    #[error("{what}\nhint: {hint}")]
+    Place {
+        /// Path, owner and mode.
+        what: String,
+        /// A command.
+        hint: String,
+    },
     /// The database refused.
-    #[error("database: {doing}{}", room(source))]
+    #[error("database: {doing}{}", advice(source))]
     Database {
         /// At which step.
         doing: &'static str,
@@ -57,6 +77,21 @@ pub enum StoreError {
         /// Ours.
         known: i64,
     },
+    /// Written by an older program, in a place where it cannot be brought to the newest schema.
+    #[error(
+        "database {} has schema {found}, which has to become {known}, and it cannot be written\n\
+         hint: {}",
+        path.display(),
+        private::copy(path)
+    )]
+    Older {
+        /// File.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
     /// No such run or trial.
     #[error("no {kind} `{id}`\nhint: `linerate runs` lists what there is")]
     Missing {
@@ -67,17 +102,32 @@ pub enum StoreError {
     },
 }
 
-/// What to do where the disk of the operator is full.
-fn room(source: &rusqlite::Error) -> String {
-    use rusqlite::ErrorCode::{DiskFull, SystemIoFailure};
-    // Which of both depends on the file that finds no room.
-    if !matches!(source.sqlite_error_code(), Some(DiskFull | SystemIoFailure)) {
-        return String::new();
+/// The file and what to do, where the disk of the operator is full, or the file is damaged or cannot be
+/// written.
+fn advice(source: &rusqlite::Error) -> String {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, DiskFull, NotADatabase, ReadOnly, SystemIoFailure};
+    let Ok(folder) = private::data_dir() else { return String::new() };
+    let file = folder.join(FILE);
+    match source.sqlite_error_code() {
+        // Which of both depends on the file that finds no room.
+        Some(DiskFull | SystemIoFailure) => format!(
+            "\nhint: make room in {}, or set LINERATE_DATA to a folder on another file system",
+            folder.display()
+        ),
+        // The folder as a whole: a write-ahead log that is left behind would be replayed into the next
+        // database.
+        Some(DatabaseCorrupt | NotADatabase) => format!(
+            ": {} is damaged; without it the next command makes a new one\nhint: mv {} {}",
+            file.display(),
+            shell::path(&folder),
+            shell::path(&private::beside(&folder, ".bad")),
+        ),
+        Some(ReadOnly) => format!(
+            ": {} cannot be written\nhint: set LINERATE_DATA to a folder that you can write",
+            file.display()
+        ),
+        _ => String::new(),
     }
-    format!(
-        "\nhint: make room in {}, or set LINERATE_DATA to a folder on another file system",
-        data_dir().display()
-    )
 }
 
 fn at(doing: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
@@ -106,13 +156,18 @@ fn outcome_name(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// Folder of the operator's data: `LINERATE_DATA`, `XDG_DATA_HOME/linerate`, `~/.local/share/linerate`.
-pub fn data_dir() -> PathBuf {
-    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    variable("LINERATE_DATA")
-        .or_else(|| variable("XDG_DATA_HOME").map(|d| d.join("linerate")))
-        .or_else(|| variable("HOME").map(|d| d.join(".local/share/linerate")))
-        .unwrap_or_else(|| PathBuf::from(".linerate"))
+/// Name of the database in its folder.
+const FILE: &str = "linerate.sqlite";
+
+/// A connection that writes nothing; the first look into the file is part of it.
+fn read_only(path: &Path, more: &str) -> Result<Connection, rusqlite::Error> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let connection =
+        Connection::open_with_flags(format!("file:{}?mode=ro{more}", private::in_uri(path)), flags)?;
+    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.query_row("select count(*) from sqlite_schema", [], |_| Ok(()))?;
+    Ok(connection)
 }
 
 /// One line of the list of runs.
@@ -145,15 +200,40 @@ pub struct Store {
 impl Store {
     /// Opens the database of the user's data folder, making it when there is none.
     pub fn open_default() -> Result<Self, StoreError> {
-        let folder = data_dir();
-        std::fs::create_dir_all(&folder)
-            .map_err(|source| StoreError::Folder { path: folder.clone(), source })?;
-        Self::open(&folder.join("linerate.sqlite"))
+        let folder = private::data_dir()?;
+        private::make_folder(&folder)?;
+        Self::open(&folder.join(FILE))
+    }
+
+    /// Opens the database of the user's data folder for reading. Where there is none, an empty one in memory:
+    /// a command that only reads leaves nothing behind.
+    pub fn open_to_read() -> Result<Self, StoreError> {
+        let folder = private::data_dir()?;
+        let path = folder.join(FILE);
+        if !private::check_folder(&folder)? || !private::check_files(&path)? {
+            let mut connection = Connection::open_in_memory().map_err(at("open"))?;
+            migrations::run(&mut connection, &path)?;
+            return Ok(Self { connection });
+        }
+        // Where the log can be written, an unfinished one is replayed as ever.
+        if private::is_writable(&folder) && private::is_writable(&path) {
+            return Self::open(&path);
+        }
+        let connection = match read_only(&path, "") {
+            Ok(connection) => connection,
+            // Without its index the log cannot be read here; an empty one has nothing that counts.
+            Err(_) if private::is_log_empty(&path) => read_only(&path, "&immutable=1").map_err(at("open"))?,
+            Err(source) => return Err(private::needs_copy(&path, &source)),
+        };
+        migrations::check(&connection, &path)?;
+        Ok(Self { connection })
     }
 
     /// Opens a database file and brings it to the newest schema.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let mut connection = Connection::open(path).map_err(at("open"))?;
+        private::make_file(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = Connection::open_with_flags(path, flags).map_err(at("open"))?;
         connection.busy_timeout(Duration::from_secs(5)).map_err(at("open"))?;
         connection.pragma_update(None, "journal_mode", "wal").map_err(at("write-ahead log"))?;
         connection.pragma_update(None, "synchronous", "normal").map_err(at("write-ahead log"))?;

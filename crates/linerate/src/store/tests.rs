@@ -151,3 +151,33 @@ fn keys_of_facts_are_kept_once_and_older_rows_are_read() {
     store.connection.execute(cut, []).unwrap();
     assert!(store.load_snapshot("r1").unwrap_err().to_string().contains("facts of h3 in run r1"));
 }
+
+#[test]
+fn the_files_beside_the_database_are_private_too() {
+    use std::os::unix::fs::MetadataExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.sqlite");
+    // The umask belongs to the whole process: the program that writes has its own.
+    let mut child = std::process::Command::new("sh")
+        .args(["-c", "umask 000; exec \"$0\" store::tests::writer_for_the_kill_test --exact"])
+        .arg(std::env::current_exe().unwrap())
+        .env("LINERATE_TEST_STORE", &path)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let count = path.with_extension("count");
+    while !count.exists() && child.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for end in ["", "-wal", "-shm"] {
+        let mode = private::beside(&path, end).metadata().unwrap().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{end}");
+    }
+}
+
+#[test]
+fn paths_are_addresses_of_a_file() {
+    assert_eq!(private::in_uri(Path::new("/a b?c#d%")), "/a%20b%3fc%23d%25");
+}

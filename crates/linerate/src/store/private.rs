@@ -1,0 +1,186 @@
+//! Where the store lies, and that it is the user's alone: the folder 0700, the files 0600, whatever the
+//! umask.
+//!
+//! Settings, addresses and names of a cluster stand in it, and what stands in it is believed. An existing
+//! folder or file that is a link, belongs to another user, or can be written by others is refused with its
+//! owner and mode; one that others can only read is closed to them. A FIFO or a device in the place of a file
+//! is refused before it is opened.
+
+use std::fs::{DirBuilder, Metadata, OpenOptions, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{
+    DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
+use std::path::{Path, PathBuf};
+
+use super::StoreError;
+use crate::shell;
+
+/// Files that SQLite keeps beside the database.
+const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+const FOLDER_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+
+/// Folder of the operator's data: `LINERATE_DATA`, `XDG_DATA_HOME/linerate`, `~/.local/share/linerate`.
+pub(super) fn data_dir() -> Result<PathBuf, StoreError> {
+    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let absolute = |name: &str| variable(name).filter(|path| path.is_absolute());
+    variable("LINERATE_DATA")
+        .or_else(|| absolute("XDG_DATA_HOME").map(|d| d.join("linerate")))
+        .or_else(|| absolute("HOME").map(|d| d.join(".local/share/linerate")))
+        .ok_or(StoreError::NoFolder)
+}
+
+/// Makes the folder where it is not there, and sees to it that it is private.
+pub(super) fn make_folder(folder: &Path) -> Result<(), StoreError> {
+    if check_folder(folder)? {
+        return Ok(());
+    }
+    let failed = |source| StoreError::Folder { path: folder.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder).map_err(failed)?;
+    check_folder(folder)?;
+    // A umask can take from the owner, too.
+    std::fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE)).map_err(failed)
+}
+
+/// Whether the folder is there; an error where it is not private and cannot be made so.
+pub(super) fn check_folder(folder: &Path) -> Result<bool, StoreError> {
+    let Some(found) = look(folder)? else { return Ok(false) };
+    if !found.is_dir() {
+        return Err(not_what(folder, &found, "a folder"));
+    }
+    make_private(folder, &found, FOLDER_MODE)?;
+    Ok(true)
+}
+
+/// Makes an empty file where there is none, and sees to it that it and those beside it are private.
+pub(super) fn make_file(path: &Path) -> Result<(), StoreError> {
+    if check_files(path)? {
+        return Ok(());
+    }
+    let failed = |source| StoreError::Folder { path: path.to_owned(), source };
+    match OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path) {
+        // A umask can take from the owner, too.
+        Ok(file) => file.set_permissions(Permissions::from_mode(FILE_MODE)).map_err(failed),
+        // Another linerate made it just now.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => check_files(path).map(drop),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Whether the database is there; an error where it or a file beside it is not private and cannot be made so.
+pub(super) fn check_files(path: &Path) -> Result<bool, StoreError> {
+    for end in BESIDE {
+        check_file(&beside(path, end))?;
+    }
+    check_file(path)
+}
+
+fn check_file(path: &Path) -> Result<bool, StoreError> {
+    let Some(found) = look(path)? else { return Ok(false) };
+    if !found.is_file() {
+        return Err(not_what(path, &found, "a file of the database"));
+    }
+    make_private(path, &found, FILE_MODE)?;
+    Ok(true)
+}
+
+/// Whether this process may write there: asked of the kernel, because mounts and capabilities count too.
+pub(super) fn is_writable(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// Whether the write-ahead log has nothing that the database lacks.
+pub(super) fn is_log_empty(path: &Path) -> bool {
+    match std::fs::symlink_metadata(beside(path, "-wal")) {
+        Ok(log) => log.len() == 0,
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    }
+}
+
+/// A command that shows the runs of a database in a copy of its folder, which can be written.
+pub(super) fn copy(path: &Path) -> String {
+    let folder = shell::path(path.parent().unwrap_or(path));
+    format!("D=$(mktemp -d) && cp -r {folder}/. $D && LINERATE_DATA=$D linerate runs")
+}
+
+/// A log that has to be replayed cannot be read where nothing can be written.
+pub(super) fn needs_copy(path: &Path, source: &rusqlite::Error) -> StoreError {
+    StoreError::Place {
+        what: format!("database {} cannot be read where it cannot be written: {source}", path.display()),
+        hint: copy(path),
+    }
+}
+
+/// A path as the address of a file for SQLite.
+pub(super) fn in_uri(path: &Path) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-./".contains(&b);
+    let one = |b: &u8| if plain(*b) { char::from(*b).to_string() } else { format!("%{b:02x}") };
+    path.as_os_str().as_bytes().iter().map(one).collect()
+}
+
+/// A path with something more at its end.
+pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+/// What is there, without following a link; `None` where nothing is.
+fn look(path: &Path) -> Result<Option<Metadata>, StoreError> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(StoreError::Folder { path: path.to_owned(), source }),
+    }
+}
+
+fn not_what(path: &Path, found: &Metadata, wanted: &str) -> StoreError {
+    let kind = found.file_type();
+    let what = match kind {
+        kind if kind.is_symlink() => "a symbolic link",
+        kind if kind.is_dir() => "a folder",
+        kind if kind.is_fifo() => "a FIFO",
+        kind if kind.is_socket() => "a socket",
+        kind if kind.is_file() => "a regular file",
+        _ => "a device",
+    };
+    let hint = match path.canonicalize() {
+        Ok(target) if kind.is_symlink() && target.is_dir() => {
+            format!("LINERATE_DATA={} linerate runs", shell::path(&target))
+        }
+        _ => format!("mv {} {}", shell::path(path), shell::path(&beside(path, ".bad"))),
+    };
+    StoreError::Place { what: format!("{} is {what}, not {wanted} ({})", path.display(), owner(found)), hint }
+}
+
+fn owner(found: &Metadata) -> String {
+    format!("owner uid {}, mode {:04o}", found.uid(), found.mode() & 0o7777)
+}
+
+/// Refuses what another user owns or can write; takes from others what they may only read.
+fn make_private(path: &Path, found: &Metadata, mode: u32) -> Result<(), StoreError> {
+    let own = rustix::process::geteuid().as_raw();
+    if found.uid() != own {
+        return Err(StoreError::Place {
+            what: format!("{} belongs to another user ({}; you are uid {own})", path.display(), owner(found)),
+            hint: "set LINERATE_DATA to a folder of your own".to_owned(),
+        });
+    }
+    if found.mode() & 0o022 != 0 {
+        return Err(StoreError::Place {
+            what: format!("{} can be written by other users ({})", path.display(), owner(found)),
+            hint: format!("ls -la {0} && chmod {mode:04o} {0}", shell::path(path)),
+        });
+    }
+    if found.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    match std::fs::set_permissions(path, Permissions::from_mode(found.mode() & 0o700)) {
+        // There it stays as it is: that others read it cannot be changed by reading it as well.
+        Err(error) if error.kind() == ErrorKind::ReadOnlyFilesystem => Ok(()),
+        Err(source) => Err(StoreError::Folder { path: path.to_owned(), source }),
+        Ok(()) => Ok(()),
+    }
+}
