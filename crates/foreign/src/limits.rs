@@ -1,7 +1,7 @@
 //! How much of what comes in is kept: files of others have no bounds, this program's memory and time have.
 //!
-//! Every bound is checked before anything is allocated for what lies beyond it. What is left out is noted or quoted, with the
-//! number and the limit.
+//! Every bound is checked before anything is allocated for what lies beyond it. What is left out is noted or
+//! quoted, with the number and the limit.
 
 /// Longest line that readers of lines are shown, bytes; JSON on one line has no such limit.
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
@@ -26,7 +26,8 @@ pub(crate) const JSON_PARTS_MAX: usize = 1 << 19;
 /// Most commas of one JSON value.
 pub(crate) const JSON_COMMAS_MAX: usize = 4 << 20;
 
-/// Counts what a JSON value is made of, before it is built. Signs inside of strings count, too: the bound is a coarse one.
+/// Counts what a JSON value is made of, before it is built. Signs inside of strings count, too: the bound is
+/// a coarse one.
 #[derive(Debug, Default)]
 pub(crate) struct JsonParts {
     parts: usize,

@@ -42,7 +42,8 @@ pub(crate) trait Reader: Sync {
     fn names_hosts(&self) -> bool {
         false
     }
-    /// It is shown lines of any length. To all others a line beyond the limit is [`LONG_LINE`], which belongs to no format.
+    /// It is shown lines of any length. To all others a line beyond the limit is [`LONG_LINE`], which belongs
+    /// to no format.
     fn takes_long_lines(&self) -> bool {
         false
     }

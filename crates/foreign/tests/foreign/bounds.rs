@@ -1,5 +1,6 @@
-//! Texts without bounds: what is beyond a limit is told with number and limit, and the time goes with the length of a text. The
-//! sizes are such that a reader that looks at the rest of the text at every piece would not come to its end.
+//! Texts without bounds: what is beyond a limit is told with number and limit, and the time goes with the
+//! length of a text. The sizes are such that a reader that looks at the rest of the text at every piece would
+//! not come to its end.
 
 use std::fmt::Write as _;
 
