@@ -105,7 +105,9 @@ pub enum StoreError {
 /// The file and what to do, where the disk of the operator is full, or the file is damaged or cannot be
 /// written.
 fn advice(source: &rusqlite::Error) -> String {
-    use rusqlite::ErrorCode::{DatabaseCorrupt, DiskFull, NotADatabase, ReadOnly, SystemIoFailure};
+    use rusqlite::ErrorCode::{
+        CannotOpen, DatabaseCorrupt, DiskFull, NotADatabase, ReadOnly, SystemIoFailure,
+    };
     let Ok(folder) = private::data_dir() else { return String::new() };
     let file = folder.join(FILE);
     match source.sqlite_error_code() {
@@ -122,10 +124,12 @@ fn advice(source: &rusqlite::Error) -> String {
             shell::path(&folder),
             shell::path(&private::beside(&folder, ".bad")),
         ),
-        Some(ReadOnly) => format!(
-            ": {} cannot be written\nhint: set LINERATE_DATA to a folder that you can write",
-            file.display()
-        ),
+        Some(ReadOnly | CannotOpen) if !private::is_writable(&folder) || !private::is_writable(&file) => {
+            format!(
+                ": {} cannot be written\nhint: set LINERATE_DATA to a folder that you can write",
+                file.display()
+            )
+        }
         _ => String::new(),
     }
 }
