@@ -29,11 +29,10 @@ pub(crate) fn document(
     let text = document::clean(&document.bytes);
     let lines: Vec<&str> = text.lines().collect();
     let forced = options.format.as_deref().and_then(reader::named);
-    let is_long = |line: &&str| line.len() > LINE_BYTES_MAX;
     let short: Option<Vec<&str>> = lines
         .iter()
-        .any(|line| is_long(&line))
-        .then(|| lines.iter().map(|line| if is_long(&line) { LONG_LINE } else { line }).collect());
+        .any(|line| is_long(line))
+        .then(|| lines.iter().map(|line| if is_long(line) { LONG_LINE } else { line }).collect());
     let mut walk = Walk {
         lines: &lines,
         short: short.as_deref().unwrap_or(&lines),
@@ -43,6 +42,11 @@ pub(crate) fn document(
         account,
     };
     walk.all();
+}
+
+/// Whether a line is longer than readers of lines are shown.
+fn is_long(line: &str) -> bool {
+    line.len() > LINE_BYTES_MAX
 }
 
 struct Walk<'a> {
@@ -107,7 +111,7 @@ impl Walk<'_> {
         let found = self.forced.or_else(|| READERS.iter().find(|r| r.begins(shown(**r))).copied());
         let Some(reader) = found else {
             let length = self.lines[at].len();
-            let why = if length > LINE_BYTES_MAX {
+            let why = if is_long(self.lines[at]) {
                 format!("a line of {length} bytes, at most {LINE_BYTES_MAX} are read")
             } else {
                 "no known format".to_owned()
