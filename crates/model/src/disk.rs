@@ -199,6 +199,24 @@ pub struct DiskFinding {
     pub sentence: String,
 }
 
+/// A finding of a watch, with the time in which it held.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DiskEpisodes {
+    /// What is wrong, with the figures of the last judgement in which it held.
+    #[serde(flatten)]
+    pub finding: DiskFinding,
+    /// Begin of the first interval that shows it, milliseconds since 1970 by the clock of the operator.
+    pub since_ms: u64,
+    /// End of the last interval that shows it.
+    pub last_ms: u64,
+    /// Whether it held at the end of the watch, or of what is known of the host.
+    pub open: bool,
+    /// How often it began.
+    pub times: u32,
+    /// Length of all episodes together, seconds.
+    pub seconds: f64,
+}
+
 /// What can be wrong with a block device, as far as its counters show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -38,6 +38,11 @@ const ASKED_MIN: f64 = 20.0;
 /// What is wrong with the devices of one host, the worst kind first.
 #[must_use]
 pub fn findings(layout: &Layout, intervals: &[DiskInterval]) -> Vec<DiskFinding> {
+    findings_of(layout, &intervals.iter().collect::<Vec<_>>())
+}
+
+/// The same for intervals that stand apart.
+pub(super) fn findings_of(layout: &Layout, intervals: &[&DiskInterval]) -> Vec<DiskFinding> {
     let Some(host) = intervals.first().map(|i| i.host.clone()) else { return Vec::new() };
     let seen = Seen { layout, intervals, filled: drives_of_rebuilding(layout) };
     let mut found: Vec<(String, DiskTrouble, String)> = Vec::new();
@@ -64,7 +69,7 @@ const WAYS: [Way; 2] = [("write", |d| &d.write), ("read", |d| &d.read)];
 
 struct Seen<'a> {
     layout: &'a Layout,
-    intervals: &'a [DiskInterval],
+    intervals: &'a [&'a DiskInterval],
     /// Drives below what is being rebuilt, those that are read for it too. They are called neither slow, full nor uneven: one that is filled is
     /// written from end to end, one that it is filled from is read so, as fast as they can. That is no like load, and being busy with it is
     /// what they are for; it is said of the volume already. A slow drive among them is found when the rebuild has ended.

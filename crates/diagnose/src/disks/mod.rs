@@ -1,12 +1,13 @@
 //! Block devices: counters and facts come in; what they are, how fast they went, and what is wrong with them go out.
 //!
-//! What the devices did under whatever load there was is in `rates` and `findings`; what a volume is made of, what it should reach under a
+//! What the devices did under whatever load there was is in `rates` and `findings`, when each finding began and ended in `history`; what a volume is made of, what it should reach under a
 //! load of ours, and what it did reach, in `volume` and `reach`.
 
 mod degraded;
 mod equals;
 pub(crate) mod figures;
 mod findings;
+mod history;
 mod link;
 pub mod plan;
 mod rates;
@@ -16,6 +17,7 @@ mod tree;
 mod volume;
 
 pub use findings::findings;
+pub use history::{Change, History};
 pub use link::Link;
 pub use rates::{between, join_paths};
 pub use reach::{Beside, Reach, Term, beside, reach};
