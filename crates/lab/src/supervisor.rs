@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use linerate_sys::interrupt::Interrupt;
-use linerate_sys::sched;
+use linerate_sys::{sched, spawn};
 
 use crate::control::{self, Request};
 use crate::error::{LabError, Result};
@@ -53,14 +53,12 @@ pub fn start_in_background(arguments: &[&str]) -> Result<String> {
     let own = std::env::current_exe().map_err(LabError::at(step()))?;
     // Not our own standard error: whoever reads that to its end would wait for the end of the lab.
     let mut errors = nameless_file().map_err(LabError::at(step()))?;
-    let mut child = Command::new(own)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(errors.try_clone().map_err(LabError::at(step()))?)
-        .process_group(0)
-        .spawn()
-        .map_err(LabError::at(step()))?;
+    let mut command = Command::new(own);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
+    command.stderr(errors.try_clone().map_err(LabError::at(step()))?);
+    // A lock or a pipe of the caller would be held until the lab ends.
+    spawn::without_inherited_descriptors(&mut command);
+    let mut child = command.spawn().map_err(LabError::at(step()))?;
     let mut said = String::new();
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines() {

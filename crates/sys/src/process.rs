@@ -12,10 +12,12 @@ use std::process::Command;
 
 use crate::procfs;
 use crate::root::Root;
+use crate::spawn;
 
 /// Makes the command start as a process that nothing takes along which ends its parent, from its first moment on: it is in a session of
 /// its own (the hang-up of a terminal, Ctrl-C), nobody's child (schedulers that kill a tree), in none of its parent's control groups
 /// (schedulers and service managers that kill a group; where it may leave them, which takes root), and does not end at SIGTERM.
+/// It inherits no descriptor but its three streams: a lock or a pipe of the parent is not held by it.
 ///
 /// The child that `spawn` gives has ended when it returns, or is about to: wait for it. Its streams are those of the command.
 pub fn outlive(command: &mut Command) {
@@ -35,6 +37,7 @@ pub fn outlive(command: &mut Command) {
                 _ => libc::_exit(0),
             }
             libc::signal(libc::SIGTERM, libc::SIG_IGN);
+            spawn::mark_close_on_exec();
             for file in &outside {
                 // Where that is forbidden it stays where it is.
                 let file = libc::open(file.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);

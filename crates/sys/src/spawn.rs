@@ -1,4 +1,5 @@
-//! Child processes that start in another network namespace, die with their parent, or take signals as a shell would.
+//! Child processes that start in another network namespace, without inherited descriptors, die with their parent, or take
+//! signals as a shell would.
 //!
 //! In: a command. Out: the same command with the preparation attached. It never starts it.
 
@@ -21,6 +22,42 @@ pub fn in_namespace(command: &mut Command, namespace: &File) {
                 Ok(())
             }
         });
+    }
+}
+
+/// First descriptor after the three standard streams.
+const FIRST_OTHER: libc::c_uint = 3;
+/// Descriptors that are marked one by one where the kernel has no `close_range`: the highest default hard limit.
+const MARKED_MAX: libc::rlim_t = 1 << 20;
+
+/// Makes the command start with its three standard streams alone: a lock or a pipe of the caller's own parent on descriptor 3 or
+/// above, which is not marked close-on-exec, is not held for as long as the command runs.
+///
+/// Descriptors are marked, not closed: what `spawn` and other preparations of the command use until `exec` still works.
+pub fn without_inherited_descriptors(command: &mut Command) {
+    // SAFETY: between fork and exec only async-signal-safe system calls are made.
+    unsafe {
+        command.pre_exec(|| {
+            mark_close_on_exec();
+            Ok(())
+        });
+    }
+}
+
+/// Marks all descriptors from [`FIRST_OTHER`] on. Safe between fork and exec: it allocates nothing.
+pub(crate) fn mark_close_on_exec() {
+    // SAFETY: plain system calls on numbers; a number without a descriptor behind it is refused by the kernel.
+    unsafe {
+        let range = libc::CLOSE_RANGE_CLOEXEC as libc::c_uint;
+        // By number: older C libraries have no function for it. The flag came with Linux 5.11.
+        if libc::syscall(libc::SYS_close_range, FIRST_OTHER, libc::c_uint::MAX, range) == 0 {
+            return;
+        }
+        let mut limit = libc::rlimit { rlim_cur: MARKED_MAX, rlim_max: MARKED_MAX };
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        for descriptor in FIRST_OTHER..limit.rlim_cur.min(MARKED_MAX) as libc::c_uint {
+            libc::fcntl(descriptor as libc::c_int, libc::F_SETFD, libc::FD_CLOEXEC);
+        }
     }
 }
 
@@ -80,6 +117,40 @@ pub fn try_wait_cost(child: &std::process::Child) -> io::Result<Option<(ExitStat
         _ => {
             let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
             Ok(Some((ExitStatus::from_raw(status), time(usage.ru_utime) + time(usage.ru_stime))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+    use std::process::Stdio;
+
+    use super::*;
+
+    /// Marks a descriptor as one that children inherit.
+    fn inherit(descriptor: i32) {
+        // SAFETY: a plain system call on a descriptor that the caller holds open.
+        assert_eq!(unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) }, 0);
+    }
+
+    #[test]
+    fn a_child_does_not_hold_what_its_parent_inherited() {
+        for prepare in [without_inherited_descriptors as fn(&mut Command), crate::process::outlive] {
+            let (mut reader, writer) = std::io::pipe().unwrap();
+            inherit(writer.as_raw_fd());
+            let mut command = Command::new("cat");
+            command.stdin(Stdio::piped()).stdout(Stdio::null());
+            prepare(&mut command);
+            let mut child = command.spawn().unwrap();
+            let stdin = child.stdin.take().unwrap();
+            drop(writer);
+            // The pipe ends only when the last descriptor of its other end is closed; `cat` runs until its input ends.
+            let mut rest = Vec::new();
+            assert_eq!(reader.read_to_end(&mut rest).unwrap(), 0);
+            drop(stdin);
+            child.wait().unwrap();
         }
     }
 }

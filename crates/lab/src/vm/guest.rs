@@ -122,6 +122,7 @@ impl Guest {
         command.args(self.arguments(around)).stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(File::create(&errors).map_err(LabError::at(step()))?);
         spawn::killed_with_parent(&mut command);
+        spawn::without_inherited_descriptors(&mut command);
         let mut qemu = command.spawn().map_err(LabError::at(step()))?;
         let recorded = std::fs::write(self.folder.join("qemu.pid"), format!("{}\n", qemu.id()));
         let console = match (recorded, qemu.stdout.take()) {

@@ -269,6 +269,7 @@ fn started(mut unshare: Command, name: &str, line: &str) -> Result<Daemon> {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     spawn::killed_with_parent(&mut unshare);
+    spawn::without_inherited_descriptors(&mut unshare);
     unshare.spawn().map(Daemon).map_err(LabError::at(format!("starting the daemon of {name}")))
 }
 
