@@ -86,7 +86,7 @@ impl DurabilityError {
         match self {
             Self::Relative(_) => "give the whole path, beginning with /",
             Self::NotEmpty { .. } => {
-                "name a folder that is empty or not there yet; what an earlier run left goes with `linerate disk durability clean`"
+                "name a folder that is empty or not there yet; what an earlier run left goes with `linerate disk durability clean FOLDER`"
             }
             Self::NotOurs { .. } => {
                 "check host and folder; when the disk lost the marker itself, remove the files by hand"

@@ -199,7 +199,11 @@ pub struct DiskPoint {
 pub enum Doubt {
     /// The kernel read less from storage than was asked: its cache answered.
     FromCache,
-    /// Read through the cache, and the file is smaller than the memory; the kernel does not say where it came from.
+    /// The device got less than was written, also by the flush at the end: the same pages were written again
+    /// and again in the kernel's cache.
+    KeptInCache,
+    /// Read or written through the cache, and the file is smaller than the memory; the kernel does not say
+    /// where it came from.
     FitsMemory,
     /// Writes ended in memory.
     WriteBack,
@@ -219,8 +223,11 @@ impl Doubt {
             Self::FromCache => {
                 "the kernel's cache answered, not the drive: read around it (without --cached), or a file larger than the memory"
             }
+            Self::KeptInCache => {
+                "the kernel's cache kept most of what was written: write around it (without --cached), or take a larger file (--size)"
+            }
             Self::FitsMemory => {
-                "read through the cache, and the file is smaller than the memory: read around it (without --cached)"
+                "through the cache, with a file that is smaller than the memory: measure around it (without --cached)"
             }
             Self::WriteBack => {
                 "times are those of writes into memory; only MB/s, which has the final flush in it, is the drive's"
@@ -249,6 +256,9 @@ pub struct DeviceShare {
     pub merged: u64,
     /// Bytes.
     pub bytes: u64,
+    /// Of them those that were written.
+    #[serde(default)]
+    pub write_bytes: u64,
     /// Flushes.
     pub flushes: u64,
     /// Share of the time in which at least one request was under way, 0 to 1.
@@ -289,6 +299,22 @@ pub struct DiskResult {
 }
 
 impl DiskResult {
+    /// The sentence of a doubt for a person, with figures where there are some.
+    #[must_use]
+    pub fn reason(&self, doubt: Doubt) -> String {
+        match (doubt, &self.device) {
+            (Doubt::KeptInCache, Some(share)) => {
+                let [written, reached] =
+                    [self.write.bytes, share.write_bytes].map(|bytes| bytes as f64 / 1e6);
+                format!(
+                    "the kernel's cache took {:.0} of {written:.0} MB, {reached:.0} MB reached the device: write around it (without --cached), or take a larger file (--size)",
+                    (written - reached).max(0.0)
+                )
+            }
+            _ => doubt.sentence().to_owned(),
+        }
+    }
+
     /// Requests per second, both directions.
     #[must_use]
     pub fn requests_per_s(&self) -> f64 {

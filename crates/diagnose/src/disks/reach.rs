@@ -314,7 +314,7 @@ pub fn beside(volume: Option<&Volume>, result: &DiskResult) -> Beside {
 
 fn binds(result: &DiskResult, should: Option<&Reach>) -> (String, String) {
     if let Some(doubt) = result.doubts.iter().find(|d| d.refuses_rate()) {
-        return ("no evidence".to_owned(), doubt.sentence().to_owned());
+        return ("no evidence".to_owned(), result.reason(*doubt));
     }
     let busy = result.cpu_s / result.elapsed_s.max(f64::MIN_POSITIVE);
     let threads = f64::from(result.phase.threads);

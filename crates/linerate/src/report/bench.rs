@@ -118,7 +118,7 @@ fn table(plan: &DiskPlan, end: &DiskEnd, facts: Option<&HostFacts>) -> String {
     for (result, beside) in &seen {
         let _ = writeln!(text, "{}: {}.", result.phase, beside.sentence);
         for doubt in result.doubts.iter().filter(|d| !d.refuses_rate()) {
-            let _ = writeln!(text, "{}: {}.", result.phase, doubt.sentence());
+            let _ = writeln!(text, "{}: {}.", result.phase, result.reason(*doubt));
         }
     }
     if volume.as_ref().is_some_and(|v| seen.iter().all(|(r, _)| disks::reach(v, &r.phase).is_none())) {
@@ -218,7 +218,7 @@ pub struct Told {
     requests_per_s: f64,
     bytes_per_s: f64,
     is_evidence: bool,
-    doubts: Vec<&'static str>,
+    doubts: Vec<String>,
     #[serde(flatten)]
     beside: Beside,
 }
@@ -252,7 +252,7 @@ pub fn told(snapshot: &Snapshot) -> Vec<Told> {
             requests_per_s: result.requests_per_s(),
             bytes_per_s: result.bytes_per_s(),
             is_evidence: result.is_evidence(),
-            doubts: result.doubts.iter().map(|d| d.sentence()).collect(),
+            doubts: result.doubts.iter().map(|d| result.reason(*d)).collect(),
             beside: disks::beside(volume.as_ref(), result),
         }));
     }

@@ -98,7 +98,7 @@ pub fn gaps(told: &Told<'_>) -> Vec<String> {
             Outcome::Measured(m) => {
                 let Some(end) = m.tx.as_ref().and_then(|tx| tx.disk.as_deref()) else { continue };
                 for result in end.phases.iter().filter(|p| !p.is_evidence()) {
-                    let why: Vec<&str> = result.doubts.iter().map(|d| d.sentence()).collect();
+                    let why: Vec<String> = result.doubts.iter().map(|d| result.reason(*d)).collect();
                     once(format!("{} is no evidence: {}", result.phase, why.join("; ")));
                 }
                 if let Some(why) = m.tx.as_ref().and_then(|tx| tx.stopped.as_ref()) {

@@ -52,6 +52,7 @@ impl Look {
             requests: grown(0) + grown(4),
             merged: grown(1) + grown(5),
             bytes: (grown(2) + grown(6)) * u64::from(SECTOR_BYTES),
+            write_bytes: grown(6) * u64::from(SECTOR_BYTES),
             flushes: grown(15),
             busy,
         })
@@ -70,10 +71,11 @@ mod tests {
             read_bytes: Some(read_bytes),
         };
         let mut new = vec![0; 17];
-        (new[0], new[4], new[5], new[6], new[15]) = (10, 20, 5, 160, 3);
+        (new[0], new[2], new[4], new[5], new[6], new[15]) = (10, 40, 20, 5, 120, 3);
         let share = look(&new, 900).device(&look(&[0; 17], 0)).unwrap();
         assert_eq!((share.requests, share.merged, share.bytes, share.flushes), (30, 5, 81_920, 3));
         assert_eq!(look(&new, 900).storage_read(&look(&new, 400)), Some(500));
+        assert_eq!(share.write_bytes, 61_440);
         assert!(look(&[1], 0).device(&look(&new, 0)).is_none());
     }
 }

@@ -8,6 +8,9 @@ use linerate_model::disk_load::{DiskPhase, Doubt, Durable};
 const REQUESTS_MIN: u64 = 20;
 /// Through the cache: storage has to give at least this share of what was read. Reading ahead gives more, never less.
 const FROM_STORAGE: f64 = 0.9;
+/// Through the cache: the device has to get at least this share of what was written, by the end of the last
+/// flush. The journal of a file system and other programs add to it.
+const TO_DEVICE: f64 = 0.9;
 
 /// What is known about a phase.
 #[derive(Debug, Clone, Copy, Default)]
@@ -18,6 +21,10 @@ pub(super) struct Seen {
     pub read_bytes: u64,
     /// Bytes that the kernel read from storage for this program meanwhile; `None` where it does not count them.
     pub from_storage: Option<u64>,
+    /// Bytes that writes moved.
+    pub write_bytes: u64,
+    /// Bytes that were written at the device below until the end of the last flush; `None` where it has none.
+    pub to_device: Option<u64>,
     /// Size of the target, bytes.
     pub target_bytes: u64,
     /// Memory of the host, bytes.
@@ -46,7 +53,11 @@ pub(super) fn doubts(phase: &DiskPhase, seen: &Seen) -> Vec<Doubt> {
             _ => {}
         }
     }
-    if !phase.direct && phase.writes() && phase.durable == Durable::Never {
+    let kept = kept(phase, seen);
+    doubts.extend(kept.filter(|doubt| !doubts.contains(doubt)));
+    // What it says of the rate is true of a rate that is the drive's.
+    if !phase.direct && phase.writes() && phase.durable == Durable::Never && !seen.is_memory && kept.is_none()
+    {
         doubts.push(Doubt::WriteBack);
     }
     if seen.looked_at > 0 && seen.zero == seen.looked_at {
@@ -56,6 +67,23 @@ pub(super) fn doubts(phase: &DiskPhase, seen: &Seen) -> Vec<Doubt> {
         doubts.push(Doubt::Few);
     }
     doubts
+}
+
+/// Whether the cache kept what was written to it.
+fn kept(phase: &DiskPhase, seen: &Seen) -> Option<Doubt> {
+    if phase.direct || seen.is_memory || seen.write_bytes == 0 {
+        return None;
+    }
+    match seen.to_device {
+        Some(bytes) => ((bytes as f64) < TO_DEVICE * seen.write_bytes as f64).then_some(Doubt::KeptInCache),
+        // Each page is written at most once by a single pass in a row, and every write is flushed by itself
+        // where that is asked for.
+        None => {
+            let rewrites = phase.random || seen.write_bytes > seen.target_bytes;
+            let fits = seen.target_bytes < seen.memory_bytes;
+            (rewrites && fits && phase.durable == Durable::Never).then_some(Doubt::FitsMemory)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -103,6 +131,35 @@ mod tests {
         let safe = DiskPhase { durable: Durable::Data(1), ..phase(0, false) };
         assert_eq!(doubts(&safe, &seen), []);
         assert_eq!(doubts(&phase(0, true), &Seen { is_memory: true, ..seen }), [Doubt::Memory]);
+    }
+
+    /// 3400 MB "written" into a file of 64 MB, of which the flush at the end brought 64 MB to the drive.
+    #[test]
+    fn writes_that_the_cache_kept_are_no_evidence() {
+        let seen = Seen {
+            requests: 3400,
+            write_bytes: 3_400_000_000,
+            to_device: Some(67_108_864),
+            target_bytes: 64 << 20,
+            memory_bytes: 64 << 30,
+            ..Seen::default()
+        };
+        assert_eq!(doubts(&phase(0, false), &seen), [Doubt::KeptInCache]);
+        assert!(Doubt::KeptInCache.refuses_rate());
+        assert_eq!(doubts(&phase(0, true), &seen), [], "around the cache nothing is kept");
+        let all = Seen { to_device: Some(3_400_100_000), ..seen };
+        assert_eq!(doubts(&phase(0, false), &all), [Doubt::WriteBack]);
+        // Where the device is not known: one pass in a row is written once, and more than that not.
+        let silent = Seen { to_device: None, ..seen };
+        assert_eq!(doubts(&phase(0, false), &silent), [Doubt::FitsMemory]);
+        let once = Seen { write_bytes: 64 << 20, ..silent };
+        assert_eq!(doubts(&phase(0, false), &once), [Doubt::WriteBack]);
+        let random = DiskPhase { random: true, ..phase(0, false) };
+        assert_eq!(doubts(&random, &once), [Doubt::FitsMemory]);
+        assert_eq!(doubts(&DiskPhase { durable: Durable::Each, ..random }, &once), []);
+        // Both ways, and neither is known: said once.
+        let both = Seen { read_bytes: 1 << 20, ..silent };
+        assert_eq!(doubts(&phase(50, false), &both), [Doubt::FitsMemory]);
     }
 
     #[test]

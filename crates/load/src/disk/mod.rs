@@ -194,10 +194,13 @@ fn one(
     remark = remark.or(said);
     tally.elapsed += last_flush;
     let spent = |(user, kernel): (Duration, Duration)| (user + kernel).as_secs_f64();
+    let device = after.device(&before);
     let seen = Seen {
         requests: tally.read.requests + tally.write.requests,
         read_bytes: tally.read.bytes,
         from_storage: after.storage_read(&before),
+        write_bytes: tally.write.bytes,
+        to_device: device.map(|share| share.write_bytes),
         target_bytes: target.bytes,
         memory_bytes,
         is_memory: target.is_memory,
@@ -215,7 +218,7 @@ fn one(
         series: tally.series,
         way: way.name().to_owned(),
         remark,
-        device: after.device(&before),
+        device,
         doubts: doubt::doubts(phase, &seen),
     })
 }

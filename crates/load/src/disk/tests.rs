@@ -95,7 +95,13 @@ fn every_kind_of_phase_counts_what_it_did_and_leaves_nothing() {
         // Every eighth and what is left, of two threads with 50 writes each or of eight with 12 or 13.
         let expected = if end.phases[6].way == "calls" { 16 } else { 14 };
         assert_eq!(flushes(6), expected);
-        assert!(end.phases[2].doubts.contains(&Doubt::WriteBack));
+        // In a row each block is written once: the flush at the end brings all of it to the device.
+        let written = [Doubt::WriteBack, Doubt::Memory];
+        assert!(
+            written.iter().any(|doubt| end.phases[3].doubts.contains(doubt)),
+            "{:?}",
+            end.phases[3].doubts
+        );
         assert!(end.phases[2].last_flush_s > 0.0);
         assert_eq!(report.bytes, end.phases.iter().map(|p| p.read.bytes + p.write.bytes).sum::<u64>());
     }
@@ -118,6 +124,29 @@ fn reads_of_what_the_cache_has_are_recognised() {
     assert!(cached.iter().any(|doubt| done.doubts.contains(doubt)), "{:?}", done.doubts);
     assert!(!done.is_evidence());
     assert_eq!(std::fs::read(&path).unwrap(), vec![7_u8; 8 << 20], "it was only read");
+}
+
+#[test]
+fn writes_that_the_cache_kept_are_recognised() {
+    let folder = folder();
+    let again_and_again = DiskPlan {
+        requests_max: Some(20_000),
+        ..in_folder(folder.path(), vec![phase(false, 0), phase(true, 0)])
+    };
+    let report = ask(again_and_again);
+    for done in &end(&report).phases {
+        // 80 MB into a file of 4 MB: the device gets a part of it.
+        let kept = [Doubt::KeptInCache, Doubt::FitsMemory, Doubt::Memory];
+        assert!(kept.iter().any(|doubt| done.doubts.contains(doubt)), "{:?}", done.doubts);
+        assert!(!done.is_evidence() && !done.doubts.contains(&Doubt::WriteBack));
+        if done.doubts.contains(&Doubt::KeptInCache) {
+            assert!(
+                done.reason(Doubt::KeptInCache).contains(" of 82 MB, "),
+                "{}",
+                done.reason(Doubt::KeptInCache)
+            );
+        }
+    }
 }
 
 #[test]
