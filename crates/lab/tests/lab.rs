@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -306,6 +306,53 @@ fn a_killed_lab_leaves_nothing_and_the_next_one_sweeps_up() {
     assert!(down.success());
     assert!(next.wait().unwrap().success());
     assert!(!next_folder.exists(), "a lab that ends removes its own folder");
+}
+
+/// Ends a lab in the background, also where the test fails.
+struct Background(PathBuf);
+
+impl Background {
+    fn down(&self) -> bool {
+        let mut down = Command::new(env!("CARGO_BIN_EXE_linerate-lab"));
+        down.args(["down", "--folder"]).arg(&self.0).status().unwrap().success()
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if self.0.exists() {
+            self.down();
+        }
+    }
+}
+
+/// A lock or a pipe of its caller is free again once the command has returned.
+#[test]
+fn a_background_lab_holds_nothing_of_its_caller() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if skip_without_rights("a_background_lab_holds_nothing_of_its_caller") {
+        return;
+    }
+    let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    // Descriptor 9 is the socket, as a wrapper with a lock would have it.
+    let status = Command::new("sh")
+        .args(["-c", "exec 9>&1; exec \"$0\" up --lab two --background"])
+        .arg(env!("CARGO_BIN_EXE_linerate-lab"))
+        .stdout(std::os::fd::OwnedFd::from(theirs))
+        .status()
+        .unwrap();
+    assert!(status.success(), "{status}");
+    ours.set_nonblocking(true).unwrap();
+    let mut said = String::new();
+    // All that is left comes at once; an open other end would be an error instead of the end.
+    let end = ours.read_to_string(&mut said);
+    // The inventory stands in the folder of the lab.
+    let inventory = said.lines().find_map(|line| line.strip_prefix("inventory: "));
+    let folder = inventory.and_then(|path| Path::new(path).parent()).map(Path::to_owned);
+    let lab = Background(folder.unwrap_or_else(|| panic!("no folder in {said:?}")));
+    assert!(lab.0.is_dir(), "{said}");
+    assert!(end.is_ok(), "the lab holds descriptor 9 of its caller: {end:?}");
+    assert!(lab.down());
 }
 
 #[test]

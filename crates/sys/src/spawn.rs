@@ -1,5 +1,5 @@
-//! Child processes that start in another network namespace, without inherited descriptors, die with their parent, or take
-//! signals as a shell would.
+//! Child processes that start in another network namespace, without inherited descriptors, die with their
+//! parent, or take signals as a shell would.
 //!
 //! In: a command. Out: the same command with the preparation attached. It never starts it.
 
@@ -27,13 +27,15 @@ pub fn in_namespace(command: &mut Command, namespace: &File) {
 
 /// First descriptor after the three standard streams.
 const FIRST_OTHER: libc::c_uint = 3;
-/// Descriptors that are marked one by one where the kernel has no `close_range`: the highest default hard limit.
+/// Descriptors that are marked one by one where the kernel has no `close_range`: the highest default hard
+/// limit.
 const MARKED_MAX: libc::rlim_t = 1 << 20;
 
-/// Makes the command start with its three standard streams alone: a lock or a pipe of the caller's own parent on descriptor 3 or
-/// above, which is not marked close-on-exec, is not held for as long as the command runs.
+/// Makes the command start with its three standard streams alone: a lock or a pipe of the caller's own parent
+/// on descriptor 3 or above, which is not marked close-on-exec, is not held for as long as the command runs.
 ///
-/// Descriptors are marked, not closed: what `spawn` and other preparations of the command use until `exec` still works.
+/// Descriptors are marked, not closed: what `spawn` and other preparations of the command use until `exec`
+/// still works.
 pub fn without_inherited_descriptors(command: &mut Command) {
     // SAFETY: between fork and exec only async-signal-safe system calls are made.
     unsafe {
@@ -46,7 +48,8 @@ pub fn without_inherited_descriptors(command: &mut Command) {
 
 /// Marks all descriptors from [`FIRST_OTHER`] on. Safe between fork and exec: it allocates nothing.
 pub(crate) fn mark_close_on_exec() {
-    // SAFETY: plain system calls on numbers; a number without a descriptor behind it is refused by the kernel.
+    // SAFETY: plain system calls on numbers; a number without a descriptor behind it is refused by the
+    // kernel.
     unsafe {
         let range = libc::CLOSE_RANGE_CLOEXEC as libc::c_uint;
         // By number: older C libraries have no function for it. The flag came with Linux 5.11.
@@ -146,7 +149,8 @@ mod tests {
             let mut child = command.spawn().unwrap();
             let stdin = child.stdin.take().unwrap();
             drop(writer);
-            // The pipe ends only when the last descriptor of its other end is closed; `cat` runs until its input ends.
+            // The pipe ends only when the last descriptor of its other end is closed; `cat` runs until its
+            // input ends.
             let mut rest = Vec::new();
             assert_eq!(reader.read_to_end(&mut rest).unwrap(), 0);
             drop(stdin);
