@@ -55,7 +55,7 @@ async fn hosts(
         return via::hosts(via, None).await;
     }
     let mut chosen = match inventory {
-        Some(path) => open::inventory(path)?,
+        Some(path) => open::inventory(path, named)?,
         None if named.is_empty() => inventory::named(&["localhost".to_owned()])?,
         None => inventory::named(named)?,
     };

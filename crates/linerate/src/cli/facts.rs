@@ -15,7 +15,7 @@ use crate::inventory;
 use crate::observe::run::read_facts;
 use crate::report::names::one_line;
 
-/// Read facts of a host now, all of them or those whose keys begin so.
+/// Print facts of a host, all of them or only keys with a prefix.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate facts localhost sysctl.net.ipv4.tcp\n  linerate facts ops@arc-1 nic.eth0\n  linerate facts -i cluster.toml arc-1 nic.eth0 cpu\n  linerate facts -i cluster.toml 'arc-1!container:web' nic."
@@ -24,7 +24,7 @@ pub(super) struct Args {
     /// Host of the inventory; without one `localhost`, or a host to reach over ssh. With `!container:NAME`, `!pid:1234` or
     /// `!netns:PATH` a namespace inside of it
     host: String,
-    /// Beginnings of keys
+    /// Prefixes of keys
     #[arg(value_name = "KEY")]
     keys: Vec<String>,
     /// Inventory file
@@ -51,7 +51,7 @@ async fn hosts(args: &Args, end: &mut End) -> anyhow::Result<Option<Hosts>> {
         return via::hosts(&via, None).await;
     }
     let mut inventory = if let Some(path) = &args.inventory {
-        open::inventory(path)?
+        open::inventory(path, &[])?
     } else {
         let inventory = inventory::named(std::slice::from_ref(&end.host))?;
         end.host = inventory.hosts.first().map_or_else(String::new, |h| h.name.clone());
@@ -73,12 +73,9 @@ async fn read(args: &Args) -> anyhow::Result<Option<HostFacts>> {
 
 async fn read_in(args: &Args, inventory: &Inventory, end: &End) -> anyhow::Result<Option<HostFacts>> {
     let host = &end.host;
-    anyhow::ensure!(
-        inventory.host(host).is_some(),
-        "no host `{host}` in the inventory\nhint: known are: {}",
-        inventory.hosts.iter().map(|h| h.name.as_str()).collect::<Vec<_>>().join(", ")
-    );
-    let inventory = place::only(inventory, end);
+    let file = args.inventory.as_ref().map_or("command line".to_owned(), |path| path.display().to_string());
+    let inventory = inventory::selected(inventory.clone(), std::slice::from_ref(host), &file)?;
+    let inventory = place::only(&inventory, end);
     let prefix = end.prefix();
     let mut keys: Vec<String> = args.keys.iter().map(|key| format!("{prefix}{key}")).collect();
     if keys.is_empty() && end.place.is_some() {
@@ -111,9 +108,37 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for (key, value) in facts.counters.iter().filter(|_| args.counters) {
         let _ = writeln!(text, "{} = {value} (counter)", one_line(key));
     }
-    out::print(if text.is_empty() { "nothing begins so" } else { &text })?;
+    if text.is_empty() {
+        text = none(&args.host, &args.keys);
+    }
+    out::print(&text)?;
     for gap in &facts.gaps {
         out::note(&format!("not seen: {}: {}", one_line(&gap.what), one_line(&gap.reason)));
     }
     Ok(ExitCode::Ok)
+}
+
+/// What is printed where no fact is left.
+fn none(host: &str, prefixes: &[String]) -> String {
+    let host = one_line(host);
+    match prefixes {
+        [] => format!("no facts on {host}"),
+        _ => {
+            let prefixes: Vec<String> = prefixes.iter().map(|p| format!("`{}`", one_line(p))).collect();
+            format!("no fact begins with {} on {host}", prefixes.join(" or "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::none;
+
+    #[test]
+    fn prefixes_without_facts_are_named_with_the_host() {
+        assert_eq!(none("one", &["nic.eth9".to_owned()]), "no fact begins with `nic.eth9` on one");
+        let two = ["a".to_owned(), "b\u{1b}".to_owned()];
+        assert_eq!(none("one", &two), "no fact begins with `a` or `b\\u{1b}` on one");
+        assert_eq!(none("one", &[]), "no facts on one");
+    }
 }

@@ -167,7 +167,12 @@ pub(super) fn inventory_of(given: Option<&Path>, run: &RunRow, store: &Store) ->
         );
         return Ok(snapshot.inventory);
     };
-    let mut inventory = self::inventory(path)?;
+    let mut inventory = self::inventory(path, &[])?;
+    if given.is_none() {
+        // Only hosts that were selected for the run.
+        let of_run = store.load_snapshot(&run.id)?.inventory;
+        inventory.hosts.retain(|host| of_run.host(&host.name).is_some());
+    }
     if addresses::is_needed(&inventory) {
         // The hosts were asked for their addresses in the run.
         let known = store.load_snapshot(&run.id)?.inventory;
@@ -178,9 +183,9 @@ pub(super) fn inventory_of(given: Option<&Path>, run: &RunRow, store: &Store) ->
     Ok(inventory)
 }
 
-/// The inventory of a file; what is worth knowing about its names is noted.
-pub(super) fn inventory(path: &Path) -> anyhow::Result<Inventory> {
-    let inventory = inventory::load(path)?;
+/// The hosts of these names of an inventory file, all of them without names; names that look alike are noted.
+pub(super) fn inventory(path: &Path, names: &[String]) -> anyhow::Result<Inventory> {
+    let inventory = inventory::load_selected(path, names)?;
     for remark in inventory::alike::remarks(inventory.hosts.iter().map(|host| host.name.as_str())) {
         out::note(&format!("{}: {}: {}", path.display(), remark.what, remark.why));
     }

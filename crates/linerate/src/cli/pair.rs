@@ -113,7 +113,7 @@ pub(super) fn inventory_for(
         let names = inventory.hosts.iter().map(|h| h.name.clone()).collect();
         return Ok((inventory, names));
     };
-    let inventory = open::inventory(path)?;
+    let inventory = open::inventory(path, &[])?;
     for host in &words {
         anyhow::ensure!(
             inventory.host(host).is_some(),

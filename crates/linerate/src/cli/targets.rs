@@ -13,10 +13,11 @@ use crate::observe::addresses::{self, Net};
 /// Who.
 #[derive(Debug, clap::Args)]
 pub(super) struct Targets {
-    /// Hosts to reach over ssh: NAME, USER@NAME, NAME:PORT, or an alias of ssh's configuration
-    #[arg(value_name = "HOST", required_unless_present = "inventory", conflicts_with = "inventory")]
+    /// Hosts to reach over ssh: NAME, USER@NAME, NAME:PORT, or an alias of ssh's configuration; with
+    /// --inventory names of its hosts
+    #[arg(value_name = "HOST", required_unless_present = "inventory")]
     hosts: Vec<String>,
-    /// Inventory file
+    /// Inventory file; without HOST all of its hosts
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
 }
@@ -25,7 +26,7 @@ impl Targets {
     /// The inventory of the file or of the names.
     pub(super) fn inventory(&self) -> anyhow::Result<Inventory> {
         Ok(match &self.inventory {
-            Some(path) => open::inventory(path)?,
+            Some(path) => open::inventory(path, &self.hosts)?,
             None => inventory::named(&self.hosts)?,
         })
     }

@@ -73,7 +73,7 @@ struct Undone {
 
 fn all(args: &Args, store: &Store) -> anyhow::Result<ExitCode> {
     let inventory = match &args.inventory {
-        Some(path) => open::inventory(path)?,
+        Some(path) => open::inventory(path, &[])?,
         None => open::inventory_of(None, &store.find_run(None)?, store)?,
     };
     let undone = open::runtime()?.block_on(async {

@@ -32,7 +32,7 @@ use linerate_model::inventory::{Endpoint, Host, Inventory, Layer, TransportSpec}
 use crate::input;
 
 pub use draft::Understood;
-pub use named::named;
+pub use named::{named, selected};
 
 /// Longest problem that is printed, characters: it may quote a value of the file.
 const PROBLEM_CHARS_MAX: usize = 600;
@@ -68,6 +68,11 @@ pub fn load(path: &Path) -> Result<Inventory, InventoryError> {
         problem: flaw.what,
         hint: flaw.hint,
     })
+}
+
+/// The same with only the hosts of these names; without names all of the file.
+pub fn load_selected(path: &Path, names: &[String]) -> Result<Inventory, InventoryError> {
+    selected(load(path)?, names, &path.display().to_string())
 }
 
 /// What a file says, read as the format of this name or as the one that it looks like; `-` is standard input.

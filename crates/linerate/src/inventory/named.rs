@@ -1,11 +1,12 @@
-//! An inventory of nothing but names, as they stand on a command line.
+//! Hosts by their names on a command line: an inventory of nothing but names, or some hosts of an inventory
+//! file.
 //!
 //! What comes in: words such as `arc-1`, `ops@arc-2`, `arc-3:2222`, an alias of ssh's configuration, `localhost`. What goes
 //! out: a checked inventory of hosts over ssh without endpoints; which addresses are measured is asked of the hosts.
 
 use linerate_model::inventory::{Host, Inventory, SshSpec, TransportSpec};
 
-use super::InventoryError;
+use super::{InventoryError, did_you_mean};
 
 /// The machine that this program runs on, without ssh.
 const LOCALHOST: &str = "localhost";
@@ -47,6 +48,24 @@ pub fn named(words: &[String]) -> Result<Inventory, InventoryError> {
     Ok(Inventory { name: "named hosts".to_owned(), hosts, ..Inventory::default() })
 }
 
+/// Leaves the hosts of these names in an inventory; without names all. `file` is for error texts only.
+pub fn selected(mut inventory: Inventory, names: &[String], file: &str) -> Result<Inventory, InventoryError> {
+    if names.is_empty() {
+        return Ok(inventory);
+    }
+    if let Some(unknown) = names.iter().find(|name| inventory.host(name).is_none()) {
+        let known = inventory.hosts.iter().map(|host| host.name.as_str());
+        return Err(InventoryError {
+            file: file.to_owned(),
+            line: 0,
+            problem: format!("no host `{}` in the inventory", unknown.escape_debug()),
+            hint: did_you_mean(unknown, known),
+        });
+    }
+    inventory.hosts.retain(|host| names.contains(&host.name));
+    Ok(inventory)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,5 +89,20 @@ mod tests {
             let error = read(words).unwrap_err().to_string();
             assert!(error.starts_with("command line:") && error.contains("hint: "), "{error}");
         }
+    }
+
+    #[test]
+    fn names_select_hosts_of_an_inventory() {
+        let all = read(&["arc-1", "arc-2", "arc-3"]).unwrap();
+        let select = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
+            selected(all.clone(), &names, "cluster.toml")
+        };
+        let names = |inventory: Inventory| inventory.hosts.into_iter().map(|h| h.name).collect::<Vec<_>>();
+        assert_eq!(names(select(&[]).unwrap()), ["arc-1", "arc-2", "arc-3"]);
+        assert_eq!(names(select(&["arc-3", "arc-1"]).unwrap()), ["arc-1", "arc-3"]);
+        let error = select(&["arc-1", "stranger-9"]).unwrap_err().to_string();
+        assert!(error.starts_with("cluster.toml:") && error.contains("no host `stranger-9`"), "{error}");
+        assert!(error.contains("hint: known are: arc-1, arc-2, arc-3"), "{error}");
     }
 }

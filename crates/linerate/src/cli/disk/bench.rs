@@ -28,8 +28,9 @@ const FOLDER: &str = "/var/tmp";
     after_help = "Examples:\n  linerate disk bench                                   a file of its own in /var/tmp, five tests\n  linerate disk bench --in /srv store-1 store-2         two hosts at the same time, over ssh\n  linerate disk bench --read sda --do random-read --depth 64\n  linerate disk bench --write-to sdx                    a drive that provably holds nothing; asks for its name\n\nNothing but a file of its own is written, which has no name and is gone afterwards, also after a crash.\nA figure in brackets is no evidence about the drive: the sentence below says why."
 )]
 pub(in crate::cli) struct Args {
-    /// Hosts to reach over ssh; without one this machine
-    #[arg(value_name = "HOST", conflicts_with = "inventory")]
+    /// Hosts to reach over ssh; without one this machine. With --inventory names of its hosts; without one
+    /// all of them
+    #[arg(value_name = "HOST")]
     hosts: Vec<String>,
     /// Inventory file
     #[arg(short, long, value_name = "FILE", conflicts_with = "via")]
@@ -169,6 +170,13 @@ impl Shape {
 }
 
 impl Args {
+    fn is_for_one_host(&self) -> bool {
+        match (self.hosts.len(), &self.inventory) {
+            (1, _) | (0, None) => !self.via.is_asked(),
+            _ => false,
+        }
+    }
+
     fn plan(&self) -> anyhow::Result<DiskPlan> {
         let tests: Vec<Kind> = match (self.tests.is_empty(), &self.read) {
             (false, _) => self.tests.clone(),
@@ -188,7 +196,7 @@ impl Args {
             (None, Some(path)) => {
                 let path = device(path);
                 anyhow::ensure!(
-                    self.hosts.len() <= 1 && self.inventory.is_none() && !self.via.is_asked(),
+                    self.is_for_one_host(),
                     "--write-to is for one host at a time: {} is another drive on each\nhint: name one host, or none for this machine",
                     path.display()
                 );

@@ -29,7 +29,7 @@ impl Place {
     pub(super) fn host(&self, known: Option<&str>) -> anyhow::Result<(Inventory, String)> {
         let wanted = self.on.as_deref().or(known);
         let mut inventory = match (&self.inventory, wanted) {
-            (Some(path), _) => open::inventory(path)?,
+            (Some(path), _) => open::inventory(path, &[])?,
             (None, wanted) => inventory::named(&[wanted.unwrap_or("localhost").to_owned()])?,
         };
         if self.no_sudo {

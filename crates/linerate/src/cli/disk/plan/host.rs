@@ -13,7 +13,7 @@ use crate::observe::run::read_facts;
 /// The inventory, and the host's name in it.
 fn inventory_of(args: &Args, host: &str) -> anyhow::Result<(Inventory, String)> {
     let mut inventory = match &args.live.inventory {
-        Some(path) => open::inventory(path)?,
+        Some(path) => open::inventory(path, &[])?,
         None => inventory::named(&[host.to_owned()])?,
     };
     if args.live.no_sudo {
@@ -23,10 +23,9 @@ fn inventory_of(args: &Args, host: &str) -> anyhow::Result<(Inventory, String)> 
         Some(_) => host.to_owned(),
         None => inventory.hosts.first().map_or_else(String::new, |host| host.name.clone()),
     };
-    anyhow::ensure!(
-        inventory.host(&name).is_some(),
-        "no host `{name}` in the inventory\nhint: `linerate inventory` lists them"
-    );
+    let file =
+        args.live.inventory.as_ref().map_or("command line".to_owned(), |path| path.display().to_string());
+    let inventory = inventory::selected(inventory, std::slice::from_ref(&name), &file)?;
     Ok((inventory, name))
 }
 
