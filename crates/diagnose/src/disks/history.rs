@@ -1,8 +1,9 @@
 //! When each finding of a watch began and ended, over the whole watch, in bounded memory.
 //!
-//! In: one interval of a host after the other. Out: what began and what ended with it, and at any time all findings of the watch.
-//! Only the last [`WINDOW`] intervals are kept; figures are judged over those. A finding is kept once per device and kind, with
-//! the time of all its episodes, at most [`FINDINGS_MAX`] of them. Pure.
+//! In: one interval of a host after the other. Out: what began and what ended with it, and at any time all
+//! findings of the watch. Only the last [`WINDOW`] intervals are kept; figures are judged over those. A
+//! finding is kept once per device and kind, with the time of all its episodes, at most [`FINDINGS_MAX`] of
+//! them. Pure.
 
 use std::collections::VecDeque;
 
@@ -11,11 +12,14 @@ use linerate_model::disk::{DiskEpisodes, DiskFinding, DiskInterval, DiskTrouble}
 use super::findings::findings_of;
 use super::tree::Layout;
 
-/// Intervals that figures are judged over: what was slow for half of so many is found, whatever came before and after.
+/// Intervals that figures are judged over: what was slow for half of so many is found, whatever came before
+/// and after.
 const WINDOW: usize = 10;
-/// Fewer intervals are judged only at the end of a shorter watch: one or two odd ones at its begin are no finding.
+/// Fewer intervals are judged only at the end of a shorter watch: one or two odd ones at its begin are no
+/// finding.
 const JUDGED_MIN: usize = 5;
-/// A finding from figures ends when so many intervals in a row do not show it: one that comes and goes is one episode.
+/// A finding from figures ends when so many intervals in a row do not show it: one that comes and goes is one
+/// episode.
 const ENDED_AFTER: usize = 5;
 /// Findings of one host that are kept.
 const FINDINGS_MAX: usize = 512;
@@ -80,7 +84,8 @@ fn begin_ms(interval: &DiskInterval) -> u64 {
 }
 
 impl History {
-    /// Takes the next interval. `turned` says that what came before it is no measure of it: other legs are being filled now.
+    /// Takes the next interval. `turned` says that what came before it is no measure of it: other legs are
+    /// being filled now.
     pub fn push(&mut self, layout: &Layout, interval: &DiskInterval, turned: bool) -> Vec<Change> {
         if turned {
             self.window.clear();
@@ -113,13 +118,15 @@ impl History {
         changes
     }
 
-    /// What began and is not known yet because the watch, or what is left to judge, is short. For the end of a watch.
+    /// What began and is not known yet because the watch, or what is left to judge, is short. For the end of
+    /// a watch.
     pub fn finish(&mut self, layout: &Layout) -> Vec<Change> {
         let judged = if self.window.len() < JUDGED_MIN { self.judged(layout) } else { Vec::new() };
         self.began(layout, judged)
     }
 
-    /// The host is gone: what comes later is judged by itself. What was found stays open until it is seen to have ended.
+    /// The host is gone: what comes later is judged by itself. What was found stays open until it is seen to
+    /// have ended.
     pub fn pause(&mut self, layout: &Layout) -> Vec<Change> {
         let changes = self.finish(layout);
         self.window.clear();

@@ -273,29 +273,33 @@ impl Fleet {
             }
             *count += 1;
         }
-        let old = self.links().get(&host.name).map_or(0, |link| link.reached().pid);
-        Some(match self.open_again(host, job, old).await {
+        Some(match self.reopen(host).await {
             Ok(link) => {
-                self.links().insert(host.name.clone(), Arc::new(link));
+                self.attach(Arc::new(link));
                 Ok(())
             }
-            Err(error) => {
+            Err(reason) => {
                 self.taken_up
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .insert(host.name.clone(), TAKEN_UP_MAX);
-                Err(bare(error))
+                Err(reason)
             }
         })
     }
 
-    async fn open_again(&self, host: &Host, job: Option<&SlurmJob>, old: u32) -> Result<Link, LinkError> {
-        let mut host = host.clone();
-        if let (TransportSpec::Slurm(spec), Some(job)) = (&mut host.transport, job) {
-            let lost = |reason| LinkError::Lost { host: host.name.clone(), reason };
-            spec.job = Some(slurm::again(spec, job).await.map_err(lost)?);
-        }
-        open_one(&host, &self.programs, old).await
+    /// Opens a new session with a host, however often; [`Self::attach`] makes it the session of the host. It
+    /// can run in a task of its own. An error is the end of a sentence about the host.
+    pub fn reopen(&self, host: &Host) -> impl Future<Output = Result<Link, String>> + Send + use<> {
+        let (host, programs) = (host.clone(), Arc::clone(&self.programs));
+        let job = self.slurm_jobs.get(&host.name).cloned();
+        let old = self.links().get(&host.name).map_or(0, |link| link.reached().pid);
+        async move { open_again(host, job, &programs, old).await.map_err(bare) }
+    }
+
+    /// Makes this the session of its host; one before it ends.
+    pub fn attach(&self, link: Arc<Link>) {
+        self.links().insert(link.host().to_owned(), link);
     }
 
     /// Ends the session with a host, which takes no part any more.
@@ -382,6 +386,19 @@ async fn open_one(host: &Host, programs: &Programs, old: u32) -> Result<Link, Li
         other => other,
     })?;
     set_up(link, host).await
+}
+
+async fn open_again(
+    mut host: Host,
+    job: Option<SlurmJob>,
+    programs: &Programs,
+    old: u32,
+) -> Result<Link, LinkError> {
+    if let (TransportSpec::Slurm(spec), Some(job)) = (&mut host.transport, job) {
+        let lost = |reason| LinkError::Lost { host: host.name.clone(), reason };
+        spec.job = Some(slurm::again(spec, &job).await.map_err(lost)?);
+    }
+    open_one(&host, programs, old).await
 }
 
 /// Tells a node program that said hello about its host.

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use linerate_diagnose::disks::{self, Layout};
 use linerate_model::disk::{DiskInterval, TIMES};
 use linerate_model::fact::{FactKey, FactValue, HostFacts};
-use linerate_model::inventory::{HostName, Inventory};
+use linerate_model::inventory::HostName;
 
 use super::clock;
-use super::run::read_facts;
-use crate::fleet::Fleet;
+use super::run::facts_over;
+use crate::fleet::Link;
 
 /// A host whose devices are watched.
 #[derive(Debug)]
@@ -41,16 +41,11 @@ impl Watched {
     ///
     /// # Errors
     /// The host does not answer, or shows no block device.
-    pub async fn begin(
-        fleet: &Fleet,
-        inventory: &Inventory,
-        host: &str,
-        percentiles: bool,
-    ) -> Result<Self, String> {
+    pub async fn begin(link: &Link, percentiles: bool) -> Result<Self, String> {
         let mut asked = vec!["disk.".to_owned()];
         asked.extend(percentiles.then(|| TIMES.to_owned()));
         let wanted: Vec<FactKey> = asked.iter().cloned().chain(["mount.".to_owned()]).collect();
-        let mut facts = read_facts(fleet, inventory, host, &wanted).await?;
+        let mut facts = facts_over(link, Vec::new(), &wanted).await?;
         let times_missing = if percentiles { missing(&facts) } else { Some(NOT_ASKED.to_owned()) };
         let before = std::mem::take(&mut facts.counters);
         if before.is_empty() {
@@ -59,7 +54,7 @@ impl Watched {
         }
         let filled = filled(&facts);
         Ok(Self {
-            host: host.to_owned(),
+            host: link.host().to_owned(),
             layout: disks::layout(&facts),
             facts,
             times_missing,
@@ -71,22 +66,23 @@ impl Watched {
         })
     }
 
-    /// What happened since the last look.
+    /// What happened since the last look; `None` where the clock of the host did not go on.
     ///
     /// # Errors
     /// The host does not answer.
-    pub async fn interval(&mut self, fleet: &Fleet, inventory: &Inventory) -> Result<DiskInterval, String> {
-        let facts = read_facts(fleet, inventory, &self.host, &self.asked).await?;
+    pub async fn interval(&mut self, link: &Link) -> Result<Option<DiskInterval>, String> {
+        let facts = facts_over(link, Vec::new(), &self.asked).await?;
         self.times_missing = missing(&facts).or_else(|| self.times_missing.take());
         let between = disks::between(&self.before, &facts.counters);
         self.follow(&facts);
         // Devices come and go.
         self.layout = disks::layout(&HostFacts { counters: BTreeMap::new(), ..self.in_between(&facts) });
         self.before = facts.counters;
-        let (seconds, mut disks) = between.ok_or("its clock did not go on")?;
+        let Some((seconds, mut disks)) = between else { return Ok(None) };
         disks::join_paths(&self.layout, &mut disks);
         let times_missing = self.times_missing.clone();
-        Ok(DiskInterval { host: self.host.clone(), at_ms: clock::now_ms(), seconds, disks, times_missing })
+        let host = self.host.clone();
+        Ok(Some(DiskInterval { host, at_ms: clock::now_ms(), seconds, disks, times_missing }))
     }
 
     /// Notes which legs were being filled since the last look: also those that are whole now, for the interval has their filling in it.

@@ -31,7 +31,7 @@ use self::dead::Dead;
 use super::measure::Patience;
 use super::slow::Slow;
 use super::{clock, disturb, gather, join, measure, nic, plan};
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Link};
 use crate::progress::{Phase, Progress};
 use crate::store::{Store, StoreError};
 
@@ -434,13 +434,18 @@ pub async fn read_facts(
     let netns = inventory
         .host(host)
         .map_or(Vec::new(), |h| h.endpoints.iter().filter_map(|e| e.netns.clone()).collect());
-    let request = Request::Facts { prefixes: prefixes.to_vec(), netns };
     let link = fleet.link(host).map_err(|e| e.to_string())?;
+    facts_over(&link, netns, prefixes).await
+}
+
+/// The same over a session, with the namespaces of the host that are looked into.
+pub async fn facts_over(link: &Link, netns: Vec<PathBuf>, prefixes: &[String]) -> Result<HostFacts, String> {
+    let request = Request::Facts { prefixes: prefixes.to_vec(), netns };
     let events = link.request(request, FACTS_WAIT).await.map_err(|e| e.to_string())?;
     events
         .into_iter()
         .find_map(|event| if let Event::Facts(facts) = event { Some(*facts) } else { None })
-        .ok_or_else(|| format!("host {host} sent no facts"))
+        .ok_or_else(|| format!("host {} sent no facts", link.host()))
 }
 
 #[cfg(test)]

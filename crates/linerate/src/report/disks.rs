@@ -1,10 +1,9 @@
-//! Block devices as text: a tree with rates, and what is wrong with them. Fits 100 columns.
+//! Block devices as text: a tree with rates. Fits 100 columns.
 
 use std::fmt::Write as _;
 
 use linerate_diagnose::disks::{Layout, Leaf};
-use linerate_model::disk::{Disk, DiskFinding, DiskInterval, DiskKind, DiskRates, DiskTraffic};
-use linerate_model::snapshot::Snapshot;
+use linerate_model::disk::{Disk, DiskEpisodes, DiskInterval, DiskKind, DiskRates, DiskTraffic};
 
 use super::heat::Style;
 use super::names::one_line;
@@ -17,10 +16,10 @@ const WIDTH: usize = 100;
 pub struct Show<'a> {
     /// Idle devices and inner parts of volumes too.
     pub all: bool,
-    /// There are several hosts, so that each is named.
+    /// Several hosts are watched, so that each is named.
     pub many: bool,
-    /// Devices that are marked, because something is wrong with them.
-    pub wrong: &'a [DiskFinding],
+    /// Findings; devices of those that hold now are marked.
+    pub wrong: &'a [DiskEpisodes],
     /// How the marks look.
     pub style: Style,
 }
@@ -123,7 +122,10 @@ pub fn table(layout: &Layout, interval: &DiskInterval, show: Show<'_>) -> String
         for column in columns {
             let _ = write!(line, "{:>1$}", (column.value)(disk, rates), column.width);
         }
-        let wrong = show.wrong.iter().any(|w| w.host == interval.host && w.device == disk.device);
+        let marks = |wrong: &DiskEpisodes| {
+            wrong.open && wrong.finding.host == interval.host && wrong.finding.device == disk.device
+        };
+        let wrong = show.wrong.iter().any(marks);
         let _ = writeln!(text, "{}", if wrong { show.style.alarm(&line) } else { line });
     }
     if idle > 0 {
@@ -193,38 +195,10 @@ pub fn no_percentiles(reason: &str) -> String {
     super::text::wrap(&format!("no percentiles: {}", one_line(reason)), WIDTH).join("\n  ") + "\n"
 }
 
-/// What is wrong, a line each.
-#[must_use]
-pub fn findings(findings: &[DiskFinding]) -> String {
-    if findings.is_empty() {
-        return "nothing is wrong as far as the counters show it\n".to_owned();
-    }
-    let line = |f: &DiskFinding| super::text::wrap(&format!("{}: {}", f.host, f.sentence), 100).join("\n  ");
-    findings.iter().map(line).collect::<Vec<_>>().join("\n") + "\n"
-}
-
-/// The run in a line.
-#[must_use]
-pub fn headline(snapshot: &Snapshot, findings: &[DiskFinding]) -> String {
-    let seconds: f64 = snapshot
-        .facts
-        .keys()
-        .next()
-        .map_or(0.0, |host| snapshot.disks.iter().filter(|i| i.host == *host).map(|i| i.seconds).sum());
-    let what = match findings {
-        [] => "nothing wrong was seen".to_owned(),
-        [first, rest @ ..] => {
-            let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
-            format!("{}: {}{more}", first.host, first.sentence)
-        }
-    };
-    format!("disks of {} hosts watched for {seconds:.0} s: {what}", snapshot.facts.len())
-}
-
 #[cfg(test)]
 mod tests {
     use linerate_diagnose::disks::layout;
-    use linerate_model::disk::{DiskTimes, DiskTrouble};
+    use linerate_model::disk::{DiskFinding, DiskTimes, DiskTrouble};
     use linerate_model::fact::{FactValue, HostFacts};
 
     use super::*;
@@ -270,12 +244,20 @@ mod tests {
             disks: vec![array, drive("sda", 1.0), drive("sdb", 3.0)],
             times_missing: None,
         };
-        let wrong = [DiskFinding {
-            host: "store-1".into(),
-            device: "sdb".into(),
-            what: DiskTrouble::SlowAmongEquals,
-            sentence: String::new(),
-        }];
+        let found = |device: &str, open| DiskEpisodes {
+            finding: DiskFinding {
+                host: "store-1".into(),
+                device: device.into(),
+                what: DiskTrouble::SlowAmongEquals,
+                sentence: String::new(),
+            },
+            since_ms: 0,
+            last_ms: 0,
+            open,
+            times: 1,
+            seconds: 2.0,
+        };
+        let wrong = [found("sdb", true), found("sda", false)];
         let text = table(&layout(&facts), &interval, SHOW);
         let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split_ascii_whitespace().collect()).collect();
         assert_eq!(lines[1], ["read,", "ms", "write,", "ms", "ms"], "{text}");

@@ -92,6 +92,16 @@ pub fn duration_us(us: f64) -> String {
     }
 }
 
+/// A time that people wait for: `35 s`, `12 min`, `3 h 5 min`.
+pub fn span_s(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).round() as u64;
+    match minutes {
+        _ if seconds < 99.5 => format!("{seconds:.0} s"),
+        0..=99 => format!("{minutes} min"),
+        _ => format!("{} h {} min", minutes / 60, minutes % 60),
+    }
+}
+
 /// A value in the unit that a finding names.
 pub fn value(value: f64, unit: &str) -> String {
     match unit {
@@ -187,6 +197,7 @@ mod tests {
     fn durations_and_dates() {
         assert_eq!(duration_us(1310.0), "1.31 ms");
         assert_eq!(duration_us(45.0), "45 us");
+        assert_eq!([4.0, 99.6, 5950.0, 6030.0].map(span_s), ["4 s", "2 min", "99 min", "1 h 41 min"]);
         assert_eq!(date(951_782_400_000), "2000-02-29 00:00:00 UTC");
         assert_eq!(date(1_795_249_815_000), "2026-11-21 08:30:15 UTC");
         assert_eq!(date(0), "");

@@ -1,0 +1,185 @@
+//! What a watch prints: a screen that is drawn anew, a log of tables and dated lines, or lines of JSON.
+//!
+//! In: the state of the watch and what happened. Out: text on standard output, remarks on standard error.
+
+use std::io::IsTerminal;
+
+use linerate_diagnose::disks::Change;
+use linerate_model::SCHEMA;
+use linerate_model::disk::{DiskEpisodes, DiskInterval};
+use linerate_model::fact::Gap;
+
+use super::super::super::out;
+use crate::observe::clock;
+use crate::observe::disk_watch::{DiskWatch, Event, WatchedHost};
+use crate::report::disk_watch::{self as report, Reach};
+use crate::report::disks::{self, Show};
+use crate::report::heat::Style;
+
+/// How a watch is shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Output {
+    pub(super) json: bool,
+    pub(super) all: bool,
+    pub(super) no_percentiles: bool,
+}
+
+/// Hosts that were never seen.
+pub(super) fn unseen(watch: &DiskWatch<'_>) -> Vec<String> {
+    watch.hosts.iter().filter(|host| !host.was_seen()).map(|host| host.name.clone()).collect()
+}
+
+pub(super) fn reach<'a>(watch: &DiskWatch<'_>, unseen: &'a [String], gaps: &'a [Gap]) -> Reach<'a> {
+    Reach { asked: watch.hosts.len(), seen: watch.hosts.len() - unseen.len(), unseen, gaps }
+}
+
+/// The record of a finding that began or ended; `docs/guide/programs.md` has its fields.
+fn finding_record(change: &Change) -> anyhow::Result<serde_json::Value> {
+    let (word, all) = match change {
+        Change::Began(all) => ("began", all),
+        Change::Ended(all) => ("ended", all),
+    };
+    let mut record = serde_json::to_value(all)?;
+    record["schema"] = SCHEMA.into();
+    record["finding"] = word.into();
+    Ok(record)
+}
+
+/// An interval, without idle devices unless they are wanted.
+fn interval_record(interval: &DiskInterval, all: bool) -> anyhow::Result<serde_json::Value> {
+    let shown: Vec<_> = interval.disks.iter().filter(|disk| all || !disk.is_idle()).collect();
+    let idle = interval.disks.iter().filter(|disk| disk.is_idle()).count();
+    let mut record = serde_json::json!({
+        "schema": SCHEMA, "host": interval.host, "at_ms": interval.at_ms, "seconds": interval.seconds,
+        "disks": shown, "idle": idle
+    });
+    if let Some(missing) = &interval.times_missing {
+        record["times_missing"] = missing.as_str().into();
+    }
+    Ok(record)
+}
+
+impl Output {
+    /// A screen is drawn anew with every interval, findings and lost hosts included.
+    fn is_live(self) -> bool {
+        !self.json && std::io::stdout().is_terminal()
+    }
+
+    /// Which hosts are not seen, before anything else.
+    pub(super) fn begin(self, watch: &DiskWatch<'_>) -> anyhow::Result<()> {
+        if self.json {
+            for host in watch.hosts.iter().filter(|host| !host.was_seen()) {
+                self.contact(host, "unseen", None)?;
+            }
+            return Ok(());
+        }
+        let (unseen, gaps) = (unseen(watch), watch.all_gaps());
+        let lines = reach(watch, &unseen, &gaps).lines();
+        if lines.is_empty() { Ok(()) } else { out::print(&lines) }
+    }
+
+    /// What happened, when it happens.
+    pub(super) fn events(self, watch: &DiskWatch<'_>, events: &[Event]) -> anyhow::Result<()> {
+        for event in events {
+            match event {
+                Event::Begun { host, away_s } => self.begun(&watch.hosts[*host], *away_s)?,
+                Event::Interval(interval) if self.json => {
+                    out::json_line(&interval_record(interval, self.all)?)?;
+                }
+                Event::Interval(_) => {}
+                Event::Finding(change) if self.json => out::json_line(&finding_record(change)?)?,
+                Event::Finding(change) if !self.is_live() => out::print(&report::change(change))?,
+                Event::Finding(_) => {}
+                Event::Lost { host } => self.lost(&watch.hosts[*host])?,
+            }
+        }
+        Ok(())
+    }
+
+    fn begun(self, host: &WatchedHost, away_s: Option<f64>) -> anyhow::Result<()> {
+        let Some(watched) = &host.watched else { return Ok(()) };
+        let missing = watched.times_missing.as_deref();
+        match away_s {
+            Some(away_s) if self.json => self.contact(host, "back", Some(away_s))?,
+            Some(away_s) if !self.is_live() => {
+                out::print(&report::back(clock::now_ms(), &host.name, away_s))?;
+            }
+            _ => {}
+        }
+        if self.json {
+            out::json_line(&serde_json::json!({
+                "schema": SCHEMA, "host": watched.host, "layout": watched.layout.disks().collect::<Vec<_>>(),
+                "times_missing": missing
+            }))?;
+        }
+        if let Some(reason) = missing.filter(|_| !self.no_percentiles) {
+            out::note(&format!("host {}: no percentiles: {reason}", watched.host));
+        }
+        Ok(())
+    }
+
+    fn lost(self, host: &WatchedHost) -> anyhow::Result<()> {
+        if self.json {
+            return self.contact(host, "lost", None);
+        }
+        match &host.away {
+            Some(away) if !self.is_live() => {
+                out::print(&report::lost(away.since_ms, &host.name, &away.reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The record of a host that is not seen, lost, or back.
+    fn contact(self, host: &WatchedHost, what: &str, away_s: Option<f64>) -> anyhow::Result<()> {
+        out::json_line(&serde_json::json!({
+            "schema": SCHEMA, "contact": what, "host": host.name, "at_ms": clock::now_ms(),
+            "reason": host.away.as_ref().map(|away| away.reason.as_str()), "away_s": away_s
+        }))
+    }
+
+    /// The tables of all hosts that are seen.
+    pub(super) fn tables(self, watch: &DiskWatch<'_>, findings: &[DiskEpisodes]) -> anyhow::Result<()> {
+        if self.json {
+            return Ok(());
+        }
+        let live = self.is_live();
+        let many = watch.hosts.len() > 1;
+        // On a screen what is wrong is marked; a log has it in lines of its own.
+        let wrong = if live { findings } else { &[] };
+        let show = Show { all: self.all, many, wrong, style: Style::detect() };
+        let mut text = String::new();
+        for host in watch.hosts.iter().filter(|host| host.away.is_none()) {
+            let (Some(watched), Some(last)) = (&host.watched, host.history.last()) else { continue };
+            text.push_str(&disks::table(&watched.layout, last, show));
+            // What was said before the first table is off the screen by now.
+            let missing = last.times_missing.as_deref().filter(|_| live && !self.no_percentiles);
+            text.extend(missing.map(disks::no_percentiles));
+            text.push('\n');
+        }
+        if live {
+            let (unseen, gaps) = (unseen(watch), watch.all_gaps());
+            let reach = reach(watch, &unseen, &gaps);
+            let first = reach.line();
+            let first = if first.is_empty() { first } else { first + "\n\n" };
+            out::screen(&(first + &text + &report::summary(findings, reach)))
+        } else if text.is_empty() {
+            Ok(())
+        } else {
+            out::print(&text)
+        }
+    }
+
+    /// All findings, and what was not seen.
+    pub(super) fn end(self, watch: &DiskWatch<'_>, findings: &[DiskEpisodes]) -> anyhow::Result<()> {
+        let (unseen, gaps) = (unseen(watch), watch.all_gaps());
+        let reach = reach(watch, &unseen, &gaps);
+        if self.json {
+            return out::json_line(&serde_json::json!({
+                "schema": SCHEMA, "findings": findings, "gaps": gaps,
+                "hosts": { "asked": reach.asked, "seen": reach.seen, "unseen": unseen }
+            }));
+        }
+        out::print(&report::summary(findings, reach))
+    }
+}
