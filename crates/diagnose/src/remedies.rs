@@ -1,7 +1,7 @@
 //! From a cause with its facts to a remedy that leaves no choice: which setting on which host from what to what.
 
 use linerate_model::change::{Change, Remedy};
-use linerate_model::fact::FactValue;
+use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::writable::writable;
 
 use crate::attribute::{Place, Scored, candidates};
@@ -25,7 +25,13 @@ pub(crate) fn remedy(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>) 
     let key = changes.first().map(|c| c.key.as_str()).or(hit.map(|h| h.key.as_str()));
     let layer = linerate_model::inventory::Layer::Underlay;
     let nic = key.and_then(nic_of).or_else(|| facts.nic(host, layer)).unwrap_or("NIC");
-    let named = |text: &str| text.replace("{host}", host).replace("{nic}", nic);
+    let resource = key.and_then(resource_of);
+    let hosts = hosts_of(facts, host, resource);
+    let named = |text: &str| {
+        let text = text.replace("{host}", host).replace("{hosts}", &hosts).replace("{nic}", nic);
+        // In keys a dot of the name is a slash.
+        resource.map_or_else(|| text.clone(), |name| text.replace("<resource>", &name.replace('/', ".")))
+    };
     let (instruction, persistence) = (named(&plan.instruction), named(&plan.persistence));
     Some(Remedy {
         id: scored.cause.id.clone(),
@@ -36,6 +42,20 @@ pub(crate) fn remedy(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>) 
         risk: plan.risk,
         risk_text: plan.risk_text.clone(),
     })
+}
+
+/// The resource of DRBD that a key is about: `r0` of `drbd.r0.connection`.
+fn resource_of(key: &str) -> Option<&str> {
+    key.strip_prefix("drbd.")?.split_once('.').map(|(name, _)| name)
+}
+
+/// The hosts that a command about a place needs: all that have the resource, else the one.
+fn hosts_of(facts: &Facts<'_>, host: &str, resource: Option<&str>) -> String {
+    let Some(resource) = resource else { return host.to_owned() };
+    let head = format!("drbd.{resource}.");
+    let has = |facts: &HostFacts| facts.readings.keys().any(|key| key.starts_with(&head));
+    let all = facts.snapshot.facts.iter().filter(|(_, facts)| has(facts));
+    all.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// The settings that betrayed the cause where there are some, else all that the pattern names.

@@ -22,7 +22,7 @@ const STEP_WAIT: Duration = Duration::from_secs(960);
 pub enum Stopped {
     /// There is one of this name, which must neither be added to nor be taken back with this one.
     #[error(
-        "{host} has a build `{build}` already that was not taken back\nhint: take that one back first: `linerate drbd undo` or `linerate disk undo`"
+        "{host} has a build `{build}` already that was not taken back\nhint: take that one back first; `linerate disk builds {host}` prints the command"
     )]
     Exists {
         /// Host.

@@ -51,8 +51,13 @@ impl Seen<'_> {
             resource: self.resource.to_owned(),
             what,
             sentence,
-            advice: advice.replace("RESOURCE", self.resource),
+            advice: advice.replace("RESOURCE", self.resource).replace("HOSTS", &self.hosts()),
         }
+    }
+
+    /// Hosts of the resource, as the commands about it take them.
+    fn hosts(&self) -> String {
+        self.sides.iter().map(|side| side.host.as_str()).collect::<Vec<_>>().join(" ")
     }
 
     fn all(&self) -> Vec<DrbdAlarm> {
@@ -91,7 +96,10 @@ impl Seen<'_> {
                             wrote(left, own_kib),
                             wrote(right, their_kib)
                         ),
-                        "stop writing on both; `linerate drbd repair RESOURCE --victim HOST` says what HOST would lose before it does anything",
+                        &format!(
+                            "stop writing on both; `linerate drbd repair RESOURCE --victim {} HOSTS` or `linerate drbd repair RESOURCE --victim {} HOSTS` says what that victim would lose before it does anything",
+                            left.host, right.host
+                        ),
                     )),
                     Forecast::Unrelated => found.push(self.alarm(
                         DrbdTrouble::Unrelated,
@@ -136,7 +144,7 @@ impl Seen<'_> {
             found.push(self.alarm(
                 DrbdTrouble::NoGoodData,
                 format!("no side of {} has good data: nobody may write to it", self.resource),
-                "a new resource: `linerate drbd up RESOURCE --from HOST` names the good side",
+                "a new resource; `linerate drbd up --help`: --from names the good side",
             ));
         }
         for side in &self.sides {
@@ -166,7 +174,7 @@ impl Seen<'_> {
             found.push(self.alarm(
                 DrbdTrouble::Behind,
                 format!("the data of {name} on {host} are not the newest, and nothing is being copied"),
-                "`drbdadm connect RESOURCE` on both sides; `linerate drbd status` then shows the synchronisation",
+                "`drbdadm connect RESOURCE` on both sides; `linerate drbd status HOSTS` then shows the synchronisation",
             ));
         }
         if side.peers.is_empty() || side.peers.iter().any(|peer| peer.connection == "StandAlone") {
@@ -174,7 +182,7 @@ impl Seen<'_> {
                 found.push(self.alarm(
                     DrbdTrouble::StandAlone,
                     format!("{host} does not look for its peer of {name}: what it writes stays here alone"),
-                    "`drbdadm connect RESOURCE` there, after `linerate drbd status` with both hosts has foreseen no split brain",
+                    "`drbdadm connect RESOURCE` there, after `linerate drbd status HOSTS`, with both of its hosts, has foreseen no split brain",
                 ));
             }
         } else if let Some(peer) = side.peers.iter().find(|peer| peer.connection != "Connected") {
@@ -188,7 +196,7 @@ impl Seen<'_> {
             found.push(self.alarm(
                 DrbdTrouble::Congested,
                 format!("{host} has more to send for {name} than the network takes"),
-                "`linerate measure` between both hosts shows what the path carries",
+                "`linerate measure HOSTS` shows what the path carries",
             ));
         }
         found

@@ -48,7 +48,10 @@ pub fn limits(sides: &[SideFacts], syncing: &[(String, f64)], knowledge: &Knowle
             let name = key.replace('/', ".");
             let rate = syncing.iter().find(|(resource, _)| *resource == name).map(|(_, rate)| *rate);
             let snapshot = alone(side, key, rate);
-            let seen = Seen { facts: Facts::new(&snapshot), host: &side.host, key, name };
+            let has = |side: &&SideFacts| resources(&side.facts).contains(&key);
+            let hosts: Vec<&str> = sides.iter().filter(has).map(|side| side.host.as_str()).collect();
+            let seen =
+                Seen { facts: Facts::new(&snapshot), host: &side.host, hosts: hosts.join(" "), key, name };
             let known = |(what, id): (DrbdTrouble, &str)| seen.alarm(what, knowledge.get(id)?);
             ALARMS.into_iter().filter_map(known).for_each(&mut add);
         }
@@ -94,6 +97,8 @@ fn limit(facts: &HostFacts, head: &str) -> Option<(&'static str, String, f64)> {
 struct Seen<'a> {
     facts: Facts<'a>,
     host: &'a str,
+    /// All hosts that have it.
+    hosts: String,
     /// Its name as keys have it.
     key: &'a str,
     name: String,
@@ -126,7 +131,9 @@ impl Seen<'_> {
         }
         seen.dedup();
         let remedy = cause.remedy.as_ref().map_or(String::new(), |remedy| {
-            format!("{}; risk: {}", remedy.instruction.replace("<resource>", &self.name), remedy.risk_text)
+            let instruction = remedy.instruction.replace("<resource>", &self.name);
+            let instruction = instruction.replace("{host}", self.host).replace("{hosts}", &self.hosts);
+            format!("{instruction}; risk: {}", remedy.risk_text)
         });
         Some(DrbdAlarm {
             resource: self.name.clone(),

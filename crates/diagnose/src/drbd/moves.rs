@@ -10,7 +10,7 @@ use super::setup::On;
 pub enum MoveError {
     /// Not there.
     #[error(
-        "{host} does not have the resource {resource} in use\nhint: `linerate drbd status` shows who has it"
+        "{host} does not have the resource {resource} in use\nhint: `linerate drbd status HOSTS` shows which host has it"
     )]
     NoReplica {
         /// Host.

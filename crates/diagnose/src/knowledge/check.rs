@@ -30,7 +30,7 @@ const AREAS: &[&str] = &["offload", "mtu", "rate", "loss", "tcp", "cpu", "queue"
 /// Largest weight: e^20 to one is more than any measurement can say.
 const WEIGHT_MAX: f64 = 20.0;
 /// What a remedy's texts may leave to be filled in.
-const HOLES: &[&str] = &["{host}", "{nic}"];
+const HOLES: &[&str] = &["{host}", "{hosts}", "{nic}"];
 
 /// Line (1-based) of a byte of a text.
 pub(super) fn line_of(text: &str, byte: usize) -> usize {
@@ -146,7 +146,7 @@ fn holes(cause: &Cause) -> Result<(), Wrong> {
             let is_word =
                 hole.len() > 2 && hole[1..hole.len() - 1].chars().all(|c| c.is_alphanumeric() || c == '_');
             if is_word && !HOLES.contains(&hole) {
-                let hint = format!("filled in are {}", HOLES.join(" and "));
+                let hint = format!("filled in are {}", HOLES.join(", "));
                 return Err((hole.to_owned(), format!("`{hole}` stands for nothing"), hint));
             }
         }

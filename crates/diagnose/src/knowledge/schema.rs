@@ -338,7 +338,7 @@ pub struct RemedyPlan {
     /// Settings to write.
     #[serde(default)]
     pub set: Vec<SettingPlan>,
-    /// The command or instruction for people; `{host}` and `{nic}` are replaced.
+    /// The command or instruction for people; `{host}`, `{hosts}` and `{nic}` are replaced.
     #[serde(default)]
     pub instruction: String,
     /// How it survives a reboot.

@@ -62,21 +62,29 @@ pub(super) async fn take_back(fleet: &Fleet, build: &str) -> TakenBack {
     taken
 }
 
-/// The command that takes a build of a host back.
-pub(super) fn undo_command(host: &str, build: &str) -> String {
+/// The command that takes a build back on the hosts that have it.
+pub(super) fn undo_command(hosts: &[&str], build: &str) -> String {
+    let hosts = hosts.iter().map(|host| out::word(host)).collect::<Vec<_>>().join(" ");
     match (build.strip_prefix(DISK), build.strip_prefix(DRBD)) {
-        (Some(name), _) => format!("linerate disk undo {name} {host}"),
-        (_, Some(name)) => format!("linerate drbd undo {name} {host} …"),
-        _ => format!("a move of DRBD that was broken off: linerate drbd status {host} …"),
+        (Some(name), _) => format!("linerate disk undo {} {hosts}", out::word(name)),
+        (_, Some(name)) => format!("linerate drbd undo {} {hosts}", out::word(name)),
+        _ => format!("a move of DRBD that was broken off: linerate drbd status {hosts}"),
     }
 }
 
 /// All builds of all open hosts.
 pub(super) async fn all(fleet: &Fleet) -> Result<Vec<Shown>, LinkError> {
-    let mut all = Vec::new();
+    let mut all: Vec<Shown> = Vec::new();
     for host in fleet.hosts() {
         let entries = build::list(fleet, &host).await?;
         all.extend(entries.into_iter().map(|entry| shown(&host, entry)));
+    }
+    // A replica is one build on several hosts, and is taken back on all of them.
+    let of: Vec<(String, String)> = all.iter().map(|one| (one.build.clone(), one.host.clone())).collect();
+    for one in all.iter_mut().filter(|one| !one.build.starts_with(DISK)) {
+        let hosts: Vec<&str> =
+            of.iter().filter(|(build, _)| *build == one.build).map(|(_, host)| host.as_str()).collect();
+        one.undo = undo_command(&hosts, &one.build);
     }
     Ok(all)
 }
@@ -84,10 +92,21 @@ pub(super) async fn all(fleet: &Fleet) -> Result<Vec<Shown>, LinkError> {
 fn shown(host: &str, entry: BuildEntry) -> Shown {
     Shown {
         host: host.to_owned(),
-        undo: undo_command(host, &entry.build),
+        undo: undo_command(&[host], &entry.build),
         build: entry.build,
         created_ms: entry.created_ms,
         whole: entry.whole,
         steps: entry.steps.iter().map(steps::shown).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::undo_command;
+
+    #[test]
+    fn the_command_names_all_hosts_of_a_replica() {
+        assert_eq!(undo_command(&["one"], "disk-data"), "linerate disk undo data one");
+        assert_eq!(undo_command(&["one", "two"], "drbd-r0"), "linerate drbd undo r0 one two");
     }
 }

@@ -8,6 +8,9 @@ use super::{open, out};
 use crate::fleet::Fleet;
 use crate::observe::addresses;
 
+/// Where a command in a hint wants the hosts that this command was given: `linerate drbd status HOSTS`.
+const PLACE_OF_HOSTS: &str = " HOSTS";
+
 /// What a command has to know of its hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needs {
@@ -37,6 +40,28 @@ impl Hosts {
         Ok(inventory)
     }
 
+    /// The hosts as words of another command.
+    pub(super) fn words(&self) -> String {
+        self.targets.words()
+    }
+
+    /// Fills the hosts into a command of a hint: `HOSTS` stands for the words that named them to this
+    /// command.
+    pub(super) fn fill(&self, text: &str) -> String {
+        text.replace(PLACE_OF_HOSTS, &format!(" {}", self.words()))
+    }
+
+    /// The same error with the hosts in its hints.
+    fn filled(&self, error: anyhow::Error) -> anyhow::Error {
+        let texts: Vec<String> = error.chain().map(ToString::to_string).collect();
+        if !texts.iter().any(|text| text.contains(PLACE_OF_HOSTS)) {
+            return error;
+        }
+        let mut texts = texts.iter().rev().map(|text| self.fill(text));
+        let innermost = anyhow::Error::msg(texts.next().unwrap_or_default());
+        texts.fold(innermost, anyhow::Error::context)
+    }
+
     /// Opens all hosts and does the work; the sessions end in every case. `needs` says whether the hosts are asked for addresses that the inventory does
     /// not name.
     pub(super) fn with(
@@ -55,7 +80,8 @@ impl Hosts {
             }
             fleet.notes.iter().for_each(|note| out::note(note));
             fleet.gaps.iter().for_each(|gap| out::note(&format!("{}: {}", gap.what, gap.reason)));
-            let done = open::with_fleet(fleet, async |fleet| work(fleet, &inventory).await).await?;
+            let done = open::with_fleet(fleet, async |fleet| work(fleet, &inventory).await).await;
+            let done = done.map_err(|error| self.filled(error))?;
             Ok(done.unwrap_or_else(open::after_interrupt))
         })
     }

@@ -171,3 +171,7 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "printed_tests.rs"]
+mod printed_tests;

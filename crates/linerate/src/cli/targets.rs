@@ -31,6 +31,13 @@ impl Targets {
         })
     }
 
+    /// The same hosts as words of another command.
+    pub(super) fn words(&self) -> String {
+        let file =
+            self.inventory.iter().flat_map(|path| ["-i".to_owned(), out::word(&path.to_string_lossy())]);
+        file.chain(self.hosts.iter().map(|host| out::word(host))).collect::<Vec<_>>().join(" ")
+    }
+
     /// The same with where it came from.
     pub(super) fn hosts(&self) -> anyhow::Result<Hosts> {
         Ok(Hosts::free(self.inventory()?, self.inventory.as_deref().map(open::absolute)))

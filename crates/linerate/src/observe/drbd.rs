@@ -103,6 +103,26 @@ pub fn is_device(source: &str, device: &str, resource: &str) -> bool {
     source == device || by_name == Some(resource)
 }
 
+/// The words of an error about a host that is named before them.
+fn bare(host: &str, error: &str) -> String {
+    let words = error.strip_prefix(&format!("host {host}: ")).unwrap_or(error);
+    words.strip_prefix(&format!("{host}: ")).unwrap_or(words).to_owned()
+}
+
+/// What could not be seen in one sentence: each hint once, after all reasons.
+#[must_use]
+pub fn reasons(gaps: &[Gap]) -> String {
+    let mut hints: Vec<&str> = Vec::new();
+    let mut heads: Vec<String> = Vec::new();
+    for gap in gaps {
+        let (reason, hint) =
+            gap.reason.split_once("\nhint: ").map_or((gap.reason.as_str(), None), |(r, h)| (r, Some(h)));
+        heads.push(format!("{}: {reason}", gap.what));
+        hints.extend(hint.filter(|hint| !hints.contains(hint)));
+    }
+    hints.iter().fold(heads.join("; "), |text, hint| format!("{text}\nhint: {hint}"))
+}
+
 async fn one(fleet: &Fleet, host: &str) -> Replicas {
     let mut seen = Replicas::default();
     let gap = |what: &str, reason: String| Gap { what: format!("{host}: {what}"), reason };
@@ -113,7 +133,7 @@ async fn one(fleet: &Fleet, host: &str) -> Replicas {
             return seen;
         }
         Err(error) => {
-            seen.gaps.push(gap("drbd", error.to_string()));
+            seen.gaps.push(gap("drbd", bare(host, &error.to_string())));
             return seen;
         }
     }
@@ -137,4 +157,24 @@ async fn one(fleet: &Fleet, host: &str) -> Replicas {
     }
     seen.proc.push((host.to_owned(), devices));
     seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_missing_is_said_once_for_each_host_and_its_package_once() {
+        let error = |host: &str| {
+            format!(
+                "host {host}: {host}: cannot run drbdsetup: No such file\nhint: install drbd-utils on that host"
+            )
+        };
+        let gap = |host: &str| Gap { what: format!("{host}: drbd"), reason: bare(host, &error(host)) };
+        assert_eq!(
+            reasons(&[gap("one"), gap("two")]),
+            "one: drbd: cannot run drbdsetup: No such file; two: drbd: cannot run drbdsetup: No such file\nhint: install drbd-utils on that host"
+        );
+        assert_eq!(bare("one", "host two: x"), "host two: x");
+    }
 }

@@ -287,7 +287,11 @@ async fn apart(fleet: &Fleet, inventory: &Inventory, wish: &Wish, test: &Test) -
     // Also when it could not be left: what was half done is taken back.
     let found = hands.undo(host, &trial).await;
     hands.bye().await;
-    let hint = format!("hint: `linerate drbd status`; `drbdadm connect {}` on {host}", wish.resource);
+    let hint = format!(
+        "hint: `linerate drbd status {}`; `drbdadm connect {}` on {host}",
+        fleet.hosts().join(" "),
+        wish.resource
+    );
     left.map_err(|e| format!("{host}: {} could not leave its peer: {}", wish.resource, e.error))?;
     found.map_err(|e| {
         format!("{host}: {} does not look for its peer again: {}\n{hint}", wish.resource, e.error)
@@ -312,10 +316,11 @@ async fn together(fleet: &Fleet, wish: &Wish) -> Result<(), String> {
         }
         if begun.elapsed() > TOGETHER_LIMIT {
             return Err(format!(
-                "{} of {}: both sides are not together again after {} s\nhint: `linerate drbd status` shows how far they are; nothing is left to undo",
+                "{} of {}: both sides are not together again after {} s\nhint: `linerate drbd status {}` shows how far they are; nothing is left to undo",
                 wish.resource,
                 wish.primary,
-                TOGETHER_LIMIT.as_secs()
+                TOGETHER_LIMIT.as_secs(),
+                fleet.hosts().join(" ")
             ));
         }
         tokio::time::sleep(LOOK_EVERY).await;

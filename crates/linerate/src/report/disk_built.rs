@@ -107,7 +107,7 @@ pub fn rows(
         // What should bind does not, when so little was reached.
         if share < LOW && result.is_evidence() && should.is_some_and(|should| should.binds.word() == binds) {
             "not the drives".clone_into(&mut binds);
-            "the drives promise more than twice of it: either what they share is in the way (processor, controller, cable), or one of them is slow; `linerate disk watch` under this load shows which"
+            "the drives promise more than twice of it: either what they share is in the way (processor, controller, cable), or one of them is slow; `linerate disk watch --all` on this host under this load shows which"
                 .clone_into(&mut sentence);
         }
         Row {
@@ -158,7 +158,8 @@ pub fn text(built: &Built, style: Style) -> String {
             writeln!(text, "the first synchronisation was waited for {}", super::disk_plan::hours(seconds));
     }
     if built.rows.is_empty() {
-        text += "nothing was measured: `linerate disk bench --in FOLDER` does when it is mounted\n";
+        text +=
+            "nothing was measured: `linerate disk bench --in FOLDER` on this host does when it is mounted\n";
         return text;
     }
     let heads =

@@ -120,7 +120,8 @@ fn of_storage(
     let no_pair = || TrialError::NoPair {
         id: remedy.id.clone(),
         what: crate::report::names::response(Response::Storage).to_owned(),
-        hint: "`linerate drbd bench` measures where it shows; then try it on that run".to_owned(),
+        hint: "`linerate drbd bench RESOURCE HOST HOST` measures where it shows; then try it on that run"
+            .to_owned(),
     };
     let test = storage_test(snapshot, diagnosis, &remedy.id).ok_or_else(no_pair)?;
     let other = snapshot.facts.keys().find(|host| **host != test.from).ok_or_else(no_pair)?;

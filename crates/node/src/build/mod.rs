@@ -79,13 +79,27 @@ impl BuildError {
             Self::InTheWay { .. } => {
                 "nothing was written; choose another device, or empty this one yourself after you looked at it"
             }
-            Self::Start { .. } => "install it on that host (drbd-utils, lvm2, mdadm, xfsprogs, util-linux)",
+            Self::Start { program, .. } => package_hint(program),
             Self::Late { .. } => "look on the host what it waits for",
             Self::Failed { .. } => "the words are the program's own; steps before it can be taken back",
             Self::NoBuild { .. } => "the list of builds of the host names them",
             Self::NotUndone { .. } => "mend the named step by hand, then take the build back again",
         }
         .to_owned()
+    }
+}
+
+/// Where a program comes from.
+fn package_hint(program: &str) -> &'static str {
+    match program {
+        name if name.starts_with("drbd") => "install drbd-utils on that host",
+        "mdadm" => "install mdadm on that host",
+        "lvm" | "lvs" | "lvcreate" | "lvremove" | "lvchange" | "lvconvert" | "lvextend" | "pvs"
+        | "pvcreate" | "pvremove" | "vgs" | "vgcreate" | "vgremove" | "vgextend" | "vgchange" => {
+            "install lvm2 on that host"
+        }
+        name if name.starts_with("mkfs.xfs") || name.starts_with("xfs") => "install xfsprogs on that host",
+        _ => "install it on that host (part of util-linux on most systems)",
     }
 }
 

@@ -114,7 +114,7 @@ impl Args {
             now.gaps.iter().map(|gap| format!("{}: {}", gap.what, gap.reason)).collect::<Vec<_>>().join("; ");
         anyhow::ensure!(
             !sides.is_empty(),
-            "no host shows {name} {gaps}\nhint: `linerate drbd status` shows what there is"
+            "no host shows {name} {gaps}\nhint: `linerate drbd status HOSTS` shows what there is"
         );
         let Some(primary) = sides.iter().find(|side| side.role == "Primary") else {
             anyhow::bail!(
@@ -130,12 +130,12 @@ impl Args {
                 && side.peer_volumes().all(|v| v.replication == "Established");
             anyhow::ensure!(
                 well,
-                "{}: {name} is not connected, up to date and at rest, so that a figure would be one of something else\nhint: `linerate drbd status --watch`",
+                "{}: {name} is not connected, up to date and at rest, so that a figure would be one of something else\nhint: `linerate drbd status --watch HOSTS`",
                 side.host
             );
         }
         let Some(volume) = primary.volumes.first() else {
-            anyhow::bail!("{}: {name} has no device\nhint: `linerate drbd status`", primary.host);
+            anyhow::bail!("{}: {name} has no device\nhint: `linerate drbd status HOSTS`", primary.host);
         };
         let device = format!("/dev/drbd{}", volume.minor);
         let mounts = mounts(fleet, inventory, &primary.host).await?;

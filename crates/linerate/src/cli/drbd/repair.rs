@@ -40,7 +40,7 @@ fn warning(now: &Replicas, resource: &str, victim: &str) -> anyhow::Result<Strin
         (known(victim), now.of(victim, resource), other)
     else {
         anyhow::bail!(
-            "the generation identifiers of both sides of {resource} are needed, and not all were seen\nhint: name both hosts; `linerate drbd status` shows what is missing"
+            "the generation identifiers of both sides of {resource} are needed, and not all were seen\nhint: name both hosts; `linerate drbd status HOSTS` shows what is missing"
         );
     };
     let Some((Some(theirs), their_kib)) = known(&other.host) else {
@@ -91,8 +91,9 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::Ok);
         }
         out::note(&format!(
-            "{} is not connected to its peer yet, or not up to date: it gives up its writes as soon as they meet\nhint: `linerate drbd status` shows when that is; is the path between both addresses open?",
-            args.victim
+            "{} is not connected to its peer yet, or not up to date: it gives up its writes as soon as they meet\nhint: `linerate drbd status {}` shows when that is; is the path between both addresses open?",
+            args.victim,
+            args.hosts.words()
         ));
         Ok(ExitCode::PartlyBlind)
     })

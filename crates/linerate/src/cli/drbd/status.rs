@@ -10,7 +10,7 @@ use linerate_model::exit::ExitCode;
 use super::super::hosts::{Hosts, Needs};
 use super::super::{open, out};
 use super::wait::Follow;
-use crate::observe::drbd::{self as seen, Replicas};
+use crate::observe::drbd::{self as seen, Replicas, reasons};
 use crate::report::drbd as shown;
 use crate::report::heat::Style;
 
@@ -55,12 +55,11 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let mut found = alarms(&now.all, &now.known, &now.not_up);
         let sides = seen::sides(fleet, inventory, &now).await;
         found.extend(limits(&sides, &follow.rates(), &knowledge));
-        show(args, &now, &follow, &found)?;
-        anyhow::ensure!(
-            !(now.all.is_empty() && now.not_up.is_empty() && !now.gaps.is_empty()),
-            "no host shows a resource of DRBD: {}",
-            now.gaps.iter().map(|gap| format!("{}: {}", gap.what, gap.reason)).collect::<Vec<_>>().join("; ")
-        );
+        let is_blind = now.all.is_empty() && now.not_up.is_empty() && !now.gaps.is_empty();
+        if args.json || !is_blind {
+            show(args, &now, &follow, &found)?;
+        }
+        anyhow::ensure!(!is_blind, "no host shows a resource of DRBD: {}", reasons(&now.gaps));
         Ok(match (found.is_empty(), now.gaps.is_empty()) {
             (false, _) => ExitCode::Findings,
             (true, true) => ExitCode::Ok,

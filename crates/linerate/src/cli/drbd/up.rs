@@ -70,7 +70,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let (found, now) = wait::until(fleet, CONNECT_LIMIT, both).await;
         anyhow::ensure!(
             found,
-            "both sides of {resource} are up and did not find each other within {} s\nhint: is port {} open between their addresses? `linerate drbd undo {resource}` takes all of it back",
+            "both sides of {resource} are up and did not find each other within {} s\nhint: is port {} open between their addresses? `linerate drbd undo {resource} HOSTS` takes all of it back",
             CONNECT_LIMIT.as_secs(),
             plan.wish.port
         );

@@ -81,13 +81,13 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         // The primary reads anyway what it compares.
         let Some(side) = side.max_by_key(|r| r.role == "Primary") else {
             anyhow::bail!(
-                "no host has {} in use\nhint: `linerate drbd status` shows what there is",
+                "no host has {} in use\nhint: `linerate drbd status HOSTS` shows what there is",
                 args.resource
             );
         };
         anyhow::ensure!(
             side.is_connected(),
-            "{}: {} is not connected, so that there is nothing to compare with\nhint: `linerate drbd status`",
+            "{}: {} is not connected, so that there is nothing to compare with\nhint: `linerate drbd status HOSTS`",
             side.host,
             args.resource
         );

@@ -146,7 +146,7 @@ pub(super) async fn until_done(fleet: &Fleet, what: &str, progress: &dyn Progres
         blind = if now.all.is_empty() || follow.unseen > 0 { blind + 1 } else { 0 };
         anyhow::ensure!(
             blind < BLIND_MAX,
-            "a host does not show its replicas any more, and whether all was done nobody knows\nhint: `linerate drbd status`"
+            "a host does not show its replicas any more, and whether all was done is not known\nhint: `linerate drbd status HOSTS`"
         );
         was_busy |= follow.is_busy();
         looks += 1;

@@ -150,7 +150,7 @@ fn show(
     chosen: &LayoutPlan,
     whole: &Result<(), String>,
 ) -> anyhow::Result<()> {
-    let undo = crate::cli::builds::undo_command(&built.host, &built.build);
+    let undo = crate::cli::builds::undo_command(&[&built.host], &built.build);
     if args.json {
         let mut value = super::json(plan, chosen);
         if let Some(fields) = value.as_object_mut() {
