@@ -74,16 +74,14 @@ fn kept(phase: &DiskPhase, seen: &Seen) -> Option<Doubt> {
     if phase.direct || seen.is_memory || seen.write_bytes == 0 {
         return None;
     }
-    match seen.to_device {
-        Some(bytes) => ((bytes as f64) < TO_DEVICE * seen.write_bytes as f64).then_some(Doubt::KeptInCache),
-        // Each page is written at most once by a single pass in a row, and every write is flushed by itself
-        // where that is asked for.
-        None => {
-            let rewrites = phase.random || seen.write_bytes > seen.target_bytes;
-            let fits = seen.target_bytes < seen.memory_bytes;
-            (rewrites && fits && phase.durable == Durable::Never).then_some(Doubt::FitsMemory)
-        }
+    if let Some(bytes) = seen.to_device {
+        return ((bytes as f64) < TO_DEVICE * seen.write_bytes as f64).then_some(Doubt::KeptInCache);
     }
+    // Each page is written at most once by a single pass in a row, and every write is flushed by itself where
+    // that is asked for.
+    let rewrites = phase.random || seen.write_bytes > seen.target_bytes;
+    let fits = seen.target_bytes < seen.memory_bytes;
+    (rewrites && fits && phase.durable == Durable::Never).then_some(Doubt::FitsMemory)
 }
 
 #[cfg(test)]
