@@ -247,13 +247,8 @@ impl Builds {
 
     fn failed(&self, argv: &Argv, seen: &Seen) -> BuildError {
         let said = if seen.err.trim().is_empty() { &seen.out } else { &seen.err };
-        let words: String = said.trim().chars().take(600).collect();
-        BuildError::Failed {
-            host: self.host.clone(),
-            command: argv.join(" "),
-            code: seen.code,
-            words: words.replace('\n', "; "),
-        }
+        let words = run::words(said);
+        BuildError::Failed { host: self.host.clone(), command: argv.join(" "), code: seen.code, words }
     }
 
     /// Takes all steps back, the last one first. What fails is named and stays in the journal with everything before it.

@@ -12,6 +12,10 @@ use linerate_model::step::{Argv, Seen};
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin";
 /// Most that is kept of what a program prints, bytes each of output and errors.
 const PRINTED_MAX: u64 = 1 << 20;
+/// How much of it is kept as the reason of a failure, characters.
+const WORDS_MAX: usize = 600;
+/// How a line begins that explains a program instead of its failure.
+const USAGE: &str = "usage:";
 /// How often it is looked whether a program has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -41,6 +45,19 @@ pub(crate) fn run(argv: &Argv, limit: Duration, stop: Option<&AtomicBool>) -> st
     let took_ms = begun.elapsed().as_millis() as u64;
     let code = status.code().unwrap_or_else(|| -status.signal().unwrap_or(1));
     Ok(Some(Seen { code, out: joined(out), err: joined(err), took_ms }))
+}
+
+/// What a program printed about its failure, in one line, without the text about its usage that many print behind the reason.
+pub(super) fn words(printed: &str) -> String {
+    let is_usage = |line: &str| {
+        let start = line.trim_start().get(..USAGE.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(USAGE))
+    };
+    let mut lines = printed.trim().lines();
+    let first = lines.next().unwrap_or_default();
+    let rest = lines.take_while(|line| !is_usage(line));
+    let words: Vec<&str> = std::iter::once(first).chain(rest).map(str::trim_end).collect();
+    words.join("; ").chars().take(WORDS_MAX).collect()
 }
 
 type Reading = std::thread::JoinHandle<String>;

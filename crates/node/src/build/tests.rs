@@ -97,6 +97,17 @@ fn a_file_is_put_back_unless_somebody_else_wrote_it_meanwhile() {
     assert!(!path.exists());
 }
 
+/// As mkfs.xfs 6.1 ended on a volume that was too small: the reason, and 14 lines of its options.
+#[test]
+fn the_usage_of_a_program_is_no_reason() {
+    let printed = "Log size must be at least 64MB.\nUsage: mkfs.xfs\n/* blocksize */\t\t[-b size=num]\n";
+    assert_eq!(run::words(printed), "Log size must be at least 64MB.");
+    assert_eq!(run::words("  one\n  two  \n\n"), "one;   two");
+    assert_eq!(run::words("usage: x FILE\nmore"), "usage: x FILE; more", "the only words there are");
+    assert_eq!(run::words(""), "");
+    assert_eq!(run::words(&"\u{e9}".repeat(2000)).chars().count(), 600);
+}
+
 #[test]
 fn a_program_is_bounded_and_its_words_are_kept() {
     let stop = AtomicBool::new(false);
