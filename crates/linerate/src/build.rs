@@ -238,7 +238,7 @@ async fn take_back(fleet: &Fleet, build: &str, steps: &[On], why: LinkError) -> 
 mod tests {
     use std::sync::Arc;
 
-    use linerate_diagnose::disks::plan::{CLASSES, Wish, plan};
+    use linerate_diagnose::disks::plan::{CLASSES, Filesystem, Level, Wish, plan};
 
     use super::*;
     use crate::fake_node;
@@ -250,10 +250,13 @@ mod tests {
 
     fn steps() -> Vec<On> {
         let wish = Wish {
+            levels: vec![Level::Raid10],
             shelves: vec![(0..4).map(|n| format!("/dev/sd{n}")).collect()],
             drive_bytes: 1 << 30,
             chunk_bytes: 64 << 10,
             class: CLASSES[0],
+            volume_bytes: None,
+            filesystem: Filesystem::Xfs,
             group: "vg0".to_owned(),
             name: "data".to_owned(),
         };

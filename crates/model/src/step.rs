@@ -17,7 +17,7 @@ pub use drbd_option::{
 pub use filesystem::FilesystemStep;
 pub use look::{Contents, Look, LookAct, Refused, Seen, Space};
 pub use lvm::{LvmKind, LvmStep};
-pub use md::MdStep;
+pub use md::{MdLevel, MdStep};
 
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +91,11 @@ pub enum Clear {
         /// Path.
         device: String,
     },
+    /// What `mkfs.ext4` writes all over a device: its superblocks and tables, the journal and the first directories.
+    Ext {
+        /// Path.
+        device: String,
+    },
 }
 
 /// Where a step leaves an identifier that it has made for its devices alone. Names of devices change over a reboot, and drives are exchanged:
@@ -116,6 +121,7 @@ impl Clear {
                 format!("zeros into the first {} MiB of {} drives", bytes >> 20, devices.len())
             }
             Self::Xfs { device } => format!("zeros over what mkfs.xfs wrote on {device}"),
+            Self::Ext { device } => format!("zeros over what mkfs.ext4 wrote on {device}"),
         }
     }
 }
@@ -213,7 +219,7 @@ fn check_devices(devices: &[String], least: usize) -> Result<(), StepError> {
         return Err(StepError {
             what: "the number of devices",
             seen,
-            allowed: "between 1 and 512, two or more for a mirror",
+            allowed: "between 1 and 512: two or more for a mirror, three for RAID5, four (LVM: five) for RAID6",
         });
     }
     for (at, device) in devices.iter().enumerate() {
@@ -223,6 +229,14 @@ fn check_devices(devices: &[String], least: usize) -> Result<(), StepError> {
         }
     }
     Ok(())
+}
+
+/// Checks an amount that may be left out.
+fn check_above_zero(what: &'static str, amount: Option<u64>) -> Result<(), StepError> {
+    match amount {
+        Some(0) => Err(StepError { what, seen: "0".to_owned(), allowed: "above zero" }),
+        _ => Ok(()),
+    }
 }
 
 fn shown(text: &str) -> String {
@@ -239,20 +253,43 @@ mod tests {
     use super::*;
 
     fn all() -> Vec<Step> {
-        let devices = || vec!["/dev/sda".to_owned(), "/dev/sdb".to_owned()];
+        let devices = || ["a", "b", "c", "d", "e"].map(|letter| format!("/dev/sd{letter}")).to_vec();
+        let (chunk_kib, stripes) = (64, 18);
+        let device = || "/dev/sda".to_owned();
         let mut all = vec![
-            Step::Lvm(LvmStep::Drives { devices: devices() }),
+            Step::Lvm(LvmStep::Drives { devices: devices(), align_kib: None }),
+            Step::Lvm(LvmStep::Drives { devices: devices(), align_kib: Some(1152) }),
             Step::Lvm(LvmStep::Group { name: "vg0".into(), devices: devices() }),
-            Step::Md(MdStep { name: "data".into(), chunk_kib: 64, devices: devices() }),
-            Step::Filesystem(FilesystemStep::Xfs { device: "/dev/sda".into(), chunk_kib: 64, stripes: 18 }),
+            Step::Filesystem(FilesystemStep::Xfs {
+                device: device(),
+                chunk_kib,
+                stripes,
+                groups: None,
+                log_unit_kib: None,
+            }),
+            Step::Filesystem(FilesystemStep::Xfs {
+                device: device(),
+                chunk_kib,
+                stripes,
+                groups: Some(4),
+                log_unit_kib: Some(32),
+            }),
+            Step::Filesystem(FilesystemStep::Ext4 { device: device(), chunk_kib, stripes }),
         ];
-        for kind in [LvmKind::Raid10, LvmKind::MirrorOverStripes] {
+        for level in [MdLevel::Raid10, MdLevel::Raid5, MdLevel::Raid6] {
+            all.push(Step::Md(MdStep { name: "data".into(), level, chunk_kib, devices: devices() }));
+        }
+        let kinds = [LvmKind::Raid10, LvmKind::MirrorOverStripes, LvmKind::Raid5, LvmKind::Raid6];
+        for (kind, extents) in
+            kinds.map(|kind| (kind, None)).into_iter().chain([(LvmKind::Linear, Some(500))])
+        {
             all.push(Step::Lvm(LvmStep::Volume {
                 group: "vg0".into(),
                 name: "data".into(),
                 kind,
-                chunk_kib: 64,
+                chunk_kib,
                 devices: devices(),
+                extents,
             }));
         }
         all.extend(drbd::examples().into_iter().map(Step::Drbd));
@@ -291,6 +328,51 @@ mod tests {
             assert!(check_device(bad).is_err(), "{bad}");
         }
         assert!(check_device("/dev/disk/by-id/wwn-0x5000c500a:b").is_ok());
+    }
+
+    /// Journals on hosts outlive the program that wrote them.
+    #[test]
+    fn steps_of_older_journals_are_read() {
+        let read = |text: &str| serde_json::from_str::<Step>(text).unwrap().deed().act();
+        let words = |text: &str| match read(text) {
+            Act::Run(argv) => argv.join(" "),
+            Act::Write { .. } => String::new(),
+        };
+        let md = r#"{"md":{"name":"data","chunk_kib":64,"devices":["/dev/sda","/dev/sdb"]}}"#;
+        assert!(words(md).contains("--level=10 --layout=n2"), "{}", words(md));
+        let xfs = r#"{"filesystem":{"xfs":{"device":"/dev/sda","chunk_kib":64,"stripes":18}}}"#;
+        assert_eq!(words(xfs), "mkfs.xfs -d su=64k,sw=18 /dev/sda");
+        let volume = r#"{"lvm":{"volume":{"group":"vg0","name":"data","kind":"raid10","chunk_kib":64,"devices":["/dev/sda","/dev/sdb"]}}}"#;
+        assert!(words(volume).contains("--extents 100%FREE"), "{}", words(volume));
+    }
+
+    #[test]
+    fn a_level_needs_its_drives() {
+        let devices = |count: usize| (0..count).map(|n| format!("/dev/sd{n}")).collect::<Vec<_>>();
+        let md = |level, count| {
+            Step::Md(MdStep { name: "data".into(), level, chunk_kib: 64, devices: devices(count) })
+        };
+        let lvm = |kind, count| {
+            let (group, name) = ("vg0".to_owned(), "data".to_owned());
+            Step::Lvm(LvmStep::Volume {
+                group,
+                name,
+                kind,
+                chunk_kib: 64,
+                devices: devices(count),
+                extents: None,
+            })
+        };
+        for (fits, few) in [
+            (md(MdLevel::Raid5, 3), md(MdLevel::Raid5, 2)),
+            (md(MdLevel::Raid6, 4), md(MdLevel::Raid6, 3)),
+            (lvm(LvmKind::Raid5, 3), lvm(LvmKind::Raid5, 2)),
+            (lvm(LvmKind::Raid6, 5), lvm(LvmKind::Raid6, 4)),
+            (lvm(LvmKind::Linear, 1), lvm(LvmKind::Linear, 0)),
+        ] {
+            assert_eq!(fits.deed().check(), Ok(()), "{fits:?}");
+            assert!(few.deed().check().is_err(), "{few:?}");
+        }
     }
 
     #[test]

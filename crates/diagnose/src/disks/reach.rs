@@ -25,7 +25,7 @@ pub(super) const ROTATING_BYTES_PER_S: f64 = 150e6;
 /// SATA at 6 Gbit/s, which a drive without moving parts has where nobody tells its link: 10 bits carry a byte.
 const SATA_BYTES_PER_S: f64 = 600e6;
 /// Reads and writes on the drives for a write smaller than a row: old data and parity are read, new ones written.
-const SMALL_WRITE: [f64; 3] = [1.0, 4.0, 6.0];
+pub(super) const SMALL_WRITE: [f64; 3] = [1.0, 4.0, 6.0];
 /// Shares of a CPU second from which on our own thread is what limits.
 const CPU_FULL: f64 = 0.9;
 /// A flush that takes so much of a safe write is what it waits for.

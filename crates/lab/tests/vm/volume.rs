@@ -17,8 +17,12 @@ const SHELVES: [&str; 2] = ["sda,sdb,sdc,sdd", "sde,sdf,sdg,sdh"];
 const DRIVES: usize = 8;
 
 fn apply(scene: &Scene, shelves: [&str; 2], more: &[&str]) -> std::process::Output {
+    apply_level(scene, "--raid10", shelves, more)
+}
+
+fn apply_level(scene: &Scene, level: &str, shelves: [&str; 2], more: &[&str]) -> std::process::Output {
     let inventory = scene.inventory();
-    let plan = ["disk", "plan", "--raid10", "--shelf", shelves[0], "--shelf", shelves[1], "--apply"];
+    let plan = ["disk", "plan", level, "--shelf", shelves[0], "--shelf", shelves[1], "--apply"];
     let place = ["--host", GUEST, "--inventory", &inventory];
     scene.linerate(&[&plan[..], &place, more].concat())
 }
@@ -81,6 +85,44 @@ fn geometry(scene: &Scene, device: &str) -> String {
     scene.sh(GUEST, &ask).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Unit and width of stripes of an ext4, blocks.
+fn ext4_geometry(scene: &Scene, device: &str) -> String {
+    let lines = scene.sh(GUEST, &format!("dumpe2fs -h {device} 2>/dev/null | grep -i raid"));
+    lines.split_whitespace().filter(|word| word.parse::<u32>().is_ok()).collect::<Vec<_>>().join(" ")
+}
+
+/// RAID6 of LVM and RAID5 of md, each with a volume that takes a part, an ext4 on it, and room for another volume.
+fn volumes_with_parity_take_what_was_asked(scene: &Scene) {
+    scene.sh(GUEST, "modprobe raid456; modprobe ext4");
+    let free = || scene.sh(GUEST, "vgs --noheadings --nosuffix --units m -o vg_free vg0").trim().to_owned();
+    let size = || scene.sh(GUEST, "blockdev --getsize64 /dev/vg0/data").trim().parse::<u64>().unwrap();
+    let words = ["--volume", "400MiB", "--fs", "ext4", "--really", "data", "--no-measure", "--json"];
+
+    let lvm = apply_level(scene, "--raid6", SHELVES, &[&words[..], &["--layout", "lvm"]].concat());
+    let built = json(&printed(&lvm, &[0]));
+    assert!(built["built"]["sync_s"].as_f64().is_some(), "{built}");
+    // Six drives hold different data: 17 extents of 4 MiB on each, and one for metadata.
+    assert_eq!((size(), free()), (408 << 20, (8 * (43 - 18) * 4).to_string() + ".00"));
+    let kind = scene.sh(GUEST, "lvs --noheadings -o segtype,sync_percent vg0/data");
+    assert_eq!(kind.split_whitespace().collect::<Vec<_>>(), ["raid6", "100.00"]);
+    assert_eq!(ext4_geometry(scene, "/dev/vg0/data"), "16 96");
+    scene.sh(
+        GUEST,
+        "lvcreate --yes --type raid6 --stripes 6 --extents 12 --name other vg0; lvremove --yes vg0/other",
+    );
+    undo(scene);
+
+    let md = apply_level(scene, "--raid5", SHELVES, &[&words[..], &["--layout", "md"]].concat());
+    let built = json(&printed(&md, &[0]));
+    assert!(built["built"]["sync_s"].as_f64().is_some(), "{built}");
+    assert_eq!(size(), 400 << 20);
+    assert_eq!(ext4_geometry(scene, "/dev/vg0/data"), "16 112");
+    // The first extent begins at a whole row of the array: 7 x 64 KiB.
+    let begins = scene.sh(GUEST, "pvs --noheadings --nosuffix --units k -o pe_start /dev/md/data");
+    assert!((begins.trim().parse::<f64>().unwrap() % 448.0).abs() < 1e-9, "{begins}");
+    undo(scene);
+}
+
 /// Builds, looks, takes back. Guests have just booted.
 pub(crate) fn is_built_measured_and_taken_back(scene: &Scene) {
     scene.sh(GUEST, "modprobe dm-raid; modprobe raid10; modprobe xfs");
@@ -112,4 +154,6 @@ pub(crate) fn is_built_measured_and_taken_back(scene: &Scene) {
     assert!(built["built"]["sync_s"].as_f64().is_some(), "{built}");
     assert_eq!(geometry(scene, "/dev/md/data"), "unit = 16 width = 64");
     undo(scene);
+
+    volumes_with_parity_take_what_was_asked(scene);
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_diagnose::disks::plan::Rates;
+use linerate_diagnose::disks::plan::{Rates, Shape};
 use linerate_diagnose::disks::{self, Beside, Volume};
 use linerate_model::disk_load::{DiskEnd, DiskResult};
 use serde::Serialize;
@@ -85,16 +85,16 @@ pub fn figures(end: &DiskEnd) -> Option<Rates> {
     })
 }
 
-/// Measured beside planned. `drives` are all, and whether only the first copy answers reads; `alone` is one drive.
+/// Measured beside planned; `alone` is one drive.
 #[must_use]
 pub fn rows(
     planned: Rates,
-    (drives, reads_one): (u64, bool),
+    shape: Shape,
     alone: Option<&DiskEnd>,
     end: &DiskEnd,
     volume: Option<&Volume>,
 ) -> Vec<Row> {
-    let by_drive = alone.and_then(figures).map(|one| one.over(drives, reads_one));
+    let by_drive = alone.and_then(figures).map(|one| one.over(shape));
     let Some(measured) = figures(end) else { return Vec::new() };
     let row = |((what, unit, pick), (at, result)): (Figure, (usize, &DiskResult))| {
         // What of the drive is no evidence promises nothing.
@@ -233,8 +233,10 @@ mod tests {
         DiskEnd { phases: rates.into_iter().enumerate().map(phase).collect(), ..DiskEnd::default() }
     }
 
+    const SHAPE: Shape = Shape { drives: 36, copies: 2, parity: 0, reads_one: false };
+
     fn planned() -> Rates {
-        Rates::of_one(linerate_diagnose::disks::plan::CLASSES[0]).over(36, false)
+        Rates::of_one(linerate_diagnose::disks::plan::CLASSES[0]).over(SHAPE)
     }
 
     fn built(rows: Vec<Row>) -> Built {
@@ -254,7 +256,7 @@ mod tests {
     fn a_volume_stands_beside_its_class_and_its_drive() {
         let mut alone = end([100, 90, 50, 40]);
         let volume = end([2700, 900, 800, 100]);
-        let with = built(rows(planned(), (36, false), Some(&alone), &volume, None));
+        let with = built(rows(planned(), SHAPE, Some(&alone), &volume, None));
         let text_of = text(&with, Style::default());
         let row = text_of.lines().find(|line| line.starts_with("random reads ")).unwrap();
         assert!(
@@ -269,19 +271,19 @@ mod tests {
         // Far below what should bind, that is not what binds.
         let of =
             Volume { drives: 36, copies: 2, chunk_bytes: Some(64 << 10), ..Volume::drive(Class::Rotating) };
-        let told = rows(planned(), (36, false), Some(&alone), &volume, Some(&of));
+        let told = rows(planned(), SHAPE, Some(&alone), &volume, Some(&of));
         assert_eq!((told[3].binds.as_str(), told[3].share < LOW), ("not the drives", true));
         assert_ne!(told[0].binds, "not the drives");
         // A figure of the drive that is no evidence promises nothing; the class does.
         alone.phases[0].doubts.push(Doubt::Few);
-        let rows = rows(planned(), (36, false), Some(&alone), &volume, None);
+        let rows = rows(planned(), SHAPE, Some(&alone), &volume, None);
         assert_eq!(rows[0].by_drive, None);
         assert!((rows[0].share - 0.5).abs() < 1e-9);
     }
 
     #[test]
     fn what_was_not_measured_is_said() {
-        assert!(rows(planned(), (36, false), None, &DiskEnd::default(), None).is_empty());
+        assert!(rows(planned(), SHAPE, None, &DiskEnd::default(), None).is_empty());
         assert!(text(&built(Vec::new()), Style::default()).contains("nothing was measured"));
     }
 }

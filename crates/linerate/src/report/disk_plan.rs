@@ -18,9 +18,10 @@ const PICTURE_LINES: usize = 8;
 
 /// What a row compares.
 type Row = (&'static str, fn(&LayoutPlan) -> String);
-const ROWS: [Row; 11] = [
+const ROWS: [Row; 13] = [
     ("capacity", |l| binary(l.capacity_bytes as f64)),
     ("random reads", |l| format!("{}/s", short(l.rates.random_reads_per_s))),
+    ("  with one drive failed", |l| format!("{}/s", short(l.degraded_reads_per_s))),
     ("random writes", |l| format!("{}/s", short(l.rates.random_writes_per_s))),
     ("reading in a row", |l| decimal_rate(l.rates.read_bytes_per_s)),
     ("writing in a row", |l| decimal_rate(l.rates.write_bytes_per_s)),
@@ -29,8 +30,13 @@ const ROWS: [Row; 11] = [
         1 => "1 drive".to_owned(),
         many => format!("{many} drives"),
     }),
-    ("a second one loses data", |l| format!("in {} of 100", short(l.failures.second_loses * 100.0))),
+    ("a second one loses data", |l| match l.failures.second_loses {
+        none if none <= 0.0 => "never".to_owned(),
+        all if all >= 1.0 => "always".to_owned(),
+        some => format!("in {} of 100", short(some * 100.0)),
+    }),
     ("copied after a failure", |l| decimal(l.failures.rebuild_bytes as f64)),
+    ("read for that", |l| decimal(l.failures.rebuild_read_bytes as f64)),
     ("which takes at least", |l| hours(l.failures.rebuild_s)),
     ("data lost within a year", |l| one_in(l.failures.loss_per_year)),
 ];
@@ -88,16 +94,25 @@ pub fn text(plan: &Plan, chosen: &LayoutPlan, style: Style) -> String {
         decimal_rate(plan.class.bytes_per_s),
     );
     text.push('\n');
-    let heads = columns(plan, |l| l.title.to_owned());
+    let layouts = compared(plan, chosen);
+    let heads = columns(&layouts, |l| l.title.to_owned());
     let _ = writeln!(text, "{:WHAT$}{}", "", style.bold(heads.trim_end()));
     for (what, value) in ROWS {
-        let values = columns(plan, value);
+        let values = columns(&layouts, value);
         let _ = writeln!(text, "{what:WHAT$}{}", values.trim_end());
+        if what == "capacity" && chosen.free_bytes.is_some() {
+            let values = columns(&layouts, |l| binary(l.free_bytes.unwrap_or_default() as f64));
+            let _ = writeln!(text, "{:WHAT$}{}", "  free for another volume", values.trim_end());
+        }
     }
-    let _ = writeln!(
-        text,
-        "\nWrites go to two drives. Merging comes on top. Copying is slower beside programs, two to five times."
-    );
+    text.push('\n');
+    for level in &plan.levels {
+        let _ = writeln!(text, "{}", level.small_write());
+    }
+    text.push_str("Merging comes on top. Copying is slower beside programs, two to five times.\n");
+    for layout in &plan.not_offered {
+        let _ = writeln!(text, "not offered: {}", one_line(layout.why.lines().next().unwrap_or_default()));
+    }
     let _ = writeln!(text, "\n{}: {}", style.bold(chosen.title), chosen.failures.says);
     text.push_str(&picture(chosen));
     for remark in &chosen.remarks {
@@ -110,9 +125,15 @@ pub fn text(plan: &Plan, chosen: &LayoutPlan, style: Style) -> String {
     text
 }
 
+/// What stands side by side: the layouts of one level, or one layout of each of several levels.
+fn compared<'a>(plan: &'a Plan, chosen: &LayoutPlan) -> Vec<&'a LayoutPlan> {
+    let is_shown = |layout: &&LayoutPlan| plan.levels.len() == 1 || layout.tool == chosen.tool;
+    plan.layouts.iter().filter(is_shown).collect()
+}
+
 /// A value of each layout, side by side.
-fn columns(plan: &Plan, value: impl Fn(&LayoutPlan) -> String) -> String {
-    plan.layouts.iter().fold(String::new(), |mut line, layout| {
+fn columns(layouts: &[&LayoutPlan], value: impl Fn(&LayoutPlan) -> String) -> String {
+    layouts.iter().fold(String::new(), |mut line, layout| {
         let _ = write!(line, "{:<LAYOUT$}", value(layout));
         line
     })
@@ -140,16 +161,19 @@ fn picture(layout: &LayoutPlan) -> String {
 
 #[cfg(test)]
 mod tests {
-    use linerate_diagnose::disks::plan::{CLASSES, Wish, plan};
+    use linerate_diagnose::disks::plan::{CLASSES, Filesystem, LEVELS, Level, Wish, plan};
 
     use super::*;
 
     fn wish(drives: usize) -> Wish {
         Wish {
+            levels: vec![Level::Raid10],
             shelves: vec![(0..drives).map(|n| format!("/dev/sd{n}")).collect()],
             drive_bytes: 3_000_000_000_000,
             chunk_bytes: 64 << 10,
             class: CLASSES[0],
+            volume_bytes: None,
+            filesystem: Filesystem::Xfs,
             group: "vg0".to_owned(),
             name: "data".to_owned(),
         }
@@ -157,14 +181,35 @@ mod tests {
 
     #[test]
     fn tables_and_pictures_fit() {
-        let plan = plan(&wish(512)).unwrap();
-        for layout in &plan.layouts {
-            let text = text(&plan, layout, Style::default());
+        let every = Wish { levels: LEVELS.to_vec(), volume_bytes: Some(2_000_000_000_000), ..wish(36) };
+        let plans = [plan(&wish(512)).unwrap(), plan(&every).unwrap()];
+        for (plan, layout) in plans.iter().flat_map(|plan| plan.layouts.iter().map(move |l| (plan, l))) {
+            let text = text(plan, layout, Style::default());
             for line in text.lines().take_while(|line| *line != "Steps") {
                 let wide = line.chars().count();
                 assert!(wide <= 100 || line.starts_with('-') || line.contains(':'), "{wide}: {line}");
             }
         }
+    }
+
+    #[test]
+    fn levels_stand_side_by_side() {
+        let every = Wish { levels: LEVELS.to_vec(), ..wish(12) };
+        let plan = plan(&every).unwrap();
+        let chosen = plan.layouts.iter().find(|layout| layout.name == "lvm").unwrap();
+        let text = text(&plan, chosen, Style::default());
+        let row = |what: &str| text.lines().find_map(|line| line.strip_prefix(what)).unwrap_or_default();
+        assert_eq!(
+            row(&" ".repeat(WHAT)).split_whitespace().collect::<Vec<_>>().join(" "),
+            "LVM RAID10 LVM RAID5 LVM RAID6"
+        );
+        let cells = |what: &str| row(what).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(cells("random reads "), "1800/s 1800/s 1800/s");
+        assert_eq!(cells("random writes"), "900/s 450/s 300/s");
+        assert_eq!(cells("  with one drive failed"), "1650/s 900/s 943/s");
+        assert_eq!(cells("a second one loses data"), "in 9.09 of 100 always never");
+        assert_eq!(cells("read for that"), "3 TB 33 TB 33 TB");
+        assert!(!text.contains("free for another volume"), "{text}");
     }
 
     #[test]

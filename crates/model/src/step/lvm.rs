@@ -3,12 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Act, Argv, Clear, Deed, Need, Stamp, StepError, argv, check_devices, check_name};
+use super::{
+    Act, Argv, Clear, Deed, Need, Stamp, StepError, argv, check_above_zero, check_devices, check_name,
+};
 
 /// What LVM knows stands in the first MiB of a drive, and what its RAID knows in the first extent behind it (4 MiB unless another is asked for).
 const HEAD_BYTES: u64 = 5 << 20;
 
-/// How a mirrored volume over many drives is made.
+/// How a volume over the devices of a group is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LvmKind {
@@ -16,6 +18,61 @@ pub enum LvmKind {
     Raid10,
     /// A mirror over two sets of stripes, with its log in memory: the older form.
     MirrorOverStripes,
+    /// Stripes with one parity block in each row.
+    Raid5,
+    /// Stripes with two parity blocks in each row.
+    Raid6,
+    /// One extent after the other: on a device that is an array itself.
+    Linear,
+}
+
+impl LvmKind {
+    /// Devices that hold different data, of so many.
+    fn stripes(self, devices: usize) -> usize {
+        match self {
+            Self::Raid10 | Self::MirrorOverStripes => devices / 2,
+            Self::Raid5 => devices.saturating_sub(1),
+            Self::Raid6 => devices.saturating_sub(2),
+            Self::Linear => 1,
+        }
+    }
+
+    /// Fewest devices that `lvcreate` accepts (lvmraid(7)).
+    fn devices_min(self) -> usize {
+        match self {
+            Self::Linear => 1,
+            Self::Raid10 | Self::MirrorOverStripes => 2,
+            Self::Raid5 => 3,
+            Self::Raid6 => 5,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Raid10 => "as RAID10; its first synchronisation begins",
+            Self::Raid5 => "as RAID5; its first synchronisation begins",
+            Self::Raid6 => "as RAID6; its first synchronisation begins",
+            Self::MirrorOverStripes => "as a mirror of two sets of stripes",
+            Self::Linear => "on the array",
+        }
+    }
+
+    /// Type and shape for `lvcreate`.
+    fn options(self, devices: usize, chunk_kib: u32) -> Argv {
+        let kind: &[&str] = match self {
+            Self::Raid10 => &["--type", "raid10", "--mirrors", "1"],
+            Self::MirrorOverStripes => &["--type", "mirror", "--mirrorlog", "core", "--mirrors", "1"],
+            Self::Raid5 => &["--type", "raid5"],
+            Self::Raid6 => &["--type", "raid6"],
+            Self::Linear => &["--type", "linear"],
+        };
+        let mut options: Argv = kind.iter().map(|word| (*word).to_owned()).collect();
+        if self != Self::Linear {
+            let (stripes, chunk) = (self.stripes(devices).to_string(), format!("{chunk_kib}k"));
+            options.extend(["--stripes".to_owned(), stripes, "--stripesize".to_owned(), chunk]);
+        }
+        options
+    }
 }
 
 /// One step.
@@ -26,6 +83,9 @@ pub enum LvmStep {
     Drives {
         /// Paths.
         devices: Vec<String>,
+        /// Where the first extent may begin: a multiple of so many KiB; LVM's own default without it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        align_kib: Option<u32>,
     },
     /// A group of drives.
     Group {
@@ -34,7 +94,7 @@ pub enum LvmStep {
         /// Paths.
         devices: Vec<String>,
     },
-    /// A volume over all of the group.
+    /// A volume over the devices of a group.
     Volume {
         /// Group.
         group: String,
@@ -46,43 +106,49 @@ pub enum LvmStep {
         chunk_kib: u32,
         /// Paths, in the order that makes the pairs.
         devices: Vec<String>,
+        /// Extents of data; all that are free without it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        extents: Option<u64>,
     },
 }
 
 impl Deed for LvmStep {
     fn says(&self) -> String {
         match self {
-            Self::Drives { devices } => format!("give {} drives to LVM", devices.len()),
-            Self::Group { name, devices } => format!("make the group {name} of {} drives", devices.len()),
-            Self::Volume { group, name, kind: LvmKind::Raid10, .. } => {
-                format!("make the volume {group}/{name} as RAID10; its first synchronisation begins")
-            }
-            Self::Volume { group, name, .. } => {
-                format!("make the volume {group}/{name} as a mirror of two sets of stripes")
+            Self::Drives { devices, .. } => match devices.as_slice() {
+                [one] => format!("give {one} to LVM"),
+                many => format!("give {} drives to LVM", many.len()),
+            },
+            Self::Group { name, devices } => match devices.as_slice() {
+                [one] => format!("make the group {name} of {one}"),
+                many => format!("make the group {name} of {} drives", many.len()),
+            },
+            Self::Volume { group, name, kind, .. } => {
+                format!("make the volume {group}/{name} {}", kind.words())
             }
         }
     }
 
     fn act(&self) -> Act {
         Act::Run(match self {
-            Self::Drives { devices } => argv("pvcreate", &["--"], devices),
+            Self::Drives { devices, align_kib: None } => argv("pvcreate", &["--"], devices),
+            Self::Drives { devices, align_kib: Some(kib) } => {
+                argv("pvcreate", &["--dataalignment", &format!("{kib}k"), "--"], devices)
+            }
             Self::Group { name, devices } => argv("vgcreate", &["--", name], devices),
-            Self::Volume { group, name, kind, chunk_kib, devices } => {
-                let (stripes, chunk) = ((devices.len() / 2).to_string(), format!("{chunk_kib}k"));
-                let kind: &[&str] = match kind {
-                    LvmKind::Raid10 => &["--type", "raid10"],
-                    LvmKind::MirrorOverStripes => &["--type", "mirror", "--mirrorlog", "core"],
-                };
-                let size = ["--mirrors", "1", "--stripes", &stripes, "--stripesize", &chunk];
-                let rest = ["--extents", "100%FREE", "--name", name, "--", group];
-                argv("lvcreate", &[kind, &size, &rest].concat(), devices)
+            Self::Volume { group, name, kind, chunk_kib, devices, extents } => {
+                let options = kind.options(devices.len(), *chunk_kib);
+                let extents = extents.map_or_else(|| "100%FREE".to_owned(), |extents| extents.to_string());
+                let rest = ["--extents", &extents, "--name", name, "--", group];
+                let words: Vec<&str> = options.iter().map(String::as_str).chain(rest).collect();
+                argv("lvcreate", &words, devices)
             }
         })
     }
 
     fn undo(&self) -> Vec<Argv> {
         vec![match self {
-            Self::Drives { devices } => argv("pvremove", &["--"], devices),
+            Self::Drives { devices, .. } => argv("pvremove", &["--"], devices),
             Self::Group { name, .. } => argv("vgremove", &["--", name], &[]),
             Self::Volume { group, name, .. } => {
                 argv("lvremove", &["--yes", "--", &format!("{group}/{name}")], &[])
@@ -92,7 +158,7 @@ impl Deed for LvmStep {
 
     fn clear(&self) -> Vec<Clear> {
         match self {
-            Self::Drives { devices } => vec![Clear::Head { devices: devices.clone(), bytes: HEAD_BYTES }],
+            Self::Drives { devices, .. } => vec![Clear::Head { devices: devices.clone(), bytes: HEAD_BYTES }],
             Self::Group { .. } | Self::Volume { .. } => Vec::new(),
         }
     }
@@ -100,7 +166,7 @@ impl Deed for LvmStep {
     /// The identifier of the physical volume: behind the 32 bytes of the label (`struct label_header` of LVM2), which stands in the second sector.
     fn stamp(&self) -> Option<Stamp> {
         match self {
-            Self::Drives { devices } => {
+            Self::Drives { devices, .. } => {
                 Some(Stamp { devices: devices.clone(), at: 512 + 32, bytes: 32, marks: &["LVM"] })
             }
             Self::Group { .. } | Self::Volume { .. } => None,
@@ -109,7 +175,7 @@ impl Deed for LvmStep {
 
     fn needs(&self) -> Vec<Need> {
         match self {
-            Self::Drives { devices } => {
+            Self::Drives { devices, .. } => {
                 devices.iter().cloned().map(|device| Need::Empty { device }).collect()
             }
             Self::Group { .. } | Self::Volume { .. } => Vec::new(),
@@ -118,15 +184,19 @@ impl Deed for LvmStep {
 
     fn check(&self) -> Result<(), StepError> {
         match self {
-            Self::Drives { devices } => check_devices(devices, 1),
+            Self::Drives { devices, align_kib } => {
+                check_devices(devices, 1)?;
+                check_above_zero("the alignment", align_kib.map(u64::from))
+            }
             Self::Group { name, devices } => {
                 check_name("the group", name)?;
                 check_devices(devices, 1)
             }
-            Self::Volume { group, name, devices, .. } => {
+            Self::Volume { group, name, devices, kind, extents, .. } => {
                 check_name("the group", group)?;
                 check_name("the volume", name)?;
-                check_devices(devices, 2)
+                check_above_zero("the number of extents", *extents)?;
+                check_devices(devices, kind.devices_min())
             }
         }
     }

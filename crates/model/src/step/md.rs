@@ -7,12 +7,59 @@ use super::{Act, Argv, Clear, Deed, Need, Stamp, StepError, argv, check_devices,
 /// Superblock (1.2), bitmap and list of bad blocks stand in the first MiB of a drive.
 const HEAD_BYTES: u64 = 1 << 20;
 
-/// An array of md as RAID10 with two copies beside each other, and a bitmap of what has been written, so that a drive that comes back is not
-/// copied whole.
+/// How an array keeps what a failed drive held.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MdLevel {
+    /// Two copies beside each other.
+    #[default]
+    Raid10,
+    /// One parity block in each row.
+    Raid5,
+    /// Two parity blocks in each row.
+    Raid6,
+}
+
+impl MdLevel {
+    fn is_raid10(&self) -> bool {
+        *self == Self::Raid10
+    }
+
+    /// For mdadm.
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Raid10 => &["--level=10", "--layout=n2"],
+            Self::Raid5 => &["--level=5"],
+            Self::Raid6 => &["--level=6"],
+        }
+    }
+
+    /// Fewest devices.
+    fn devices_min(self) -> usize {
+        match self {
+            Self::Raid10 => 2,
+            Self::Raid5 => 3,
+            Self::Raid6 => 4,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Raid10 => "RAID10",
+            Self::Raid5 => "RAID5",
+            Self::Raid6 => "RAID6",
+        }
+    }
+}
+
+/// An array of md, with a bitmap of what has been written, so that a drive that comes back is not copied whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MdStep {
     /// Name below `/dev/md/`.
     pub name: String,
+    /// RAID10 where a journal of an older version has none.
+    #[serde(default, skip_serializing_if = "MdLevel::is_raid10")]
+    pub level: MdLevel,
     /// Bytes on one drive before the next one follows, KiB.
     pub chunk_kib: u32,
     /// Paths, in the order that makes the pairs.
@@ -30,9 +77,10 @@ impl MdStep {
 impl Deed for MdStep {
     fn says(&self) -> String {
         format!(
-            "make the array {} of {} drives; its first synchronisation begins",
+            "make the array {} of {} drives as {}; its first synchronisation begins",
             self.name,
-            self.devices.len()
+            self.devices.len(),
+            self.level.word()
         )
     }
 
@@ -41,7 +89,8 @@ impl Deed for MdStep {
         let (chunk, count) =
             (format!("--chunk={}", self.chunk_kib), format!("--raid-devices={}", self.devices.len()));
         let path = self.path();
-        let options = ["--create", &path, "--level=10", "--layout=n2", &chunk, &count, "--bitmap=internal"];
+        let shape = [chunk.as_str(), &count, "--bitmap=internal"];
+        let options = [&["--create", path.as_str()], self.level.options(), &shape].concat();
         Act::Run(argv("mdadm", &options, &self.devices))
     }
 
@@ -67,6 +116,6 @@ impl Deed for MdStep {
 
     fn check(&self) -> Result<(), StepError> {
         check_name("the array", &self.name)?;
-        check_devices(&self.devices, 2)
+        check_devices(&self.devices, self.level.devices_min())
     }
 }

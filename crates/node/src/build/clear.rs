@@ -12,6 +12,7 @@ use linerate_load::guard;
 use linerate_model::step::Clear;
 
 use super::contents::{HEAD, XFS_MAGIC, bytes};
+use super::ext;
 
 /// Blocks of a log, bytes (`BBSIZE`).
 const LOG_BLOCK: usize = 512;
@@ -52,6 +53,11 @@ pub(super) fn clear(what: &Clear) -> Result<(), String> {
         Clear::Xfs { device } => {
             let file = guard::unused(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
             xfs(&file).map_err(|why| format!("{device}: {why}"))
+        }
+        Clear::Ext { device } => {
+            let file = guard::unused(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
+            let mark = guard::mark(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
+            ext::clear(&file, mark).map_err(|why| format!("{device}: {why}"))
         }
     }
 }
@@ -160,7 +166,7 @@ fn written(head: &[u8]) -> Option<Vec<(u64, u64)>> {
 }
 
 /// Writes zeros into parts, as far as the device goes, and waits until they are safe.
-fn zero(file: &File, parts: &[(u64, u64)]) -> io::Result<()> {
+pub(super) fn zero(file: &File, parts: &[(u64, u64)]) -> io::Result<()> {
     let size = linerate_sys::block::size(file).or_else(|_| file.metadata().map(|meta| meta.len()))?;
     let zeros = vec![0; STEP as usize];
     for (start, length) in parts {

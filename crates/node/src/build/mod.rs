@@ -6,6 +6,7 @@
 
 mod clear;
 mod contents;
+mod ext;
 mod journal;
 mod needs;
 pub(crate) mod run;
@@ -99,6 +100,7 @@ fn package_hint(program: &str) -> &'static str {
             "install lvm2 on that host"
         }
         name if name.starts_with("mkfs.xfs") || name.starts_with("xfs") => "install xfsprogs on that host",
+        "mkfs.ext4" => "install e2fsprogs on that host",
         _ => "install it on that host (part of util-linux on most systems)",
     }
 }

@@ -16,7 +16,7 @@ fn a_device_that_is_none_or_holds_something_is_never_given_to_a_program() {
     let builds = builds(folder.path());
     // `/dev/null` is a device, and no block device; the other is nothing.
     for device in ["/dev/null", "/dev/linerate-is-not-there"] {
-        let step = Step::Lvm(LvmStep::Drives { devices: vec![device.to_owned()] });
+        let step = Step::Lvm(LvmStep::Drives { devices: vec![device.to_owned()], align_kib: None });
         let error = builds.step("b", &step).unwrap_err();
         assert!(matches!(error, BuildError::InTheWay { .. }), "{error}");
     }

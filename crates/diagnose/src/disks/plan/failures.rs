@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Wish;
 use super::layouts::SYNC_BYTES_PER_S;
+use super::levels::Level;
 
 /// What failures do.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -14,6 +15,8 @@ pub struct Failures {
     pub second_loses: f64,
     /// Bytes that have to be written after a drive was replaced.
     pub rebuild_bytes: u64,
+    /// Bytes that have to be read for that, from all drives together.
+    pub rebuild_read_bytes: u64,
     /// How long that takes with drives that have nothing else to do, seconds. With programs beside it, two to five times as long.
     pub rebuild_s: f64,
     /// Chance that data are lost in a year, if drives fail independently and a failed one is replaced at once.
@@ -26,39 +29,82 @@ pub struct Failures {
 
 const YEAR_S: f64 = 365.25 * 86_400.0;
 
+/// In what layouts differ when drives fail.
+struct Loss {
+    /// Drives that stop with the first failure.
+    stopped: u64,
+    /// Of the others, those that may not fail after it.
+    deadly: u64,
+    /// Drives that are read to make one anew.
+    read: u64,
+    /// What the kernel copies at most, bytes per second.
+    rate: f64,
+    /// In words.
+    says: &'static str,
+}
+
 impl Failures {
-    /// Stripes over pairs.
-    pub(super) fn of_pairs(wish: &Wish) -> Self {
-        let says = "one failure leaves one pair without its second copy; only the partner of that drive may not fail then";
-        Self::of(wish, 1, 1, SYNC_BYTES_PER_S, says)
+    /// Of a level, where a drive has so many bytes of the volume.
+    pub(super) fn of_level(wish: &Wish, level: Level, each_bytes: u64) -> Self {
+        let others = wish.drives() - 1;
+        let (deadly, read, says) = match level {
+            Level::Raid10 => (
+                1,
+                1,
+                "one failure leaves one pair without its second copy; only the partner of that drive may not fail then",
+            ),
+            Level::Raid5 => (
+                others,
+                others,
+                "one failure leaves no parity; then any second failure, or a sector that cannot be read, loses data until the drive is made anew from all others",
+            ),
+            Level::Raid6 => (
+                0,
+                others,
+                "one failure leaves one parity; any second drive may fail too, a third one loses everything",
+            ),
+        };
+        let loss = Loss { stopped: 1, deadly, read, rate: SYNC_BYTES_PER_S, says };
+        let mut failures = Self::of(wish, &loss, each_bytes);
+        if level == Level::Raid6 {
+            failures.loss_per_year = third_loses(wish, failures.rebuild_s);
+        }
+        if level.parity() > 0 {
+            let largest = wish.shelves.iter().map(Vec::len).max().unwrap_or(0) as u64;
+            failures.shelf_may_fail = failures.shelf_may_fail.map(|_| largest <= level.parity());
+        }
+        failures
     }
 
     /// A mirror over two sets of stripes: one failure stops a whole half.
-    pub(super) fn of_halves(wish: &Wish) -> Self {
-        let half = drives(wish) / 2;
+    pub(super) fn of_halves(wish: &Wish, each_bytes: u64) -> Self {
+        let half = wish.drives() / 2;
         let says = "one failure takes a whole half out; then any drive of the other half loses everything, and the whole half is copied anew";
-        Self::of(wish, half, half, f64::INFINITY, says)
+        let loss = Loss { stopped: half, deadly: half, read: half, rate: f64::INFINITY, says };
+        Self::of(wish, &loss, each_bytes)
     }
 
-    /// `lost` drives stop with the first failure, `deadly` of the others may not fail after it.
-    /// `rate` is what the kernel copies at most, bytes per second.
-    fn of(wish: &Wish, lost: u64, deadly: u64, rate: f64, says: &str) -> Self {
-        let others = (drives(wish) - 1) as f64;
-        let rebuild_s = wish.drive_bytes as f64 / rate.min(wish.class.bytes_per_s);
-        let first = drives(wish) as f64 * wish.class.fail_per_year;
-        let second = deadly as f64 * wish.class.fail_per_year * rebuild_s / YEAR_S;
+    fn of(wish: &Wish, loss: &Loss, each_bytes: u64) -> Self {
+        let others = (wish.drives() - 1) as f64;
+        let rebuild_s = each_bytes as f64 / loss.rate.min(wish.class.bytes_per_s);
+        let first = wish.drives() as f64 * wish.class.fail_per_year;
+        let second = loss.deadly as f64 * wish.class.fail_per_year * rebuild_s / YEAR_S;
         Self {
-            lost_with_one: lost,
-            second_loses: deadly as f64 / others,
-            rebuild_bytes: lost * wish.drive_bytes,
+            lost_with_one: loss.stopped,
+            second_loses: loss.deadly as f64 / others,
+            rebuild_bytes: loss.stopped * each_bytes,
+            rebuild_read_bytes: loss.read * each_bytes,
             rebuild_s,
             loss_per_year: (first * second).min(1.0),
             shelf_may_fail: (wish.shelves.len() > 1).then_some(true),
-            says: says.to_owned(),
+            says: loss.says.to_owned(),
         }
     }
 }
 
-fn drives(wish: &Wish) -> u64 {
-    wish.shelves.iter().map(Vec::len).sum::<usize>() as u64
+/// Chance of three failures within the time in which a drive is made anew, in a year (the Markov chain of RAID6 with one repair at a time).
+fn third_loses(wish: &Wish, rebuild_s: f64) -> f64 {
+    let (drives, fail) = (wish.drives() as f64, wish.class.fail_per_year);
+    let within = rebuild_s / YEAR_S;
+    (drives * fail * (drives - 1.0) * fail * within * (drives - 2.0) * fail * within).min(1.0)
 }

@@ -1,47 +1,74 @@
-//! The list of layouts. Each is one file beside this one and one line in [`LAYOUTS`]; it says in what it differs from stripes over pairs.
+//! The list of layouts. Each is one file beside this one and one line in [`LAYOUTS`]; it defines in what it differs from stripes over pairs.
 
 use linerate_model::step::Step;
 
 use super::failures::Failures;
-use super::rates::Rates;
+use super::levels::{DRIVES_MAX, Level};
+use super::rates::{Rates, Shape};
 use super::{LayoutPlan, Wish};
 
-/// All of them, the recommended one first.
-pub(super) const LAYOUTS: &[&dyn Layout] =
-    &[&super::md::MdRaid10, &super::lvm::LvmRaid10, &super::old_mirror::OldMirror];
+/// All of them, by level, the recommended one of each first.
+pub(super) const LAYOUTS: &[&dyn Layout] = &[
+    &super::md::Md(Level::Raid10),
+    &super::lvm::LvmRaid10,
+    &super::old_mirror::OldMirror,
+    &super::md::Md(Level::Raid5),
+    &super::lvm_parity::LvmParity(Level::Raid5),
+    &super::md::Md(Level::Raid6),
+    &super::lvm_parity::LvmParity(Level::Raid6),
+];
 
 /// A smaller drive has no room beside the metadata.
 pub(super) const DRIVE_BYTES_MIN: u64 = 16 << 20;
 
-/// A way to put pairs and stripes over drives.
+/// A way to put pairs, parity and stripes over drives.
 pub(super) trait Layout: Sync {
-    /// Short name.
+    /// Short name, of its own.
     fn name(&self) -> &'static str;
+    /// Tool that makes it, as `--layout` names it: one layout of a level.
+    fn tool(&self) -> &'static str;
+    /// Level.
+    fn level(&self) -> Level;
     /// In words.
     fn title(&self) -> &'static str;
     /// What one drive of this size gives to data, bytes.
     fn usable_bytes(&self, drive_bytes: u64, chunk_bytes: u64) -> u64;
-    /// What failures do: those of stripes over pairs, unless the layout is another.
-    fn failures(&self, wish: &Wish) -> Failures {
-        Failures::of_pairs(wish)
+    /// Copies, parity and drives.
+    fn shape(&self, wish: &Wish) -> Shape {
+        self.level().shape(wish.drives())
+    }
+    /// What it holds at most, bytes.
+    fn bytes_max(&self, wish: &Wish) -> u64 {
+        self.shape(wish).data_drives() * self.usable_bytes(wish.drive_bytes, wish.chunk_bytes)
+    }
+    /// Size of which a volume that does not take all is a multiple, bytes.
+    fn grain_bytes(&self, wish: &Wish) -> u64;
+    /// What a second volume could hold of so many bytes that are left.
+    fn free_bytes(&self, _wish: &Wish, left: u64) -> u64 {
+        left
+    }
+    /// What the first synchronisation brings in line, of a volume of so many bytes.
+    fn synced_bytes(&self, _wish: &Wish, bytes: u64) -> u64 {
+        bytes
+    }
+    /// What failures do, where a drive has so many bytes of it: those of its level, unless the layout is another.
+    fn failures(&self, wish: &Wish, each_bytes: u64) -> Failures {
+        Failures::of_level(wish, self.level(), each_bytes)
     }
     /// Drives in the order in which the command needs them: those of all shelves in turns, so that neighbours stand in different ones.
     fn order(&self, wish: &Wish) -> Vec<String> {
-        let shelves = &wish.shelves;
-        let longest = shelves.iter().map(Vec::len).max().unwrap_or(0);
-        (0..longest).flat_map(|at| shelves.iter().filter_map(move |shelf| shelf.get(at).cloned())).collect()
+        wish.in_turns()
     }
-    /// Which of them hold the same, by their order: neighbours.
+    /// Which of them hold the same, by their order: neighbours; none where parity stands for copies.
     fn pairs(&self, order: &[String]) -> Vec<(String, String)> {
-        order.chunks_exact(2).map(|two| (two[0].clone(), two[1].clone())).collect()
+        match self.level() {
+            Level::Raid10 => order.chunks_exact(2).map(|two| (two[0].clone(), two[1].clone())).collect(),
+            Level::Raid5 | Level::Raid6 => Vec::new(),
+        }
     }
-    /// Whether only the first copy answers reads.
-    fn reads_one(&self) -> bool {
-        false
-    }
-    /// Most drives that its tools take.
-    fn drives_max(&self) -> usize {
-        DRIVES_MAX
+    /// Fewest and most drives that its tools take.
+    fn drives_range(&self) -> std::ops::RangeInclusive<usize> {
+        0..=DRIVES_MAX
     }
     /// What the kernel copies of it per second at most, unless that is changed.
     fn sync_bytes_per_s(&self) -> Option<f64> {
@@ -51,54 +78,107 @@ pub(super) trait Layout: Sync {
     fn remarks(&self, wish: &Wish) -> Vec<String>;
     /// Where the volume is found.
     fn device(&self, wish: &Wish) -> String;
-    /// The steps, from drives to filesystem.
-    fn steps(&self, wish: &Wish) -> Vec<Step>;
+    /// The steps, from drives to filesystem, for a volume of so many bytes.
+    fn steps(&self, wish: &Wish, bytes: u64) -> Vec<Step>;
 }
 
-/// What md copies at most, also for LVM and also when nothing else is done: `dev.raid.speed_limit_max`, 200,000 KiB/s unless it is changed (md(4); of a
-/// RAID10 that is made in line it counts what the volume holds, `resync_max_sectors` of drivers/md/raid10.c).
+/// What md copies at most, also for LVM and also when nothing else is done: `dev.raid.speed_limit_max`, 200,000 KiB/s unless it is changed
+/// (md(4)). Of a RAID10 that is made in line it counts what the volume holds (`resync_max_sectors` of drivers/md/raid10.c), of RAID5 and RAID6
+/// what each drive holds (drivers/md/raid5.c).
 pub(super) const SYNC_BYTES_PER_S: f64 = 200_000.0 * 1024.0;
-/// Largest number of drives that is planned for.
-pub(super) const DRIVES_MAX: usize = 512;
 
-fn capacity(layout: &dyn Layout, wish: &Wish, drives: u64) -> u64 {
-    drives / 2 * layout.usable_bytes(wish.drive_bytes, wish.chunk_bytes)
+/// How much faster drives are than what the kernel copies: above one it holds them back.
+fn held_back(layout: &dyn Layout, wish: &Wish) -> f64 {
+    let together = match layout.level() {
+        Level::Raid10 => layout.shape(wish).data_drives() as f64,
+        Level::Raid5 | Level::Raid6 => 1.0,
+    };
+    layout.sync_bytes_per_s().map_or(0.0, |limit| together * wish.class.bytes_per_s / limit)
 }
 
-/// All pairs are copied at the same time, as far as the kernel does not hold them back.
-fn first_sync_s(layout: &dyn Layout, wish: &Wish, drives: u64) -> f64 {
-    let pairs = drives as f64 / 2.0 * wish.class.bytes_per_s;
-    capacity(layout, wish, drives) as f64 / layout.sync_bytes_per_s().map_or(pairs, |limit| limit.min(pairs))
+/// All drives work at the same time, as far as the kernel does not hold them back.
+fn first_sync_s(layout: &dyn Layout, wish: &Wish, bytes: u64) -> f64 {
+    let each = bytes as f64 / layout.shape(wish).data_drives() as f64;
+    each / wish.class.bytes_per_s * held_back(layout, wish).max(1.0)
 }
 
 /// Says so where the kernel holds copying back.
-fn limited(layout: &dyn Layout, wish: &Wish, drives: u64) -> Option<String> {
-    let pairs = drives as f64 / 2.0 * wish.class.bytes_per_s;
-    let limit = layout.sync_bytes_per_s().filter(|limit| *limit < pairs)?;
-    Some(format!(
-        "the kernel copies at most {:.0} MB/s of it, which makes the first synchronisation {:.0} times as long as the drives need; `sysctl dev.raid.speed_limit_max` (KiB/s) raises that, and a rebuild of fast drives with it",
-        limit / 1e6,
-        pairs / limit
-    ))
+fn limited(layout: &dyn Layout, wish: &Wish) -> Option<String> {
+    let (limit, times) = (layout.sync_bytes_per_s()?, held_back(layout, wish));
+    (times > 1.0).then(|| {
+        format!(
+            "the kernel copies at most {:.0} MB/s of it, which makes the first synchronisation {times:.0} times as long as the drives need; `sysctl dev.raid.speed_limit_max` (KiB/s) raises that, and a rebuild of fast drives with it",
+            limit / 1e6
+        )
+    })
 }
 
-/// A layout worked out.
-pub(super) fn planned(layout: &dyn Layout, wish: &Wish) -> LayoutPlan {
-    let order = layout.order(wish);
-    let drives = order.len() as u64;
-    LayoutPlan {
-        name: layout.name(),
-        title: layout.title(),
-        capacity_bytes: capacity(layout, wish, drives),
-        rates: Rates::of_one(wish.class).over(drives, layout.reads_one()),
-        reads_one: layout.reads_one(),
-        first_sync_s: first_sync_s(layout, wish, drives),
-        failures: layout.failures(wish),
-        pairs: layout.pairs(&order),
-        remarks: layout.remarks(wish).into_iter().chain(limited(layout, wish, drives)).collect(),
-        device: layout.device(wish),
-        steps: layout.steps(wish),
+/// Why a layout cannot be built as it is asked for.
+pub(super) enum Refusal {
+    /// Its tools take another number of drives.
+    Drives(String),
+    /// The volume that is asked for does not fit.
+    Volume {
+        /// What would.
+        most: u64,
+    },
+    /// The filesystem needs more.
+    Small {
+        /// Bytes.
+        seen: u64,
+    },
+}
+
+/// Size of the volume, where it can be built.
+fn sized(layout: &dyn Layout, wish: &Wish) -> Result<u64, Refusal> {
+    let (drives, range) = (wish.drives() as usize, layout.drives_range());
+    if drives > *range.end() {
+        return Err(Refusal::Drives(format!("it takes at most {} drives", range.end())));
     }
+    if drives < *range.start() {
+        return Err(Refusal::Drives(format!("it takes at least {} drives", range.start())));
+    }
+    let most = layout.bytes_max(wish);
+    let bytes = match wish.volume_bytes {
+        Some(asked) => asked.div_ceil(layout.grain_bytes(wish)).saturating_mul(layout.grain_bytes(wish)),
+        None => most,
+    };
+    if bytes > most {
+        Err(Refusal::Volume { most })
+    } else if bytes < wish.filesystem.bytes_min() {
+        Err(Refusal::Small { seen: bytes })
+    } else {
+        Ok(bytes)
+    }
+}
+
+/// A layout worked out, or why it is not offered.
+pub(super) fn planned(layout: &dyn Layout, wish: &Wish) -> Result<LayoutPlan, Refusal> {
+    let capacity_bytes = sized(layout, wish)?;
+    let (order, shape) = (layout.order(wish), layout.shape(wish));
+    let synced = layout.synced_bytes(wish, capacity_bytes);
+    let one = Rates::of_one(wish.class);
+    // All of a drive is made anew, unless the volume takes only a part of it.
+    let each = if wish.volume_bytes.is_some() { synced / shape.data_drives() } else { wish.drive_bytes };
+    let left = layout.bytes_max(wish).saturating_sub(capacity_bytes);
+    Ok(LayoutPlan {
+        name: layout.name(),
+        tool: layout.tool(),
+        level: layout.level(),
+        title: layout.title(),
+        capacity_bytes,
+        free_bytes: wish.volume_bytes.map(|_| layout.free_bytes(wish, left)),
+        rates: one.over(shape),
+        degraded_reads_per_s: one.degraded_reads(shape),
+        shape,
+        first_sync_s: first_sync_s(layout, wish, synced),
+        failures: layout.failures(wish, each),
+        pairs: layout.pairs(&order),
+        devices: order,
+        remarks: layout.remarks(wish).into_iter().chain(limited(layout, wish)).collect(),
+        device: layout.device(wish),
+        steps: layout.steps(wish, capacity_bytes),
+    })
 }
 
 /// A chunk as the commands want it.
@@ -106,12 +186,8 @@ pub(super) fn chunk_kib(wish: &Wish) -> u32 {
     u32::try_from(wish.chunk_bytes >> 10).unwrap_or(u32::MAX)
 }
 
-/// The filesystem of every layout.
-pub(super) fn filesystem(wish: &Wish, device: String) -> Step {
-    let stripes = wish.shelves.iter().map(Vec::len).sum::<usize>() / 2;
-    Step::Filesystem(linerate_model::step::FilesystemStep::Xfs {
-        device,
-        chunk_kib: chunk_kib(wish),
-        stripes: u32::try_from(stripes).unwrap_or(u32::MAX),
-    })
+/// The filesystem of every layout, over a volume of so many bytes.
+pub(super) fn filesystem(wish: &Wish, shape: Shape, device: String, bytes: u64) -> Step {
+    let stripes = u32::try_from(shape.data_drives()).unwrap_or(u32::MAX);
+    wish.filesystem.step(device, bytes, (chunk_kib(wish), stripes))
 }

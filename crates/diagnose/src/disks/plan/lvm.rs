@@ -4,6 +4,8 @@ use linerate_model::step::{LvmKind, LvmStep, Step};
 
 use super::Wish;
 use super::layouts::{Layout, chunk_kib, filesystem};
+use super::levels::Level;
+use super::rates::Shape;
 
 /// The layout.
 pub(super) struct LvmRaid10;
@@ -13,10 +15,25 @@ pub(super) const EXTENT_BYTES: u64 = 4 << 20;
 /// Where the first extent begins on a drive (`default_data_alignment`, `lvm.conf(5)`), bytes.
 pub(super) const DATA_BEGINS: u64 = 1 << 20;
 
-/// Steps of LVM that end with a volume and its filesystem.
-pub(super) fn steps(wish: &Wish, kind: LvmKind, devices: &[String], device: String) -> Vec<Step> {
+/// Extents that a volume is made with: all that are free, unless a size is asked for.
+pub(super) fn extents(wish: &Wish, bytes: u64) -> Option<u64> {
+    wish.volume_bytes.map(|_| bytes / EXTENT_BYTES)
+}
+
+/// Where a volume of LVM is found.
+pub(super) fn path(wish: &Wish) -> String {
+    format!("/dev/{}/{}", wish.group, wish.name)
+}
+
+/// Steps of LVM over drives that end with a volume of so many bytes and its filesystem.
+pub(super) fn steps(
+    wish: &Wish,
+    (kind, shape): (LvmKind, Shape),
+    devices: &[String],
+    bytes: u64,
+) -> Vec<Step> {
     vec![
-        Step::Lvm(LvmStep::Drives { devices: devices.to_vec() }),
+        Step::Lvm(LvmStep::Drives { devices: devices.to_vec(), align_kib: None }),
         Step::Lvm(LvmStep::Group { name: wish.group.clone(), devices: devices.to_vec() }),
         Step::Lvm(LvmStep::Volume {
             group: wish.group.clone(),
@@ -24,9 +41,27 @@ pub(super) fn steps(wish: &Wish, kind: LvmKind, devices: &[String], device: Stri
             kind,
             chunk_kib: chunk_kib(wish),
             devices: devices.to_vec(),
+            extents: extents(wish, bytes),
         }),
-        filesystem(wish, device),
+        filesystem(wish, shape, path(wish), bytes),
     ]
+}
+
+/// What one drive gives to a RAID of LVM: whole extents, one of which goes to its metadata.
+pub(super) fn raid_usable_bytes(drive_bytes: u64) -> u64 {
+    (drive_bytes.saturating_sub(DATA_BEGINS) / EXTENT_BYTES).saturating_sub(1) * EXTENT_BYTES
+}
+
+/// A row of extents over all drives with different data.
+pub(super) fn row_bytes(shape: Shape) -> u64 {
+    shape.data_drives() * EXTENT_BYTES
+}
+
+/// What is said of the rest of a group.
+pub(super) fn rest_words(wish: &Wish) -> Option<String> {
+    wish.volume_bytes.map(|_| {
+        format!("sizes are rounded up to whole extents; the rest of the group {} stays free for another volume (`vgs {}`)", wish.group, wish.group)
+    })
 }
 
 impl Layout for LvmRaid10 {
@@ -34,38 +69,55 @@ impl Layout for LvmRaid10 {
         "lvm"
     }
 
+    fn tool(&self) -> &'static str {
+        "lvm"
+    }
+
+    fn level(&self) -> Level {
+        Level::Raid10
+    }
+
     fn title(&self) -> &'static str {
         "LVM RAID10"
     }
 
     // 253 images is the most of dm-raid (`DEFAULT_RAID_MAX_IMAGES` of LVM2), and pairs are even.
-    fn drives_max(&self) -> usize {
-        252
+    fn drives_range(&self) -> std::ops::RangeInclusive<usize> {
+        4..=252
     }
 
-    // One extent of each drive goes to its metadata.
     fn usable_bytes(&self, drive_bytes: u64, _chunk_bytes: u64) -> u64 {
-        ((drive_bytes - DATA_BEGINS) / EXTENT_BYTES).saturating_sub(1) * EXTENT_BYTES
+        raid_usable_bytes(drive_bytes)
+    }
+
+    fn grain_bytes(&self, wish: &Wish) -> u64 {
+        row_bytes(self.shape(wish))
+    }
+
+    // A second volume has metadata of its own.
+    fn free_bytes(&self, wish: &Wish, left: u64) -> u64 {
+        left.saturating_sub(row_bytes(self.shape(wish)))
     }
 
     fn remarks(&self, wish: &Wish) -> Vec<String> {
-        let drives = wish.shelves.iter().map(Vec::len).sum::<usize>() as u64;
-        let kib = wish.chunk_bytes >> 10;
-        vec![
+        let (drives, kib) = (wish.drives(), wish.chunk_bytes >> 10);
+        let mut remarks = vec![
             format!(
-                "the volume reports an optimal size of {drives} x {kib} KiB, where only {} drives hold different data; mkfs.xfs would believe it, so su and sw are set",
+                "the volume reports an optimal size of {drives} x {kib} KiB, where only {} drives hold different data; mkfs would believe it, so the geometry is given",
                 drives / 2
             ),
             "a drive that fails is replaced by `lvconvert --repair` with a spare of the group".to_owned(),
             format!("{} hidden devices: `linerate disk watch` folds them away", 2 * drives),
-        ]
+        ];
+        remarks.extend(rest_words(wish));
+        remarks
     }
 
     fn device(&self, wish: &Wish) -> String {
-        format!("/dev/{}/{}", wish.group, wish.name)
+        path(wish)
     }
 
-    fn steps(&self, wish: &Wish) -> Vec<Step> {
-        steps(wish, LvmKind::Raid10, &self.order(wish), self.device(wish))
+    fn steps(&self, wish: &Wish, bytes: u64) -> Vec<Step> {
+        steps(wish, (LvmKind::Raid10, self.shape(wish)), &self.order(wish), bytes)
     }
 }

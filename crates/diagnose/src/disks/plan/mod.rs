@@ -1,12 +1,16 @@
-//! Planning a mirrored, striped volume over many drives: what each layout would give, what one and two failures do to it, how long a drive takes to
-//! be made anew, and the steps that build it.
+//! Planning a striped volume with copies or parity over many drives: what each layout would give, what one and two failures do to it, how long a
+//! drive takes to be made anew, and the steps that build it.
 //!
-//! In: how many drives of which size and class. Out: a [`Plan`]. Figures are those of the drives' class until somebody measures; nothing is
-//! built here.
+//! In: how many drives of which size and class, at which levels, how much of them, with which filesystem. Out: a [`Plan`]. What the tools refuse
+//! (numbers of drives, sizes, units) is refused here, before anything is written.
+//! Figures are those of the drives' class until they are measured; nothing is built here.
 
 mod failures;
+mod filesystems;
 mod layouts;
+mod levels;
 mod lvm;
+mod lvm_parity;
 mod md;
 mod old_mirror;
 mod rates;
@@ -15,13 +19,19 @@ mod sync;
 use linerate_model::step::Step;
 use serde::Serialize;
 
+use layouts::Refusal;
+
 pub use failures::Failures;
-pub use rates::{CLASSES, DriveClass, Rates};
+pub use filesystems::{FILESYSTEMS, Filesystem};
+pub use levels::{LEVELS, Level};
+pub use rates::{CLASSES, DriveClass, Rates, Shape};
 pub use sync::{parse_mdstat, parse_status};
 
 /// What is wished for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wish {
+    /// Levels that are compared, each once.
+    pub levels: Vec<Level>,
     /// Paths of the drives by shelf, so that no pair stands in one shelf. One shelf is no shelf.
     pub shelves: Vec<Vec<String>>,
     /// Size of the smallest drive, bytes.
@@ -30,26 +40,44 @@ pub struct Wish {
     pub chunk_bytes: u64,
     /// What one drive does.
     pub class: DriveClass,
+    /// Size of the volume, bytes; all that the drives give without it.
+    pub volume_bytes: Option<u64>,
+    /// What is made on it.
+    pub filesystem: Filesystem,
     /// Group of LVM.
     pub group: String,
     /// Name of the volume.
     pub name: String,
 }
 
+impl Wish {
+    fn drives(&self) -> u64 {
+        self.shelves.iter().map(Vec::len).sum::<usize>() as u64
+    }
+
+    /// Drives of all shelves in turns.
+    fn in_turns(&self) -> Vec<String> {
+        let longest = self.shelves.iter().map(Vec::len).max().unwrap_or(0);
+        let row = |at: usize| self.shelves.iter().filter_map(move |shelf| shelf.get(at).cloned());
+        (0..longest).flat_map(row).collect()
+    }
+}
+
 /// Smallest and largest chunk; LVM takes powers of two from 4 KiB.
 const CHUNK_KIB: std::ops::RangeInclusive<u64> = 4..=4096;
-
-/// Smallest filesystem that `mkfs.xfs` makes (xfsprogs 5.19 and later).
-const XFS_BYTES_MIN: u64 = 300 << 20;
 
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PlanError {
-    /// A mirror has pairs.
-    #[error("{seen} drives make no pairs that can be striped\nhint: an even number from 4 to 512")]
+    /// A level has its numbers.
+    #[error("{seen} drives cannot be made into {level}\nhint: {takes} drives")]
     Drives {
         /// Number.
         seen: usize,
+        /// Level.
+        level: &'static str,
+        /// What would do.
+        takes: String,
     },
     /// A pair must not stand in one shelf.
     #[error(
@@ -72,13 +100,38 @@ pub enum PlanError {
         seen: u64,
     },
     /// No filesystem fits.
-    #[error(
-        "a volume of {seen} bytes is too small for XFS, which takes {} or more\nhint: larger drives, or more of them",
-        XFS_BYTES_MIN
-    )]
+    #[error("a volume of {seen} bytes is too small for {filesystem}: at least {least}\nhint: {hint}")]
     Small {
         /// Bytes.
         seen: u64,
+        /// Filesystem.
+        filesystem: &'static str,
+        /// Its smallest size, bytes.
+        least: u64,
+        /// What would do.
+        hint: &'static str,
+    },
+    /// More than the drives hold.
+    #[error(
+        "a volume of {asked} bytes does not fit: {title} over these drives holds at most {most}\nhint: --volume {most} or less; all that fits without --volume"
+    )]
+    Volume {
+        /// Bytes.
+        asked: u64,
+        /// Bytes.
+        most: u64,
+        /// Layout.
+        title: &'static str,
+    },
+    /// A number of drives that no layout of the levels takes.
+    #[error(
+        "{title} cannot be built of these drives: {why}\nhint: another number of drives, or another level"
+    )]
+    NoLayout {
+        /// Layout.
+        title: &'static str,
+        /// Why.
+        why: String,
     },
     /// A name that no program may get.
     #[error(transparent)]
@@ -96,28 +149,57 @@ pub struct Plan {
     pub chunk_bytes: u64,
     /// What one drive is taken to do.
     pub class: DriveClass,
-    /// The layouts, the recommended one first.
+    /// Levels that are compared.
+    pub levels: Vec<Level>,
+    /// The layouts, the recommended one of each level first.
     pub layouts: Vec<LayoutPlan>,
+    /// Layouts of these levels that cannot be built as it is asked for.
+    pub not_offered: Vec<NotOffered>,
+}
+
+/// A layout that cannot be built as it is asked for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NotOffered {
+    /// Tool that would make it.
+    pub tool: &'static str,
+    /// Level.
+    pub level: Level,
+    /// In words.
+    pub title: &'static str,
+    /// Why, and what would do.
+    pub why: String,
 }
 
 /// What a layout gives.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LayoutPlan {
-    /// Name: `lvm`, `md`, `mirror`.
+    /// Name: `md`, `lvm`, `mirror`, `md-raid5` and so on.
     pub name: &'static str,
+    /// Tool that makes it: `md`, `lvm`, `mirror`.
+    pub tool: &'static str,
+    /// Level.
+    pub level: Level,
     /// In words.
     pub title: &'static str,
     /// What can be stored, bytes.
     pub capacity_bytes: u64,
+    /// What stays free for another volume, bytes, where a size was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_bytes: Option<u64>,
     /// What it should reach.
     pub rates: Rates,
-    /// Whether only the first copy answers reads.
-    pub reads_one: bool,
+    /// Random reads per second with one failed drive.
+    pub degraded_reads_per_s: f64,
+    /// Drives, copies, parity.
+    #[serde(flatten)]
+    pub shape: Shape,
     /// Shortest time of the first synchronisation, seconds.
     pub first_sync_s: f64,
     /// What failures do.
     pub failures: Failures,
-    /// Drives that hold the same, pair by pair; both halves for a mirror of two sets.
+    /// Its drives, in the order of the command.
+    pub devices: Vec<String>,
+    /// Drives that hold the same, pair by pair; both halves for a mirror of two sets; none with parity.
     pub pairs: Vec<(String, String)>,
     /// What to know about it.
     pub remarks: Vec<String>,
@@ -132,12 +214,44 @@ pub struct LayoutPlan {
 /// # Errors
 /// Names the number that does not fit, and what would.
 pub fn plan(wish: &Wish) -> Result<Plan, PlanError> {
-    let drives: usize = wish.shelves.iter().map(Vec::len).sum();
-    if !(4..=layouts::DRIVES_MAX).contains(&drives) || !drives.is_multiple_of(2) {
-        return Err(PlanError::Drives { seen: drives });
+    check(wish)?;
+    let (mut layouts, mut refused) = (Vec::new(), Vec::new());
+    for layout in layouts::LAYOUTS.iter().filter(|layout| wish.levels.contains(&layout.level())) {
+        match layouts::planned(*layout, wish) {
+            Ok(planned) => layouts.push(planned),
+            Err(refusal) => refused.push((*layout, error(wish, layout.title(), refusal))),
+        }
+    }
+    if layouts.is_empty() && !refused.is_empty() {
+        return Err(refused.swap_remove(0).1);
+    }
+    let not_offered = |(layout, error): (&dyn layouts::Layout, PlanError)| {
+        let (tool, level, title) = (layout.tool(), layout.level(), layout.title());
+        NotOffered { tool, level, title, why: error.to_string() }
+    };
+    for step in layouts.iter().flat_map(|layout| &layout.steps) {
+        step.deed().check()?;
+    }
+    Ok(Plan {
+        drives: wish.drives() as usize,
+        drive_bytes: wish.drive_bytes,
+        chunk_bytes: wish.chunk_bytes,
+        class: wish.class,
+        levels: wish.levels.clone(),
+        layouts,
+        not_offered: refused.into_iter().map(not_offered).collect(),
+    })
+}
+
+/// What holds for every layout.
+fn check(wish: &Wish) -> Result<(), PlanError> {
+    let seen = wish.drives() as usize;
+    if let Some(level) = wish.levels.iter().find(|level| !level.takes(seen)) {
+        return Err(PlanError::Drives { seen, level: level.title(), takes: level.drives_words() });
     }
     let equal = wish.shelves.windows(2).all(|two| two[0].len() == two[1].len());
-    if !(wish.shelves.len() == 1 || equal && wish.shelves.len().is_multiple_of(2)) {
+    let has_pairs = wish.levels.contains(&Level::Raid10);
+    if has_pairs && !(wish.shelves.len() == 1 || equal && wish.shelves.len().is_multiple_of(2)) {
         let sizes: Vec<String> = wish.shelves.iter().map(|shelf| shelf.len().to_string()).collect();
         return Err(PlanError::Shelves { seen: sizes.join(" and ") });
     }
@@ -147,30 +261,27 @@ pub fn plan(wish: &Wish) -> Result<Plan, PlanError> {
     if wish.drive_bytes < layouts::DRIVE_BYTES_MIN {
         return Err(PlanError::Size { seen: wish.drive_bytes });
     }
-    let (fit, too_many): (Vec<&dyn layouts::Layout>, Vec<&dyn layouts::Layout>) =
-        layouts::LAYOUTS.iter().copied().partition(|layout| drives <= layout.drives_max());
-    let mut layouts: Vec<LayoutPlan> = fit.iter().map(|layout| layouts::planned(*layout, wish)).collect();
-    for layout in too_many {
-        let words =
-            format!("{} is not offered: it takes at most {} drives", layout.title(), layout.drives_max());
-        for offered in &mut layouts {
-            offered.remarks.push(words.clone());
+    Ok(())
+}
+
+/// Why a layout is not offered.
+fn error(wish: &Wish, title: &'static str, refusal: Refusal) -> PlanError {
+    match refusal {
+        Refusal::Drives(why) => PlanError::NoLayout { title, why },
+        Refusal::Volume { most } => {
+            PlanError::Volume { asked: wish.volume_bytes.unwrap_or_default(), most, title }
         }
+        Refusal::Small { seen } => PlanError::Small {
+            seen,
+            filesystem: wish.filesystem.title(),
+            least: wish.filesystem.bytes_min(),
+            hint: if wish.volume_bytes.is_some() {
+                "a larger --volume"
+            } else {
+                "larger drives, or more of them"
+            },
+        },
     }
-    if let Some(seen) = layouts.iter().map(|layout| layout.capacity_bytes).find(|seen| *seen < XFS_BYTES_MIN)
-    {
-        return Err(PlanError::Small { seen });
-    }
-    for step in layouts.iter().flat_map(|layout| &layout.steps) {
-        step.deed().check()?;
-    }
-    Ok(Plan {
-        drives,
-        drive_bytes: wish.drive_bytes,
-        chunk_bytes: wish.chunk_bytes,
-        class: wish.class,
-        layouts,
-    })
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
-//! The older form: a mirror over two sets of stripes (0+1) with its log in memory. Shown to be compared; nobody should build it.
+//! The older form: a mirror over two sets of stripes (0+1) with its log in memory. Shown to be compared; not recommended.
 
 use linerate_model::step::{LvmKind, Step};
 
 use super::Wish;
 use super::failures::Failures;
 use super::layouts::Layout;
+use super::levels::Level;
 use super::lvm::{self, DATA_BEGINS, EXTENT_BYTES};
+use super::rates::Shape;
 
 /// The layout.
 pub(super) struct OldMirror;
@@ -13,6 +15,14 @@ pub(super) struct OldMirror;
 impl Layout for OldMirror {
     fn name(&self) -> &'static str {
         "mirror"
+    }
+
+    fn tool(&self) -> &'static str {
+        "mirror"
+    }
+
+    fn level(&self) -> Level {
+        Level::Raid10
     }
 
     fn title(&self) -> &'static str {
@@ -23,14 +33,18 @@ impl Layout for OldMirror {
         (drive_bytes - DATA_BEGINS) / EXTENT_BYTES * EXTENT_BYTES
     }
 
+    fn grain_bytes(&self, wish: &Wish) -> u64 {
+        lvm::row_bytes(self.shape(wish))
+    }
+
     // `choose_mirror()` of drivers/md/dm-raid1.c: the default one as long as it has no error.
-    fn reads_one(&self) -> bool {
-        true
+    fn shape(&self, wish: &Wish) -> Shape {
+        Shape { reads_one: true, ..self.level().shape(wish.drives()) }
     }
 
     // 128 stripes in each half.
-    fn drives_max(&self) -> usize {
-        256
+    fn drives_range(&self) -> std::ops::RangeInclusive<usize> {
+        4..=256
     }
 
     // It has no such limit, and copies one region at a time (`MAX_RECOVERY` of dm-raid1.c).
@@ -38,8 +52,8 @@ impl Layout for OldMirror {
         None
     }
 
-    fn failures(&self, wish: &Wish) -> Failures {
-        Failures::of_halves(wish)
+    fn failures(&self, wish: &Wish, each_bytes: u64) -> Failures {
+        Failures::of_halves(wish, each_bytes)
     }
 
     // Each half is a shelf, or half of the shelves.
@@ -52,20 +66,22 @@ impl Layout for OldMirror {
         left.iter().cloned().zip(right.iter().cloned()).collect()
     }
 
-    fn remarks(&self, _wish: &Wish) -> Vec<String> {
-        vec![
+    fn remarks(&self, wish: &Wish) -> Vec<String> {
+        let mut remarks = vec![
             "reads are answered by the first half alone, and copies are made one region after the other, which takes several times as long as the drives need".to_owned(),
             "its log lives in memory: all of it is copied again after every activation".to_owned(),
             "`--mirrors 1 --stripes N --mirrorlog core` without `--type mirror`, as older recipes have it, is refused by LVM 2.03"
                 .to_owned(),
-        ]
+        ];
+        remarks.extend(lvm::rest_words(wish));
+        remarks
     }
 
     fn device(&self, wish: &Wish) -> String {
-        format!("/dev/{}/{}", wish.group, wish.name)
+        lvm::path(wish)
     }
 
-    fn steps(&self, wish: &Wish) -> Vec<Step> {
-        lvm::steps(wish, LvmKind::MirrorOverStripes, &self.order(wish), self.device(wish))
+    fn steps(&self, wish: &Wish, bytes: u64) -> Vec<Step> {
+        lvm::steps(wish, (LvmKind::MirrorOverStripes, self.shape(wish)), &self.order(wish), bytes)
     }
 }

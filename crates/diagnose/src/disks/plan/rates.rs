@@ -1,8 +1,8 @@
-//! What a volume of pairs should reach, from what one drive does: the one formula of the plan.
+//! What a volume should reach, from what one drive does: the one formula of the plan.
 
 use serde::Serialize;
 
-use super::super::reach::{ROTATING_BYTES_PER_S, ROTATING_PER_S};
+use super::super::reach::{ROTATING_BYTES_PER_S, ROTATING_PER_S, SMALL_WRITE};
 
 /// What one drive does.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -33,16 +33,37 @@ pub const CLASSES: &[DriveClass] = &[
     DriveClass { name: "nvme", requests_per_s: 300_000.0, bytes_per_s: 3e9, fail_per_year: 0.01 },
 ];
 
+/// How a volume spreads data over its drives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Shape {
+    /// Drives.
+    pub drives: u64,
+    /// How often each block is kept.
+    pub copies: u64,
+    /// Drives' worth of parity: 1 for RAID5, 2 for RAID6.
+    pub parity: u64,
+    /// Whether only the first copy answers reads.
+    pub reads_one: bool,
+}
+
+impl Shape {
+    /// Drives whose content is not a copy or parity of others.
+    #[must_use]
+    pub fn data_drives(self) -> u64 {
+        (self.drives / self.copies.max(1)).saturating_sub(self.parity).max(1)
+    }
+}
+
 /// What a volume should reach.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Rates {
     /// Random reads per second: any drive may answer, where the layout reads from both copies.
     pub random_reads_per_s: f64,
-    /// Random writes per second: each goes to two drives.
+    /// Random writes per second, each smaller than a row: to two drives, or with the parity of its row read and written again.
     pub random_writes_per_s: f64,
     /// Reading in a row, bytes per second. Each copy alone is read in a row; both at once skip over the other's part.
     pub read_bytes_per_s: f64,
-    /// Writing in a row, bytes per second.
+    /// Writing in a row, bytes per second: of rows with parity that are written whole.
     pub write_bytes_per_s: f64,
 }
 
@@ -58,16 +79,29 @@ impl Rates {
         }
     }
 
-    /// Of pairs of such drives, where these are the rates of one, by its class or as it was measured. Requests that are merged on the way
-    /// down come on top. `reads_one` is whether only the first copy answers reads.
+    /// Of a volume of such drives, where these are the rates of one, by its class or as it was measured. Requests that are merged on the way
+    /// down come on top.
     #[must_use]
-    pub fn over(self, drives: u64, reads_one: bool) -> Self {
-        let (all, half) = (drives as f64, drives as f64 / 2.0);
+    pub fn over(self, shape: Shape) -> Self {
+        let (all, data) = (shape.drives as f64, shape.data_drives() as f64);
+        let each_write =
+            shape.copies as f64 * SMALL_WRITE[(shape.parity as usize).min(SMALL_WRITE.len() - 1)];
         Self {
-            random_reads_per_s: if reads_one { half } else { all } * self.random_reads_per_s,
-            random_writes_per_s: half * self.random_writes_per_s,
-            read_bytes_per_s: half * self.read_bytes_per_s,
-            write_bytes_per_s: half * self.write_bytes_per_s,
+            random_reads_per_s: if shape.reads_one { data } else { all } * self.random_reads_per_s,
+            random_writes_per_s: all * self.random_writes_per_s / each_write,
+            read_bytes_per_s: data * self.read_bytes_per_s,
+            write_bytes_per_s: data * self.write_bytes_per_s,
         }
+    }
+
+    /// Random reads per second of such a volume with one failed drive. What that drive held is read from its copy, or reckoned from as many of the
+    /// others as hold different data.
+    #[must_use]
+    pub fn degraded_reads(self, shape: Shape) -> f64 {
+        let (all, data) = (shape.drives as f64, shape.data_drives() as f64);
+        let left = if shape.reads_one { data } else { all - 1.0 };
+        let for_a_lost_one = if shape.parity > 0 { data } else { 1.0 };
+        let each_read = ((all - 1.0) + for_a_lost_one) / all;
+        left * self.random_reads_per_s / each_read
     }
 }

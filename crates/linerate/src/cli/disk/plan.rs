@@ -1,5 +1,5 @@
-//! `linerate disk plan`: layouts of a mirrored, striped volume over many drives side by side, and the exact commands of one; with `--apply` that one
-//! is built.
+//! `linerate disk plan`: layouts of a striped volume with copies or parity over many drives side by side, and the exact commands of one; with
+//! `--apply` that one is built.
 
 mod apply;
 mod host;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_diagnose::disks::plan::{
-    self as planned, CLASSES, DriveClass, LayoutPlan, Plan, PlanError, Wish,
+    self as planned, CLASSES, DriveClass, FILESYSTEMS, Filesystem, LEVELS, LayoutPlan, Level, Plan, Wish,
 };
 use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
@@ -23,21 +23,33 @@ use crate::report::{disk_plan, steps};
 /// Compare layouts of a volume over many drives: capacity, rates, what failures do; and the commands that build it
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate disk plan --raid10 --drives 36 --size 3T\n  linerate disk plan --raid10 --shelf sda,sdb,sdc --shelf sdd,sde,sdf --size 4T --layout lvm\n  linerate disk plan --raid10 --drives 24 --size 1.92T --class nvme --chunk 128K --json\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1 --apply --really data\n\nWithout --apply nothing is written. With it every drive has to hold nothing; every step stands in a journal on the host before it is done;\nwhat fails is taken back; later `linerate disk undo` does. What was broken off goes on with the same command.\nRates are those of the class of the drives; --iops and --rate say better ones."
+    after_help = "Examples:\n  linerate disk plan --raid10 --drives 36 --size 3T\n  linerate disk plan --raid10 --shelf sda,sdb,sdc --shelf sdd,sde,sdf --size 4T --layout lvm\n  linerate disk plan --raid10 --raid5 --raid6 --drives 12 --size 4T\n  linerate disk plan --raid10 --drives 36 --size 3T --layout lvm --volume 2T --fs ext4\n  linerate disk plan --raid10 --drives 24 --size 1.92T --class nvme --chunk 128K --json\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1 --apply --really data\n\nWithout --apply nothing is written. With it every drive has to hold nothing; every step stands in a journal on the host before it is done;\nwhat fails is taken back; later `linerate disk undo` does. What was broken off goes on with the same command.\nRates are those of the class of the drives; --iops and --rate say better ones."
 )]
 pub(in crate::cli) struct Args {
-    /// Stripes and mirrors: the layouts that are compared
-    #[arg(long, required = true)]
+    /// Compare layouts with stripes over mirrored pairs
+    #[arg(long, required_unless_present_any = ["raid5", "raid6"])]
     raid10: bool,
+    /// Compare layouts with one parity: any drive may fail
+    #[arg(long)]
+    raid5: bool,
+    /// Compare layouts with two parities: any two drives may fail
+    #[arg(long)]
+    raid6: bool,
     /// Number of drives
     #[arg(long, value_name = "NUMBER", required_unless_present = "shelf", conflicts_with = "shelf")]
     drives: Option<usize>,
-    /// Drives of one shelf, with commas; repeated, no pair stands in one shelf
+    /// Drives of one shelf, with commas; repeated, neighbours stand in different ones, and so does each pair
     #[arg(long, value_name = "DEVICES", value_parser = shelf)]
     shelf: Vec<Shelf>,
     /// Size of a drive, such as 3T as on its label, or 465GiB; with --host that of the smallest
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, required_unless_present = "host")]
     size: Option<u64>,
+    /// Size of the volume, such as 2T or 500GiB; the rest stays free for another one. Without it the volume takes all
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    volume: Option<u64>,
+    /// Filesystem that is made on the volume: xfs, ext4
+    #[arg(long, value_name = "TYPE", default_value = "xfs", value_parser = filesystem)]
+    fs: Filesystem,
     /// Bytes on one drive before the next one follows
     #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = quantity::bytes)]
     chunk: u32,
@@ -50,7 +62,7 @@ pub(in crate::cli) struct Args {
     /// What a drive reads or writes in a row, MB/s
     #[arg(long, value_name = "MB/S", value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
-    /// Layout of which the commands are shown
+    /// Layout of which the commands are shown; of several levels the first
     #[arg(long, default_value = "md", value_parser = ["md", "lvm", "mirror"])]
     layout: String,
     /// Group of LVM
@@ -123,15 +135,30 @@ fn class(text: &str) -> Result<DriveClass, String> {
     })
 }
 
+fn filesystem(text: &str) -> Result<Filesystem, String> {
+    let found = FILESYSTEMS.iter().find(|known| known.name() == text).copied();
+    found.ok_or_else(|| {
+        let known: Vec<&str> = FILESYSTEMS.iter().map(|known| known.name()).collect();
+        format!("no such filesystem\nhint: known are {}", known.join(", "))
+    })
+}
+
 impl Args {
+    /// Levels that were asked for.
+    fn levels(&self) -> Vec<Level> {
+        let is_asked = |level: &Level| match level {
+            Level::Raid10 => self.raid10,
+            Level::Raid5 => self.raid5,
+            Level::Raid6 => self.raid6,
+        };
+        LEVELS.into_iter().filter(is_asked).collect()
+    }
+
     /// What is wished for; `facts` are those of the host that has the drives.
     fn wish(&self, facts: Option<&HostFacts>) -> anyhow::Result<Wish> {
-        if let Some(seen) = self.drives.filter(|drives| *drives > DRIVES_MOST) {
-            return Err(PlanError::Drives { seen }.into());
-        }
         let shelves: Vec<Vec<String>> = match self.drives {
             // Names that stand for nothing yet.
-            Some(drives) => vec![(1..=drives).map(|n| format!("/dev/DRIVE{n}")).collect()],
+            Some(drives) => vec![(1..=drives.min(DRIVES_MOST)).map(|n| format!("/dev/DRIVE{n}")).collect()],
             None => self.shelf.iter().map(|shelf| shelf.0.clone()).collect(),
         };
         let seen = facts.map(|facts| Seen::of(facts, &shelves)).transpose()?;
@@ -140,10 +167,13 @@ impl Args {
         class.requests_per_s = self.iops.map_or(class.requests_per_s, f64::from);
         class.bytes_per_s = self.rate.map_or(class.bytes_per_s, |mb| f64::from(mb) * 1e6);
         Ok(Wish {
+            levels: self.levels(),
             shelves,
             drive_bytes,
             chunk_bytes: u64::from(self.chunk),
             class,
+            volume_bytes: self.volume,
+            filesystem: self.fs,
             group: self.group.clone(),
             name: self.name.clone(),
         })
@@ -152,9 +182,21 @@ impl Args {
     /// The plan and the layout that is shown or built.
     fn plan(&self, facts: Option<&HostFacts>) -> anyhow::Result<(Plan, LayoutPlan)> {
         let plan = planned::plan(&self.wish(facts)?)?;
-        let chosen = plan.layouts.iter().find(|layout| layout.name == self.layout).cloned();
-        let chosen = chosen.ok_or_else(|| anyhow::anyhow!("no layout `{}`", self.layout))?;
-        Ok((plan, chosen))
+        // The first one of several levels.
+        let level = plan.levels.first().copied();
+        let is_it = |tool: &str, of: Level| tool == self.layout && Some(of) == level;
+        let chosen = plan.layouts.iter().find(|layout| is_it(layout.tool, layout.level)).cloned();
+        if let Some(chosen) = chosen {
+            return Ok((plan, chosen));
+        }
+        match plan.not_offered.iter().find(|layout| is_it(layout.tool, layout.level)) {
+            Some(layout) => anyhow::bail!("{}", layout.why),
+            None => anyhow::bail!(
+                "--layout {} has no {}\nhint: --layout md or --layout lvm",
+                self.layout,
+                level.map_or("level", Level::title)
+            ),
+        }
     }
 
     fn show(&self, plan: &Plan, chosen: &LayoutPlan) -> anyhow::Result<()> {
@@ -198,7 +240,7 @@ impl Seen {
     }
 }
 
-/// More names are not made up: the plan refuses as many.
+/// More names are not made up: the plan refuses fewer.
 const DRIVES_MOST: usize = 10_000;
 
 /// A plan for programs: with the commands of every step.

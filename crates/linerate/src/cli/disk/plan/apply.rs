@@ -60,7 +60,7 @@ pub(super) async fn apply(
     let build = format!("{DISK}{}", args.name);
     let steps: Vec<On> =
         chosen.steps.iter().map(|step| On { host: host.to_owned(), step: step.clone() }).collect();
-    let drives: Vec<String> = chosen.pairs.iter().flat_map(|(a, b)| [a.clone(), b.clone()]).collect();
+    let drives = &chosen.devices;
     let Some(done) = build::done_of(fleet, host, &build, &chosen.steps).await? else {
         anyhow::bail!(
             "{host} has a build `{build}` with other steps than these\nhint: `linerate disk undo {} {host}` takes it back, or take another --name",
@@ -73,9 +73,9 @@ pub(super) async fn apply(
     let is_measured = !args.live.building.no_measure && !args.live.building.no_wait;
     let mut alone = None;
     if done == 0 {
-        all_empty(place, &drives).await?;
+        all_empty(place, drives).await?;
         if is_measured {
-            alone = Some(measure::drive(args, place, plan, &drives, progress.as_ref()).await?);
+            alone = Some(measure::drive(args, place, plan, drives, progress.as_ref()).await?);
         }
     } else {
         out::note(&format!("{build} stands on {host}: it goes on behind step {done}"));
@@ -102,11 +102,11 @@ pub(super) async fn apply(
     }
     // A filesystem that is there is not measured through.
     if is_measured && built.sync_s.is_some() && done <= volume {
-        match measure::volume(args, place, plan, &drives, progress.as_ref()).await {
+        match measure::volume(args, place, (plan, chosen), progress.as_ref()).await {
             Ok(measured) => {
-                let (of, count) = (measured.volume.as_ref(), (drives.len() as u64, chosen.reads_one));
                 let alone = alone.as_ref().map(|alone| &alone.end);
-                built.rows = disk_built::rows(chosen.rates, count, alone, &measured.end, of);
+                let of = measured.volume.as_ref();
+                built.rows = disk_built::rows(chosen.rates, chosen.shape, alone, &measured.end, of);
                 built.run = Some(measured.run);
             }
             // The volume is there and whole.

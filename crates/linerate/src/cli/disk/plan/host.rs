@@ -32,6 +32,10 @@ fn inventory_of(args: &Args, host: &str) -> anyhow::Result<(Inventory, String)> 
 /// Plans with what the host says.
 pub(super) fn on_host(args: &Args, host: &str) -> anyhow::Result<ExitCode> {
     let (inventory, host) = inventory_of(args, host)?;
+    anyhow::ensure!(
+        !args.live.apply || args.levels().len() == 1,
+        "--apply builds one level, and several are given\nhint: one of --raid10, --raid5 and --raid6"
+    );
     open::runtime()?.block_on(async {
         let opened = open::unless_interrupted(Fleet::open(&inventory, |h| h.name == host)).await;
         let Some(fleet) = opened else { return Ok(open::after_interrupt()) };

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_diagnose::disks::plan::Plan;
+use linerate_diagnose::disks::plan::{LayoutPlan, Plan};
 use linerate_diagnose::disks::{self, Volume};
 use linerate_model::disk_load::{DiskEnd, DiskPhase, DiskPlan, DiskTarget, Durable};
 use linerate_model::fact::HostFacts;
@@ -96,10 +96,10 @@ pub(super) async fn drive(
 pub(super) async fn volume(
     args: &Args,
     place: &Place<'_>,
-    plan: &Plan,
-    drives: &[String],
+    (plan, chosen): (&Plan, &LayoutPlan),
     progress: &dyn Progress,
 ) -> anyhow::Result<Measured> {
+    let drives = &chosen.devices;
     let wanted = ["disk.".to_owned()];
     let facts = read_facts(place.fleet, place.inventory, place.host, &wanted).await;
     let facts = facts.map_err(|reason| anyhow::anyhow!(reason))?;
@@ -111,8 +111,9 @@ pub(super) async fn volume(
             place.host
         )
     })?;
-    let count = drives.len() as u64;
-    run(args, place, (&name, count / 2 * bytes_each(plan)), phases(plan, count), progress).await
+    // A volume that takes a part of its drives is used by half of it at most.
+    let bytes = (chosen.shape.data_drives() * bytes_each(plan)).min(chosen.capacity_bytes / 2) >> 20 << 20;
+    run(args, place, (&name, bytes), phases(plan, chosen.shape.drives), progress).await
 }
 
 /// The device that stands over exactly these drives, and under nothing else.

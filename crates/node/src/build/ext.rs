@@ -1,0 +1,408 @@
+//! Zeros over an ext4 without files that a step made, when the step is taken back.
+//!
+//! In: the device. Out: nothing, or why it stays as it is. The places follow from the superblock and the group descriptors (`fs/ext4/ext4.h` of
+//! Linux, little-endian): whatever `mkfs.ext4` and mounting wrote, and not the inode tables, which it leaves as they were. What is zeroed last is
+//! what the places are read from, so that what is broken off can be done again.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use super::clear::zero;
+use super::contents::bytes;
+
+/// Where the superblock stands, and how long it is.
+const SUPER_AT: u64 = 1024;
+const SUPER_BYTES: usize = 1024;
+const MAGIC: [u8; 2] = [0x53, 0xef];
+/// `s_state`: unmounted cleanly.
+const STATE_CLEAN: u16 = 1;
+/// `s_feature_compat`: superblocks in two groups only; a file of orphans.
+const COMPAT_SPARSE_SUPER2: u32 = 0x200;
+const COMPAT_ORPHAN_FILE: u32 = 0x1000;
+/// `s_feature_incompat`: the journal has to be replayed; descriptors all over the device; 64 bits; a journal elsewhere; clusters.
+const INCOMPAT_RECOVER: u32 = 0x4;
+const INCOMPAT_JOURNAL_DEVICE: u32 = 0x8;
+const INCOMPAT_META_GROUPS: u32 = 0x10;
+const INCOMPAT_64BIT: u32 = 0x80;
+/// `s_feature_ro_compat`: descriptors tell which inodes were never used (`gdt_csum`, `metadata_csum`); clusters of blocks.
+const RO_UNUSED_INODES: u32 = 0x10 | 0x400;
+const RO_CLUSTERS: u32 = 0x200;
+/// `bg_flags`: no inode of the group was ever used.
+const GROUP_INODES_UNUSED: u16 = 1;
+/// `EXT4_EXTENTS_FL` of an inode, the magic of its tree, and how deep that may be.
+const INODE_EXTENTS: u32 = 0x8_0000;
+const EXTENTS_MAGIC: u16 = 0xf30a;
+const EXTENTS_DEPTH_MAX: u16 = 5;
+/// Inode whose doubly indirect block keeps room for descriptors (`EXT4_RESIZE_INO`).
+const RESIZE_INODE: u64 = 7;
+/// Groups of which the descriptors are read at a time.
+const GROUPS_AT_ONCE: u64 = 4096;
+/// More groups than fit without descriptors all over the device.
+const GROUPS_MAX: u64 = 1 << 21;
+
+/// Parts of a device: first byte and length.
+type Parts = Vec<(u64, u64)>;
+
+/// Fills what `mkfs.ext4` wrote with zeros. `mark` is whose mark the device has; nothing is done where there is none.
+pub(super) fn clear(file: &File, mark: Option<(&'static str, u64)>) -> Result<(), String> {
+    let mut head = vec![0; SUPER_BYTES];
+    file.read_exact_at(&mut head, SUPER_AT).map_err(|e| format!("cannot be read: {e}"))?;
+    if bytes(&head, 56) != Some(MAGIC) {
+        return match mark {
+            Some((owner, byte)) => Err(format!(
+                "it has the mark of {owner} at byte {byte} in the place of the ext4 that was made, so it is left as it is"
+            )),
+            None => Ok(()),
+        };
+    }
+    let volume = Volume::read(&head).ok_or_else(strange)?;
+    if volume.is_dirty {
+        return Err("it was not unmounted cleanly, so that files may stand there that cannot be seen; mount it, look at it, and unmount it".to_owned());
+    }
+    if volume.has_files(file)? {
+        return Err("there are files on it; mount it, look at them, and remove what may go".to_owned());
+    }
+    let failed = |e: std::io::Error| format!("zeros cannot be written: {e}");
+    let (contents, trees) = volume.contents(file)?;
+    zero(file, &contents).map_err(failed)?;
+    zero(file, &trees).map_err(failed)?;
+    let mut end = volume.groups;
+    while end > 0 {
+        let begin = end.saturating_sub(GROUPS_AT_ONCE);
+        let mut parts = Parts::new();
+        for (number, group) in volume.descriptors(file, begin, end)?.iter().enumerate().rev() {
+            parts.extend(volume.of_group(begin + number as u64, group).ok_or_else(strange)?);
+        }
+        zero(file, &parts).map_err(failed)?;
+        end = begin;
+    }
+    Ok(())
+}
+
+fn strange() -> String {
+    "its superblock is not one that `mkfs.ext4` makes by default, so that the places it wrote to are unknown; it is left as it is".to_owned()
+}
+
+fn u16_at(head: &[u8], at: usize) -> Option<u16> {
+    bytes(head, at).map(u16::from_le_bytes)
+}
+
+fn u32_at(head: &[u8], at: usize) -> Option<u32> {
+    bytes(head, at).map(u32::from_le_bytes)
+}
+
+/// What the superblock tells.
+#[derive(Debug)]
+struct Volume {
+    block: u64,
+    blocks: u64,
+    first_block: u64,
+    groups: u64,
+    group_blocks: u64,
+    group_inodes: u64,
+    inode_bytes: u64,
+    descriptor_bytes: u64,
+    /// Blocks of descriptors behind a superblock, with those that are kept for growing.
+    descriptor_blocks: u64,
+    knows_unused: bool,
+    /// Inodes of a filesystem without files.
+    own_inodes: u64,
+    is_dirty: bool,
+}
+
+/// What a group descriptor tells.
+#[derive(Debug)]
+struct Group {
+    block_bitmap: u64,
+    inode_bitmap: u64,
+    inode_table: u64,
+    free_inodes: u64,
+    /// Inodes at the end of the table that were never used.
+    unused_inodes: u64,
+}
+
+impl Volume {
+    fn read(head: &[u8]) -> Option<Self> {
+        let (compat, incompat, ro) = (u32_at(head, 92)?, u32_at(head, 96)?, u32_at(head, 100)?);
+        let unknown = INCOMPAT_JOURNAL_DEVICE | INCOMPAT_META_GROUPS;
+        if compat & COMPAT_SPARSE_SUPER2 != 0 || incompat & unknown != 0 || ro & RO_CLUSTERS != 0 {
+            return None;
+        }
+        let wide = incompat & INCOMPAT_64BIT != 0;
+        let high = if wide { u64::from(u32_at(head, 336)?) << 32 } else { 0 };
+        let block =
+            1024_u64.checked_shl(u32_at(head, 24)?).filter(|block| (1024..=65_536).contains(block))?;
+        let (blocks, first_block) = (high | u64::from(u32_at(head, 4)?), u64::from(u32_at(head, 20)?));
+        let group_blocks = Some(u64::from(u32_at(head, 32)?)).filter(|blocks| *blocks > 0)?;
+        let groups = blocks.checked_sub(first_block)?.div_ceil(group_blocks);
+        let descriptor_bytes = if wide { u64::from(u16_at(head, 254)?) } else { 32 };
+        if groups == 0 || groups > GROUPS_MAX || !(32..=1024).contains(&descriptor_bytes) {
+            return None;
+        }
+        let inode_bytes = u64::from(u16_at(head, 88)?);
+        let is_clean = u16_at(head, 58)? == STATE_CLEAN && incompat & INCOMPAT_RECOVER == 0;
+        Some(Self {
+            block,
+            blocks,
+            first_block,
+            groups,
+            group_blocks,
+            group_inodes: u64::from(u32_at(head, 40)?),
+            inode_bytes: Some(inode_bytes).filter(|bytes| (128..=4096).contains(bytes))?,
+            descriptor_bytes,
+            descriptor_blocks: (groups * descriptor_bytes).div_ceil(block) + u64::from(u16_at(head, 206)?),
+            knows_unused: ro & RO_UNUSED_INODES != 0,
+            own_inodes: u64::from(u32_at(head, 84)?) + u64::from(compat & COMPAT_ORPHAN_FILE != 0),
+            is_dirty: !is_clean,
+        })
+    }
+
+    /// Descriptors of some groups.
+    fn descriptors(&self, file: &File, begin: u64, end: u64) -> Result<Vec<Group>, String> {
+        let size = self.descriptor_bytes as usize;
+        let mut table = vec![0; (end - begin) as usize * size];
+        let at = (self.first_block + 1) * self.block + begin * self.descriptor_bytes;
+        file.read_exact_at(&mut table, at).map_err(|e| format!("its descriptors cannot be read: {e}"))?;
+        let all: Option<Vec<Group>> = table.chunks_exact(size).map(|one| self.group(one)).collect();
+        all.ok_or_else(strange)
+    }
+
+    fn group(&self, one: &[u8]) -> Option<Group> {
+        let is_wide = one.len() >= 64;
+        let block = |low: usize, high: usize| {
+            let above = if is_wide { u64::from(u32_at(one, high)?) << 32 } else { 0 };
+            Some(above | u64::from(u32_at(one, low)?)).filter(|block| *block < self.blocks)
+        };
+        let count = |low: usize, high: usize| {
+            let above = if is_wide { u64::from(u16_at(one, high)?) << 16 } else { 0 };
+            Some(above | u64::from(u16_at(one, low)?)).filter(|count| *count <= self.group_inodes)
+        };
+        let unused = if !self.knows_unused {
+            0
+        } else if u16_at(one, 18)? & GROUP_INODES_UNUSED != 0 {
+            self.group_inodes
+        } else {
+            count(28, 50)?
+        };
+        Some(Group {
+            block_bitmap: block(0, 32)?,
+            inode_bitmap: block(4, 36)?,
+            inode_table: block(8, 40)?,
+            free_inodes: count(14, 46)?,
+            unused_inodes: unused,
+        })
+    }
+
+    /// Whether it has more inodes in use than its own.
+    fn has_files(&self, file: &File) -> Result<bool, String> {
+        let (mut used, mut begin) = (0, 0);
+        while begin < self.groups {
+            let end = (begin + GROUPS_AT_ONCE).min(self.groups);
+            let groups = self.descriptors(file, begin, end)?;
+            used += groups.iter().map(|group| self.group_inodes - group.free_inodes).sum::<u64>();
+            begin = end;
+        }
+        Ok(used > self.own_inodes)
+    }
+
+    /// Where the descriptor of a group says that it was written.
+    fn of_group(&self, number: u64, group: &Group) -> Option<Parts> {
+        let part = |block: u64, blocks: u64| Some((block.checked_mul(self.block)?, blocks * self.block));
+        let table = ((self.group_inodes - group.unused_inodes) * self.inode_bytes).div_ceil(self.block);
+        let mut parts =
+            vec![part(group.inode_table, table)?, part(group.inode_bitmap, 1)?, part(group.block_bitmap, 1)?];
+        if has_super(number) {
+            let begin = self.first_block + number * self.group_blocks;
+            parts.push(part(begin, 1 + self.descriptor_blocks)?);
+        }
+        if number == 0 {
+            // The superblock itself last: with blocks of 1 KiB it stands behind an empty one.
+            parts.push((0, SUPER_AT + SUPER_BYTES as u64));
+        }
+        Some(parts)
+    }
+
+    /// What its own inodes hold (directories, journal, file of orphans), and the blocks that tell where.
+    fn contents(&self, file: &File) -> Result<(Parts, Parts), String> {
+        let (mut contents, mut trees) = (Parts::new(), Parts::new());
+        let first = self.descriptors(file, 0, 1)?;
+        let table = first.first().ok_or_else(strange)?.inode_table * self.block;
+        for number in 1..=self.own_inodes.min(self.group_inodes) {
+            let mut inode = [0; 128];
+            let at = table + (number - 1) * self.inode_bytes;
+            file.read_exact_at(&mut inode, at).map_err(|e| format!("an inode cannot be read: {e}"))?;
+            if u32_at(&inode, 32).unwrap_or(0) & INODE_EXTENTS != 0 {
+                self.extents(file, &inode[40..100], EXTENTS_DEPTH_MAX, (&mut contents, &mut trees))?;
+            } else if number == RESIZE_INODE {
+                // Its other blocks are those of the descriptors.
+                let block = u64::from(u32_at(&inode, 40 + 13 * 4).unwrap_or(0));
+                contents
+                    .extend((1..self.blocks).contains(&block).then_some((block * self.block, self.block)));
+            }
+        }
+        Ok((contents, trees))
+    }
+
+    /// The places of a tree of extents; of one whose blocks are zero already, what is left.
+    fn extents(
+        &self,
+        file: &File,
+        node: &[u8],
+        depth_max: u16,
+        (contents, trees): (&mut Parts, &mut Parts),
+    ) -> Result<(), String> {
+        if u16_at(node, 0) != Some(EXTENTS_MAGIC) {
+            return Ok(());
+        }
+        let depth = u16_at(node, 6).filter(|depth| *depth <= depth_max).ok_or_else(strange)?;
+        let entries = usize::from(u16_at(node, 2).unwrap_or(0));
+        for entry in node[12..].chunks_exact(12).take(entries) {
+            let (low, high) = if depth > 0 { (4, 8) } else { (8, 6) };
+            let above = u64::from(u16_at(entry, high).unwrap_or(0)) << 32;
+            let block = above | u64::from(u32_at(entry, low).unwrap_or(0));
+            let blocks = if depth > 0 { 1 } else { extent_blocks(u16_at(entry, 4).unwrap_or(0)) };
+            if block.checked_add(blocks).is_none_or(|end| end > self.blocks) {
+                return Err(strange());
+            }
+            let part = (block * self.block, blocks * self.block);
+            if depth > 0 {
+                let mut below = vec![0; self.block as usize];
+                file.read_exact_at(&mut below, part.0).map_err(|e| format!("cannot be read: {e}"))?;
+                self.extents(file, &below, depth - 1, (contents, trees))?;
+                trees.push(part);
+            } else {
+                contents.push(part);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Above 32,768 blocks an extent is one that was never written, of so many less.
+fn extent_blocks(length: u16) -> u64 {
+    u64::from(if length > 0x8000 { length - 0x8000 } else { length })
+}
+
+/// `ext4_bg_has_super()` with `sparse_super`: groups 0 and 1, and powers of 3, 5 and 7.
+fn has_super(group: u64) -> bool {
+    let is_power = |base: u64| {
+        let mut power = base;
+        while power < group {
+            power *= base;
+        }
+        power == group
+    };
+    group <= 1 || is_power(3) || is_power(5) || is_power(7)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Seek};
+    use std::path::Path;
+
+    use super::*;
+
+    fn open(path: &Path) -> File {
+        File::options().read(true).write(true).open(path).unwrap()
+    }
+
+    fn made(path: &Path, size: u64, more: &[&str]) -> File {
+        File::create(path).unwrap().set_len(size).unwrap();
+        let words = ["-q", "-F", "-b", "4096", "-E", "stride=16,stripe_width=288,discard"];
+        linerate_stage::run("mkfs.ext4", &[&words[..], more, &[path.to_str().unwrap()]].concat());
+        open(path)
+    }
+
+    /// First byte that is not zero. The files are sparse: what was never written costs nothing.
+    fn left(mut file: &File) -> Option<u64> {
+        file.rewind().unwrap();
+        let (mut piece, mut at) = (vec![0; 1 << 20], 0);
+        loop {
+            let read = file.read(&mut piece).unwrap();
+            if read == 0 {
+                return None;
+            }
+            if let Some(byte) = piece[..read].iter().position(|byte| *byte != 0) {
+                return Some(at + byte as u64);
+            }
+            at += read as u64;
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_of_an_ext4_of_the_real_tool() {
+        let test = "nothing_is_left_of_an_ext4_of_the_real_tool";
+        if !linerate_stage::has(test, "mkfs.ext4", "e2fsprogs") {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("volume");
+        // From the smallest to several superblocks and a journal of more extents than an inode holds; older features.
+        for (size, more) in [
+            (8 << 20, &[][..]),
+            (432 << 20, &[]),
+            (3 << 30, &[]),
+            (3 << 30, &["-J", "size=1024"]),
+            (700 << 20, &["-O", "^64bit,^metadata_csum,uninit_bg"]),
+            (700 << 20, &["-O", "^resize_inode"]),
+            (300 << 20, &["-b", "1024"]),
+        ] {
+            let file = made(&path, size, more);
+            assert!(left(&file).is_some(), "there is a filesystem");
+            clear(&file, Some(("ext2, ext3 or ext4", 1080))).unwrap();
+            assert_eq!(left(&file), None, "{size} {more:?}");
+            // Broken off and done again: nothing is there, and that is no failure.
+            clear(&file, None).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_ext4_with_files_or_of_somebody_else_stays_as_it_is() {
+        let test = "an_ext4_with_files_or_of_somebody_else_stays_as_it_is";
+        if !linerate_stage::has(test, "mkfs.ext4", "e2fsprogs") {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (path, files) = (folder.path().join("volume"), folder.path().join("files"));
+        std::fs::create_dir(&files).unwrap();
+        std::fs::write(files.join("a"), "content").unwrap();
+        let stays = |file: &File, mark, why: &str| {
+            let mut before = vec![0; 1 << 20];
+            file.read_exact_at(&mut before, 0).unwrap();
+            let refused = clear(file, mark).unwrap_err();
+            assert!(refused.contains(why), "{refused}");
+            let mut after = vec![0; 1 << 20];
+            file.read_exact_at(&mut after, 0).unwrap();
+            assert!(before == after, "something was written: {why}");
+        };
+        let ours = Some(("ext2, ext3 or ext4", 1080));
+        stays(&made(&path, 64 << 20, &["-d", files.to_str().unwrap()]), ours, "there are files on it");
+        // `s_feature_incompat` of a host that stopped while it was mounted, and a state with errors.
+        let file = made(&path, 64 << 20, &[]);
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, SUPER_AT + 96).unwrap();
+        file.write_all_at(&[byte[0] | INCOMPAT_RECOVER as u8], SUPER_AT + 96).unwrap();
+        stays(&file, ours, "not unmounted cleanly");
+        let file = made(&path, 64 << 20, &[]);
+        file.write_all_at(&[3], SUPER_AT + 58).unwrap();
+        stays(&file, ours, "not unmounted cleanly");
+        stays(
+            &made(&path, 64 << 20, &["-O", "meta_bg,^resize_inode"]),
+            ours,
+            "not one that `mkfs.ext4` makes",
+        );
+        File::create(&path).unwrap().set_len(64 << 20).unwrap();
+        stays(&open(&path), Some(("XFS", 0)), "the mark of XFS at byte 0");
+    }
+
+    #[test]
+    fn a_superblock_of_chance_names_no_places() {
+        let mut head = vec![0xff; SUPER_BYTES];
+        assert!(Volume::read(&head).is_none());
+        head.fill(0);
+        assert!(Volume::read(&head).is_none());
+        for end in 0..SUPER_BYTES {
+            assert!(Volume::read(&head[..end]).is_none());
+        }
+    }
+}
