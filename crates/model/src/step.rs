@@ -91,7 +91,8 @@ pub enum Clear {
         /// Path.
         device: String,
     },
-    /// What `mkfs.ext4` writes all over a device: its superblocks and tables, the journal and the first directories.
+    /// What `mkfs.ext4` writes all over a device: its superblocks and tables, the journal and the first
+    /// directories.
     Ext {
         /// Path.
         device: String,
@@ -142,6 +143,10 @@ pub trait Deed {
     fn stamp(&self) -> Option<Stamp> {
         None
     }
+    /// Path of the device that it makes, which is gone when it is taken back.
+    fn makes(&self) -> Option<String> {
+        None
+    }
     /// What has to be true before.
     fn needs(&self) -> Vec<Need>;
     /// Whether all names in it are names and nothing else.
@@ -162,6 +167,19 @@ impl Step {
             Self::Drbd(step) => step,
         }
     }
+}
+
+/// Devices that steps were given: those that have to hold nothing before, without the ones that the steps
+/// themselves made.
+#[must_use]
+pub fn given(steps: &[Step]) -> Vec<String> {
+    let made: Vec<String> = steps.iter().filter_map(|step| step.deed().makes()).collect();
+    let needs = steps.iter().flat_map(|step| step.deed().needs());
+    let devices = needs.filter_map(|need| match need {
+        Need::Empty { device } => Some(device),
+        Need::Shrunk { .. } | Need::NoOtherFile { .. } => None,
+    });
+    devices.filter(|device| !made.contains(device)).collect()
 }
 
 /// A name that cannot be given to a program.
@@ -344,6 +362,27 @@ mod tests {
         assert_eq!(words(xfs), "mkfs.xfs -d su=64k,sw=18 /dev/sda");
         let volume = r#"{"lvm":{"volume":{"group":"vg0","name":"data","kind":"raid10","chunk_kib":64,"devices":["/dev/sda","/dev/sdb"]}}}"#;
         assert!(words(volume).contains("--extents 100%FREE"), "{}", words(volume));
+    }
+
+    #[test]
+    fn what_steps_made_themselves_was_not_given_to_them() {
+        let devices = || vec!["/dev/sda".to_owned(), "/dev/sdb".to_owned()];
+        let array = MdStep { name: "data".into(), level: MdLevel::Raid10, chunk_kib: 64, devices: devices() };
+        let on_it = vec![array.path()];
+        let (group, name) = ("vg0".to_owned(), "data".to_owned());
+        let volume = LvmStep::Volume {
+            group,
+            name,
+            kind: LvmKind::Linear,
+            chunk_kib: 64,
+            devices: on_it.clone(),
+            extents: Some(9),
+        };
+        let ext4 = FilesystemStep::Ext4 { device: "/dev/vg0/data".into(), chunk_kib: 64, stripes: 1 };
+        let on_array = Step::Lvm(LvmStep::Drives { devices: on_it, align_kib: None });
+        let steps = [Step::Md(array), on_array, Step::Lvm(volume), Step::Filesystem(ext4)];
+        assert_eq!(given(&steps), devices());
+        assert_eq!(given(&steps[3..]), ["/dev/vg0/data"]);
     }
 
     #[test]

@@ -91,7 +91,8 @@ fn ext4_geometry(scene: &Scene, device: &str) -> String {
     lines.split_whitespace().filter(|word| word.parse::<u32>().is_ok()).collect::<Vec<_>>().join(" ")
 }
 
-/// RAID6 of LVM and RAID5 of md, each with a volume that takes a part, an ext4 on it, and room for another volume.
+/// RAID6 of LVM and RAID5 of md, each with a volume that takes a part, an ext4 on it, and room for another
+/// volume.
 fn volumes_with_parity_take_what_was_asked(scene: &Scene) {
     scene.sh(GUEST, "modprobe raid456; modprobe ext4");
     let free = || scene.sh(GUEST, "vgs --noheadings --nosuffix --units m -o vg_free vg0").trim().to_owned();

@@ -102,8 +102,13 @@ pub fn text(plan: &Plan, chosen: &LayoutPlan, style: Style) -> String {
         let _ = writeln!(text, "{what:WHAT$}{}", values.trim_end());
         if what == "capacity" && chosen.free_bytes.is_some() {
             let values = columns(&layouts, |l| binary(l.free_bytes.unwrap_or_default() as f64));
-            let _ = writeln!(text, "{:WHAT$}{}", "  free for another volume", values.trim_end());
+            let _ = writeln!(text, "{:WHAT$}{}", "  left for another", values.trim_end());
         }
+    }
+    if layouts.iter().any(|layout| layout.failures.shelf_may_fail.is_some()) {
+        let may =
+            |l: &LayoutPlan| if l.failures.shelf_may_fail == Some(true) { "yes" } else { "no" }.to_owned();
+        let _ = writeln!(text, "{:WHAT$}{}", "a whole shelf may fail", columns(&layouts, may).trim_end());
     }
     text.push('\n');
     for level in &plan.levels {
@@ -209,7 +214,7 @@ mod tests {
         assert_eq!(cells("  with one drive failed"), "1650/s 900/s 943/s");
         assert_eq!(cells("a second one loses data"), "in 9.09 of 100 always never");
         assert_eq!(cells("read for that"), "3 TB 33 TB 33 TB");
-        assert!(!text.contains("free for another volume"), "{text}");
+        assert!(!text.contains("left for another"), "{text}");
     }
 
     #[test]

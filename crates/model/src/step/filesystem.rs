@@ -1,11 +1,12 @@
-//! Steps that make a filesystem. Its geometry is always given: LVM reports the width of a RAID10 volume with the mirrors counted in, twice of
-//! what it is, and the programs believe it.
+//! Steps that make a filesystem. Its geometry is always given: LVM reports the width of a RAID10 volume with
+//! the mirrors counted in, twice of what it is, and the programs believe it.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Act, Argv, Clear, Deed, Need, StepError, argv, check_above_zero, check_device};
 
-/// Block of ext4, KiB: also for small volumes, of which `mkfs.ext4` would make blocks of 1 KiB and count stripes in them.
+/// Block of ext4, KiB: also for small volumes, of which `mkfs.ext4` would make blocks of 1 KiB and count
+/// stripes in them.
 const EXT4_BLOCK_KIB: u32 = 4;
 
 /// One step.
@@ -27,7 +28,8 @@ pub enum FilesystemStep {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         log_unit_kib: Option<u32>,
     },
-    /// ext4. Without a terminal `mkfs.ext4` asks nothing and replaces what is there, so that the device has to hold nothing.
+    /// ext4. Without a terminal `mkfs.ext4` asks nothing and replaces what is there, so that the device has
+    /// to hold nothing.
     Ext4 {
         /// Path.
         device: String,

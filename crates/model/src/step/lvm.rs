@@ -173,6 +173,13 @@ impl Deed for LvmStep {
         }
     }
 
+    fn makes(&self) -> Option<String> {
+        match self {
+            Self::Volume { group, name, .. } => Some(format!("/dev/{group}/{name}")),
+            Self::Drives { .. } | Self::Group { .. } => None,
+        }
+    }
+
     fn needs(&self) -> Vec<Need> {
         match self {
             Self::Drives { devices, .. } => {

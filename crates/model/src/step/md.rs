@@ -52,7 +52,8 @@ impl MdLevel {
     }
 }
 
-/// An array of md, with a bitmap of what has been written, so that a drive that comes back is not copied whole.
+/// An array of md, with a bitmap of what has been written, so that a drive that comes back is not copied
+/// whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MdStep {
     /// Name below `/dev/md/`.
@@ -108,6 +109,10 @@ impl Deed for MdStep {
     /// `set_uuid` of the superblock (`struct mdp_superblock_1` of linux/raid/md_p.h), 4 KiB from the start for 1.2.
     fn stamp(&self) -> Option<Stamp> {
         Some(Stamp { devices: self.devices.clone(), at: 4096 + 16, bytes: 16, marks: &["md array"] })
+    }
+
+    fn makes(&self) -> Option<String> {
+        Some(self.path())
     }
 
     fn needs(&self) -> Vec<Need> {

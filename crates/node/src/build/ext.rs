@@ -1,8 +1,9 @@
 //! Zeros over an ext4 without files that a step made, when the step is taken back.
 //!
-//! In: the device. Out: nothing, or why it stays as it is. The places follow from the superblock and the group descriptors (`fs/ext4/ext4.h` of
-//! Linux, little-endian): whatever `mkfs.ext4` and mounting wrote, and not the inode tables, which it leaves as they were. What is zeroed last is
-//! what the places are read from, so that what is broken off can be done again.
+//! In: the device. Out: nothing, or why it stays as it is. The places follow from the superblock and the
+//! group descriptors (`fs/ext4/ext4.h` of Linux, little-endian): whatever `mkfs.ext4` and mounting wrote, and
+//! not the inode tables, which it leaves as they were. What is zeroed last is what the places are read from,
+//! so that what is broken off can be done again.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -19,12 +20,14 @@ const STATE_CLEAN: u16 = 1;
 /// `s_feature_compat`: superblocks in two groups only; a file of orphans.
 const COMPAT_SPARSE_SUPER2: u32 = 0x200;
 const COMPAT_ORPHAN_FILE: u32 = 0x1000;
-/// `s_feature_incompat`: the journal has to be replayed; descriptors all over the device; 64 bits; a journal elsewhere; clusters.
+/// `s_feature_incompat`: the journal has to be replayed; descriptors all over the device; 64 bits; a journal
+/// elsewhere; clusters.
 const INCOMPAT_RECOVER: u32 = 0x4;
 const INCOMPAT_JOURNAL_DEVICE: u32 = 0x8;
 const INCOMPAT_META_GROUPS: u32 = 0x10;
 const INCOMPAT_64BIT: u32 = 0x80;
-/// `s_feature_ro_compat`: descriptors tell which inodes were never used (`gdt_csum`, `metadata_csum`); clusters of blocks.
+/// `s_feature_ro_compat`: descriptors tell which inodes were never used (`gdt_csum`, `metadata_csum`);
+/// clusters of blocks.
 const RO_UNUSED_INODES: u32 = 0x10 | 0x400;
 const RO_CLUSTERS: u32 = 0x200;
 /// `bg_flags`: no inode of the group was ever used.
@@ -43,7 +46,8 @@ const GROUPS_MAX: u64 = 1 << 21;
 /// Parts of a device: first byte and length.
 type Parts = Vec<(u64, u64)>;
 
-/// Fills what `mkfs.ext4` wrote with zeros. `mark` is whose mark the device has; nothing is done where there is none.
+/// Fills what `mkfs.ext4` wrote with zeros. `mark` is whose mark the device has; nothing is done where there
+/// is none.
 pub(super) fn clear(file: &File, mark: Option<(&'static str, u64)>) -> Result<(), String> {
     let mut head = vec![0; SUPER_BYTES];
     file.read_exact_at(&mut head, SUPER_AT).map_err(|e| format!("cannot be read: {e}"))?;
@@ -337,7 +341,8 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("volume");
-        // From the smallest to several superblocks and a journal of more extents than an inode holds; older features.
+        // From the smallest to several superblocks and a journal of more extents than an inode holds; older
+        // features.
         for (size, more) in [
             (8 << 20, &[][..]),
             (432 << 20, &[]),

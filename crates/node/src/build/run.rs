@@ -47,7 +47,8 @@ pub(crate) fn run(argv: &Argv, limit: Duration, stop: Option<&AtomicBool>) -> st
     Ok(Some(Seen { code, out: joined(out), err: joined(err), took_ms }))
 }
 
-/// What a program printed about its failure, in one line, without the text about its usage that many print behind the reason.
+/// What a program printed about its failure, in one line, without the text about its usage that many print
+/// behind the reason.
 pub(super) fn words(printed: &str) -> String {
     let is_usage = |line: &str| {
         let start = line.trim_start().get(..USAGE.len());

@@ -102,7 +102,8 @@ impl Failures {
     }
 }
 
-/// Chance of three failures within the time in which a drive is made anew, in a year (the Markov chain of RAID6 with one repair at a time).
+/// Chance of three failures within the time in which a drive is made anew, in a year (the Markov chain of
+/// RAID6 with one repair at a time).
 fn third_loses(wish: &Wish, rebuild_s: f64) -> f64 {
     let (drives, fail) = (wish.drives() as f64, wish.class.fail_per_year);
     let within = rebuild_s / YEAR_S;

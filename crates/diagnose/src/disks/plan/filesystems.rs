@@ -1,4 +1,5 @@
-//! Filesystems of a planned volume: the step that makes one, and the limits of its program, which are checked before a drive is touched.
+//! Filesystems of a planned volume: the step that makes one, and the limits of its program, which are checked
+//! before a drive is touched.
 
 use linerate_model::step::{FilesystemStep, Step};
 
@@ -17,12 +18,14 @@ pub const FILESYSTEMS: [Filesystem; 2] = [Filesystem::Xfs, Filesystem::Ext4];
 const MIB: u64 = 1 << 20;
 /// Smallest filesystem that `mkfs.xfs` makes (`validate_supported()` of xfsprogs 5.19 and later).
 const XFS_BYTES_MIN: u64 = 300 * MIB;
-/// Below this size `mkfs.xfs` does not trust the stripes that a device reports. With stripes it makes eight groups where it makes four without, and
-/// the log has to lie in one of them and to have 64 MiB at least: that needs 512.4 MiB with eight and 293 MiB with four.
+/// Below this size `mkfs.xfs` does not trust the stripes that a device reports. With stripes it makes eight
+/// groups where it makes four without, and the log has to lie in one of them and to have 64 MiB at least:
+/// that needs 512.4 MiB with eight and 293 MiB with four.
 const XFS_SMALL_BYTES: u64 = 1024 * MIB;
 /// Groups of a small one, as without stripes.
 const XFS_SMALL_GROUPS: u32 = 4;
-/// Largest unit of the log, and what `mkfs.xfs` takes in the place of a larger one (`calc_stripe_factors()`), KiB.
+/// Largest unit of the log, and what `mkfs.xfs` takes in the place of a larger one (`calc_stripe_factors()`),
+/// KiB.
 const XFS_LOG_UNIT_KIB_MAX: u32 = 256;
 const XFS_LOG_UNIT_KIB: u32 = 32;
 /// Smallest ext4 with a journal: 2,048 blocks of 4 KiB (`ext2fs_default_journal_size()` of e2fsprogs).

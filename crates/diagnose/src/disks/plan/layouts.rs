@@ -1,4 +1,5 @@
-//! The list of layouts. Each is one file beside this one and one line in [`LAYOUTS`]; it defines in what it differs from stripes over pairs.
+//! The list of layouts. Each is one file beside this one and one line in [`LAYOUTS`]; it defines in what it
+//! differs from stripes over pairs.
 
 use linerate_model::step::Step;
 
@@ -51,7 +52,8 @@ pub(super) trait Layout: Sync {
     fn synced_bytes(&self, _wish: &Wish, bytes: u64) -> u64 {
         bytes
     }
-    /// What failures do, where a drive has so many bytes of it: those of its level, unless the layout is another.
+    /// What failures do, where a drive has so many bytes of it: those of its level, unless the layout is
+    /// another.
     fn failures(&self, wish: &Wish, each_bytes: u64) -> Failures {
         Failures::of_level(wish, self.level(), each_bytes)
     }
@@ -82,9 +84,10 @@ pub(super) trait Layout: Sync {
     fn steps(&self, wish: &Wish, bytes: u64) -> Vec<Step>;
 }
 
-/// What md copies at most, also for LVM and also when nothing else is done: `dev.raid.speed_limit_max`, 200,000 KiB/s unless it is changed
-/// (md(4)). Of a RAID10 that is made in line it counts what the volume holds (`resync_max_sectors` of drivers/md/raid10.c), of RAID5 and RAID6
-/// what each drive holds (drivers/md/raid5.c).
+/// What md copies at most, also for LVM and also when nothing else is done: `dev.raid.speed_limit_max`,
+/// 200,000 KiB/s unless it is changed (md(4)). Of a RAID10 that is made in line it counts what the volume
+/// holds (`resync_max_sectors` of drivers/md/raid10.c), of RAID5 and RAID6 what each drive holds
+/// (drivers/md/raid5.c).
 pub(super) const SYNC_BYTES_PER_S: f64 = 200_000.0 * 1024.0;
 
 /// How much faster drives are than what the kernel copies: above one it holds them back.

@@ -1,5 +1,5 @@
-//! Arrays of md: RAID10 with two copies beside each other, RAID5 and RAID6. One device for the array, and the right geometry by itself. An array
-//! takes its drives whole: a volume of a given size is one of LVM on it.
+//! Arrays of md: RAID10 with two copies beside each other, RAID5 and RAID6. One device for the array, and the
+//! right geometry by itself. An array takes its drives whole: a volume of a given size is one of LVM on it.
 
 use linerate_model::step::{LvmKind, LvmStep, MdLevel, MdStep, Step};
 
@@ -16,7 +16,8 @@ pub(super) struct Md(pub(super) Level);
 const HEADROOM_BYTES: u64 = 128 << 20;
 /// Superblock and bitmap before it, bytes.
 const SUPER_BYTES: u64 = 1 << 20;
-/// What one entry of the stripe cache takes of each drive, bytes; entries that serve a busy array better than the kernel's 256.
+/// What one entry of the stripe cache takes of each drive, bytes; entries that serve a busy array better than
+/// the kernel's 256.
 const CACHE_BYTES: u64 = 4096;
 const CACHE_ENTRIES: u64 = 4096;
 

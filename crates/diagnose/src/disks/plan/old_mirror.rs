@@ -1,4 +1,5 @@
-//! The older form: a mirror over two sets of stripes (0+1) with its log in memory. Shown to be compared; not recommended.
+//! The older form: a mirror over two sets of stripes (0+1) with its log in memory. Shown to be compared; not
+//! recommended.
 
 use linerate_model::step::{LvmKind, Step};
 

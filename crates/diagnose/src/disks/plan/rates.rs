@@ -59,7 +59,8 @@ impl Shape {
 pub struct Rates {
     /// Random reads per second: any drive may answer, where the layout reads from both copies.
     pub random_reads_per_s: f64,
-    /// Random writes per second, each smaller than a row: to two drives, or with the parity of its row read and written again.
+    /// Random writes per second, each smaller than a row: to two drives, or with the parity of its row read
+    /// and written again.
     pub random_writes_per_s: f64,
     /// Reading in a row, bytes per second. Each copy alone is read in a row; both at once skip over the other's part.
     pub read_bytes_per_s: f64,
@@ -79,8 +80,8 @@ impl Rates {
         }
     }
 
-    /// Of a volume of such drives, where these are the rates of one, by its class or as it was measured. Requests that are merged on the way
-    /// down come on top.
+    /// Of a volume of such drives, where these are the rates of one, by its class or as it was measured.
+    /// Requests that are merged on the way down come on top.
     #[must_use]
     pub fn over(self, shape: Shape) -> Self {
         let (all, data) = (shape.drives as f64, shape.data_drives() as f64);
@@ -94,8 +95,8 @@ impl Rates {
         }
     }
 
-    /// Random reads per second of such a volume with one failed drive. What that drive held is read from its copy, or reckoned from as many of the
-    /// others as hold different data.
+    /// Random reads per second of such a volume with one failed drive. What that drive held is read from its
+    /// copy, or reckoned from as many of the others as hold different data.
     #[must_use]
     pub fn degraded_reads(self, shape: Shape) -> f64 {
         let (all, data) = (shape.drives as f64, shape.data_drives() as f64);

@@ -55,8 +55,8 @@ fn capacities_of_parity_are_those_of_the_real_tools() {
     assert_eq!(layout(&plan, "lvm-raid6").capacity_bytes, 1008 * MIB);
     assert_eq!(layout(&plan, "md-raid5").capacity_bytes, 1_254_400 << 10);
     assert_eq!(layout(&plan, "md-raid6").capacity_bytes, 1_075_200 << 10);
-    // Beside 408 MiB a second volume of LVM RAID6 had 576 MiB. On the arrays pvs gave 1344.00k and 1152.00k for the first extent, vgs 1220.00m
-    // and 1048.00m.
+    // Beside 408 MiB a second volume of LVM RAID6 had 576 MiB. On the arrays pvs gave 1344.00k and 1152.00k
+    // for the first extent, vgs 1220.00m and 1048.00m.
     let plan = of(Some(400 * MIB)).unwrap();
     let lvm = layout(&plan, "lvm-raid6");
     assert_eq!((lvm.capacity_bytes, lvm.free_bytes), (408 * MIB, Some(576 * MIB)));
@@ -319,7 +319,8 @@ fn a_shelf_of_parity_may_fail_when_it_is_small() {
     assert_eq!(may(&of(Level::Raid5, vec![names(0..6)])), None);
 }
 
-/// The example of the guide: the smallest drives of the lab, of which an XFS with default options cannot be made.
+/// The example of the guide: the smallest drives of the lab, of which an XFS with default options cannot be
+/// made.
 #[test]
 fn the_example_of_the_guide_can_be_built() {
     let plan = plan(&wish(vec![names(0..36)], 32 * MIB)).unwrap();

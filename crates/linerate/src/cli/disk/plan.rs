@@ -1,5 +1,5 @@
-//! `linerate disk plan`: layouts of a striped volume with copies or parity over many drives side by side, and the exact commands of one; with
-//! `--apply` that one is built.
+//! `linerate disk plan`: layouts of a striped volume with copies or parity over many drives side by side, and
+//! the exact commands of one; with `--apply` that one is built.
 
 mod apply;
 mod host;
@@ -44,7 +44,8 @@ pub(in crate::cli) struct Args {
     /// Size of a drive, such as 3T as on its label, or 465GiB; with --host that of the smallest
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, required_unless_present = "host")]
     size: Option<u64>,
-    /// Size of the volume, such as 2T or 500GiB; the rest stays free for another one. Without it the volume takes all
+    /// Size of the volume, such as 2T or 500GiB; the rest stays free for another one. Without it the volume
+    /// takes all
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     volume: Option<u64>,
     /// Filesystem that is made on the volume: xfs, ext4

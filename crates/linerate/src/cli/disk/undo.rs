@@ -2,7 +2,7 @@
 
 use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
-use linerate_model::step::{Need, Refused, Step};
+use linerate_model::step::{Refused, Step, given};
 
 use super::super::hosts::{Hosts, Needs, really};
 use super::super::{builds, out};
@@ -13,7 +13,7 @@ use crate::report::builds as shown;
 /// Take back what `disk plan --apply` built: filesystem, volume, group, and what they left on the drives
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate disk undo data store-1\n  linerate disk undo data --really data store-1\n\nA volume that is mounted, in use, or whose XFS holds files is not taken down. What was once written into files stays on the drives; whether they hold nothing again is looked at and said."
+    after_help = "Examples:\n  linerate disk undo data store-1\n  linerate disk undo data --really data store-1\n\nA volume that is mounted, in use, or whose filesystem holds files is not taken down. What was once written into files stays on the drives; whether they hold nothing again is looked at and said."
 )]
 pub(in crate::cli) struct Args {
     /// Name of the volume
@@ -34,18 +34,14 @@ async fn drives(fleet: &Fleet, build: &str) -> anyhow::Result<Vec<(String, Vec<S
     for host in fleet.hosts() {
         let entries = build::list(fleet, &host).await?;
         let steps = entries.into_iter().filter(|entry| entry.build == build).flat_map(|entry| entry.steps);
-        let devices = steps.flat_map(|step: Step| step.deed().needs()).filter_map(|need| match need {
-            Need::Empty { device } => Some(device),
-            Need::Shrunk { .. } | Need::NoOtherFile { .. } => None,
-        });
-        all.push((host, devices.collect()));
+        all.push((host, given(&steps.collect::<Vec<Step>>())));
     }
     Ok(all)
 }
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let warning = format!(
-        "the volume {} and what is on it are gone after this (an XFS that holds files is left as it is)",
+        "the volume {} and what is on it are gone after this (a filesystem that holds files is left as it is)",
         args.name
     );
     really(&args.name, args.really.as_deref(), &warning)?;
