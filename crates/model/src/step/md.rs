@@ -21,6 +21,8 @@ pub enum MdLevel {
 }
 
 impl MdLevel {
+    // serde hands a reference on.
+    #[allow(clippy::trivially_copy_pass_by_ref)]
     fn is_raid10(&self) -> bool {
         *self == Self::Raid10
     }
