@@ -109,7 +109,7 @@ fn volumes_with_parity_take_what_was_asked(scene: &Scene) {
     assert_eq!(ext4_geometry(scene, "/dev/vg0/data"), "16 96");
     scene.sh(
         GUEST,
-        "lvcreate --yes --type raid6 --stripes 6 --extents 12 --name other vg0; lvremove --yes vg0/other",
+        "lvcreate --test --type raid6 --stripes 6 --stripesize 64k --extents 144 --name other vg0",
     );
     undo(scene);
 
