@@ -101,7 +101,7 @@ pub(super) fn read(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Snaps
     for remark in &collected.remarks {
         out::note(&format!("left out: {remark}"));
     }
-    let known = reading.inventory.as_deref().map(open::inventory).transpose()?;
+    let known = reading.inventory.as_deref().map(|path| open::inventory(path, &[])).transpose()?;
     let options = Options {
         host: reading.host.clone(),
         format: reading.format.clone(),
