@@ -353,6 +353,7 @@ fn a_background_lab_holds_nothing_of_its_caller() {
     assert!(lab.0.is_dir(), "{said}");
     assert!(end.is_ok(), "the lab holds descriptor 9 of its caller: {end:?}");
     assert!(lab.down());
+    wait_until("the folder of the lab goes with it", || !lab.0.exists());
 }
 
 #[test]
