@@ -48,8 +48,13 @@ pub(in crate::fleet) async fn greet(
             Ok((rest, reached))
         }
         Err(reason) => {
+            // The hint stands behind what ssh said.
+            let (reason, own) = match reason.split_once("; hint: ") {
+                Some((reason, hint)) => (reason.to_owned(), Some(hint.to_owned())),
+                None => (reason, None),
+            };
             let words = pipes.end(reason, WHY_WAIT).await;
-            Err(match hint(spec, &pipes.said()) {
+            Err(match own.or_else(|| hint(spec, &pipes.said())) {
                 Some(hint) => format!("{words}; hint: {hint}"),
                 None => words,
             })
