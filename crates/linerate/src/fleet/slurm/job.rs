@@ -314,11 +314,7 @@ fn words(said: &[u8]) -> String {
 /// folder that is there. A file that is there already is not written over. The error is what `sbcast` said.
 pub(super) async fn broadcast(to: &str, program: &Path, place: &Path) -> Result<(), String> {
     let (job, from, to) = (format!("--jobid={to}"), program.to_string_lossy(), place.to_string_lossy());
-    match run("sbcast", &[&job, "--preserve", &from, &to], SPREAD_WAIT).await {
-        Ok(_) => Ok(()),
-        Err(SlurmError::Failed { said, .. }) => Err(said),
-        Err(error) => Err(error.to_string().replace('\n', "; ")),
-    }
+    run("sbcast", &[&job, "--preserve", &from, &to], SPREAD_WAIT).await.map(drop).map_err(its_words)
 }
 
 /// Copies the node program to nodes of a job, to the same place on each: over Slurm's own tree, and where that fails (a node that
@@ -361,16 +357,24 @@ pub(super) async fn spread(
     Ok((place, missing))
 }
 
-/// Makes the folder of the copy on all nodes of a job.
-async fn folders(id: u32, nodes: &[&str], place: &Path) -> Result<(), SlurmError> {
+/// Makes the folder of the copy on all nodes of a job. The error is what `srun` said.
+pub(super) async fn folders(id: u32, nodes: &[&str], place: &Path) -> Result<(), String> {
     let count = nodes.len();
     let names: Vec<String> = nodes.iter().map(|node| (*node).to_owned()).collect();
     let (id, nodes) = (format!("--jobid={id}"), format!("--nodelist={}", nodes::compressed(&names)));
     let (count, tasks) = (format!("--nodes={count}"), format!("--ntasks={count}"));
     let place = place.to_string_lossy();
     let step = ["--quiet", "--overlap", "--ntasks-per-node=1", &count, &tasks, &id, &nodes];
-    run("srun", &[&step[..], &["sh", "-c", include_str!("make.sh"), &place]].concat(), ANSWER_WAIT).await?;
-    Ok(())
+    let step = [&step[..], &["sh", "-c", include_str!("make.sh"), &place]].concat();
+    run("srun", &step, ANSWER_WAIT).await.map(drop).map_err(its_words)
+}
+
+/// What a client of Slurm said, as the end of a sentence.
+fn its_words(error: SlurmError) -> String {
+    match error {
+        SlurmError::Failed { said, .. } => said,
+        error => error.to_string().replace('\n', "; "),
+    }
 }
 
 /// On one node: takes the node program from stdin; what is at the other place goes.

@@ -35,12 +35,8 @@ const LINE_BYTES_MAX: u64 = 4 << 10;
 const LISTS_MAX: usize = 16;
 
 /// Waits on each node for the copy of the node program and for the order, and runs it.
-pub(super) const WAIT_AND_RUN: &str = concat!(
-    include_str!("make.sh"),
-    include_str!("drop.sh"),
-    include_str!("wait.sh"),
-    include_str!("run.sh")
-);
+pub(super) const WAIT_AND_RUN: &str =
+    concat!(include_str!("drop.sh"), include_str!("wait.sh"), include_str!("run.sh"));
 
 /// What was said about nodes beside their own streams.
 #[derive(Debug, Default)]
@@ -154,7 +150,13 @@ async fn once(id: u32, program: &Source, nodes: &[String]) -> Result<OneStep, Un
             return Err(unfit);
         }
     };
-    if let Err(words) = job::broadcast(&format!("{id}.{number}"), &program.path, &step.place).await {
+    // The folder only now: a step that is given up because a node is dead may be killed without a word.
+    let names: Vec<&str> = nodes.iter().map(String::as_str).collect();
+    let copied = match job::folders(id, &names, &step.place).await {
+        Ok(()) => job::broadcast(&format!("{id}.{number}"), &program.path, &step.place).await,
+        Err(words) => Err(words),
+    };
+    if let Err(words) = copied {
         let mut unfit = named(&words, nodes);
         if unfit.is_empty() {
             let reason = format!("the node program could not be copied: {words}");

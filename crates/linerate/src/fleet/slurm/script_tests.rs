@@ -152,6 +152,7 @@ fn another_user_who_reads_the_name_gains_nothing() {
 #[test]
 fn a_step_whose_operator_goes_leaves_nothing() {
     let node = Node::new();
+    assert!(node.run(MAKE, &[], Path::new("/dev/null")).status.success());
     // Its stdin ends without a word.
     let waited = node.run(super::one_step::WAIT_AND_RUN, &[&hash_of(PROGRAM), "-u"], Path::new("/dev/null"));
     assert_eq!(waited.status.code(), Some(1), "{}", text(&waited.stderr));
