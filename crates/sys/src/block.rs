@@ -2,10 +2,12 @@
 //!
 //! In: paths and open files. Out: open files, sizes, free space. It never overwrites and never removes a file that has a name.
 
+use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -140,6 +142,16 @@ pub struct Number {
     pub minor: u32,
 }
 
+impl std::str::FromStr for Number {
+    type Err = ();
+
+    /// `8:16`, as the kernel writes it.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (major, minor) = text.trim().split_once(':').ok_or(())?;
+        Ok(Self { major: major.parse().map_err(|_| ())?, minor: minor.parse().map_err(|_| ())? })
+    }
+}
+
 impl std::fmt::Display for Number {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.major, self.minor)
@@ -178,9 +190,53 @@ pub fn kind_of(meta: &std::fs::Metadata) -> Kind {
     }
 }
 
+/// What a path leads to, by its type and number alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Node {
+    /// A block device.
+    Block(Number),
+    /// A character device.
+    Character(Number),
+    /// A file of the kernel that is in no file system: io_uring, epoll, eventfd.
+    Anonymous,
+    /// A file, a folder, a socket, a pipe.
+    Other,
+}
+
+/// What is behind a path, links followed, as this host knows it: no server of a network file system is queried, because one that
+/// is gone would block the caller (`AT_STATX_DONT_SYNC`).
+pub fn node(path: &Path) -> io::Result<Node> {
+    let path = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)?;
+    // SAFETY: all zero bytes are a valid statx, the path ends with a zero byte, and the call fills the rest.
+    let (result, stat) = unsafe {
+        let mut stat: libc::statx = zeroed();
+        let flags = libc::AT_STATX_DONT_SYNC;
+        let result = libc::syscall(
+            libc::SYS_statx,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            flags,
+            libc::STATX_TYPE,
+            &raw mut stat,
+        );
+        (result, stat)
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let number = Number { major: stat.stx_rdev_major, minor: stat.stx_rdev_minor };
+    Ok(match libc::mode_t::from(stat.stx_mode) & libc::S_IFMT {
+        libc::S_IFBLK => Node::Block(number),
+        libc::S_IFCHR => Node::Character(number),
+        0 => Node::Anonymous,
+        _ => Node::Other,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::os::fd::FromRawFd;
 
     use super::*;
 
@@ -218,5 +274,19 @@ mod tests {
         assert_eq!(kind(Path::new("/dev/null")).unwrap(), Kind::Other);
         assert!(matches!(kind(folder.path()).unwrap(), Kind::Folder(_)));
         assert_eq!(Number { major: 8, minor: 16 }.to_string(), "8:16");
+        assert_eq!("8:16\n".parse(), Ok(Number { major: 8, minor: 16 }));
+        assert!(["", "8", "8:", ":16", "8:16:1", "-1:2"].iter().all(|bad| bad.parse::<Number>().is_err()));
+    }
+
+    #[test]
+    fn a_path_is_known_by_its_type_and_number() {
+        let full = Number { major: 1, minor: 7 };
+        assert_eq!(node(Path::new("/dev/full")).unwrap(), Node::Character(full));
+        assert_eq!(node(Path::new("/")).unwrap(), Node::Other);
+        assert_eq!(node(Path::new("/nonexistent")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        // SAFETY: a plain call without pointers; the descriptor is owned from here on.
+        let event = unsafe { std::os::fd::OwnedFd::from_raw_fd(libc::eventfd(0, libc::EFD_CLOEXEC)) };
+        let path = format!("/proc/self/fd/{}", event.as_raw_fd());
+        assert_eq!(node(Path::new(&path)).unwrap(), Node::Anonymous);
     }
 }

@@ -57,6 +57,10 @@ pub enum ReadError {
 
 impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
+        // Files of a process that ended while they were open.
+        if error.raw_os_error() == Some(libc::ESRCH) {
+            return Self::Missing;
+        }
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Missing,
             io::ErrorKind::PermissionDenied => Self::Denied,

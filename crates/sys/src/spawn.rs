@@ -4,10 +4,11 @@
 //! In: a command. Out: the same command with the preparation attached. It never starts it.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Makes the command start inside the network namespace (which must stay open until it was spawned).
@@ -94,6 +95,60 @@ fn tied(command: &mut Command, signal: libc::c_int) {
     }
 }
 
+/// Files of [`keep_until_exec`] that are on their way to a child.
+#[derive(Debug)]
+pub struct HandOver(JoinHandle<()>);
+
+impl HandOver {
+    /// Waits until no file is held here any more. The command has to be dropped before.
+    pub fn finish(self) {
+        // It only reads, closes and writes.
+        let _ = self.0.join();
+    }
+}
+
+/// Keeps files open until a command executes its program and not longer. The files here are closed while the child waits, so that
+/// the child has the last descriptors; the kernel closes them in `execve` (`O_CLOEXEC`). When this process is killed before that,
+/// the child ends without executing the program.
+///
+/// # Errors
+/// The kernel has no pipe or no thread left.
+pub fn keep_until_exec(command: &mut Command, files: Vec<File>) -> io::Result<HandOver> {
+    let (mut forked, forked_end) = io::pipe()?;
+    let (closed, mut closed_end) = io::pipe()?;
+    let other_end = closed_end.as_raw_fd();
+    let thread = std::thread::Builder::new().name("hand-over".to_owned()).spawn(move || {
+        // End of file: the command was dropped and never started.
+        let _ = forked.read(&mut [0]);
+        drop(files);
+        let _ = closed_end.write_all(&[1]);
+    })?;
+    // SAFETY: between fork and exec only the async-signal-safe calls write, close and read are made. `other_end` is open in the
+    // child: its owner closes it only after the first byte was written. Closing it here makes the end of the parent an end of file.
+    unsafe {
+        command.pre_exec(move || {
+            let mut byte = [1_u8];
+            if libc::write(forked_end.as_raw_fd(), byte.as_ptr().cast(), 1) != 1 {
+                return Err(io::Error::last_os_error());
+            }
+            libc::close(other_end);
+            loop {
+                match libc::read(closed.as_raw_fd(), byte.as_mut_ptr().cast(), 1) {
+                    1 => return Ok(()),
+                    0 => return Err(io::Error::from_raw_os_error(libc::EPIPE)),
+                    _ => {
+                        let error = io::Error::last_os_error();
+                        if error.kind() != io::ErrorKind::Interrupted {
+                            return Err(error);
+                        }
+                    }
+                }
+            }
+        });
+    }
+    Ok(HandOver(thread))
+}
+
 /// Sends `SIGTERM` (or `SIGKILL` when `hard`) to a child that was not waited for yet.
 pub fn terminate(child: &std::process::Child, hard: bool) -> io::Result<()> {
     let signal = if hard { libc::SIGKILL } else { libc::SIGTERM };
@@ -128,6 +183,7 @@ pub fn try_wait_cost(child: &std::process::Child) -> io::Result<Option<(ExitStat
 mod tests {
     use std::io::Read;
     use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
     use std::process::Stdio;
 
     use super::*;
@@ -156,5 +212,50 @@ mod tests {
             drop(stdin);
             child.wait().unwrap();
         }
+    }
+
+    fn holders(inode: u64) -> usize {
+        let entries = std::fs::read_dir("/proc/self/fd").unwrap();
+        entries
+            .filter(|e| std::fs::metadata(e.as_ref().unwrap().path()).is_ok_and(|m| m.ino() == inode))
+            .count()
+    }
+
+    #[test]
+    fn files_are_kept_until_the_program_is_executed_and_are_not_its_own() {
+        let file = tempfile::tempfile().unwrap();
+        let inode = file.metadata().unwrap().ino();
+        let mut command = Command::new("stat");
+        // The program lists what it has open itself.
+        command.args(["-L", "-c", "%i", "/proc/self/fd/0", "/proc/self/fd/1", "/proc/self/fd/2"]);
+        command
+            .args((3..64).map(|n| format!("/proc/self/fd/{n}")))
+            .stderr(Stdio::null())
+            .stdin(Stdio::null());
+        let over = keep_until_exec(&mut command, vec![file]).unwrap();
+        assert_eq!(holders(inode), 1, "held until it is started");
+        let child = command.stdout(Stdio::piped()).spawn().unwrap();
+        drop(command);
+        over.finish();
+        assert_eq!(holders(inode), 0);
+        let printed = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+        assert!(!printed.is_empty() && printed.lines().all(|line| line != inode.to_string()), "{printed}");
+    }
+
+    #[test]
+    fn files_are_closed_when_the_program_is_not_started() {
+        let file = tempfile::tempfile().unwrap();
+        let inode = file.metadata().unwrap().ino();
+        let mut command = Command::new("/nonexistent/program");
+        let over = keep_until_exec(&mut command, vec![file]).unwrap();
+        assert!(command.spawn().is_err());
+        drop(command);
+        over.finish();
+        assert_eq!(holders(inode), 0);
+        // Not even tried.
+        let mut command = Command::new("true");
+        let over = keep_until_exec(&mut command, vec![tempfile::tempfile().unwrap()]).unwrap();
+        drop(command);
+        over.finish();
     }
 }

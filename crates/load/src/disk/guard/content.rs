@@ -6,12 +6,16 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use linerate_sys::block;
+
 use super::signatures;
 
 /// How much of the start and of the end is read.
 pub(super) const EDGE_BYTES: u64 = 1 << 20;
 /// Places in between that are looked at.
 const PLACES: u64 = 256;
+/// The same before a volume is removed, which may have been used for years: up to half a minute on drives with rotating discs.
+pub(super) const PLACES_UNDO: u64 = 4096;
 /// How much is read at each.
 const PLACE_BYTES: u64 = 4096;
 /// How much is read at a time of what is going to be written.
@@ -47,21 +51,37 @@ pub(super) fn mark(device: &File, size: u64) -> Result<Option<(&'static str, u64
     Ok(signatures::find(&head, &tail, size))
 }
 
+/// Lets the kernel read from the device what it has in its cache, as far as that is not newer.
+pub(super) fn fresh(device: &File) -> Result<(), String> {
+    block::forget(device).map_err(|e| format!("its cache cannot be emptied: {e}"))
+}
+
 /// Whether a device of this size looks as if it holds nothing: its edges, the marks of owners, places in between.
 pub(super) fn looks_empty(device: &File, size: u64) -> Result<(), String> {
+    is_empty_at(device, size, PLACES)
+}
+
+/// Whether no owner has left a mark, and both ends are zero.
+pub(super) fn edges_are_empty(device: &File, size: u64) -> Result<(), String> {
     if size < DEVICE_BYTES_MIN {
         return Err(format!("it has {size} bytes, less than {DEVICE_BYTES_MIN}"));
     }
+    fresh(device)?;
     let tail_at = size - EDGE_BYTES;
     let (head, tail) = (read(device, 0, EDGE_BYTES)?, read(device, tail_at, EDGE_BYTES)?);
     if let Some((owner, byte)) = signatures::find(&head, &tail, size) {
         return Err(format!("it has the mark of {owner} at byte {byte}"));
     }
     something(&head, 0)?;
-    something(&tail, tail_at)?;
-    for place in 1..PLACES {
+    something(&tail, tail_at)
+}
+
+/// The same as [`looks_empty`], with so many places.
+pub(super) fn is_empty_at(device: &File, size: u64, places: u64) -> Result<(), String> {
+    edges_are_empty(device, size)?;
+    for place in 1..places {
         // A multiple of the pieces that are read.
-        let at = size / PLACES * place / PLACE_BYTES * PLACE_BYTES;
+        let at = size / places * place / PLACE_BYTES * PLACE_BYTES;
         something(&read(device, at, PLACE_BYTES.min(size - at))?, at)?;
     }
     Ok(())

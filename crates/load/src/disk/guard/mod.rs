@@ -1,19 +1,21 @@
 //! Whether a block device may be written: only when it provably holds nothing and nobody uses it.
 //!
 //! What comes in: a path, and for a load what the operator typed. What goes out: the device, opened so that no other part of the kernel
-//! can take it (`O_EXCL`), or the reason why not. Whatever cannot be seen counts against writing. It never writes. Three ways in:
-//! `open` for a load, [`empty`] for a step of a build, [`unused`] for the way back of one; whoever writes to a device goes through one of them.
+//! can take it (`O_EXCL`), or the reason why not. Whatever cannot be seen counts against writing. It never writes. Ways in: `open` for a
+//! load, [`claim`] for a step of a build and for its undo; all code that writes to a device goes through one of them.
 //!
 //! To add a check: one type with `Check`, one line in `CHECKS`, its rows in the table of `tests.rs`.
 
 mod content;
 mod parts;
 mod people;
+mod programs;
 mod signatures;
 #[cfg(test)]
 mod tests;
 
 use std::fs::File;
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use linerate_model::names::natural;
@@ -52,7 +54,6 @@ static CHECKS: &[&dyn Check] = &[
     &parts::Siblings,
     &parts::BehindLoop,
     &parts::ReadOnly,
-    &people::Opened,
     &people::Exported,
 ];
 
@@ -108,35 +109,155 @@ pub(super) fn open(
 ) -> Result<Free, String> {
     let candidate = candidate(root, path)?;
     look(&candidate)?;
+    users(root, std::slice::from_ref(&candidate), &[]).swap_remove(0)?;
     named(&candidate, really)?;
-    let free = hold(candidate)?;
+    let free = hold(candidate, true)?;
     content::looks_empty(&free.file, free.bytes)?;
     content::is_zero(&free.file, free.bytes, (start, used), go_on)?;
     Ok(free)
 }
 
-/// Whether a device may be given to a program that makes something on it (LVM, md, DRBD): nobody uses it, and it looks as if it holds
-/// nothing. Whose turn it is next writes where it likes, so that only the whole of it could be proved by reading all of it, hours for a drive.
+/// What is asked of the content of a device, beside that nobody uses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// It looks as if it holds nothing. The program that gets it writes where it likes, so that only a read of the whole device would be
+    /// a proof, hours for a drive.
+    Empty,
+    /// The caller looks at it.
+    Any,
+}
+
+/// A device that nobody else in the kernel can take as long as this lives.
+#[derive(Debug)]
+pub struct Claim {
+    free: Free,
+    path: PathBuf,
+    content: Content,
+}
+
+/// So many devices are read side by side: one with rotating discs takes seconds; more would leave a small host no time for anything else.
+const AT_ONCE: usize = 8;
+
+/// Claims devices, or gives the reason for each that may not be written; `write` opens them for writing.
+pub fn claim(paths: &[&Path], content: Content, write: bool) -> Vec<Result<Claim, String>> {
+    let root = Root::live();
+    let mut claims: Vec<Result<Claim, String>> = held(&root, paths, write)
+        .into_iter()
+        .map(|free| free.map(|(free, path)| Claim { free, path, content }))
+        .collect();
+    if content == Content::Any {
+        return claims;
+    }
+    for some in claims.chunks_mut(AT_ONCE) {
+        let looked: Vec<Result<(), String>> = std::thread::scope(|scope| {
+            let files = some.iter().map(|claim| claim.as_ref().ok().map(|claim| &claim.free));
+            let look = |free: Option<&Free>| {
+                free.map_or(Ok(()), |free| content::looks_empty(&free.file, free.bytes))
+            };
+            let begin = |free| std::thread::Builder::new().spawn_scoped(scope, move || look(free));
+            let threads: Vec<_> = files.map(begin).collect();
+            let unseen = || Err("it cannot be looked at".to_owned());
+            let end = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, Result<(), String>>>| {
+                thread.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(unseen)
+            };
+            threads.into_iter().map(end).collect()
+        });
+        for (claim, looked) in some.iter_mut().zip(looked) {
+            if let (Ok(_), Err(why)) = (&*claim, looked) {
+                *claim = Err(why);
+            }
+        }
+    }
+    claims
+}
+
+/// All of them that nobody uses, open exclusively: programs are looked at once for all.
+fn held(root: &Root, paths: &[&Path], write: bool) -> Vec<Result<(Free, PathBuf), String>> {
+    let checked = |path: &&Path| {
+        let candidate = candidate(root, path)?;
+        look(&candidate).map(|()| candidate)
+    };
+    let (mut good, mut all) = (Vec::new(), Vec::new());
+    for candidate in paths.iter().map(checked) {
+        all.push(candidate.map(|candidate| good.push(candidate)));
+    }
+    let mut free = users(root, &good, &[]).into_iter().zip(good).map(|(user, candidate)| {
+        user?;
+        let path = candidate.path.clone();
+        Ok((hold(candidate, write)?, path))
+    });
+    let missing = || Err("it cannot be looked at".to_owned());
+    all.into_iter()
+        .map(|one: Result<(), String>| one.and_then(|()| free.next().unwrap_or_else(missing)))
+        .collect()
+}
+
+impl Claim {
+    /// The open device.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.free.file
+    }
+
+    /// Its size, bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.free.bytes
+    }
+
+    /// The open device alone.
+    #[must_use]
+    pub fn into_file(self) -> File {
+        self.free.file
+    }
+
+    /// The same users and edges once more.
+    fn again(&self, root: &Root) -> Result<(), String> {
+        let found = candidate(root, &self.path)?;
+        if found.number != self.free.number {
+            return Err("it became another device meanwhile".to_owned());
+        }
+        look(&found)?;
+        match self.content {
+            Content::Empty => content::edges_are_empty(&self.free.file, self.free.bytes),
+            Content::Any => Ok(()),
+        }
+    }
+}
+
+/// Looks at claimed devices once more, right before they are given to a program: at everybody who uses them, and where they have to be
+/// empty at the marks of owners and at both ends.
+///
+/// # Errors
+/// Which one in the order of `claims` is in use or holds something now, and why.
+pub fn again(claims: &[Claim]) -> Result<(), (usize, String)> {
+    let root = Root::live();
+    let own: Vec<RawFd> = claims.iter().map(|claim| claim.free.file.as_raw_fd()).collect();
+    let candidates: Result<Vec<_>, _> = claims
+        .iter()
+        .enumerate()
+        .map(|(at, claim)| candidate(&root, &claim.path).map_err(|why| (at, why)))
+        .collect();
+    for (at, user) in users(&root, &candidates?, &own).into_iter().enumerate() {
+        user.map_err(|why| (at, why))?;
+    }
+    claims.iter().enumerate().try_for_each(|(at, claim)| claim.again(&root).map_err(|why| (at, why)))
+}
+
+/// Whether a device may be given to a program that makes something on it (LVM, md, DRBD).
 ///
 /// # Errors
 /// Why not.
 pub fn empty(path: &Path) -> Result<(), String> {
-    let root = Root::live();
-    let candidate = candidate(&root, path)?;
-    look(&candidate)?;
-    let free = hold(candidate)?;
-    content::looks_empty(&free.file, free.bytes)
+    claim(&[path], Content::Empty, false).swap_remove(0).map(drop)
 }
 
-/// Holds a device that nobody uses, whatever is on it: for putting back what a build of ours has left there.
+/// Holds a device that nobody uses, whatever is on it: to undo what a build of ours has left there.
 ///
 /// # Errors
 /// Who uses it.
 pub fn unused(path: &Path) -> Result<File, String> {
-    let root = Root::live();
-    let candidate = candidate(&root, path)?;
-    look(&candidate)?;
-    hold(candidate).map(|free| free.file)
+    claim(&[path], Content::Any, true).swap_remove(0).map(Claim::into_file)
 }
 
 /// The first mark of an owner on a device, with its byte; only read, whoever uses it.
@@ -148,7 +269,18 @@ pub fn mark(path: &Path) -> Result<Option<(&'static str, u64)>, String> {
         return Err("it is no block device".to_owned());
     };
     let file = File::open(path).map_err(|e| format!("it cannot be read: {e}"))?;
-    content::mark(&file, block::size(&file).map_err(|e| format!("its size cannot be read: {e}"))?)
+    let size = block::size(&file).map_err(|e| format!("its size cannot be read: {e}"))?;
+    content::fresh(&file)?;
+    content::mark(&file, size)
+}
+
+/// What stands on an open device that should hold nothing: the mark of an owner or the first byte that is not zero, as
+/// [`Content::Empty`] looks for them, at more places.
+///
+/// # Errors
+/// What stands there and at which byte, or that it cannot be read.
+pub fn holds_nothing(device: &File, bytes: u64) -> Result<(), String> {
+    content::is_empty_at(device, bytes, content::PLACES_UNDO)
 }
 
 /// The block device that a path leads to, links followed.
@@ -160,7 +292,21 @@ fn candidate<'a>(root: &'a Root, path: &Path) -> Result<Candidate<'a>, String> {
     find(root, path, number)
 }
 
-/// Everything that can be said of its users without a look at the content.
+/// Programs that use devices, by [`programs::users`]: what cannot be seen counts for all of them.
+fn users(root: &Root, candidates: &[Candidate<'_>], own: &[RawFd]) -> Vec<Result<(), String>> {
+    let opened = |reason: String| format!("{reason} (open)");
+    let find = || {
+        let reach: Vec<_> = candidates.iter().map(programs::Reach::of).collect::<Result<_, String>>()?;
+        // A recorded tree has no open files.
+        if root.is_live() { programs::users(root, &reach, own) } else { Ok(vec![None; reach.len()]) }
+    };
+    match find() {
+        Ok(all) => all.into_iter().map(|user| user.map_or(Ok(()), |user| Err(opened(user)))).collect(),
+        Err(unseen) => candidates.iter().map(|_| Err(opened(unseen.clone()))).collect(),
+    }
+}
+
+/// Everything that the kernel says of its users, without a look at programs and at the content.
 fn look(candidate: &Candidate<'_>) -> Result<(), String> {
     CHECKS
         .iter()
@@ -176,12 +322,13 @@ fn named(candidate: &Candidate<'_>, really: &str) -> Result<(), String> {
     Err(format!("its name is {}, and {typed} was typed", candidate.name))
 }
 
-/// Opens it so that nobody else in the kernel can take it.
-fn hold(candidate: Candidate<'_>) -> Result<Free, String> {
-    let how = How { write: true, alone: true, ..How::default() };
+/// Opens it so that nobody else in the kernel can take it. Only what is written is opened for writing: the device manager looks at
+/// a device again that a writer has closed.
+fn hold(candidate: Candidate<'_>, write: bool) -> Result<Free, String> {
+    let how = How { write, alone: true, ..How::default() };
     let file = block::open(&candidate.path, how).map_err(|e| match e.kind() {
         std::io::ErrorKind::ResourceBusy => "the kernel says that it is in use (busy)".to_owned(),
-        _ => format!("it cannot be opened for writing alone: {e}"),
+        _ => format!("it cannot be opened exclusively: {e}"),
     })?;
     // The path could have become another device in between.
     let opened = file.metadata().map_err(|e| e.to_string())?;

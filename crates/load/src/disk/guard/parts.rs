@@ -1,5 +1,7 @@
 //! Checks by what the kernel has built on a device: holders, partitions, its neighbours on the same drive, loop devices.
 
+use linerate_sys::root::ReadError;
+
 use super::{Candidate, Check};
 
 /// Another block device stands on it: LVM, md, multipath, DRBD, bcache, dm-crypt.
@@ -79,18 +81,22 @@ impl Check for BehindLoop {
     }
 
     fn look(&self, candidate: &Candidate<'_>) -> Result<(), String> {
+        let family = candidate.family()?;
         for name in candidate.seen("/sys/block", "loop devices")? {
             if !name.starts_with("loop") {
                 continue;
             }
-            // A loop device without a file has no such entry.
-            let Ok(file) = candidate.root.line(&format!("/sys/block/{name}/loop/backing_file")) else {
-                continue;
+            let path = format!("/sys/block/{name}/loop/backing_file");
+            let file = match candidate.root.line(&path) {
+                Ok(file) => file,
+                // A loop device without a file has no such entry.
+                Err(ReadError::Missing) => continue,
+                Err(error) => return Err(format!("what {name} stands on cannot be seen: {error}")),
             };
-            let whole = candidate.whole.as_ref().map(|whole| format!("/dev/{whole}"));
-            let own = format!("/dev/{}", candidate.name);
-            if file == own || Some(&file) == whole.as_ref() || candidate.path.to_str() == Some(file.as_str())
-            {
+            let is_it = |(number, part): &(String, String)| {
+                file == format!("/dev/{part}") || super::people::is_same(candidate, &file, number)
+            };
+            if candidate.path.to_str() == Some(file.as_str()) || family.iter().any(is_it) {
                 return Err(format!("{name} stands on it"));
             }
         }

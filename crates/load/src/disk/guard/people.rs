@@ -1,19 +1,14 @@
-//! Checks by what programs do with a device: file systems in any mount namespace, swap, programs that have it open.
+//! Checks by what the kernel does with a device for programs: file systems in any mount namespace, swap, NVMe targets.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use linerate_sys::block::{self, Kind};
 use linerate_sys::procfs;
-use linerate_sys::root::{NAMES_MAX, ReadError};
+use linerate_sys::root::ReadError;
 
+use super::programs::{has_ended, processes};
 use super::{Candidate, Check};
-
-/// Processes by number.
-fn processes(candidate: &Candidate<'_>) -> Result<Vec<u32>, String> {
-    let names = candidate.seen("/proc", "processes")?;
-    Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
-}
 
 /// Where a device is mounted, in any namespace in which a process is.
 pub(super) fn mounted_at(
@@ -22,19 +17,20 @@ pub(super) fn mounted_at(
     name: &str,
 ) -> Result<Option<String>, String> {
     let mut seen = BTreeSet::new();
-    for process in processes(candidate)? {
+    for process in processes(candidate.root)? {
         // Thousands of processes have the same namespace; of one whose namespace cannot be read, the mounts are read all the same.
-        if let Ok(namespace) = candidate.root.link(&format!("/proc/{process}/ns/mnt"))
-            && !seen.insert(namespace)
-        {
+        let namespace = candidate.root.link(&format!("/proc/{process}/ns/mnt")).ok();
+        if namespace.as_ref().is_some_and(|namespace| seen.contains(namespace)) {
             continue;
         }
         let text = match candidate.root.read(&format!("/proc/{process}/mountinfo")) {
             Ok(text) => text,
-            // It ended, or is a zombie.
-            Err(ReadError::Missing | ReadError::Other(_)) => continue,
+            Err(ReadError::Missing) => continue,
+            Err(_) if has_ended(candidate.root, process) => continue,
             Err(error) => return Err(format!("mounts of process {process} cannot be seen: {error}")),
         };
+        // Only now: the process could have ended before its mounts were read.
+        seen.extend(namespace);
         let device = format!("/dev/{name}");
         // btrfs and ZFS have numbers without a driver; then the source tells.
         let found = procfs::mounts(&text)
@@ -48,7 +44,7 @@ pub(super) fn mounted_at(
 }
 
 /// Whether a source of a mount is a link to the device (`/dev/disk/by-uuid/…`).
-fn is_same(candidate: &Candidate<'_>, source: &str, number: &str) -> bool {
+pub(super) fn is_same(candidate: &Candidate<'_>, source: &str, number: &str) -> bool {
     candidate.root.is_live()
         && source.starts_with("/dev/")
         && matches!(block::kind(Path::new(source)), Ok(Kind::Device(n)) if n.to_string() == number)
@@ -103,46 +99,6 @@ impl Check for Swap {
         for name in names {
             if is_swap(candidate, &name)? {
                 return Err(format!("the kernel swaps to {name}"));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A program has it open: a virtual machine or a database on the bare device does not tell the kernel that it is alone.
-pub(super) struct Opened;
-
-impl Check for Opened {
-    fn name(&self) -> &'static str {
-        "open"
-    }
-
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String> {
-        // A recorded tree has no open files.
-        if !candidate.root.is_live() {
-            return Ok(());
-        }
-        for process in processes(candidate)? {
-            let folder = format!("/proc/{process}/fd");
-            let files = match candidate.root.list(&folder) {
-                Ok(files) => files,
-                Err(ReadError::Denied) => {
-                    return Err(format!("open files of process {process} cannot be seen: this needs root"));
-                }
-                // It ended meanwhile.
-                Err(_) => continue,
-            };
-            if files.len() >= NAMES_MAX {
-                return Err(format!(
-                    "open files of process {process} cannot all be seen: {NAMES_MAX} or more"
-                ));
-            }
-            for file in files {
-                let kind = block::kind(Path::new(&format!("{folder}/{file}")));
-                if matches!(kind, Ok(Kind::Device(number)) if number == candidate.number) {
-                    let who = candidate.root.line(&format!("/proc/{process}/comm")).unwrap_or_default();
-                    return Err(format!("process {process} ({who}) has it open"));
-                }
             }
         }
         Ok(())

@@ -57,6 +57,10 @@ pub(super) static SIGNATURES: &[Signature] = &[
     mark("DRBD", Place::LastPage(60), b"\x83\x74\x02\x6b"),
     mark("DRBD", Place::LastPage(60), b"\x83\x74\x02\x6c"),
     mark("DRBD", Place::LastPage(60), b"\x83\x74\x02\x6d"),
+    // Metadata on a device of their own begin with the superblock.
+    at("DRBD (metadata)", 60, b"\x83\x74\x02\x6b"),
+    at("DRBD (metadata)", 60, b"\x83\x74\x02\x6c"),
+    at("DRBD (metadata)", 60, b"\x83\x74\x02\x6d"),
     at("LUKS", 0, b"LUKS\xba\xbe"),
     at("LUKS (second header)", 0x4000, b"SKUL\xba\xbe"),
     at("LUKS (second header)", 0x8000, b"SKUL\xba\xbe"),

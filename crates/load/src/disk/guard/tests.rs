@@ -2,16 +2,23 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use linerate_sys::block::Number;
+use linerate_sys::block::{self, Node, Number};
+use linerate_sys::pages::Buffer;
 use linerate_sys::root::Root;
+use linerate_sys::uring::Ring;
 
+use super::programs::{self, Reach};
 use super::signatures::{SIGNATURES, byte_of};
-use super::{Candidate, content, empty, find, look, named, unused};
+use super::{
+    Candidate, Claim, Content, again, candidate, claim, content, empty, find, look, named, unused, users,
+};
 
 const SIZE: u64 = 64 << 20;
 const NUMBER: Number = Number { major: 8, minor: 16 };
@@ -56,6 +63,12 @@ impl Tree {
         self.file(&format!("{folder}/dev"), number);
         self.file(&format!("{folder}/ro"), "0");
         self.folder(&format!("{folder}/holders"));
+    }
+
+    /// A file that exists and cannot be read, for this reason.
+    fn refused(&self, path: &str, reason: &str) {
+        let notes = format!("{{\"refused\": {{\"{path}\": \"{reason}\"}}}}");
+        self.file("linerate/files.json", &notes);
     }
 
     fn asked(&self, path: &str, number: Number, typed: &str) -> Result<(), String> {
@@ -148,6 +161,35 @@ const CASES: &[Case] = &[
         |t| fs::remove_dir(t.path("sys/block/sdb/holders")).unwrap(),
         "what stands on it cannot be seen",
     ),
+    (
+        "mounts of a process cannot be read for want of descriptors (EMFILE)",
+        |t| {
+            t.file("proc/1/stat", "1 (init) S 0 1 1 0 -1 4194560 0");
+            t.refused("/proc/1/mountinfo", "too many open files");
+        },
+        "mounts of process 1 cannot be seen: too many open files (mounted)",
+    ),
+    (
+        "mounts of a process may not be read",
+        |t| {
+            t.file("proc/1/stat", "1 (init) S 0 1 1 0 -1 4194560 0");
+            t.refused("/proc/1/mountinfo", "permission denied");
+        },
+        "mounts of process 1 cannot be seen: permission denied (mounted)",
+    ),
+    (
+        "what a loop device stands on cannot be read",
+        |t| t.refused("/sys/block/loop0/loop/backing_file", "input/output error"),
+        "what loop0 stands on cannot be seen: input/output error",
+    ),
+    (
+        "a loop device stands on a partition",
+        |t| {
+            t.partition("sdb", 1, "8:17");
+            t.file("sys/block/loop0/loop/backing_file", "/dev/sdb1");
+        },
+        "it has partitions: sdb1",
+    ),
     ("processes cannot be seen", |t| fs::remove_dir_all(t.path("proc")).unwrap(), "processes cannot be seen"),
 ];
 
@@ -159,6 +201,110 @@ fn what_somebody_uses_is_not_written() {
         make(&tree);
         let refused = tree.asked_for_sdb().expect_err(name);
         assert!(refused.starts_with(answer), "{name}: {refused}");
+    }
+}
+
+/// A process that ended has no mounts, whatever reading them says; another one of its namespace is read in its place.
+#[test]
+fn a_process_that_ended_is_no_reason() {
+    let tree = Tree::new();
+    tree.refused("/proc/1/mountinfo", "invalid argument");
+    for stat in ["1 (a) b) Z 0 1 1 0 -1 4194560 0", "1 (init) R 0 1 1 0 -1 4194564 0"] {
+        tree.file("proc/1/stat", stat);
+        assert_eq!(tree.asked_for_sdb(), Ok(()), "{stat}");
+    }
+    tree.file("proc/2/mountinfo", "25 1 8:16 / /data rw - xfs /dev/sdb rw");
+    assert!(tree.asked_for_sdb().unwrap_err().contains("mounted on /data (seen by process 2)"));
+}
+
+fn reach(tree: &Tree, path: &str, number: Number) -> Result<Reach, String> {
+    Reach::of(&find(&Root::recorded(tree.0.path()), PathBuf::from(path), number)?)
+}
+
+fn numbers(list: &[(Number, String)]) -> Vec<String> {
+    list.iter().map(|(number, name)| format!("{name} {number}")).collect()
+}
+
+/// A virtual machine or a tool that has the drive in hand past the block layer.
+#[test]
+fn character_devices_of_the_same_drive_count() {
+    let tree = Tree::new();
+    tree.file("sys/block/sdb/device/scsi_generic/sg3/dev", "21:3");
+    tree.file("sys/block/sdb/device/bsg/0:0:1:0/dev", "248:3");
+    tree.partition("sdb", 1, "8:17");
+    let drive = reach(&tree, "/dev/sdb", NUMBER).unwrap();
+    assert_eq!(numbers(&drive.block), ["sdb 8:16", "sdb1 8:17"]);
+    assert_eq!(numbers(&drive.character), ["sg3 21:3", "0:0:1:0 248:3"]);
+    let part = reach(&tree, "/dev/sdb1", Number { major: 8, minor: 17 }).unwrap();
+    assert_eq!(numbers(&part.block), ["sdb1 8:17", "sdb 8:16"]);
+    assert_eq!(part.character, drive.character);
+    tree.refused("/sys/block/sdb/device/scsi_generic/sg3/dev", "input/output error");
+    assert!(reach(&tree, "/dev/sdb", NUMBER).unwrap_err().contains("input/output error"));
+
+    // NVMe: the controller, or all controllers of the subsystem, and the generic device of this namespace alone.
+    let number = Number { major: 259, minor: 0 };
+    for (files, expected) in [
+        (
+            vec![("dev", "239:0"), ("ng0n1/dev", "240:0"), ("ng0n2/dev", "240:1")],
+            vec!["ng0n1 240:0", "nvme0 239:0"],
+        ),
+        (
+            vec![
+                ("nvme1/dev", "239:1"),
+                ("nvme2/dev", "239:2"),
+                ("ng0n1/dev", "240:0"),
+                ("nvme0n2/dev", "259:1"),
+            ],
+            vec!["ng0n1 240:0", "nvme1 239:1", "nvme2 239:2"],
+        ),
+    ] {
+        let tree = Tree::new();
+        tree.file("sys/block/nvme0n1/dev", "259:0");
+        for (file, number) in files {
+            tree.file(&format!("sys/block/nvme0n1/device/{file}"), number);
+        }
+        assert_eq!(numbers(&reach(&tree, "/dev/nvme0n1", number).unwrap().character), expected);
+    }
+}
+
+#[test]
+fn an_open_character_device_is_a_user() {
+    if !sees_all("an_open_character_device_is_a_user") {
+        return;
+    }
+    let number = Number { major: 1, minor: 7 };
+    let reach = || [Reach { block: Vec::new(), character: vec![(number, "sg3".to_owned())] }];
+    let users = |own: &[_]| programs::users(&Root::live(), &reach(), own).unwrap().remove(0);
+    let file = File::open("/dev/full").unwrap();
+    let this = format!("process {} ", std::process::id());
+    let user = users(&[]).unwrap();
+    assert!(user.starts_with(&this) && user.ends_with("has sg3 open"), "{user}");
+    assert_eq!(users(&[file.as_raw_fd()]), None, "the own file does not count");
+}
+
+#[test]
+fn files_of_an_io_uring_are_read_from_what_the_kernel_lists() {
+    let text = "pos:\t0\nSqMask:\t0x7\nUserFiles:\t3\n    0: /dev/sdb\n    2: /var/lib/a\\040b\nUserBufs:\t0\n    0: 4/4\n";
+    assert_eq!(programs::parse_fixed_files(text).unwrap(), ["/dev/sdb", "/var/lib/a\\040b"]);
+    assert_eq!(programs::parse_fixed_files("UserFiles:\t0\n"), Some(Vec::new()));
+    assert_eq!(programs::parse_fixed_files("pos:\t0\nSqMask:\t0x7\n"), None, "left out while it is busy");
+}
+
+#[test]
+fn mappings_are_read_as_the_kernel_writes_them() {
+    let file =
+        |line: &str| programs::mapped_file(line.as_bytes()).map(|(range, file)| (range, file.to_vec()));
+    let found =
+        file("00400000-7f0000001000 rw-s 00000000 00:06 321                        /dev/loop0\n").unwrap();
+    assert_eq!(found.0, "400000-7f0000001000");
+    assert!(found.1.starts_with(b"00:06 321") && found.1.ends_with(b"/dev/loop0\n"));
+    for line in [
+        "7ffd0000-7ffd1000 rw-p 00000000 00:00 0   [stack]\n",
+        "7ffd0000-7ffd1000 rw-p 00000000 00:00 0\n",
+        "",
+        "x\n",
+    ] {
+        assert_eq!(file(line), None, "{line}");
     }
 }
 
@@ -294,6 +440,13 @@ fn settle() {
     let _ = Command::new("udevadm").args(["settle", "--timeout=60"]).output();
 }
 
+/// Whether this user sees what all processes have open; the guard refuses everything where that is not so.
+fn sees_all(test: &str) -> bool {
+    let unseen = programs::users(&Root::live(), &[], &[]).err();
+    unseen.iter().for_each(|why| println!("SKIPPED {test}: {why}"));
+    unseen.is_none()
+}
+
 /// One test at a time: a `losetup` that looks for a free device opens those of others for a moment.
 static ONE: Mutex<()> = Mutex::new(());
 
@@ -307,11 +460,28 @@ struct Loop {
 
 impl Loop {
     fn new(test: &str) -> Option<Self> {
+        Self::with(test, false)
+    }
+
+    fn with(test: &str, parts: bool) -> Option<Self> {
+        if !sees_all(test) {
+            return None;
+        }
         let alone = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("drive");
         File::create(&file).unwrap().set_len(SIZE).unwrap();
-        match Command::new("losetup").args(["--find", "--show"]).arg(&file).output() {
+        // One partition of 32 MiB from 8 MiB on, where it is asked for (MBR).
+        if parts {
+            let mut table = [0; 512];
+            table[446 + 4] = 0x83;
+            table[446 + 8..446 + 12].copy_from_slice(&(8_u32 << 11).to_le_bytes());
+            table[446 + 12..446 + 16].copy_from_slice(&(32_u32 << 11).to_le_bytes());
+            table[510..].copy_from_slice(&[0x55, 0xaa]);
+            OpenOptions::new().write(true).open(&file).unwrap().write_all_at(&table, 0).unwrap();
+        }
+        let options: &[&str] = if parts { &["-P", "--find", "--show"] } else { &["--find", "--show"] };
+        match Command::new("losetup").args(options).arg(&file).output() {
             Ok(output) if output.status.success() => {
                 let device = String::from_utf8(output.stdout).unwrap().trim().to_owned();
                 settle();
@@ -352,12 +522,13 @@ fn a_real_device_is_written_only_when_it_is_free() {
     assert_eq!((free.bytes, free.name.as_str()), (SIZE, device.name()));
     // Held by us: nobody else gets it, ourselves included.
     let second = device.open().unwrap_err();
-    assert!(second.contains("has it open"), "{second}");
+    assert!(second.contains("open (open)"), "{second}");
     drop(free);
     // A program has it open and tells the kernel nothing, as a virtual machine does.
     let other = File::open(&device.device).unwrap();
     let refused = device.open().unwrap_err();
-    assert!(refused.contains("has it open (open)"), "{refused}");
+    let this = format!("process {} ", std::process::id());
+    assert!(refused.starts_with(&this) && refused.ends_with("open (open)"), "{refused}");
     drop(other);
     let wrong =
         super::open(&Root::live(), Path::new(&device.device), "sda", (1 << 20, 8 << 20), &mut go_on());
@@ -375,14 +546,130 @@ fn a_real_device_is_given_away_only_when_it_is_free() {
     assert_eq!(empty(path), Ok(()));
     // Whoever holds it holds it against everybody.
     let held = unused(path).unwrap();
-    assert!(empty(path).unwrap_err().contains("has it open (open)"));
-    assert!(unused(path).unwrap_err().contains("has it open (open)"));
+    assert!(empty(path).unwrap_err().ends_with("open (open)"));
+    assert!(unused(path).unwrap_err().ends_with("open (open)"));
     drop(held);
     settle();
     // A place between the edges, seen through the file below: who puts something back may have it, nobody else.
     OpenOptions::new().write(true).open(&device.file).unwrap().write_all_at(&[7], SIZE / 256 * 200).unwrap();
     assert_eq!(empty(path).unwrap_err(), format!("there is data at byte {}", SIZE / 256 * 200));
     assert!(unused(path).is_ok());
+}
+
+fn user(path: &str) -> Option<String> {
+    let root = Root::live();
+    let candidate = candidate(&root, Path::new(path)).unwrap();
+    users(&root, &[candidate], &[]).remove(0).err()
+}
+
+/// A virtual machine has the whole drive, and a partition of it is asked for; and the other way round.
+#[test]
+fn a_drive_that_is_open_keeps_its_partitions_and_they_keep_the_drive() {
+    let Some(device) = Loop::with("a_drive_that_is_open_keeps_its_partitions", true) else { return };
+    let part = format!("{}p1", device.device);
+    if !Path::new(&part).exists() {
+        println!("SKIPPED a_drive_that_is_open_keeps_its_partitions: the kernel makes no {part}");
+        return;
+    }
+    assert_eq!((user(&part), user(&device.device), empty(Path::new(&part))), (None, None, Ok(())));
+    let whole = File::open(&device.device).unwrap();
+    let refused = empty(Path::new(&part)).unwrap_err();
+    assert!(refused.ends_with(&format!("has {} open (open)", device.name())), "{refused}");
+    drop(whole);
+    settle();
+    let one = File::open(&part).unwrap();
+    let refused = user(&device.device).unwrap();
+    assert!(refused.ends_with(&format!("has {}p1 open (open)", device.name())), "{refused}");
+    drop(one);
+}
+
+/// A database maps its device and closes the file: nothing of it stands in `/proc/PID/fd`.
+#[test]
+fn a_mapped_device_without_an_open_file_is_in_use() {
+    const NAME: &str = "a_mapped_device_without_an_open_file_is_in_use";
+    // The mmap of the C library: that of Python keeps a descriptor.
+    const MAP: &str = "import ctypes, os, sys
+c = ctypes.CDLL(None)
+c.mmap.restype = ctypes.c_void_p
+c.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+f = os.open(sys.argv[1], os.O_RDWR)
+assert c.mmap(None, 4096, 3, 1, f, 0) != ctypes.c_void_p(-1).value
+os.close(f)
+print('mapped', flush=True)
+sys.stdin.read()";
+    let Some(device) = Loop::new(NAME) else { return };
+    let program = Command::new("python3")
+        .args(["-c", MAP, &device.device])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let Ok(mut program) = program else {
+        println!("SKIPPED {NAME}: python3 is not here");
+        return;
+    };
+    let mut line = String::new();
+    let ready = BufReader::new(program.stdout.take().unwrap()).read_line(&mut line);
+    settle();
+    let (empty, open) = (empty(Path::new(&device.device)), device.open());
+    // It ends with its input, and is waited for before anything can fail here.
+    drop(program.stdin.take());
+    let ended = program.wait().unwrap();
+    assert!(ready.is_ok() && ended.success(), "{line} {ended}");
+    let mapped = format!("has {} mapped (open)", device.name());
+    for refused in [empty.unwrap_err(), open.unwrap_err()] {
+        assert!(refused.starts_with(&format!("process {} ", program.id())), "{refused}");
+        assert!(refused.ends_with(&mapped), "{refused}");
+    }
+}
+
+#[test]
+fn a_device_that_an_io_uring_holds_is_in_use() {
+    const NAME: &str = "a_device_that_an_io_uring_holds_is_in_use";
+    let Some(device) = Loop::new(NAME) else { return };
+    let file = File::open(&device.device).unwrap();
+    // Every descriptor of this process that is the device counts as known: what is left is the list of the io_uring.
+    let ring = Buffer::new(4096).and_then(|room| Ring::new(file, room, 4096));
+    let ring = match ring {
+        Ok(ring) if ring.given().fixed_file => ring,
+        Ok(_) | Err(_) => {
+            println!("SKIPPED {NAME}: this kernel gives no io_uring with fixed files");
+            return;
+        }
+    };
+    let root = Root::live();
+    let number = candidate(&root, Path::new(&device.device)).unwrap().number;
+    let is_it = |fd: &i32| {
+        block::node(Path::new(&format!("/proc/self/fd/{fd}"))).is_ok_and(|n| n == Node::Block(number))
+    };
+    let names =
+        fs::read_dir("/proc/self/fd").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
+    let own: Vec<i32> = names.filter(is_it).collect();
+    assert!(!own.is_empty());
+    let user =
+        users(&root, &[candidate(&root, Path::new(&device.device)).unwrap()], &own).remove(0).unwrap_err();
+    assert!(user.contains(&format!("has {} as a file of its io_uring", device.name())), "{user}");
+    drop(ring);
+}
+
+/// What happens between the look of a step and its program: somebody opens the device, or writes to it.
+#[test]
+fn a_claimed_device_is_looked_at_again_before_it_is_given_away() {
+    let Some(device) = Loop::new("a_claimed_device_is_looked_at_again") else { return };
+    let path = Path::new(&device.device);
+    settle();
+    let claims: Vec<Claim> =
+        claim(&[path], Content::Empty, false).into_iter().collect::<Result<_, _>>().unwrap();
+    assert_eq!(again(&claims), Ok(()), "the own claim is no user");
+    let exclusive = block::open(path, block::How { alone: true, ..block::How::default() });
+    assert_eq!(exclusive.unwrap_err().kind(), std::io::ErrorKind::ResourceBusy);
+    let other = File::open(path).unwrap();
+    let (at, why) = again(&claims).unwrap_err();
+    assert!(at == 0 && why.ends_with(&format!("has {} open (open)", device.name())), "{why}");
+    drop(other);
+    // Written by a program that does not claim it, and has closed it again.
+    OpenOptions::new().write(true).open(path).unwrap().write_all_at(b"LABELONE", 512).unwrap();
+    settle();
+    assert_eq!(again(&claims), Err((0, "it has the mark of LVM at byte 512".to_owned())));
 }
 
 #[test]
