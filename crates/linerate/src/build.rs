@@ -86,12 +86,12 @@ pub async fn step(fleet: &Fleet, host: &str, build: &str, step: &Step) -> Result
     Ok(seen_in(fleet.link(host)?.request(request, STEP_WAIT).await?))
 }
 
-/// Takes a build on a host back; a line for each command.
+/// Undoes a build on a host; a line for each command. `discard` gives up what stands there and was not made by the build.
 ///
 /// # Errors
-/// The host is lost, has no such build, or a command failed.
-pub async fn undo(fleet: &Fleet, host: &str, build: &str) -> Result<Vec<String>, LinkError> {
-    let request = Request::Unbuild { build: build.to_owned() };
+/// The host is lost, has no such build, something stands in the way, or a command failed.
+pub async fn undo(fleet: &Fleet, host: &str, build: &str, discard: bool) -> Result<Vec<String>, LinkError> {
+    let request = Request::Unbuild { build: build.to_owned(), discard };
     let events = fleet.link(host)?.request(request, STEP_WAIT).await?;
     let lines = events.into_iter().find_map(|event| match event {
         Event::Unbuilt { lines } => Some(lines),
@@ -223,7 +223,9 @@ async fn take_back(fleet: &Fleet, build: &str, steps: &[On], why: LinkError) -> 
         let open = list(fleet, host).await.map(|builds| builds.iter().any(|entry| entry.build == build));
         match open {
             Ok(false) => {}
-            Ok(true) => failures.extend(undo(fleet, host, build).await.err().map(|error| error.to_string())),
+            Ok(true) => {
+                failures.extend(undo(fleet, host, build, false).await.err().map(|error| error.to_string()))
+            }
             Err(error) => failures.push(error.to_string()),
         }
     }
@@ -309,7 +311,7 @@ mod tests {
             for on in &steps()[..3] {
                 step(fleet, HOST, "c", &on.step).await.unwrap();
             }
-            let lines = undo(fleet, HOST, "c").await.unwrap();
+            let lines = undo(fleet, HOST, "c", false).await.unwrap();
             assert!(lines[0].starts_with("lvremove") && lines[2].starts_with("pvremove"), "{lines:?}");
         });
     }

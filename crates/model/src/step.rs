@@ -60,6 +60,11 @@ pub enum Need {
         /// Path of the device.
         device: String,
     },
+    /// A volume that the steps before made: nobody uses it, and it still holds nothing.
+    Volume {
+        /// Path of the device.
+        device: String,
+    },
     /// The filesystem at its beginning ends before this byte.
     Shrunk {
         /// Path of the device.
@@ -99,6 +104,27 @@ pub enum Clear {
     },
 }
 
+/// What is looked at before a step is undone: nothing may stand there that the build did not make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remains {
+    /// A volume that the step made: once the steps behind it are undone, it holds nothing.
+    Volume {
+        /// Path.
+        device: String,
+        /// What fails when there is no such volume any more, where a program knows.
+        listed: Option<Argv>,
+        /// What makes a volume visible that is not active.
+        activate: Argv,
+    },
+    /// A group, in which no volume of others may be.
+    Group {
+        /// Its name.
+        name: String,
+        /// What prints the names of its volumes.
+        list: Argv,
+    },
+}
+
 /// Where a step leaves an identifier that it has made for its devices alone. Names of devices change over a reboot, and drives are exchanged:
 /// before a step is taken back, what stands there is compared with what stood there right after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,6 +133,8 @@ pub struct Stamp {
     pub devices: Vec<String>,
     /// Byte on each device.
     pub at: u64,
+    /// That byte counts from the begin of the last whole 4 KiB.
+    pub in_last_page: bool,
     /// Length, bytes.
     pub bytes: usize,
     /// Beginnings of the marks that the step itself leaves, in the words of the guard.
@@ -137,6 +165,10 @@ pub trait Deed {
     fn undo(&self) -> Vec<Argv>;
     /// What is filled with zeros when all of these commands went well.
     fn clear(&self) -> Vec<Clear> {
+        Vec::new()
+    }
+    /// What may stand on what it made.
+    fn remains(&self) -> Vec<Remains> {
         Vec::new()
     }
     /// Where it leaves an identifier of its own.
@@ -177,7 +209,7 @@ pub fn given(steps: &[Step]) -> Vec<String> {
     let needs = steps.iter().flat_map(|step| step.deed().needs());
     let devices = needs.filter_map(|need| match need {
         Need::Empty { device } => Some(device),
-        Need::Shrunk { .. } | Need::NoOtherFile { .. } => None,
+        Need::Volume { .. } | Need::Shrunk { .. } | Need::NoOtherFile { .. } => None,
     });
     devices.filter(|device| !made.contains(device)).collect()
 }
@@ -326,6 +358,13 @@ mod tests {
             }
             for argv in commands {
                 assert!(argv.len() >= 2 && argv[0] != "sh" && !argv.contains(&"-c".to_owned()), "{argv:?}");
+            }
+            for remains in deed.remains() {
+                let (named, argv) = match remains {
+                    Remains::Volume { device, activate, .. } => (device.starts_with("/dev/"), activate),
+                    Remains::Group { name, list } => (!name.is_empty(), list),
+                };
+                assert!(named && argv.len() >= 2 && argv[0] != "sh", "{argv:?}");
             }
             for clear in deed.clear() {
                 assert!(clear.says().starts_with("zeros ") && !clear.says().ends_with('.'), "{clear:?}");

@@ -115,6 +115,9 @@ pub enum Request {
     Unbuild {
         /// Name of the build.
         build: String,
+        /// What stands on the volume or its drives and was not made by the build is given up.
+        #[serde(default)]
+        discard: bool,
     },
     /// Close the journal of a build: what it made stays, and is not taken back from here any more. Answered by `Done`.
     Built {

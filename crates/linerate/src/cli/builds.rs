@@ -6,6 +6,7 @@ use linerate_model::exit::ExitCode;
 use linerate_wire::message::BuildEntry;
 use serde::Serialize;
 
+use super::hosts::really;
 use super::out;
 use crate::build::{self, Stopped};
 use crate::fleet::{Fleet, LinkError};
@@ -50,16 +51,40 @@ impl TakenBack {
     }
 }
 
-/// Takes a build back on all hosts, the last one first.
-pub(super) async fn take_back(fleet: &Fleet, build: &str) -> TakenBack {
+/// Undoes a build on all hosts, the last one first. `discard` is the name that was typed to give up what the build did not make.
+pub(super) async fn take_back(fleet: &Fleet, build: &str, discard: Option<&str>) -> TakenBack {
     let mut taken = TakenBack::default();
     for host in fleet.hosts().iter().rev() {
-        match build::undo(fleet, host, build).await {
+        match build::undo(fleet, host, build, discard.is_some()).await {
             Ok(lines) => taken.done.extend(lines.into_iter().map(|line| (host.clone(), line))),
-            Err(error) => taken.failures.push(error.to_string()),
+            Err(error) => taken.failures.push(whole_command(&error.to_string(), std::env::args())),
         }
     }
     taken
+}
+
+/// What a host says has to be added to the command, as a command that runs as printed.
+fn whole_command(error: &str, words: impl Iterator<Item = String>) -> String {
+    const OPTION: &str = "--discard ";
+    let is_plain =
+        |word: &String| word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:@%+=,".contains(&b));
+    let quoted =
+        |word: String| if is_plain(&word) { word } else { format!("'{}'", word.replace('\'', r"'\''")) };
+    let mut words = words.map(quoted);
+    let program = words.next().unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default().to_owned();
+    let command = std::iter::once(name).chain(words).collect::<Vec<_>>().join(" ");
+    error.replacen(OPTION, &format!("{command} {OPTION}"), 1)
+}
+
+/// The confirmation of an undo: the name once more, as `--really` or, with what it gives up, as `--discard`.
+pub(super) fn confirm(
+    name: &str,
+    typed: Option<&str>,
+    discard: Option<&str>,
+    warning: &str,
+) -> anyhow::Result<()> {
+    really(name, discard.or(typed), warning)
 }
 
 /// The command that takes a build back on the hosts that have it.
@@ -102,11 +127,31 @@ fn shown(host: &str, entry: BuildEntry) -> Shown {
 
 #[cfg(test)]
 mod tests {
-    use super::undo_command;
+    use super::*;
 
     #[test]
     fn the_command_names_all_hosts_of_a_replica() {
         assert_eq!(undo_command(&["one"], "disk-data"), "linerate disk undo data one");
         assert_eq!(undo_command(&["one", "two"], "drbd-r0"), "linerate drbd undo r0 one two");
+    }
+
+    #[test]
+    fn a_hint_names_the_whole_command() {
+        let words = ["/usr/bin/linerate", "disk", "undo", "data", "--really", "data", "-i", "my hosts.toml"];
+        let error = "store: there is data at byte 7\nhint: look at it: --discard data";
+        assert_eq!(
+            whole_command(error, words.into_iter().map(str::to_owned)),
+            "store: there is data at byte 7\nhint: look at it: linerate disk undo data --really data -i 'my hosts.toml' --discard data"
+        );
+        assert_eq!(whole_command("store: lost", std::iter::empty()), "store: lost");
+    }
+
+    #[test]
+    fn what_is_given_up_is_named_by_its_own_name() {
+        assert!(confirm("data", None, Some("data"), "gone").is_ok(), "no second confirmation is needed");
+        for discard in ["date", "", "yes"] {
+            let refused = confirm("data", Some("data"), Some(discard), "gone").unwrap_err().to_string();
+            assert!(refused.contains(&format!("`{discard}` is not `data`: nothing was done")), "{refused}");
+        }
     }
 }

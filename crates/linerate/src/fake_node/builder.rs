@@ -35,7 +35,7 @@ impl Builder {
                 }
                 session.respond(now, id, Event::Seen(Box::default()));
             }
-            Request::Unbuild { build } => {
+            Request::Unbuild { build, .. } => {
                 let undone = self.builds.iter().filter(|entry| entry.build == *build);
                 let back = |step: &Step| {
                     let deed = step.deed();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Act, Argv, Deed, Need, StepError, argv, check_device, check_name};
+use super::{Act, Argv, Deed, Need, Stamp, StepError, argv, check_device, check_name};
 
 /// Folder of resource files, as the packages of all distributions read it.
 const FOLDER: &str = "/etc/drbd.d";
@@ -178,6 +178,18 @@ impl Deed for DrbdStep {
                 std::iter::once(own).chain(data).collect()
             }
             _ => Vec::new(),
+        }
+    }
+
+    /// `device_uuid`, by chance for each metadata: at byte 40 of the superblock (8.4) or at 48 (9), which stands in the last 4 KiB of the
+    /// device where the metadata are internal. Elsewhere nothing stands there, and nothing is compared.
+    fn stamp(&self) -> Option<Stamp> {
+        match self {
+            Self::Metadata { device, .. } => {
+                let devices = vec![device.clone()];
+                Some(Stamp { devices, at: 40, in_last_page: true, bytes: 16, marks: &["DRBD"] })
+            }
+            _ => None,
         }
     }
 

@@ -90,12 +90,10 @@ impl Deed for FilesystemStep {
         }]
     }
 
-    // It is made on what the steps before made; of the two programs one looks itself.
+    // It is made on what the steps before made, hours ago where a first synchronisation was waited for. Without a
+    // terminal `mkfs.ext4` replaces what is there.
     fn needs(&self) -> Vec<Need> {
-        match self {
-            Self::Xfs { .. } => Vec::new(),
-            Self::Ext4 { device, .. } => vec![Need::Empty { device: device.clone() }],
-        }
+        vec![Need::Volume { device: self.device().clone() }]
     }
 
     fn check(&self) -> Result<(), StepError> {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Act, Argv, Clear, Deed, Need, Stamp, StepError, argv, check_above_zero, check_devices, check_name,
+    Act, Argv, Clear, Deed, Need, Remains, Stamp, StepError, argv, check_above_zero, check_devices, check_name,
 };
 
 /// What LVM knows stands in the first MiB of a drive, and what its RAID knows in the first extent behind it (4 MiB unless another is asked for).
@@ -163,12 +163,37 @@ impl Deed for LvmStep {
         }
     }
 
+    fn remains(&self) -> Vec<Remains> {
+        let names = ["--noheadings", "-o", "lv_name", "--"];
+        match self {
+            Self::Drives { .. } => Vec::new(),
+            Self::Group { name, .. } => {
+                vec![Remains::Group {
+                    name: name.clone(),
+                    list: argv("lvs", &names, std::slice::from_ref(name)),
+                }]
+            }
+            Self::Volume { group, name, .. } => {
+                let volume = [format!("{group}/{name}")];
+                vec![Remains::Volume {
+                    device: format!("/dev/{group}/{name}"),
+                    listed: Some(argv("lvs", &names, &volume)),
+                    activate: argv("lvchange", &["--activate", "y", "--"], &volume),
+                }]
+            }
+        }
+    }
+
     /// The identifier of the physical volume: behind the 32 bytes of the label (`struct label_header` of LVM2), which stands in the second sector.
     fn stamp(&self) -> Option<Stamp> {
         match self {
-            Self::Drives { devices, .. } => {
-                Some(Stamp { devices: devices.clone(), at: 512 + 32, bytes: 32, marks: &["LVM"] })
-            }
+            Self::Drives { devices, .. } => Some(Stamp {
+                devices: devices.clone(),
+                at: 512 + 32,
+                in_last_page: false,
+                bytes: 32,
+                marks: &["LVM"],
+            }),
             Self::Group { .. } | Self::Volume { .. } => None,
         }
     }

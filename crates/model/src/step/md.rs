@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Act, Argv, Clear, Deed, Need, Stamp, StepError, argv, check_devices, check_name};
+use super::{Act, Argv, Clear, Deed, Need, Remains, Stamp, StepError, argv, check_devices, check_name};
 
 /// Superblock (1.2), bitmap and list of bad blocks stand in the first MiB of a drive.
 const HEAD_BYTES: u64 = 1 << 20;
@@ -108,9 +108,21 @@ impl Deed for MdStep {
         vec![Clear::Head { devices: self.devices.clone(), bytes: HEAD_BYTES }]
     }
 
+    fn remains(&self) -> Vec<Remains> {
+        let device = self.path();
+        let activate = argv("mdadm", &["--assemble", &device], &self.devices);
+        vec![Remains::Volume { device, listed: None, activate }]
+    }
+
     /// `set_uuid` of the superblock (`struct mdp_superblock_1` of linux/raid/md_p.h), 4 KiB from the start for 1.2.
     fn stamp(&self) -> Option<Stamp> {
-        Some(Stamp { devices: self.devices.clone(), at: 4096 + 16, bytes: 16, marks: &["md array"] })
+        Some(Stamp {
+            devices: self.devices.clone(),
+            at: 4096 + 16,
+            in_last_page: false,
+            bytes: 16,
+            marks: &["md array"],
+        })
     }
 
     fn makes(&self) -> Option<String> {

@@ -1,18 +1,20 @@
-//! Zeros over what a step left on devices that held nothing before it, when the step is taken back.
+//! Zeros over what a step left on devices that held nothing before it, when the step is undone.
 //!
-//! In: what was left, as the step says it. Out: nothing, or why not. A device is written only while nobody else has it, and only where the step
-//! wrote; a filesystem that holds files is left as it is, for whoever takes a volume back may have forgotten what is on it.
+//! In: what was left, as the step says it. Out: what was not zeroed because the step does not explain it, or why nothing was done. A device
+//! is written only under a claim, and only where the step wrote; a filesystem that holds files is left as it is: what is on it may have
+//! been forgotten. Every piece is read right before it is overwritten ([`super::pieces`]).
 
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use linerate_load::guard;
-use linerate_model::step::Clear;
+use linerate_model::step::{Clear, Step};
 
 use super::contents::{HEAD, XFS_MAGIC, bytes};
 use super::ext;
+use super::pieces::{self, PICTURE_PIECE, Picture, Ranges};
 
 /// Blocks of a log, bytes (`BBSIZE`).
 const LOG_BLOCK: usize = 512;
@@ -20,7 +22,9 @@ const LOG_BLOCK: usize = 512;
 const LOG_MAGIC: [u8; 4] = [0xfe, 0xed, 0xba, 0xbe];
 /// `XLOG_UNMOUNT_TRANS`, a flag of an operation.
 const UNMOUNTED: u8 = 0x20;
-/// How much is written at a time.
+/// Sequence number of the only record in the log of a filesystem that was never mounted for writing: cycle 1, block 0.
+const FIRST_RECORD: u64 = 1 << 32;
+/// How much of a log is read at a time.
 const STEP: u64 = 1 << 20;
 /// Of each allocation group its headers, roots of trees and the first inodes.
 const GROUP_BYTES: u64 = 1 << 20;
@@ -34,59 +38,267 @@ const INODE_BYTES: usize = 256;
 const FORMAT_LOCAL: u8 = 1;
 /// More groups than any filesystem has: groups of 1 TiB at the size that Linux allows.
 const GROUPS_MAX: u64 = 1 << 23;
+/// `sb_inprogress` of the superblock: `mkfs.xfs` has not ended.
+const IN_PROGRESS: usize = 126;
+/// How blocks of metadata begin (`xfs_format.h`, `xfs_da_format.h`): headers of groups, trees of free space, inodes, references, owners,
+/// attributes and directories.
+const BLOCK_MAGICS: &[&[u8]] = &[
+    XFS_MAGIC,
+    b"XAGF",
+    b"XAGI",
+    b"XAFL",
+    b"AB3B",
+    b"AB3C",
+    b"ABTB",
+    b"ABTC",
+    b"IAB3",
+    b"IABT",
+    b"FIB3",
+    b"FIBT",
+    b"R3FC",
+    b"RMB3",
+    b"BMA3",
+    b"BMAP",
+    b"XDB3",
+    b"XDD3",
+    b"XDF3",
+    b"XD2B",
+    b"XD2D",
+    b"XD2F",
+    INODE_MAGIC,
+];
+/// What LVM writes behind its label: metadata as text, up to its first extent.
+const LVM_TEXT: (u64, u64) = (4096, 1 << 20);
+/// `FMTT_MAGIC` of LVM2, behind a checksum; superblocks of the RAID of LVM and bitmaps of md: their first bytes.
+const LVM_METADATA: &[u8] = b" LVM2 x[5A%r0N*>";
+const RAID_MAGICS: [&[u8]; 2] = [b"DmRd", b"bitm"];
 
-/// Fills it with zeros.
-pub(super) fn clear(what: &Clear) -> Result<(), String> {
-    match what {
-        Clear::Head { devices, bytes } => devices.iter().try_for_each(|device| {
-            let file = guard::unused(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
-            // The commands before this have taken away what the step itself had marked.
-            if let Some((owner, byte)) =
-                guard::mark(Path::new(device)).map_err(|why| format!("{device}: {why}"))?
-            {
-                return Err(format!(
-                    "{device}: it has the mark of {owner} at byte {byte}, so it is left as it is"
-                ));
+/// What is known of devices before the first command of an undo.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    /// The beginnings of drives, while they carried the identifiers of the build.
+    pictures: BTreeMap<String, Picture>,
+    /// What the build did not make is given up.
+    pub discard: bool,
+}
+
+impl Before {
+    /// Looks at the drives of steps. One that cannot be read has no picture.
+    pub(super) fn of<'a>(steps: impl Iterator<Item = &'a Step>, discard: bool) -> Self {
+        let mut pictures = BTreeMap::new();
+        for clear in steps.flat_map(|step| step.deed().clear()) {
+            let Clear::Head { devices, bytes } = clear else { continue };
+            for device in devices {
+                let picture = File::open(&device).and_then(|file| {
+                    linerate_sys::block::forget(&file)?;
+                    Picture::of(&file, bytes)
+                });
+                pictures.extend(picture.ok().map(|picture| (device, picture)));
             }
-            zero(&file, &[(0, *bytes)]).map_err(|e| format!("{device}: zeros cannot be written: {e}"))
-        }),
-        Clear::Xfs { device } => {
-            let file = guard::unused(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
-            xfs(&file).map_err(|why| format!("{device}: {why}"))
         }
-        Clear::Ext { device } => {
-            let file = guard::unused(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
-            let mark = guard::mark(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
-            ext::clear(&file, mark).map_err(|why| format!("{device}: {why}"))
-        }
+        Self { pictures, discard }
     }
 }
 
-/// Nothing where no XFS is: somebody has made something else of it, which goes with the volume below.
-fn xfs(file: &File) -> Result<(), String> {
+/// Fills it with zeros, and returns a line for each device on which something was left as it is. `is_whole`: the step had ended well.
+pub(super) fn clear(what: &Clear, is_whole: bool, before: &Before) -> Result<Vec<String>, String> {
+    let mut lines = Vec::new();
+    match what {
+        Clear::Head { devices, bytes } => {
+            for device in devices {
+                let left = head(device, *bytes, before).map_err(|why| format!("{device}: {why}"))?;
+                lines.extend(left_line(device, &left));
+            }
+        }
+        Clear::Xfs { device } => {
+            let file = guard::unused(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
+            let left = xfs(&file, is_whole, before.discard).map_err(|why| format!("{device}: {why}"))?;
+            lines.extend(left_line(device, &left));
+        }
+        Clear::Ext { device } => {
+            let file = guard::unused(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
+            ext::clear(&file, before.discard).map_err(|why| format!("{device}: {why}"))?;
+        }
+    }
+    Ok(lines)
+}
+
+fn left_line(device: &str, left: &Ranges) -> Option<String> {
+    let line = || {
+        format!(
+            "{device}: {} hold data that this build did not write, and were left as they are",
+            left.says()
+        )
+    };
+    (!left.is_empty()).then(line)
+}
+
+/// The beginning of a drive, after the commands that took away what the step itself had marked.
+fn head(device: &str, bytes: u64, before: &Before) -> Result<Ranges, String> {
+    let file = guard::unused(Path::new(device))?;
+    if let Some((owner, byte)) = guard::mark(Path::new(device))?
+        && !before.discard
+    {
+        return Err(format!("it has the mark of {owner} at byte {byte}, so it is left as it is"));
+    }
+    let picture = before.pictures.get(device);
+    let explains = |at: u64, piece: &[u8]| {
+        before.discard || picture.is_some_and(|picture| picture.had(at, piece)) || is_manager(at, piece)
+    };
+    let end = bytes.min(size_of(&file)?);
+    let left = pieces::zero(&file, (0, end), PICTURE_PIECE, &explains)
+        .and_then(|left| file.sync_data().map(|()| left));
+    left.map_err(|e| format!("zeros cannot be written: {e}"))
+}
+
+/// Whether volume managers write such a piece while they take a volume or a drive back.
+fn is_manager(at: u64, piece: &[u8]) -> bool {
+    let is_text = |byte: &u8| matches!(byte, 0 | b'\t' | b'\n' | b' '..=b'~');
+    let in_text = (LVM_TEXT.0..LVM_TEXT.1).contains(&at);
+    let is_metadata = piece.get(4..).is_some_and(|rest| rest.starts_with(LVM_METADATA));
+    (in_text && (is_metadata || piece.iter().all(is_text)))
+        || RAID_MAGICS.iter().any(|magic| piece.starts_with(magic))
+}
+
+fn size_of(file: &File) -> Result<u64, String> {
+    let size = linerate_sys::block::size(file).or_else(|_| file.metadata().map(|meta| meta.len()));
+    size.map_err(|e| format!("its size cannot be read: {e}"))
+}
+
+/// An XFS that may be undone.
+#[derive(Debug)]
+struct Xfs {
+    /// Its log, and where its groups begin.
+    parts: Parts,
+    /// Of a filesystem, bytes.
+    block: usize,
+    /// The last cycle of its log.
+    cycle: u32,
+    /// Somebody had it mounted: what stands elsewhere were files.
+    was_mounted: bool,
+}
+
+/// Whether everything that stands on the volume of an XFS is what `mkfs.xfs` made, or was deleted from it. `is_whole`: `mkfs.xfs` ended.
+pub(super) fn explained(file: &File, size: u64, is_whole: bool) -> Result<(), String> {
+    let Some(known) = understood(file, is_whole)? else {
+        return guard::holds_nothing(file, size);
+    };
+    if known.was_mounted {
+        return Ok(());
+    }
+    for (range, is_log) in known.parts.all(size) {
+        let found =
+            pieces::unexplained(file, range, known.piece(is_log), &|_, piece| known.explains(is_log, piece))
+                .map_err(|e| format!("it cannot be read: {e}"))?;
+        if let Some(byte) = found.first() {
+            return Err(format!("there is data at byte {byte} that mkfs.xfs did not write"));
+        }
+    }
+    let made: Vec<(u64, u64)> = known.parts.all(size).into_iter().map(|(range, _)| range).collect();
+    guard::holds_nothing_beside(file, size, &made)
+}
+
+/// Whether an XFS on a device was mounted since it was made; not where no XFS is, or it cannot be undone.
+pub(super) fn was_mounted(device: &Path) -> bool {
+    let known = File::open(device).map_err(|e| e.to_string()).and_then(|file| understood(&file, true));
+    known.is_ok_and(|known| known.is_some_and(|known| known.was_mounted))
+}
+
+/// The XFS on a device; nothing where none is. What else stands there is found by the look at the volume below.
+fn understood(file: &File, is_whole: bool) -> Result<Option<Xfs>, String> {
+    linerate_sys::block::forget(file).map_err(|e| format!("its cache cannot be emptied: {e}"))?;
     let mut head = vec![0; HEAD];
     file.read_exact_at(&mut head, 0).map_err(|e| format!("cannot be read: {e}"))?;
-    let Some(parts) = written(&head) else { return Ok(()) };
-    // Its log is the first part; files that were safe when the host stopped may stand there alone.
-    let log = parts.first().filter(|_| log_at(&head).is_some_and(|at| at > 0));
-    if log.and_then(|log| is_unmounted(file, *log)) != Some(true) {
-        return Err("its log does not end with an unmount, so that files may stand there that cannot be seen; mount it, look at it, and unmount it".to_owned());
+    if !head.starts_with(XFS_MAGIC) {
+        return Ok(None);
     }
+    let parts = written(&head).ok_or("its superblock is damaged, so that its files cannot be seen")?;
+    let block = bytes(&head, 4).map(u32::from_be_bytes).and_then(|block| usize::try_from(block).ok());
+    let block = block.filter(|block| (LOG_BLOCK..=65_536).contains(block) && block.is_power_of_two());
+    let block = block.ok_or("its superblock is damaged, so that its files cannot be seen")?;
+    // Nobody can mount what mkfs.xfs has not finished.
+    if !is_whole && head[IN_PROGRESS] != 0 {
+        return Ok(Some(Xfs { parts, block, cycle: 1, was_mounted: false }));
+    }
+    // Files that were safe when the host stopped may stand in the log alone.
+    let log = parts.log.map(|log| log_of(file, log));
+    let Some(Some(Log { last, is_unmounted: true })) = log else {
+        return Err("its log does not end with an unmount, so that files may stand there that cannot be seen; mount it, look at it, and unmount it".to_owned());
+    };
     match has_files(file, &head) {
-        Some(false) => zero(file, &parts).map_err(|e| format!("zeros cannot be written: {e}")),
+        Some(false) => {
+            let last = last.unwrap_or(FIRST_RECORD);
+            Ok(Some(Xfs { parts, block, cycle: (last >> 32) as u32, was_mounted: last != FIRST_RECORD }))
+        }
         Some(true) => Err("there are files on it; mount it, look at them, and remove what may go".to_owned()),
         None => Err("whether files are on it cannot be seen: its root directory cannot be read".to_owned()),
     }
+}
+
+impl Xfs {
+    fn piece(&self, is_log: bool) -> usize {
+        if is_log { LOG_BLOCK } else { self.block }
+    }
+
+    /// Whether a piece is metadata: a block by how it begins, one of the log by its cycle, which stands at the begin of each.
+    fn explains(&self, is_log: bool, piece: &[u8]) -> bool {
+        if is_log {
+            let cycle = bytes(piece, 0).map_or(0, u32::from_be_bytes);
+            return piece.starts_with(&LOG_MAGIC) || (1..=self.cycle).contains(&cycle);
+        }
+        BLOCK_MAGICS.iter().any(|magic| piece.starts_with(magic))
+    }
+}
+
+/// Nothing where no XFS is. What was deleted from it stays where it is; what else stands between its metadata is returned.
+fn xfs(file: &File, is_whole: bool, discard: bool) -> Result<Ranges, String> {
+    let size = size_of(file)?;
+    let known = match understood(file, is_whole) {
+        Ok(Some(known)) => known,
+        Ok(None) => return Ok(Ranges::default()),
+        Err(_) if discard => return given_up(file, size),
+        Err(why) => return Err(why),
+    };
+    let mut left = Ranges::default();
+    for (range, is_log) in known.parts.all(size) {
+        let explains = |_: u64, piece: &[u8]| discard || known.explains(is_log, piece);
+        let found = pieces::zero(file, range, known.piece(is_log), &explains);
+        let found = found.map_err(|e| format!("zeros cannot be written: {e}"))?;
+        if !known.was_mounted {
+            left.extend(found);
+        }
+    }
+    file.sync_data().map_err(|e| format!("zeros cannot be written: {e}"))?;
+    Ok(left)
+}
+
+/// A filesystem with files that are given up: what stands at the places of its metadata, as far as its superblock names them.
+fn given_up(file: &File, size: u64) -> Result<Ranges, String> {
+    let mut head = vec![0; HEAD];
+    file.read_exact_at(&mut head, 0).map_err(|e| format!("cannot be read: {e}"))?;
+    for (range, _) in written(&head).iter().flat_map(|parts| parts.all(size)) {
+        pieces::zero(file, range, HEAD, &|_, _| true).map_err(|e| format!("zeros cannot be written: {e}"))?;
+    }
+    file.sync_data().map_err(|e| format!("zeros cannot be written: {e}"))?;
+    Ok(Ranges::default())
 }
 
 fn log_at(head: &[u8]) -> Option<u64> {
     bytes(head, 48).map(u64::from_be_bytes)
 }
 
-/// Whether the last record of a log says that the filesystem was unmounted, or there is none, as where this was broken off before; `None` where it
-/// cannot be read. Records begin at blocks of 512 bytes with a
-/// magic number that cannot stand at the start of any other block (`xlog_rec_header` and `xlog_check_unmount_rec()` of fs/xfs).
-fn is_unmounted(file: &File, (at, length): (u64, u64)) -> Option<bool> {
+/// A log, by its last record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Log {
+    /// Its sequence number; nothing where no record is, as where an undo was broken off before.
+    last: Option<u64>,
+    /// It says that the filesystem was unmounted, or there is none.
+    is_unmounted: bool,
+}
+
+/// The last record of a log; `None` where it cannot be read. Records begin at blocks of 512 bytes with a magic number that cannot stand at
+/// the start of any other block (`xlog_rec_header` and `xlog_check_unmount_rec()` of fs/xfs).
+fn log_of(file: &File, (at, length): (u64, u64)) -> Option<Log> {
     let mut last: Option<(u64, u64, [u8; LOG_BLOCK])> = None;
     let mut piece = vec![0; STEP as usize];
     let mut done = 0;
@@ -102,7 +314,7 @@ fn is_unmounted(file: &File, (at, length): (u64, u64)) -> Option<bool> {
         }
         done += step as u64;
     }
-    let Some((_, place, header)) = last else { return Some(true) };
+    let Some((lsn, place, header)) = last else { return Some(Log { last: None, is_unmounted: true }) };
     let word = |at| bytes(&header, at).map(u32::from_be_bytes);
     // A header has one block for each 32 KiB that a record may have; version 1 always has one.
     let headers = if word(8)? & 2 == 0 { 1 } else { u64::from(word(320)?).div_ceil(32 << 10).max(1) };
@@ -110,7 +322,7 @@ fn is_unmounted(file: &File, (at, length): (u64, u64)) -> Option<bool> {
     let first = place.checked_add(headers)?.checked_rem(blocks)?;
     let mut operation = [0; LOG_BLOCK];
     file.read_exact_at(&mut operation, at.checked_add(first * LOG_BLOCK as u64)?).ok()?;
-    Some(word(40)? == 1 && operation[9] & UNMOUNTED != 0)
+    Some(Log { last: Some(lsn), is_unmounted: word(40)? == 1 && operation[9] & UNMOUNTED != 0 })
 }
 
 /// Whether its root directory has entries; `None` where it cannot be found. The inode's place follows from its number (`XFS_INO_TO_AGNO` and its kin
@@ -136,9 +348,36 @@ fn has_files(file: &File, head: &[u8]) -> Option<bool> {
     Some(format != FORMAT_LOCAL || *inode.get(fork)? != 0)
 }
 
-/// Where `mkfs.xfs` wrote, by its superblock (big-endian, `xfs_format.h`): from the last group to the first, so that what is broken off can be done
-/// again.
-fn written(head: &[u8]) -> Option<Vec<(u64, u64)>> {
+/// Where `mkfs.xfs` wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Parts {
+    /// Start and length; nothing where the log is on another device.
+    log: Option<(u64, u64)>,
+    /// Starts and lengths, the last group first.
+    groups: Vec<(u64, u64)>,
+}
+
+impl Parts {
+    /// Starts and ends as far as the device goes, and whether it is the log: from the log to the first group, so that what is broken off can
+    /// be done again.
+    fn all(&self, size: u64) -> Vec<((u64, u64), bool)> {
+        let range = |&(start, length): &(u64, u64)| (start, start.saturating_add(length).min(size));
+        let log = self.log.as_ref().map(range);
+        let mut all: Vec<_> = log.iter().map(|log| (*log, true)).collect();
+        for (start, end) in self.groups.iter().map(range) {
+            // The log may begin within what is taken for the headers of its group.
+            let (from, to) = log.unwrap_or((end, end));
+            all.extend(
+                [(start, end.min(from.max(start))), (start.max(to.min(end)), end)].map(|part| (part, false)),
+            );
+        }
+        all.retain(|((start, end), _)| start < end);
+        all
+    }
+}
+
+/// Where `mkfs.xfs` wrote, by its superblock (big-endian, `xfs_format.h`).
+fn written(head: &[u8]) -> Option<Parts> {
     if head.get(..4)? != XFS_MAGIC {
         return None;
     }
@@ -152,154 +391,16 @@ fn written(head: &[u8]) -> Option<Vec<(u64, u64)>> {
     }
     // What is aligned to stripes begins up to two of their units behind the headers.
     let begin = GROUP_BYTES.max(block.checked_mul(unit)?.checked_mul(4)?).min(group);
-    let mut parts = Vec::new();
+    let mut log = None;
     if log_at > 0 {
         let log_group = log_at.checked_shr(shift)?;
         let log_block = log_at & !(u64::MAX << shift);
         let at = log_group.checked_mul(group)?.checked_add(log_block.checked_mul(block)?)?;
-        parts.push((at, log_blocks.checked_mul(block)?.min(LOG_BYTES_MAX)));
+        log = Some((at, log_blocks.checked_mul(block)?.min(LOG_BYTES_MAX)));
     }
-    for number in (0..groups).rev() {
-        parts.push((number.checked_mul(group)?, begin));
-    }
-    Some(parts)
-}
-
-/// Writes zeros into parts, as far as the device goes, and waits until they are safe.
-pub(super) fn zero(file: &File, parts: &[(u64, u64)]) -> io::Result<()> {
-    let size = linerate_sys::block::size(file).or_else(|_| file.metadata().map(|meta| meta.len()))?;
-    let zeros = vec![0; STEP as usize];
-    for (start, length) in parts {
-        let end = start.saturating_add(*length).min(size);
-        let mut at = *start;
-        while at < end {
-            let step = STEP.min(end - at);
-            file.write_all_at(&zeros[..step as usize], at)?;
-            at += step;
-        }
-    }
-    file.sync_data()
+    let starts = (0..groups).rev().map(|number| Some((number.checked_mul(group)?, begin)));
+    Some(Parts { log, groups: starts.collect::<Option<_>>()? })
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Read;
-
-    use super::*;
-
-    /// Sparse. Striped, mkfs.xfs makes eight groups, and one of them has to have room for a log of 64 MiB.
-    const SIZE: u64 = 1 << 30;
-
-    fn is_zero(mut file: &File) -> bool {
-        let zeros = vec![0; 1 << 20];
-        let mut piece = zeros.clone();
-        (0..SIZE >> 20).all(|_| {
-            file.read_exact(&mut piece).unwrap();
-            piece == zeros
-        })
-    }
-
-    #[test]
-    fn nothing_is_left_of_a_filesystem_of_the_real_tool() {
-        let test = "nothing_is_left_of_a_filesystem_of_the_real_tool";
-        if !linerate_stage::has(test, "mkfs.xfs", "xfsprogs") {
-            return;
-        }
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("volume");
-        for geometry in ["su=64k,sw=18", "su=256k,sw=2", "su=4k,sw=4"] {
-            File::create(&path).unwrap().set_len(SIZE).unwrap();
-            linerate_stage::run("mkfs.xfs", &["-q", "-d", geometry, path.to_str().unwrap()]);
-            let open = || File::options().read(true).write(true).open(&path).unwrap();
-            assert!(!is_zero(&open()), "there is a filesystem");
-            xfs(&open()).unwrap();
-            assert!(is_zero(&open()), "{geometry}");
-            // Broken off and done again: nothing is there, and that is no failure.
-            xfs(&open()).unwrap();
-        }
-    }
-
-    #[test]
-    fn a_filesystem_with_files_stays_as_it_is() {
-        let test = "a_filesystem_with_files_stays_as_it_is";
-        if !linerate_stage::has(test, "mkfs.xfs", "xfsprogs") {
-            return;
-        }
-        let folder = tempfile::tempdir().unwrap();
-        let (path, list) = (folder.path().join("volume"), folder.path().join("list"));
-        let few = "a ---644 0 0 /etc/passwd\n".to_owned();
-        // More than an inode holds: the directory has blocks of its own.
-        let many: String = (0..200)
-            .map(|n| ["a-name-of-some-length-", &n.to_string(), " ---644 0 0 /etc/passwd\n"].concat())
-            .collect();
-        for entries in [few, many] {
-            File::create(&path).unwrap().set_len(SIZE).unwrap();
-            std::fs::write(&list, format!("/dev/null\n0 0\nd--755 0 0\n{entries}$\n")).unwrap();
-            linerate_stage::run("mkfs.xfs", &["-q", "-p", list.to_str().unwrap(), path.to_str().unwrap()]);
-            let open = || File::options().read(true).write(true).open(&path).unwrap();
-            let mut before = vec![0; HEAD];
-            open().read_exact_at(&mut before, 0).unwrap();
-            let refused = xfs(&open()).unwrap_err();
-            assert!(refused.contains("there are files on it"), "{refused}");
-            let mut after = vec![0; HEAD];
-            open().read_exact_at(&mut after, 0).unwrap();
-            assert_eq!(before, after);
-            // A root directory that cannot be found counts as files.
-            before[56..64].copy_from_slice(&u64::MAX.to_be_bytes());
-            open().write_all_at(&before, 0).unwrap();
-            assert!(xfs(&open()).unwrap_err().contains("cannot be seen"));
-        }
-    }
-
-    #[test]
-    fn a_log_that_was_not_written_out_counts_as_files() {
-        let test = "a_log_that_was_not_written_out_counts_as_files";
-        if !linerate_stage::has(test, "mkfs.xfs", "xfsprogs") {
-            return;
-        }
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("volume");
-        let file = File::options().create_new(true).read(true).write(true).open(&path).unwrap();
-        file.set_len(SIZE).unwrap();
-        linerate_stage::run("mkfs.xfs", &["-q", path.to_str().unwrap()]);
-        let mut head = vec![0; HEAD];
-        file.read_exact_at(&mut head, 0).unwrap();
-        let log = written(&head).unwrap()[0];
-        assert_eq!(is_unmounted(&file, log), Some(true), "as mkfs.xfs leaves it");
-        // A record behind it, as a host leaves it that stops while the filesystem is mounted.
-        let mut record = [0; LOG_BLOCK];
-        file.read_exact_at(&mut record, log.0).unwrap();
-        assert_eq!(record[..4], LOG_MAGIC);
-        record[20..24].copy_from_slice(&8_u32.to_be_bytes());
-        record[40..44].copy_from_slice(&3_u32.to_be_bytes());
-        file.write_all_at(&record, log.0 + 8 * LOG_BLOCK as u64).unwrap();
-        assert_eq!(is_unmounted(&file, log), Some(false));
-        assert!(xfs(&file).unwrap_err().contains("its log does not end with an unmount"));
-        let mut after = vec![0; HEAD];
-        file.read_exact_at(&mut after, 0).unwrap();
-        assert_eq!(head, after, "nothing was written");
-    }
-
-    #[test]
-    fn a_superblock_of_chance_names_no_places() {
-        let mut head = vec![0xff; HEAD];
-        assert_eq!(written(&head), None);
-        head[..4].copy_from_slice(XFS_MAGIC);
-        assert_eq!(written(&head), None);
-        for end in 0..200 {
-            assert_eq!(written(&head[..end]), None);
-        }
-    }
-
-    #[test]
-    fn what_is_no_device_is_not_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        std::fs::write(&path, "somebody's").unwrap();
-        let device = path.to_str().unwrap().to_owned();
-        let refused = clear(&Clear::Head { devices: vec![device.clone()], bytes: 4 }).unwrap_err();
-        assert!(refused.ends_with("it is no block device"), "{refused}");
-        assert!(clear(&Clear::Xfs { device }).is_err());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "somebody's");
-    }
-}
+mod tests;

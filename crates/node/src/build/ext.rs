@@ -1,4 +1,5 @@
-//! Zeros over an ext4 without files that a step made, when the step is taken back.
+//! An ext4 that a step made: whether it explains everything on its volume, and zeros over it when the step is
+//! undone.
 //!
 //! In: the device. Out: nothing, or why it stays as it is. The places follow from the superblock and the
 //! group descriptors (`fs/ext4/ext4.h` of Linux, little-endian): whatever `mkfs.ext4` and mounting wrote, and
@@ -7,9 +8,12 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
-use super::clear::zero;
+use linerate_load::guard;
+
 use super::contents::bytes;
+use super::pieces;
 
 /// Where the superblock stands, and how long it is.
 const SUPER_AT: u64 = 1024;
@@ -46,19 +50,56 @@ const GROUPS_MAX: u64 = 1 << 21;
 /// Parts of a device: first byte and length.
 type Parts = Vec<(u64, u64)>;
 
-/// Fills what `mkfs.ext4` wrote with zeros. `mark` is whose mark the device has; nothing is done where there
-/// is none.
-pub(super) fn clear(file: &File, mark: Option<(&'static str, u64)>) -> Result<(), String> {
+/// Bytes that are compared with zeros at a time.
+const PIECE: usize = 4096;
+
+/// Whether everything on a volume is what `mkfs.ext4` made, or was deleted from it. Where no ext4 is, it has to
+/// hold nothing.
+pub(super) fn explained(file: &File, size: u64) -> Result<(), String> {
+    let Some(volume) = understood(file)? else { return guard::holds_nothing(file, size) };
+    if volume.was_mounted {
+        return Ok(());
+    }
+    let end = |start: u64, length: u64| start.saturating_add(length).min(size);
+    let places = volume.places(file)?;
+    let made: Vec<(u64, u64)> =
+        places.into_iter().map(|(start, length)| (start, end(start, length))).collect();
+    guard::holds_nothing_beside(file, size, &made)
+}
+
+/// Whether an ext4 on a device was mounted since it was made; not where none is, or it cannot be undone.
+pub(super) fn was_mounted(device: &Path) -> bool {
+    let known = File::open(device).map_err(|e| e.to_string()).and_then(|file| understood(&file));
+    known.is_ok_and(|known| known.is_some_and(|known| known.was_mounted))
+}
+
+/// Fills what `mkfs.ext4` wrote with zeros. Where no ext4 is nothing is done: what else stands there is found by
+/// the look at the volume below. `discard`: files on it are given up, as far as its superblock names places.
+pub(super) fn clear(file: &File, discard: bool) -> Result<(), String> {
+    let volume = match understood(file) {
+        Ok(Some(volume)) => volume,
+        Ok(None) => return Ok(()),
+        Err(_) if discard => match superblock(file)?.and_then(|head| Volume::read(&head)) {
+            Some(volume) => volume,
+            None => return zero(file, &[(0, SUPER_AT + SUPER_BYTES as u64)]),
+        },
+        Err(why) => return Err(why),
+    };
+    // What is zeroed last is what the places are read from: a step that is broken off can be done again.
+    zero(file, &volume.places(file)?)
+}
+
+/// The superblock; nothing where none is.
+fn superblock(file: &File) -> Result<Option<Vec<u8>>, String> {
     let mut head = vec![0; SUPER_BYTES];
     file.read_exact_at(&mut head, SUPER_AT).map_err(|e| format!("cannot be read: {e}"))?;
-    if bytes(&head, 56) != Some(MAGIC) {
-        return match mark {
-            Some((owner, byte)) => Err(format!(
-                "it has the mark of {owner} at byte {byte} in the place of the ext4 that was made, so it is left as it is"
-            )),
-            None => Ok(()),
-        };
-    }
+    Ok((bytes(&head, 56) == Some(MAGIC)).then_some(head))
+}
+
+/// The ext4 on a device, without files; nothing where none is.
+fn understood(file: &File) -> Result<Option<Volume>, String> {
+    linerate_sys::block::forget(file).map_err(|e| format!("its cache cannot be emptied: {e}"))?;
+    let Some(head) = superblock(file)? else { return Ok(None) };
     let volume = Volume::read(&head).ok_or_else(strange)?;
     if volume.is_dirty {
         return Err("it was not unmounted cleanly, so that files may stand there that cannot be seen; mount it, look at it, and unmount it".to_owned());
@@ -66,21 +107,18 @@ pub(super) fn clear(file: &File, mark: Option<(&'static str, u64)>) -> Result<()
     if volume.has_files(file)? {
         return Err("there are files on it; mount it, look at them, and remove what may go".to_owned());
     }
-    let failed = |e: std::io::Error| format!("zeros cannot be written: {e}");
-    let (contents, trees) = volume.contents(file)?;
-    zero(file, &contents).map_err(failed)?;
-    zero(file, &trees).map_err(failed)?;
-    let mut end = volume.groups;
-    while end > 0 {
-        let begin = end.saturating_sub(GROUPS_AT_ONCE);
-        let mut parts = Parts::new();
-        for (number, group) in volume.descriptors(file, begin, end)?.iter().enumerate().rev() {
-            parts.extend(volume.of_group(begin + number as u64, group).ok_or_else(strange)?);
-        }
-        zero(file, &parts).map_err(failed)?;
-        end = begin;
-    }
-    Ok(())
+    Ok(Some(volume))
+}
+
+/// Writes zeros into parts, in their order and as far as the device goes, and waits until they are safe.
+fn zero(file: &File, parts: &[(u64, u64)]) -> Result<(), String> {
+    let size = linerate_sys::block::size(file).or_else(|_| file.metadata().map(|meta| meta.len()));
+    let size = size.map_err(|e| format!("its size cannot be read: {e}"))?;
+    let written = parts.iter().try_for_each(|(start, length)| {
+        let range = (*start, start.saturating_add(*length).min(size));
+        pieces::zero(file, range, PIECE, &|_, _| true).map(drop)
+    });
+    written.and_then(|()| file.sync_data()).map_err(|e| format!("zeros cannot be written: {e}"))
 }
 
 fn strange() -> String {
@@ -112,6 +150,7 @@ struct Volume {
     /// Inodes of a filesystem without files.
     own_inodes: u64,
     is_dirty: bool,
+    was_mounted: bool,
 }
 
 /// What a group descriptor tells.
@@ -158,6 +197,8 @@ impl Volume {
             knows_unused: ro & RO_UNUSED_INODES != 0,
             own_inodes: u64::from(u32_at(head, 84)?) + u64::from(compat & COMPAT_ORPHAN_FILE != 0),
             is_dirty: !is_clean,
+            // `s_mtime`, and `s_mnt_count` since the last check.
+            was_mounted: u32_at(head, 44)? != 0 || u16_at(head, 52)? != 0,
         })
     }
 
@@ -224,6 +265,22 @@ impl Volume {
             parts.push((0, SUPER_AT + SUPER_BYTES as u64));
         }
         Some(parts)
+    }
+
+    /// Everything that `mkfs.ext4` wrote, and mounting without a file: what its inodes hold, the blocks that tell
+    /// where, the groups, the first one last.
+    fn places(&self, file: &File) -> Result<Parts, String> {
+        let (mut all, trees) = self.contents(file)?;
+        all.extend(trees);
+        let mut end = self.groups;
+        while end > 0 {
+            let begin = end.saturating_sub(GROUPS_AT_ONCE);
+            for (number, group) in self.descriptors(file, begin, end)?.iter().enumerate().rev() {
+                all.extend(self.of_group(begin + number as u64, group).ok_or_else(strange)?);
+            }
+            end = begin;
+        }
+        Ok(all)
     }
 
     /// What its own inodes hold (directories, journal, file of orphans), and the blocks that tell where.
@@ -341,6 +398,7 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("volume");
+        let mut looked = 0;
         // From the smallest to several superblocks and a journal of more extents than an inode holds; older
         // features.
         for (size, more) in [
@@ -354,11 +412,24 @@ mod tests {
         ] {
             let file = made(&path, size, more);
             assert!(left(&file).is_some(), "there is a filesystem");
-            clear(&file, Some(("ext2, ext3 or ext4", 1080))).unwrap();
+            explained(&file, size).unwrap();
+            // In the last MiB, each block of which is looked at.
+            let strange = size - (1 << 20) + 8192;
+            let places = understood(&file).unwrap().unwrap().places(&file).unwrap();
+            if !places.iter().any(|(start, length)| (*start..start + length).contains(&strange)) {
+                file.write_all_at(b"data", strange).unwrap();
+                let found = explained(&file, size).unwrap_err();
+                assert!(found.contains(&strange.to_string()), "{found}");
+                file.write_all_at(&[0; 4], strange).unwrap();
+                looked += 1;
+            }
+            clear(&file, false).unwrap();
             assert_eq!(left(&file), None, "{size} {more:?}");
             // Broken off and done again: nothing is there, and that is no failure.
-            clear(&file, None).unwrap();
+            clear(&file, false).unwrap();
+            explained(&file, size).unwrap();
         }
+        assert!(looked > 3, "{looked}");
     }
 
     #[test]
@@ -371,33 +442,33 @@ mod tests {
         let (path, files) = (folder.path().join("volume"), folder.path().join("files"));
         std::fs::create_dir(&files).unwrap();
         std::fs::write(files.join("a"), "content").unwrap();
-        let stays = |file: &File, mark, why: &str| {
+        let stays = |file: &File, why: &str| {
             let mut before = vec![0; 1 << 20];
             file.read_exact_at(&mut before, 0).unwrap();
-            let refused = clear(file, mark).unwrap_err();
+            let refused = clear(file, false).unwrap_err();
             assert!(refused.contains(why), "{refused}");
             let mut after = vec![0; 1 << 20];
             file.read_exact_at(&mut after, 0).unwrap();
             assert!(before == after, "something was written: {why}");
         };
-        let ours = Some(("ext2, ext3 or ext4", 1080));
-        stays(&made(&path, 64 << 20, &["-d", files.to_str().unwrap()]), ours, "there are files on it");
+        stays(&made(&path, 64 << 20, &["-d", files.to_str().unwrap()]), "there are files on it");
         // `s_feature_incompat` of a host that stopped while it was mounted, and a state with errors.
         let file = made(&path, 64 << 20, &[]);
         let mut byte = [0];
         file.read_exact_at(&mut byte, SUPER_AT + 96).unwrap();
         file.write_all_at(&[byte[0] | INCOMPAT_RECOVER as u8], SUPER_AT + 96).unwrap();
-        stays(&file, ours, "not unmounted cleanly");
+        stays(&file, "not unmounted cleanly");
         let file = made(&path, 64 << 20, &[]);
         file.write_all_at(&[3], SUPER_AT + 58).unwrap();
-        stays(&file, ours, "not unmounted cleanly");
+        stays(&file, "not unmounted cleanly");
         stays(
             &made(&path, 64 << 20, &["-O", "meta_bg,^resize_inode"]),
-            ours,
             "not one that `mkfs.ext4` makes",
         );
-        File::create(&path).unwrap().set_len(64 << 20).unwrap();
-        stays(&open(&path), Some(("XFS", 0)), "the mark of XFS at byte 0");
+        // Files that are given up: nothing that names them is left.
+        let file = made(&path, 64 << 20, &["-d", files.to_str().unwrap()]);
+        clear(&file, true).unwrap();
+        assert_eq!(superblock(&file).unwrap(), None);
     }
 
     #[test]

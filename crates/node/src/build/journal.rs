@@ -33,12 +33,22 @@ pub(crate) struct Journal {
     /// Unix milliseconds of the first step.
     pub(crate) created_ms: u64,
     pub(crate) steps: Vec<Done>,
+    /// The filesystem that was undone had been mounted: what was in its files may stand anywhere on the volume.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) was_mounted: bool,
 }
 
 impl Journal {
     pub(super) fn new(host: &str, build: &str, created_ms: u64) -> Self {
         let (host, build) = (host.to_owned(), build.to_owned());
-        Self { schema: linerate_model::SCHEMA, host, build, created_ms, steps: Vec::new() }
+        Self {
+            schema: linerate_model::SCHEMA,
+            host,
+            build,
+            created_ms,
+            steps: Vec::new(),
+            was_mounted: false,
+        }
     }
 }
 

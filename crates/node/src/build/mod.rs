@@ -2,30 +2,36 @@
 //!
 //! In: steps and looks of an operator. Out: what the programs printed. A step names its program and arguments itself and no shell sees them; a
 //! device that is written to has to be empty, and that is looked at here, at the last moment. What was built stays when the operator is gone: half a
-//! volume is taken back by whoever looks at it, not by a clock.
+//! volume is undone by the person who looks at it, not by a clock. An undo refuses where something stands that the build did not make.
 
 mod clear;
 mod contents;
 mod ext;
 mod journal;
 mod needs;
+mod pieces;
+mod remains;
 pub(crate) mod run;
 mod stamps;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use linerate_load::guard::Claim;
 use linerate_model::step::{Act, Argv, Look, LookAct, Refused, Seen, Space, Step, StepError};
 use linerate_wire::message::{Event, Request};
 use thiserror::Error;
 
 use crate::change::host::{Content, Host, Lock, RealHost};
 use crate::private::NotPrivate;
+use clear::Before;
 use journal::{Done, Journal};
+use remains::Obstacle;
 
 /// How long a look may take.
 const LOOK_LIMIT: Duration = Duration::from_secs(20);
@@ -55,6 +61,8 @@ pub(crate) enum BuildError {
     Failed { host: String, command: String, code: i32, words: String },
     #[error("{host}: journal {} is left alone: it names {names}", path.display())]
     Planted { host: String, path: PathBuf, names: String },
+    #[error("{host}: build `{build}` is left as it is: {}", all_of(.obstacles))]
+    Stands { host: String, build: String, obstacles: Vec<Obstacle> },
     #[error("{host}: no build `{build}` that was not taken back")]
     NoBuild { host: String, build: String },
     #[error("{host}: build `{build}` could not be taken back whole: {failures}")]
@@ -63,13 +71,20 @@ pub(crate) enum BuildError {
 
 impl BuildError {
     fn hint(&self) -> String {
-        match self {
+        let hint = match self {
+            Self::Stands { build, obstacles, .. } if obstacles.iter().all(|one| one.discardable) => {
+                let name = build.split_once('-').map_or(build.as_str(), |(_, name)| name);
+                return format!("nothing was undone; look at it, and give up what may go: --discard {name}");
+            }
+            Self::Stands { .. } => {
+                "nothing was undone; unmount, stop or remove what is named, and undo again"
+            }
             Self::NoSetup => "send a setup first",
             Self::Name(_) => "names are plain words, devices are paths below /dev/",
-            Self::Disk { source, .. } => {
-                return NotPrivate::of(source)
-                    .map_or_else(|| "check space and rights of this folder".to_owned(), |r| r.hint.clone());
-            }
+            Self::Disk { source, .. } => match NotPrivate::of(source) {
+                Some(refused) => return refused.hint.clone(),
+                None => "check space and rights of this folder",
+            },
             Self::Planted { path, .. } => {
                 return format!(
                     "on that host: `ls -l {0}` shows who wrote it, `mv {0} {0}.moved` moves it away",
@@ -85,8 +100,8 @@ impl BuildError {
             Self::Failed { .. } => "the words are the program's own; steps before it can be taken back",
             Self::NoBuild { .. } => "the list of builds of the host names them",
             Self::NotUndone { .. } => "mend the named step by hand, then take the build back again",
-        }
-        .to_owned()
+        };
+        hint.to_owned()
     }
 }
 
@@ -103,6 +118,10 @@ fn package_hint(program: &str) -> &'static str {
         "mkfs.ext4" => "install e2fsprogs on that host",
         _ => "install it on that host (part of util-linux on most systems)",
     }
+}
+
+fn all_of(obstacles: &[Obstacle]) -> String {
+    obstacles.iter().map(|one| one.what.as_str()).collect::<Vec<_>>().join("; ")
 }
 
 /// Where the steps of this host are journalled.
@@ -122,8 +141,8 @@ pub(crate) fn answer(builds: Option<&Builds>, request: &Request, stop: &AtomicBo
         (Some(builds), Request::Step { build, step }) => {
             builds.step(build, step).map(|seen| Event::Seen(Box::new(seen)))
         }
-        (Some(builds), Request::Unbuild { build }) => {
-            builds.undo(build).map(|lines| Event::Unbuilt { lines })
+        (Some(builds), Request::Unbuild { build, discard }) => {
+            builds.undo(build, *discard).map(|lines| Event::Unbuilt { lines })
         }
         (Some(builds), Request::Built { build }) => builds.close(build).map(|()| Event::Done),
         (Some(builds), _) => builds.list().map(Event::Builds),
@@ -190,9 +209,19 @@ impl Builds {
     }
 
     fn run(&self, argv: &Argv, limit: Duration, stop: Option<&AtomicBool>) -> Result<Seen, BuildError> {
+        self.run_with(argv, limit, stop, Vec::new())
+    }
+
+    fn run_with(
+        &self,
+        argv: &Argv,
+        limit: Duration,
+        stop: Option<&AtomicBool>,
+        held: Vec<File>,
+    ) -> Result<Seen, BuildError> {
         let command = argv.join(" ");
         let program = argv.first().cloned().unwrap_or_default();
-        let seen = run::run(argv, limit, stop).map_err(|source| BuildError::Start {
+        let seen = run::run_with(argv, limit, stop, held).map_err(|source| BuildError::Start {
             host: self.host.clone(),
             program,
             source,
@@ -206,11 +235,9 @@ impl Builds {
         deed.check()?;
         let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
         let _lock = self.lock()?;
-        needs::check(&deed.needs()).map_err(|Refused { device, why }| BuildError::InTheWay {
-            host: self.host.clone(),
-            device,
-            why,
-        })?;
+        let in_the_way =
+            |Refused { device, why }| BuildError::InTheWay { host: self.host.clone(), device, why };
+        let claims = needs::claim(&deed.needs()).map_err(in_the_way)?;
         let mut journal =
             self.read(build)?.unwrap_or_else(|| Journal::new(&self.host, build, Self::real().now_ms()));
         let act = deed.act();
@@ -221,13 +248,19 @@ impl Builds {
             }
             Act::Run(_) => None,
         };
+        let known = journal.clone();
         // The last one once more, because it failed: what was there before it is what was there before the first time.
         if journal.steps.last().is_none_or(|last| last.whole || last.step != *step) {
             journal.steps.push(Done { step: step.clone(), before, whole: false, stamps: BTreeMap::new() });
         }
         self.write(&journal)?;
+        if let Err(refused) = claims.again() {
+            // Its program never ran: an undo must not look for what it left.
+            self.restore(&known)?;
+            return Err(in_the_way(refused));
+        }
         let seen = match &act {
-            Act::Run(argv) => self.run(argv, STEP_LIMIT, None)?,
+            Act::Run(argv) => self.run_with(argv, STEP_LIMIT, None, claims.into_files())?,
             Act::Write { path, text } => {
                 let path = Path::new(path);
                 let text = Content::Text(text.clone());
@@ -247,22 +280,43 @@ impl Builds {
         Ok(seen)
     }
 
+    /// Writes a journal as it was before a step; one without steps goes.
+    fn restore(&self, known: &Journal) -> Result<(), BuildError> {
+        if !known.steps.is_empty() {
+            return self.write(known);
+        }
+        let path = self.file(&known.build);
+        Self::real().remove_private(&path).map_err(self.disk("remove", &path))
+    }
+
     fn failed(&self, argv: &Argv, seen: &Seen) -> BuildError {
         let said = if seen.err.trim().is_empty() { &seen.out } else { &seen.err };
         let words = run::words(said);
         BuildError::Failed { host: self.host.clone(), command: argv.join(" "), code: seen.code, words }
     }
 
-    /// Takes all steps back, the last one first. What fails is named and stays in the journal with everything before it.
-    fn undo(&self, build: &str) -> Result<Vec<String>, BuildError> {
+    /// Takes all steps back, the last one first. What fails is named and stays in the journal with everything before it. Nothing is done
+    /// where something stands that the build did not make; `discard` gives that up, but not what is in use.
+    fn undo(&self, build: &str, discard: bool) -> Result<Vec<String>, BuildError> {
         linerate_model::step::check_name("the build", build)?;
         let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
         let _lock = self.lock()?;
         let no_build = || BuildError::NoBuild { host: self.host.clone(), build: build.to_owned() };
         let mut journal = self.read(build)?.ok_or_else(no_build)?;
+        let obstacles =
+            remains::obstacles(&journal, &|argv| self.run(argv, LOOK_LIMIT, None).ok(), &|done| {
+                self.is_changed(done)
+            });
+        self.refuse(build, obstacles, discard)?;
+        let before = Before::of(journal.steps.iter().map(|done| &done.step), discard);
         let mut lines = Vec::new();
         while let Some(done) = journal.steps.last().cloned() {
-            let failures = self.undo_step(&done, &mut lines);
+            journal.was_mounted |= remains::was_mounted(&done.step);
+            self.write(&journal)?;
+            let claims = remains::claim(&done.step, journal.was_mounted, discard);
+            let claims =
+                claims.or_else(|obstacle| self.refuse(build, vec![obstacle], false).map(|()| Vec::new()))?;
+            let failures = self.undo_step(&done, &before, claims, &mut lines);
             // A step that had failed itself may have left nothing to take back.
             if done.whole && !failures.is_empty() {
                 self.write(&journal)?;
@@ -288,23 +342,52 @@ impl Builds {
         Self::real().remove_private(&path).map_err(self.disk("remove", &path))
     }
 
-    fn undo_step(&self, done: &Done, lines: &mut Vec<String>) -> Vec<String> {
+    /// Fails with what stands in the way and is not given up.
+    fn refuse(&self, build: &str, obstacles: Vec<Obstacle>, discard: bool) -> Result<(), BuildError> {
+        let obstacles: Vec<Obstacle> =
+            obstacles.into_iter().filter(|one| !(discard && one.discardable)).collect();
+        if obstacles.is_empty() {
+            return Ok(());
+        }
+        Err(BuildError::Stands { host: self.host.clone(), build: build.to_owned(), obstacles })
+    }
+
+    /// Why the file of a step cannot be put back.
+    fn is_changed(&self, done: &Done) -> Option<String> {
+        let Act::Write { path, text } = done.step.deed().act() else { return None };
+        let path = Path::new(&path);
+        match Self::real().load(path) {
+            Ok(now) => check_own(path, now.as_ref(), &text, done.before.as_ref()).err(),
+            Err(error) => Some(self.disk("read", path)(error).to_string()),
+        }
+    }
+
+    fn undo_step(
+        &self,
+        done: &Done,
+        before: &Before,
+        claims: Vec<Claim>,
+        lines: &mut Vec<String>,
+    ) -> Vec<String> {
         let mut failures = Vec::new();
         let deed = done.step.deed();
-        if let Some(stamp) = deed.stamp() {
-            // Nothing is done to any of them where one is not what it was.
-            failures.extend(stamps::strangers(&stamp, &done.stamps));
-            if !failures.is_empty() {
-                return failures;
+        // Nothing is done to any of them where one is not what it was.
+        let strangers = deed.stamp().map(|stamp| stamps::strangers(&stamp, &done.stamps)).unwrap_or_default();
+        if !strangers.is_empty() {
+            if !(before.discard && remains::may_stay(&done.step)) {
+                return strangers;
             }
+            lines.extend(strangers.into_iter().map(|why| format!("left as it is: {why}")));
+            return failures;
         }
         if let Act::Write { path, text } = deed.act() {
             lines.push(format!("put back {path}"));
             failures.extend(self.put_back(Path::new(&path), &text, done.before.as_ref()).err());
         }
+        let mut held: Vec<File> = claims.into_iter().map(Claim::into_file).collect();
         for argv in deed.undo() {
             lines.push(argv.join(" "));
-            match self.run(&argv, STEP_LIMIT, None) {
+            match self.run_with(&argv, STEP_LIMIT, None, std::mem::take(&mut held)) {
                 Ok(seen) if seen.is_good() => {}
                 Ok(seen) => failures.push(self.failed(&argv, &seen).to_string()),
                 Err(error) => failures.push(error.to_string()),
@@ -314,7 +397,10 @@ impl Builds {
         if failures.is_empty() {
             for left in deed.clear() {
                 lines.push(left.says());
-                failures.extend(clear::clear(&left).err());
+                match clear::clear(&left, done.whole, before) {
+                    Ok(left) => lines.extend(left),
+                    Err(why) => failures.push(why),
+                }
             }
         }
         failures
@@ -324,11 +410,9 @@ impl Builds {
     fn put_back(&self, path: &Path, ours: &str, before: Option<&Content>) -> Result<(), String> {
         let real = Self::real();
         let now = real.load(path).map_err(|e| self.disk("read", path)(e).to_string())?;
+        check_own(path, now.as_ref(), ours, before)?;
         if now.as_ref() == before {
             return Ok(());
-        }
-        if now != Some(Content::Text(ours.to_owned())) {
-            return Err(format!("{} was written by somebody else meanwhile", path.display()));
         }
         match before {
             Some(content) => real.store(path, content),
@@ -336,6 +420,14 @@ impl Builds {
         }
         .map_err(|e| self.disk("write", path)(e).to_string())
     }
+}
+
+/// Whether a file is as a step left it, or as it was before.
+fn check_own(path: &Path, now: Option<&Content>, ours: &str, before: Option<&Content>) -> Result<(), String> {
+    if now == before || now == Some(&Content::Text(ours.to_owned())) {
+        return Ok(());
+    }
+    Err(format!("{} was written by another program since this build", path.display()))
 }
 
 #[cfg(test)]

@@ -1,28 +1,47 @@
-//! What has to be true of devices before a step may touch them, looked at in the moment before.
+//! What has to be true of devices before a step may touch them, looked at in the moment before, and held until its program has them.
 //!
-//! In: needs of a step. Out: nothing, or the first device that is in the way.
+//! In: needs of a step. Out: claims on the devices that the program is going to write, or the first device that is in the way.
 
+use std::fs::File;
 use std::path::Path;
 
-use linerate_load::guard;
+use linerate_load::guard::{self, Claim, Content};
 use linerate_model::step::{Need, Refused};
 
 use super::contents;
 
-/// So many devices are looked at side by side: one with rotating discs takes seconds; more would leave a small host no time for anything else.
-const AT_ONCE: usize = 8;
+/// Devices that a step is going to write, all held against the rest of the kernel at the same time. They are given to the program with
+/// [`super::run::run_with`]: its child has the last descriptors, and the kernel closes them when the child executes the program. What is
+/// left is the time from there to the program's own open of the device, some milliseconds in which another program could take it; those
+/// that claim devices (`mkfs`, `mdadm`, `pvcreate`, `mount`) then exclude each other, one that just writes is excluded by nothing.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    claims: Vec<Claim>,
+    devices: Vec<String>,
+}
 
-/// Says what is in the way.
-pub(super) fn check(needs: &[Need]) -> Result<(), Refused> {
-    let empty = needs.iter().filter_map(|need| match need {
-        Need::Empty { device } => Some(device.clone()),
-        Need::Shrunk { .. } | Need::NoOtherFile { .. } => None,
-    });
-    if let Some(refused) = not_empty(&empty.collect::<Vec<_>>()).into_iter().next() {
-        return Err(refused);
+impl Claims {
+    /// Looks once more, right before the program starts.
+    pub(super) fn again(&self) -> Result<(), Refused> {
+        guard::again(&self.claims)
+            .map_err(|(at, why)| Refused { device: self.devices.get(at).cloned().unwrap_or_default(), why })
+    }
+
+    /// For the child.
+    pub(super) fn into_files(self) -> Vec<File> {
+        self.claims.into_iter().map(Claim::into_file).collect()
+    }
+}
+
+/// Says what is in the way, or holds the devices.
+pub(super) fn claim(needs: &[Need]) -> Result<Claims, Refused> {
+    let devices: Vec<String> = needs.iter().filter_map(written).cloned().collect();
+    let mut claims = Vec::new();
+    for (claim, device) in claimed(&devices).into_iter().zip(&devices) {
+        claims.push(claim.map_err(|why| Refused { device: device.clone(), why })?);
     }
     needs.iter().try_for_each(|need| match need {
-        Need::Empty { .. } => Ok(()),
+        Need::Empty { .. } | Need::Volume { .. } => Ok(()),
         Need::Shrunk { device, filesystem_max_bytes } => {
             contents::ends_before(Path::new(device), *filesystem_max_bytes)
                 .map_err(|why| Refused { device: device.clone(), why })
@@ -30,7 +49,21 @@ pub(super) fn check(needs: &[Need]) -> Result<(), Refused> {
         Need::NoOtherFile { path, text } => {
             no_other_file(Path::new(path), text).map_err(|why| Refused { device: path.clone(), why })
         }
-    })
+    })?;
+    Ok(Claims { claims, devices })
+}
+
+/// The device of a need that its program may write anywhere.
+fn written(need: &Need) -> Option<&String> {
+    match need {
+        Need::Empty { device } | Need::Volume { device } => Some(device),
+        Need::Shrunk { .. } | Need::NoOtherFile { .. } => None,
+    }
+}
+
+fn claimed(devices: &[String]) -> Vec<Result<Claim, String>> {
+    let paths: Vec<&Path> = devices.iter().map(Path::new).collect();
+    guard::claim(&paths, Content::Empty, false)
 }
 
 /// Says when a file is there that is not ours.
@@ -45,23 +78,6 @@ fn no_other_file(path: &Path, ours: &str) -> Result<(), String> {
 
 /// All devices that may not be given away, with the reason.
 pub(super) fn not_empty(devices: &[String]) -> Vec<Refused> {
-    let look = |device: &String| {
-        let why = guard::empty(Path::new(device)).err()?;
-        Some(Refused { device: device.clone(), why })
-    };
-    let some = |devices: &[String]| -> Vec<Refused> {
-        std::thread::scope(|scope| {
-            let begin =
-                |device| (device, std::thread::Builder::new().spawn_scoped(scope, move || look(device)));
-            let running: Vec<_> = devices.iter().map(begin).collect();
-            let end = |(device, thread): (&String, std::io::Result<std::thread::ScopedJoinHandle<'_, _>>)| {
-                let seen = thread.ok().and_then(|thread| thread.join().ok());
-                let unseen =
-                    || Some(Refused { device: device.clone(), why: "it cannot be looked at".to_owned() });
-                seen.unwrap_or_else(unseen)
-            };
-            running.into_iter().filter_map(end).collect()
-        })
-    };
-    devices.chunks(AT_ONCE).flat_map(some).collect()
+    let all = claimed(devices).into_iter().zip(devices);
+    all.filter_map(|(claim, device)| Some(Refused { device: device.clone(), why: claim.err()? })).collect()
 }

@@ -1,5 +1,6 @@
 //! Runs one program of a step or look: no shell, no input, a fixed environment, bounded in time and in what it may print.
 
+use std::fs::File;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
@@ -7,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use linerate_model::step::{Argv, Seen};
+use linerate_sys::spawn::{HandOver, keep_until_exec};
 
 /// Where the programs of an administrator are, whatever the session's own path is.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin";
@@ -22,6 +24,16 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Runs a program to its end; `None` when it did not end in time or was stopped, and was killed. One that changes something gets no `stop`: half a command
 /// is worse than a whole one.
 pub(crate) fn run(argv: &Argv, limit: Duration, stop: Option<&AtomicBool>) -> std::io::Result<Option<Seen>> {
+    run_with(argv, limit, stop, Vec::new())
+}
+
+/// The same; `held` are claims on devices of the program, which are kept until it is executed.
+pub(crate) fn run_with(
+    argv: &Argv,
+    limit: Duration,
+    stop: Option<&AtomicBool>,
+    held: Vec<File>,
+) -> std::io::Result<Option<Seen>> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err(std::io::Error::other("a command without a program"));
     };
@@ -29,7 +41,12 @@ pub(crate) fn run(argv: &Argv, limit: Duration, stop: Option<&AtomicBool>) -> st
     let mut command = Command::new(program);
     command.args(arguments).env_clear().env("PATH", PATH).env("LC_ALL", "C").current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn()?;
+    let over = if held.is_empty() { None } else { Some(keep_until_exec(&mut command, held)?) };
+    let child = command.spawn();
+    // The end of the command is what the other side waits for where nothing was started.
+    drop(command);
+    over.into_iter().for_each(HandOver::finish);
+    let mut child = child?;
     let (out, err) = (reader(child.stdout.take()), reader(child.stderr.take()));
     let status = loop {
         if let Some(status) = child.try_wait()? {

@@ -4,11 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use linerate_load::guard;
 use linerate_model::step::Stamp;
+use linerate_sys::block;
 
 /// What stands there on each device. A device that cannot be read has none, and is looked at by its marks later.
 pub(super) fn read(stamp: &Stamp) -> BTreeMap<String, Vec<u8>> {
@@ -24,10 +26,18 @@ pub(super) fn strangers(stamp: &Stamp, left: &BTreeMap<String, Vec<u8>>) -> Vec<
 
 fn at(stamp: &Stamp, device: &str) -> Result<Vec<u8>, String> {
     let mut bytes = vec![0; stamp.bytes];
-    let file = File::open(device).map_err(|e| format!("{device}: it cannot be read: {e}"))?;
-    file.read_exact_at(&mut bytes, stamp.at)
-        .map_err(|e| format!("{device}: byte {} cannot be read: {e}", stamp.at))?;
+    let mut file = File::open(device).map_err(|e| format!("{device}: it cannot be read: {e}"))?;
+    let read = block::forget(&file).and_then(|()| {
+        let page = if stamp.in_last_page { last_page(file.seek(SeekFrom::End(0))?)? } else { 0 };
+        file.read_exact_at(&mut bytes, page + stamp.at)
+    });
+    read.map_err(|e| format!("{device}: byte {} of its identifier cannot be read: {e}", stamp.at))?;
     Ok(bytes)
+}
+
+/// Where the last whole 4 KiB of a device begin.
+fn last_page(size: u64) -> io::Result<u64> {
+    (size & !4095).checked_sub(4096).ok_or_else(|| io::Error::other(format!("it has {size} bytes")))
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
@@ -58,7 +68,13 @@ mod tests {
     use super::*;
 
     fn stamp(device: &Path) -> Stamp {
-        Stamp { devices: vec![device.display().to_string()], at: 544, bytes: 4, marks: &["LVM"] }
+        Stamp {
+            devices: vec![device.display().to_string()],
+            at: 544,
+            in_last_page: false,
+            bytes: 4,
+            marks: &["LVM"],
+        }
     }
 
     #[test]
@@ -72,6 +88,9 @@ mod tests {
         let left = read(&stamp(&path));
         assert_eq!(left.values().collect::<Vec<_>>(), [&[1, 2, 3, 0xaf]]);
         assert_eq!(strangers(&stamp(&path), &left), Vec::<String>::new());
+        let last = Stamp { in_last_page: true, at: 40, ..stamp(&path) };
+        file.write_all_at(&[9, 9, 9, 9], (8 << 20) - 4096 + 40).unwrap();
+        assert_eq!(read(&last).values().collect::<Vec<_>>(), [&[9, 9, 9, 9]]);
         // Another one by the same name. That this is a file and no device is as good a reason as a mark.
         file.write_all_at(&[1, 2, 3, 4], 544).unwrap();
         assert_eq!(strangers(&stamp(&path), &left).len(), 1);

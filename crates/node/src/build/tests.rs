@@ -1,8 +1,13 @@
 //! Builds on this machine: steps on real files and with real programs, their journal, and the way back. No device is touched but loop devices.
 
-use std::path::Path;
+#![allow(clippy::unwrap_used)]
 
-use linerate_model::step::{DrbdStep, LvmStep, Need};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+
+use linerate_load::guard;
+use linerate_model::step::{Deed as _, DrbdStep, FilesystemStep, LvmKind, LvmStep, Need};
 
 use super::*;
 
@@ -40,7 +45,7 @@ fn names_are_checked_before_anything_else() {
     let stop = AtomicBool::new(false);
     let look = Look::DrbdGeneration { resource: "r0; reboot".to_owned() };
     assert!(matches!(builds.look(&look, &stop), Err(BuildError::Name(_))));
-    assert!(matches!(builds.undo("b"), Err(BuildError::NoBuild { .. })));
+    assert!(matches!(builds.undo("b", false), Err(BuildError::NoBuild { .. })));
 }
 
 #[test]
@@ -60,7 +65,7 @@ fn a_step_is_in_the_journal_before_its_program_runs_and_stays_when_that_fails() 
     assert!(builds.step("b", &step).is_err());
     assert_eq!(builds.list().unwrap()[0].steps.len(), 1);
     // What had failed itself is no obstacle on the way back.
-    let lines = builds.undo("b").unwrap();
+    let lines = builds.undo("b", false).unwrap();
     assert_eq!(lines, ["vgremove -- linerate-no-group"]);
     assert!(builds.list().unwrap().is_empty());
 }
@@ -70,7 +75,8 @@ fn a_file_of_somebody_else_is_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r0.res");
     let need = |text: &str| {
-        needs::check(&[Need::NoOtherFile { path: path.display().to_string(), text: text.to_owned() }])
+        needs::claim(&[Need::NoOtherFile { path: path.display().to_string(), text: text.to_owned() }])
+            .map(drop)
     };
     assert_eq!(need("ours"), Ok(()));
     std::fs::write(&path, "ours").unwrap();
@@ -139,7 +145,7 @@ fn a_journal_is_private_and_one_that_another_user_could_have_written_is_not_used
     let path = state.join("builds/b.json");
     assert_eq!((mode(&state), mode(&state.join("builds")), mode(&path)), (0o700, 0o700, 0o600));
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
-    let error = builds.undo("b").unwrap_err();
+    let error = builds.undo("b", false).unwrap_err();
     assert!(error.to_string().contains("b.json is writable by other users"), "{error}");
     assert!(error.hint().contains("`ls -ld "), "{}", error.hint());
 }
@@ -164,11 +170,275 @@ fn a_journal_of_another_build_or_with_a_step_that_is_none_is_left_alone() {
         journal.build = build.to_owned();
         let text = serde_json::to_string(&journal).unwrap();
         std::fs::write(&path, &text).unwrap();
-        for error in [builds.undo("b").unwrap_err(), builds.step("b", &step("r0")).unwrap_err()] {
+        for error in [builds.undo("b", false).unwrap_err(), builds.step("b", &step("r0")).unwrap_err()] {
             assert!(error.to_string().contains(named), "{error}");
             assert!(error.hint().contains("`mv "), "{}", error.hint());
         }
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{named}");
     }
     assert_eq!(std::fs::read_dir(&state).unwrap().count(), 1, "nothing outside the folder of builds");
+}
+
+/// A loop device as the volume `/dev/GROUP/data` of a build that stands in a journal; gone at the end, also after a failure.
+struct Volume {
+    folder: tempfile::TempDir,
+    device: String,
+    group: String,
+}
+
+impl Volume {
+    const BYTES: u64 = 64 << 20;
+
+    fn new(test: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("drive");
+        File::create(&image).unwrap().set_len(Self::BYTES).unwrap();
+        let made = Command::new("losetup").args(["--find", "--show"]).arg(&image).output();
+        let Some(made) = made.ok().filter(|made| made.status.success()) else {
+            println!("SKIPPED {test}: no loop device");
+            return None;
+        };
+        let device = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+        let group = format!("linerate-test-{}-{}", std::process::id(), device.trim_start_matches("/dev/"));
+        let volume = Self { folder, device, group };
+        std::fs::create_dir(volume.link().parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(&volume.device, volume.link()).unwrap();
+        volume.settle();
+        if let Err(why) = guard::empty(&volume.link()) {
+            println!("SKIPPED {test}: {why}");
+            return None;
+        }
+        Some(volume)
+    }
+
+    fn link(&self) -> PathBuf {
+        Path::new("/dev").join(&self.group).join("data")
+    }
+
+    /// Waits until the device manager has looked at what changed, where there is one.
+    fn settle(&self) {
+        let _ = Command::new("udevadm").args(["settle", "--timeout=60"]).output();
+    }
+
+    fn write(&self, at: u64, content: &[u8]) {
+        let file = File::options().write(true).open(&self.device).unwrap();
+        file.write_all_at(content, at).unwrap();
+        file.sync_data().unwrap();
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> bool {
+        let done = Command::new(program).args(arguments).arg(&self.device).output();
+        done.is_ok_and(|done| done.status.success())
+    }
+
+    /// The journal of a build that ended well, with a filesystem or without.
+    fn build(&self, has_filesystem: bool) -> Builds {
+        let builds = builds(self.folder.path());
+        let mut journal = Journal::new("here", "disk-data", 1);
+        let mut steps = vec![Step::Lvm(LvmStep::Volume {
+            group: self.group.clone(),
+            name: "data".to_owned(),
+            kind: LvmKind::Raid10,
+            chunk_kib: 64,
+            devices: vec!["/dev/linerate-a".to_owned(), "/dev/linerate-b".to_owned()],
+            extents: None,
+        })];
+        if has_filesystem {
+            let device = self.link().display().to_string();
+            steps.push(Step::Filesystem(FilesystemStep::Xfs {
+                device,
+                chunk_kib: 64,
+                stripes: 4,
+                groups: None,
+                log_unit_kib: None,
+            }));
+        }
+        let done = |step| Done { step, before: None, whole: true, stamps: BTreeMap::new() };
+        journal.steps = steps.into_iter().map(done).collect();
+        builds.write(&journal).unwrap();
+        builds
+    }
+
+    /// Nothing but zeros again, whatever is there.
+    fn empty(&self) {
+        self.write(0, &vec![0; Self::BYTES as usize]);
+        self.settle();
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.link());
+        let _ = std::fs::remove_dir(self.link().parent().unwrap());
+        let _ = Command::new("losetup").args(["-d", &self.device]).output();
+    }
+}
+
+/// What somebody made of a volume, by a program or by its mark, and what the undo says. `None`: the program is not here.
+type Made = (&'static str, fn(&Volume) -> bool, &'static str);
+
+/// Each row is data of others on a volume that nobody has mounted.
+const MADE: &[Made] = &[
+    ("ext4", |v| v.run("mkfs.ext4", &["-q", "-F"]), "it has the mark of ext2, ext3 or ext4 at byte 1080"),
+    ("swap", |v| v.run("mkswap", &[]), "it has the mark of swap at byte 4086"),
+    ("btrfs", |v| v.marked(65_600, b"_BHRfS_M"), "it has the mark of btrfs at byte 65600"),
+    ("LUKS", |v| v.marked(0, b"LUKS\xba\xbe"), "it has the mark of LUKS at byte 0"),
+    (
+        "a physical volume that is not active",
+        |v| v.marked(512, b"LABELONE"),
+        "it has the mark of LVM at byte 512",
+    ),
+    (
+        "the disk of a replica that is down",
+        |v| v.marked(Volume::BYTES - 4096 + 60, b"\x83\x74\x02\x6d"),
+        "it has the mark of DRBD at byte 67104828",
+    ),
+    ("a partition table", |v| v.marked(512, b"EFI PART"), "it has the mark of GPT at byte 512"),
+    ("a database on the bare volume", |v| v.marked(0, b"page 0"), "there is data at byte 0"),
+    ("one that begins later", |v| v.marked(Volume::BYTES / 4096 * 777, b"page"), "there is data at byte "),
+    ("one at the end", |v| v.marked(Volume::BYTES - 8, b"the end."), "there is data at byte 67108856"),
+];
+
+impl Volume {
+    fn marked(&self, at: u64, mark: &[u8]) -> bool {
+        self.write(at, mark);
+        true
+    }
+}
+
+#[test]
+fn a_volume_on_which_others_made_something_is_not_undone_until_that_is_given_up() {
+    let Some(volume) = Volume::new("a_volume_on_which_others_made_something_is_not_undone") else { return };
+    for has_filesystem in [false, true] {
+        let builds = volume.build(has_filesystem);
+        for (name, make, answer) in MADE {
+            if !make(&volume) {
+                println!("SKIPPED {name}: its program is not here");
+                continue;
+            }
+            volume.settle();
+            let mut before = vec![0; 2 << 20];
+            File::open(&volume.device).unwrap().read_exact_at(&mut before, 0).unwrap();
+            let refused = builds.undo("disk-data", false).unwrap_err();
+            assert!(matches!(refused, BuildError::Stands { .. }), "{name}: {refused}");
+            let expected =
+                format!("here: build `disk-data` is left as it is: {}: {answer}", volume.link().display());
+            assert!(refused.to_string().starts_with(&expected), "{name}: {refused}");
+            assert!(refused.hint().ends_with("give up what may go: --discard data"), "{}", refused.hint());
+            let mut after = vec![0; 2 << 20];
+            File::open(&volume.device).unwrap().read_exact_at(&mut after, 0).unwrap();
+            assert!(before == after, "{name}: nothing was written");
+            assert_eq!(builds.list().unwrap()[0].steps.len(), 1 + usize::from(has_filesystem), "{name}");
+            volume.empty();
+        }
+    }
+    // Given up: it gets as far as the command that removes the volume, which is none of LVM.
+    let builds = volume.build(true);
+    volume.write(0, b"page 0");
+    volume.settle();
+    let failed = builds.undo("disk-data", true).unwrap_err();
+    assert!(
+        matches!(failed, BuildError::NotUndone { .. }) && failed.to_string().contains("lvremove"),
+        "{failed}"
+    );
+}
+
+/// What is in use is not given up by a name.
+#[test]
+fn a_volume_in_use_is_not_undone_whatever_is_typed() {
+    let Some(volume) = Volume::new("a_volume_in_use_is_not_undone_whatever_is_typed") else { return };
+    let builds = volume.build(false);
+    let other = File::open(&volume.device).unwrap();
+    for discard in [false, true] {
+        let refused = builds.undo("disk-data", discard).unwrap_err();
+        assert!(matches!(refused, BuildError::Stands { .. }), "{refused}");
+        assert!(refused.to_string().ends_with(" open (open)"), "{refused}");
+        assert!(refused.hint().contains("undo again"), "{}", refused.hint());
+    }
+    drop(other);
+    volume.settle();
+    // A volume that nobody uses and that holds nothing goes as far as LVM.
+    assert!(matches!(builds.undo("disk-data", false), Err(BuildError::NotUndone { .. })));
+}
+
+#[test]
+fn volumes_of_others_in_the_group_and_changed_files_are_obstacles() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r0.res");
+    let group =
+        |name: &str| Step::Lvm(LvmStep::Group { name: name.to_owned(), devices: vec!["/dev/a".to_owned()] });
+    let mut journal = Journal::new("here", "disk-data", 1);
+    let done = |step| Done { step, before: None, whole: true, stamps: BTreeMap::new() };
+    journal.steps.push(done(group("linerate-no-group")));
+    let listed = |out: &str, code| {
+        let seen = Seen { out: out.to_owned(), code, ..Seen::default() };
+        let all = remains::obstacles(&journal, &|_| Some(seen.clone()), &|_| None);
+        all.into_iter().map(|one| (one.what, one.discardable)).collect::<Vec<_>>()
+    };
+    assert_eq!(listed("  data\n  old\n", 0).len(), 1);
+    let (what, discardable) = listed("  old\n", 0).remove(0);
+    assert!(what.contains("holds old, which this build did not make") && !discardable, "{what}");
+    assert_eq!((listed("", 0), listed("no such group", 5)), (vec![], vec![]));
+    // A resource file that was changed since.
+    let now = |text: &str| Content::Text(text.to_owned());
+    assert_eq!(check_own(&path, Some(&now("ours")), "ours", None), Ok(()));
+    assert_eq!(check_own(&path, None, "ours", None), Ok(()), "put back before");
+    assert!(check_own(&path, Some(&now("theirs")), "ours", None).unwrap_err().contains("by another program"));
+}
+
+/// The device of a step is held until its program is executed, and is then the program's.
+#[test]
+fn a_device_is_held_until_the_program_of_a_step_has_it() {
+    let Some(volume) = Volume::new("a_device_is_held_until_the_program_of_a_step_has_it") else { return };
+    let need = Need::Empty { device: volume.device.clone() };
+    let claims = needs::claim(std::slice::from_ref(&need)).unwrap();
+    let second = needs::claim(std::slice::from_ref(&need)).unwrap_err();
+    assert!(second.why.ends_with(" open (open)"), "{second:?}");
+    claims.again().unwrap();
+    // It claims the device itself, as mkfs, mdadm and pvcreate do.
+    let opened = ["python3", "-c", "import os, sys; os.close(os.open(sys.argv[1], os.O_RDWR | os.O_EXCL))"];
+    let argv: Argv = opened.iter().map(|word| (*word).to_owned()).chain([volume.device.clone()]).collect();
+    match run::run_with(&argv, STEP_LIMIT, None, claims.into_files()) {
+        Ok(seen) => assert!(seen.clone().unwrap().is_good(), "{seen:?}"),
+        Err(error) => {
+            println!("SKIPPED a_device_is_held_until_the_program_of_a_step_has_it: python3: {error}")
+        }
+    }
+    volume.settle();
+    assert!(needs::claim(&[need]).is_ok());
+}
+
+/// Names of devices change: the drive of a replica is another one now, whose metadata are not wiped.
+#[test]
+fn metadata_of_another_replica_are_not_wiped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drive");
+    let file = File::options().create_new(true).read(true).write(true).open(&path).unwrap();
+    file.set_len(8 << 20).unwrap();
+    let superblock = |identifier: u8| {
+        file.write_all_at(&[identifier; 8], (8 << 20) - 4096 + 40).unwrap();
+        file.write_all_at(b"\x83\x74\x02\x6b", (8 << 20) - 4096 + 60).unwrap();
+    };
+    superblock(1);
+    let metadata = DrbdStep::Metadata {
+        resource: "r0".to_owned(),
+        device: path.display().to_string(),
+        filesystem_max_bytes: None,
+        overwritten: None,
+    };
+    let stamps = stamps::read(&metadata.stamp().unwrap());
+    assert_eq!(stamps.len(), 1);
+    let mut journal = Journal::new("here", "drbd-r0", 1);
+    journal.steps.push(Done { step: Step::Drbd(metadata), before: None, whole: true, stamps });
+    let obstacles = || remains::obstacles(&journal, &|_| None, &|_| None);
+    assert_eq!(obstacles(), []);
+    superblock(2);
+    assert!(obstacles()[0].discardable, "{:?}", obstacles());
+    let builds = builds(folder.path());
+    builds.write(&journal).unwrap();
+    assert!(matches!(builds.undo("drbd-r0", false), Err(BuildError::Stands { .. })));
+    // The name was typed: it stays as it is, and the journal is closed.
+    let lines = builds.undo("drbd-r0", true).unwrap();
+    assert!(lines.len() == 1 && lines[0].starts_with("left as it is: "), "{lines:?}");
+    assert!(builds.list().unwrap().is_empty());
 }

@@ -4,7 +4,7 @@ use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
 use linerate_model::step::{Refused, Step, given};
 
-use super::super::hosts::{Hosts, Needs, really};
+use super::super::hosts::{Hosts, Needs};
 use super::super::{builds, out};
 use crate::build;
 use crate::fleet::Fleet;
@@ -13,7 +13,7 @@ use crate::report::builds as shown;
 /// Take back what `disk plan --apply` built: filesystem, volume, group, and what they left on the drives
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate disk undo data store-1\n  linerate disk undo data --really data store-1\n\nA volume that is mounted, in use, or whose filesystem holds files is not taken down. What was once written into files stays on the drives; whether they hold nothing again is looked at and said."
+    after_help = "Examples:\n  linerate disk undo data store-1\n  linerate disk undo data --really data store-1\n\nA volume that is mounted, in use, or on which anything stands that the build did not make is left as it is: files, another filesystem, the mark of an owner, other data. `--discard NAME` gives up what is not in use. What was once written into files stays on the drives; whether they hold nothing again is printed."
 )]
 pub(in crate::cli) struct Args {
     /// Name of the volume
@@ -23,6 +23,9 @@ pub(in crate::cli) struct Args {
     /// The name of the volume once more, instead of typing it when asked
     #[arg(long, value_name = "NAME")]
     really: Option<String>,
+    /// Also remove a volume on which something stands that the build did not make: the name of the volume
+    #[arg(long, value_name = "NAME")]
+    discard: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -40,15 +43,16 @@ async fn drives(fleet: &Fleet, build: &str) -> anyhow::Result<Vec<(String, Vec<S
 }
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let discard = args.discard.as_deref();
     let warning = format!(
-        "the volume {} and what is on it are gone after this (a filesystem that holds files is left as it is)",
+        "the volume {} is gone after this; where anything stands on it that the build did not make, it is left as it is",
         args.name
     );
-    really(&args.name, args.really.as_deref(), &warning)?;
+    builds::confirm(&args.name, args.really.as_deref(), discard, &warning)?;
     let build = format!("{}{}", builds::DISK, args.name);
     args.hosts.with(Needs::Sessions, async |fleet, _| {
         let drives = drives(fleet, &build).await?;
-        let taken = builds::take_back(fleet, &build).await;
+        let taken = builds::take_back(fleet, &build, discard).await;
         let mut held: Vec<(String, usize, Vec<Refused>)> = Vec::new();
         for (host, devices) in drives.iter().filter(|(_, devices)| !devices.is_empty()) {
             if taken.failures.is_empty() {

@@ -87,6 +87,28 @@ pub(super) fn is_empty_at(device: &File, size: u64, places: u64) -> Result<(), S
     Ok(())
 }
 
+/// Whether both ends and [`PLACES_UNDO`] places between are zero, but for ranges (start and end).
+pub(super) fn is_zero_beside(device: &File, size: u64, made: &[(u64, u64)]) -> Result<(), String> {
+    if size < DEVICE_BYTES_MIN {
+        return Err(format!("it has {size} bytes, less than {DEVICE_BYTES_MIN}"));
+    }
+    fresh(device)?;
+    let mut made = made.to_vec();
+    made.sort_unstable();
+    let is_made = |at: u64| {
+        let behind = made.partition_point(|(start, _)| *start <= at);
+        behind.checked_sub(1).and_then(|last| made.get(last)).is_some_and(|(_, end)| at < *end)
+    };
+    let edge = |start: u64| (0..EDGE_BYTES / PLACE_BYTES).map(move |n| start + n * PLACE_BYTES);
+    let between = (1..PLACES_UNDO).map(|place| size / PLACES_UNDO * place / PLACE_BYTES * PLACE_BYTES);
+    for at in edge(0).chain(between).chain(edge((size - EDGE_BYTES) / PLACE_BYTES * PLACE_BYTES)) {
+        if !is_made(at) {
+            something(&read(device, at, PLACE_BYTES.min(size - at))?, at)?;
+        }
+    }
+    Ok(())
+}
+
 /// Whether all of the `used` bytes from `start` on are zero, and none of them is in the first or last MiB. `go_on` is asked in between.
 pub(super) fn is_zero(
     device: &File,

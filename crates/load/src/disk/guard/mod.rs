@@ -274,6 +274,23 @@ pub fn mark(path: &Path) -> Result<Option<(&'static str, u64)>, String> {
     content::mark(&file, size)
 }
 
+/// The first mark of an owner on an open device, with its byte.
+///
+/// # Errors
+/// It cannot be read.
+pub fn mark_on(device: &File, bytes: u64) -> Result<Option<(&'static str, u64)>, String> {
+    content::fresh(device)?;
+    content::mark(device, bytes)
+}
+
+/// Whether all that is looked at of an open device is zero but for some ranges (start and end): both ends, and places between.
+///
+/// # Errors
+/// The first byte that is not zero, or that it cannot be read.
+pub fn holds_nothing_beside(device: &File, bytes: u64, made: &[(u64, u64)]) -> Result<(), String> {
+    content::is_zero_beside(device, bytes, made)
+}
+
 /// What stands on an open device that should hold nothing: the mark of an owner or the first byte that is not zero, as
 /// [`Content::Empty`] looks for them, at more places.
 ///
