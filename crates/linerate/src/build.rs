@@ -86,7 +86,8 @@ pub async fn step(fleet: &Fleet, host: &str, build: &str, step: &Step) -> Result
     Ok(seen_in(fleet.link(host)?.request(request, STEP_WAIT).await?))
 }
 
-/// Undoes a build on a host; a line for each command. `discard` gives up what stands there and was not made by the build.
+/// Undoes a build on a host; a line for each command. `discard` gives up what stands there and was not made
+/// by the build.
 ///
 /// # Errors
 /// The host is lost, has no such build, something stands in the way, or a command failed.

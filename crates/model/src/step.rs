@@ -60,7 +60,7 @@ pub enum Need {
         /// Path of the device.
         device: String,
     },
-    /// A volume that the steps before made: nobody uses it, and it still holds nothing.
+    /// A volume that the steps before made: it is not in use, and still holds nothing.
     Volume {
         /// Path of the device.
         device: String,

@@ -203,8 +203,8 @@ pub enum Node {
     Other,
 }
 
-/// What is behind a path, links followed, as this host knows it: no server of a network file system is queried, because one that
-/// is gone would block the caller (`AT_STATX_DONT_SYNC`).
+/// What is behind a path, links followed, as this host knows it: no server of a network file system is
+/// queried, because one that is gone would block the caller (`AT_STATX_DONT_SYNC`).
 pub fn node(path: &Path) -> io::Result<Node> {
     let path = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)?;
     // SAFETY: all zero bytes are a valid statx, the path ends with a zero byte, and the call fills the rest.

@@ -107,9 +107,9 @@ impl HandOver {
     }
 }
 
-/// Keeps files open until a command executes its program and not longer. The files here are closed while the child waits, so that
-/// the child has the last descriptors; the kernel closes them in `execve` (`O_CLOEXEC`). When this process is killed before that,
-/// the child ends without executing the program.
+/// Keeps files open until a command executes its program and not longer. The files here are closed while the
+/// child waits, so that the child has the last descriptors; the kernel closes them in `execve` (`O_CLOEXEC`).
+/// When this process is killed before that, the child ends without executing the program.
 ///
 /// # Errors
 /// The kernel has no pipe or no thread left.
@@ -123,8 +123,9 @@ pub fn keep_until_exec(command: &mut Command, files: Vec<File>) -> io::Result<Ha
         drop(files);
         let _ = closed_end.write_all(&[1]);
     })?;
-    // SAFETY: between fork and exec only the async-signal-safe calls write, close and read are made. `other_end` is open in the
-    // child: its owner closes it only after the first byte was written. Closing it here makes the end of the parent an end of file.
+    // SAFETY: between fork and exec only the async-signal-safe calls write, close and read are made.
+    // `other_end` is open in the child: its owner closes it only after the first byte was written. Closing it
+    // here makes the end of the parent an end of file.
     unsafe {
         command.pre_exec(move || {
             let mut byte = [1_u8];

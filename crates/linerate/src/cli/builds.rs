@@ -51,7 +51,8 @@ impl TakenBack {
     }
 }
 
-/// Undoes a build on all hosts, the last one first. `discard` is the name that was typed to give up what the build did not make.
+/// Undoes a build on all hosts, the last one first. `discard` is the name that was typed to give up what the
+/// build did not make.
 pub(super) async fn take_back(fleet: &Fleet, build: &str, discard: Option<&str>) -> TakenBack {
     let mut taken = TakenBack::default();
     for host in fleet.hosts().iter().rev() {

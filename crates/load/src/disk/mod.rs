@@ -9,6 +9,7 @@ mod below;
 mod doubt;
 pub mod guard;
 mod random;
+mod seal;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -105,9 +106,22 @@ fn all(job: &Job<'_>, plan: &DiskPlan, end: &mut DiskEnd) -> Result<(), LoadErro
     let mut target = target::prepare(job, &plan.target, end)?;
     let root = Root::live();
     describe(&root, &mut target, &plan.target, end);
+    let result = phases(job, plan, &target, &root, end);
+    let device = end.device.clone();
+    end.remarks.extend(target.put_back(&device));
+    result
+}
+
+fn phases(
+    job: &Job<'_>,
+    plan: &DiskPlan,
+    target: &Target,
+    root: &Root,
+    end: &mut DiskEnd,
+) -> Result<(), LoadError> {
     for (index, phase) in plan.phases.iter().enumerate() {
         job.check("measuring")?;
-        let result = one(job, plan, phase, &target, &root, (index as u64, end.memory_bytes))?;
+        let result = one(job, plan, phase, target, root, (index as u64, end.memory_bytes))?;
         end.phases.push(result);
     }
     job.check("measuring")

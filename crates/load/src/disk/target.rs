@@ -1,8 +1,10 @@
 //! What a load reads and writes, made ready and put away again.
 //!
-//! What comes in: a folder, a file, or a device. What goes out: an open file and the part of it that may be used. A file that is made for
-//! a load has no name: it takes nobody's place and is gone with the program. A device is written only after [`super::guard`] let it, and
-//! is filled with zeros again, as it was found. Space is never used up: half of what is free stays free.
+//! What comes in: a folder, a file, or a device. What goes out: an open file and the part of it that may be
+//! used. A file that is made for a load has no name: it replaces no file and is gone with the program. A
+//! device is written only after [`super::guard`] let it, and is filled with zeros again, as it was found;
+//! what another program has written into that part meanwhile is left and named. Space is never used up: half
+//! of what is free stays free.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,6 +19,7 @@ use linerate_sys::root::Root;
 
 use super::guard;
 use super::random::Random;
+use super::seal::{SECTOR, Seal};
 use crate::job::{Job, LoadError};
 
 /// Nothing of a device's first MiB is ever written.
@@ -45,6 +48,8 @@ pub(super) struct Target {
     pub is_memory: bool,
     /// Zeros are written into it at the end.
     zero_after: bool,
+    /// What the load writes has it.
+    seal: Seal,
 }
 
 fn refused<'a>(path: &'a Path, hint: &'static str) -> impl Fn(String) -> LoadError + 'a {
@@ -56,7 +61,7 @@ pub(super) fn prepare(job: &Job<'_>, target: &DiskTarget, end: &mut DiskEnd) -> 
     let begun = Instant::now();
     let ready = match target {
         DiskTarget::Folder { path, bytes } => folder(job, path, *bytes, end),
-        DiskTarget::Existing { path } => existing(path),
+        DiskTarget::Existing { path } => existing(job, path),
         DiskTarget::Empty { path, really, bytes } => empty(job, path, really, *bytes, end),
     };
     end.prepared_s = begun.elapsed().as_secs_f64();
@@ -88,7 +93,15 @@ fn folder(job: &Job<'_>, path: &Path, bytes: u64, end: &mut DiskEnd) -> Result<T
         Kind::File(number) if number.major != 0 => Some(number),
         _ => None,
     };
-    let mut ready = Target { file, device, start: 0, bytes, is_memory: system.is_memory, zero_after: false };
+    let mut ready = Target {
+        file,
+        device,
+        start: 0,
+        bytes,
+        is_memory: system.is_memory,
+        zero_after: false,
+        seal: Seal::of(job),
+    };
     fill(job, &mut ready, end)?;
     Ok(ready)
 }
@@ -106,7 +119,7 @@ fn new_file(folder: &Path, token: &[u8; 16]) -> io::Result<File> {
     Ok(file)
 }
 
-fn existing(path: &Path) -> Result<Target, LoadError> {
+fn existing(job: &Job<'_>, path: &Path) -> Result<Target, LoadError> {
     let bad = refused(path, "name a file or a block device; it is only read");
     let file = block::open(path, How::default()).map_err(|e| bad(e.to_string()))?;
     let meta = file.metadata().map_err(|e| bad(e.to_string()))?;
@@ -126,7 +139,7 @@ fn existing(path: &Path) -> Result<Target, LoadError> {
     if bytes < BYTES_MIN {
         return Err(bad(format!("it has {bytes} bytes, less than {BYTES_MIN}")));
     }
-    Ok(Target { file, device, start: 0, bytes, is_memory, zero_after: false })
+    Ok(Target { file, device, start: 0, bytes, is_memory, zero_after: false, seal: Seal::of(job) })
 }
 
 fn empty(
@@ -162,6 +175,7 @@ fn empty(
         bytes,
         is_memory: false,
         zero_after: true,
+        seal: Seal::of(job),
     };
     fill(job, &mut ready, end)?;
     Ok(ready)
@@ -173,6 +187,7 @@ fn fill(job: &Job<'_>, target: &mut Target, end: &mut DiskEnd) -> Result<(), Loa
     let mut random = Random::new(u64::from_le_bytes([1, 9, 2, 8, 3, 7, 4, 6]));
     let mut block = Buffer::new(STEP).map_err(LoadError::io("get memory"))?;
     random.fill(&mut block);
+    target.seal.put(&mut block);
     let file = direct_if_possible(&target.file).map_err(&io)?;
     let begun = Instant::now();
     let mut done = 0;
@@ -188,6 +203,7 @@ fn fill(job: &Job<'_>, target: &mut Target, end: &mut DiskEnd) -> Result<(), Loa
         }
         // No two steps alike.
         random.fill(&mut block[..4096]);
+        target.seal.put(&mut block[..4096]);
         file.write_all_at(&block, target.start + done).map_err(&io)?;
         done += STEP as u64;
     }
@@ -232,20 +248,145 @@ impl Target {
     }
 }
 
+/// Ranges of bytes that are named at most.
+const NAMED: usize = 4;
+
+impl Target {
+    /// Writes zeros over what the load wrote into a device, and nothing else; returns a line for each thing
+    /// that is not as it was found. Each mebibyte is read right before: a program that writes between that
+    /// read and the zeros loses its write.
+    pub(super) fn put_back(&mut self, device: &str) -> Vec<String> {
+        if !std::mem::take(&mut self.zero_after) {
+            return Vec::new();
+        }
+        let mut left = Vec::new();
+        let end = self.start + self.bytes.next_multiple_of(GRAIN);
+        let done = self.zero(end, &mut left).and_then(|()| self.file.sync_data());
+        let mut lines = Vec::new();
+        if let Err(error) = done {
+            // It holds chance then, which the next guard sees.
+            lines.push(format!("zeros could not be written back to {device}: {error}"));
+        }
+        if !left.is_empty() {
+            let ranges: Vec<String> =
+                left.iter().take(NAMED).map(|(start, end)| format!("{start} to {end}")).collect();
+            let more = left.len() - ranges.len();
+            let more = if more == 0 { String::new() } else { format!(" and {more} other ranges") };
+            lines.push(format!(
+                "bytes {}{more} of {device} were written by another program while the load ran, and were left as they are",
+                ranges.join(", ")
+            ));
+        }
+        lines
+    }
+
+    /// `left`: what the load did not write, start and end.
+    fn zero(&self, end: u64, left: &mut Vec<(u64, u64)>) -> io::Result<()> {
+        block::forget(&self.file)?;
+        let (zeros, mut content) = (vec![0; STEP], vec![0; STEP]);
+        let mut at = self.start;
+        while at < end {
+            let length = (STEP as u64).min(end - at) as usize;
+            self.file.read_exact_at(&mut content[..length], at)?;
+            // Runs of sectors alike are handled at once.
+            let kind = |sector: &&[u8]| match sector {
+                sector if self.seal.is_in(sector) => Sector::Own,
+                sector if **sector == zeros[..sector.len()] => Sector::Zero,
+                _ => Sector::Other,
+            };
+            let kinds: Vec<Sector> = content[..length].chunks(SECTOR).map(|sector| kind(&sector)).collect();
+            let mut from = 0;
+            for run in kinds.chunk_by(|one, next| one == next) {
+                let to = (from + run.len() * SECTOR).min(length);
+                let (start, stop) = (at + from as u64, at + to as u64);
+                match (run.first(), left.last_mut()) {
+                    (Some(Sector::Own), _) => self.file.write_all_at(&zeros[from..to], start)?,
+                    (Some(Sector::Other), Some(last)) if last.1 == start => last.1 = stop,
+                    (Some(Sector::Other), _) => left.push((start, stop)),
+                    (Some(Sector::Zero) | None, _) => {}
+                }
+                from = to;
+            }
+            at += length as u64;
+        }
+        Ok(())
+    }
+}
+
+/// What a sector is when zeros are put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sector {
+    Own,
+    Zero,
+    Other,
+}
+
 impl Drop for Target {
     fn drop(&mut self) {
-        if !self.zero_after {
-            return;
+        // Where a load failed, nothing reports what was left; the next guard names it.
+        let _ = self.put_back("the device");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+
+    use linerate_model::load::{Role, TestKind};
+
+    use super::*;
+    use crate::Control;
+    use crate::tests::{V4, spec};
+
+    /// A program writes into the part of the device while a load runs: less than a sector, a page, and over
+    /// two mebibytes.
+    #[test]
+    fn what_another_program_wrote_meanwhile_is_left_and_named() {
+        let spec = spec(TestKind::Rtt { count: 1 }, Role::Receiver, V4);
+        let control = Control { stop: Arc::default(), listening: Box::new(|_| {}) };
+        let job = Job::new(&spec, &control);
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(16 << 20).unwrap();
+        let other = file.try_clone().unwrap();
+        let bytes = 8 << 20;
+        let seal = Seal::of(&job);
+        let mut target = Target {
+            file,
+            device: None,
+            start: DEVICE_START,
+            bytes,
+            is_memory: false,
+            zero_after: true,
+            seal,
+        };
+        fill(&job, &mut target, &mut DiskEnd::default()).unwrap();
+        let written: [(u64, Vec<u8>); 3] = [
+            (5 << 20, b"KEEPME".to_vec()),
+            ((6 << 20) + 4096, vec![9; 4096]),
+            ((8 << 20) - 512, vec![8; 1024]),
+        ];
+        for (at, content) in &written {
+            other.write_all_at(content, *at).unwrap();
         }
-        // As it was found. When that fails the device holds chance, which the next guard sees.
-        let zeros = vec![0; STEP];
-        let mut at = self.start;
-        while at < self.start + self.bytes.next_multiple_of(GRAIN) {
-            if self.file.write_all_at(&zeros, at).is_err() {
-                break;
-            }
-            at += STEP as u64;
+        let lines = target.put_back("sdx");
+        assert_eq!(
+            lines,
+            [
+                "bytes 5242880 to 5243392, 6295552 to 6299648, 8388096 to 8389120 of sdx were written by another program while the load ran, and were left as they are"
+            ]
+        );
+        for (at, content) in &written {
+            let mut now = vec![0; content.len()];
+            other.read_exact_at(&mut now, *at).unwrap();
+            assert!(now == *content, "{at}");
+            // The whole sectors that were named.
+            let sectors = content.len().next_multiple_of(SECTOR);
+            other.write_all_at(&vec![0; sectors], *at).unwrap();
         }
-        let _ = self.file.sync_data();
+        let mut all = vec![1; 16 << 20];
+        other.read_exact_at(&mut all, 0).unwrap();
+        assert!(all.iter().all(|byte| *byte == 0), "all else is zeros, as it was found");
+        assert!(target.put_back("sdx").is_empty(), "only once");
     }
 }

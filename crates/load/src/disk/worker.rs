@@ -13,6 +13,7 @@ use linerate_model::histogram::Histogram;
 use linerate_sys::uring::Ask;
 
 use super::random::Random;
+use super::seal::{SECTOR, Seal};
 use super::ways::Queue;
 use crate::job::{Job, LoadError};
 
@@ -73,6 +74,7 @@ struct Worker<'a> {
     work: Work,
     queue: &'a mut dyn Queue,
     random: Random,
+    seal: Seal,
     free: Vec<usize>,
     slots: Vec<UnderWay>,
     /// Begin of writes that no flush made safe yet.
@@ -90,6 +92,7 @@ pub(super) fn run(job: &Job<'_>, work: Work, queue: &mut dyn Queue) -> Result<Ta
         work,
         queue,
         random: Random::new(work.seed),
+        seal: Seal::of(job),
         free: (0..work.slots).rev().collect(),
         slots: vec![UnderWay::default(); work.slots],
         unsafe_yet: Vec::new(),
@@ -101,6 +104,7 @@ pub(super) fn run(job: &Job<'_>, work: Work, queue: &mut dyn Queue) -> Result<Ta
     for slot in 0..work.slots {
         if let Some(memory) = worker.queue.slot(slot) {
             worker.random.fill(memory);
+            worker.seal.put(memory);
         }
     }
     worker.run()?;
@@ -204,8 +208,9 @@ impl Worker<'_> {
         if what == Ask::Write {
             // No two blocks alike: some drives and file systems keep only one of them.
             let stamp = self.random.next().to_le_bytes();
-            if let Some(memory) = self.queue.slot(slot).and_then(|m| m.get_mut(..stamp.len())) {
-                memory.copy_from_slice(&stamp);
+            if let Some(sector) = self.queue.slot(slot).and_then(|m| m.get_mut(..SECTOR)) {
+                sector[..stamp.len()].copy_from_slice(&stamp);
+                self.seal.put(sector);
             }
         }
         self.slots[slot] = UnderWay { since_ns: now_ns, what: Some(what), offset, again: 0 };

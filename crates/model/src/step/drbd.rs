@@ -181,8 +181,9 @@ impl Deed for DrbdStep {
         }
     }
 
-    /// `device_uuid`, by chance for each metadata: at byte 40 of the superblock (8.4) or at 48 (9), which stands in the last 4 KiB of the
-    /// device where the metadata are internal. Elsewhere nothing stands there, and nothing is compared.
+    /// `device_uuid`, by chance for each metadata: at byte 40 of the superblock (8.4) or at 48 (9), which
+    /// stands in the last 4 KiB of the device where the metadata are internal. Elsewhere nothing stands
+    /// there, and nothing is compared.
     fn stamp(&self) -> Option<Stamp> {
         match self {
             Self::Metadata { device, .. } => {

@@ -1,9 +1,11 @@
 //! Zeros over what a step left on devices that held nothing before it, when the step is undone.
 //!
-//! In: what was left, as the step says it. Out: what was not zeroed because the step does not explain it, or why nothing was done. A device
-//! is written only under a claim, and only where the step wrote; a filesystem that holds files is left as it is: what is on it may have
-//! been forgotten. Every piece is read right before it is overwritten ([`super::pieces`]).
+//! In: what was left, as the step says it. Out: what was not zeroed because the step does not explain it, or
+//! why nothing was done. A device is written only under a claim, and only where the step wrote; a filesystem
+//! that holds files is left as it is: what is on it may have been forgotten. Every piece is read right before
+//! it is overwritten ([`super::pieces`]).
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -22,7 +24,8 @@ const LOG_BLOCK: usize = 512;
 const LOG_MAGIC: [u8; 4] = [0xfe, 0xed, 0xba, 0xbe];
 /// `XLOG_UNMOUNT_TRANS`, a flag of an operation.
 const UNMOUNTED: u8 = 0x20;
-/// Sequence number of the only record in the log of a filesystem that was never mounted for writing: cycle 1, block 0.
+/// Sequence number of the only record in the log of a filesystem that was never mounted for writing: cycle 1,
+/// block 0.
 const FIRST_RECORD: u64 = 1 << 32;
 /// How much of a log is read at a time.
 const STEP: u64 = 1 << 20;
@@ -40,8 +43,8 @@ const FORMAT_LOCAL: u8 = 1;
 const GROUPS_MAX: u64 = 1 << 23;
 /// `sb_inprogress` of the superblock: `mkfs.xfs` has not ended.
 const IN_PROGRESS: usize = 126;
-/// How blocks of metadata begin (`xfs_format.h`, `xfs_da_format.h`): headers of groups, trees of free space, inodes, references, owners,
-/// attributes and directories.
+/// How blocks of metadata begin (`xfs_format.h`, `xfs_da_format.h`): headers of groups, trees of free space,
+/// inodes, references, owners, attributes and directories.
 const BLOCK_MAGICS: &[&[u8]] = &[
     XFS_MAGIC,
     b"XAGF",
@@ -69,9 +72,11 @@ const BLOCK_MAGICS: &[&[u8]] = &[
 ];
 /// What LVM writes behind its label: metadata as text, up to its first extent.
 const LVM_TEXT: (u64, u64) = (4096, 1 << 20);
-/// `FMTT_MAGIC` of LVM2, behind a checksum; superblocks of the RAID of LVM and bitmaps of md: their first bytes.
+/// `FMTT_MAGIC` of LVM2, behind a checksum; superblocks of the RAID of LVM and bitmaps of md: their first
+/// bytes.
 const LVM_METADATA: &[u8] = b" LVM2 x[5A%r0N*>";
-const RAID_MAGICS: [&[u8]; 2] = [b"DmRd", b"bitm"];
+const RAID: &[u8] = b"DmRd";
+const BITMAP: &[u8] = b"bitm";
 
 /// What is known of devices before the first command of an undo.
 #[derive(Debug, Default)]
@@ -100,7 +105,8 @@ impl Before {
     }
 }
 
-/// Fills it with zeros, and returns a line for each device on which something was left as it is. `is_whole`: the step had ended well.
+/// Fills it with zeros, and returns a line for each device on which something was left as it is. `is_whole`:
+/// the step had ended well.
 pub(super) fn clear(what: &Clear, is_whole: bool, before: &Before) -> Result<Vec<String>, String> {
     let mut lines = Vec::new();
     match what {
@@ -142,13 +148,31 @@ fn head(device: &str, bytes: u64, before: &Before) -> Result<Ranges, String> {
         return Err(format!("it has the mark of {owner} at byte {byte}, so it is left as it is"));
     }
     let picture = before.pictures.get(device);
+    // Pieces come in order, so that the first one of a bitmap comes before the others.
+    let bitmap_end = Cell::new(0);
     let explains = |at: u64, piece: &[u8]| {
-        before.discard || picture.is_some_and(|picture| picture.had(at, piece)) || is_manager(at, piece)
+        bitmap_end.set(bitmap_end.get().max(end_of_bitmap(at, piece)));
+        let is_known = picture.is_some_and(|picture| picture.had(at, piece));
+        before.discard || is_known || at < bitmap_end.get() || is_manager(at, piece)
     };
     let end = bytes.min(size_of(&file)?);
     let left = pieces::zero(&file, (0, end), PICTURE_PIECE, &explains)
         .and_then(|left| file.sync_data().map(|()| left));
     left.map_err(|e| format!("zeros cannot be written: {e}"))
+}
+
+/// Where the bitmap of an array ends whose superblock is in a piece (`bitmap_super_s` of
+/// drivers/md/md-bitmap.h): bits of it change until the array is stopped. 0 where none is.
+fn end_of_bitmap(at: u64, piece: &[u8]) -> u64 {
+    const HEADER: u64 = 256;
+    let sectors = bytes(piece, 40).map(u64::from_le_bytes);
+    let chunk = bytes(piece, 52).map(|chunk| u64::from(u32::from_le_bytes(chunk)) / 512);
+    match (sectors, chunk) {
+        (Some(sectors), Some(chunk)) if chunk > 0 && piece.starts_with(BITMAP) => {
+            at.saturating_add(HEADER + sectors.div_ceil(chunk).div_ceil(8))
+        }
+        _ => 0,
+    }
 }
 
 /// Whether volume managers write such a piece while they take a volume or a drive back.
@@ -157,7 +181,7 @@ fn is_manager(at: u64, piece: &[u8]) -> bool {
     let in_text = (LVM_TEXT.0..LVM_TEXT.1).contains(&at);
     let is_metadata = piece.get(4..).is_some_and(|rest| rest.starts_with(LVM_METADATA));
     (in_text && (is_metadata || piece.iter().all(is_text)))
-        || RAID_MAGICS.iter().any(|magic| piece.starts_with(magic))
+        || [RAID, BITMAP].iter().any(|magic| piece.starts_with(magic))
 }
 
 fn size_of(file: &File) -> Result<u64, String> {
@@ -174,11 +198,12 @@ struct Xfs {
     block: usize,
     /// The last cycle of its log.
     cycle: u32,
-    /// Somebody had it mounted: what stands elsewhere were files.
+    /// It was mounted: what stands elsewhere were files.
     was_mounted: bool,
 }
 
-/// Whether everything that stands on the volume of an XFS is what `mkfs.xfs` made, or was deleted from it. `is_whole`: `mkfs.xfs` ended.
+/// Whether everything that stands on the volume of an XFS is what `mkfs.xfs` made, or was deleted from it.
+/// `is_whole`: `mkfs.xfs` ended.
 pub(super) fn explained(file: &File, size: u64, is_whole: bool) -> Result<(), String> {
     let Some(known) = understood(file, is_whole)? else {
         return guard::holds_nothing(file, size);
@@ -204,7 +229,8 @@ pub(super) fn was_mounted(device: &Path) -> bool {
     known.is_ok_and(|known| known.is_some_and(|known| known.was_mounted))
 }
 
-/// The XFS on a device; nothing where none is. What else stands there is found by the look at the volume below.
+/// The XFS on a device; nothing where none is. What else stands there is found by the look at the volume
+/// below.
 fn understood(file: &File, is_whole: bool) -> Result<Option<Xfs>, String> {
     linerate_sys::block::forget(file).map_err(|e| format!("its cache cannot be emptied: {e}"))?;
     let mut head = vec![0; HEAD];
@@ -216,7 +242,7 @@ fn understood(file: &File, is_whole: bool) -> Result<Option<Xfs>, String> {
     let block = bytes(&head, 4).map(u32::from_be_bytes).and_then(|block| usize::try_from(block).ok());
     let block = block.filter(|block| (LOG_BLOCK..=65_536).contains(block) && block.is_power_of_two());
     let block = block.ok_or("its superblock is damaged, so that its files cannot be seen")?;
-    // Nobody can mount what mkfs.xfs has not finished.
+    // What mkfs.xfs has not finished cannot be mounted.
     if !is_whole && head[IN_PROGRESS] != 0 {
         return Ok(Some(Xfs { parts, block, cycle: 1, was_mounted: false }));
     }
@@ -240,7 +266,8 @@ impl Xfs {
         if is_log { LOG_BLOCK } else { self.block }
     }
 
-    /// Whether a piece is metadata: a block by how it begins, one of the log by its cycle, which stands at the begin of each.
+    /// Whether a piece is metadata: a block by how it begins, one of the log by its cycle, which stands at
+    /// the begin of each.
     fn explains(&self, is_log: bool, piece: &[u8]) -> bool {
         if is_log {
             let cycle = bytes(piece, 0).map_or(0, u32::from_be_bytes);
@@ -250,7 +277,8 @@ impl Xfs {
     }
 }
 
-/// Nothing where no XFS is. What was deleted from it stays where it is; what else stands between its metadata is returned.
+/// Nothing where no XFS is. What was deleted from it stays where it is; what else stands between its metadata
+/// is returned.
 fn xfs(file: &File, is_whole: bool, discard: bool) -> Result<Ranges, String> {
     let size = size_of(file)?;
     let known = match understood(file, is_whole) {
@@ -272,7 +300,8 @@ fn xfs(file: &File, is_whole: bool, discard: bool) -> Result<Ranges, String> {
     Ok(left)
 }
 
-/// A filesystem with files that are given up: what stands at the places of its metadata, as far as its superblock names them.
+/// A filesystem with files that are given up: what stands at the places of its metadata, as far as its
+/// superblock names them.
 fn given_up(file: &File, size: u64) -> Result<Ranges, String> {
     let mut head = vec![0; HEAD];
     file.read_exact_at(&mut head, 0).map_err(|e| format!("cannot be read: {e}"))?;
@@ -296,8 +325,9 @@ struct Log {
     is_unmounted: bool,
 }
 
-/// The last record of a log; `None` where it cannot be read. Records begin at blocks of 512 bytes with a magic number that cannot stand at
-/// the start of any other block (`xlog_rec_header` and `xlog_check_unmount_rec()` of fs/xfs).
+/// The last record of a log; `None` where it cannot be read. Records begin at blocks of 512 bytes with a
+/// magic number that cannot stand at the start of any other block (`xlog_rec_header` and
+/// `xlog_check_unmount_rec()` of fs/xfs).
 fn log_of(file: &File, (at, length): (u64, u64)) -> Option<Log> {
     let mut last: Option<(u64, u64, [u8; LOG_BLOCK])> = None;
     let mut piece = vec![0; STEP as usize];
@@ -358,8 +388,8 @@ struct Parts {
 }
 
 impl Parts {
-    /// Starts and ends as far as the device goes, and whether it is the log: from the log to the first group, so that what is broken off can
-    /// be done again.
+    /// Starts and ends as far as the device goes, and whether it is the log: from the log to the first group,
+    /// so that what is broken off can be done again.
     fn all(&self, size: u64) -> Vec<((u64, u64), bool)> {
         let range = |&(start, length): &(u64, u64)| (start, start.saturating_add(length).min(size));
         let log = self.log.as_ref().map(range);

@@ -33,7 +33,8 @@ pub(crate) struct Journal {
     /// Unix milliseconds of the first step.
     pub(crate) created_ms: u64,
     pub(crate) steps: Vec<Done>,
-    /// The filesystem that was undone had been mounted: what was in its files may stand anywhere on the volume.
+    /// The filesystem that was undone had been mounted: what was in its files may stand anywhere on the
+    /// volume.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) was_mounted: bool,
 }

@@ -1,8 +1,9 @@
 //! Builds: volumes, filesystems and replicas made step by step, each journalled before it is done and taken back in reverse order.
 //!
-//! In: steps and looks of an operator. Out: what the programs printed. A step names its program and arguments itself and no shell sees them; a
-//! device that is written to has to be empty, and that is looked at here, at the last moment. What was built stays when the operator is gone: half a
-//! volume is undone by the person who looks at it, not by a clock. An undo refuses where something stands that the build did not make.
+//! In: steps and looks of an operator. Out: what the programs printed. A step names its program and arguments
+//! itself and no shell sees them; a device that is written to has to be empty, and that is looked at here, at
+//! the last moment. What was built stays when the operator is gone: half a volume is undone by the person who
+//! looks at it, not by a clock. An undo refuses where something stands that the build did not make.
 
 mod clear;
 mod contents;
@@ -74,11 +75,9 @@ impl BuildError {
         let hint = match self {
             Self::Stands { build, obstacles, .. } if obstacles.iter().all(|one| one.discardable) => {
                 let name = build.split_once('-').map_or(build.as_str(), |(_, name)| name);
-                return format!("nothing was undone; look at it, and give up what may go: --discard {name}");
+                return format!("look at it, and give up what may go: --discard {name}");
             }
-            Self::Stands { .. } => {
-                "nothing was undone; unmount, stop or remove what is named, and undo again"
-            }
+            Self::Stands { .. } => "unmount, stop or remove what is named, and undo again",
             Self::NoSetup => "send a setup first",
             Self::Name(_) => "names are plain words, devices are paths below /dev/",
             Self::Disk { source, .. } => match NotPrivate::of(source) {
@@ -295,8 +294,9 @@ impl Builds {
         BuildError::Failed { host: self.host.clone(), command: argv.join(" "), code: seen.code, words }
     }
 
-    /// Takes all steps back, the last one first. What fails is named and stays in the journal with everything before it. Nothing is done
-    /// where something stands that the build did not make; `discard` gives that up, but not what is in use.
+    /// Takes all steps back, the last one first. What fails is named and stays in the journal with everything
+    /// before it. Nothing is done where something stands that the build did not make; `discard` gives that
+    /// up, but not what is in use.
     fn undo(&self, build: &str, discard: bool) -> Result<Vec<String>, BuildError> {
         linerate_model::step::check_name("the build", build)?;
         let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,8 @@
-//! What has to be true of devices before a step may touch them, looked at in the moment before, and held until its program has them.
+//! What has to be true of devices before a step may touch them, looked at in the moment before, and held
+//! until its program has them.
 //!
-//! In: needs of a step. Out: claims on the devices that the program is going to write, or the first device that is in the way.
+//! In: needs of a step. Out: claims on the devices that the program is going to write, or the first device
+//! that is in the way.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,10 +12,12 @@ use linerate_model::step::{Need, Refused};
 
 use super::contents;
 
-/// Devices that a step is going to write, all held against the rest of the kernel at the same time. They are given to the program with
-/// [`super::run::run_with`]: its child has the last descriptors, and the kernel closes them when the child executes the program. What is
-/// left is the time from there to the program's own open of the device, some milliseconds in which another program could take it; those
-/// that claim devices (`mkfs`, `mdadm`, `pvcreate`, `mount`) then exclude each other, one that just writes is excluded by nothing.
+/// Devices that a step is going to write, all held against the rest of the kernel at the same time. They are
+/// given to the program with [`super::run::run_with`]: its child has the last descriptors, and the kernel
+/// closes them when the child executes the program. What is left is the time from there to the program's own
+/// open of the device, some milliseconds in which another program could take it; those that claim devices
+/// (`mkfs`, `mdadm`, `pvcreate`, `mount`) then exclude each other, one that just writes is excluded by
+/// nothing.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     claims: Vec<Claim>,

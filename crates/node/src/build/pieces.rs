@@ -1,7 +1,9 @@
-//! Zeros over what a build left, piece by piece: each is read right before it is overwritten, and one that nothing explains is left.
+//! Zeros over what a build left, piece by piece: each is read right before it is overwritten, and one that
+//! nothing explains is left.
 //!
-//! In: an open device, ranges, and what may stand in a piece. Out: the ranges that were left. A program that writes between the read of a
-//! mebibyte and the zeros over it loses that write: the kernel has no call that compares and writes.
+//! In: an open device, ranges, and what may stand in a piece. Out: the ranges that were left. A program that
+//! writes between the read of a mebibyte and the zeros over it loses that write: the kernel has no call that
+//! compares and writes.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hasher};

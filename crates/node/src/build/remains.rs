@@ -1,10 +1,12 @@
-//! What stands on a build that is about to be undone and that the build did not make: other volumes in its group, another drive under
-//! a known name, a file that was changed, and on its volume a filesystem, the mark of any owner, or bytes that no step explains.
+//! What stands on a build that is about to be undone and that the build did not make: other volumes in its
+//! group, another drive under a known name, a file that was changed, and on its volume a filesystem, the mark
+//! of any owner, or bytes that no step explains.
 //!
-//! In: a journal. Out: all that stands in the way, before anything is undone; and claims for the moment right before a volume goes. It
-//! only reads. A volume that no filesystem was made on, or whose filesystem was never mounted, has to read as zeros at both ends and at 4,095
-//! places between: small data elsewhere on it are not seen. What was deleted from a filesystem that was mounted is no obstacle, and cannot be
-//! told from bytes that were written past the filesystem into its free space.
+//! In: a journal. Out: all that stands in the way, before anything is undone; and claims for the moment right
+//! before a volume goes. It only reads. A volume that no filesystem was made on, or whose filesystem was
+//! never mounted, has to read as zeros at both ends and at 4,095 places between: small data elsewhere on it are not
+//! seen. What was deleted from a filesystem that was mounted is no obstacle, and cannot be told from bytes that
+//! were written past the filesystem into its free space.
 
 use std::path::Path;
 
@@ -60,7 +62,8 @@ pub(super) fn obstacles(
     all
 }
 
-/// Whether what a step left may stay where it is when the rest is undone: metadata of a replica, which are not on a volume of the build.
+/// Whether what a step left may stay where it is when the rest is undone: metadata of a replica, which are
+/// not on a volume of the build.
 pub(super) fn may_stay(step: &Step) -> bool {
     matches!(step, Step::Drbd(_))
 }
@@ -137,7 +140,8 @@ fn is_used(journal: &Journal, device: &str) -> bool {
     journal.steps.iter().any(|done| done.step.deed().needs().iter().any(uses))
 }
 
-/// What stands on a volume whose filesystem is gone, or that never had one. What was in files that were deleted may stand anywhere.
+/// What stands on a volume whose filesystem is gone, or that never had one. What was in files that were
+/// deleted may stand anywhere.
 fn unexplained(claim: &Claim, was_mounted: bool) -> Result<(), String> {
     if !was_mounted {
         return guard::holds_nothing(claim.file(), claim.bytes());
@@ -158,7 +162,8 @@ pub(super) fn was_mounted(step: &Step) -> bool {
     step.deed().clear().iter().any(was_mounted)
 }
 
-/// The volume of a step, right before the commands that remove it: claimed and looked at once more. Nothing where it is gone.
+/// The volume of a step, right before the commands that remove it: claimed and looked at once more. Nothing
+/// where it is gone.
 pub(super) fn claim(step: &Step, was_mounted: bool, discard: bool) -> Result<Vec<Claim>, Obstacle> {
     let mut claims = Vec::new();
     for remains in step.deed().remains() {

@@ -179,7 +179,8 @@ fn a_journal_of_another_build_or_with_a_step_that_is_none_is_left_alone() {
     assert_eq!(std::fs::read_dir(&state).unwrap().count(), 1, "nothing outside the folder of builds");
 }
 
-/// A loop device as the volume `/dev/GROUP/data` of a build that stands in a journal; gone at the end, also after a failure.
+/// A loop device as the volume `/dev/GROUP/data` of a build that stands in a journal; gone at the end, also
+/// after a failure.
 struct Volume {
     folder: tempfile::TempDir,
     device: String,
@@ -274,10 +275,11 @@ impl Drop for Volume {
     }
 }
 
-/// What somebody made of a volume, by a program or by its mark, and what the undo says. `None`: the program is not here.
+/// What others made of a volume, by a program (where it is installed) or by its mark, and what the undo
+/// reports.
 type Made = (&'static str, fn(&Volume) -> bool, &'static str);
 
-/// Each row is data of others on a volume that nobody has mounted.
+/// Each row is data of others on a volume that is not mounted.
 const MADE: &[Made] = &[
     ("ext4", |v| v.run("mkfs.ext4", &["-q", "-F"]), "it has the mark of ext2, ext3 or ext4 at byte 1080"),
     ("swap", |v| v.run("mkswap", &[]), "it has the mark of swap at byte 4086"),
@@ -357,7 +359,7 @@ fn a_volume_in_use_is_not_undone_whatever_is_typed() {
     }
     drop(other);
     volume.settle();
-    // A volume that nobody uses and that holds nothing goes as far as LVM.
+    // A volume that is not in use and that holds nothing goes as far as LVM.
     assert!(matches!(builds.undo("disk-data", false), Err(BuildError::NotUndone { .. })));
 }
 

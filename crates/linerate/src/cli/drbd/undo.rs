@@ -17,7 +17,8 @@ pub(in crate::cli) struct Args {
     /// The name of the resource once more, instead of typing it when asked
     #[arg(long, value_name = "RESOURCE")]
     really: Option<String>,
-    /// Leave metadata that are not those of this build as they are, and undo the rest: the name of the resource
+    /// Leave metadata that are not those of this build as they are, and undo the rest: the name of the
+    /// resource
     #[arg(long, value_name = "RESOURCE")]
     discard: Option<String>,
 }

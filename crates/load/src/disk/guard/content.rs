@@ -14,7 +14,8 @@ use super::signatures;
 pub(super) const EDGE_BYTES: u64 = 1 << 20;
 /// Places in between that are looked at.
 const PLACES: u64 = 256;
-/// The same before a volume is removed, which may have been used for years: up to half a minute on drives with rotating discs.
+/// The same before a volume is removed, which may have been used for years: up to half a minute on drives
+/// with rotating discs.
 pub(super) const PLACES_UNDO: u64 = 4096;
 /// How much is read at each.
 const PLACE_BYTES: u64 = 4096;

@@ -1,8 +1,9 @@
 //! Whether a block device may be written: only when it provably holds nothing and nobody uses it.
 //!
-//! What comes in: a path, and for a load what the operator typed. What goes out: the device, opened so that no other part of the kernel
-//! can take it (`O_EXCL`), or the reason why not. Whatever cannot be seen counts against writing. It never writes. Ways in: `open` for a
-//! load, [`claim`] for a step of a build and for its undo; all code that writes to a device goes through one of them.
+//! What comes in: a path, and for a load what the operator typed. What goes out: the device, opened so that
+//! no other part of the kernel can take it (`O_EXCL`), or the reason why not. Whatever cannot be seen counts
+//! against writing. It never writes. Ways in: `open` for a load, [`claim`] for a step of a build and for its
+//! undo; all code that writes to a device goes through one of them.
 //!
 //! To add a check: one type with `Check`, one line in `CHECKS`, its rows in the table of `tests.rs`.
 
@@ -117,17 +118,17 @@ pub(super) fn open(
     Ok(free)
 }
 
-/// What is asked of the content of a device, beside that nobody uses it.
+/// What is asked of the content of a device, beside that it is not in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// It looks as if it holds nothing. The program that gets it writes where it likes, so that only a read of the whole device would be
-    /// a proof, hours for a drive.
+    /// It looks as if it holds nothing. The program that gets it writes where it likes, so that only a read
+    /// of the whole device would be a proof, hours for a drive.
     Empty,
     /// The caller looks at it.
     Any,
 }
 
-/// A device that nobody else in the kernel can take as long as this lives.
+/// A device that no other part of the kernel can take as long as this lives.
 #[derive(Debug)]
 pub struct Claim {
     free: Free,
@@ -135,7 +136,8 @@ pub struct Claim {
     content: Content,
 }
 
-/// So many devices are read side by side: one with rotating discs takes seconds; more would leave a small host no time for anything else.
+/// So many devices are read side by side: one with rotating discs takes seconds; more would leave a small
+/// host no time for anything else.
 const AT_ONCE: usize = 8;
 
 /// Claims devices, or gives the reason for each that may not be written; `write` opens them for writing.
@@ -171,7 +173,7 @@ pub fn claim(paths: &[&Path], content: Content, write: bool) -> Vec<Result<Claim
     claims
 }
 
-/// All of them that nobody uses, open exclusively: programs are looked at once for all.
+/// All of them that are not in use, open exclusively: programs are looked at once for all.
 fn held(root: &Root, paths: &[&Path], write: bool) -> Vec<Result<(Free, PathBuf), String>> {
     let checked = |path: &&Path| {
         let candidate = candidate(root, path)?;
@@ -225,8 +227,8 @@ impl Claim {
     }
 }
 
-/// Looks at claimed devices once more, right before they are given to a program: at everybody who uses them, and where they have to be
-/// empty at the marks of owners and at both ends.
+/// Looks at claimed devices once more, right before they are given to a program: at all their users, and
+/// where they have to be empty at the marks of owners and at both ends.
 ///
 /// # Errors
 /// Which one in the order of `claims` is in use or holds something now, and why.
@@ -252,7 +254,7 @@ pub fn empty(path: &Path) -> Result<(), String> {
     claim(&[path], Content::Empty, false).swap_remove(0).map(drop)
 }
 
-/// Holds a device that nobody uses, whatever is on it: to undo what a build of ours has left there.
+/// Holds a device that is not in use, whatever is on it: to undo what a build has left there.
 ///
 /// # Errors
 /// Who uses it.
@@ -283,7 +285,8 @@ pub fn mark_on(device: &File, bytes: u64) -> Result<Option<(&'static str, u64)>,
     content::mark(device, bytes)
 }
 
-/// Whether all that is looked at of an open device is zero but for some ranges (start and end): both ends, and places between.
+/// Whether all that is looked at of an open device is zero but for some ranges (start and end): both ends,
+/// and places between.
 ///
 /// # Errors
 /// The first byte that is not zero, or that it cannot be read.
@@ -291,8 +294,8 @@ pub fn holds_nothing_beside(device: &File, bytes: u64, made: &[(u64, u64)]) -> R
     content::is_zero_beside(device, bytes, made)
 }
 
-/// What stands on an open device that should hold nothing: the mark of an owner or the first byte that is not zero, as
-/// [`Content::Empty`] looks for them, at more places.
+/// What stands on an open device that should hold nothing: the mark of an owner or the first byte that is not
+/// zero, as [`Content::Empty`] looks for them, at more places.
 ///
 /// # Errors
 /// What stands there and at which byte, or that it cannot be read.
@@ -339,8 +342,8 @@ fn named(candidate: &Candidate<'_>, really: &str) -> Result<(), String> {
     Err(format!("its name is {}, and {typed} was typed", candidate.name))
 }
 
-/// Opens it so that nobody else in the kernel can take it. Only what is written is opened for writing: the device manager looks at
-/// a device again that a writer has closed.
+/// Opens it so that no other part of the kernel can take it. Only what is written is opened for writing: the
+/// device manager looks at a device again that a writer has closed.
 fn hold(candidate: Candidate<'_>, write: bool) -> Result<Free, String> {
     let how = How { write, alone: true, ..How::default() };
     let file = block::open(&candidate.path, how).map_err(|e| match e.kind() {

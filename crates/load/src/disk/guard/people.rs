@@ -1,4 +1,5 @@
-//! Checks by what the kernel does with a device for programs: file systems in any mount namespace, swap, NVMe targets.
+//! Checks by what the kernel does with a device for programs: file systems in any mount namespace, swap, NVMe
+//! targets.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,9 +1,10 @@
-//! Which programs use devices without an exclusive claim: open files, mappings, fixed files of io_uring, and character devices that
-//! reach the same drive around the block layer (`/dev/sg*`, `/dev/bsg/*`, NVMe controllers and `/dev/ng*`).
+//! Which programs use devices without an exclusive claim: open files, mappings, fixed files of io_uring, and
+//! character devices that reach the same drive around the block layer (`/dev/sg*`, `/dev/bsg/*`, NVMe
+//! controllers and `/dev/ng*`).
 //!
-//! In: devices, `/sys` and `/proc` of the running machine. Out: the process that uses each, or what cannot be seen, which counts as
-//! use. Not seen are descriptors of a thread with a file table of its own (`unshare(CLONE_FILES)`), and files that are on their way
-//! in a Unix socket.
+//! In: devices, `/sys` and `/proc` of the running machine. Out: the process that uses each, or what cannot be
+//! seen, which counts as use. Not seen are descriptors of a thread with a file table of its own
+//! (`unshare(CLONE_FILES)`), and files that are on their way in a Unix socket.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -115,7 +116,8 @@ pub(super) fn processes(root: &Root) -> Result<Vec<u32>, String> {
     if all.is_empty() { Err("processes cannot be seen: /proc names none".to_owned()) } else { Ok(all) }
 }
 
-/// Whether a process has ended, or has nothing open any more: it is gone, a zombie, or on its way out (`PF_EXITING` of linux/sched.h).
+/// Whether a process has ended, or has nothing open any more: it is gone, a zombie, or on its way out
+/// (`PF_EXITING` of linux/sched.h).
 pub(super) fn has_ended(root: &Root, process: u32) -> bool {
     const EXITING: u64 = 4;
     match root.read(&format!("/proc/{process}/stat")) {
@@ -268,14 +270,16 @@ pub(super) fn parse_fixed_files(text: &str) -> Option<Vec<String>> {
     Some(lines.map_while(entry).collect())
 }
 
-/// Whether a file of an io_uring is a device of these: by its name, and where it is a path by what is there for the process.
+/// Whether a file of an io_uring is a device of these: by its name, and where it is a path by what is there
+/// for the process.
 fn fixed_file<'a>(process: u32, reach: &'a Reach, file: &str) -> Option<&'a str> {
     let name = file.trim_end_matches(" (deleted)").rsplit('/').next()?;
     let there = || block::node(Path::new(&format!("/proc/{process}/root{file}"))).ok();
     reach.named(name).or_else(|| if file.starts_with('/') { reach.name(there()?) } else { None })
 }
 
-/// Reports the file below each mapping of a process. `known` are files that were seen in another one and are no devices.
+/// Reports the file below each mapping of a process. `known` are files that were seen in another one and are
+/// no devices.
 fn mappings(process: u32, known: &mut BTreeSet<Vec<u8>>, seen: &mut dyn FnMut(Node)) -> Result<(), String> {
     let unseen = |error: &io::Error| {
         format!("mappings of process {process} cannot be seen: {}", said(&ReadError::from(clone(error))))
@@ -315,7 +319,8 @@ fn mappings(process: u32, known: &mut BTreeSet<Vec<u8>>, seen: &mut dyn FnMut(No
     }
 }
 
-/// Range and file (device, inode, path) of a line of `maps`, in the form of the names in `map_files`; nothing for memory without a file.
+/// Range and file (device, inode, path) of a line of `maps`, in the form of the names in `map_files`; nothing
+/// for memory without a file.
 pub(super) fn mapped_file(line: &[u8]) -> Option<(String, &[u8])> {
     let mut fields = line.splitn(4, |byte| *byte == b' ');
     let (range, _, _) = (fields.next()?, fields.next()?, fields.next()?);

@@ -204,7 +204,8 @@ fn what_somebody_uses_is_not_written() {
     }
 }
 
-/// A process that ended has no mounts, whatever reading them says; another one of its namespace is read in its place.
+/// A process that ended has no mounts, whatever reading them says; another one of its namespace is read in
+/// its place.
 #[test]
 fn a_process_that_ended_is_no_reason() {
     let tree = Tree::new();
@@ -241,7 +242,8 @@ fn character_devices_of_the_same_drive_count() {
     tree.refused("/sys/block/sdb/device/scsi_generic/sg3/dev", "input/output error");
     assert!(reach(&tree, "/dev/sdb", NUMBER).unwrap_err().contains("input/output error"));
 
-    // NVMe: the controller, or all controllers of the subsystem, and the generic device of this namespace alone.
+    // NVMe: the controller, or all controllers of the subsystem, and the generic device of this namespace
+    // alone.
     let number = Number { major: 259, minor: 0 };
     for (files, expected) in [
         (
@@ -627,7 +629,8 @@ fn a_device_that_an_io_uring_holds_is_in_use() {
     const NAME: &str = "a_device_that_an_io_uring_holds_is_in_use";
     let Some(device) = Loop::new(NAME) else { return };
     let file = File::open(&device.device).unwrap();
-    // Every descriptor of this process that is the device counts as known: what is left is the list of the io_uring.
+    // Every descriptor of this process that is the device counts as known: what is left is the list of the
+    // io_uring.
     let ring = Buffer::new(4096).and_then(|room| Ring::new(file, room, 4096));
     let ring = match ring {
         Ok(ring) if ring.given().fixed_file => ring,
@@ -651,7 +654,8 @@ fn a_device_that_an_io_uring_holds_is_in_use() {
     drop(ring);
 }
 
-/// What happens between the look of a step and its program: somebody opens the device, or writes to it.
+/// What happens between the look of a step and its program: another program opens the device, or writes to
+/// it.
 #[test]
 fn a_claimed_device_is_looked_at_again_before_it_is_given_away() {
     let Some(device) = Loop::new("a_claimed_device_is_looked_at_again") else { return };

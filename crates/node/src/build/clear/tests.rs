@@ -115,13 +115,13 @@ fn a_superblock_of_chance_names_no_places() {
 fn what_is_no_device_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
-    std::fs::write(&path, "somebody's").unwrap();
+    std::fs::write(&path, "theirs").unwrap();
     let device = path.to_str().unwrap().to_owned();
     let refused = clear(&Clear::Head { devices: vec![device.clone()], bytes: 4 }, true, &Before::default())
         .unwrap_err();
     assert!(refused.ends_with("it is no block device"), "{refused}");
     assert!(clear(&Clear::Xfs { device }, true, &Before::default()).is_err());
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "somebody's");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs");
 }
 
 /// A filesystem of the real tool in a file, and its places.
@@ -146,7 +146,8 @@ fn byte(file: &File, at: u64) -> u8 {
     one[0]
 }
 
-/// Somebody wrote past a filesystem that was never mounted: between its metadata, or where nothing of it stands.
+/// Data written past a filesystem that was never mounted: between its metadata, or where nothing of it
+/// stands.
 #[test]
 fn bytes_that_mkfs_did_not_write_are_an_obstacle_and_are_left() {
     let Some((file, parts)) = made() else { return };
@@ -189,7 +190,7 @@ fn an_empty_filesystem_that_was_mounted_explains_what_stands_elsewhere() {
     assert_eq!(byte(&file, SIZE / 2 + (2 << 20)), b'd', "it is left where it is");
 }
 
-/// `mkfs.xfs` was killed: nobody can have mounted that.
+/// `mkfs.xfs` was killed: that cannot have been mounted.
 #[test]
 fn a_filesystem_that_was_not_finished_is_undone() {
     let Some((file, parts)) = made() else { return };
@@ -216,4 +217,21 @@ fn the_beginning_of_a_drive_is_explained_by_its_manager_or_by_the_look_before() 
     ] {
         assert_eq!(is_manager(at, piece), expected, "{at}: {piece:?}");
     }
+}
+
+/// Bits of a bitmap change until its array is stopped: all of its length is known by its first piece, and
+/// nothing behind it.
+#[test]
+fn a_bitmap_is_known_by_its_length() {
+    let mut piece = vec![0; 4096];
+    assert_eq!(end_of_bitmap(8192, &piece), 0);
+    piece[..4].copy_from_slice(BITMAP);
+    assert_eq!(end_of_bitmap(8192, &piece), 0, "chunks of nothing");
+    // 3 TiB in chunks of 64 MiB: 49,152 bits.
+    piece[40..48].copy_from_slice(&(3_u64 << 31).to_le_bytes());
+    piece[52..56].copy_from_slice(&(64_u32 << 20).to_le_bytes());
+    assert_eq!(end_of_bitmap(8192, &piece), 8192 + 256 + 6144);
+    piece[40..48].fill(0xff);
+    piece[52..56].copy_from_slice(&512_u32.to_le_bytes());
+    assert!(end_of_bitmap(u64::MAX, &piece) == u64::MAX && end_of_bitmap(0, &piece[..20]) == 0);
 }
