@@ -141,6 +141,24 @@ pub struct Stamp {
     pub marks: &'static [&'static str],
 }
 
+/// A command that lists things of a kind on a host, and the names of those that a step made. An undo that was killed may have removed them
+/// before its journal said so: a step none of whose names is listed has nothing left to remove.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// Program and arguments. It only reads, and succeeds when there is nothing to list.
+    pub argv: Argv,
+    /// Words of its output.
+    pub names: Vec<String>,
+}
+
+impl Listing {
+    /// Whether the output of the command has one of the names.
+    #[must_use]
+    pub fn is_in(&self, output: &str) -> bool {
+        output.split_whitespace().any(|word| self.names.iter().any(|name| name == word))
+    }
+}
+
 impl Clear {
     /// In plain words, without a stop.
     #[must_use]
@@ -177,6 +195,10 @@ pub trait Deed {
     }
     /// Path of the device that it makes, which is gone when it is taken back.
     fn makes(&self) -> Option<String> {
+        None
+    }
+    /// Which command of the host lists what it made.
+    fn listing(&self) -> Option<Listing> {
         None
     }
     /// What has to be true before.

@@ -4,7 +4,7 @@
 //! main thread owns the protocol and never blocks on anything else: one thread reads, one writes, one makes the changes in
 //! their order, and every load and every reading of facts has its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,6 +59,8 @@ struct Node {
     changes: Sender<Order>,
     /// Loads and readings under way, with what stops them.
     jobs: BTreeMap<RequestId, Arc<AtomicBool>>,
+    /// Those of them that change volumes and replicas.
+    building: BTreeSet<RequestId>,
     /// `Bye` was asked.
     leaving: bool,
     /// Goes into every answer with facts.
@@ -108,6 +110,7 @@ pub(crate) fn serve_over(sysfs_gap: Option<String>, from_operator: Input, to_ope
         output,
         changes,
         jobs: BTreeMap::new(),
+        building: BTreeSet::new(),
         leaving: false,
         sysfs_gap,
         builds: None,
@@ -213,7 +216,7 @@ impl Node {
             News::Closed => self.session.closed(now_ms),
             News::Answer(id, event) => {
                 if is_last(&event) {
-                    self.jobs.remove(&id);
+                    self.job_ended(id);
                 }
                 self.session.respond(now_ms, id, event);
                 self.flush();
@@ -261,6 +264,7 @@ impl Node {
 
     /// Looks and steps have a thread each: a step may take minutes, and one of them at a time is let through by their lock.
     fn build(&mut self, id: RequestId, request: Request) {
+        let changes = matches!(request, Request::Step { .. } | Request::Unbuild { .. });
         let builds = self.builds.clone();
         self.job(id, move |to_main, stop| {
             let work = std::panic::AssertUnwindSafe(|| build::answer(builds.as_deref(), &request, &stop));
@@ -276,11 +280,19 @@ impl Node {
                 let _ = to_main.send(News::Answer(id, event));
             }
         });
+        if changes && self.jobs.contains_key(&id) {
+            self.building.insert(id);
+        }
     }
 
     fn order(&self, order: Order) {
         // The worker ends only after we do.
         let _ = self.changes.send(order);
+    }
+
+    fn job_ended(&mut self, id: RequestId) {
+        self.jobs.remove(&id);
+        self.building.remove(&id);
     }
 
     fn stop_jobs(&self) {
@@ -403,7 +415,8 @@ impl Node {
         });
     }
 
-    /// Stops all loads, takes back what is not confirmed, and waits for both within bounds.
+    /// Stops all loads, takes back what is not confirmed, and waits for both within bounds; a step under way comes to its end, so that its
+    /// journal says what it did.
     fn end(&mut self, why: &str) {
         self.flush();
         self.stop_jobs();
@@ -414,17 +427,19 @@ impl Node {
         }
         loop {
             let waited_ms = start.elapsed().as_millis() as u64;
-            let limit_ms = match (self.jobs.is_empty() || waited_ms >= LOADS_END_MS, changes_end) {
+            let jobs_end_ms =
+                if self.building.is_empty() { LOADS_END_MS } else { build::END_LIMIT.as_millis() as u64 };
+            let limit_ms = match (self.jobs.is_empty() || waited_ms >= jobs_end_ms, changes_end) {
                 (true, true) => return,
-                (_, false) => CHANGES_END_MS,
-                (false, true) => LOADS_END_MS,
+                (_, false) => CHANGES_END_MS.max(jobs_end_ms),
+                (false, true) => jobs_end_ms,
             };
             if waited_ms >= limit_ms {
                 return;
             }
             match self.news.recv_timeout(Duration::from_millis((limit_ms - waited_ms).min(50))) {
                 Ok(News::ChangesEnded) => changes_end = true,
-                Ok(News::Answer(id, event)) if is_last(&event) => drop(self.jobs.remove(&id)),
+                Ok(News::Answer(id, event)) if is_last(&event) => self.job_ended(id),
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }

@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Act, Argv, Clear, Deed, Need, Remains, Stamp, StepError, argv, check_above_zero, check_devices, check_name,
+    Act, Argv, Clear, Deed, Listing, Need, Remains, Stamp, StepError, argv, check_above_zero, check_devices,
+    check_name,
 };
 
 /// What LVM knows stands in the first MiB of a drive, and what its RAID knows in the first extent behind it (4 MiB unless another is asked for).
@@ -203,6 +204,15 @@ impl Deed for LvmStep {
             Self::Volume { group, name, .. } => Some(format!("/dev/{group}/{name}")),
             Self::Drives { .. } | Self::Group { .. } => None,
         }
+    }
+
+    fn listing(&self) -> Option<Listing> {
+        let (program, column, names) = match self {
+            Self::Drives { devices, .. } => ("pvs", "pv_name", devices.clone()),
+            Self::Group { name, .. } => ("vgs", "vg_name", vec![name.clone()]),
+            Self::Volume { group, name, .. } => ("lvs", "lv_full_name", vec![format!("{group}/{name}")]),
+        };
+        Some(Listing { argv: argv(program, &["--noheadings", "--options", column], &[]), names })
     }
 
     fn needs(&self) -> Vec<Need> {

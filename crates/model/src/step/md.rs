@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Act, Argv, Clear, Deed, Need, Remains, Stamp, StepError, argv, check_devices, check_name};
+use super::{
+    Act, Argv, Clear, Deed, Listing, Need, Remains, Stamp, StepError, argv, check_devices, check_name,
+};
 
 /// Superblock (1.2), bitmap and list of bad blocks stand in the first MiB of a drive.
 const HEAD_BYTES: u64 = 1 << 20;
@@ -127,6 +129,10 @@ impl Deed for MdStep {
 
     fn makes(&self) -> Option<String> {
         Some(self.path())
+    }
+
+    fn listing(&self) -> Option<Listing> {
+        Some(Listing { argv: argv("mdadm", &["--detail", "--scan"], &[]), names: vec![self.path()] })
     }
 
     fn needs(&self) -> Vec<Need> {

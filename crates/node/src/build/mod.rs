@@ -24,7 +24,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use linerate_load::guard::Claim;
-use linerate_model::step::{Act, Argv, Look, LookAct, Refused, Seen, Space, Step, StepError};
+use linerate_model::step::{Act, Argv, Deed, Look, LookAct, Refused, Seen, Space, Step, StepError};
 use linerate_wire::message::{Event, Request};
 use thiserror::Error;
 
@@ -33,11 +33,14 @@ use crate::private::NotPrivate;
 use clear::Before;
 use journal::{Done, Journal};
 use remains::Obstacle;
+use run::{Running, Until};
 
 /// How long a look may take.
 const LOOK_LIMIT: Duration = Duration::from_secs(20);
 /// How long a step may take: metadata of a drive of 20 TB are written in a minute.
 const STEP_LIMIT: Duration = Duration::from_secs(900);
+/// How long the steps under way may take to end when the operator is gone: an undo has several commands.
+pub(crate) const END_LIMIT: Duration = Duration::from_secs(3600);
 /// How long another session that builds is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -52,6 +55,10 @@ pub(crate) enum BuildError {
     Disk { host: String, what: &'static str, path: PathBuf, source: std::io::Error },
     #[error("{host}: another session builds on this host")]
     Locked { host: String },
+    #[error(
+        "{host}: the program of a step that was begun before still runs; its session ended before it did"
+    )]
+    StillRuns { host: String },
     #[error("{host}: {device}: {why}")]
     InTheWay { host: String, device: String, why: String },
     #[error("{host}: cannot run {program}: {source}")]
@@ -91,6 +98,9 @@ impl BuildError {
                 );
             }
             Self::Locked { .. } => "try again when it has ended",
+            Self::StillRuns { .. } => {
+                "give the same command again when it has ended; `ps -ef` on that host shows it"
+            }
             Self::InTheWay { .. } => {
                 "nothing was written; choose another device, or empty this one yourself after you looked at it"
             }
@@ -173,16 +183,20 @@ impl Builds {
         move |source| BuildError::Disk { host: host.clone(), what, path: path.clone(), source }
     }
 
-    fn lock(&self) -> Result<Lock, BuildError> {
+    /// Nothing else is built here while both are held, and no program of an earlier step runs.
+    fn lock(&self) -> Result<(Lock, Running), BuildError> {
         let path = self.folder.join(".lock");
         let lock = Self::real().lock(&path, PATIENCE).map_err(self.disk("lock", &path))?;
-        lock.ok_or_else(|| BuildError::Locked { host: self.host.clone() })
+        let lock = lock.ok_or_else(|| BuildError::Locked { host: self.host.clone() })?;
+        let path = self.folder.join(".running");
+        let running = Running::take(&path, PATIENCE).map_err(self.disk("lock", &path))?;
+        Ok((lock, running.ok_or_else(|| BuildError::StillRuns { host: self.host.clone() })?))
     }
 
     fn look(&self, look: &Look, stop: &AtomicBool) -> Result<Seen, BuildError> {
         look.check()?;
         match look.act() {
-            LookAct::Run(argv) => self.run(&argv, LOOK_LIMIT, Some(stop)),
+            LookAct::Run(argv) => self.run(&argv, LOOK_LIMIT, Until::Stopped(stop)),
             LookAct::Read(path) => {
                 let out = std::fs::read_to_string(path).map_err(self.disk("read", Path::new(path)))?;
                 Ok(Seen { out, ..Seen::default() })
@@ -207,20 +221,20 @@ impl Builds {
         }
     }
 
-    fn run(&self, argv: &Argv, limit: Duration, stop: Option<&AtomicBool>) -> Result<Seen, BuildError> {
-        self.run_with(argv, limit, stop, Vec::new())
+    fn run(&self, argv: &Argv, limit: Duration, until: Until<'_>) -> Result<Seen, BuildError> {
+        self.run_with(argv, limit, until, Vec::new())
     }
 
     fn run_with(
         &self,
         argv: &Argv,
         limit: Duration,
-        stop: Option<&AtomicBool>,
+        until: Until<'_>,
         held: Vec<File>,
     ) -> Result<Seen, BuildError> {
         let command = argv.join(" ");
         let program = argv.first().cloned().unwrap_or_default();
-        let seen = run::run_with(argv, limit, stop, held).map_err(|source| BuildError::Start {
+        let seen = run::run_with(argv, limit, until, held).map_err(|source| BuildError::Start {
             host: self.host.clone(),
             program,
             source,
@@ -233,12 +247,17 @@ impl Builds {
         let deed = step.deed();
         deed.check()?;
         let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
-        let _lock = self.lock()?;
+        let (_lock, running) = self.lock()?;
+        let mut journal =
+            self.read(build)?.unwrap_or_else(|| Journal::new(&self.host, build, Self::real().now_ms()));
+        // The last one once more: what it did before it failed or was killed is removed first, as far as it can be.
+        let again = journal.steps.last().filter(|last| !last.whole && last.step == *step).cloned();
+        if let Some(last) = &again {
+            self.undo_half(&journal, last, &running)?;
+        }
         let in_the_way =
             |Refused { device, why }| BuildError::InTheWay { host: self.host.clone(), device, why };
         let claims = needs::claim(&deed.needs()).map_err(in_the_way)?;
-        let mut journal =
-            self.read(build)?.unwrap_or_else(|| Journal::new(&self.host, build, Self::real().now_ms()));
         let act = deed.act();
         let before = match &act {
             Act::Write { path, .. } => {
@@ -248,8 +267,8 @@ impl Builds {
             Act::Run(_) => None,
         };
         let known = journal.clone();
-        // The last one once more, because it failed: what was there before it is what was there before the first time.
-        if journal.steps.last().is_none_or(|last| last.whole || last.step != *step) {
+        // What was there before it is what was there before the first time.
+        if again.is_none() {
             journal.steps.push(Done { step: step.clone(), before, whole: false, stamps: BTreeMap::new() });
         }
         self.write(&journal)?;
@@ -259,7 +278,9 @@ impl Builds {
             return Err(in_the_way(refused));
         }
         let seen = match &act {
-            Act::Run(argv) => self.run_with(argv, STEP_LIMIT, None, claims.into_files())?,
+            Act::Run(argv) => {
+                self.run_with(argv, STEP_LIMIT, Until::Ended(&running), claims.into_files())?
+            }
             Act::Write { path, text } => {
                 let path = Path::new(path);
                 let text = Content::Text(text.clone());
@@ -300,14 +321,10 @@ impl Builds {
     fn undo(&self, build: &str, discard: bool) -> Result<Vec<String>, BuildError> {
         linerate_model::step::check_name("the build", build)?;
         let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
-        let _lock = self.lock()?;
+        let (_lock, running) = self.lock()?;
         let no_build = || BuildError::NoBuild { host: self.host.clone(), build: build.to_owned() };
         let mut journal = self.read(build)?.ok_or_else(no_build)?;
-        let obstacles =
-            remains::obstacles(&journal, &|argv| self.run(argv, LOOK_LIMIT, None).ok(), &|done| {
-                self.is_changed(done)
-            });
-        self.refuse(build, obstacles, discard)?;
+        self.refuse(build, self.obstacles(&journal), discard)?;
         let before = Before::of(journal.steps.iter().map(|done| &done.step), discard);
         let mut lines = Vec::new();
         while let Some(done) = journal.steps.last().cloned() {
@@ -316,9 +333,10 @@ impl Builds {
             let claims = remains::claim(&done.step, journal.was_mounted, discard);
             let claims =
                 claims.or_else(|obstacle| self.refuse(build, vec![obstacle], false).map(|()| Vec::new()))?;
-            let failures = self.undo_step(&done, &before, claims, &mut lines);
+            let failures = self.undo_step(&done, &before, claims, &running, &mut lines);
             // A step that had failed itself may have left nothing to take back.
-            if done.whole && !failures.is_empty() {
+            let is_left = done.whole || self.is_listed(done.step.deed()) == Some(true);
+            if is_left && !failures.is_empty() {
                 self.write(&journal)?;
                 return Err(BuildError::NotUndone {
                     host: self.host.clone(),
@@ -340,6 +358,33 @@ impl Builds {
         let _lock = self.lock()?;
         let path = self.file(build);
         Self::real().remove_private(&path).map_err(self.disk("remove", &path))
+    }
+
+    /// What stands in the way of undoing the steps of a journal.
+    fn obstacles(&self, journal: &Journal) -> Vec<Obstacle> {
+        let ask = |argv: &Argv| self.run(argv, LOOK_LIMIT, Until::Limit).ok();
+        remains::obstacles(journal, &ask, &|done| self.is_changed(done))
+    }
+
+    /// Removes what a step did before it failed or was killed, as far as it can be, so that it can be done again.
+    /// Fails where something stands on it that the step did not make.
+    fn undo_half(&self, journal: &Journal, half: &Done, running: &Running) -> Result<(), BuildError> {
+        let in_the_way = |obstacle: Obstacle| {
+            let (device, why) = obstacle.what.split_once(": ").unwrap_or(("", &obstacle.what));
+            BuildError::InTheWay {
+                host: self.host.clone(),
+                device: device.to_owned(),
+                why: why.to_owned(),
+            }
+        };
+        let alone = Journal { steps: vec![half.clone()], ..journal.clone() };
+        if let Some(obstacle) = self.obstacles(&alone).into_iter().next() {
+            return Err(in_the_way(obstacle));
+        }
+        let before = Before::of(std::iter::once(&half.step), false);
+        let claims = remains::claim(&half.step, journal.was_mounted, false).map_err(in_the_way)?;
+        let _ = self.undo_step(half, &before, claims, running, &mut Vec::new());
+        Ok(())
     }
 
     /// Fails with what stands in the way and is not given up.
@@ -367,6 +412,7 @@ impl Builds {
         done: &Done,
         before: &Before,
         claims: Vec<Claim>,
+        running: &Running,
         lines: &mut Vec<String>,
     ) -> Vec<String> {
         let mut failures = Vec::new();
@@ -387,13 +433,17 @@ impl Builds {
         let mut held: Vec<File> = claims.into_iter().map(Claim::into_file).collect();
         for argv in deed.undo() {
             lines.push(argv.join(" "));
-            match self.run_with(&argv, STEP_LIMIT, None, std::mem::take(&mut held)) {
+            match self.run_with(&argv, STEP_LIMIT, Until::Ended(running), std::mem::take(&mut held)) {
                 Ok(seen) if seen.is_good() => {}
                 Ok(seen) => failures.push(self.failed(&argv, &seen).to_string()),
                 Err(error) => failures.push(error.to_string()),
             }
         }
-        // A command that failed leaves a device to somebody who may not be us.
+        // An undo that was killed had removed it already, or a step that was killed had not made it.
+        if !failures.is_empty() && self.is_listed(deed) == Some(false) {
+            failures.clear();
+        }
+        // A command that failed may have left the device to another program.
         if failures.is_empty() {
             for left in deed.clear() {
                 lines.push(left.says());
@@ -404,6 +454,13 @@ impl Builds {
             }
         }
         failures
+    }
+
+    /// Whether the host lists what a step made; `None` where no command lists it, or that command fails.
+    fn is_listed(&self, deed: &dyn Deed) -> Option<bool> {
+        let listing = deed.listing()?;
+        let seen = self.run(&listing.argv, LOOK_LIMIT, Until::Limit).ok()?;
+        seen.is_good().then(|| listing.is_in(&seen.out))
     }
 
     /// Puts a file back as it was, unless somebody else has written it meanwhile.

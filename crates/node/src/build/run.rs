@@ -1,8 +1,12 @@
 //! Runs one program of a step or look: no shell, no input, a fixed environment, bounded in time and in what it may print.
+//!
+//! The program of a step outlives a node that is killed. It holds a lock as its standard input until it ends: what follows waits for it.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -21,17 +25,54 @@ const USAGE: &str = "usage:";
 /// How often it is looked whether a program has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs a program to its end; `None` when it did not end in time or was stopped, and was killed. One that changes something gets no `stop`: half a command
-/// is worse than a whole one.
-pub(crate) fn run(argv: &Argv, limit: Duration, stop: Option<&AtomicBool>) -> std::io::Result<Option<Seen>> {
-    run_with(argv, limit, stop, Vec::new())
+/// The lock that programs of steps hold while they run, one at a time on a host. It is an empty file: who reads it reads nothing.
+#[derive(Debug)]
+pub(crate) struct Running(File);
+
+impl Running {
+    /// Takes the lock at a path; `None` when the program of an earlier step did not end in time.
+    pub(super) fn take(path: &Path, patience: Duration) -> std::io::Result<Option<Self>> {
+        let mut how = OpenOptions::new();
+        let file = how.create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
+        let begun = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(Self(file))),
+                Err(TryLockError::Error(error)) => return Err(error),
+                Err(TryLockError::WouldBlock) if begun.elapsed() >= patience => return Ok(None),
+                // The kernel has no lock with a time limit.
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK),
+            }
+        }
+    }
+
+    /// For a program. The lock is freed when this process and all of its programs have closed it.
+    pub(super) fn input(&self) -> std::io::Result<Stdio> {
+        self.0.try_clone().map(Stdio::from)
+    }
+}
+
+/// What ends a program early.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Until<'a> {
+    /// Nothing but its limit.
+    Limit,
+    /// It only reads: it may be stopped at any time.
+    Stopped(&'a AtomicBool),
+    /// It changes something, and holds the lock of those that do: half a command is worse than a whole one.
+    Ended(&'a Running),
+}
+
+/// Runs a program to its end; `None` when it did not end in time or was stopped, and was killed.
+pub(crate) fn run(argv: &Argv, limit: Duration, until: Until<'_>) -> std::io::Result<Option<Seen>> {
+    run_with(argv, limit, until, Vec::new())
 }
 
 /// The same; `held` are claims on devices of the program, which are kept until it is executed.
 pub(crate) fn run_with(
     argv: &Argv,
     limit: Duration,
-    stop: Option<&AtomicBool>,
+    until: Until<'_>,
     held: Vec<File>,
 ) -> std::io::Result<Option<Seen>> {
     let Some((program, arguments)) = argv.split_first() else {
@@ -40,10 +81,15 @@ pub(crate) fn run_with(
     let begun = Instant::now();
     let mut command = Command::new(program);
     command.args(arguments).env_clear().env("PATH", PATH).env("LC_ALL", "C").current_dir("/");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let (input, stop) = match until {
+        Until::Limit => (Stdio::null(), None),
+        Until::Stopped(stop) => (Stdio::null(), Some(stop)),
+        Until::Ended(running) => (running.input()?, None),
+    };
+    command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
     let over = if held.is_empty() { None } else { Some(keep_until_exec(&mut command, held)?) };
     let child = command.spawn();
-    // The end of the command is what the other side waits for where nothing was started.
+    // It keeps our copy of the lock, and its end is what the other side waits for where nothing was started.
     drop(command);
     over.into_iter().for_each(HandOver::finish);
     let mut child = child?;

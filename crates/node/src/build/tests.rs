@@ -118,15 +118,23 @@ fn the_usage_of_a_program_is_no_reason() {
 fn a_program_is_bounded_and_its_words_are_kept() {
     let stop = AtomicBool::new(false);
     let argv = |words: &[&str]| -> Argv { words.iter().map(|word| (*word).to_owned()).collect() };
-    let seen = run::run(&argv(&["ls", "/linerate-is-not-there"]), LOOK_LIMIT, Some(&stop)).unwrap().unwrap();
+    let seen = run::run(&argv(&["ls", "/linerate-is-not-there"]), LOOK_LIMIT, Until::Stopped(&stop))
+        .unwrap()
+        .unwrap();
     assert!(!seen.is_good() && seen.err.contains("linerate-is-not-there"), "{seen:?}");
-    let late = run::run(&argv(&["sleep", "60"]), Duration::from_millis(30), Some(&stop)).unwrap();
+    let late = run::run(&argv(&["sleep", "60"]), Duration::from_millis(30), Until::Stopped(&stop)).unwrap();
     assert_eq!(late, None);
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
-    assert_eq!(run::run(&argv(&["sleep", "60"]), LOOK_LIMIT, Some(&stop)).unwrap(), None);
-    assert!(run::run(&argv(&["linerate-is-not-there"]), LOOK_LIMIT, None).is_err());
+    assert_eq!(run::run(&argv(&["sleep", "60"]), LOOK_LIMIT, Until::Stopped(&stop)).unwrap(), None);
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::take(&folder.path().join("lock"), Duration::ZERO).unwrap().unwrap();
+    let until = Until::Ended(&running);
+    assert!(run::run(&argv(&["linerate-is-not-there"]), LOOK_LIMIT, until).is_err());
+    // Its input is empty.
+    let seen = run::run(&argv(&["cat"]), LOOK_LIMIT, until).unwrap().unwrap();
+    assert!(seen.is_good() && seen.out.is_empty() && seen.err.is_empty(), "{seen:?}");
     // What a shell would take for a command is one word.
-    let seen = run::run(&argv(&["echo", "$(id); `id`"]), LOOK_LIMIT, None).unwrap().unwrap();
+    let seen = run::run(&argv(&["echo", "$(id); `id`"]), LOOK_LIMIT, until).unwrap().unwrap();
     assert_eq!(seen.out, "$(id); `id`\n");
 }
 
@@ -400,7 +408,7 @@ fn a_device_is_held_until_the_program_of_a_step_has_it() {
     // It claims the device itself, as mkfs, mdadm and pvcreate do.
     let opened = ["python3", "-c", "import os, sys; os.close(os.open(sys.argv[1], os.O_RDWR | os.O_EXCL))"];
     let argv: Argv = opened.iter().map(|word| (*word).to_owned()).chain([volume.device.clone()]).collect();
-    match run::run_with(&argv, STEP_LIMIT, None, claims.into_files()) {
+    match run::run_with(&argv, STEP_LIMIT, Until::Limit, claims.into_files()) {
         Ok(seen) => assert!(seen.clone().unwrap().is_good(), "{seen:?}"),
         Err(error) => {
             println!("SKIPPED a_device_is_held_until_the_program_of_a_step_has_it: python3: {error}")
@@ -443,4 +451,36 @@ fn metadata_of_another_replica_are_not_wiped() {
     let lines = builds.undo("drbd-r0", true).unwrap();
     assert!(lines.len() == 1 && lines[0].starts_with("left as it is: "), "{lines:?}");
     assert!(builds.list().unwrap().is_empty());
+}
+
+/// A step that no host lets through.
+fn metadata(device: &str) -> Step {
+    let (resource, device) = ("linerate-no-resource".to_owned(), device.to_owned());
+    Step::Drbd(DrbdStep::Metadata { resource, device, filesystem_max_bytes: None, overwritten: None })
+}
+
+#[test]
+fn what_follows_waits_for_the_program_of_a_node_that_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let builds = builds(folder.path());
+    std::fs::create_dir_all(&builds.folder).unwrap();
+    // The program lives on with the lock as its input; the node that started it has closed its own copy.
+    let running = Running::take(&builds.folder.join(".running"), Duration::ZERO).unwrap().unwrap();
+    let mut program =
+        std::process::Command::new("sleep").arg("600").stdin(running.input().unwrap()).spawn().unwrap();
+    drop(running);
+    let taken = Running::take(&builds.folder.join(".running"), Duration::ZERO).unwrap();
+    let refused = [builds.step("b", &metadata("/dev/null")).err(), builds.undo("b", false).err()];
+    program.kill().unwrap();
+    program.wait().unwrap();
+    assert!(taken.is_none());
+    for error in refused {
+        let error = error.unwrap();
+        assert!(matches!(error, BuildError::StillRuns { .. }) && error.hint().contains("ps -ef"), "{error}");
+    }
+    assert!(builds.list().unwrap().is_empty(), "nothing was begun");
+    assert!(
+        matches!(builds.undo("b", false), Err(BuildError::NoBuild { .. })),
+        "it goes on when the program has ended"
+    );
 }

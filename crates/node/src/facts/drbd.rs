@@ -6,7 +6,6 @@
 
 mod shown;
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use linerate_model::fact::{FactDecl, FactValue};
@@ -42,7 +41,7 @@ fn running(root: &Root) -> Result<Vec<Running>, String> {
 /// Runs a program of DRBD; what it printed, or why it failed.
 fn told(argv: &Argv) -> Result<String, String> {
     let command = argv.join(" ");
-    let seen = run::run(argv, LIMIT, None::<&AtomicBool>).map_err(|e| format!("{command}: {e}"))?;
+    let seen = run::run(argv, LIMIT, run::Until::Limit).map_err(|e| format!("{command}: {e}"))?;
     let seen = seen.ok_or_else(|| format!("{command} did not end within {} s", LIMIT.as_secs()))?;
     if seen.is_good() {
         return Ok(seen.out);
