@@ -11,6 +11,7 @@ use linerate_wire::message::{BuildEntry, Event, Request};
 
 use crate::fleet::{Fleet, LinkError};
 use crate::progress::{Phase, Progress};
+use crate::shell::word;
 
 /// A node gives a look 20 s.
 const LOOK_WAIT: Duration = Duration::from_secs(25);
@@ -22,13 +23,15 @@ const STEP_WAIT: Duration = Duration::from_secs(960);
 pub enum Stopped {
     /// There is one of this name, which must neither be added to nor be taken back with this one.
     #[error(
-        "{host} has a build `{build}` already that was not taken back\nhint: take that one back first; `linerate disk builds {host}` prints the command"
+        "{host} has a build `{build}` already that was not taken back\nhint: take that one back first: `{undo}`"
     )]
     Exists {
         /// Host.
         host: String,
         /// Name.
         build: String,
+        /// The command that takes it back.
+        undo: String,
     },
     /// A host does not say what it has; nothing was begun.
     #[error("{0}")]
@@ -41,14 +44,70 @@ pub enum Stopped {
     },
     /// A step failed, and so did the way back.
     #[error(
-        "{why}; and not everything could be taken back: {failures}\nhint: the journal on the host still names what was done; mend it there and take it back again"
+        "{why}; and not everything could be taken back: {failures}\nhint: what was done stands in the journals of the hosts: `{undo}` takes the rest back"
     )]
     Left {
         /// Why.
         why: LinkError,
         /// What.
         failures: String,
+        /// The command that takes the rest back.
+        undo: String,
     },
+    /// A host was lost in the middle of a move, so that what it did last is unknown. Nothing was taken back: a primary made again on the one
+    /// host beside one on the other would part the data.
+    #[error(
+        "{why}; the move was stopped there, and nothing was taken back\nhint: `linerate drbd status {hosts}` shows which side is the primary; then give the same command again"
+    )]
+    Unknown {
+        /// Why.
+        why: LinkError,
+        /// All hosts of the resource.
+        hosts: String,
+    },
+}
+
+/// Begins the name of the build of a volume over drives.
+pub const DISK: &str = "disk-";
+/// Begins the name of the build of a replica.
+pub const DRBD: &str = "drbd-";
+
+/// The command that takes a build on hosts back. A move of a replica is given again instead: its state says what is left to do.
+#[must_use]
+pub fn undo_command(build: &str, hosts: &[&str]) -> String {
+    let hosts = hosts.iter().map(|host| word(host)).collect::<Vec<_>>().join(" ");
+    match (build.strip_prefix(DISK), build.strip_prefix(DRBD)) {
+        (Some(name), _) => format!("linerate disk undo {} {hosts}", word(name)),
+        (_, Some(_)) if move_of(build).is_some() => format!("linerate drbd status {hosts}"),
+        (_, Some(name)) => format!("linerate drbd undo {} {hosts}", word(name)),
+        _ => format!("linerate disk builds {hosts}"),
+    }
+}
+
+/// What `linerate drbd` does to a replica that runs.
+const MOVES: [&str; 3] = ["failover", "repair", "verify"];
+
+/// Name of a move of a resource; it is done at this time of the operator.
+#[must_use]
+pub fn move_name(resource: &str, what: &str, now_ms: u64) -> String {
+    format!("{DRBD}{resource}-{what}-{now_ms}")
+}
+
+/// The resource and the kind of a move, by its name.
+#[must_use]
+pub fn move_of(build: &str) -> Option<(&str, &str)> {
+    let (name, time) = build.strip_prefix(DRBD)?.rsplit_once('-')?;
+    let (resource, what) = name.rsplit_once('-')?;
+    (MOVES.contains(&what) && time.parse::<u64>().is_ok()).then_some((resource, what))
+}
+
+/// What becomes of the steps before one whose host was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnLoss {
+    /// They are taken back on the hosts that are there.
+    TakeBack,
+    /// They stay: the lost host may have done its step, and both together are worse than neither.
+    Stay,
 }
 
 /// One look at a host.
@@ -129,20 +188,32 @@ pub async fn list(fleet: &Fleet, host: &str) -> Result<Vec<BuildEntry>, LinkErro
     Ok(builds.unwrap_or_default())
 }
 
-/// How many of these steps a host has done in a build that was broken off: none when it has no such build, and nothing when that build is another one.
+/// How far a build is on a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Begun {
+    /// Steps that ended well.
+    pub done: usize,
+    /// Whether any step was begun, so that its devices may hold what it wrote.
+    pub is_begun: bool,
+}
+
+/// How far these steps are in a build that was broken off; nothing when that build is another one.
 ///
 /// # Errors
 /// The host is lost.
-pub async fn done_of(
+pub async fn begun_of(
     fleet: &Fleet,
     host: &str,
     build: &str,
     steps: &[Step],
-) -> Result<Option<usize>, LinkError> {
+) -> Result<Option<Begun>, LinkError> {
     let open = list(fleet, host).await?;
-    let Some(entry) = open.into_iter().find(|entry| entry.build == build) else { return Ok(Some(0)) };
-    let done = if entry.whole { entry.steps.len() } else { entry.steps.len().saturating_sub(1) };
-    Ok(steps.starts_with(&entry.steps).then_some(done))
+    let Some(entry) = open.into_iter().find(|entry| entry.build == build) else {
+        return Ok(Some(Begun { done: 0, is_begun: false }));
+    };
+    let begun = entry.steps.len();
+    let done = if entry.whole { begun } else { begun.saturating_sub(1) };
+    Ok(steps.starts_with(&entry.steps).then_some(Begun { done, is_begun: begun > 0 }))
 }
 
 /// Devices of a host that may not be given away, with the reason.
@@ -183,14 +254,24 @@ pub fn hosts_of(steps: &[On]) -> Vec<&str> {
 ///
 /// # Errors
 /// Says which step failed and why, and what could not be taken back; or that there is such a build already, and nothing was begun.
-pub async fn run(fleet: &Fleet, build: &str, steps: &[On], progress: &dyn Progress) -> Result<(), Stopped> {
-    for host in hosts_of(steps) {
+pub async fn run(
+    fleet: &Fleet,
+    build: &str,
+    steps: &[On],
+    on_loss: OnLoss,
+    progress: &dyn Progress,
+) -> Result<(), Stopped> {
+    let hosts = hosts_of(steps);
+    let mut having = Vec::new();
+    for host in &hosts {
         let open = list(fleet, host).await.map_err(Stopped::NotBegun)?;
-        if open.iter().any(|entry| entry.build == build) {
-            return Err(Stopped::Exists { host: host.to_owned(), build: build.to_owned() });
-        }
+        having.extend(open.iter().any(|entry| entry.build == build).then_some(*host));
     }
-    go_on(fleet, build, steps, 0, progress).await
+    if let Some(host) = having.first() {
+        let (host, build) = ((*host).to_owned(), build.to_owned());
+        return Err(Stopped::Exists { undo: undo_command(&build, &having), host, build });
+    }
+    go_on(fleet, build, steps, 0, on_loss, progress).await
 }
 
 /// All steps behind those that are done, in order. When one fails everything of this build is taken back.
@@ -202,6 +283,7 @@ pub async fn go_on(
     build: &str,
     steps: &[On],
     done: usize,
+    on_loss: OnLoss,
     progress: &dyn Progress,
 ) -> Result<(), Stopped> {
     progress.begin(&Phase { name: "building", unit: "steps", total: steps.len(), expected_s: None });
@@ -209,6 +291,9 @@ pub async fn go_on(
         progress.step(at, &format!("{}: {}", on.host, on.step.deed().says()), None);
         if let Err(why) = step(fleet, &on.host, build, &on.step).await {
             progress.end();
+            if on_loss == OnLoss::Stay && !matches!(why, LinkError::Refused { .. }) {
+                return Err(Stopped::Unknown { why, hosts: fleet.hosts().join(" ") });
+            }
             return Err(take_back(fleet, build, &steps[..=at], why).await);
         }
     }
@@ -233,7 +318,8 @@ async fn take_back(fleet: &Fleet, build: &str, steps: &[On], why: LinkError) -> 
     if failures.is_empty() {
         Stopped::TakenBack { why }
     } else {
-        Stopped::Left { why, failures: failures.join("; ") }
+        let undo = undo_command(build, &hosts_of(steps));
+        Stopped::Left { why, failures: failures.join("; "), undo }
     }
 }
 
@@ -284,17 +370,22 @@ mod tests {
     #[test]
     fn a_build_stands_in_the_journal_until_it_is_closed_or_taken_back() {
         with_node("builds", async |fleet| {
-            run(fleet, "b", &steps(), &Silent).await.unwrap();
+            run(fleet, "b", &steps(), OnLoss::TakeBack, &Silent).await.unwrap();
             let entries = list(fleet, HOST).await.unwrap();
             assert_eq!((entries.len(), entries[0].steps.len()), (1, 4));
             // A second one of this name must not take the first one down when it fails.
-            assert!(matches!(run(fleet, "b", &steps(), &Silent).await, Err(Stopped::Exists { .. })));
+            assert!(matches!(
+                run(fleet, "b", &steps(), OnLoss::TakeBack, &Silent).await,
+                Err(Stopped::Exists { .. })
+            ));
             assert_eq!(list(fleet, HOST).await.unwrap(), entries);
             // What was broken off goes on where it was, and only what is the same.
             let all: Vec<Step> = steps().into_iter().map(|on| on.step).collect();
-            assert_eq!(done_of(fleet, HOST, "b", &all).await.unwrap(), Some(4));
-            assert_eq!(done_of(fleet, HOST, "other", &all).await.unwrap(), Some(0));
-            assert_eq!(done_of(fleet, HOST, "b", &all[1..]).await.unwrap(), None);
+            let whole = Some(Begun { done: 4, is_begun: true });
+            assert_eq!(begun_of(fleet, HOST, "b", &all).await.unwrap(), whole);
+            let nothing = Some(Begun { done: 0, is_begun: false });
+            assert_eq!(begun_of(fleet, HOST, "other", &all).await.unwrap(), nothing);
+            assert_eq!(begun_of(fleet, HOST, "b", &all[1..]).await.unwrap(), None);
             close(fleet, [HOST].into_iter(), "b").await.unwrap();
             assert!(list(fleet, HOST).await.unwrap().is_empty());
         });
@@ -303,7 +394,7 @@ mod tests {
     #[test]
     fn what_fails_in_the_middle_is_taken_back_the_last_step_first() {
         with_node("makes-no-filesystem", async |fleet| {
-            let stopped = run(fleet, "b", &steps(), &Silent).await.unwrap_err();
+            let stopped = run(fleet, "b", &steps(), OnLoss::TakeBack, &Silent).await.unwrap_err();
             assert!(
                 matches!(&stopped, Stopped::TakenBack { why } if why.to_string().contains("mkfs.xfs")),
                 "{stopped}"
@@ -315,5 +406,17 @@ mod tests {
             let lines = undo(fleet, HOST, "c", false).await.unwrap();
             assert!(lines[0].starts_with("lvremove") && lines[2].starts_with("pvremove"), "{lines:?}");
         });
+    }
+
+    #[test]
+    fn commands_that_take_back_name_their_hosts() {
+        let both = ["one", "two"];
+        assert_eq!(undo_command("disk-data", &["store"]), "linerate disk undo data store");
+        assert_eq!(undo_command("drbd-r0", &both), "linerate drbd undo r0 one two");
+        // A resource may be called like a move.
+        assert_eq!(undo_command("drbd-r0-failover", &both), "linerate drbd undo r0-failover one two");
+        let name = move_name("r-0", "failover", 17);
+        assert_eq!((move_of(&name), move_of("drbd-r0-failover")), (Some(("r-0", "failover")), None));
+        assert_eq!(undo_command(&name, &both), "linerate drbd status one two");
     }
 }

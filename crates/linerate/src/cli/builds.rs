@@ -13,18 +13,13 @@ use crate::fleet::{Fleet, LinkError};
 use crate::report::builds::Shown;
 use crate::report::steps;
 
-/// Begins the name of the build of a volume over drives.
-pub(super) const DISK: &str = "disk-";
-/// Begins the name of the build of a replica.
-pub(super) const DRBD: &str = "drbd-";
-
 /// What a build that stopped means for the shell.
 pub(super) fn stop(stopped: &Stopped) -> ExitCode {
     out::say_error(&anyhow::anyhow!(stopped.to_string()));
     match stopped {
         Stopped::Exists { .. } | Stopped::NotBegun(_) => ExitCode::CouldNotRun,
         Stopped::TakenBack { .. } => ExitCode::RolledBack,
-        Stopped::Left { .. } => ExitCode::RollbackFailed,
+        Stopped::Left { .. } | Stopped::Unknown { .. } => ExitCode::RollbackFailed,
     }
 }
 
@@ -51,27 +46,43 @@ impl TakenBack {
     }
 }
 
-/// Undoes a build on all hosts, the last one first. `discard` is the name that was typed to give up what the
-/// build did not make.
-pub(super) async fn take_back(fleet: &Fleet, build: &str, discard: Option<&str>) -> TakenBack {
-    let mut taken = TakenBack::default();
-    for host in fleet.hosts().iter().rev() {
-        match build::undo(fleet, host, build, discard.is_some()).await {
+/// Undoes a build on all hosts that have it, the last one first: one that was killed had not reached all of them,
+/// or had left some. `discard` is the name that was typed to give up what the build did not make.
+///
+/// # Errors
+/// None of the hosts has it.
+pub(super) async fn take_back(
+    fleet: &Fleet,
+    build: &str,
+    discard: Option<&str>,
+) -> anyhow::Result<TakenBack> {
+    let (mut taken, mut is_anywhere) = (TakenBack::default(), false);
+    let hosts = fleet.hosts();
+    for host in hosts.iter().rev() {
+        let undone = match build::list(fleet, host).await {
+            Ok(builds) if !builds.iter().any(|entry| entry.build == build) => continue,
+            Ok(_) => build::undo(fleet, host, build, discard.is_some()).await,
+            Err(error) => Err(error),
+        };
+        is_anywhere = true;
+        match undone {
             Ok(lines) => taken.done.extend(lines.into_iter().map(|line| (host.clone(), line))),
             Err(error) => taken.failures.push(whole_command(&error.to_string(), std::env::args())),
         }
     }
-    taken
+    let names = hosts.join(" ");
+    anyhow::ensure!(
+        is_anywhere,
+        "no build `{build}` on {}: it was taken back, or never begun\nhint: `linerate disk builds {names}` lists what is there",
+        hosts.join(" and ")
+    );
+    Ok(taken)
 }
 
 /// What a host says has to be added to the command, as a command that runs as printed.
 fn whole_command(error: &str, words: impl Iterator<Item = String>) -> String {
     const OPTION: &str = "--discard ";
-    let is_plain =
-        |word: &String| word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:@%+=,".contains(&b));
-    let quoted =
-        |word: String| if is_plain(&word) { word } else { format!("'{}'", word.replace('\'', r"'\''")) };
-    let mut words = words.map(quoted);
+    let mut words = words.map(|word| crate::shell::word(&word));
     let program = words.next().unwrap_or_default();
     let name = program.rsplit('/').next().unwrap_or_default().to_owned();
     let command = std::iter::once(name).chain(words).collect::<Vec<_>>().join(" ");
@@ -88,37 +99,32 @@ pub(super) fn confirm(
     really(name, discard.or(typed), warning)
 }
 
-/// The command that takes a build back on the hosts that have it.
-pub(super) fn undo_command(hosts: &[&str], build: &str) -> String {
-    let hosts = hosts.iter().map(|host| out::word(host)).collect::<Vec<_>>().join(" ");
-    match (build.strip_prefix(DISK), build.strip_prefix(DRBD)) {
-        (Some(name), _) => format!("linerate disk undo {} {hosts}", out::word(name)),
-        (_, Some(name)) => format!("linerate drbd undo {} {hosts}", out::word(name)),
-        _ => format!("a move of DRBD that was broken off: linerate drbd status {hosts}"),
-    }
-}
-
 /// All builds of all open hosts.
 pub(super) async fn all(fleet: &Fleet) -> Result<Vec<Shown>, LinkError> {
-    let mut all: Vec<Shown> = Vec::new();
+    let mut all: Vec<(String, BuildEntry)> = Vec::new();
     for host in fleet.hosts() {
         let entries = build::list(fleet, &host).await?;
-        all.extend(entries.into_iter().map(|entry| shown(&host, entry)));
+        all.extend(entries.into_iter().map(|entry| (host.clone(), entry)));
     }
-    // A replica is one build on several hosts, and is taken back on all of them.
-    let of: Vec<(String, String)> = all.iter().map(|one| (one.build.clone(), one.host.clone())).collect();
-    for one in all.iter_mut().filter(|one| !one.build.starts_with(DISK)) {
-        let hosts: Vec<&str> =
-            of.iter().filter(|(build, _)| *build == one.build).map(|(_, host)| host.as_str()).collect();
-        one.undo = undo_command(&hosts, &one.build);
-    }
-    Ok(all)
+    let having = |build: &str| -> Vec<&str> {
+        all.iter().filter(|(_, entry)| entry.build == build).map(|(host, _)| host.as_str()).collect()
+    };
+    let undo = |host: &str, entry: &BuildEntry| match build::move_of(&entry.build) {
+        Some(_) => {
+            build::undo_command(&entry.build, &fleet.hosts().iter().map(String::as_str).collect::<Vec<_>>())
+        }
+        // Volumes of one name on several hosts have nothing in common.
+        None if entry.build.starts_with(build::DISK) => build::undo_command(&entry.build, &[host]),
+        None => build::undo_command(&entry.build, &having(&entry.build)),
+    };
+    let undos: Vec<String> = all.iter().map(|(host, entry)| undo(host, entry)).collect();
+    Ok(all.into_iter().zip(undos).map(|((host, entry), undo)| shown(host, entry, undo)).collect())
 }
 
-fn shown(host: &str, entry: BuildEntry) -> Shown {
+fn shown(host: String, entry: BuildEntry, undo: String) -> Shown {
     Shown {
-        host: host.to_owned(),
-        undo: undo_command(&[host], &entry.build),
+        host,
+        undo,
         build: entry.build,
         created_ms: entry.created_ms,
         whole: entry.whole,
@@ -129,12 +135,6 @@ fn shown(host: &str, entry: BuildEntry) -> Shown {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_command_names_all_hosts_of_a_replica() {
-        assert_eq!(undo_command(&["one"], "disk-data"), "linerate disk undo data one");
-        assert_eq!(undo_command(&["one", "two"], "drbd-r0"), "linerate drbd undo r0 one two");
-    }
 
     #[test]
     fn a_hint_names_the_whole_command() {

@@ -6,7 +6,7 @@ use linerate_model::step::{Refused, Step, given};
 
 use super::super::hosts::{Hosts, Needs};
 use super::super::{builds, out};
-use crate::build;
+use crate::build::{self, DISK};
 use crate::fleet::Fleet;
 use crate::report::builds as shown;
 
@@ -49,10 +49,10 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         args.name
     );
     builds::confirm(&args.name, args.really.as_deref(), discard, &warning)?;
-    let build = format!("{}{}", builds::DISK, args.name);
+    let build = format!("{}{}", DISK, args.name);
     args.hosts.with(Needs::Sessions, async |fleet, _| {
         let drives = drives(fleet, &build).await?;
-        let taken = builds::take_back(fleet, &build, discard).await;
+        let taken = builds::take_back(fleet, &build, discard).await?;
         let mut held: Vec<(String, usize, Vec<Refused>)> = Vec::new();
         for (host, devices) in drives.iter().filter(|(_, devices)| !devices.is_empty()) {
             if taken.failures.is_empty() {

@@ -4,7 +4,7 @@ use linerate_diagnose::drbd;
 use linerate_model::exit::ExitCode;
 
 use super::super::hosts::{Hosts, Needs, really};
-use super::super::progress;
+use super::super::{out, progress};
 use super::moves;
 use crate::observe::drbd as seen;
 
@@ -36,6 +36,13 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let progress = progress::start(false, args.json);
     args.hosts.with(Needs::Sessions, async |fleet, _| {
         let now = seen::look(fleet).await;
+        let is_there = now.of(&args.to, &args.resource).is_some_and(|side| side.role == "Primary");
+        // One that was broken off behind its last step.
+        if is_there && moves::close(fleet, &args.resource).await?.iter().any(|what| what == "failover") {
+            out::note(&format!("{} is the primary: the failover had come to its end", args.to));
+            moves::show(fleet, args.json).await?;
+            return Ok(ExitCode::Ok);
+        }
         let steps = if args.primary_is_dead {
             let steps = drbd::failover_of_the_dead(&now.all, &args.resource, &args.to)?;
             let warning = format!(
@@ -47,8 +54,8 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         } else {
             drbd::failover(&now.all, &args.resource, &args.to)?
         };
-        let build = format!("drbd-{}-failover", args.resource);
-        if let Some(code) = moves::make(fleet, &build, &steps, progress.as_ref()).await? {
+        let what = (args.resource.as_str(), "failover");
+        if let Some(code) = moves::make(fleet, what, &steps, progress.as_ref()).await? {
             return Ok(code);
         }
         moves::show(fleet, args.json).await?;

@@ -1,30 +1,45 @@
 //! Doing a move of a running resource: its steps are journalled while they run; once all went well their journal is closed, for what they did is meant.
+//! So are those of earlier moves of the resource that were broken off: taken back later they would undo what is in force now.
 
 use linerate_diagnose::drbd::On;
 use linerate_model::exit::ExitCode;
 
 use super::super::builds::stop;
 use super::super::out;
-use crate::build;
+use crate::build::{self, OnLoss};
 use crate::fleet::Fleet;
 use crate::observe::{clock, drbd as seen};
 use crate::progress::Progress;
 use crate::report::drbd as shown;
 use crate::report::heat::Style;
 
-/// Does the steps under a name of their own; `None` when all went well, else the code of what was taken back.
+/// Does the steps of a kind of move under a name of their own; `None` when all went well, else the code of what was taken back.
 pub(super) async fn make(
     fleet: &Fleet,
-    build: &str,
+    (resource, what): (&str, &str),
     steps: &[On],
     progress: &dyn Progress,
 ) -> anyhow::Result<Option<ExitCode>> {
-    let build = &format!("{build}-{}", clock::now_ms());
-    if let Err(stopped) = build::run(fleet, build, steps, progress).await {
+    let build = &build::move_name(resource, what, clock::now_ms());
+    if let Err(stopped) = build::run(fleet, build, steps, OnLoss::Stay, progress).await {
         return Ok(Some(stop(&stopped)));
     }
-    build::close(fleet, build::hosts_of(steps).into_iter(), build).await?;
+    close(fleet, resource).await?;
     Ok(None)
+}
+
+/// Closes the journals of all moves of a resource; says which kinds there were.
+pub(super) async fn close(fleet: &Fleet, resource: &str) -> anyhow::Result<Vec<String>> {
+    let mut closed = Vec::new();
+    for host in fleet.hosts() {
+        for entry in build::list(fleet, &host).await? {
+            if let Some((_, what)) = build::move_of(&entry.build).filter(|(of, _)| *of == resource) {
+                build::close(fleet, std::iter::once(host.as_str()), &entry.build).await?;
+                closed.push(what.to_owned());
+            }
+        }
+    }
+    Ok(closed)
 }
 
 /// Shows how it is now.

@@ -78,8 +78,8 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let steps = drbd::repair(&now.all, &args.resource, &args.victim)?;
         really(&args.victim, args.really.as_deref(), &warning)?;
         out::note(&warning);
-        let build = format!("drbd-{}-repair", args.resource);
-        if let Some(code) = moves::make(fleet, &build, &steps, progress.as_ref()).await? {
+        let what = (args.resource.as_str(), "repair");
+        if let Some(code) = moves::make(fleet, what, &steps, progress.as_ref()).await? {
             return Ok(code);
         }
         let meets = |now: &Replicas| now.of(&args.victim, &args.resource).is_some_and(Replica::is_connected);

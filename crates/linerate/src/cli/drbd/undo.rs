@@ -29,7 +29,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let discard = args.discard.as_deref();
     builds::confirm(&args.resource, args.really.as_deref(), discard, &warning)?;
     args.hosts.with(Needs::Sessions, async |fleet, _| {
-        let taken = builds::take_back(fleet, &build_of(&args.resource), discard).await;
+        let taken = builds::take_back(fleet, &build_of(&args.resource), discard).await?;
         taken.show()?;
         Ok(taken.code())
     })

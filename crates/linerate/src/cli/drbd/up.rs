@@ -5,12 +5,13 @@ use std::time::Duration;
 use linerate_diagnose::drbd::{On, first_sync};
 use linerate_model::exit::ExitCode;
 
-use super::super::builds::{DRBD, stop};
+use super::super::builds::stop;
 use super::super::hosts::{Needs, really};
 use super::super::{out, progress};
 use super::plan::{self, What};
 use super::wait;
-use crate::build;
+use crate::build::{self, DRBD, OnLoss};
+use crate::observe::drbd::Replicas;
 use crate::report::drbd as shown;
 use crate::report::heat::Style;
 
@@ -60,22 +61,26 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         );
         really(resource, args.really.as_deref(), &warning)?;
         let build = build_of(resource);
-        if let Err(stopped) = build::run(fleet, &build, &plan.steps, progress.as_ref()).await {
+        if let Err(stopped) = build::run(fleet, &build, &plan.steps, OnLoss::TakeBack, progress.as_ref()).await {
             return Ok(stop(&stopped));
         }
-        let both = |now: &crate::observe::drbd::Replicas| {
+        let hosts: Vec<&str> = plan.wish.sides.iter().map(|side| side.host.as_str()).collect();
+        let undo = build::undo_command(&build, &hosts);
+        let both = |now: &Replicas| {
             let sides: Vec<_> = now.all.iter().filter(|r| r.resource == *resource).collect();
             sides.len() == 2 && sides.iter().all(|side| side.is_connected())
         };
         let (found, now) = wait::until(fleet, CONNECT_LIMIT, both).await;
         anyhow::ensure!(
             found,
-            "both sides of {resource} are up and did not find each other within {} s\nhint: is port {} open between their addresses? `linerate drbd undo {resource} HOSTS` takes all of it back",
+            "both sides of {resource} are up and did not find each other within {} s\nhint: is port {} open between their addresses? `{undo}` takes all of it back",
             CONNECT_LIMIT.as_secs(),
             plan.wish.port
         );
         let On { host, step } = first_sync(&now.all, resource, from)?;
-        build::step(fleet, &host, &build, &step).await?;
+        if let Err(why) = build::step(fleet, &host, &build, &step).await {
+            anyhow::bail!("{why}\nhint: both sides are up; `{undo}` takes all of it back");
+        }
         if !args.no_wait {
             wait::until_done(fleet, "first synchronisation", progress.as_ref()).await?;
         }

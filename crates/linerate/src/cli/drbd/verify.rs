@@ -93,8 +93,8 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         );
         let step = Step::Drbd(DrbdStep::Verify { resource: args.resource.clone() });
         let steps = [On { host: side.host.clone(), step }];
-        let build = format!("drbd-{}-verify", args.resource);
-        if let Some(code) = moves::make(fleet, &build, &steps, progress.as_ref()).await? {
+        let what = (args.resource.as_str(), "verify");
+        if let Some(code) = moves::make(fleet, what, &steps, progress.as_ref()).await? {
             return Ok(code);
         }
         let host = side.host.clone();

@@ -146,7 +146,8 @@ pub(super) async fn until_done(fleet: &Fleet, what: &str, progress: &dyn Progres
         blind = if now.all.is_empty() || follow.unseen > 0 { blind + 1 } else { 0 };
         anyhow::ensure!(
             blind < BLIND_MAX,
-            "a host does not show its replicas any more, and whether all was done is not known\nhint: `linerate drbd status HOSTS`"
+            "a host does not show its replicas any more, so that the end of this cannot be seen; it goes on by itself\nhint: `linerate drbd status {}`",
+            fleet.hosts().join(" ")
         );
         was_busy |= follow.is_busy();
         looks += 1;

@@ -12,8 +12,8 @@ use linerate_model::inventory::Inventory;
 use linerate_model::step::Step;
 
 use super::{Args, measure, sync};
-use crate::build;
-use crate::cli::builds::{DISK, stop};
+use crate::build::{self, Begun, DISK, OnLoss};
+use crate::cli::builds::stop;
 use crate::cli::hosts::really;
 use crate::cli::{out, progress};
 use crate::fleet::Fleet;
@@ -61,7 +61,7 @@ pub(super) async fn apply(
     let steps: Vec<On> =
         chosen.steps.iter().map(|step| On { host: host.to_owned(), step: step.clone() }).collect();
     let drives = &chosen.devices;
-    let Some(done) = build::done_of(fleet, host, &build, &chosen.steps).await? else {
+    let Some(Begun { done, is_begun }) = build::begun_of(fleet, host, &build, &chosen.steps).await? else {
         anyhow::bail!(
             "{host} has a build `{build}` with other steps than these\nhint: `linerate disk undo {} {host}` takes it back, or take another --name",
             args.name
@@ -72,7 +72,7 @@ pub(super) async fn apply(
     let progress = progress::start(false, args.json);
     let is_measured = !args.live.building.no_measure && !args.live.building.no_wait;
     let mut alone = None;
-    if done == 0 {
+    if !is_begun {
         all_empty(place, drives).await?;
         if is_measured {
             alone = Some(measure::drive(args, place, plan, drives, progress.as_ref()).await?);
@@ -83,7 +83,8 @@ pub(super) async fn apply(
     // The filesystem has to wait for the measurement.
     let volume = chosen.steps.iter().take_while(|step| !matches!(step, Step::Filesystem(_))).count();
     if done < volume
-        && let Err(stopped) = build::go_on(fleet, &build, &steps[..volume], done, progress.as_ref()).await
+        && let Err(stopped) =
+            build::go_on(fleet, &build, &steps[..volume], done, OnLoss::TakeBack, progress.as_ref()).await
     {
         return Ok(stop(&stopped));
     }
@@ -150,7 +151,7 @@ fn show(
     chosen: &LayoutPlan,
     whole: &Result<(), String>,
 ) -> anyhow::Result<()> {
-    let undo = crate::cli::builds::undo_command(&[&built.host], &built.build);
+    let undo = build::undo_command(&built.build, &[&built.host]);
     if args.json {
         let mut value = super::json(plan, chosen);
         if let Some(fields) = value.as_object_mut() {
