@@ -9,6 +9,7 @@
 mod cli;
 mod drbd;
 mod drives;
+mod kills;
 mod pair;
 mod replica;
 mod volume;
@@ -37,6 +38,15 @@ struct Scene {
 impl Scene {
     /// `None` where guests cannot be had; says why.
     fn new(test: &str, lab: &str) -> Option<Self> {
+        Self::up(test, || VmTopology::load(lab).unwrap())
+    }
+
+    /// The same with the text of a lab.
+    fn of(test: &str, text: &str) -> Option<Self> {
+        Self::up(test, || VmTopology::parse(text, Path::new(test)).unwrap())
+    }
+
+    fn up(test: &str, topology: impl FnOnce() -> VmTopology) -> Option<Self> {
         let programs = Programs::beside(env!("CARGO_BIN_EXE_linerate-lab"));
         let unbuilt = [&programs.linerate, &programs.node].into_iter().find(|p| !p.is_file());
         let reason = missing().or_else(|| unbuilt.map(|p| format!("{} is not built", p.display())));
@@ -44,7 +54,7 @@ impl Scene {
             skip(test, &reason);
             return None;
         }
-        let lab = VmLab::up(VmTopology::load(lab).unwrap(), None, &mut |_| {}).unwrap();
+        let lab = VmLab::up(topology(), None, &mut |_| {}).unwrap();
         let node = lighter(&programs.node, lab.folder());
         Some(Self { lab, programs: Programs { node, ..programs } })
     }

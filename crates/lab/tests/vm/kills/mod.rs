@@ -1,0 +1,316 @@
+//! `kill -9` of the operator's program, of the node program of a guest, and of both, at ten points of each command that builds, moves or takes
+//! back; then what the program itself says is done next. Files on all devices that a command has no business with, and on the side of a
+//! replica that is copied, have the same checksums before and after; every command comes to its end.
+//!
+//! A point is never a guessed time. A gate stands in front of each program of a step in the guest: the command runs into it and stands there
+//! until victims are dead. Where a program or the node itself is to be killed while it writes, drives are slow and their writes are counted.
+//! Which points there are is a table beside each command. The tests kill at every point, with the three kinds of victims in turns;
+//! `cargo xtask lab kills` kills all three at every point (`LINERATE_KILLS=all`).
+
+mod replica;
+mod volume;
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use linerate_stage::text;
+
+use crate::{PATIENCE, Scene, wait_for};
+
+/// Puts all victims at each point, instead of one in turns.
+const ALL: &str = "LINERATE_KILLS";
+const GATE: &str = include_str!("gate.sh");
+const FUNCTIONS: &str = include_str!("guest.sh");
+
+/// What is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    Operator,
+    Node,
+    Both,
+}
+
+const VICTIMS: [Victim; 3] = [Victim::Operator, Victim::Node, Victim::Both];
+
+/// When it is killed, in a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// A program is about to begin: its step stands in the journal. It never begins where the node is killed.
+    Before(&'static str),
+    /// A program that another one started is about to begin: the outer one goes on by itself after the kill.
+    Within(&'static str),
+    /// A program has ended, and the node does not know it yet.
+    Behind(&'static str),
+    /// The step of a program is done in the journal, and the operator has not asked for the next one.
+    Between(&'static str),
+    /// So many requests were written to the slow drives, since a program ended or since the command began.
+    Writing(Option<&'static str>, u64),
+    /// A function of the guest holds.
+    While(&'static str),
+}
+
+/// A row of the table of a command.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    guest: &'static str,
+    at: At,
+}
+
+const fn point(guest: &'static str, at: At) -> Point {
+    Point { guest, at }
+}
+
+/// Every case of a table: all victims at each point, or one of them in turns.
+fn cases(points: &'static [Point]) -> Vec<(Point, Victim)> {
+    let is_all = std::env::var_os(ALL).is_some_and(|value| value == "all");
+    let at = |(number, point): (usize, &Point)| {
+        let victims = if is_all { VICTIMS.to_vec() } else { vec![VICTIMS[number % VICTIMS.len()]] };
+        victims.into_iter().map(|victim| (*point, victim)).collect::<Vec<_>>()
+    };
+    points.iter().enumerate().flat_map(at).collect()
+}
+
+/// One kill.
+#[derive(Debug, Clone, Copy)]
+struct Case<'a> {
+    /// Names it where it fails.
+    what: &'a str,
+    /// The command.
+    words: &'a [&'a str],
+    point: Point,
+    victim: Victim,
+    /// The command that is given after it.
+    next: &'a [&'a str],
+}
+
+/// A command of the operator under way. Its words go into files, so that they are there when it is killed.
+struct Run {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Run {
+    fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    fn signal(&self, name: &str) {
+        linerate_stage::run("kill", &[&format!("-{name}"), &self.child.id().to_string()]);
+    }
+
+    /// Exit code, `None` after a signal, and everything that it printed.
+    fn end(mut self) -> Ended {
+        let begun = Instant::now();
+        while !self.has_ended() {
+            assert!(begun.elapsed() < PATIENCE, "linerate does not end: {}", self.words());
+            std::thread::yield_now();
+        }
+        Ended { code: self.child.wait().unwrap().code(), words: self.words() }
+    }
+
+    fn words(&self) -> String {
+        ["out", "err"].map(|name| text(&std::fs::read(self.folder.join(name)).unwrap())).concat()
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // Only a failed test leaves one behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How a command ended.
+#[derive(Debug)]
+struct Ended {
+    code: Option<i32>,
+    words: String,
+}
+
+impl Ended {
+    /// The command that its last hint names, without its first word; it has to run as it was printed.
+    fn hinted(&self) -> Option<Vec<String>> {
+        let (_, hint) = self.words.rsplit_once("hint: ")?;
+        let command = hint.split('`').nth(1)?.strip_prefix("linerate ")?;
+        Some(command.split_whitespace().map(str::to_owned).collect())
+    }
+}
+
+/// Guests with gates, and what must not change in them.
+struct Killing {
+    scene: Scene,
+    slow: Vec<String>,
+}
+
+impl Killing {
+    /// Puts gates in front of programs of the guests. `slow` are the drives of the first guest that are slowed down where a point needs it.
+    fn new(scene: Scene, gates: &[(&str, &[&str])], slow: &[&str]) -> Self {
+        for (guest, programs) in gates {
+            for (path, content) in [("/run/gate.sh", GATE), ("/run/guest.sh", FUNCTIONS)] {
+                scene.exec(guest, &["bash", "-ec", "echo \"$1\" >$2; chmod 755 $2", "sh", content, path]);
+            }
+            scene.sh(guest, &format!(". /run/guest.sh; gates {}", programs.join(" ")));
+        }
+        Self { scene, slow: slow.iter().map(|name| (*name).to_owned()).collect() }
+    }
+
+    fn sh(&self, guest: &str, lines: &str) -> String {
+        self.scene.sh(guest, &format!(". /run/guest.sh; {lines}"))
+    }
+
+    /// Waits in a guest until one of its functions holds, or the command has ended.
+    fn wait_in(&self, guest: &str, holds: &str, run: &mut Run) -> bool {
+        let begun = Instant::now();
+        loop {
+            let has_ended = run.has_ended();
+            if self.sh(guest, &format!("soon {holds}")) == "yes\n" {
+                return true;
+            }
+            if has_ended {
+                return false;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{guest}: never {holds}; {}", run.words());
+        }
+    }
+
+    fn wait_gone(&self, guest: &str) {
+        wait_for("the node program ends", || self.sh(guest, "soon gone"), |answer| answer == "yes\n");
+    }
+
+    /// Requests that the slow drives were written with.
+    fn writes(&self) -> u64 {
+        let drives = &self.scene.lab.guest("one").unwrap().drives;
+        drives
+            .iter()
+            .filter(|drive| self.slow.contains(&drive.name))
+            .map(|drive| drive.counters().writes)
+            .sum()
+    }
+
+    fn delay(&self, delay_ms: f64) {
+        for drive in &self.scene.lab.guest("one").unwrap().drives {
+            if self.slow.contains(&drive.name) {
+                drive.behave(|behaviour| behaviour.delay_ms = delay_ms).unwrap();
+            }
+        }
+    }
+
+    fn start(&self, words: &[&str]) -> Run {
+        let folder = self.scene.lab.folder().to_owned();
+        let (variable, value) = self.scene.lab.environment();
+        let into = |name: &str| File::create(folder.join(name)).unwrap();
+        let mut command = Command::new(&self.scene.programs.linerate);
+        command.args(words).env(variable, value).env("LINERATE_NODE", &self.scene.programs.node);
+        command.env("LINERATE_DATA", folder.join("data")).stdin(Stdio::null());
+        let child = command.stdout(into("out")).stderr(into("err")).spawn().unwrap();
+        Run { child, folder }
+    }
+
+    /// Runs a command to its end; again, as it says, while the program of a killed node still runs.
+    fn command(&self, words: &[&str]) -> Ended {
+        let begun = Instant::now();
+        loop {
+            let ended = self.start(words).end();
+            if !ended.words.contains("still runs") {
+                return ended;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{}", ended.words);
+        }
+    }
+
+    /// Runs a command that has to end with one of these codes.
+    fn good(&self, what: &str, words: &[&str], codes: &[i32]) -> Ended {
+        let ended = self.command(words);
+        assert!(
+            ended.code.is_some_and(|code| codes.contains(&code)),
+            "{what}: linerate {}: {:?}: {}",
+            words.join(" "),
+            ended.code,
+            ended.words
+        );
+        ended
+    }
+
+    /// Lets what stands at the gate of a guest go on, or not. What only reads was ended by its node already.
+    fn open(&self, guest: &str, word: &str) {
+        self.sh(guest, &format!("echo {word} 1<>/run/gate/word"));
+    }
+
+    /// Goes to a point of a command and kills the victim there; `next` is what is done later. Gives how the operator ended.
+    fn kill(&self, case: &Case<'_>) -> Ended {
+        let Case { what, words, point: Point { guest, at }, victim, next } = *case;
+        let gate = match at {
+            At::Before(program) | At::Within(program) => Some(("before", program)),
+            At::Behind(program) | At::Between(program) | At::Writing(Some(program), _) => {
+                Some(("behind", program))
+            }
+            At::Writing(None, _) | At::While(_) => None,
+        };
+        self.sh(guest, "rm -f /run/gate/before /run/gate/behind /run/gate/stands");
+        if let Some((side, program)) = gate {
+            self.sh(guest, &format!("echo '{program}' >/run/gate/{side}"));
+        }
+        let written = self.writes();
+        if matches!(at, At::Writing(None, _)) {
+            self.delay(40.0);
+        }
+        let mut run = self.start(words);
+        if gate.is_some() {
+            let stands = self.wait_in(guest, "stands", &mut run);
+            assert!(stands, "{what}: the point is never reached: {}", run.words());
+        }
+        match at {
+            At::Between(_) => {
+                run.signal("STOP");
+                self.open(guest, "go");
+                assert!(
+                    self.wait_in(guest, "whole", &mut run),
+                    "{what}: the step is never whole: {}",
+                    run.words()
+                );
+            }
+            At::Writing(program, requests) => {
+                let before = if program.is_some() { self.writes() } else { written };
+                if program.is_some() {
+                    self.delay(40.0);
+                    self.open(guest, "go");
+                }
+                let begun = Instant::now();
+                while self.writes() < before + requests {
+                    assert!(!run.has_ended(), "{what}: it ended before: {}", run.words());
+                    assert!(begun.elapsed() < PATIENCE, "{what}: nothing is written: {}", run.words());
+                    std::thread::yield_now();
+                }
+            }
+            At::While(holds) => {
+                assert!(self.wait_in(guest, holds, &mut run), "{what}: never {holds}: {}", run.words());
+            }
+            At::Before(_) | At::Within(_) | At::Behind(_) => {}
+        }
+        if victim != Victim::Node {
+            run.signal("KILL");
+        }
+        if victim != Victim::Operator {
+            self.sh(guest, "kill -9 $(nodes)");
+        }
+        self.delay(0.0);
+        if matches!(at, At::Within(_)) && victim != Victim::Operator {
+            // The program that goes on is not overtaken.
+            let refused = self.start(next).end();
+            assert!(refused.words.contains("still runs") && refused.code != Some(0), "{what}: {refused:?}");
+        }
+        match at {
+            At::Before(_) if victim != Victim::Operator => self.open(guest, "never"),
+            At::Before(_) | At::Within(_) | At::Behind(_) => self.open(guest, "go"),
+            At::Between(_) if victim == Victim::Node => run.signal("CONT"),
+            At::Between(_) | At::Writing(..) | At::While(_) => {}
+        }
+        let ended = run.end();
+        self.wait_gone(guest);
+        assert_eq!(ended.code.is_none(), victim != Victim::Node, "{what}: {}", ended.words);
+        ended
+    }
+}
