@@ -290,11 +290,18 @@ impl Killing {
             }
             At::Before(_) | At::Within(_) | At::Behind(_) => {}
         }
-        if victim != Victim::Node {
-            run.signal("KILL");
+        if victim == Victim::Both {
+            // It does nothing about the end of the node.
+            run.signal("STOP");
         }
         if victim != Victim::Operator {
-            self.sh(guest, "kill -9 $(nodes)");
+            let killed = self.sh(guest, "for node in $(nodes); do kill -9 $node && echo $node; done");
+            // One whose operator stands still between two steps may have ended by itself.
+            let is_there = !killed.is_empty() || matches!(at, At::Between(_));
+            assert!(is_there, "{what}: no node program: {}", run.words());
+        }
+        if victim != Victim::Node {
+            run.signal("KILL");
         }
         self.delay(0.0);
         if matches!(at, At::Within(_)) && victim != Victim::Operator {
