@@ -1,8 +1,10 @@
-//! The long matrices of the lab of emulated machines: every fault of the guests at many places.
+//! The long matrices of the lab of emulated machines: every fault of the guests at many places, every kill at every point.
 //!
-//! In: how many runs of each. Out: what the judge prints. The short line of the same is part of the tests.
+//! In: how many runs of each. Out: what the judge or the test prints. The short line of the same is part of the tests.
 
-use anyhow::Result;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
 
 use crate::{sh, target_release};
 
@@ -21,16 +23,34 @@ pub(crate) enum Lab {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// `kill -9` of operator, of node and of both at every point of the commands that write; half an hour.
+    Kills,
 }
 
-/// Builds the programs and judges.
+/// Builds the programs and judges, or kills.
 pub(crate) fn run(lab: &Lab) -> Result<()> {
-    let Lab::Vm { runs, healthy, seed } = lab;
+    match lab {
+        Lab::Vm { runs, healthy, seed } => judge(*runs, *healthy, *seed),
+        Lab::Kills => kill(),
+    }
+}
+
+/// The tests do one victim at each point; with this variable they do all.
+fn kill() -> Result<()> {
+    sh("cargo", &["build", "--workspace", "--locked"])?;
+    let arguments =
+        ["test", "--locked", "-p", "linerate-lab", "--test", "vm", "no_kill_of", "--", "--nocapture"];
+    let status = Command::new("cargo").args(arguments).env("LINERATE_KILLS", "all").status()?;
+    ensure!(status.success(), "cargo {} failed", arguments.join(" "));
+    Ok(())
+}
+
+fn judge(runs: u32, healthy: u32, seed: u64) -> Result<()> {
     sh(
         "cargo",
         &["build", "--release", "--locked", "-p", "linerate", "-p", "linerate-node", "-p", "linerate-lab"],
     )?;
     let program = target_release().join("linerate-lab").display().to_string();
-    let [runs, healthy, seed] = [u64::from(*runs), u64::from(*healthy), *seed].map(|n| n.to_string());
+    let [runs, healthy, seed] = [u64::from(runs), u64::from(healthy), seed].map(|n| n.to_string());
     sh(&program, &["vm", "judge", "--runs", &runs, "--healthy", &healthy, "--seed", &seed])
 }

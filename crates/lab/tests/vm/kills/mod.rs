@@ -1,11 +1,12 @@
-//! `kill -9` of the operator's program, of the node program of a guest, and of both, at ten points of each command that builds, moves or takes
-//! back; then what the program itself says is done next. Files on all devices that a command has no business with, and on the side of a
-//! replica that is copied, have the same checksums before and after; every command comes to its end.
+//! `kill -9` of the operator's program, of the node program of a guest, and of both, at ten points and more of
+//! each command that builds, moves or takes back; then what the program itself says is done next. Files on
+//! devices that a command was not given, and on the side of a replica that is copied, have the same checksums
+//! before and after, and every command comes to its end.
 //!
-//! A point is never a guessed time. A gate stands in front of each program of a step in the guest: the command runs into it and stands there
-//! until victims are dead. Where a program or the node itself is to be killed while it writes, drives are slow and their writes are counted.
-//! Which points there are is a table beside each command. The tests kill at every point, with the three kinds of victims in turns;
-//! `cargo xtask lab kills` kills all three at every point (`LINERATE_KILLS=all`).
+//! A point is never a guessed time. A gate stands in front of each program of a step in the guest: the command
+//! stands there until its victims are dead. Where something is to be killed while it writes, drives are slow and
+//! their writes are counted. The points are a table beside each command. The tests kill at every point, the three
+//! kinds of victims in turns; `cargo xtask lab kills` kills each of them at every point (`LINERATE_KILLS=all`).
 
 mod replica;
 mod volume;
@@ -21,6 +22,8 @@ use crate::{PATIENCE, Scene, wait_for};
 
 /// Puts all victims at each point, instead of one in turns.
 const ALL: &str = "LINERATE_KILLS";
+/// Of each request of a slow drive: many looks of the test long, and few seconds for a command.
+const SLOW_MS: f64 = 40.0;
 const GATE: &str = include_str!("gate.sh");
 const FUNCTIONS: &str = include_str!("guest.sh");
 
@@ -146,7 +149,8 @@ struct Killing {
 }
 
 impl Killing {
-    /// Puts gates in front of programs of the guests. `slow` are the drives of the first guest that are slowed down where a point needs it.
+    /// Puts gates in front of programs of the guests. `slow` are drives of the first guest: slowed down where a point
+    /// needs it.
     fn new(scene: Scene, gates: &[(&str, &[&str])], slow: &[&str]) -> Self {
         for (guest, programs) in gates {
             for (path, content) in [("/run/gate.sh", GATE), ("/run/guest.sh", FUNCTIONS)] {
@@ -239,9 +243,8 @@ impl Killing {
         self.sh(guest, &format!("echo {word} 1<>/run/gate/word"));
     }
 
-    /// Goes to a point of a command and kills the victim there; `next` is what is done later. Gives how the operator ended.
-    fn kill(&self, case: &Case<'_>) -> Ended {
-        let Case { what, words, point: Point { guest, at }, victim, next } = *case;
+    /// Starts a command and goes to its point; it stands there, or writes slowly.
+    fn reach(&self, Case { what, words, point: Point { guest, at }, .. }: Case<'_>) -> Run {
         let gate = match at {
             At::Before(program) | At::Within(program) => Some(("before", program)),
             At::Behind(program) | At::Between(program) | At::Writing(Some(program), _) => {
@@ -253,9 +256,9 @@ impl Killing {
         if let Some((side, program)) = gate {
             self.sh(guest, &format!("echo '{program}' >/run/gate/{side}"));
         }
-        let written = self.writes();
+        let mut written = self.writes();
         if matches!(at, At::Writing(None, _)) {
-            self.delay(40.0);
+            self.delay(SLOW_MS);
         }
         let mut run = self.start(words);
         if gate.is_some() {
@@ -266,20 +269,16 @@ impl Killing {
             At::Between(_) => {
                 run.signal("STOP");
                 self.open(guest, "go");
-                assert!(
-                    self.wait_in(guest, "whole", &mut run),
-                    "{what}: the step is never whole: {}",
-                    run.words()
-                );
+                assert!(self.wait_in(guest, "whole", &mut run), "{what}: never whole: {}", run.words());
             }
             At::Writing(program, requests) => {
-                let before = if program.is_some() { self.writes() } else { written };
                 if program.is_some() {
-                    self.delay(40.0);
+                    written = self.writes();
+                    self.delay(SLOW_MS);
                     self.open(guest, "go");
                 }
                 let begun = Instant::now();
-                while self.writes() < before + requests {
+                while self.writes() < written + requests {
                     assert!(!run.has_ended(), "{what}: it ended before: {}", run.words());
                     assert!(begun.elapsed() < PATIENCE, "{what}: nothing is written: {}", run.words());
                     std::thread::yield_now();
@@ -290,6 +289,13 @@ impl Killing {
             }
             At::Before(_) | At::Within(_) | At::Behind(_) => {}
         }
+        run
+    }
+
+    /// Goes to a point of a command and kills the victim there. Gives how the operator ended.
+    fn kill(&self, case: Case<'_>) -> Ended {
+        let Case { what, point: Point { guest, at }, victim, next, .. } = case;
+        let run = self.reach(case);
         if victim == Victim::Both {
             // It does nothing about the end of the node.
             run.signal("STOP");

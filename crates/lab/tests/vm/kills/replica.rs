@@ -1,5 +1,5 @@
-//! Kills in `drbd up`, `drbd failover` and `drbd undo` of two guests: the files of the side that is copied, and of the primary, are there after
-//! each, and so are those of a filesystem beside it.
+//! Kills in `drbd up`, `drbd failover` and `drbd undo` of two guests: the files of the side that is copied, and of
+//! the primary, are there after each, and so are those of a filesystem beside it.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -88,10 +88,18 @@ impl Replica {
     fn new(scene: Scene) -> Self {
         let gates: [(&str, &[&str]); 2] = [("one", &PROGRAMS), ("two", &PROGRAMS)];
         for guest in BOTH {
-            scene.sh(guest, "modprobe drbd; modprobe ext4; mkfs.ext4 -q /dev/sdb; mount /dev/sdb /mnt; head -c 3000000 /dev/urandom >/mnt/kept; umount /mnt");
+            scene.sh(
+                guest,
+                "modprobe drbd; modprobe ext4; mkfs.ext4 -q /dev/sdb; mount /dev/sdb /mnt; \
+                 head -c 3000000 /dev/urandom >/mnt/kept; umount /mnt",
+            );
         }
         // Room for metadata behind it.
-        scene.sh("one", "mkfs.ext4 -q /dev/sda 24M; mount /dev/sda /mnt; for n in 1 2 3 4; do head -c 2000000 /dev/urandom >/mnt/file$n; done; umount /mnt");
+        scene.sh(
+            "one",
+            "mkfs.ext4 -q /dev/sda 24M; mount /dev/sda /mnt; \
+             for n in 1 2 3 4; do head -c 2000000 /dev/urandom >/mnt/file$n; done; umount /mnt",
+        );
         let killing = Killing::new(scene, &gates, &[]);
         let mut replica = Self { killing, files: String::new(), kept: Vec::new() };
         replica.kept = replica.beside();
@@ -170,7 +178,7 @@ impl Replica {
             if command == "undo" {
                 self.built(&what);
             }
-            let ended = self.killing.kill(&Case { what: &what, words, point, victim, next: &UNDO_WORDS });
+            let ended = self.killing.kill(Case { what: &what, words, point, victim, next: &UNDO_WORDS });
             self.take_back(&what, &ended);
             self.nothing_is_lost(&what, "one", "/dev/sda");
             println!("{what}: files are there, taken back ({:.0} s)", begun.elapsed().as_secs_f64());
@@ -190,7 +198,7 @@ impl Replica {
             self.killing.sh(from, &write);
             self.files = self.files_on(from, "/dev/drbd0");
             let words = ["drbd", "failover", "r0", "--to", to, "one", "two"];
-            let ended = self.killing.kill(&Case { what: &what, words: &words, point, victim, next: &words });
+            let ended = self.killing.kill(Case { what: &what, words: &words, point, victim, next: &words });
             if victim == Victim::Node {
                 let status = ["drbd", "status", "one", "two"];
                 assert_eq!(

@@ -1,5 +1,5 @@
-//! Kills in `disk plan --apply` and `disk undo` of a guest: files of a volume beside the drives, in use all the time, are there after each, the
-//! same command goes on to the end, and afterwards every byte of the drives is zero again.
+//! Kills in `disk plan --apply` and `disk undo` of a guest: files of a volume beside the drives, in use all the time,
+//! are there after each, the same command goes on to the end, and afterwards every byte of the drives is zero again.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -173,7 +173,7 @@ impl Volume {
             let more: &[&str] = if matches!(point.at, While(_)) { &[] } else { &["--no-wait"] };
             let words = [&APPLY_WORDS[..], more].concat();
             self.copies(if more.is_empty() { 500 } else { 200_000 });
-            self.killing.kill(&Case { what: &what, words: &words, point, victim, next: &words });
+            self.killing.kill(Case { what: &what, words: &words, point, victim, next: &words });
             self.copies(200_000);
             let goes_on = number % 2 == 0;
             if goes_on {
@@ -195,7 +195,7 @@ impl Volume {
             let begun = Instant::now();
             let what = format!("undo, {victim:?} killed {:?}", point.at);
             self.built(&what);
-            self.killing.kill(&Case { what: &what, words: &UNDO_WORDS, point, victim, next: &UNDO_WORDS });
+            self.killing.kill(Case { what: &what, words: &UNDO_WORDS, point, victim, next: &UNDO_WORDS });
             self.take_back(&what);
             self.nothing_is_lost(&what);
             println!("{what}: files are there, taken back ({:.0} s)", begun.elapsed().as_secs_f64());
