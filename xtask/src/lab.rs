@@ -1,6 +1,8 @@
-//! The long matrices of the lab of emulated machines: every fault of the guests at many places, every kill at every point.
+//! The long matrices of the lab of emulated machines: every fault of the guests at many places, every kill at
+//! every point.
 //!
-//! In: how many runs of each. Out: what the judge or the test prints. The short line of the same is part of the tests.
+//! In: how many runs of each. Out: what the judge or the test prints. The short line of the same is part of
+//! the tests.
 
 use std::process::Command;
 

@@ -54,8 +54,8 @@ pub enum Stopped {
         /// The command that takes the rest back.
         undo: String,
     },
-    /// A host was lost in the middle of a move, so that what it did last is unknown. Nothing was taken back: a primary made again on the one
-    /// host beside one on the other would part the data.
+    /// A host was lost in the middle of a move, so that what it did last is unknown. Nothing was taken back:
+    /// a primary made again on the one host beside one on the other would part the data.
     #[error(
         "{why}; the move was stopped there, and nothing was taken back\nhint: `linerate drbd status {hosts}` shows which side is the primary; then give the same command again"
     )]
@@ -72,7 +72,8 @@ pub const DISK: &str = "disk-";
 /// Begins the name of the build of a replica.
 pub const DRBD: &str = "drbd-";
 
-/// The command that takes a build on hosts back. A move of a replica is given again instead: its state says what is left to do.
+/// The command that takes a build on hosts back. A move of a replica is given again instead: its state says
+/// what is left to do.
 #[must_use]
 pub fn undo_command(build: &str, hosts: &[&str]) -> String {
     let hosts = hosts.iter().map(|host| word(host)).collect::<Vec<_>>().join(" ");

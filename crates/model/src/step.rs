@@ -141,8 +141,9 @@ pub struct Stamp {
     pub marks: &'static [&'static str],
 }
 
-/// A command that lists things of a kind on a host, and the names of those that a step made. An undo that was killed may have removed them
-/// before its journal said so: a step none of whose names is listed has nothing left to remove.
+/// A command that lists things of a kind on a host, and the names of those that a step made. An undo that was
+/// killed may have removed them before its journal said so: a step none of whose names is listed has nothing
+/// left to remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     /// Program and arguments. It only reads, and succeeds when there is nothing to list.
@@ -487,6 +488,18 @@ mod tests {
             let text = serde_json::to_string(&step).unwrap();
             let bad: Step = serde_json::from_str(&evil(&text)).unwrap();
             assert!(bad.deed().check().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_listing_names_what_its_step_makes_and_nothing_else() {
+        for step in all() {
+            let Some(listing) = step.deed().listing() else { continue };
+            assert!(!listing.is_in(""), "an empty list has none of them");
+            for name in &listing.names {
+                assert!(listing.is_in(&format!("  keep/files\n  {name}  \n")), "{name}");
+                assert!(!listing.is_in(&format!("  {name}2\n  keep/{name}\n")), "{name}");
+            }
         }
     }
 }

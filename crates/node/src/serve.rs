@@ -415,8 +415,8 @@ impl Node {
         });
     }
 
-    /// Stops all loads, takes back what is not confirmed, and waits for both within bounds; a step under way comes to its end, so that its
-    /// journal says what it did.
+    /// Stops all loads, takes back what is not confirmed, and waits for both within bounds; a step under way
+    /// comes to its end, so that its journal says what it did.
     fn end(&mut self, why: &str) {
         self.flush();
         self.stop_jobs();

@@ -250,7 +250,8 @@ impl Builds {
         let (_lock, running) = self.lock()?;
         let mut journal =
             self.read(build)?.unwrap_or_else(|| Journal::new(&self.host, build, Self::real().now_ms()));
-        // The last one once more: what it did before it failed or was killed is removed first, as far as it can be.
+        // The last one once more: what it did before it failed or was killed is removed first, as far as it
+        // can be.
         let again = journal.steps.last().filter(|last| !last.whole && last.step == *step).cloned();
         if let Some(last) = &again {
             self.undo_half(&journal, last, &running)?;

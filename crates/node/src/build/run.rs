@@ -1,6 +1,7 @@
 //! Runs one program of a step or look: no shell, no input, a fixed environment, bounded in time and in what it may print.
 //!
-//! The program of a step outlives a node that is killed. It holds a lock as its standard input until it ends: what follows waits for it.
+//! The program of a step outlives a node that is killed. It holds a lock as its standard input until it ends:
+//! what follows waits for it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Read;
@@ -25,7 +26,8 @@ const USAGE: &str = "usage:";
 /// How often it is looked whether a program has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The lock that programs of steps hold while they run, one at a time on a host. It is an empty file: who reads it reads nothing.
+/// The lock that programs of steps hold while they run, one at a time on a host. It is an empty file: who
+/// reads it reads nothing.
 #[derive(Debug)]
 pub(crate) struct Running(File);
 

@@ -1,12 +1,13 @@
-//! `kill -9` of the operator's program, of the node program of a guest, and of both, at ten points and more of
-//! each command that builds, moves or takes back; then what the program itself says is done next. Files on
+//! `kill -9` of the operator's program, of the node program of a guest, and of both, at ten points and more
+//! of each command that builds, moves or takes back; then what the program itself says is done next. Files on
 //! devices that a command was not given, and on the side of a replica that is copied, have the same checksums
 //! before and after, and every command comes to its end.
 //!
-//! A point is never a guessed time. A gate stands in front of each program of a step in the guest: the command
-//! stands there until its victims are dead. Where something is to be killed while it writes, drives are slow and
-//! their writes are counted. The points are a table beside each command. The tests kill at every point, the three
-//! kinds of victims in turns; `cargo xtask lab kills` kills each of them at every point (`LINERATE_KILLS=all`).
+//! A point is never a guessed time. A gate stands in front of each program of a step in the guest: the
+//! command stands there until its victims are dead. Where something is to be killed while it writes, drives
+//! are slow and their writes are counted. The points are a table beside each command. The tests kill at every
+//! point, the three kinds of victims in turns; `cargo xtask lab kills` kills each of them at every point
+//! (`LINERATE_KILLS=all`).
 
 mod replica;
 mod volume;
@@ -149,8 +150,8 @@ struct Killing {
 }
 
 impl Killing {
-    /// Puts gates in front of programs of the guests. `slow` are drives of the first guest: slowed down where a point
-    /// needs it.
+    /// Puts gates in front of programs of the guests. `slow` are drives of the first guest: slowed down where
+    /// a point needs it.
     fn new(scene: Scene, gates: &[(&str, &[&str])], slow: &[&str]) -> Self {
         for (guest, programs) in gates {
             for (path, content) in [("/run/gate.sh", GATE), ("/run/guest.sh", FUNCTIONS)] {

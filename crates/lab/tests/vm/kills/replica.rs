@@ -1,5 +1,5 @@
-//! Kills in `drbd up`, `drbd failover` and `drbd undo` of two guests: the files of the side that is copied, and of
-//! the primary, are there after each, and so are those of a filesystem beside it.
+//! Kills in `drbd up`, `drbd failover` and `drbd undo` of two guests: the files of the side that is copied,
+//! and of the primary, are there after each, and so are those of a filesystem beside it.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -138,7 +138,8 @@ impl Replica {
         self.killing.good("builds", &["disk", "builds", "one", "two"], &[0]).words
     }
 
-    /// The command that the program itself names: in its last hint where it lived, else in the list of what is open.
+    /// The command that the program itself names: in its last hint where it lived, else in the list of what
+    /// is open.
     fn named(&self, ended: &Ended) -> Option<Vec<String>> {
         ended.hinted().filter(|words| words[..2] == ["drbd", "undo"]).or_else(|| {
             let builds = self.builds();

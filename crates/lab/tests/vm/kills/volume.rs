@@ -1,5 +1,6 @@
-//! Kills in `disk plan --apply` and `disk undo` of a guest: files of a volume beside the drives, in use all the time,
-//! are there after each, the same command goes on to the end, and afterwards every byte of the drives is zero again.
+//! Kills in `disk plan --apply` and `disk undo` of a guest: files of a volume beside the drives, in use all
+//! the time, are there after each, the same command goes on to the end, and afterwards every byte of the
+//! drives is zero again.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -177,7 +178,8 @@ impl Volume {
             self.copies(200_000);
             let goes_on = number % 2 == 0;
             if goes_on {
-                // 4: what a killed step had left was in its way, and all was taken back. The next one begins anew.
+                // 4: what a killed step had left was in its way, and all was taken back. The next one begins
+                // anew.
                 if self.killing.good(&what, &words, &[0, 4]).code == Some(4) {
                     self.killing.good(&what, &words, &[0]);
                 }

@@ -1,5 +1,6 @@
 //! Doing a move of a running resource: its steps are journalled while they run; once all went well their journal is closed, for what they did is meant.
-//! So are those of earlier moves of the resource that were broken off: taken back later they would undo what is in force now.
+//! So are those of earlier moves of the resource that were broken off: taken back later they would undo what
+//! is in force now.
 
 use linerate_diagnose::drbd::On;
 use linerate_model::exit::ExitCode;
@@ -13,7 +14,8 @@ use crate::progress::Progress;
 use crate::report::drbd as shown;
 use crate::report::heat::Style;
 
-/// Does the steps of a kind of move under a name of their own; `None` when all went well, else the code of what was taken back.
+/// Does the steps of a kind of move under a name of their own; `None` when all went well, else the code of
+/// what was taken back.
 pub(super) async fn make(
     fleet: &Fleet,
     (resource, what): (&str, &str),
