@@ -13,7 +13,7 @@ use linerate_sys::affinity;
 use linerate_sys::socket::{self, Ready};
 
 use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, patience};
-use crate::token::{self, STAMP_BYTES, Stamp, same};
+use crate::token::{Nonces, STAMP_BYTES, Stamp, same};
 use crate::unproven::{self, Limits, Shown, Unproven};
 
 /// How long the other end of a connection may take for its part of the exchange of proofs.
@@ -39,12 +39,13 @@ pub(crate) fn is_passing(error: &io::Error) -> bool {
 pub(crate) fn accept_one(job: &Job<'_>) -> Result<TcpStream, LoadError> {
     // Strangers take descriptors too. If the limit cannot be raised, the oldest of them leaves earlier.
     let _ = affinity::raise_open_files();
+    let nonces = Nonces::open().map_err(LoadError::io("read random bytes"))?;
     let listener = TcpListener::bind((job.spec.bind, 0)).map_err(LoadError::io("listen"))?;
     listener.set_nonblocking(true).map_err(LoadError::io("listen without blocking"))?;
     let port = listener.local_addr().map_err(LoadError::io("read the address of the listener"))?.port();
     (job.control.listening)(port);
     let mut candidates = Unproven::new(Limits::data_port(1));
-    let found = first_proven(job, &listener, &mut candidates);
+    let found = first_proven(job, &listener, &nonces, &mut candidates);
     job.met_connections(candidates.unproven(), u64::from(found.is_err()));
     found?.welcome(job)
 }
@@ -52,6 +53,7 @@ pub(crate) fn accept_one(job: &Job<'_>) -> Result<TcpStream, LoadError> {
 fn first_proven(
     job: &Job<'_>,
     listener: &TcpListener,
+    nonces: &Nonces,
     candidates: &mut Unproven<Candidate>,
 ) -> Result<Candidate, LoadError> {
     let since = Instant::now();
@@ -67,7 +69,7 @@ fn first_proven(
         socket::wait(&sockets, Ready::Readable, SLICE).map_err(LoadError::io("wait for the sender"))?;
         let now = Instant::now();
         candidates
-            .fill(now, || listener.accept(), |_, (stream, _)| greet(stream).ok())
+            .fill(now, || listener.accept(), |_, (stream, _)| greet(stream, nonces).ok())
             .map_err(LoadError::io("accept the sender"))?;
         if let Some((candidate, ())) = candidates.next_proven(now, |candidate| candidate.look(job)) {
             return Ok(candidate);
@@ -75,10 +77,10 @@ fn first_proven(
     }
 }
 
-fn greet(stream: TcpStream) -> io::Result<Candidate> {
+fn greet(stream: TcpStream, nonces: &Nonces) -> io::Result<Candidate> {
     stream.set_nonblocking(true)?;
     socket::reset_on_close(&stream)?;
-    let nonce = token::nonce()?;
+    let nonce = nonces.next()?;
     // The send buffer of a new connection always has room for it.
     (&stream).write_all(&nonce)?;
     Ok(Candidate { stream, nonce, shown: [0; STAMP_BYTES], length: 0 })

@@ -45,11 +45,20 @@ pub(crate) fn same(shown: &[u8], expected: &Stamp) -> bool {
         .is_ok_and(|shown| black_box(u128::from_ne_bytes(shown) ^ u128::from_ne_bytes(*expected)) == 0)
 }
 
-/// Sixteen bytes that nobody can foresee.
-pub(crate) fn nonce() -> io::Result<Stamp> {
-    let mut bytes = [0; STAMP_BYTES];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes)
+/// Random bytes for the nonces of a listener. Opened once: where strangers took all descriptors, there is none left to open it.
+pub(crate) struct Nonces(File);
+
+impl Nonces {
+    pub(crate) fn open() -> io::Result<Self> {
+        File::open("/dev/urandom").map(Self)
+    }
+
+    /// Sixteen bytes that cannot be foreseen.
+    pub(crate) fn next(&self) -> io::Result<Stamp> {
+        let mut bytes = [0; STAMP_BYTES];
+        (&self.0).read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
 }
 
 fn round(v: &mut [u64; 4]) {
@@ -121,6 +130,7 @@ mod tests {
         assert!(!same(&stamp, &Token::new([2; 16]).stamp("go", &[5; 16])));
         assert!(!same(&stamp[..15], &stamp));
         assert!(!same(&[], &stamp));
-        assert_ne!(nonce().unwrap(), nonce().unwrap());
+        let nonces = Nonces::open().unwrap();
+        assert_ne!(nonces.next().unwrap(), nonces.next().unwrap());
     }
 }

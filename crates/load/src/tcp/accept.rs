@@ -15,7 +15,7 @@ use linerate_sys::{affinity, stream};
 
 use super::{GO, PROOF, PROOF_BYTES, Plan, is_passing, options, set_time_outs};
 use crate::job::{Job, LoadError, SLICE};
-use crate::token::{self, Stamp, same};
+use crate::token::{Nonces, Stamp, same};
 use crate::unproven::{self, Limits, Shown, Unproven};
 
 /// A stream that showed the token, with the nonce that it answered.
@@ -45,7 +45,8 @@ pub(super) fn accept(job: &Job<'_>, plan: Plan) -> Result<Vec<TcpStream>, LoadEr
     // Strangers take descriptors too. If the limit cannot be raised, the oldest of them leaves earlier.
     let _ = affinity::raise_open_files();
     let listener = options::socket(&job.spec.tuning, job.spec.bind.is_ipv6())?;
-    let [high, low, ..] = token::nonce().map_err(LoadError::io("read random bytes"))?;
+    let nonces = Nonces::open().map_err(LoadError::io("read random bytes"))?;
+    let [high, low, ..] = nonces.next().map_err(LoadError::io("read random bytes"))?;
     let first = u16::from_be_bytes([high, low]);
     let port = stream::listen(&listener, plan.kind, job.spec.bind, first).map_err(LoadError::io("listen"))?;
     (job.control.listening)(port);
@@ -55,7 +56,7 @@ pub(super) fn accept(job: &Job<'_>, plan: Plan) -> Result<Vec<TcpStream>, LoadEr
         candidates: Unproven::new(Limits::data_port(connections)),
         since: Instant::now(),
     };
-    let complete = door.complete(job, &listener);
+    let complete = door.complete(job, &listener, &nonces);
     drop(listener);
     let missing = door.slots.iter().filter(|slot| slot.is_none()).count();
     job.met_connections(door.candidates.unproven(), missing as u64);
@@ -73,7 +74,7 @@ pub(super) fn accept(job: &Job<'_>, plan: Plan) -> Result<Vec<TcpStream>, LoadEr
 
 impl Door {
     /// Until every stream is there.
-    fn complete(&mut self, job: &Job<'_>, listener: &OwnedFd) -> Result<(), LoadError> {
+    fn complete(&mut self, job: &Job<'_>, listener: &OwnedFd, nonces: &Nonces) -> Result<(), LoadError> {
         while self.slots.iter().any(Option::is_none) {
             job.check("waiting for the streams of the sender")?;
             self.check_time()?;
@@ -84,7 +85,7 @@ impl Door {
             socket::wait(&sockets, Ready::Readable, SLICE).map_err(LoadError::io("wait for streams"))?;
             let now = Instant::now();
             self.candidates
-                .fill(now, || stream::accept(listener), |_, stream| Candidate::greet(stream))
+                .fill(now, || stream::accept(listener), |_, stream| Candidate::greet(stream, nonces))
                 .map_err(LoadError::io("accept streams"))?;
             self.look(job, now);
         }
@@ -114,8 +115,8 @@ impl Door {
 }
 
 impl Candidate {
-    fn greet(stream: TcpStream) -> Option<Self> {
-        let nonce = token::nonce().ok()?;
+    fn greet(stream: TcpStream, nonces: &Nonces) -> Option<Self> {
+        let nonce = nonces.next().ok()?;
         let greet = || {
             stream.set_nonblocking(true)?;
             socket::reset_on_close(&stream)?;

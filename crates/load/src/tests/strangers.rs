@@ -83,7 +83,7 @@ fn liars_do_not_end_the_test() {
         let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
         for number in 0..40 {
             let mut liar = TcpStream::connect(receiver.address).unwrap();
-            liar.write_all(&vec![number; 64]).unwrap();
+            liar.write_all(&[number; 64]).unwrap();
             // Until it is thrown out, whatever it got before.
             let _ = liar.read_to_end(&mut Vec::new());
         }

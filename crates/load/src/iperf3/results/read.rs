@@ -102,13 +102,13 @@ impl<'de> Visitor<'de> for Whole {
                 "server_output_text" if self.output => &mut draft.text,
                 "sender_has_retransmits" => &mut draft.retransmits,
                 "congestion_used" => &mut draft.congestion,
-                key => match CPU_KEYS.iter().position(|known| *known == key) {
-                    Some(index) => &mut draft.cpu[index],
-                    None => {
+                key => {
+                    let Some(index) = CPU_KEYS.iter().position(|known| *known == key) else {
                         map.next_value::<IgnoredAny>()?;
                         continue;
-                    }
-                },
+                    };
+                    &mut draft.cpu[index]
+                }
             };
             *place = Some(map.next_value_seed(Scalar)?);
         }
