@@ -426,9 +426,9 @@ mod tests {
 
     #[test]
     fn what_an_end_refused_to_begin_is_a_gap() {
-        let stopped = Some("host a: cannot run on CPU 99: this host allows CPU 0-1".to_owned());
-        let tx = LoadReport { refused: true, stopped: stopped.clone(), ..LoadReport::default() };
-        assert_eq!(outcome(&TCP, tx, LoadReport::default()), Outcome::Gap { reason: stopped.unwrap() });
+        let reason = "host a: cannot run on CPU 99: this host allows CPU 0-1".to_owned();
+        let tx = LoadReport { refused: true, stopped: Some(reason.clone()), ..LoadReport::default() };
+        assert_eq!(outcome(&TCP, tx, LoadReport::default()), Outcome::Gap { reason });
     }
 
     #[test]
