@@ -72,13 +72,13 @@ pub(super) async fn apply(
     let progress = progress::start(false, args.json);
     let is_measured = !args.live.building.no_measure && !args.live.building.no_wait;
     let mut alone = None;
-    if !is_begun {
+    if is_begun {
+        out::note(&format!("{build} stands on {host}: it goes on behind step {done}"));
+    } else {
         all_empty(place, drives).await?;
         if is_measured {
             alone = Some(measure::drive(args, place, plan, drives, progress.as_ref()).await?);
         }
-    } else {
-        out::note(&format!("{build} stands on {host}: it goes on behind step {done}"));
     }
     // The filesystem has to wait for the measurement.
     let volume = chosen.steps.iter().take_while(|step| !matches!(step, Step::Filesystem(_))).count();
