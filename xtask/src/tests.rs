@@ -113,7 +113,7 @@ fn number(ending: &str, word: &str) -> u64 {
     ending.split([';', '.']).find_map(of).unwrap_or(0)
 }
 
-fn am_root() -> bool {
+pub(crate) fn am_root() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|s| s.lines().any(|l| l.starts_with("Uid:\t0\t")))
 }
 
