@@ -32,7 +32,7 @@ pub(crate) fn refused(bytes: &[u8]) -> Option<String> {
     if !wide && begin.contains(&0) {
         return Some("not a text".to_owned());
     }
-    let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+    let lines = bytes.split(|byte| *byte == b'\n').count() - 1;
     (lines > LINES_MAX).then(|| format!("{lines} lines, at most {LINES_MAX} are read"))
 }
 

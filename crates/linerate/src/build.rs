@@ -311,7 +311,7 @@ async fn take_back(fleet: &Fleet, build: &str, steps: &[On], why: LinkError) -> 
         match open {
             Ok(false) => {}
             Ok(true) => {
-                failures.extend(undo(fleet, host, build, false).await.err().map(|error| error.to_string()))
+                failures.extend(undo(fleet, host, build, false).await.err().map(|error| error.to_string()));
             }
             Err(error) => failures.push(error.to_string()),
         }

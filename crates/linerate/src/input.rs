@@ -63,7 +63,7 @@ pub fn to_text(path: &Path, mut bytes: Vec<u8>) -> Result<String, InputError> {
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let line = 1 + error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count();
+        let line = error.as_bytes()[..at].split(|byte| *byte == b'\n').count();
         refused(path, format!("line {line} is not UTF-8 text"), "")
     })
 }

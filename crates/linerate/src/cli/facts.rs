@@ -121,13 +121,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// What is printed where no fact is left.
 fn none(host: &str, prefixes: &[String]) -> String {
     let host = one_line(host);
-    match prefixes {
-        [] => format!("no facts on {host}"),
-        _ => {
-            let prefixes: Vec<String> = prefixes.iter().map(|p| format!("`{}`", one_line(p))).collect();
-            format!("no fact begins with {} on {host}", prefixes.join(" or "))
-        }
+    if prefixes.is_empty() {
+        return format!("no facts on {host}");
     }
+    let prefixes: Vec<String> = prefixes.iter().map(|p| format!("`{}`", one_line(p))).collect();
+    format!("no fact begins with {} on {host}", prefixes.join(" or "))
 }
 
 #[cfg(test)]

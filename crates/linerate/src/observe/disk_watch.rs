@@ -196,11 +196,10 @@ impl<'a> DiskWatch<'a> {
             watch.hosts[at].lose(String::new());
             match (&host.transport, fleet.link(&host.name)) {
                 (TransportSpec::Iperf3 { .. }, _) => {
-                    let away = watch.hosts[at].away.as_mut();
-                    away.into_iter().for_each(|away| {
+                    if let Some(away) = watch.hosts[at].away.as_mut() {
                         away.next = None;
                         "it is reached by iperf3 alone, which reports no disks".clone_into(&mut away.reason);
-                    });
+                    }
                 }
                 (_, Err(error)) => watch.hosts[at].again_later(bare(&host.name, &error.to_string())),
                 (_, Ok(_)) => watch.attempt(at, host),

@@ -174,7 +174,8 @@ fn make_private(path: &Path, found: &Metadata, mode: u32) -> Result<(), StoreErr
             hint: format!("ls -la {0} && chmod {mode:04o} {0}", shell::path(path)),
         });
     }
-    if found.mode() & 0o077 == 0 {
+    // Nothing for other users already.
+    if found.mode().trailing_zeros() >= 6 {
         return Ok(());
     }
     match std::fs::set_permissions(path, Permissions::from_mode(found.mode() & 0o700)) {

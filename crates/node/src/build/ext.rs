@@ -461,10 +461,7 @@ mod tests {
         let file = made(&path, 64 << 20, &[]);
         file.write_all_at(&[3], SUPER_AT + 58).unwrap();
         stays(&file, "not unmounted cleanly");
-        stays(
-            &made(&path, 64 << 20, &["-O", "meta_bg,^resize_inode"]),
-            "not one that `mkfs.ext4` makes",
-        );
+        stays(&made(&path, 64 << 20, &["-O", "meta_bg,^resize_inode"]), "not one that `mkfs.ext4` makes");
         // Files that are given up: nothing that names them is left.
         let file = made(&path, 64 << 20, &["-d", files.to_str().unwrap()]);
         clear(&file, true).unwrap();

@@ -279,9 +279,7 @@ impl Builds {
             return Err(in_the_way(refused));
         }
         let seen = match &act {
-            Act::Run(argv) => {
-                self.run_with(argv, STEP_LIMIT, Until::Ended(&running), claims.into_files())?
-            }
+            Act::Run(argv) => self.run_with(argv, STEP_LIMIT, Until::Ended(&running), claims.into_files())?,
             Act::Write { path, text } => {
                 let path = Path::new(path);
                 let text = Content::Text(text.clone());
@@ -372,11 +370,7 @@ impl Builds {
     fn undo_half(&self, journal: &Journal, half: &Done, running: &Running) -> Result<(), BuildError> {
         let in_the_way = |obstacle: Obstacle| {
             let (device, why) = obstacle.what.split_once(": ").unwrap_or(("", &obstacle.what));
-            BuildError::InTheWay {
-                host: self.host.clone(),
-                device: device.to_owned(),
-                why: why.to_owned(),
-            }
+            BuildError::InTheWay { host: self.host.clone(), device: device.to_owned(), why: why.to_owned() }
         };
         let alone = Journal { steps: vec![half.clone()], ..journal.clone() };
         if let Some(obstacle) = self.obstacles(&alone).into_iter().next() {

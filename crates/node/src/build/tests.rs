@@ -212,7 +212,7 @@ impl Volume {
         let volume = Self { folder, device, group };
         std::fs::create_dir(volume.link().parent().unwrap()).unwrap();
         std::os::unix::fs::symlink(&volume.device, volume.link()).unwrap();
-        volume.settle();
+        Volume::settle();
         if let Err(why) = guard::empty(&volume.link()) {
             println!("SKIPPED {test}: {why}");
             return None;
@@ -225,7 +225,7 @@ impl Volume {
     }
 
     /// Waits until the device manager has looked at what changed, where there is one.
-    fn settle(&self) {
+    fn settle() {
         let _ = Command::new("udevadm").args(["settle", "--timeout=60"]).output();
     }
 
@@ -271,7 +271,7 @@ impl Volume {
     /// Nothing but zeros again, whatever is there.
     fn empty(&self) {
         self.write(0, &vec![0; Self::BYTES as usize]);
-        self.settle();
+        Self::settle();
     }
 }
 
@@ -326,7 +326,7 @@ fn a_volume_on_which_others_made_something_is_not_undone_until_that_is_given_up(
                 println!("SKIPPED {name}: its program is not here");
                 continue;
             }
-            volume.settle();
+            Volume::settle();
             let mut before = vec![0; 2 << 20];
             File::open(&volume.device).unwrap().read_exact_at(&mut before, 0).unwrap();
             let refused = builds.undo("disk-data", false).unwrap_err();
@@ -345,7 +345,7 @@ fn a_volume_on_which_others_made_something_is_not_undone_until_that_is_given_up(
     // Given up: it gets as far as the command that removes the volume, which is none of LVM.
     let builds = volume.build(true);
     volume.write(0, b"page 0");
-    volume.settle();
+    Volume::settle();
     let failed = builds.undo("disk-data", true).unwrap_err();
     assert!(
         matches!(failed, BuildError::NotUndone { .. }) && failed.to_string().contains("lvremove"),
@@ -366,7 +366,7 @@ fn a_volume_in_use_is_not_undone_whatever_is_typed() {
         assert!(refused.hint().contains("undo again"), "{}", refused.hint());
     }
     drop(other);
-    volume.settle();
+    Volume::settle();
     // A volume that is not in use and that holds nothing goes as far as LVM.
     assert!(matches!(builds.undo("disk-data", false), Err(BuildError::NotUndone { .. })));
 }
@@ -411,10 +411,10 @@ fn a_device_is_held_until_the_program_of_a_step_has_it() {
     match run::run_with(&argv, STEP_LIMIT, Until::Limit, claims.into_files()) {
         Ok(seen) => assert!(seen.clone().unwrap().is_good(), "{seen:?}"),
         Err(error) => {
-            println!("SKIPPED a_device_is_held_until_the_program_of_a_step_has_it: python3: {error}")
+            println!("SKIPPED a_device_is_held_until_the_program_of_a_step_has_it: python3: {error}");
         }
     }
-    volume.settle();
+    Volume::settle();
     assert!(needs::claim(&[need]).is_ok());
 }
 

@@ -306,7 +306,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
             Ok(()) => {
-                std::fs::set_permissions(folder, std::fs::Permissions::from_mode(SETTINGS_FOLDER_MODE))?
+                std::fs::set_permissions(folder, std::fs::Permissions::from_mode(SETTINGS_FOLDER_MODE))?;
             }
         }
         return File::open(above)?.sync_all();

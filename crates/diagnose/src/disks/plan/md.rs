@@ -100,13 +100,11 @@ impl Layout for Md {
     // Extents of a group on the array begin at a whole row.
     fn bytes_max(&self, wish: &Wish) -> u64 {
         let array = self.array_bytes(wish);
-        match wish.volume_bytes {
-            None => array,
-            Some(_) => {
-                let begins = DATA_BEGINS.next_multiple_of(self.row_bytes(wish));
-                array.saturating_sub(begins) / EXTENT_BYTES * EXTENT_BYTES
-            }
+        if wish.volume_bytes.is_none() {
+            return array;
         }
+        let begins = DATA_BEGINS.next_multiple_of(self.row_bytes(wish));
+        array.saturating_sub(begins) / EXTENT_BYTES * EXTENT_BYTES
     }
 
     fn grain_bytes(&self, _wish: &Wish) -> u64 {

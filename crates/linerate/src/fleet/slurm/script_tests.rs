@@ -104,12 +104,11 @@ fn another_user_who_reads_the_name_gains_nothing() {
     // there.
     let target = tempfile::tempdir().unwrap();
     let link = |node: &Node| symlink(target.path(), node.folder()).unwrap();
-    let folder =
-        |node: &Node| {
-            assert!(node.as_stranger(
-                "mkdir -m 777 \"$1\" && : > \"$1/linerate-node\" && chmod 666 \"$1/linerate-node\""
-            ))
-        };
+    let folder = |node: &Node| {
+        assert!(node.as_stranger(
+            "mkdir -m 777 \"$1\" && : > \"$1/linerate-node\" && chmod 666 \"$1/linerate-node\""
+        ));
+    };
     let file = |node: &Node| assert!(node.as_stranger(": > \"$1\""));
     for first in [&link as &dyn Fn(&Node), &folder, &file] {
         let node = Node::new();

@@ -445,7 +445,9 @@ fn settle() {
 /// Whether this user sees what all processes have open; the guard refuses everything where that is not so.
 fn sees_all(test: &str) -> bool {
     let unseen = programs::users(&Root::live(), &[], &[]).err();
-    unseen.iter().for_each(|why| println!("SKIPPED {test}: {why}"));
+    if let Some(why) = &unseen {
+        println!("SKIPPED {test}: {why}");
+    }
     unseen.is_none()
 }
 

@@ -46,7 +46,7 @@ fn finding_record(change: &Change) -> anyhow::Result<serde_json::Value> {
 }
 
 /// An interval, without idle devices unless they are wanted.
-fn interval_record(interval: &DiskInterval, all: bool) -> anyhow::Result<serde_json::Value> {
+fn interval_record(interval: &DiskInterval, all: bool) -> serde_json::Value {
     let shown: Vec<_> = interval.disks.iter().filter(|disk| all || !disk.is_idle()).collect();
     let idle = interval.disks.iter().filter(|disk| disk.is_idle()).count();
     let mut record = serde_json::json!({
@@ -56,7 +56,15 @@ fn interval_record(interval: &DiskInterval, all: bool) -> anyhow::Result<serde_j
     if let Some(missing) = &interval.times_missing {
         record["times_missing"] = missing.as_str().into();
     }
-    Ok(record)
+    record
+}
+
+/// The record of a host that is not seen, lost, or back.
+fn contact(host: &WatchedHost, what: &str, away_s: Option<f64>) -> anyhow::Result<()> {
+    out::json_line(&serde_json::json!({
+        "schema": SCHEMA, "contact": what, "host": host.name, "at_ms": clock::now_ms(),
+        "reason": host.away.as_ref().map(|away| away.reason.as_str()), "away_s": away_s
+    }))
 }
 
 impl Output {
@@ -69,7 +77,7 @@ impl Output {
     pub(super) fn begin(self, watch: &DiskWatch<'_>) -> anyhow::Result<()> {
         if self.json {
             for host in watch.hosts.iter().filter(|host| !host.was_seen()) {
-                self.contact(host, "unseen", None)?;
+                contact(host, "unseen", None)?;
             }
             return Ok(());
         }
@@ -84,12 +92,11 @@ impl Output {
             match event {
                 Event::Begun { host, away_s } => self.begun(&watch.hosts[*host], *away_s)?,
                 Event::Interval(interval) if self.json => {
-                    out::json_line(&interval_record(interval, self.all)?)?;
+                    out::json_line(&interval_record(interval, self.all))?;
                 }
-                Event::Interval(_) => {}
                 Event::Finding(change) if self.json => out::json_line(&finding_record(change)?)?,
                 Event::Finding(change) if !self.is_live() => out::print(&report::change(change))?,
-                Event::Finding(_) => {}
+                Event::Interval(_) | Event::Finding(_) => {}
                 Event::Lost { host } => self.lost(&watch.hosts[*host])?,
             }
         }
@@ -100,7 +107,7 @@ impl Output {
         let Some(watched) = &host.watched else { return Ok(()) };
         let missing = watched.times_missing.as_deref();
         match away_s {
-            Some(away_s) if self.json => self.contact(host, "back", Some(away_s))?,
+            Some(away_s) if self.json => contact(host, "back", Some(away_s))?,
             Some(away_s) if !self.is_live() => {
                 out::print(&report::back(clock::now_ms(), &host.name, away_s))?;
             }
@@ -120,7 +127,7 @@ impl Output {
 
     fn lost(self, host: &WatchedHost) -> anyhow::Result<()> {
         if self.json {
-            return self.contact(host, "lost", None);
+            return contact(host, "lost", None);
         }
         match &host.away {
             Some(away) if !self.is_live() => {
@@ -128,14 +135,6 @@ impl Output {
             }
             _ => Ok(()),
         }
-    }
-
-    /// The record of a host that is not seen, lost, or back.
-    fn contact(self, host: &WatchedHost, what: &str, away_s: Option<f64>) -> anyhow::Result<()> {
-        out::json_line(&serde_json::json!({
-            "schema": SCHEMA, "contact": what, "host": host.name, "at_ms": clock::now_ms(),
-            "reason": host.away.as_ref().map(|away| away.reason.as_str()), "away_s": away_s
-        }))
     }
 
     /// The tables of all hosts that are seen.
