@@ -120,6 +120,12 @@ fn what_others_could_only_read_is_closed_to_them() {
     chmod(&site.database(), 0o644);
     assert!(site.good("linerate runs").contains("imported"));
     assert_eq!((mode(&site.path("data")), mode(&site.database())), (0o700, 0o600));
+    // A folder with other things in it may serve other programs, which need its mode.
+    std::fs::write(site.path("data").join("other"), "").unwrap();
+    chmod(&site.path("data"), 0o755);
+    chmod(&site.database(), 0o644);
+    assert!(site.good("linerate runs").contains("imported"));
+    assert_eq!((mode(&site.path("data")), mode(&site.database())), (0o755, 0o600));
 }
 
 #[test]

@@ -3,9 +3,10 @@
 //!
 //! Settings, addresses and names of a cluster stand in it, and what stands in it is believed. An existing
 //! folder or file that is a link, belongs to another user, or can be written by others is refused with its
-//! owner and mode; one that others can only read is closed to them. A FIFO or a device in the place of a file
-//! is refused before it is opened.
+//! owner and mode; one that others can only read is closed to them, unless it is a folder with other things in
+//! it. A FIFO or a device in the place of a file is refused before it is opened.
 
+use std::ffi::OsStr;
 use std::fs::{DirBuilder, Metadata, OpenOptions, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,7 +15,7 @@ use std::os::unix::fs::{
 };
 use std::path::{Path, PathBuf};
 
-use super::StoreError;
+use super::{FILE, StoreError};
 use crate::shell;
 
 /// Files that SQLite keeps beside the database.
@@ -50,8 +51,19 @@ pub(super) fn check_folder(folder: &Path) -> Result<bool, StoreError> {
     if !found.is_dir() {
         return Err(not_what(folder, &found, "a folder"));
     }
-    make_private(folder, &found, FOLDER_MODE)?;
+    refuse_foreign(folder, &found, FOLDER_MODE)?;
+    // A folder that LINERATE_DATA names may serve other programs too, which need its mode.
+    if holds_nothing_else(folder) {
+        close_to_others(folder, &found)?;
+    }
     Ok(true)
+}
+
+/// Whether a folder has no entries but those of a store.
+fn holds_nothing_else(folder: &Path) -> bool {
+    let is_own = |name: &OsStr| name.as_bytes().starts_with(FILE.as_bytes());
+    std::fs::read_dir(folder)
+        .is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| is_own(&entry.file_name()))))
 }
 
 /// Makes an empty file where there is none, and sees to it that it and those beside it are private.
@@ -82,7 +94,8 @@ fn check_file(path: &Path) -> Result<bool, StoreError> {
     if !found.is_file() {
         return Err(not_what(path, &found, "a file of the database"));
     }
-    make_private(path, &found, FILE_MODE)?;
+    refuse_foreign(path, &found, FILE_MODE)?;
+    close_to_others(path, &found)?;
     Ok(true)
 }
 
@@ -159,8 +172,8 @@ fn owner(found: &Metadata) -> String {
     format!("owner uid {}, mode {:04o}", found.uid(), found.mode() & 0o7777)
 }
 
-/// Refuses what another user owns or can write; takes from others what they may only read.
-fn make_private(path: &Path, found: &Metadata, mode: u32) -> Result<(), StoreError> {
+/// Refuses what another user owns or can write.
+fn refuse_foreign(path: &Path, found: &Metadata, mode: u32) -> Result<(), StoreError> {
     let own = rustix::process::geteuid().as_raw();
     if found.uid() != own {
         return Err(StoreError::Place {
@@ -174,6 +187,11 @@ fn make_private(path: &Path, found: &Metadata, mode: u32) -> Result<(), StoreErr
             hint: format!("ls -la {0} && chmod {mode:04o} {0}", shell::path(path)),
         });
     }
+    Ok(())
+}
+
+/// Takes from other users what they may read.
+fn close_to_others(path: &Path, found: &Metadata) -> Result<(), StoreError> {
     // Nothing for other users already.
     if found.mode().trailing_zeros() >= 6 {
         return Ok(());
