@@ -29,7 +29,7 @@ const UMASK: u32 = 0o077;
 const HELP: &str = "\
 linerate-node: the part of linerate that runs on a measured host
 
-usage: linerate-node [--once] [--netns PLACE] [COMMAND]
+usage: linerate-node [--netns PLACE] [COMMAND]
 
   (no command)       serve an operator on stdin and stdout
   dial               read from stdin where an operator waits and with which key, connect and serve it
@@ -38,7 +38,6 @@ usage: linerate-node [--once] [--netns PLACE] [COMMAND]
   iperf3 FLAGS...    client or server of iperf3's protocol; `iperf3 --help` lists the flags
   record DIR         write a copy of what the facts are read from into an empty folder
 
-  --once             remove the file of this program first
   --netns PLACE      enter this network namespace first: a path, a name of `ip netns`, pid:1234 or container:NAME
   --version          print the version
   --help             print this
@@ -62,8 +61,6 @@ enum Command {
 /// What comes before the command.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Options {
-    /// The file of the program goes.
-    once: bool,
     /// Namespace to enter.
     netns: Option<PathBuf>,
 }
@@ -81,10 +78,6 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<(Options, Command), 
         let command = match argument.as_str() {
             "--netns" => {
                 options.netns = Some(path("path")?);
-                continue;
-            }
-            "--once" => {
-                options.once = true;
                 continue;
             }
             "dial" => Command::Dial,
@@ -109,9 +102,6 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<(Options, Command), 
 fn run() -> Result<ExitCode, String> {
     let (options, command) =
         parse(std::env::args().skip(1)).map_err(|e| format!("{e}\nhint: linerate-node --help"))?;
-    if options.once {
-        remove_self()?;
-    }
     let gap = match &options.netns {
         Some(path) => enter(path)?,
         None => None,
@@ -139,13 +129,6 @@ fn run() -> Result<ExitCode, String> {
         Command::Help => print(HELP)?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Removes the file of this program, which runs on without it: a copy that was made for one session must not stay behind,
-/// however the session ends.
-fn remove_self() -> Result<(), String> {
-    let path = std::env::current_exe().map_err(|e| format!("cannot find the file of this program: {e}"))?;
-    std::fs::remove_file(&path).map_err(|e| format!("cannot remove {}: {e}", path.display()))
 }
 
 /// Moves the whole process, which has one thread yet, into a network namespace. Gives the reason when `/sys` is not that of
@@ -194,16 +177,10 @@ mod tests {
     #[test]
     fn the_command_line_is_understood() {
         assert_eq!(parsed(""), Ok((Options::default(), Command::Serve)));
-        assert_eq!(
-            parsed("--netns /n"),
-            Ok((Options { netns: Some("/n".into()), once: false }, Command::Serve))
-        );
+        assert_eq!(parsed("--netns /n"), Ok((Options { netns: Some("/n".into()) }, Command::Serve)));
         assert_eq!(
             parsed("--netns /n facts nic. cpu."),
-            Ok((
-                Options { netns: Some("/n".into()), once: false },
-                Command::Facts(vec!["nic.".into(), "cpu.".into()])
-            ))
+            Ok((Options { netns: Some("/n".into()) }, Command::Facts(vec!["nic.".into(), "cpu.".into()])))
         );
         assert_eq!(
             parsed("iperf3 -c h"),
@@ -213,8 +190,6 @@ mod tests {
         assert_eq!(parsed("load"), Ok((Options::default(), Command::Load)));
         let guard = Command::Guard { journal: "j".into(), etc_dir: "e".into() };
         assert_eq!(parsed("guard j e"), Ok((Options::default(), guard)));
-        let once = Options { netns: None, once: true };
-        assert_eq!(parsed("--once dial"), Ok((once, Command::Dial)));
         for wrong in [
             "--netns",
             "record",
