@@ -144,9 +144,35 @@ impl Cluster {
         };
         let stdout = collect(Box::new(daemon.0.stdout.take().unwrap()));
         let stderr = collect(Box::new(daemon.0.stderr.take().unwrap()));
-        wait_until(2 * PATIENCE, &format!("{arguments:?} ends"), || daemon.0.try_wait().unwrap().is_some());
+        let begun = Instant::now();
+        while daemon.0.try_wait().unwrap().is_none() {
+            if begun.elapsed() > 2 * PATIENCE {
+                let state = self.state();
+                drop(daemon);
+                let printed = [stdout, stderr].map(|stream| stream.join().unwrap()).concat();
+                panic!("{arguments:?} does not end; {state}\n{}", String::from_utf8_lossy(&printed));
+            }
+            // A moment for others: what is waited for runs on the same CPUs.
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
         let status = daemon.0.wait().unwrap();
         Output { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
+    }
+
+    /// Nodes, jobs and steps as Slurm's controller has them, with its reasons; and what runs on the
+    /// operator's side.
+    fn state(&self) -> String {
+        let asked = [
+            ("sinfo", &["-N", "-o", "%N %T %E"][..]),
+            ("squeue", &["-o", "%i %T %r %N"]),
+            ("squeue", &["-s", "-o", "%i %j %N"]),
+            ("ps", &["-eo", "pid,ppid,stat,wchan:20,etimes,args"]),
+        ];
+        let words = asked.map(|(program, arguments)| {
+            let output = self.command(program, arguments).output().unwrap();
+            format!("{program}:\n{}", String::from_utf8_lossy(&[output.stdout, output.stderr].concat()))
+        });
+        words.concat()
     }
 
     /// One of Slurm's clients, to its end.
