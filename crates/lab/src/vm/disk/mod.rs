@@ -10,7 +10,7 @@ mod server;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -128,7 +128,11 @@ pub struct Drive {
     counts: Counts,
     /// When it will have done what it was given.
     free: Mutex<Option<Instant>>,
+    ration: Mutex<Option<Ration>>,
 }
+
+/// How many more writes several drives may begin together; further ones wait until they have another ration.
+pub type Ration = Arc<AtomicU64>;
 
 /// A request as a drive sees it.
 #[derive(Debug)]
@@ -163,6 +167,7 @@ impl Drive {
             medium: Mutex::new(medium),
             counts: Counts::default(),
             free: Mutex::new(None),
+            ration: Mutex::new(None),
         })
     }
 
@@ -187,6 +192,14 @@ impl Drive {
         *behaviour = new;
         self.changed.notify_all();
         Ok(())
+    }
+
+    /// Bounds its writes, or bounds them no longer; counts at once also for writes that wait.
+    pub fn ration(&self, ration: Option<Ration>) {
+        let behaviour = lock(&self.behaviour);
+        *lock(&self.ration) = ration;
+        drop(behaviour);
+        self.changed.notify_all();
     }
 
     /// What it did.
@@ -219,6 +232,9 @@ impl Drive {
 
     /// Does what it was asked, in the time that its behaviour wants. `live` ends the waiting when it turns false.
     fn serve(&self, work: &mut Work<'_>, live: &dyn Fn() -> bool) -> Result<(), Refused> {
+        if matches!(work, Work::Write { .. }) {
+            self.wait_for_ration(live);
+        }
         let behaviour = self.wait(live);
         let done = self.act(work, &behaviour);
         let counter = match (&done, &work) {
@@ -229,6 +245,21 @@ impl Drive {
         };
         counter.fetch_add(1, Ordering::Relaxed);
         done
+    }
+
+    /// Waits until the ration has a write left, and takes it.
+    fn wait_for_ration(&self, live: &dyn Fn() -> bool) {
+        let mut behaviour = lock(&self.behaviour);
+        loop {
+            let taken = lock(&self.ration).as_ref().is_none_or(|ration| {
+                ration.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+            });
+            if taken || !live() {
+                return;
+            }
+            let waited = self.changed.wait_timeout(behaviour, LOOK_AGAIN);
+            behaviour = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// Waits until this request had its time; a change of behaviour counts at once. Gives the behaviour at the end.

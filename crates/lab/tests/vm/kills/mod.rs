@@ -4,8 +4,8 @@
 //! before and after, and every command comes to its end.
 //!
 //! A point is never a guessed time. A gate stands in front of each program of a step in the guest: the
-//! command stands there until its victims are dead. Where something is to be killed while it writes, drives
-//! are slow and their writes are counted. The points are a table beside each command. The tests kill at every
+//! command stands there until its victims are dead. Where something is to be killed while it writes, the
+//! drives answer so many writes and no more. The points are a table beside each command. The tests kill at every
 //! point, the three kinds of victims in turns; `cargo xtask lab kills` kills each of them at every point
 //! (`LINERATE_KILLS=all`).
 
@@ -15,16 +15,16 @@ mod volume;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use linerate_lab::vm::disk::Ration;
 use linerate_stage::text;
 
 use crate::{PATIENCE, Scene, wait_for};
 
 /// Puts all victims at each point, instead of one in turns.
 const ALL: &str = "LINERATE_KILLS";
-/// Of each request of a slow drive: many looks of the test long, and few seconds for a command.
-const SLOW_MS: f64 = 40.0;
 const GATE: &str = include_str!("gate.sh");
 const FUNCTIONS: &str = include_str!("guest.sh");
 
@@ -49,7 +49,8 @@ enum At {
     Behind(&'static str),
     /// The step of a program is done in the journal, and the operator has not asked for the next one.
     Between(&'static str),
-    /// So many requests were written to the slow drives, since a program ended or since the command began.
+    /// So many writes of the rationed drives were begun, since a program ended or since the command began;
+    /// further ones wait.
     Writing(Option<&'static str>, u64),
     /// A function of the guest holds.
     While(&'static str),
@@ -146,20 +147,20 @@ impl Ended {
 /// Guests with gates, and what must not change in them.
 struct Killing {
     scene: Scene,
-    slow: Vec<String>,
+    rationed: Vec<String>,
 }
 
 impl Killing {
-    /// Puts gates in front of programs of the guests. `slow` are drives of the first guest: slowed down where
-    /// a point needs it.
-    fn new(scene: Scene, gates: &[(&str, &[&str])], slow: &[&str]) -> Self {
+    /// Puts gates in front of programs of the guests. `rationed` are drives of the first guest that are held
+    /// where a point needs it.
+    fn new(scene: Scene, gates: &[(&str, &[&str])], rationed: &[&str]) -> Self {
         for (guest, programs) in gates {
             for (path, content) in [("/run/gate.sh", GATE), ("/run/guest.sh", FUNCTIONS)] {
                 scene.exec(guest, &["bash", "-ec", "echo \"$1\" >$2; chmod 755 $2", "sh", content, path]);
             }
             scene.sh(guest, &format!(". /run/guest.sh; gates {}", programs.join(" ")));
         }
-        Self { scene, slow: slow.iter().map(|name| (*name).to_owned()).collect() }
+        Self { scene, rationed: rationed.iter().map(|name| (*name).to_owned()).collect() }
     }
 
     fn sh(&self, guest: &str, lines: &str) -> String {
@@ -185,22 +186,15 @@ impl Killing {
         wait_for("the node program ends", || self.sh(guest, "soon gone"), |answer| answer == "yes\n");
     }
 
-    /// Requests that the slow drives were written with.
-    fn writes(&self) -> u64 {
-        let drives = &self.scene.lab.guest("one").unwrap().drives;
-        drives
-            .iter()
-            .filter(|drive| self.slow.contains(&drive.name))
-            .map(|drive| drive.counters().writes)
-            .sum()
-    }
-
-    fn delay(&self, delay_ms: f64) {
+    /// Lets the rationed drives together take so many more writes, or any number.
+    fn ration(&self, writes: Option<u64>) -> Ration {
+        let ration = Ration::new(writes.unwrap_or_default().into());
         for drive in &self.scene.lab.guest("one").unwrap().drives {
-            if self.slow.contains(&drive.name) {
-                drive.behave(|behaviour| behaviour.delay_ms = delay_ms).unwrap();
+            if self.rationed.contains(&drive.name) {
+                drive.ration(writes.map(|_| Ration::clone(&ration)));
             }
         }
+        ration
     }
 
     fn start(&self, words: &[&str]) -> Run {
@@ -244,7 +238,7 @@ impl Killing {
         self.sh(guest, &format!("echo {word} 1<>/run/gate/word"));
     }
 
-    /// Starts a command and goes to its point; it stands there, or writes slowly.
+    /// Starts a command and goes to its point; it stands there, or its writes wait.
     fn reach(&self, Case { what, words, point: Point { guest, at }, .. }: Case<'_>) -> Run {
         let gate = match at {
             At::Before(program) | At::Within(program) => Some(("before", program)),
@@ -257,10 +251,10 @@ impl Killing {
         if let Some((side, program)) = gate {
             self.sh(guest, &format!("echo '{program}' >/run/gate/{side}"));
         }
-        let mut written = self.writes();
-        if matches!(at, At::Writing(None, _)) {
-            self.delay(SLOW_MS);
-        }
+        let mut ration = match at {
+            At::Writing(None, writes) => self.ration(Some(writes)),
+            _ => Ration::default(),
+        };
         let mut run = self.start(words);
         if gate.is_some() {
             let stands = self.wait_in(guest, "stands", &mut run);
@@ -272,14 +266,13 @@ impl Killing {
                 self.open(guest, "go");
                 assert!(self.wait_in(guest, "whole", &mut run), "{what}: never whole: {}", run.words());
             }
-            At::Writing(program, requests) => {
+            At::Writing(program, writes) => {
                 if program.is_some() {
-                    written = self.writes();
-                    self.delay(SLOW_MS);
+                    ration = self.ration(Some(writes));
                     self.open(guest, "go");
                 }
                 let begun = Instant::now();
-                while self.writes() < written + requests {
+                while ration.load(Ordering::Relaxed) > 0 {
                     assert!(!run.has_ended(), "{what}: it ended before: {}", run.words());
                     assert!(begun.elapsed() < PATIENCE, "{what}: nothing is written: {}", run.words());
                     std::thread::yield_now();
@@ -310,7 +303,7 @@ impl Killing {
         if victim != Victim::Node {
             run.signal("KILL");
         }
-        self.delay(0.0);
+        self.ration(None);
         if matches!(at, At::Within(_)) && victim != Victim::Operator {
             // The program that goes on is not overtaken.
             let refused = self.start(next).end();

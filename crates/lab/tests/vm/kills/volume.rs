@@ -61,8 +61,8 @@ const UNDO: &[Point] = &[
     point("one", Behind("vgremove*")),
     point("one", Before("pvremove*")),
     point("one", Behind("pvremove*")),
-    point("one", Writing(Some("pvremove*"), 2)),
-    point("one", Writing(Some("pvremove*"), 12)),
+    point("one", Writing(Some("pvremove*"), 1)),
+    point("one", Writing(Some("pvremove*"), 3)),
 ];
 
 const APPLY_WORDS: [&str; 15] = [
