@@ -72,11 +72,10 @@ pub const DISK: &str = "disk-";
 /// Begins the name of the build of a replica.
 pub const DRBD: &str = "drbd-";
 
-/// The command that takes a build on hosts back. A move of a replica is given again instead: its state says
-/// what is left to do.
+/// The command that takes a build on hosts back, which [`Fleet::arguments`] names. A move of a replica is
+/// given again instead: its state says what is left to do.
 #[must_use]
-pub fn undo_command(build: &str, hosts: &[&str]) -> String {
-    let hosts = hosts.iter().map(|host| word(host)).collect::<Vec<_>>().join(" ");
+pub fn undo_command(build: &str, hosts: &str) -> String {
     match (build.strip_prefix(DISK), build.strip_prefix(DRBD)) {
         (Some(name), _) => format!("linerate disk undo {} {hosts}", word(name)),
         (_, Some(_)) if move_of(build).is_some() => format!("linerate drbd status {hosts}"),
@@ -270,7 +269,7 @@ pub async fn run(
     }
     if let Some(host) = having.first() {
         let (host, build) = ((*host).to_owned(), build.to_owned());
-        return Err(Stopped::Exists { undo: undo_command(&build, &having), host, build });
+        return Err(Stopped::Exists { undo: undo_command(&build, &fleet.arguments(&having)), host, build });
     }
     go_on(fleet, build, steps, 0, on_loss, progress).await
 }
@@ -293,7 +292,7 @@ pub async fn go_on(
         if let Err(why) = step(fleet, &on.host, build, &on.step).await {
             progress.end();
             if on_loss == OnLoss::Stay && !matches!(why, LinkError::Refused { .. }) {
-                return Err(Stopped::Unknown { why, hosts: fleet.hosts().join(" ") });
+                return Err(Stopped::Unknown { why, hosts: fleet.all_arguments() });
             }
             return Err(take_back(fleet, build, &steps[..=at], why).await);
         }
@@ -319,7 +318,7 @@ async fn take_back(fleet: &Fleet, build: &str, steps: &[On], why: LinkError) -> 
     if failures.is_empty() {
         Stopped::TakenBack { why }
     } else {
-        let undo = undo_command(build, &hosts_of(steps));
+        let undo = undo_command(build, &fleet.arguments(&hosts_of(steps)));
         Stopped::Left { why, failures: failures.join("; "), undo }
     }
 }
@@ -411,13 +410,13 @@ mod tests {
 
     #[test]
     fn commands_that_take_back_name_their_hosts() {
-        let both = ["one", "two"];
-        assert_eq!(undo_command("disk-data", &["store"]), "linerate disk undo data store");
-        assert_eq!(undo_command("drbd-r0", &both), "linerate drbd undo r0 one two");
+        let both = "one two";
+        assert_eq!(undo_command("disk-data", "store"), "linerate disk undo data store");
+        assert_eq!(undo_command("drbd-r0", both), "linerate drbd undo r0 one two");
         // A resource may be called like a move.
-        assert_eq!(undo_command("drbd-r0-failover", &both), "linerate drbd undo r0-failover one two");
+        assert_eq!(undo_command("drbd-r0-failover", both), "linerate drbd undo r0-failover one two");
         let name = move_name("r-0", "failover", 17);
         assert_eq!((move_of(&name), move_of("drbd-r0-failover")), (Some(("r-0", "failover")), None));
-        assert_eq!(undo_command(&name, &both), "linerate drbd status one two");
+        assert_eq!(undo_command(&name, both), "linerate drbd status one two");
     }
 }

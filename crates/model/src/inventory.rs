@@ -176,6 +176,20 @@ impl SshSpec {
     }
 }
 
+/// As [`SshSpec::parse`] reads it.
+impl std::fmt::Display for SshSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(user) = &self.user {
+            write!(f, "{user}@")?;
+        }
+        match self.port {
+            Some(port) if self.host.contains(':') => write!(f, "[{}]:{port}", self.host),
+            Some(port) => write!(f, "{}:{port}", self.host),
+            None => f.write_str(&self.host),
+        }
+    }
+}
+
 /// Letters, digits and `more`; not empty, not long, and no option.
 fn allowed(what: &str, text: &str, more: &str) -> Result<(), String> {
     let fit = !text.is_empty()

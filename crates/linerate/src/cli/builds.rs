@@ -70,7 +70,7 @@ pub(super) async fn take_back(
             Err(error) => taken.failures.push(whole_command(&error.to_string(), std::env::args())),
         }
     }
-    let names = hosts.join(" ");
+    let names = fleet.all_arguments();
     anyhow::ensure!(
         is_anywhere,
         "no build `{build}` on {}: it was taken back, or never begun\nhint: `linerate disk builds {names}` lists what is there",
@@ -109,13 +109,15 @@ pub(super) async fn all(fleet: &Fleet) -> Result<Vec<Shown>, LinkError> {
     let having = |build: &str| -> Vec<&str> {
         all.iter().filter(|(_, entry)| entry.build == build).map(|(host, _)| host.as_str()).collect()
     };
-    let undo = |host: &str, entry: &BuildEntry| match build::move_of(&entry.build) {
-        Some(_) => {
-            build::undo_command(&entry.build, &fleet.hosts().iter().map(String::as_str).collect::<Vec<_>>())
-        }
-        // Volumes of one name on several hosts have nothing in common.
-        None if entry.build.starts_with(build::DISK) => build::undo_command(&entry.build, &[host]),
-        None => build::undo_command(&entry.build, &having(&entry.build)),
+    let every = fleet.hosts();
+    let undo = |host: &str, entry: &BuildEntry| {
+        let hosts = match build::move_of(&entry.build) {
+            Some(_) => every.iter().map(String::as_str).collect(),
+            // Volumes of one name on several hosts have nothing in common.
+            None if entry.build.starts_with(build::DISK) => vec![host],
+            None => having(&entry.build),
+        };
+        build::undo_command(&entry.build, &fleet.arguments(&hosts))
     };
     let undos: Vec<String> = all.iter().map(|(host, entry)| undo(host, entry)).collect();
     Ok(all.into_iter().zip(undos).map(|((host, entry), undo)| shown(host, entry, undo)).collect())

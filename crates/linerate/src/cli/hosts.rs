@@ -74,6 +74,7 @@ impl Hosts {
             let Some(mut fleet) = open::unless_interrupted(Fleet::open(&inventory, |_| true)).await else {
                 return Ok(open::after_interrupt());
             };
+            fleet.named_by(self.targets.file(), &inventory);
             if needs == Needs::Addresses && addresses::is_needed(&inventory) {
                 let how = addresses::fill(&mut fleet, &mut inventory, None).await;
                 fleet.notes.extend(how);

@@ -1,6 +1,6 @@
 //! Which hosts a command is about: an inventory file, or names on the command line that are reached over ssh.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use linerate_model::inventory::Inventory;
 
@@ -29,6 +29,11 @@ impl Targets {
             Some(path) => open::inventory(path, &self.hosts)?,
             None => inventory::named(&self.hosts)?,
         })
+    }
+
+    /// The inventory file.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.inventory.as_deref()
     }
 
     /// The same hosts as words of another command.

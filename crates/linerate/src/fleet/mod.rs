@@ -3,6 +3,7 @@
 //! What comes in: an inventory. What goes out: a [`Link`] per host that answered, and a gap with its reason for each one
 //! that did not. A host that dies later is a gap as well; it never ends a run. Nothing here knows what is measured.
 
+mod given;
 mod link;
 mod local;
 mod netns;
@@ -62,6 +63,8 @@ pub struct Fleet {
     slurm_jobs: BTreeMap<HostName, SlurmJob>,
     /// Nodes that have a copy of the node program of which nobody heard.
     never_ran: Vec<(String, SlurmJob)>,
+    /// How the hosts were named to this command.
+    given: given::Given,
 }
 
 impl Fleet {
@@ -227,6 +230,23 @@ impl Fleet {
         }
         let what = format!("host {host}");
         self.gaps.iter().find(|g| g.what == what).map(|g| g.reason.as_str())
+    }
+
+    /// Notes how the hosts were named to this command: by an inventory file, or by names for ssh.
+    pub fn named_by(&mut self, file: Option<&std::path::Path>, inventory: &Inventory) {
+        self.given = given::Given::new(file, inventory);
+    }
+
+    /// Arguments that name all open hosts to another command, quoted for a shell.
+    #[must_use]
+    pub fn all_arguments(&self) -> String {
+        self.arguments(&self.hosts().iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// Arguments that name these hosts to another command, quoted for a shell.
+    #[must_use]
+    pub fn arguments(&self, hosts: &[&str]) -> String {
+        self.given.arguments(hosts)
     }
 
     /// The session with a host, or why there is none.

@@ -289,7 +289,7 @@ async fn apart(fleet: &Fleet, inventory: &Inventory, wish: &Wish, test: &Test) -
     hands.bye().await;
     let hint = format!(
         "hint: `linerate drbd status {}`; `drbdadm connect {}` on {host}",
-        fleet.hosts().join(" "),
+        fleet.all_arguments(),
         wish.resource
     );
     left.map_err(|e| format!("{host}: {} could not leave its peer: {}", wish.resource, e.error))?;
@@ -320,7 +320,7 @@ async fn together(fleet: &Fleet, wish: &Wish) -> Result<(), String> {
                 wish.resource,
                 wish.primary,
                 TOGETHER_LIMIT.as_secs(),
-                fleet.hosts().join(" ")
+                fleet.all_arguments()
             ));
         }
         tokio::time::sleep(LOOK_EVERY).await;

@@ -65,7 +65,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             return Ok(stop(&stopped));
         }
         let hosts: Vec<&str> = plan.wish.sides.iter().map(|side| side.host.as_str()).collect();
-        let undo = build::undo_command(&build, &hosts);
+        let undo = build::undo_command(&build, &fleet.arguments(&hosts));
         let both = |now: &Replicas| {
             let sides: Vec<_> = now.all.iter().filter(|r| r.resource == *resource).collect();
             sides.len() == 2 && sides.iter().all(|side| side.is_connected())

@@ -147,7 +147,7 @@ pub(super) async fn until_done(fleet: &Fleet, what: &str, progress: &dyn Progres
         anyhow::ensure!(
             blind < BLIND_MAX,
             "a host does not show its replicas any more, so that the end of this cannot be seen; it goes on by itself\nhint: `linerate drbd status {}`",
-            fleet.hosts().join(" ")
+            fleet.all_arguments()
         );
         was_busy |= follow.is_busy();
         looks += 1;

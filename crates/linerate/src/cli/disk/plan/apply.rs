@@ -63,8 +63,8 @@ pub(super) async fn apply(
     let drives = &chosen.devices;
     let Some(Begun { done, is_begun }) = build::begun_of(fleet, host, &build, &chosen.steps).await? else {
         anyhow::bail!(
-            "{host} has a build `{build}` with other steps than these\nhint: `linerate disk undo {} {host}` takes it back, or take another --name",
-            args.name
+            "{host} has a build `{build}` with other steps than these\nhint: `{}` takes it back, or take another --name",
+            build::undo_command(&build, &fleet.arguments(&[host]))
         );
     };
     let warning = format!("{} drives of {host} become {}", drives.len(), chosen.device);
@@ -114,8 +114,8 @@ pub(super) async fn apply(
             Err(error) => out::say_error(&error),
         }
     }
-    let whole = finish(args, place, &build, &steps[volume.max(done)..], progress.as_ref()).await;
-    show(args, &built, plan, chosen, &whole)?;
+    let whole = finish(place, &build, &steps[volume.max(done)..], progress.as_ref()).await;
+    show(args, place.fleet, &built, plan, chosen, &whole)?;
     Ok(match whole {
         Err(_) => ExitCode::CouldNotRun,
         Ok(()) if built.is_low() => ExitCode::Findings,
@@ -125,19 +125,13 @@ pub(super) async fn apply(
 }
 
 /// The steps behind the volume. When one fails the volume stays: it may have taken hours to synchronise.
-async fn finish(
-    args: &Args,
-    place: &Place<'_>,
-    build: &str,
-    steps: &[On],
-    progress: &dyn Progress,
-) -> Result<(), String> {
+async fn finish(place: &Place<'_>, build: &str, steps: &[On], progress: &dyn Progress) -> Result<(), String> {
     for on in steps {
         progress.note(&on.step.deed().says());
         build::step(place.fleet, place.host, build, &on.step).await.map_err(|why| {
             format!(
-                "{why}\nhint: the volume stands without it; mend that and give the same command again, which goes on here, or take all of it back: `linerate disk undo {} {}`",
-                args.name, place.host
+                "{why}\nhint: the volume stands without it; mend that and give the same command again, which goes on here, or take all of it back: `{}`",
+                build::undo_command(build, &place.fleet.arguments(&[place.host]))
             )
         })?;
     }
@@ -146,12 +140,13 @@ async fn finish(
 
 fn show(
     args: &Args,
+    fleet: &Fleet,
     built: &Built,
     plan: &Plan,
     chosen: &LayoutPlan,
     whole: &Result<(), String>,
 ) -> anyhow::Result<()> {
-    let undo = build::undo_command(&built.build, &[&built.host]);
+    let undo = build::undo_command(&built.build, &fleet.arguments(&[&built.host]));
     if args.json {
         let mut value = super::json(plan, chosen);
         if let Some(fields) = value.as_object_mut() {

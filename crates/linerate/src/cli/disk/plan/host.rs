@@ -5,6 +5,7 @@ use linerate_model::inventory::Inventory;
 
 use super::Args;
 use super::apply::{self, Place};
+use crate::build;
 use crate::cli::{open, out};
 use crate::fleet::Fleet;
 use crate::inventory;
@@ -38,7 +39,9 @@ pub(super) fn on_host(args: &Args, host: &str) -> anyhow::Result<ExitCode> {
     );
     open::runtime()?.block_on(async {
         let opened = open::unless_interrupted(Fleet::open(&inventory, |h| h.name == host)).await;
-        let Some(fleet) = opened else { return Ok(open::after_interrupt()) };
+        let Some(mut fleet) = opened else { return Ok(open::after_interrupt()) };
+        fleet.named_by(args.live.inventory.as_deref(), &inventory);
+        let undo = build::undo_command(&format!("{}{}", build::DISK, args.name), &fleet.arguments(&[&host]));
         fleet.notes.iter().for_each(|note| out::note(note));
         let done = open::with_fleet(fleet, async |fleet| {
             let wanted = ["disk.".to_owned()];
@@ -54,18 +57,17 @@ pub(super) fn on_host(args: &Args, host: &str) -> anyhow::Result<ExitCode> {
             apply::apply(args, &Place { fleet, inventory: &inventory, host: &host }, &plan, &chosen).await
         })
         .await?;
-        Ok(done.unwrap_or_else(|| interrupted(args, &host)))
+        Ok(done.unwrap_or_else(|| interrupted(args, &undo)))
     })
 }
 
 /// A build that was broken off stays in its journal.
-fn interrupted(args: &Args, host: &str) -> ExitCode {
+fn interrupted(args: &Args, undo: &str) -> ExitCode {
     if !args.live.apply {
         return open::after_interrupt();
     }
     out::note(&format!(
-        "interrupted; what was built stays as it is: the same command goes on with it, `linerate disk undo {} {host}` takes it back",
-        args.name
+        "interrupted; what was built stays as it is: the same command goes on with it, `{undo}` takes it back"
     ));
     ExitCode::Interrupted
 }
