@@ -15,6 +15,9 @@ use std::path::Path;
 const BLKROGET: libc::c_ulong = 0x125e;
 /// `BLKGETSIZE64` of linux/fs.h for 64-bit systems.
 const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
+/// `LOOP_GET_STATUS64` of linux/loop.h, and the length of its `struct loop_info64` in words.
+const LOOP_GET_STATUS64: libc::c_ulong = 0x4c05;
+const LOOP_INFO_WORDS: usize = 29;
 
 /// How a file is opened.
 // Flags of open(2): each is by itself, and most calls want one or two.
@@ -131,6 +134,25 @@ pub fn is_read_only(device: &File) -> io::Result<bool> {
     // SAFETY: the call writes one int.
     let result = unsafe { libc::ioctl(device.as_raw_fd(), BLKROGET as _, &raw mut answer) };
     if result == 0 { Ok(answer != 0) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Which block device an open loop device stands on, whatever the path of that was; `None` where it stands on
+/// a file, or on nothing.
+pub fn below_loop(device: &File) -> io::Result<Option<Number>> {
+    let mut info = [0_u64; LOOP_INFO_WORDS];
+    // SAFETY: the call writes one `struct loop_info64`, as long as `info`.
+    let result = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64 as _, info.as_mut_ptr()) };
+    match (result, io::Error::last_os_error()) {
+        // `lo_rdevice` is the third word, 0 for a file, in the form of `new_encode_dev()`.
+        (0, _) => Ok(Some(info[2]).filter(|device| *device != 0).map(decoded)),
+        (_, error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
+        (_, error) => Err(error),
+    }
+}
+
+fn decoded(device: u64) -> Number {
+    let (major, minor) = ((device >> 8) & 0xfff, (device & 0xff) | ((device >> 12) & 0xf_ff00));
+    Number { major: major as u32, minor: minor as u32 }
 }
 
 /// A major and a minor number.
@@ -260,6 +282,10 @@ mod tests {
         assert!(filesystem(&file).unwrap().free_bytes > 0);
         assert!(matches!(kind_of(&file.metadata().unwrap()), Kind::File(_)));
         assert!(size(&file).is_err() && is_read_only(&file).is_err(), "it is no device");
+        assert!(below_loop(&file).is_err(), "it is no loop device");
+        // (8:16), and a minor number of more than eight bits.
+        assert_eq!(decoded(0x810), Number { major: 8, minor: 16 });
+        assert_eq!(decoded(0x0010_0705), Number { major: 7, minor: 0x105 });
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub mod stream;
 pub mod sysctl;
 pub mod sysfs;
 pub mod tap;
+pub mod tasks;
 pub mod tcp_info;
 pub mod tracepoint;
 pub mod uring;

@@ -188,6 +188,7 @@ fn fill(job: &Job<'_>, target: &mut Target, end: &mut DiskEnd) -> Result<(), Loa
     let mut block = Buffer::new(STEP).map_err(LoadError::io("get memory"))?;
     random.fill(&mut block);
     target.seal.put(&mut block);
+    let mut there = Buffer::new(STEP).map_err(LoadError::io("get memory"))?;
     let file = direct_if_possible(&target.file).map_err(&io)?;
     let begun = Instant::now();
     let mut done = 0;
@@ -204,7 +205,11 @@ fn fill(job: &Job<'_>, target: &mut Target, end: &mut DiskEnd) -> Result<(), Loa
         // No two steps alike.
         random.fill(&mut block[..4096]);
         target.seal.put(&mut block[..4096]);
-        file.write_all_at(&block, target.start + done).map_err(&io)?;
+        let at = target.start + done;
+        if target.zero_after {
+            is_free(&file, at, &mut there).map_err(&io)?;
+        }
+        file.write_all_at(&block, at).map_err(&io)?;
         done += STEP as u64;
     }
     file.sync_data().map_err(&io)?;
@@ -215,6 +220,18 @@ fn fill(job: &Job<'_>, target: &mut Target, end: &mut DiskEnd) -> Result<(), Loa
         return Err(LoadError::Io { what: "fill the file", source });
     }
     Ok(())
+}
+
+/// Whether a step of a device is still as the guard found it: another program can have written it since.
+fn is_free(file: &File, at: u64, there: &mut [u8]) -> io::Result<()> {
+    file.read_exact_at(there, at)?;
+    match there.iter().position(|byte| *byte != 0) {
+        None => Ok(()),
+        Some(byte) => {
+            let byte = at + byte as u64;
+            Err(io::Error::other(format!("another program has written byte {byte} since it was read")))
+        }
+    }
 }
 
 fn direct_if_possible(file: &File) -> io::Result<File> {
@@ -388,5 +405,28 @@ mod tests {
         other.read_exact_at(&mut all, 0).unwrap();
         assert!(all.iter().all(|byte| *byte == 0), "all else is zeros, as it was found");
         assert!(target.put_back("sdx").is_empty(), "only once");
+    }
+
+    /// A program wrote to the device between the guard's read and the step of filling that would overwrite it.
+    #[test]
+    fn what_was_written_since_the_guard_read_is_not_filled_over() {
+        let spec = spec(TestKind::Rtt { count: 1 }, Role::Receiver, V4);
+        let control = Control { stop: Arc::default(), listening: Box::new(|_| {}) };
+        let job = Job::new(&spec, &control);
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(16 << 20).unwrap();
+        let other = file.try_clone().unwrap();
+        let written = (4 << 20) + 8192;
+        other.write_all_at(b"KEEPME", written).unwrap();
+        let (start, bytes, seal) = (DEVICE_START, 8 << 20, Seal::of(&job));
+        let mut target =
+            Target { file, device: None, start, bytes, is_memory: false, zero_after: true, seal };
+        let refused = fill(&job, &mut target, &mut DiskEnd::default()).unwrap_err();
+        assert!(refused.to_string().contains(&format!("has written byte {written}")), "{refused}");
+        drop(target);
+        let mut all = vec![1; 16 << 20];
+        other.read_exact_at(&mut all, 0).unwrap();
+        assert_eq!(&all[written as usize..][..6], b"KEEPME");
+        assert_eq!(all.iter().filter(|byte| **byte != 0).count(), 6, "all else is zeros again");
     }
 }

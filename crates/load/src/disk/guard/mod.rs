@@ -18,10 +18,11 @@ mod tests;
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
 use linerate_model::names::natural;
 use linerate_sys::block::{self, How, Kind, Number};
-use linerate_sys::root::{NAMES_MAX, Root};
+use linerate_sys::root::{NAMES_MAX, ReadError, Root};
 
 /// A block device that somebody wants to write.
 #[derive(Debug)]
@@ -115,6 +116,14 @@ pub(super) fn open(
     let free = hold(candidate, true)?;
     content::looks_empty(&free.file, free.bytes)?;
     content::is_zero(&free.file, free.bytes, (start, used), go_on)?;
+    // Reading took minutes: a program that opened it since does not conflict with the exclusive claim.
+    let found = self::candidate(root, path)?;
+    if found.number != free.number {
+        return Err("it became another device meanwhile".to_owned());
+    }
+    users(root, std::slice::from_ref(&found), &[free.file.as_raw_fd()]).swap_remove(0)?;
+    look(&found)?;
+    content::edges_are_empty(&free.file, free.bytes)?;
     Ok(free)
 }
 
@@ -315,6 +324,7 @@ fn candidate<'a>(root: &'a Root, path: &Path) -> Result<Candidate<'a>, String> {
 /// Programs that use devices, by [`programs::users`]: what cannot be seen counts for all of them.
 fn users(root: &Root, candidates: &[Candidate<'_>], own: &[RawFd]) -> Vec<Result<(), String>> {
     let opened = |reason: String| format!("{reason} (open)");
+    let _queried = parts::QUERIED.lock().unwrap_or_else(PoisonError::into_inner);
     let find = || {
         let reach: Vec<_> = candidates.iter().map(programs::Reach::of).collect::<Result<_, String>>()?;
         // A recorded tree has no open files.
@@ -393,7 +403,15 @@ impl Candidate<'_> {
     fn partitions(&self, whole: &str) -> Result<Vec<String>, String> {
         let folder = format!("/sys/block/{whole}");
         let names = self.seen(&folder, "its partitions")?;
-        let is_part = |name: &String| self.root.number(&format!("{folder}/{name}/partition")).is_ok();
-        Ok(names.into_iter().filter(is_part).collect())
+        let mut parts = Vec::new();
+        for name in names {
+            let path = format!("{folder}/{name}/partition");
+            match self.root.number(&path) {
+                Ok(_) => parts.push(name),
+                Err(ReadError::Missing) => {}
+                Err(error) => return Err(format!("its partitions cannot be seen: {path}: {error}")),
+            }
+        }
+        Ok(parts)
     }
 }

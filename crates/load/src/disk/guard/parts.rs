@@ -1,5 +1,9 @@
 //! Checks by what the kernel has built on a device: holders, partitions, its neighbours on the same drive, loop devices.
 
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use linerate_sys::block::{self, How, Kind, Number};
 use linerate_sys::root::ReadError;
 
 use super::{Candidate, Check};
@@ -72,6 +76,23 @@ impl Check for Siblings {
     }
 }
 
+/// Held while this process has loop devices open to query them: it is no user of them.
+pub(super) static QUERIED: Mutex<()> = Mutex::new(());
+
+/// The block device that a loop device stands on, as the kernel knows it: the path of its file is that of the
+/// program that made it, which may be in another mount namespace, and outside `/dev`.
+fn below_loop(candidate: &Candidate<'_>, name: &str) -> Result<Option<Number>, String> {
+    let _queried = QUERIED.lock().unwrap_or_else(PoisonError::into_inner);
+    let number = candidate.root.line(&format!("/sys/block/{name}/dev")).map_err(|e| e.to_string())?;
+    let device =
+        block::open(Path::new(&format!("/dev/{name}")), How::default()).map_err(|e| e.to_string())?;
+    match block::kind_of(&device.metadata().map_err(|e| e.to_string())?) {
+        Kind::Device(found) if found.to_string() == number => {}
+        _ => return Err(format!("/dev/{name} is another device")),
+    }
+    block::below_loop(&device).map_err(|e| e.to_string())
+}
+
 /// A loop device stands on it: that is no holder for the kernel.
 pub(super) struct BehindLoop;
 
@@ -93,8 +114,17 @@ impl Check for BehindLoop {
                 Err(ReadError::Missing) => continue,
                 Err(error) => return Err(format!("what {name} stands on cannot be seen: {error}")),
             };
+            // A recorded tree has its paths alone.
+            let below = if candidate.root.is_live() {
+                below_loop(candidate, &name)
+                    .map_err(|why| format!("what {name} stands on cannot be seen: {why}"))?
+            } else {
+                None
+            };
             let is_it = |(number, part): &(String, String)| {
-                file == format!("/dev/{part}") || super::people::is_same(candidate, &file, number)
+                file == format!("/dev/{part}")
+                    || super::people::is_same(candidate, &file, number)
+                    || below.is_some_and(|below| below.to_string() == *number)
             };
             if candidate.path.to_str() == Some(file.as_str()) || family.iter().any(is_it) {
                 return Err(format!("{name} stands on it"));

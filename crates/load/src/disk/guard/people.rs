@@ -8,7 +8,7 @@ use linerate_sys::block::{self, Kind};
 use linerate_sys::procfs;
 use linerate_sys::root::ReadError;
 
-use super::programs::{has_ended, processes};
+use super::programs::{processes, tasks};
 use super::{Candidate, Check};
 
 /// Where a device is mounted, in any namespace in which a process is.
@@ -18,27 +18,32 @@ pub(super) fn mounted_at(
     name: &str,
 ) -> Result<Option<String>, String> {
     let mut seen = BTreeSet::new();
+    let device = format!("/dev/{name}");
     for process in processes(candidate.root)? {
-        // Thousands of processes have the same namespace; of one whose namespace cannot be read, the mounts are read all the same.
-        let namespace = candidate.root.link(&format!("/proc/{process}/ns/mnt")).ok();
-        if namespace.as_ref().is_some_and(|namespace| seen.contains(namespace)) {
-            continue;
-        }
-        let text = match candidate.root.read(&format!("/proc/{process}/mountinfo")) {
-            Ok(text) => text,
-            Err(ReadError::Missing) => continue,
-            Err(_) if has_ended(candidate.root, process) => continue,
-            Err(error) => return Err(format!("mounts of process {process} cannot be seen: {error}")),
-        };
-        // Only now: the process could have ended before its mounts were read.
-        seen.extend(namespace);
-        let device = format!("/dev/{name}");
-        // btrfs and ZFS have numbers without a driver; then the source tells.
-        let found = procfs::mounts(&text)
-            .into_iter()
-            .find(|m| m.number == number || m.source == device || is_same(candidate, &m.source, number));
-        if let Some(mount) = found {
-            return Ok(Some(format!("{} (seen by process {process})", mount.point)));
+        // A thread may have a namespace of its own, and the main one may have ended before the others.
+        for task in tasks(candidate.root, process)? {
+            let folder = task.folder();
+            // Thousands of processes have the same namespace; of one whose namespace cannot be read, the
+            // mounts are read all the same.
+            let namespace = candidate.root.link(&format!("{folder}/ns/mnt")).ok();
+            if namespace.as_ref().is_some_and(|namespace| seen.contains(namespace)) {
+                continue;
+            }
+            let text = match candidate.root.read(&format!("{folder}/mountinfo")) {
+                Ok(text) => text,
+                Err(ReadError::Missing) => continue,
+                Err(_) if task.has_ended(candidate.root) => continue,
+                Err(error) => return Err(format!("mounts of process {process} cannot be seen: {error}")),
+            };
+            // Only now: the process could have ended before its mounts were read.
+            seen.extend(namespace);
+            // btrfs and ZFS have numbers without a driver; then the source tells.
+            let found = procfs::mounts(&text)
+                .into_iter()
+                .find(|m| m.number == number || m.source == device || is_same(candidate, &m.source, number));
+            if let Some(mount) = found {
+                return Ok(Some(format!("{} (seen by process {process})", mount.point)));
+            }
         }
     }
     Ok(None)

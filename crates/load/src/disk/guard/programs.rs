@@ -3,8 +3,9 @@
 //! controllers and `/dev/ng*`).
 //!
 //! In: devices, `/sys` and `/proc` of the running machine. Out: the process that uses each, or what cannot be
-//! seen, which counts as use. Not seen are descriptors of a thread with a file table of its own
-//! (`unshare(CLONE_FILES)`), and files that are on their way in a Unix socket.
+//! seen, which counts as use. Every thread counts: one may have a file table of its own
+//! (`unshare(CLONE_FILES)`), and the main thread may have ended before the others, after which the entries of
+//! its process are empty. Not seen are files that are on their way in a Unix socket.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -14,6 +15,7 @@ use std::path::Path;
 
 use linerate_sys::block::{self, Node, Number};
 use linerate_sys::root::{NAMES_MAX, ReadError, Root};
+use linerate_sys::tasks;
 
 use super::Candidate;
 
@@ -116,20 +118,68 @@ pub(super) fn processes(root: &Root) -> Result<Vec<u32>, String> {
     if all.is_empty() { Err("processes cannot be seen: /proc names none".to_owned()) } else { Ok(all) }
 }
 
-/// Whether a process has ended, or has nothing open any more: it is gone, a zombie, or on its way out
-/// (`PF_EXITING` of linux/sched.h).
-pub(super) fn has_ended(root: &Root, process: u32) -> bool {
-    const EXITING: u64 = 4;
-    match root.read(&format!("/proc/{process}/stat")) {
-        Err(error) => error == ReadError::Missing,
-        Ok(text) => {
-            // The name in brackets may hold anything.
-            let mut fields = text.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
-            let is_dead = fields.next().is_some_and(|state| ["Z", "X"].contains(&state));
-            // State, parent, group, session, terminal and its group stand before the flags.
-            is_dead || fields.nth(5).and_then(|f| f.parse::<u64>().ok()).is_some_and(|f| f & EXITING != 0)
+/// A thread, with its folder in `/proc`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Task {
+    process: u32,
+    number: u32,
+}
+
+impl Task {
+    fn is_main(&self) -> bool {
+        self.number == self.process
+    }
+
+    /// `/proc/PID` for the main thread: recorded trees have no more.
+    pub(super) fn folder(&self) -> String {
+        if self.is_main() {
+            format!("/proc/{}", self.process)
+        } else {
+            format!("/proc/{}/task/{}", self.process, self.number)
         }
     }
+
+    fn names(&self) -> String {
+        let Self { process, number } = self;
+        if self.is_main() {
+            format!("process {process}")
+        } else {
+            format!("thread {number} of process {process}")
+        }
+    }
+
+    /// Whether it has ended, or has nothing open any more: it is gone, a zombie, or on its way out
+    /// (`PF_EXITING` of linux/sched.h). A main thread can be a zombie while other threads run.
+    pub(super) fn has_ended(&self, root: &Root) -> bool {
+        const EXITING: u64 = 4;
+        // Of the thread alone: `/proc/PID/stat` has the same state and flags for the main thread.
+        match root.read(&format!("{}/stat", self.folder())) {
+            Err(error) => error == ReadError::Missing,
+            Ok(text) => {
+                // The name in brackets may hold anything.
+                let mut fields = text.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
+                let is_dead = fields.next().is_some_and(|state| ["Z", "X"].contains(&state));
+                // State, parent, group, session, terminal and its group stand before the flags.
+                is_dead || fields.nth(5).and_then(|f| f.parse::<u64>().ok()).is_some_and(|f| f & EXITING != 0)
+            }
+        }
+    }
+}
+
+/// The threads of a process, the main one first; that one alone where the process has ended, or in a recorded
+/// tree.
+pub(super) fn tasks(root: &Root, process: u32) -> Result<Vec<Task>, String> {
+    let main = Task { process, number: process };
+    let names = match root.list(&format!("/proc/{process}/task")) {
+        Ok(names) => names,
+        Err(ReadError::Missing) => return Ok(vec![main]),
+        Err(error) => return Err(format!("threads of process {process} cannot be seen: {}", said(&error))),
+    };
+    if names.len() >= NAMES_MAX {
+        return Err(format!("threads of process {process} cannot all be seen: {NAMES_MAX} or more"));
+    }
+    let others = names.iter().filter_map(|name| name.parse().ok()).filter(|number| *number != process);
+    Ok(std::iter::once(main).chain(others.map(|number| Task { process, number })).collect())
 }
 
 /// Who uses each of some devices; the files `own` of this process do not count.
@@ -138,28 +188,47 @@ pub(super) fn users(root: &Root, devices: &[Reach], own: &[RawFd]) -> Result<Vec
     let mut known = BTreeSet::new();
     for process in processes(root)? {
         let note = |reach: &Reach, node: Node| reach.name(node).map(|name| who(root, process, name));
-        let mut seen = |find: &dyn Fn(&Reach) -> Option<String>| {
+        let mut seen = |find: &dyn Fn(&Reach) -> Result<Option<String>, String>| {
             for (reach, user) in devices.iter().zip(&mut found).filter(|(_, user)| user.is_none()) {
-                *user = find(reach);
+                *user = find(reach)?;
             }
+            Ok(())
         };
-        let files = descriptors(root, process, own, &mut |node, fixed| match fixed {
-            None => seen(&|reach| note(reach, node).map(|who| format!("{who} open"))),
-            Some(file) => seen(&|reach| {
-                let name = fixed_file(process, reach, file)?;
-                Some(format!("{} as a file of its io_uring", who(root, process, name)))
-            }),
-        });
-        let result = files.and_then(|()| {
-            mappings(process, &mut known, &mut |node| {
-                seen(&|reach| note(reach, node).map(|who| format!("{who} mapped")));
-            })
-        });
-        // One that ended meanwhile uses nothing; all else that cannot be read may be use.
-        if let Err(unseen) = result
-            && !has_ended(root, process)
-        {
-            return Err(unseen);
+        let mut tables: Vec<u32> = Vec::new();
+        let mut is_mapped = false;
+        for task in tasks(root, process)? {
+            // Thousands of threads share one table; where the kernel does not compare them, each is read.
+            let is_known = |table: &u32| tasks::share_files(*table, task.number).unwrap_or(false);
+            let files = if tables.iter().any(is_known) {
+                Ok(())
+            } else {
+                // Of this process: of a thread with another table the numbers are those of other files.
+                let is_other = |table: &u32| tasks::share_files(*table, task.number).is_ok_and(|same| !same);
+                let own = if tables.first().is_some_and(is_other) { &[] } else { own };
+                tables.push(task.number);
+                descriptors(root, &task, own, &mut |node, fixed| match fixed {
+                    None => seen(&|reach| Ok(note(reach, node).map(|who| format!("{who} open")))),
+                    Some(file) => seen(&|reach| {
+                        let name = fixed_file(&task, reach, file)?;
+                        Ok(name.map(|name| format!("{} as a file of its io_uring", who(root, process, name))))
+                    }),
+                })
+            };
+            // All threads have the same memory, but for those that have ended.
+            let result = files.and_then(|()| {
+                if !is_mapped {
+                    is_mapped = mappings(&task, &mut known, &mut |node| {
+                        seen(&|reach| Ok(note(reach, node).map(|who| format!("{who} mapped"))))
+                    })?;
+                }
+                Ok(())
+            });
+            // One that ended meanwhile uses nothing; all else that cannot be read may be use.
+            if let Err(unseen) = result
+                && !task.has_ended(root)
+            {
+                return Err(unseen);
+            }
         }
     }
     Ok(found)
@@ -189,25 +258,23 @@ fn clone(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
-/// Reports each open file of a process, and each file that its io_uring instances hold.
-fn descriptors(
-    root: &Root,
-    process: u32,
-    own: &[RawFd],
-    seen: &mut dyn FnMut(Node, Option<&str>),
-) -> Result<(), String> {
-    let folder = format!("/proc/{process}/fd");
+/// Takes an open file, or the path of one that an io_uring holds.
+type Seen<'a> = &'a mut dyn FnMut(Node, Option<&str>) -> Result<(), String>;
+
+/// Reports each open file of a thread, and each file that its io_uring instances hold.
+fn descriptors(root: &Root, task: &Task, own: &[RawFd], seen: Seen<'_>) -> Result<(), String> {
+    let folder = format!("{}/fd", task.folder());
     let files = match root.list(&folder) {
         Ok(files) => files,
         Err(ReadError::Missing) => return Ok(()),
         Err(error) => {
-            return Err(format!("open files of process {process} cannot be seen: {}", said(&error)));
+            return Err(format!("open files of {} cannot be seen: {}", task.names(), said(&error)));
         }
     };
     if files.len() >= NAMES_MAX {
-        return Err(format!("open files of process {process} cannot all be seen: {NAMES_MAX} or more"));
+        return Err(format!("open files of {} cannot all be seen: {NAMES_MAX} or more", task.names()));
     }
-    let is_this = process == std::process::id();
+    let is_this = task.process == std::process::id();
     for file in files {
         if is_this && file.parse().is_ok_and(|file: RawFd| own.contains(&file)) {
             continue;
@@ -215,15 +282,15 @@ fn descriptors(
         let path = format!("{folder}/{file}");
         match block::node(Path::new(&path)) {
             Ok(Node::Anonymous) if is_ring(root, &path)? => {
-                for fixed in fixed_files(root, process, &file)? {
-                    seen(Node::Other, Some(&fixed));
+                for fixed in fixed_files(root, task, &file)? {
+                    seen(Node::Other, Some(&fixed))?;
                 }
             }
-            Ok(node) => seen(node, None),
+            Ok(node) => seen(node, None)?,
             Err(error) if is_gone(&error) => {}
             Err(error) => {
                 let why = said(&ReadError::from(error));
-                return Err(format!("open file {file} of process {process} cannot be seen: {why}"));
+                return Err(format!("open file {file} of {} cannot be seen: {why}", task.names()));
             }
         }
     }
@@ -239,9 +306,9 @@ fn is_ring(root: &Root, path: &str) -> Result<bool, String> {
 }
 
 /// Paths of the files that an io_uring holds. Kernels up to 5.11 show the last name of each alone.
-fn fixed_files(root: &Root, process: u32, file: &str) -> Result<Vec<String>, String> {
+fn fixed_files(root: &Root, task: &Task, file: &str) -> Result<Vec<String>, String> {
     for _ in 0..RING_READS {
-        match root.read(&format!("/proc/{process}/fdinfo/{file}")) {
+        match root.read(&format!("{}/fdinfo/{file}", task.folder())) {
             Ok(text) => {
                 if let Some(files) = parse_fixed_files(&text) {
                     return Ok(files);
@@ -249,13 +316,14 @@ fn fixed_files(root: &Root, process: u32, file: &str) -> Result<Vec<String>, Str
             }
             Err(ReadError::Missing) => return Ok(Vec::new()),
             Err(error) => {
-                return Err(format!("files of the io_uring of process {process} cannot be seen: {error}"));
+                return Err(format!("files of the io_uring of {} cannot be seen: {error}", task.names()));
             }
         }
     }
-    let program = root.line(&format!("/proc/{process}/comm")).unwrap_or_default();
+    let program = root.line(&format!("/proc/{}/comm", task.process)).unwrap_or_default();
     Err(format!(
-        "files of the io_uring of process {process} ({program}) cannot be seen: the kernel does not list them"
+        "files of the io_uring of {} ({program}) cannot be seen: the kernel does not list them",
+        task.names()
     ))
 }
 
@@ -271,47 +339,66 @@ pub(super) fn parse_fixed_files(text: &str) -> Option<Vec<String>> {
 }
 
 /// Whether a file of an io_uring is a device of these: by its name, and where it is a path by what is there
-/// for the process.
-fn fixed_file<'a>(process: u32, reach: &'a Reach, file: &str) -> Option<&'a str> {
-    let name = file.trim_end_matches(" (deleted)").rsplit('/').next()?;
-    let there = || block::node(Path::new(&format!("/proc/{process}/root{file}"))).ok();
-    reach.named(name).or_else(|| if file.starts_with('/') { reach.name(there()?) } else { None })
+/// for the thread. Nothing is there where the file was removed, or the thread has ended.
+fn fixed_file<'a>(task: &Task, reach: &'a Reach, file: &str) -> Result<Option<&'a str>, String> {
+    let name = file.trim_end_matches(" (deleted)").rsplit('/').next().unwrap_or_default();
+    if let Some(name) = reach.named(name) {
+        return Ok(Some(name));
+    }
+    if !file.starts_with('/') {
+        return Ok(None);
+    }
+    match block::node(Path::new(&format!("{}/root{file}", task.folder()))) {
+        Ok(node) => Ok(reach.name(node)),
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => {
+            let why = said(&ReadError::from(error));
+            Err(format!("{file}, a file of the io_uring of {}, cannot be seen: {why}", task.names()))
+        }
+    }
 }
 
-/// Reports the file below each mapping of a process. `known` are files that were seen in another one and are
-/// no devices.
-fn mappings(process: u32, known: &mut BTreeSet<Vec<u8>>, seen: &mut dyn FnMut(Node)) -> Result<(), String> {
+/// Reports the file below each mapping of a thread's memory; `false` where it has none, as a thread that has
+/// ended. `known` are files that were seen in another process and are no devices.
+fn mappings(
+    task: &Task,
+    known: &mut BTreeSet<Vec<u8>>,
+    seen: &mut dyn FnMut(Node) -> Result<(), String>,
+) -> Result<bool, String> {
+    // Only a folder at the top of `/proc` has `map_files`, and each thread has one there.
+    let folder = format!("/proc/{}", task.number);
     let unseen = |error: &io::Error| {
-        format!("mappings of process {process} cannot be seen: {}", said(&ReadError::from(clone(error))))
+        format!("mappings of {} cannot be seen: {}", task.names(), said(&ReadError::from(clone(error))))
     };
-    let file = match File::open(format!("/proc/{process}/maps")) {
+    let file = match File::open(format!("{folder}/maps")) {
         Ok(file) => file,
-        Err(error) if is_gone(&error) => return Ok(()),
+        Err(error) if is_gone(&error) => return Ok(false),
         Err(error) => return Err(unseen(&error)),
     };
     let mut lines = BufReader::new(file);
-    let mut line = Vec::new();
+    let (mut line, mut has_any) = (Vec::new(), false);
     loop {
         line.clear();
         match lines.read_until(b'\n', &mut line) {
-            Ok(0) => return Ok(()),
+            Ok(0) => return Ok(has_any),
             Ok(_) if line.len() > LINE_BYTES_MAX => {
                 return Err(format!(
-                    "mappings of process {process} cannot be seen: a line of {} bytes",
+                    "mappings of {} cannot be seen: a line of {} bytes",
+                    task.names(),
                     line.len()
                 ));
             }
-            Ok(_) => {}
-            Err(error) if is_gone(&error) => return Ok(()),
+            Ok(_) => has_any = true,
+            Err(error) if is_gone(&error) => return Ok(false),
             Err(error) => return Err(unseen(&error)),
         }
         let Some((range, file)) = mapped_file(&line) else { continue };
         if known.contains(file) {
             continue;
         }
-        match block::node(Path::new(&format!("/proc/{process}/map_files/{range}"))) {
+        match block::node(Path::new(&format!("{folder}/map_files/{range}"))) {
             Ok(Node::Other) => _ = known.insert(file.to_vec()),
-            Ok(node) => seen(node),
+            Ok(node) => seen(node)?,
             // Unmapped meanwhile.
             Err(error) if is_gone(&error) => {}
             Err(error) => return Err(unseen(&error)),

@@ -1,6 +1,8 @@
 //! Ways in which people destroy disks with other tools, each a test: trees as the kernel shows them, and real loop devices.
 #![allow(clippy::unwrap_used)]
 
+mod users;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsRawFd;
@@ -34,6 +36,7 @@ impl Tree {
             tree.file(&format!("{folder}/dev"), number);
             tree.file(&format!("{folder}/ro"), "0");
             tree.folder(&format!("{folder}/holders"));
+            tree.folder(&format!("{folder}/queue"));
             for part in 1..=parts {
                 tree.partition(device, part, &format!("8:{part}"));
             }
@@ -160,6 +163,11 @@ const CASES: &[Case] = &[
         "holders cannot be seen",
         |t| fs::remove_dir(t.path("sys/block/sdb/holders")).unwrap(),
         "what stands on it cannot be seen",
+    ),
+    (
+        "whether it has a partition cannot be read (EIO)",
+        |t| t.refused("/sys/block/sdb/queue/partition", "input/output error"),
+        "its partitions cannot be seen: /sys/block/sdb/queue/partition: input/output error",
     ),
     (
         "mounts of a process cannot be read for want of descriptors (EMFILE)",
