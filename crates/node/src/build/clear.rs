@@ -27,6 +27,9 @@ const UNMOUNTED: u8 = 0x20;
 /// Sequence number of the only record in the log of a filesystem that was never mounted for writing: cycle 1,
 /// block 0.
 const FIRST_RECORD: u64 = 1 << 32;
+/// In the words of the guard, and where its superblock stands.
+const XFS_OWNER: &str = "XFS";
+const XFS_SUPERBLOCK: (u64, u64) = (0, 512);
 /// How much of a log is read at a time.
 const STEP: u64 = 1 << 20;
 /// Of each allocation group its headers, roots of trees and the first inodes.
@@ -123,7 +126,8 @@ pub(super) fn clear(what: &Clear, is_whole: bool, before: &Before) -> Result<Vec
         }
         Clear::Ext { device } => {
             let file = guard::unused(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
-            ext::clear(&file, before.discard).map_err(|why| format!("{device}: {why}"))?;
+            let left = ext::clear(&file, before.discard).map_err(|why| format!("{device}: {why}"))?;
+            lines.extend(left_line(device, &left));
         }
     }
     Ok(lines)
@@ -208,6 +212,7 @@ pub(super) fn explained(file: &File, size: u64, is_whole: bool) -> Result<(), St
     let Some(known) = understood(file, is_whole)? else {
         return guard::holds_nothing(file, size);
     };
+    guard::has_no_other_mark(file, size, XFS_OWNER, XFS_SUPERBLOCK)?;
     if known.was_mounted {
         return Ok(());
     }
@@ -287,6 +292,9 @@ fn xfs(file: &File, is_whole: bool, discard: bool) -> Result<Ranges, String> {
         Err(_) if discard => return given_up(file, size),
         Err(why) => return Err(why),
     };
+    if !discard {
+        guard::has_no_other_mark(file, size, XFS_OWNER, XFS_SUPERBLOCK)?;
+    }
     let mut left = Ranges::default();
     for (range, is_log) in known.parts.all(size) {
         let explains = |_: u64, piece: &[u8]| discard || known.explains(is_log, piece);

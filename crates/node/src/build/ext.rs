@@ -13,7 +13,7 @@ use std::path::Path;
 use linerate_load::guard;
 
 use super::contents::bytes;
-use super::pieces;
+use super::pieces::{self, Ranges};
 
 /// Where the superblock stands, and how long it is.
 const SUPER_AT: u64 = 1024;
@@ -42,6 +42,14 @@ const EXTENTS_MAGIC: u16 = 0xf30a;
 const EXTENTS_DEPTH_MAX: u16 = 5;
 /// Inode whose doubly indirect block keeps room for descriptors (`EXT4_RESIZE_INO`).
 const RESIZE_INODE: u64 = 7;
+/// Inode of the journal (`EXT4_JOURNAL_INO`), and how its superblock begins and how long it is
+/// (`JBD2_MAGIC_NUMBER` of linux/jbd2.h, big-endian).
+const JOURNAL_INODE: u64 = 8;
+const JOURNAL_MAGIC: [u8; 4] = [0xc0, 0x3b, 0x39, 0x98];
+const JOURNAL_SUPER_BYTES: usize = 1024;
+/// In the words of the guard, and where its superblock stands.
+const OWNER: &str = "ext2, ext3 or ext4";
+const SUPERBLOCK: (u64, u64) = (SUPER_AT, SUPER_AT + SUPER_BYTES as u64);
 /// Groups of which the descriptors are read at a time.
 const GROUPS_AT_ONCE: u64 = 4096;
 /// More groups than fit without descriptors all over the device.
@@ -57,8 +65,19 @@ const PIECE: usize = 4096;
 /// hold nothing.
 pub(super) fn explained(file: &File, size: u64) -> Result<(), String> {
     let Some(volume) = understood(file)? else { return guard::holds_nothing(file, size) };
+    guard::has_no_other_mark(file, size, OWNER, SUPERBLOCK)?;
     if volume.was_mounted {
         return Ok(());
+    }
+    let journal = volume.journal(file)?;
+    let explains = |at: u64, piece: &[u8]| is_of_journal(&journal, at, piece);
+    for (start, length) in &journal {
+        let range = (*start, start.saturating_add(*length).min(size));
+        let found = pieces::unexplained(file, range, PIECE, &explains)
+            .map_err(|e| format!("it cannot be read: {e}"))?;
+        if let Some(byte) = found.first() {
+            return Err(format!("there is data at byte {byte} that mkfs.ext4 did not write"));
+        }
     }
     let end = |start: u64, length: u64| start.saturating_add(length).min(size);
     let places = volume.places(file)?;
@@ -75,18 +94,42 @@ pub(super) fn was_mounted(device: &Path) -> bool {
 
 /// Fills what `mkfs.ext4` wrote with zeros. Where no ext4 is nothing is done: what else stands there is found by
 /// the look at the volume below. `discard`: files on it are given up, as far as its superblock names places.
-pub(super) fn clear(file: &File, discard: bool) -> Result<(), String> {
+/// What `mkfs.ext4` did not write into the journal of a filesystem that was never mounted is left and returned.
+pub(super) fn clear(file: &File, discard: bool) -> Result<Ranges, String> {
     let volume = match understood(file) {
         Ok(Some(volume)) => volume,
-        Ok(None) => return Ok(()),
+        Ok(None) => return Ok(Ranges::default()),
         Err(_) if discard => match superblock(file)?.and_then(|head| Volume::read(&head)) {
             Some(volume) => volume,
-            None => return zero(file, &[(0, SUPER_AT + SUPER_BYTES as u64)]),
+            None => return zero(file, &[(0, SUPERBLOCK.1)], &|_, _| true),
         },
         Err(why) => return Err(why),
     };
     // What is zeroed last is what the places are read from: a step that is broken off can be done again.
-    zero(file, &volume.places(file)?)
+    let places = volume.places(file)?;
+    if !discard {
+        guard::has_no_other_mark(file, size_of(file)?, OWNER, SUPERBLOCK)?;
+    }
+    if discard || volume.was_mounted {
+        return zero(file, &places, &|_, _| true);
+    }
+    let journal = volume.journal(file)?;
+    let is_in_journal =
+        |at: u64| journal.iter().any(|(start, length)| (*start..*start + *length).contains(&at));
+    zero(file, &places, &|at, piece| !is_in_journal(at) || is_of_journal(&journal, at, piece))
+}
+
+/// Whether a piece is the superblock at the begin of a journal that was never used: all else of it is zeros.
+fn is_of_journal(journal: &Parts, at: u64, piece: &[u8]) -> bool {
+    let rest = piece.get(JOURNAL_SUPER_BYTES..).unwrap_or_default();
+    journal.first().is_some_and(|(start, _)| *start == at)
+        && piece.starts_with(&JOURNAL_MAGIC)
+        && pieces::is_zero(rest)
+}
+
+fn size_of(file: &File) -> Result<u64, String> {
+    let size = linerate_sys::block::size(file).or_else(|_| file.metadata().map(|meta| meta.len()));
+    size.map_err(|e| format!("its size cannot be read: {e}"))
 }
 
 /// The superblock; nothing where none is.
@@ -110,15 +153,16 @@ fn understood(file: &File) -> Result<Option<Volume>, String> {
     Ok(Some(volume))
 }
 
-/// Writes zeros into parts, in their order and as far as the device goes, and waits until they are safe.
-fn zero(file: &File, parts: &[(u64, u64)]) -> Result<(), String> {
-    let size = linerate_sys::block::size(file).or_else(|_| file.metadata().map(|meta| meta.len()));
-    let size = size.map_err(|e| format!("its size cannot be read: {e}"))?;
+/// Writes zeros into what is explained of parts, in their order and as far as the device goes, waits until they
+/// are safe, and returns the rest.
+fn zero(file: &File, parts: &[(u64, u64)], explains: pieces::Explains<'_>) -> Result<Ranges, String> {
+    let (size, mut left) = (size_of(file)?, Ranges::default());
     let written = parts.iter().try_for_each(|(start, length)| {
         let range = (*start, start.saturating_add(*length).min(size));
-        pieces::zero(file, range, PIECE, &|_, _| true).map(drop)
+        pieces::zero(file, range, PIECE, explains).map(|found| left.extend(found))
     });
-    written.and_then(|()| file.sync_data()).map_err(|e| format!("zeros cannot be written: {e}"))
+    written.and_then(|()| file.sync_data()).map_err(|e| format!("zeros cannot be written: {e}"))?;
+    Ok(left)
 }
 
 fn strange() -> String {
@@ -262,7 +306,7 @@ impl Volume {
         }
         if number == 0 {
             // The superblock itself last: with blocks of 1 KiB it stands behind an empty one.
-            parts.push((0, SUPER_AT + SUPER_BYTES as u64));
+            parts.push((0, SUPERBLOCK.1));
         }
         Some(parts)
     }
@@ -286,12 +330,9 @@ impl Volume {
     /// What its own inodes hold (directories, journal, file of orphans), and the blocks that tell where.
     fn contents(&self, file: &File) -> Result<(Parts, Parts), String> {
         let (mut contents, mut trees) = (Parts::new(), Parts::new());
-        let first = self.descriptors(file, 0, 1)?;
-        let table = first.first().ok_or_else(strange)?.inode_table * self.block;
+        let table = self.inode_table(file)?;
         for number in 1..=self.own_inodes.min(self.group_inodes) {
-            let mut inode = [0; 128];
-            let at = table + (number - 1) * self.inode_bytes;
-            file.read_exact_at(&mut inode, at).map_err(|e| format!("an inode cannot be read: {e}"))?;
+            let inode = self.inode(file, table, number)?;
             if u32_at(&inode, 32).unwrap_or(0) & INODE_EXTENTS != 0 {
                 self.extents(file, &inode[40..100], EXTENTS_DEPTH_MAX, (&mut contents, &mut trees))?;
             } else if number == RESIZE_INODE {
@@ -302,6 +343,29 @@ impl Volume {
             }
         }
         Ok((contents, trees))
+    }
+
+    /// Where the inodes of the first group begin.
+    fn inode_table(&self, file: &File) -> Result<u64, String> {
+        let first = self.descriptors(file, 0, 1)?;
+        Ok(first.first().ok_or_else(strange)?.inode_table * self.block)
+    }
+
+    fn inode(&self, file: &File, table: u64, number: u64) -> Result<[u8; 128], String> {
+        let mut inode = [0; 128];
+        let at = table + (number - 1) * self.inode_bytes;
+        file.read_exact_at(&mut inode, at).map_err(|e| format!("an inode cannot be read: {e}"))?;
+        Ok(inode)
+    }
+
+    /// What the journal holds, in its order; nothing where none is, or its blocks are not in extents.
+    fn journal(&self, file: &File) -> Result<Parts, String> {
+        let (mut contents, mut trees) = (Parts::new(), Parts::new());
+        let inode = self.inode(file, self.inode_table(file)?, JOURNAL_INODE)?;
+        if u32_at(&inode, 32).unwrap_or(0) & INODE_EXTENTS != 0 {
+            self.extents(file, &inode[40..100], EXTENTS_DEPTH_MAX, (&mut contents, &mut trees))?;
+        }
+        Ok(contents)
     }
 
     /// The places of a tree of extents; of one whose blocks are zero already, what is left.
@@ -423,7 +487,7 @@ mod tests {
                 file.write_all_at(&[0; 4], strange).unwrap();
                 looked += 1;
             }
-            clear(&file, false).unwrap();
+            assert!(clear(&file, false).unwrap().is_empty());
             assert_eq!(left(&file), None, "{size} {more:?}");
             // Broken off and done again: nothing is there, and that is no failure.
             clear(&file, false).unwrap();
@@ -466,6 +530,52 @@ mod tests {
         let file = made(&path, 64 << 20, &["-d", files.to_str().unwrap()]);
         clear(&file, true).unwrap();
         assert_eq!(superblock(&file).unwrap(), None);
+    }
+
+    /// Written past a filesystem that was never mounted: into its journal, which has nothing but its superblock.
+    #[test]
+    fn data_in_a_journal_that_was_never_used_are_an_obstacle_and_are_left() {
+        let test = "data_in_a_journal_that_was_never_used_are_an_obstacle_and_are_left";
+        if !linerate_stage::has(test, "mkfs.ext4", "e2fsprogs") {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let size = 432 << 20;
+        let file = made(&folder.path().join("volume"), size, &[]);
+        let journal = understood(&file).unwrap().unwrap().journal(&file).unwrap();
+        let last = journal.last().unwrap();
+        let at = last.0 + last.1 - 8192;
+        file.write_all_at(b"data", at).unwrap();
+        let found = explained(&file, size).unwrap_err();
+        assert_eq!(found, format!("there is data at byte {at} that mkfs.ext4 did not write"));
+        assert_eq!(clear(&file, false).unwrap().first(), Some(at));
+        assert_eq!(left(&file), Some(at), "all else is gone");
+        // Behind the superblock of the journal, in its first block.
+        let file = made(&folder.path().join("other"), size, &[]);
+        file.write_all_at(b"data", journal[0].0 + 2048).unwrap();
+        assert!(explained(&file, size).is_err());
+    }
+
+    /// An ext4 that was mounted, shrunk and is empty again, and metadata of DRBD behind it.
+    #[test]
+    fn an_empty_ext4_does_not_explain_the_mark_of_another_owner() {
+        let test = "an_empty_ext4_does_not_explain_the_mark_of_another_owner";
+        if !linerate_stage::has(test, "mkfs.ext4", "e2fsprogs") {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let size = 432 << 20;
+        let file = made(&folder.path().join("volume"), size, &[]);
+        // `s_mtime`.
+        file.write_all_at(&[1, 2, 3, 4], SUPER_AT + 44).unwrap();
+        assert!(understood(&file).unwrap().unwrap().was_mounted);
+        assert_eq!(explained(&file, size), Ok(()));
+        let at = size - 4096 + 60;
+        file.write_all_at(b"\x83\x74\x02\x6d", at).unwrap();
+        let expected = format!("it has the mark of DRBD at byte {at}, beside that of {OWNER}");
+        assert_eq!(explained(&file, size), Err(expected.clone()));
+        assert_eq!(clear(&file, false).unwrap_err(), expected);
+        assert!(superblock(&file).unwrap().is_some(), "nothing was zeroed");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use linerate_sys::block;
 
-use super::signatures;
+use super::signatures::{self, Signature};
 
 /// How much of the start and of the end is read.
 pub(super) const EDGE_BYTES: u64 = 1 << 20;
@@ -45,11 +45,35 @@ fn something(content: &[u8], at: u64) -> Result<(), String> {
 
 /// The first mark of an owner.
 pub(super) fn mark(device: &File, size: u64) -> Result<Option<(&'static str, u64)>, String> {
+    mark_where(device, size, &|_, _| true)
+}
+
+/// Marks of so few bytes occur among the numbers of a superblock of another owner.
+const SHORT: usize = 2;
+
+/// The first mark that is not that of `own`, whose superblock is a range of bytes.
+pub(super) fn mark_beside(
+    device: &File,
+    size: u64,
+    own: &str,
+    superblock: (u64, u64),
+) -> Result<Option<(&'static str, u64)>, String> {
+    let is_chance = |signature: &Signature, byte: u64| {
+        signature.mark.len() <= SHORT && (superblock.0..superblock.1).contains(&byte)
+    };
+    mark_where(device, size, &|signature, byte| signature.owner != own && !is_chance(signature, byte))
+}
+
+fn mark_where(
+    device: &File,
+    size: u64,
+    is_wanted: &dyn Fn(&Signature, u64) -> bool,
+) -> Result<Option<(&'static str, u64)>, String> {
     if size < DEVICE_BYTES_MIN {
         return Err(format!("it has {size} bytes, less than {DEVICE_BYTES_MIN}"));
     }
     let (head, tail) = (read(device, 0, EDGE_BYTES)?, read(device, size - EDGE_BYTES, EDGE_BYTES)?);
-    Ok(signatures::find(&head, &tail, size))
+    Ok(signatures::find_where(&head, &tail, size, is_wanted))
 }
 
 /// Lets the kernel read from the device what it has in its cache, as far as that is not newer.

@@ -294,6 +294,21 @@ pub fn mark_on(device: &File, bytes: u64) -> Result<Option<(&'static str, u64)>,
     content::mark(device, bytes)
 }
 
+/// Whether an open device has no mark but those of the owner `own`, whose superblock is a range of bytes
+/// (start and end).
+///
+/// # Errors
+/// Whose mark is there too, or that it cannot be read.
+pub fn has_no_other_mark(device: &File, bytes: u64, own: &str, superblock: (u64, u64)) -> Result<(), String> {
+    content::fresh(device)?;
+    match content::mark_beside(device, bytes, own, superblock)? {
+        Some((owner, byte)) => {
+            Err(format!("it has the mark of {owner} at byte {byte}, beside that of {own}"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Whether all that is looked at of an open device is zero but for some ranges (start and end): both ends,
 /// and places between.
 ///

@@ -117,9 +117,19 @@ pub(super) fn byte_of(place: Place, size: u64) -> Option<u64> {
 
 /// Whose mark is on a device of this size, by its first and its last bytes.
 pub(super) fn find(head: &[u8], tail: &[u8], size: u64) -> Option<(&'static str, u64)> {
+    find_where(head, tail, size, &|_, _| true)
+}
+
+/// The first of some marks, chosen by the mark and its byte.
+pub(super) fn find_where(
+    head: &[u8],
+    tail: &[u8],
+    size: u64,
+    is_wanted: &dyn Fn(&Signature, u64) -> bool,
+) -> Option<(&'static str, u64)> {
     let tail_start = size.saturating_sub(tail.len() as u64);
     SIGNATURES.iter().find_map(|signature| {
-        let byte = byte_of(signature.place, size)?;
+        let byte = byte_of(signature.place, size).filter(|byte| is_wanted(signature, *byte))?;
         let within = |part: &[u8], start: u64| {
             let from = usize::try_from(byte.checked_sub(start)?).ok()?;
             let here = part.get(from..from.checked_add(signature.mark.len())?)?;

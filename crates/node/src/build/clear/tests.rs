@@ -190,6 +190,25 @@ fn an_empty_filesystem_that_was_mounted_explains_what_stands_elsewhere() {
     assert_eq!(byte(&file, SIZE / 2 + (2 << 20)), b'd', "it is left where it is");
 }
 
+/// A filesystem that was mounted and is empty again explains what was in its files, and no mark of others.
+#[test]
+fn an_empty_filesystem_does_not_explain_the_mark_of_another_owner() {
+    let Some((file, parts)) = made() else { return };
+    let log = parts.log.unwrap();
+    let mut record = vec![0; 8 * LOG_BLOCK];
+    file.read_exact_at(&mut record, log.0).unwrap();
+    record[16..24].copy_from_slice(&(FIRST_RECORD + 8).to_be_bytes());
+    file.write_all_at(&record, log.0 + 8 * LOG_BLOCK as u64).unwrap();
+    // Metadata of DRBD in the last 4 KiB.
+    let at = SIZE - 4096 + 60;
+    file.write_all_at(b"\x83\x74\x02\x6d", at).unwrap();
+    let expected = format!("it has the mark of DRBD at byte {at}, beside that of XFS");
+    assert_eq!(explained(&file, SIZE, true), Err(expected.clone()));
+    assert_eq!(xfs(&file, true, false).unwrap_err(), expected);
+    assert_eq!(byte(&file, 0), b'X', "nothing was zeroed");
+    assert!(xfs(&file, true, true).is_ok() && byte(&file, 0) == 0, "given up");
+}
+
 /// `mkfs.xfs` was killed: that cannot have been mounted.
 #[test]
 fn a_filesystem_that_was_not_finished_is_undone() {
