@@ -139,6 +139,33 @@ pub struct Stamp {
     pub bytes: usize,
     /// Beginnings of the marks that the step itself leaves, in the words of the guard.
     pub marks: &'static [&'static str],
+    /// How such a mark is known where the step was killed before the journal had its identifier.
+    pub own: Own,
+}
+
+/// What tells the mark of a step from one that others left since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Own {
+    /// The name that the step gives stands at this byte: behind `HOST:` or alone, cut to fit, and ended by a
+    /// zero byte.
+    Named {
+        /// Byte on the device.
+        at: u64,
+        /// Length with the zero byte at its end.
+        bytes: usize,
+        /// Name.
+        name: String,
+    },
+    /// Nothing does. The first bytes of the device are zeros but for these ranges (start and end, multiples of
+    /// 512), so that nothing is lost with it.
+    Alone {
+        /// Where the step writes.
+        ranges: &'static [(u64, u64)],
+        /// How much of the device.
+        bytes: u64,
+    },
+    /// Nothing does.
+    Any,
 }
 
 /// A command that lists things of a kind on a host, and the names of those that a step made. An undo that was

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Act, Argv, Deed, Need, Stamp, StepError, argv, check_device, check_name};
+use super::{Act, Argv, Deed, Need, Own, Stamp, StepError, argv, check_device, check_name};
 
 /// Folder of resource files, as the packages of all distributions read it.
 const FOLDER: &str = "/etc/drbd.d";
@@ -188,7 +188,8 @@ impl Deed for DrbdStep {
         match self {
             Self::Metadata { device, .. } => {
                 let devices = vec![device.clone()];
-                Some(Stamp { devices, at: 40, in_last_page: true, bytes: 16, marks: &["DRBD"] })
+                let marks = &["DRBD"];
+                Some(Stamp { devices, at: 40, in_last_page: true, bytes: 16, marks, own: Own::Any })
             }
             _ => None,
         }

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Act, Argv, Clear, Deed, Listing, Need, Remains, Stamp, StepError, argv, check_above_zero, check_devices,
-    check_name,
+    Act, Argv, Clear, Deed, Listing, Need, Own, Remains, Stamp, StepError, argv, check_above_zero,
+    check_devices, check_name,
 };
 
 /// What LVM knows stands in the first MiB of a drive, and what its RAID knows in the first extent behind it (4 MiB unless another is asked for).
@@ -194,6 +194,8 @@ impl Deed for LvmStep {
                 in_last_page: false,
                 bytes: 32,
                 marks: &["LVM"],
+                // The label, and the header of an area of metadata that has none.
+                own: Own::Alone { ranges: &[(512, 1024), (4096, 4608)], bytes: HEAD_BYTES },
             }),
             Self::Group { .. } | Self::Volume { .. } => None,
         }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Act, Argv, Clear, Deed, Listing, Need, Remains, Stamp, StepError, argv, check_devices, check_name,
+    Act, Argv, Clear, Deed, Listing, Need, Own, Remains, Stamp, StepError, argv, check_devices, check_name,
 };
 
 /// Superblock (1.2), bitmap and list of bad blocks stand in the first MiB of a drive.
@@ -124,6 +124,8 @@ impl Deed for MdStep {
             in_last_page: false,
             bytes: 16,
             marks: &["md array"],
+            // `set_name`.
+            own: Own::Named { at: 4096 + 32, bytes: 32, name: self.name.clone() },
         })
     }
 

@@ -12,11 +12,12 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use linerate_load::guard;
-use linerate_model::step::{Clear, Step};
+use linerate_model::step::Clear;
 
 use super::contents::{HEAD, XFS_MAGIC, bytes};
-use super::ext;
+use super::journal::Done;
 use super::pieces::{self, PICTURE_PIECE, Picture, Ranges};
+use super::{ext, stamps};
 
 /// Blocks of a log, bytes (`BBSIZE`).
 const LOG_BLOCK: usize = 512;
@@ -91,17 +92,23 @@ pub(super) struct Before {
 }
 
 impl Before {
-    /// Looks at the drives of steps. One that cannot be read has no picture.
-    pub(super) fn of<'a>(steps: impl Iterator<Item = &'a Step>, discard: bool) -> Self {
+    /// Looks at the drives of steps. One that cannot be read has no picture, and one that does not carry what
+    /// its step left there: an undo that was killed had taken that away, and others may use the drive since.
+    pub(super) fn of(steps: &[Done], discard: bool) -> Self {
         let mut pictures = BTreeMap::new();
-        for clear in steps.flat_map(|step| step.deed().clear()) {
-            let Clear::Head { devices, bytes } = clear else { continue };
-            for device in devices {
-                let picture = File::open(&device).and_then(|file| {
-                    linerate_sys::block::forget(&file)?;
-                    Picture::of(&file, bytes)
-                });
-                pictures.extend(picture.ok().map(|picture| (device, picture)));
+        for done in steps {
+            let deed = done.step.deed();
+            let Some(stamp) = deed.stamp() else { continue };
+            for clear in deed.clear() {
+                let Clear::Head { devices, bytes } = clear else { continue };
+                let carried = |device: &String| stamps::is_carried(&stamp, device, done.stamps.get(device));
+                for device in devices.into_iter().filter(carried) {
+                    let picture = File::open(&device).and_then(|file| {
+                        linerate_sys::block::forget(&file)?;
+                        Picture::of(&file, bytes)
+                    });
+                    pictures.extend(picture.ok().map(|picture| (device, picture)));
+                }
             }
         }
         Self { pictures, discard }
@@ -152,17 +159,27 @@ fn head(device: &str, bytes: u64, before: &Before) -> Result<Ranges, String> {
         return Err(format!("it has the mark of {owner} at byte {byte}, so it is left as it is"));
     }
     let picture = before.pictures.get(device);
+    let failed = |e: std::io::Error| format!("zeros cannot be written: {e}");
+    let mut header = [0; PICTURE_PIECE];
+    file.read_exact_at(&mut header, LVM_TEXT.0).map_err(|e| format!("it cannot be read: {e}"))?;
+    // Text alone may be anybody's.
+    let has_text = picture.is_some() || is_header(&header);
     // Pieces come in order, so that the first one of a bitmap comes before the others.
     let bitmap_end = Cell::new(0);
     let explains = |at: u64, piece: &[u8]| {
         bitmap_end.set(bitmap_end.get().max(end_of_bitmap(at, piece)));
         let is_known = picture.is_some_and(|picture| picture.had(at, piece));
-        before.discard || is_known || at < bitmap_end.get() || is_manager(at, piece)
+        before.discard || is_known || at < bitmap_end.get() || is_manager(at, piece, has_text)
     };
     let end = bytes.min(size_of(&file)?);
-    let left = pieces::zero(&file, (0, end), PICTURE_PIECE, &explains)
-        .and_then(|left| file.sync_data().map(|()| left));
-    left.map_err(|e| format!("zeros cannot be written: {e}"))
+    // The header last: an undo that is broken off in between still knows by it whose the text is.
+    let behind = (LVM_TEXT.0 + PICTURE_PIECE as u64).min(end);
+    let behind_left = pieces::zero(&file, (behind, end), PICTURE_PIECE, &explains).map_err(failed)?;
+    file.sync_data().map_err(failed)?;
+    let mut left = pieces::zero(&file, (0, behind), PICTURE_PIECE, &explains).map_err(failed)?;
+    file.sync_data().map_err(failed)?;
+    left.extend(behind_left);
+    Ok(left)
 }
 
 /// Where the bitmap of an array ends whose superblock is in a piece (`bitmap_super_s` of
@@ -179,12 +196,17 @@ fn end_of_bitmap(at: u64, piece: &[u8]) -> u64 {
     }
 }
 
-/// Whether volume managers write such a piece while they take a volume or a drive back.
-fn is_manager(at: u64, piece: &[u8]) -> bool {
+/// Whether a piece is the header of LVM's metadata.
+fn is_header(piece: &[u8]) -> bool {
+    piece.get(4..).is_some_and(|rest| rest.starts_with(LVM_METADATA))
+}
+
+/// Whether volume managers write such a piece while they take a volume or a drive back. `has_text`: the text of
+/// LVM stands on the device, as its identifier or its header shows.
+fn is_manager(at: u64, piece: &[u8], has_text: bool) -> bool {
     let is_text = |byte: &u8| matches!(byte, 0 | b'\t' | b'\n' | b' '..=b'~');
     let in_text = (LVM_TEXT.0..LVM_TEXT.1).contains(&at);
-    let is_metadata = piece.get(4..).is_some_and(|rest| rest.starts_with(LVM_METADATA));
-    (in_text && (is_metadata || piece.iter().all(is_text)))
+    (in_text && (is_header(piece) || (has_text && piece.iter().all(is_text))))
         || [RAID, BITMAP].iter().any(|magic| piece.starts_with(magic))
 }
 

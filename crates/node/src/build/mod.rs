@@ -324,7 +324,7 @@ impl Builds {
         let no_build = || BuildError::NoBuild { host: self.host.clone(), build: build.to_owned() };
         let mut journal = self.read(build)?.ok_or_else(no_build)?;
         self.refuse(build, self.obstacles(&journal), discard)?;
-        let before = Before::of(journal.steps.iter().map(|done| &done.step), discard);
+        let before = Before::of(&journal.steps, discard);
         let mut lines = Vec::new();
         while let Some(done) = journal.steps.last().cloned() {
             journal.was_mounted |= remains::was_mounted(&done.step);
@@ -376,7 +376,7 @@ impl Builds {
         if let Some(obstacle) = self.obstacles(&alone).into_iter().next() {
             return Err(in_the_way(obstacle));
         }
-        let before = Before::of(std::iter::once(&half.step), false);
+        let before = Before::of(std::slice::from_ref(half), false);
         let claims = remains::claim(&half.step, journal.was_mounted, false).map_err(in_the_way)?;
         let _ = self.undo_step(half, &before, claims, running, &mut Vec::new());
         Ok(())
@@ -413,9 +413,11 @@ impl Builds {
         let mut failures = Vec::new();
         let deed = done.step.deed();
         // Nothing is done to any of them where one is not what it was.
-        let strangers = deed.stamp().map(|stamp| stamps::strangers(&stamp, &done.stamps)).unwrap_or_default();
+        let strangers = |stamp| stamps::strangers(&stamp, &done.stamps, done.whole);
+        let strangers = deed.stamp().map(strangers).unwrap_or_default();
         if !strangers.is_empty() {
-            if !(before.discard && remains::may_stay(&done.step)) {
+            // What the host lists by the name of the step is the step's, whatever else stands there.
+            if !(before.discard && remains::may_stay(done)) || self.is_listed(deed) == Some(true) {
                 return strangers;
             }
             lines.extend(strangers.into_iter().map(|why| format!("left as it is: {why}")));
@@ -432,6 +434,10 @@ impl Builds {
                 Ok(seen) if seen.is_good() => {}
                 Ok(seen) => failures.push(self.failed(&argv, &seen).to_string()),
                 Err(error) => failures.push(error.to_string()),
+            }
+            // The next command is for devices that this one was to free.
+            if !failures.is_empty() && self.is_listed(deed) != Some(false) {
+                break;
             }
         }
         // An undo that was killed had removed it already, or a step that was killed had not made it.

@@ -41,9 +41,9 @@ pub(super) fn obstacles(
     let mut all = Vec::new();
     for done in journal.steps.iter().rev() {
         let deed = done.step.deed();
-        if let Some(stamp) = deed.stamp().filter(|_| done.whole) {
-            let discardable = may_stay(&done.step);
-            let strangers = stamps::strangers(&stamp, &done.stamps).into_iter();
+        if let Some(stamp) = deed.stamp() {
+            let discardable = may_stay(done);
+            let strangers = stamps::strangers(&stamp, &done.stamps, done.whole).into_iter();
             all.extend(strangers.map(|what| Obstacle { what, discardable }));
         }
         if matches!(deed.act(), Act::Write { .. }) {
@@ -62,10 +62,10 @@ pub(super) fn obstacles(
     all
 }
 
-/// Whether what a step left may stay where it is when the rest is undone: metadata of a replica, which are
-/// not on a volume of the build.
-pub(super) fn may_stay(step: &Step) -> bool {
-    matches!(step, Step::Drbd(_))
+/// Whether what stands on the devices of a step may stay when the rest is undone: metadata of a replica, which
+/// are not on a volume of the build, and whatever others made where the step was killed.
+pub(super) fn may_stay(done: &Done) -> bool {
+    !done.whole || matches!(done.step, Step::Drbd(_))
 }
 
 /// Volumes of a group that the build did not make.

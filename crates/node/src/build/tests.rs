@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod killed;
+
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;

@@ -234,7 +234,9 @@ fn the_beginning_of_a_drive_is_explained_by_its_manager_or_by_the_look_before() 
         (2 << 20, text.as_slice(), false),
         (8192, &[0xff; 512], false),
     ] {
-        assert_eq!(is_manager(at, piece), expected, "{at}: {piece:?}");
+        assert_eq!(is_manager(at, piece, true), expected, "{at}: {piece:?}");
+        let is_text = piece == text.as_slice();
+        assert_eq!(is_manager(at, piece, false), expected && !is_text, "{at}: {piece:?}");
     }
 }
 
