@@ -28,10 +28,10 @@ const REQUEST: &str = "latency request";
 const ANSWER: &str = "latency answer";
 
 /// First bytes on the control connection: a phase begins (its number follows), a request, the phase is over, all is over.
-const BEGIN: u8 = b'P';
+pub(crate) const BEGIN: u8 = b'P';
 const ASK: u8 = b'R';
-const END: u8 = b'E';
-const QUIT: u8 = b'Q';
+pub(crate) const END: u8 = b'E';
+pub(crate) const QUIT: u8 = b'Q';
 
 const PHASES_MAX: usize = 16;
 /// Longest phase: ten minutes.

@@ -3,6 +3,9 @@
 use linerate_model::latency::{Carrier, LatencyPlan, Phase, Waiting};
 
 use super::*;
+use crate::door;
+use crate::job::Job;
+use crate::latency::{BEGIN, END, QUIT};
 
 fn plan(phases: Vec<Phase>) -> LatencyPlan {
     LatencyPlan { phases, phase_ms: 80, payload_bytes: 1, load_streams: 2, settle_ms: 50 }
@@ -124,4 +127,49 @@ fn the_end_of_a_phase_is_not_read_with_what_follows() {
     assert_eq!((&sent.stopped, &received.stopped), (&None, &None));
     assert_eq!(sent.latency.len(), 16);
     assert_eq!(sent.bytes + 16 * 64, received.bytes);
+}
+
+/// Sends datagrams of no test without a pause, until told to stop.
+fn flood(to: SocketAddr, stop: &AtomicBool) {
+    let socket = UdpSocket::bind((V4, 0)).unwrap();
+    while !stop.load(Ordering::Relaxed) {
+        // A full queue takes no more for a moment.
+        let _ = socket.send_to(&[5; 64], to);
+    }
+}
+
+#[test]
+fn foreign_datagrams_without_end_hold_up_neither_the_end_of_a_phase_nor_a_stop() {
+    for waiting in [Waiting::Blocking, Waiting::Spinning] {
+        for stopped in [false, true] {
+            let phase = Phase { carrier: Carrier::Udp, waiting, loaded: false };
+            let kind = TestKind::Latency(plan(vec![phase]));
+            let receiver =
+                Receiver::start(LoadSpec { deadline_ms: 300_000, ..spec(kind.clone(), Role::Receiver, V4) });
+            let role = Role::Sender { peer: receiver.address };
+            let (sending, never) = (spec(kind, role, V4), control(|_| {}));
+            let job = Job::new(&sending, &never);
+            let mut stream = door::knock(&job, receiver.address).unwrap();
+            stream.write_all(&[BEGIN, 0]).unwrap();
+            let mut ports = [0; 4];
+            door::read_exactly(&job, &mut stream, &mut ports, LONG).unwrap();
+            let to = SocketAddr::new(V4, u16::from_be_bytes([ports[0], ports[1]]));
+            let (begun, over) = (Instant::now(), AtomicBool::new(false));
+            let report = thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| flood(to, &over));
+                }
+                if stopped {
+                    receiver.stop();
+                } else {
+                    stream.write_all(&[END, QUIT]).unwrap();
+                }
+                let report = receiver.report();
+                over.store(true, Ordering::Relaxed);
+                report
+            });
+            assert_eq!(report.stopped.is_some(), stopped, "{report:?}");
+            assert!(begun.elapsed() < LONG, "{waiting:?}");
+        }
+    }
 }
