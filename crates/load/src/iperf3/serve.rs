@@ -40,6 +40,8 @@ pub use wish::{Door, Wish};
 const STEP_WAIT: Duration = Duration::from_secs(10);
 /// A test that time ends may take so much longer than it said.
 const GRACE: Duration = Duration::from_secs(10);
+/// Datagrams that may open a stream and are read at one time.
+const DATAGRAMS_MAX: usize = 64;
 
 /// Serves until `stop` says so, or for one test. `ready` is told once where it listens.
 pub fn run(
@@ -221,11 +223,13 @@ impl Serving<'_> {
         }
     }
 
-    /// Each stream of UDP opens with a datagram to the shared port.
+    /// Each stream of UDP opens with a datagram to the shared port. A call takes a bounded number of
+    /// datagrams: those of other hosts do not hold up the clock, the control connection or a stop.
     fn datagram_streams(&mut self, record: &Record) -> Result<(), ServeError> {
         let cannot = io_error("open a UDP stream");
         let client = self.control.stream().peer_addr().map_err(&cannot)?.ip().to_canonical();
-        while let Some(udp) = self.udp.take() {
+        for _ in 0..DATAGRAMS_MAX {
+            let Some(udp) = self.udp.take() else { return Ok(()) };
             let mut room = [0; 64];
             let from = match udp.recv_from(&mut room) {
                 // Datagrams of others open nothing.

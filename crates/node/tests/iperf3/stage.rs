@@ -94,6 +94,11 @@ impl Server {
         Self { child, stdout }
     }
 
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it printed until it ended by itself, and whether well.
     pub(crate) fn end(mut self) -> (String, bool) {
         let mut text = String::new();

@@ -3,10 +3,11 @@
 //! before them.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use linerate_stage::{World, wait_until};
+use linerate_stage::{World, peak_memory_kib, wait_until};
 use serde_json::Value;
 
 use super::stage::{Server, Whose, client, iperf3, json};
@@ -14,6 +15,9 @@ use super::{byte, connected, vanish};
 
 /// More than a server keeps of one address.
 const MANY: usize = 600;
+
+/// Most memory of a server that keeps results of at most 256 KiB, KiB.
+const MEMORY_KIB_MAX: u64 = 64 << 10;
 
 const TEST: [&str; 5] = ["-t", "1", "-b", "10M", "-J"];
 
@@ -160,16 +164,11 @@ fn buffers_and_segments_of_one_client_end_with_it() {
     assert_eq!(sockets(), before, "after one that vanished");
 }
 
-#[test]
-fn results_beyond_the_largest_test_are_refused_before_they_are_kept() {
-    if !inside("results_beyond_the_largest_test_are_refused_before_they_are_kept") {
-        return;
-    }
-    let _server = Server::start(Whose::Ours, &[]);
+/// A client in the middle of a test over TCP, whose server waits for results of it.
+fn exchanging(parameters: &[u8]) -> TcpStream {
     let mut control = connected();
     control.write_all(&[b'r'; 37]).unwrap();
     assert_eq!(byte(&mut control), Some(9));
-    let parameters = br#"{"tcp":true,"omit":0,"time":1,"num":0,"blockcount":0,"parallel":1}"#;
     control.write_all(&framed(parameters)).unwrap();
     assert_eq!(byte(&mut control), Some(10));
     let mut stream = connected();
@@ -179,9 +178,73 @@ fn results_beyond_the_largest_test_are_refused_before_they_are_kept() {
     control.write_all(&[4]).unwrap();
     drop(stream);
     assert_eq!(byte(&mut control), Some(13));
+    control
+}
+
+#[test]
+fn results_beyond_the_largest_test_are_refused_before_they_are_kept() {
+    if !inside("results_beyond_the_largest_test_are_refused_before_they_are_kept") {
+        return;
+    }
+    let _server = Server::start(Whose::Ours, &[]);
+    let parameters = br#"{"tcp":true,"omit":0,"time":1,"num":0,"blockcount":0,"parallel":1}"#;
+    let mut control = exchanging(parameters);
     control.write_all(&(256_u32 * 1024 + 1).to_be_bytes()).unwrap();
     // The server gives it up without a byte of the message. One that waits for it would let the time-out pass.
     let end = control.read_to_end(&mut Vec::new()).map_err(|error| error.kind());
     assert!(!matches!(end, Err(ErrorKind::WouldBlock | ErrorKind::TimedOut)), "{end:?}");
+    assert_served();
+}
+
+#[test]
+fn the_largest_results_take_little_memory() {
+    if !inside("the_largest_results_take_little_memory") {
+        return;
+    }
+    let server = Server::start(Whose::Ours, &[]);
+    let parameters = br#"{"tcp":true,"omit":0,"time":1,"num":0,"blockcount":0,"parallel":1}"#;
+    // As many values as go into the largest message: streams, and numbers in a list that is not read.
+    let stream = "{\"id\":1,\"bytes\":1},";
+    for (head, part, tail) in [("{\"streams\":[", stream, "{}]}"), ("{\"x\":[", "{},", "{}]}")] {
+        let parts = (256 * 1024 - head.len() - tail.len()) / part.len();
+        let message = format!("{head}{}{tail}", part.repeat(parts));
+        let mut control = exchanging(parameters);
+        control.write_all(&framed(message.as_bytes())).unwrap();
+        // Accepted, or refused with the end of the connection: it was read by then.
+        let end = control.read(&mut [0]).map_err(|error| error.kind());
+        assert!(!matches!(end, Err(ErrorKind::WouldBlock | ErrorKind::TimedOut)), "{end:?}");
+        let peak = peak_memory_kib(server.id());
+        assert!((1..=MEMORY_KIB_MAX).contains(&peak), "{peak} KiB for {} bytes of `{part}`", message.len());
+    }
+}
+
+#[test]
+fn datagrams_of_another_host_do_not_hold_a_server() {
+    if !inside("datagrams_of_another_host_do_not_hold_a_server") {
+        return;
+    }
+    let _server = Server::start(Whose::Ours, &[]);
+    let mut control = connected();
+    control.write_all(&[b'u'; 37]).unwrap();
+    assert_eq!(byte(&mut control), Some(9));
+    let parameters = br#"{"udp":true,"omit":0,"time":1,"num":0,"blockcount":0,"parallel":1,"len":1000}"#;
+    control.write_all(&framed(parameters)).unwrap();
+    assert_eq!(byte(&mut control), Some(10));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let socket = UdpSocket::bind("127.0.0.2:0").unwrap();
+                while !over.load(Ordering::Relaxed) {
+                    let _ = socket.send_to(&[1; 4], "127.0.0.1:5201");
+                }
+            });
+        }
+        // The client goes, and the server has to notice while they keep coming.
+        control.shutdown(std::net::Shutdown::Write).unwrap();
+        let end = control.read_to_end(&mut Vec::new()).map_err(|error| error.kind());
+        over.store(true, Ordering::Relaxed);
+        assert!(!matches!(end, Err(ErrorKind::WouldBlock | ErrorKind::TimedOut)), "{end:?}");
+    });
     assert_served();
 }
