@@ -5,6 +5,7 @@ pub mod affinity;
 pub mod at;
 pub mod block;
 pub mod block_times;
+pub mod bounded;
 pub mod bpf;
 pub mod bpf_code;
 pub mod cpu;

@@ -11,10 +11,14 @@ use std::process::{Command, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use linerate_sys::bounded;
 use sha2::{Digest, Sha256};
 
 /// Longest token, as text: the RSA block of a key of 16384 bits in base64.
 const TOKEN_BYTES_MAX: usize = 2732;
+/// The program, by its path: a server often runs as root, and neither `PATH` nor a variable of OpenSSL chooses
+/// what it starts.
+const OPENSSL: &str = "/usr/bin/openssl";
 /// Longest users file, bytes.
 const USERS_BYTES_MAX: usize = 1 << 20;
 
@@ -55,7 +59,7 @@ pub enum AuthError {
         limit_s: u64,
     },
     /// `openssl` cannot do it.
-    #[error("cannot {what} with the key {}: {why} (hint: authentication needs the program openssl and an RSA key in PEM)", key.display())]
+    #[error("cannot {what} with the key {}: {why} (hint: authentication needs the program /usr/bin/openssl and an RSA key in PEM)", key.display())]
     Rsa {
         /// Step.
         what: &'static str,
@@ -120,11 +124,8 @@ impl Users {
     /// From a file.
     pub fn load(path: &Path, skew_s: u64) -> Result<Self, AuthError> {
         let cannot = |why: String| AuthError::Users { path: path.to_owned(), why };
-        let bytes = std::fs::metadata(path).map_err(|e| cannot(e.to_string()))?.len();
-        if bytes > USERS_BYTES_MAX as u64 {
-            return Err(cannot(format!("{bytes} bytes, at most {USERS_BYTES_MAX}")));
-        }
-        let text = std::fs::read_to_string(path).map_err(|e| cannot(e.to_string()))?;
+        let bytes = bounded::read(path, USERS_BYTES_MAX).map_err(|e| cannot(e.to_string()))?;
+        let text = String::from_utf8(bytes).map_err(|_| cannot("not UTF-8 text".to_owned()))?;
         Ok(Self::parse(&text, skew_s))
     }
 
@@ -199,7 +200,8 @@ impl Rsa {
             Padding::Oaep => "rsa_padding_mode:oaep",
             Padding::Pkcs1 => "rsa_padding_mode:pkcs1",
         };
-        let mut child = Command::new("openssl")
+        let mut child = Command::new(OPENSSL)
+            .env_clear()
             .arg("pkeyutl")
             .args(flags)
             .arg("-inkey")
@@ -209,7 +211,7 @@ impl Rsa {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|error| format!("cannot start openssl: {error}"))?;
+            .map_err(|error| format!("cannot start {OPENSSL}: {error}"))?;
         // Both are far smaller than a pipe; the password travels here and nowhere else.
         let wrote = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(input));
         let output = child.wait_with_output().map_err(|error| error.to_string())?;
@@ -248,15 +250,32 @@ mod tests {
     }
 
     #[test]
+    fn a_users_file_without_an_end_or_a_writer_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let long = folder.path().join("long");
+        std::fs::File::create(&long).unwrap().set_len(USERS_BYTES_MAX as u64 + 1).unwrap();
+        for (path, why) in [
+            (fifo.as_path(), "not a regular file"),
+            (Path::new("/dev/zero"), "not a regular file"),
+            (&long, "longer than 1048576 bytes"),
+        ] {
+            let error = Users::load(path, 10).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
     fn a_token_goes_through_openssl_and_back() {
-        if Command::new("openssl").arg("version").output().is_err() {
-            println!("SKIPPED a_token_goes_through_openssl_and_back: no openssl here");
+        if Command::new(OPENSSL).arg("version").output().is_err() {
+            println!("SKIPPED a_token_goes_through_openssl_and_back: no {OPENSSL}");
             return;
         }
         let folder = tempfile::tempdir().unwrap();
         let (private, public) = (folder.path().join("private.pem"), folder.path().join("public.pem"));
         let run = |arguments: &[&std::ffi::OsStr]| {
-            assert!(Command::new("openssl").args(arguments).output().unwrap().status.success());
+            assert!(Command::new(OPENSSL).args(arguments).output().unwrap().status.success());
         };
         run(&["genrsa".as_ref(), "-out".as_ref(), private.as_ref(), "2048".as_ref()]);
         run(&["rsa", "-in"]
