@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
+use crate::input;
+
 /// Largest node program that is read, bytes: a debug build has 30 MB.
-const PROGRAM_BYTES_MAX: u64 = 256 << 20;
+const PROGRAM_BYTES_MAX: usize = 256 << 20;
 
 /// A program of ours that cannot be found.
 #[derive(Debug, thiserror::Error)]
@@ -96,15 +98,7 @@ pub struct Program {
 impl Program {
     /// Reads a program; refuses one for another machine.
     fn read(path: &Path, machine: Machine) -> Result<Self, String> {
-        let words = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
-        let length = std::fs::metadata(path).map_err(words)?.len();
-        if length > PROGRAM_BYTES_MAX {
-            return Err(format!(
-                "{} has {length} bytes, at most {PROGRAM_BYTES_MAX} are copied",
-                path.display()
-            ));
-        }
-        let bytes = std::fs::read(path).map_err(words)?;
+        let bytes = input::bytes(path, PROGRAM_BYTES_MAX).map_err(|error| error.to_string())?;
         if let Some(other) = elf_machine(&bytes).filter(|m| *m != machine.elf()) {
             return Err(format!(
                 "{} is no program for {} (its ELF machine is {other})\nhint: `cargo xtask node --arch {}` builds one",
@@ -144,8 +138,7 @@ impl Source {
 
     /// A program at this path.
     pub(super) fn of(path: PathBuf) -> Result<Self, String> {
-        let words = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
-        let bytes = std::fs::read(&path).map_err(words)?;
+        let bytes = input::bytes(&path, PROGRAM_BYTES_MAX).map_err(|error| error.to_string())?;
         Ok(Self { hash: hexadecimal(&Sha256::digest(&bytes)), path })
     }
 }
@@ -283,6 +276,22 @@ mod tests {
         // FIPS 180-2, appendix B.1.
         let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(Program::read(&path, Machine::X86_64).unwrap().hash, known);
+    }
+
+    #[test]
+    fn a_program_that_is_a_fifo_or_too_long_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let long = folder.path().join("long");
+        std::fs::File::create(&long).unwrap().set_len(PROGRAM_BYTES_MAX as u64 + 1).unwrap();
+        for (path, why) in [(&fifo, "is a FIFO"), (&long, "longer than 256 MiB")] {
+            for error in
+                [Source::of(path.clone()).unwrap_err(), Program::read(path, Machine::X86_64).unwrap_err()]
+            {
+                assert!(error.contains(why), "{error}");
+            }
+        }
     }
 
     #[test]
