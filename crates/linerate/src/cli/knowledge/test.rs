@@ -1,6 +1,9 @@
 //! `linerate knowledge test FILE`: is a cause of one's own sound, does it find what it says it finds, and whose verdicts does it
 //! change? In: a file. Out: an account; the lab is started only when asked for.
 
+use std::fs::DirBuilder;
+use std::hash::{BuildHasher as _, RandomState};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -13,6 +16,9 @@ use serde::Serialize;
 use super::super::{open, out};
 use crate::fleet::programs::lab_program;
 use crate::input;
+
+/// Most that the lab writes about its runs.
+const RECORDS_BYTES_MAX: usize = 16 << 20;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -192,6 +198,29 @@ impl Judged {
     }
 }
 
+/// A folder that this user alone can read and write. It is removed with what is in it when this is dropped.
+struct PrivateFolder(PathBuf);
+
+impl PrivateFolder {
+    /// Makes one under a name that others cannot foresee. What is there already is never taken.
+    fn new(above: &Path) -> anyhow::Result<Self> {
+        let random = RandomState::new().hash_one(std::process::id());
+        let path = above.join(format!("linerate-knowledge-{random:016x}"));
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        // What stays of it harms nothing.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 /// Runs each fault once in a lab whose operator knows the file.
 fn by_lab(tested: &mut Tested, file: &Path) -> anyhow::Result<()> {
     let faults: Vec<String> =
@@ -200,9 +229,8 @@ fn by_lab(tested: &mut Tested, file: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     let program = lab_program()?;
-    let folder = std::env::temp_dir().join(format!("linerate-knowledge-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let records = folder.join("records");
+    let folder = PrivateFolder::new(&std::env::temp_dir())?;
+    let records = folder.0.join("records");
     out::note(&format!("running {} in the lab, about a minute each …", faults.join(", ")));
     let status = Command::new(&program)
         .args(["judge", "--healthy", "0", "--labs", "casebook-a", "--runs", &faults.len().to_string()])
@@ -215,8 +243,8 @@ fn by_lab(tested: &mut Tested, file: &Path) -> anyhow::Result<()> {
         .stdout(Stdio::null())
         .status()
         .with_context(|| format!("cannot start {}", program.display()))?;
-    let text = std::fs::read_to_string(&records).unwrap_or_default();
-    let _ = std::fs::remove_dir_all(&folder);
+    // Without a verdict there is no file; the error below says so.
+    let text = if records.exists() { input::text(&records, RECORDS_BYTES_MAX)? } else { String::new() };
     let runs: Vec<Judged> =
         text.lines().map(serde_json::from_str).collect::<Result<_, _>>().with_context(|| {
             format!(
@@ -259,4 +287,26 @@ fn told(tested: &Tested) -> String {
         lines.push(format!("  {}: {mark}: {}", proof.name, proof.said));
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn the_folder_of_the_lab_is_new_and_private() {
+        let above = tempfile::tempdir().unwrap();
+        let (one, other) =
+            (PrivateFolder::new(above.path()).unwrap(), PrivateFolder::new(above.path()).unwrap());
+        assert_ne!(one.0, other.0);
+        let mode = std::fs::symlink_metadata(&one.0).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o700);
+        std::fs::write(one.0.join("records"), "").unwrap();
+        let path = one.0.clone();
+        drop(one);
+        assert!(!path.exists() && other.0.exists());
+        assert!(PrivateFolder::new(&above.path().join("absent")).is_err());
+    }
 }
