@@ -7,6 +7,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use linerate_stage as stage;
+
 /// A user without rights of its own.
 const STRANGER: u32 = 65_534;
 
@@ -151,6 +153,7 @@ fn what_others_can_write_is_refused_with_owner_and_mode() {
 #[test]
 fn what_belongs_to_another_user_is_refused() {
     if !is_root() {
+        stage::skip("what_belongs_to_another_user_is_refused", "needs root");
         return;
     }
     let site = Site::with_run();
@@ -161,6 +164,39 @@ fn what_belongs_to_another_user_is_refused() {
         std::os::unix::fs::chown(&path, Some(0), None).unwrap();
     }
     assert!(site.good("linerate runs").contains("imported"));
+}
+
+#[test]
+fn a_folder_above_that_another_user_could_exchange_is_refused() {
+    let site = Site::new();
+    std::fs::create_dir(site.path("shared")).unwrap();
+    std::os::unix::fs::symlink("shared", site.path("way")).unwrap();
+    let refuses = |line: &str, words: &str| {
+        for command in ["linerate import --host a sysctl.txt", "linerate runs"] {
+            let said = site.refused(&format!("LINERATE_DATA=$PWD/{line} {command}"));
+            assert!(said.contains(words), "{command}: {said} lacks {words}");
+        }
+    };
+    chmod(&site.path("shared"), 0o777);
+    for line in ["shared/data", "way/data", "shared/../shared/new/data"] {
+        refuses(line, "/shared is writable by other users (owner uid ");
+        refuses(line, "mode 0777), who may exchange the store in it\nhint: chmod go-w /");
+    }
+    assert!(std::fs::read_dir(site.path("shared")).unwrap().next().is_none(), "nothing is made there");
+    let said = site.refused("LINERATE_DATA=shared/data linerate runs");
+    site.good(hint(&said));
+    site.good("LINERATE_DATA=$PWD/way/data linerate import --host a sysctl.txt");
+    // As in /tmp: others exchange nothing there that is not theirs.
+    chmod(&site.path("shared"), 0o1777);
+    assert!(site.good("LINERATE_DATA=$PWD/shared/data linerate runs").contains("imported"));
+    if !is_root() {
+        stage::skip("a_folder_above_that_another_user_could_exchange_is_refused (owner)", "needs root");
+        return;
+    }
+    std::os::unix::fs::lchown(site.path("way"), Some(STRANGER), None).unwrap();
+    refuses("way/data", "/way is a symbolic link (owner uid 65534, mode 0777)");
+    std::os::unix::fs::chown(site.path("shared"), Some(STRANGER), None).unwrap();
+    refuses("shared/data", "/shared is owned by uid 65534 (mode 1777), who may exchange the store in it");
 }
 
 #[test]

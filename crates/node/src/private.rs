@@ -1,21 +1,22 @@
 //! The node's state folder: journals that no other user of the host may write, exchange or read.
 //!
 //! In: absolute paths `STATE_DIR/FOLDER/FILE`. Out: the content of a file, or a refusal with path, owner and
-//! mode. The path is walked from the root by descriptors: a folder above that another user may write or
-//! exchange is refused, and so are links of other users. The last two folders and the files in them are ours:
-//! owned by the effective user, no links, writable by no one else. Where an older version left them readable,
-//! they are made private; missing ones are made with 0700 and 0600, whatever the umask.
+//! mode. The path is walked from the root by descriptors (`ancestors` of the crate `sys`): a folder above that
+//! another user may write or exchange is refused, and so are links of other users. The last two folders and the
+//! files in them are ours: owned by the effective user, no links, writable by no one else. Where an older
+//! version left them readable, they are made private; missing ones are made with 0700 and 0600, whatever the
+//! umask.
 
-use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use linerate_model::inventory::check_folder;
+use linerate_sys::ancestors::{self, Exchange, Exchangeable, Trusted, WRITABLE_BY_OTHERS};
 use linerate_sys::{at, process};
 use thiserror::Error;
 
@@ -27,10 +28,6 @@ const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 /// Of missing folders above the state folder, which other programs use too.
 const ABOVE_MODE: u32 = 0o755;
-const WRITABLE_BY_OTHERS: u32 = 0o022;
-const STICKY: u32 = 0o1000;
-/// Links on the way to a folder; as many as the kernel follows.
-const LINKS_MAX: u32 = 40;
 /// Largest journal that is read.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Of `open` on a symbolic link that must not be followed.
@@ -202,45 +199,21 @@ fn check_ours(path: &Path, meta: &Metadata) -> io::Result<()> {
     Err(NotPrivate::not_ours(path, problem))
 }
 
-/// Who may exchange a folder above ours: root, the effective user and, seen from inside a user namespace,
-/// users outside it, who cannot be told apart there.
-struct Trusted {
-    outside: Option<u32>,
-}
-
-impl Trusted {
-    fn new() -> Self {
-        let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-        let is_whole = map.split_ascii_whitespace().eq(["0", "0", "4294967295"]);
-        let overflow = || std::fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?.trim().parse().ok();
-        Self { outside: if is_whole { None } else { overflow() } }
-    }
-
-    fn has(&self, user: u32) -> bool {
-        user == 0 || user == process::effective_user() || self.outside == Some(user)
-    }
-
-    /// A folder above ours: others may exchange what is in it neither as its owner nor by its mode.
-    fn check_above(&self, path: &Path, meta: &Metadata) -> io::Result<()> {
-        let (owner, shown) = (meta.uid(), quoted(path));
-        let mode = mode(meta);
-        if !self.has(owner) {
-            let problem =
-                format!("is owned by uid {owner} (mode {mode:04o}), who may exchange the state folder in it");
-            let hint =
-                "set `state_dir` to a folder below one of root's, such as /var/lib/linerate".to_owned();
-            return Err(NotPrivate::because(path, problem, hint));
+/// A refusal of a folder above ours, with what to do about it.
+fn above(error: io::Error) -> io::Error {
+    let Some(refused) = Exchangeable::of(&error) else { return error };
+    let problem = refused.problem("the state folder");
+    let hint = match refused.by {
+        Exchange::Owner => {
+            "set `state_dir` to a folder below one of root's, such as /var/lib/linerate".to_owned()
         }
-        if mode & WRITABLE_BY_OTHERS != 0 && mode & STICKY == 0 {
-            let problem = format!(
-                "is writable by other users (owner uid {owner}, mode {mode:04o}), who may exchange the state \
-                 folder in it"
-            );
-            let hint = format!("on that host: `chmod go-w {shown}`, or set `state_dir` to another folder");
-            return Err(NotPrivate::because(path, problem, hint));
-        }
-        Ok(())
-    }
+        Exchange::Mode => format!(
+            "on that host: `chmod go-w {}`, or set `state_dir` to another folder",
+            quoted(&refused.path)
+        ),
+        Exchange::Link | Exchange::NotFolder => return NotPrivate::not_ours(&refused.path, problem),
+    };
+    NotPrivate::because(&refused.path, problem, hint)
 }
 
 /// Walks to a folder and checks every one on the way.
@@ -249,67 +222,46 @@ fn walk(path: &Path, make: bool) -> io::Result<Option<File>> {
         let hint = "set `state_dir` to an absolute path".to_owned();
         return Err(NotPrivate::because(path, problem.to_owned(), hint));
     }
+    let names: Vec<&OsStr> = path.iter().skip(1).collect();
+    let (higher, ours) = names.split_at(names.len().saturating_sub(OURS));
+    let higher = Path::new("/").join(higher.iter().collect::<PathBuf>());
     let trusted = Trusted::new();
-    let mut names: VecDeque<OsString> = path.components().filter_map(name_of).collect();
-    let (mut folder, mut reached, mut links) = (at::root()?, PathBuf::from("/"), 0);
-    trusted.check_above(&reached, &folder.metadata()?)?;
-    while let Some(name) = names.pop_front() {
-        let is_ours = names.len() < OURS;
-        let here = reached.join(&name);
-        let next = match at::lookup(&folder, &name) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if !make {
-                    return Ok(None);
-                }
-                make_one(&folder, &name, if is_ours { FOLDER_MODE } else { ABOVE_MODE })?;
-                at::lookup(&folder, &name)?
-            }
-            other => other?,
-        };
-        let meta = next.metadata()?;
+    let mut reached = ancestors::reach(&higher, &trusted).map_err(above)?;
+    for name in std::mem::take(&mut reached.missing) {
+        let Some(next) = enter(&reached.folder, &name, make.then_some(ABOVE_MODE))? else { return Ok(None) };
+        reached.path.push(&name);
+        trusted.check(&reached.path, &next.metadata()?).map_err(above)?;
+        reached.folder = next;
+    }
+    for (position, name) in ours.iter().enumerate() {
+        let Some(next) = enter(&reached.folder, name, make.then_some(FOLDER_MODE))? else { return Ok(None) };
+        reached.path.push(name);
+        let (here, meta) = (&reached.path, next.metadata()?);
         if meta.is_symlink() {
-            if is_ours || !trusted.has(meta.uid()) {
-                return Err(NotPrivate::not_ours(
-                    &here,
-                    format!("is a symbolic link (owner uid {})", meta.uid()),
-                ));
-            }
-            links += 1;
-            if links > LINKS_MAX {
-                return Err(io::Error::from_raw_os_error(ELOOP));
-            }
-            let target = at::target(&next)?;
-            if target.is_absolute() {
-                (folder, reached) = (at::root()?, PathBuf::from("/"));
-            }
-            for component in target.components().rev() {
-                if let Some(name) = name_of(component) {
-                    names.push_front(name);
-                }
-            }
-            continue;
+            let problem = format!("is a symbolic link (owner uid {}, mode {:04o})", meta.uid(), mode(&meta));
+            return Err(NotPrivate::not_ours(here, problem));
         }
         if !meta.is_dir() {
-            return Err(NotPrivate::not_ours(&here, "is not a folder".to_owned()));
+            return Err(NotPrivate::not_ours(here, "is not a folder".to_owned()));
         }
-        if is_ours {
-            check_ours(&here, &meta)?;
-            if mode(&meta) != FOLDER_MODE {
-                tighten(&next, names.is_empty())?;
-            }
-        } else {
-            trusted.check_above(&here, &meta)?;
+        check_ours(here, &meta)?;
+        if mode(&meta) != FOLDER_MODE {
+            tighten(&next, position + 1 == ours.len())?;
         }
-        (folder, reached) = (next, here);
+        reached.folder = next;
     }
-    at::readable(&folder).map(Some)
+    at::readable(&reached.folder).map(Some)
 }
 
-fn name_of(component: Component<'_>) -> Option<OsString> {
-    match component {
-        Component::Normal(name) => Some(name.to_owned()),
-        Component::ParentDir => Some("..".into()),
-        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+/// What is at a name in a folder; where nothing is, a folder is made with the mode, if there is one.
+fn enter(folder: &File, name: &OsStr, make: Option<u32>) -> io::Result<Option<File>> {
+    match (at::lookup(folder, name), make) {
+        (Err(error), None) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        (Err(error), Some(mode)) if error.kind() == io::ErrorKind::NotFound => {
+            make_one(folder, name, mode)?;
+            at::lookup(folder, name).map(Some)
+        }
+        (other, _) => other.map(Some),
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 pub mod accept;
 pub mod affinity;
+pub mod ancestors;
 pub mod at;
 pub mod block;
 pub mod block_times;

@@ -4,7 +4,8 @@
 //! Settings, addresses and names of a cluster stand in it, and what stands in it is believed. An existing
 //! folder or file that is a link, belongs to another user, or can be written by others is refused with its
 //! owner and mode; one that others can only read is closed to them, unless it is a folder with other things in
-//! it. A FIFO or a device in the place of a file is refused before it is opened.
+//! it. A FIFO or a device in the place of a file is refused before it is opened. Every folder above is checked
+//! as the node checks those above its journals: another user can exchange none of them.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, Metadata, OpenOptions, Permissions};
@@ -14,6 +15,8 @@ use std::os::unix::fs::{
     DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
+
+use linerate_sys::ancestors::{self, Exchange, Exchangeable, Trusted};
 
 use super::{FILE, StoreError};
 use crate::shell;
@@ -47,6 +50,7 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), StoreError> {
 
 /// Whether the folder is there; an error where it is not private and cannot be made so.
 pub(super) fn check_folder(folder: &Path) -> Result<bool, StoreError> {
+    check_above(folder)?;
     let Some(found) = look(folder)? else { return Ok(false) };
     if !found.is_dir() {
         return Err(not_what(folder, &found, "a folder"));
@@ -57,6 +61,23 @@ pub(super) fn check_folder(folder: &Path) -> Result<bool, StoreError> {
         close_to_others(folder, &found)?;
     }
     Ok(true)
+}
+
+/// Refuses a folder that another user could exchange through one above it.
+fn check_above(folder: &Path) -> Result<(), StoreError> {
+    let failed = |source| StoreError::Folder { path: folder.to_owned(), source };
+    let absolute = std::path::absolute(folder).map_err(failed)?;
+    let Some(above) = absolute.parent() else { return Ok(()) };
+    let Err(error) = ancestors::reach(above, &Trusted::new()) else { return Ok(()) };
+    let Some(refused) = Exchangeable::of(&error) else { return Err(failed(error)) };
+    let hint = match refused.by {
+        Exchange::Mode => format!("chmod go-w {}", shell::path(&refused.path)),
+        _ => "set LINERATE_DATA to a folder of your own".to_owned(),
+    };
+    Err(StoreError::Place {
+        what: format!("{} {}", refused.path.display(), refused.problem("the store")),
+        hint,
+    })
 }
 
 /// Whether a folder has no entries but those of a store.
