@@ -14,6 +14,7 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linerate_model::fact::FactValue;
+use linerate_sys::ancestors::{self, Trusted};
 use linerate_sys::root::Root;
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +69,9 @@ pub(crate) trait Host {
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Whether a symbolic link is at a path.
     fn is_link(&self, path: &Path) -> io::Result<bool>;
+    /// Refuses a folder of persistent settings in which another user may write or exchange something, also
+    /// through one above it. What is missing is made later, in folders that were checked.
+    fn check_closed(&self, folder: &Path) -> io::Result<()>;
     /// Text of a journal, `None` when there is none. Refused where another user may have written it.
     fn load_private(&self, path: &Path) -> io::Result<Option<String>>;
     /// Puts a journal in place in one step that is on the disk when this returns; no other user can read it.
@@ -212,6 +216,8 @@ impl Host for RealHost {
     fn store(&self, path: &Path, content: &Content) -> io::Result<()> {
         let folder = path.parent().ok_or_else(|| io::Error::other("a path without a folder"))?;
         make_folder(folder)?;
+        // In a shared folder another user may have made it at the same moment.
+        self.check_closed(folder)?;
         let name = path.file_name().ok_or_else(|| io::Error::other("a path without a name"))?;
         let fresh = folder.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
         self.remove(&fresh)?;
@@ -236,6 +242,15 @@ impl Host for RealHost {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             other => Ok(other?.is_symlink()),
         }
+    }
+
+    fn check_closed(&self, folder: &Path) -> io::Result<()> {
+        let trusted = Trusted::new();
+        let reached = ancestors::reach(folder, &trusted)?;
+        if reached.missing.is_empty() {
+            trusted.check_closed(&reached.path, &reached.folder.metadata()?)?;
+        }
+        Ok(())
     }
 
     fn load_private(&self, path: &Path) -> io::Result<Option<String>> {

@@ -180,6 +180,10 @@ impl Host for Process {
         Ok(matches!(self.world.borrow().files.get(path), Some(Content::Link(_))))
     }
 
+    fn check_closed(&self, _folder: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
     fn load_private(&self, path: &Path) -> io::Result<Option<String>> {
         self.alive()?;
         let mut world = self.world.borrow_mut();

@@ -147,8 +147,8 @@ const FILES: [(&str, &str, &str); 4] = [
     ("systemd/system/multi-user.target.wants", "linerate-", ".service"),
 ];
 
-/// Says why a path is not one of a persistent setting of this program. Also asked about every path of a
-/// journal.
+/// Says why a path is not one of a persistent setting of this program, or which other user could exchange it.
+/// Also asked about every path of a journal.
 pub(crate) fn check<H: Host>(host: &H, etc_dir: &Path, path: &Path) -> Result<(), String> {
     let outside = || format!("it is no file of persistent settings below {}", etc_dir.display());
     let below = path.strip_prefix(etc_dir).map_err(|_| outside())?;
@@ -166,7 +166,7 @@ pub(crate) fn check<H: Host>(host: &H, etc_dir: &Path, path: &Path) -> Result<()
             return Err(format!("{} is a symbolic link", folder.display()));
         }
     }
-    Ok(())
+    host.check_closed(path.parent().unwrap_or(etc_dir)).map_err(|error| error.to_string())
 }
 
 fn below<H: Host>(host: &H, name: &str, etc_dir: &Path, path: &Path) -> Result<PathBuf, ChangeError> {
@@ -335,5 +335,43 @@ mod tests {
         std::os::unix::fs::symlink("/tmp", etc.join("sysctl.d")).unwrap();
         let refused = below(&host, "h", etc, Path::new("sysctl.d/90-linerate.conf")).unwrap_err();
         assert!(refused.to_string().ends_with("sysctl.d is a symbolic link"), "{refused}");
+    }
+
+    #[test]
+    fn a_folder_of_settings_that_others_can_write_or_exchange_is_refused() {
+        use std::os::unix::fs::{PermissionsExt as _, chown};
+        let temporary = tempfile::tempdir().unwrap();
+        let etc = temporary.path().join("etc");
+        let folder = etc.join("sysctl.d");
+        std::fs::create_dir_all(&folder).unwrap();
+        let mode = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let host = RealHost::new(linerate_sys::root::Root::live());
+        let file = folder.join("90-linerate.conf");
+        let text = Content::Text("net.a = 1\n".to_owned());
+        for (path, wrong) in [(&etc, 0o777), (&etc, 0o775), (&folder, 0o757), (&folder, 0o1777)] {
+            mode(path, wrong);
+            let refused = check(&host, &etc, &file).unwrap_err();
+            let words = format!("{} is writable by other users (owner uid ", path.display());
+            assert!(refused.starts_with(&words), "{refused}");
+            assert!(refused.contains(&format!("mode {wrong:04o}")), "{refused}");
+            assert!(host.store(&file, &text).is_err() && !file.exists(), "{}", path.display());
+            mode(path, 0o755);
+        }
+        assert_eq!(check(&host, &etc, &file), Ok(()));
+        host.store(&file, &text).unwrap();
+        if linerate_sys::process::effective_user() != 0 {
+            println!(
+                "SKIPPED a_folder_of_settings_that_others_can_write_or_exchange_is_refused (owner): no root"
+            );
+            return;
+        }
+        for path in [&etc, &folder, &temporary.path().to_owned()] {
+            chown(path, Some(54_321), None).unwrap();
+            let refused = check(&host, &etc, &file).unwrap_err();
+            assert!(refused.contains(&format!("{} is owned by uid 54321", path.display())), "{refused}");
+            chown(path, Some(0), None).unwrap();
+        }
     }
 }
