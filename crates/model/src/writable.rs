@@ -6,7 +6,8 @@
 //! Not on the list, and not to be added: what runs programs (`kernel.core_pattern`, `kernel.modprobe`,
 //! `kernel.hotplug`, `kernel.poweroff_cmd`), what cannot be taken back (`kernel.modules_disabled`,
 //! `kernel.kexec_load_disabled`, `kernel.unprivileged_bpf_disabled`, `net.ipv6.conf.*.disable_ipv6`, which
-//! loses the addresses), what protects the host (`kernel.kptr_restrict`, `kernel.randomize_va_space`,
+//! loses the addresses, `net.ipv4.ip_forward` and `net.ipv4.conf.*.forwarding`, which set the forwarding of
+//! every device and switch its large receive offload off), what protects the host (`kernel.kptr_restrict`, `kernel.randomize_va_space`,
 //! `kernel.yama.*`, `kernel.sysrq`, `net.core.bpf_jit_harden`, `net.ipv4.tcp_syncookies`, everything below
 //! `fs`), and secrets.
 
@@ -235,14 +236,12 @@ pub const WRITABLE: &[WritableFamily] = &[
     ),
     family(
         Dangerous,
-        "Which packets the host forwards, and whose source addresses it believes.",
+        "Whose source addresses and redirects the host believes.",
         &[
             "sysctl.net.ipv4.conf.*.accept_redirects",
-            "sysctl.net.ipv4.conf.*.forwarding",
             "sysctl.net.ipv4.conf.*.rp_filter",
             "sysctl.net.ipv4.conf.*.secure_redirects",
             "sysctl.net.ipv4.conf.*.send_redirects",
-            "sysctl.net.ipv4.ip_forward",
         ],
     ),
     family(
@@ -318,7 +317,12 @@ pub const WRITABLE: &[WritableFamily] = &[
             "sysctl.kernel.timer_migration",
         ],
     ),
-    family(Disruptive, "Largest packet of a device; what is larger is lost or cut.", &["nic.*.mtu"]),
+    family(
+        Disruptive,
+        "Largest packet of a device; what is larger is lost or cut. Not below 1280 where IPv6 is in use, which \
+         loses its addresses.",
+        &["nic.*.mtu"],
+    ),
     family(
         Harmless,
         "Length of a device's transmit queue, and segments of an aggregated packet.",
@@ -351,7 +355,7 @@ pub const WRITABLE: &[WritableFamily] = &[
     ),
     family(
         Brief,
-        "Queues of a device; the link goes down for a moment.",
+        "Queues of a device; the link goes down for a moment, and the driver may give its interrupts anew.",
         &["nic.*.channels.combined", "nic.*.channels.other", "nic.*.channels.rx", "nic.*.channels.tx"],
     ),
     family(Brief, "When a device interrupts; earlier costs CPU time.", &["nic.*.coalesce.*"]),
@@ -469,6 +473,11 @@ mod tests {
             "net.ipv4.tcp_challenge_ack_limit",
             "net.ipv4.conf.all.log_martians",
             "net.ipv4.conf.all.accept_source_route",
+            "net.ipv4.conf.all.forwarding",
+            "net.ipv4.conf.default.forwarding",
+            "net.ipv4.conf.eth0.forwarding",
+            "net.ipv4.ip_forward",
+            "net.ipv6.conf.all.forwarding",
             "net.ipv6.conf.all.disable_ipv6",
             "vm.overcommit_memory",
             "vm.mmap_min_addr",

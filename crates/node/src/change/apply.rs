@@ -311,6 +311,9 @@ impl<H: Host> Changes<H> {
             if !same(&value, &change.from) {
                 return Err(ChangeError::Differs { host, key, expected: change.from.clone(), seen: value });
             }
+            if let Err(reason) = self.host.check(&key, &change.to) {
+                return Err(ChangeError::OneWay { host, key, value: change.to.clone(), reason });
+            }
             olds.push(Old { key, value, after: None, related: false });
         }
         for key in changes.iter().flat_map(|c| self.host.related(&c.key)) {

@@ -13,7 +13,7 @@ use super::apply::Changes;
 use super::guardian::{Next, Tries, look};
 use super::host::Content;
 use super::journal::{self, Journal, State};
-use super::memory::{Process, World};
+use super::memory::{Process, QUEUE, World};
 
 const SACK: &str = "sysctl.net.ipv4.tcp_sack";
 const RMEM: &str = "sysctl.net.ipv4.tcp_rmem";
@@ -374,6 +374,38 @@ fn what_somebody_changed_after_keep_is_not_overwritten() {
     shared.borrow_mut().settings.insert(SACK.into(), Int(1));
     session.undo("t1").unwrap();
     check(&shared, "undone");
+}
+
+#[test]
+fn what_a_change_takes_away_is_restored_with_its_value() {
+    const CHANNELS: &str = "nic.eth0.channels.rx";
+    let shared = world();
+    shared.borrow_mut().settings.extend([(CHANNELS.to_owned(), Int(2)), (QUEUE.to_owned(), Int(3))]);
+    let fewer = [change(CHANNELS, Int(2), Int(1))];
+    let mut session = session(Process::new(&shared));
+    session.apply("t1", &fewer, 10).unwrap();
+    assert!(!shared.borrow().settings.contains_key(QUEUE));
+    session.revert("t1").unwrap();
+    assert_eq!(shared.borrow().settings[QUEUE], Int(3), "after a trial");
+    session.keep("t1", &fewer).unwrap();
+    assert!(!shared.borrow().settings.contains_key(QUEUE));
+    session.undo("t1").unwrap();
+    assert_eq!(shared.borrow().settings[QUEUE], Int(3), "after undo");
+}
+
+#[test]
+fn a_value_that_cannot_be_taken_back_is_refused_and_an_undo_to_it_is_not() {
+    const MTU: &str = "nic.eth0.mtu";
+    let shared = world();
+    shared.borrow_mut().settings.insert(MTU.into(), Int(1500));
+    let mut session = session(Process::new(&shared));
+    let error = session.apply("t1", &[change(MTU, Int(1500), Int(1000))], 10).unwrap_err();
+    assert!(error.to_string().contains("could not be taken back: it loses the addresses"), "{error}");
+    assert!(the_journal(&shared.borrow()).is_none());
+    shared.borrow_mut().settings.insert(MTU.into(), Int(1000));
+    session.apply("t1", &[change(MTU, Int(1000), Int(1500))], 10).unwrap();
+    session.revert("t1").unwrap();
+    assert_eq!(shared.borrow().settings[MTU], Int(1000));
 }
 
 #[test]

@@ -59,6 +59,8 @@ pub(crate) trait Host {
     fn is_setting(&self, key: &str) -> bool;
     fn read(&self, key: &str) -> Result<FactValue, String>;
     fn write(&self, key: &str, value: &FactValue) -> Result<(), String>;
+    /// Says why a value could not be taken back from.
+    fn check(&self, key: &str, value: &FactValue) -> Result<(), String>;
     fn related(&self, key: &str) -> Vec<String>;
     fn persist(&self, key: &str, value: &FactValue) -> Persist;
     /// What is at a path, `None` when nothing is.
@@ -190,6 +192,10 @@ impl Host for RealHost {
 
     fn write(&self, key: &str, value: &FactValue) -> Result<(), String> {
         facts::setting_for(key).ok_or("no such setting")?.write(&self.root, key, value)
+    }
+
+    fn check(&self, key: &str, value: &FactValue) -> Result<(), String> {
+        facts::setting_for(key).ok_or("no such setting")?.check(&self.root, key, value)
     }
 
     fn related(&self, key: &str) -> Vec<String> {

@@ -16,6 +16,9 @@ use super::host::{Content, Host, Lock};
 use super::journal;
 use super::setting::Persist;
 
+/// A setting of a queue, which is gone while there are fewer queues.
+pub(super) const QUEUE: &str = "nic.eth0.queue.rx-1.rps_cpus";
+
 /// What outlives a process.
 #[derive(Debug, Clone, Default)]
 pub(super) struct World {
@@ -101,7 +104,7 @@ impl Host for Process {
     }
 
     fn is_setting(&self, key: &str) -> bool {
-        self.world.borrow().settings.contains_key(key)
+        self.world.borrow().settings.contains_key(key) || key == QUEUE
     }
 
     fn read(&self, key: &str) -> Result<FactValue, String> {
@@ -126,13 +129,26 @@ impl Host for Process {
         if key == "nic.eth0.feature.tx" && value == &FactValue::Flag(false) {
             world.settings.insert("nic.eth0.feature.tso".to_owned(), FactValue::Flag(false));
         }
+        if key == "nic.eth0.channels.rx" {
+            // A queue that is made anew knows nothing of the old one.
+            world.settings.remove(QUEUE);
+            if value == &FactValue::Int(2) {
+                world.settings.insert(QUEUE.to_owned(), FactValue::Int(0));
+            }
+        }
         world.settings.insert(key.to_owned(), value.clone());
         Ok(())
+    }
+
+    fn check(&self, key: &str, value: &FactValue) -> Result<(), String> {
+        let one_way = key == "nic.eth0.mtu" && value == &FactValue::Int(1000);
+        if one_way { Err("it loses the addresses".to_owned()) } else { Ok(()) }
     }
 
     fn related(&self, key: &str) -> Vec<String> {
         match key {
             "nic.eth0.feature.tx" => vec!["nic.eth0.feature.tso".into(), "nic.eth0.feature.absent".into()],
+            "nic.eth0.channels.rx" => vec![QUEUE.into()],
             _ => Vec::new(),
         }
     }

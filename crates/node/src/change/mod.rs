@@ -40,6 +40,8 @@ pub(crate) enum ChangeError {
     Read { host: String, key: FactKey, reason: String },
     #[error("{host}: {key} is {seen} now, where the change starts from {expected}")]
     Differs { host: String, key: FactKey, expected: FactValue, seen: FactValue },
+    #[error("{host}: {key} is not set to {value}, which could not be taken back: {reason}")]
+    OneWay { host: String, key: FactKey, value: FactValue, reason: String },
     #[error("{host}: {key} is changed by trial {trial}, which is {state}")]
     Busy { host: String, key: FactKey, trial: String, state: &'static str },
     #[error("{host}: cannot set {key} to {value}: {reason}")]
@@ -87,6 +89,7 @@ impl ChangeError {
             }
             Self::Read { .. } => "check that the device is still there",
             Self::Differs { .. } => "somebody changed it since the survey; survey again",
+            Self::OneWay { .. } => "choose another value, or make the change by hand",
             Self::Busy { .. } | Self::OtherChanges { .. } => "`linerate undo` that trial first",
             Self::Write { .. } => {
                 "the node needs the rights of root on this host, and the device must know the value"

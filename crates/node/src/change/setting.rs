@@ -22,6 +22,12 @@ pub(crate) trait Setting: Sync {
     /// Puts `value` in force. Returns only when the kernel has taken it.
     fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String>;
 
+    /// Says why `value` could not be taken back from. Asked before a change is journalled, not by an undo: the old
+    /// value can always be written.
+    fn check(&self, _root: &Root, _key: &str, _value: &FactValue) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Other keys whose values the write of `key` may move (TSO when checksum offload is switched, the MTU of an overlay
     /// when that of its lower device changes). Their old values are journalled and restored too. A key that cannot be
     /// read on this host is passed over.

@@ -95,7 +95,8 @@ pub(crate) fn still_ours<H: Host>(
             }
             // A device that is gone after a reboot has no value to restore.
             Err(_) if booted => {}
-            Err(_) if !old.related => ours.push(old.clone()),
+            // The change has taken it away, such as a queue; it is back when the changed keys are.
+            Err(_) if !old.related || after.is_none() => ours.push(old.clone()),
             _ => {}
         }
     }

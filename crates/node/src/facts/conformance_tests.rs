@@ -8,8 +8,11 @@ use linerate_sys::netns;
 use linerate_sys::root::Root;
 
 use super::{qdisc, setting_for};
+use crate::change::host::{Host as _, RealHost};
+use crate::change::journal::Old;
 use crate::change::setting::conformance::check;
 use crate::change::setting::{Persist, Setting as _};
+use crate::change::undo::restore;
 
 fn ip(arguments: &str) -> Result<(), String> {
     run("ip", arguments)
@@ -68,7 +71,7 @@ fn every_setting_is_written_and_undone() {
         let cases = [
             ("sysctl.net.ipv4.tcp_rmem", text("4096 65536 123456")),
             ("sysctl.net.ipv4.tcp_window_scaling", FactValue::Int(0)),
-            ("sysctl.net.ipv4.ip_forward", FactValue::Int(1)),
+            ("sysctl.net.ipv4.conf.left.rp_filter", FactValue::Int(1)),
             ("nic.left.mtu", FactValue::Int(1400)),
             ("nic.left.txqueuelen", FactValue::Int(500)),
             ("nic.left.gso_max_segs", FactValue::Int(1)),
@@ -78,6 +81,7 @@ fn every_setting_is_written_and_undone() {
             ("nic.left.feature.generic-segmentation-offload", FactValue::Flag(false)),
             ("nic.left.feature.generic-receive-offload", FactValue::Flag(true)),
             ("nic.left.channels.rx", FactValue::Int(2)),
+            ("nic.left.channels.tx", FactValue::Int(2)),
             ("nic.left.qdisc", text("pfifo_fast")),
             ("nic.left.qdisc", text("tbf")),
             ("nic.left.queue.rx-0.rps_cpus", text("1")),
@@ -191,6 +195,68 @@ fn known_traps_are_related() {
         let facts = super::read(root, &["nic.vx0.".to_string()], &[]);
         assert_eq!(facts.readings["nic.vx0.vxlan.lower"], FactValue::Text("left".into()));
         assert_eq!(facts.readings["nic.vx0.vxlan.port"], FactValue::Int(4789));
+    });
+}
+
+#[test]
+fn an_undo_of_fewer_queues_gives_them_their_cpus_back() {
+    let test = "an_undo_of_fewer_queues_gives_them_their_cpus_back";
+    in_fresh_namespace(test, |root| {
+        if let Err(reason) = ip("link add many numrxqueues 2 numtxqueues 2 type veth peer name end") {
+            return println!("SKIPPED {test}: {reason}");
+        }
+        let host = RealHost::new(Root::live());
+        let (channels, queue) = ("nic.many.channels.rx", "nic.many.queue.rx-1.rps_cpus");
+        if let Err(reason) = host.write(channels, &FactValue::Int(2)) {
+            return println!("SKIPPED {test}: {reason}");
+        }
+        if let Err(reason) = host.write(queue, &FactValue::Text("1".to_owned())) {
+            return println!("SKIPPED {test}: {reason}");
+        }
+        let related = host.related(channels);
+        assert!(related.iter().any(|key| key == queue), "{related:?}");
+        let old = |key: &str, related| {
+            Some(Old { key: key.to_owned(), value: host.read(key).ok()?, after: None, related })
+        };
+        let changed = old(channels, false).into_iter();
+        let olds: Vec<Old> = changed.chain(related.iter().filter_map(|key| old(key, true))).collect();
+        host.write(channels, &FactValue::Int(1)).unwrap();
+        assert!(setting_for(queue).unwrap().read(root, queue).is_err(), "the queue is gone");
+        assert_eq!(restore(&host, &olds), Vec::<String>::new());
+        assert_eq!(host.read(queue), Ok(FactValue::Text("1".to_owned())));
+    });
+}
+
+#[test]
+fn an_mtu_that_loses_addresses_of_ipv6_is_refused() {
+    let test = "an_mtu_that_loses_addresses_of_ipv6_is_refused";
+    in_fresh_namespace(test, |root| {
+        let mtu = setting_for("nic.left.mtu").unwrap();
+        for made in ["link add link left name above type macvlan", "link set above up"] {
+            if let Err(reason) = ip(made) {
+                return println!("SKIPPED {test}: {reason}");
+            }
+        }
+        let allowed = |value: i64| mtu.check(root, "nic.left.mtu", &FactValue::Int(value));
+        for (device, others) in [("left", "above"), ("above", "left")] {
+            let _ = ip(&format!("-6 address flush dev {others}"));
+            if let Err(reason) = ip(&format!("address replace fd09::1/64 dev {device} nodad")) {
+                return println!("SKIPPED {test}: {reason}");
+            }
+            assert_eq!(allowed(1280), Ok(()), "{device}");
+            let refused = allowed(1279).unwrap_err();
+            assert_eq!(refused, format!("{device} would lose its IPv6 addresses below 1280"));
+            ip(&format!("-6 address flush dev {device}")).unwrap();
+        }
+        for device in ["left", "above"] {
+            let _ = ip(&format!("-6 address flush dev {device}"));
+        }
+        assert_eq!(allowed(1000), Ok(()), "without IPv6");
+        // The kernel does what the check says.
+        ip("address replace fd09::1/64 dev above nodad").unwrap();
+        mtu.write(root, "nic.left.mtu", &FactValue::Int(1279)).unwrap();
+        let facts = super::read(root, &["nic.above.addresses".to_string()], &[]);
+        assert_eq!(facts.readings.get("nic.above.addresses"), None, "they are lost");
     });
 }
 

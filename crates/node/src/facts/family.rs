@@ -10,6 +10,7 @@ use linerate_sys::root::Root;
 use super::Fact;
 use super::namespace::{is_plain, link_file, unit};
 use super::readings::{Readings, flag_of, number_of};
+use super::rps_xps;
 use super::view::{View, key_name, split_key};
 use crate::change::setting::{Persist, Setting};
 
@@ -112,7 +113,11 @@ impl Setting for Numbers {
     fn related(&self, key: &str) -> Vec<String> {
         let Some((nic, name)) = self.split(key) else { return Vec::new() };
         let head = format!("nic.{}.{}", key_name(&nic), label(self.family));
-        self.moves.iter().filter(|m| **m != name).map(|m| format!("{head}.{m}")).collect()
+        let others = self.moves.iter().filter(|m| **m != name).map(|m| format!("{head}.{m}"));
+        // A queue that goes takes the CPUs that work for it along.
+        let queues =
+            if self.family == Family::Channels { rps_xps::keys(&Root::live(), &nic) } else { vec![] };
+        others.chain(queues).collect()
     }
 
     fn persist(&self, key: &str, value: &FactValue) -> Persist {

@@ -9,6 +9,9 @@ use super::readings::number_of;
 use super::view::{View, key_name, split_key};
 use crate::change::setting::{Persist, Setting};
 
+/// Smallest MTU of a device with IPv6 (RFC 8200).
+const IPV6_MTU_MIN: u32 = 1280;
+
 /// The settings.
 pub(super) struct Mtu;
 
@@ -19,6 +22,28 @@ pub(super) fn is_setting(key: &str) -> bool {
 fn find(root: &Root, nic: &str) -> Result<Link, String> {
     let view = View::new(root, None, &[]);
     view.links().iter().find(|l| l.name == nic).cloned().ok_or_else(|| format!("there is no device {nic}"))
+}
+
+/// Devices above a device that get this MTU, with the largest that they could then have. They follow it down but
+/// not up again (vxlan, vlan, macvlan), and a bridge follows its ports.
+fn followers<'v>(view: &'v View<'_>, link: &'v Link, mtu: u32) -> Vec<(&'v Link, u32)> {
+    let mut all = vec![(link, mtu)];
+    let mut done = 0;
+    while let Some(&(below, mtu)) = all.get(done) {
+        for above in view.links() {
+            let vxlan = above.vxlan.as_ref().and_then(|v| v.lower) == Some(below.index);
+            let stacked = above.lower == Some(below.index) && above.kind.as_deref() != Some("veth");
+            let follows = vxlan || stacked || below.master == Some(above.index);
+            if !follows || all.iter().any(|(known, _)| known.index == above.index) {
+                continue;
+            }
+            let header =
+                if vxlan { below.mtu.unwrap_or(0).saturating_sub(above.mtu.unwrap_or(0)) } else { 0 };
+            all.push((above, mtu.saturating_sub(header).min(above.mtu.unwrap_or(u32::MAX))));
+        }
+        done += 1;
+    }
+    all.split_off(1)
 }
 
 impl Setting for Mtu {
@@ -49,18 +74,27 @@ impl Setting for Mtu {
         }
     }
 
-    /// Devices above follow an MTU down but not up again (vxlan, vlan, macvlan), and a bridge follows its ports.
+    /// Below its smallest MTU IPv6 leaves a device, and its addresses and routes with it.
+    fn check(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String> {
+        let Some((nic, "mtu")) = split_key(key) else { return Ok(()) };
+        let view = View::new(root, None, &[]);
+        let Some(link) = view.links().iter().find(|l| l.name == nic) else { return Ok(()) };
+        let has_ipv6 = |l: &Link| view.addresses().iter().any(|a| a.link == l.index && a.address.is_ipv6());
+        let mtu = number_of(value)?;
+        for (link, mtu) in std::iter::once((link, mtu)).chain(followers(&view, link, mtu)) {
+            if mtu < IPV6_MTU_MIN && has_ipv6(link) {
+                return Err(format!("{} would lose its IPv6 addresses below {IPV6_MTU_MIN}", link.name));
+            }
+        }
+        Ok(())
+    }
+
     fn related(&self, key: &str) -> Vec<String> {
         let Some((nic, "mtu")) = split_key(key) else { return Vec::new() };
         let root = Root::live();
         let view = View::new(&root, None, &[]);
         let Some(link) = view.links().iter().find(|l| l.name == nic) else { return Vec::new() };
-        let above = |l: &&Link| {
-            let vxlan = l.vxlan.as_ref().and_then(|v| v.lower) == Some(link.index);
-            let stacked = l.lower == Some(link.index) && l.kind.as_deref() != Some("veth");
-            l.index != link.index && (vxlan || stacked || link.master == Some(l.index))
-        };
-        view.links().iter().filter(above).map(|l| format!("nic.{}.mtu", key_name(&l.name))).collect()
+        followers(&view, link, 0).iter().map(|(l, _)| format!("nic.{}.mtu", key_name(&l.name))).collect()
     }
 
     fn persist(&self, key: &str, value: &FactValue) -> Persist {

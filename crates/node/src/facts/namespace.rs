@@ -42,6 +42,10 @@ impl Setting for InNamespace {
         inside(root, key, |setting, root, inner| setting.write(root, inner, value))
     }
 
+    fn check(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String> {
+        inside(root, key, |setting, root, inner| setting.check(root, inner, value))
+    }
+
     fn related(&self, key: &str) -> Vec<String> {
         let Some((path, _)) = split(key) else { return Vec::new() };
         let related = inside(&Root::live(), key, |setting, _, inner| Ok(setting.related(inner)));

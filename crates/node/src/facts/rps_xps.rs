@@ -27,6 +27,16 @@ fn file_of(key: &str) -> Option<String> {
         .then(|| format!("/sys/class/net/{nic}/queues/{queue}/{file}"))
 }
 
+/// The keys of all queues that a device has now.
+pub(super) fn keys(root: &Root, nic: &str) -> Vec<String> {
+    let queues = root.list(&format!("/sys/class/net/{nic}/queues")).unwrap_or_default();
+    let key = |queue: String| {
+        let file = if queue.starts_with("rx-") { "rps_cpus" } else { "xps_cpus" };
+        format!("nic.{}.queue.{queue}.{file}", key_name(nic))
+    };
+    queues.into_iter().map(key).filter(|key| is_setting(key)).collect()
+}
+
 impl Fact for Steering {
     fn declarations(&self) -> Vec<FactDecl> {
         vec![

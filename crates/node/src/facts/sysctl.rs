@@ -124,13 +124,7 @@ impl Setting for Sysctls {
     }
 
     fn related(&self, key: &str) -> Vec<String> {
-        // Forwarding switches a host to the defaults of a router, and back to those of a host.
-        const ROUTER: [&str; 3] = ["accept_redirects", "send_redirects", "secure_redirects"];
         match name_of(key) {
-            Some("net.ipv4.ip_forward" | "net.ipv4.conf.all.forwarding") => ["all", "default"]
-                .iter()
-                .flat_map(|c| ROUTER.iter().map(move |r| format!("sysctl.net.ipv4.conf.{c}.{r}")))
-                .collect(),
             // One of each pair is 0 while the other is in force, and the kernel refuses to be given that 0.
             Some(name) => DIRTY
                 .iter()
