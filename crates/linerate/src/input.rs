@@ -3,12 +3,13 @@
 //!
 //! Only regular files are read, and the pipe that the user's own shell made: `/dev/stdin`, `/dev/fd/N`, as in
 //! `linerate diagnose <(ssh arc-1 dmesg)`. A named FIFO, a device or a socket is refused before it is opened,
-//! so that no command waits for a writer that never comes; a file of the kernel whose reading would block or
-//! consume is refused, too. Every file that a user names is read here: a new kind of file needs a limit and a
-//! call, nothing else.
+//! so that no command waits for a writer that never comes. So is every file of the kernel: reading it may
+//! block, consume or set off something. Those of `/proc` that `linerate import` understands are read. Every
+//! file that a user names is read here: a new kind of file needs a limit and a call, nothing else.
 
 use std::fs::{File, FileType, OpenOptions};
 use std::io::Read;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -25,8 +26,29 @@ pub const CASE_BYTES_MAX: usize = 64 << 20;
 /// Largest snapshot: a survey of a thousand hosts has some 300 MB.
 pub const SNAPSHOT_BYTES_MAX: usize = 1 << 30;
 
-/// Files of `/proc` and `/sys` that block, or take away what they give, or have no end.
-const KERNEL_STREAMS: [&str; 6] = ["kmsg", "kcore", "trace_pipe", "trace_pipe_raw", "channel", "event"];
+/// Filesystems whose files are the kernel's: `f_type` of statfs(2).
+const KERNEL_FILESYSTEMS: [u64; 17] = [
+    PROC,
+    0x6265_6572, // sysfs
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0x6265_6570, // configfs
+    0x7363_6673, // securityfs
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0xcafe_4a11, // bpf
+    0x6165_676c, // pstore
+    0xde5e_81e4, // efivarfs
+    0xf97c_ff8c, // selinuxfs
+    0x4249_4e4d, // binfmt_misc
+    0x6e66_7364, // nfsd
+    0x6759_6969, // rpc_pipefs
+    0x0765_5821, // resctrl
+    0x1980_0202, // mqueue
+];
+const PROC: u64 = 0x9fa0;
+/// Files of `/proc` that are read: reading one gives all of it and changes nothing.
+const PROC_FILES: [&str; 4] = ["diskstats", "drbd", "interrupts", "net/softnet_stat"];
 
 /// A file that is not read.
 #[derive(Debug, thiserror::Error)]
@@ -73,14 +95,27 @@ pub fn open(path: &Path) -> Result<File, InputError> {
     let failed = |error: std::io::Error| refused(path, error.to_string(), "");
     let shell_pipe = is_shell_pipe(path);
     check_kind(path, std::fs::metadata(path).map_err(failed)?.file_type(), shell_pipe)?;
-    if !shell_pipe && is_kernel_stream(path) {
-        return Err(refused(path, "reading this file of the kernel blocks or consumes its contents", ""));
+    if !shell_pipe {
+        let named = path.canonicalize().map_err(failed)?;
+        check_filesystem(
+            path,
+            &named,
+            rustix::fs::statfs(path).map_err(|error| failed(error.into()))?.f_type,
+        )?;
     }
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path).map_err(failed)?;
     // The name may mean another file by now.
     let kind = file.metadata().map_err(failed)?.file_type();
     check_kind(path, kind, shell_pipe)?;
+    if !shell_pipe {
+        let opened = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default();
+        check_filesystem(
+            path,
+            &opened,
+            rustix::fs::fstatfs(&file).map_err(|error| failed(error.into()))?.f_type,
+        )?;
+    }
     if kind.is_fifo() {
         let flags = rustix::fs::fcntl_getfl(&file).map_err(|error| failed(error.into()))?;
         rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK).map_err(|error| failed(error.into()))?;
@@ -119,10 +154,25 @@ fn is_shell_pipe(path: &Path) -> bool {
         || number.is_some_and(|n| !n.is_empty() && n.len() <= 9 && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn is_kernel_stream(path: &Path) -> bool {
-    let Ok(path) = path.canonicalize() else { return false };
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    (path.starts_with("/proc") || path.starts_with("/sys")) && KERNEL_STREAMS.contains(&name)
+/// Refuses a file of the kernel but for those of `/proc` that are read; `named` is its path without links.
+fn check_filesystem(path: &Path, named: &Path, kind: impl TryInto<i128>) -> Result<(), InputError> {
+    // Its type differs from machine to machine; the numbers have 32 bits.
+    let kind = kind.try_into().map_or(0, |kind| (kind & 0xffff_ffff) as u64);
+    if !KERNEL_FILESYSTEMS.contains(&kind) || kind == PROC && is_read_of_proc(named) {
+        return Ok(());
+    }
+    let hint = format!("timeout 10 cat {} > input.txt", shell::path(path));
+    Err(refused(path, "is a file of the kernel: reading it may block or change something", hint))
+}
+
+fn is_read_of_proc(path: &Path) -> bool {
+    let Some(name) = path.to_str().and_then(|path| path.strip_prefix("/proc/")) else { return false };
+    // `/proc/net` is that of this process.
+    let name = match name.split_once('/') {
+        Some((pid, rest)) if pid.bytes().all(|b| b.is_ascii_digit()) && rest.starts_with("net/") => rest,
+        _ => name,
+    };
+    PROC_FILES.contains(&name)
 }
 
 fn check_kind(path: &Path, kind: FileType, shell_pipe: bool) -> Result<(), InputError> {
@@ -169,7 +219,6 @@ fn size(bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::AsRawFd as _;
     use std::os::unix::net::UnixListener;
 
     fn fifo(path: &Path) {
@@ -200,8 +249,39 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_kernel_is_a_file() {
-        assert!(text(Path::new("/proc/version"), 4096).unwrap().starts_with("Linux"));
+    fn of_the_kernel_only_what_is_understood_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("/proc/net/softnet_stat", &link).unwrap();
+        for file in ["/proc/interrupts", "/proc/diskstats", "/proc/self/net/softnet_stat"] {
+            assert!(text(Path::new(file), 1 << 24).is_ok(), "{file}");
+        }
+        assert!(!text(&link, 1 << 24).unwrap().is_empty());
+        std::fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink("/proc/sys/vm/stat_refresh", &link).unwrap();
+        for file in [
+            &link,
+            Path::new("/proc/kmsg"),
+            Path::new("/proc/version"),
+            Path::new("/proc/self/mem"),
+            Path::new("/proc/self/environ"),
+            Path::new("/proc/self/net/rpc/auth.unix.ip/channel"),
+            Path::new("/proc/sys/vm/stat_refresh"),
+            Path::new("/sys/kernel/mm/transparent_hugepage/enabled"),
+            Path::new("/sys/kernel/debug/tracing/trace_pipe"),
+            Path::new("/sys/kernel/tracing/trace_pipe"),
+        ] {
+            if !file.exists() {
+                continue;
+            }
+            let error = bytes(file, 1 << 24).unwrap_err();
+            assert!(error.problem.starts_with("is a file of the kernel"), "{error}");
+            assert!(error.hint.starts_with("timeout 10 cat "), "{error}");
+        }
+        // Another mount of it has the same files under other names.
+        assert!(check_filesystem(&link, Path::new("/mnt/proc/drbd"), 0x9fa0_u64).is_err());
+        assert!(check_filesystem(&link, Path::new("/proc/drbd"), 0x6265_6572_u64).is_err());
+        assert!(check_filesystem(&link, Path::new("/proc/sys/net/drbd"), 0x9fa0_u64).is_err());
     }
 
     #[test]
