@@ -34,25 +34,46 @@ case $i in d????-??-*|d????????[tT]*) case $o in 0|"$u"|"$r") s=yes ;; esac ;; e
 n=$((n+1)); done; echo $n; });
 [ "$v" = $(($#+1)) ] && return 0;
 why=$v; return 1; };
-# Whether the candidate $1 can be used; with a second argument it is made first. Gives its path without links
-# in d; if not, why.
-private() {
-b=${1%/*}; e=; why=;
-if [ -n "$2" ]; then case $b in
-"$HOME/.cache") [ -d "$b" ] || e=$(mkdir "$b" 2>&1) ;;
-"$k"|"$XDG_CACHE_HOME") e=$(mkdir -p "$b" 2>&1) ;;
-esac; fi;
-[ -d "$b" ] || { why=${e:-"there is no folder $b"}; return 1; };
-a=$(cd -P -- "$b" 2>&1 && pwd -P) || { why=${e:-$a}; return 1; };
-d=${1##*/};
+# Follows the path $1 from / downwards as far as folders are there: gives them without links in a, and what is
+# missing in rest. A link counts only if root or we made it and no other user could have put it there. If
+# another user could exchange something on the way, why.
+way() {
+a=; rest=$1; hops=0;
+while [ -n "$rest" ]; do
+part=${rest%%/*};
+case $part in
+"") rest=${rest#/}; continue ;;
+.) rest=${rest#.}; continue ;;
+..) rest=${rest#..}; a=${a%/*}; continue ;;
+esac;
+if [ -L "$a/$part" ]; then
 above "$a" || return 1;
-d=${a%/}/$d;
+set -- $(ls -ldn / | { read -r i l o z; echo $o; }) $(ls -ldn "$a/$part" | { read -r i l o z; echo $o $i; });
+case $2 in 0|"$u"|"$1") ;; *) why="$a/$part is a link: it belongs to uid $2 and has mode $3"; return 1 ;; esac;
+hops=$((hops+1));
+[ $hops -le 40 ] || { why="there are too many links on the way"; return 1; };
+rest=$(readlink "$a/$part")${rest#"$part"};
+case $rest in /*) a= ;; esac;
+elif [ -d "$a/$part" ]; then a=$a/$part; rest=${rest#"$part"};
+else break; fi; done;
+above "$a"; };
+# Whether the candidate $1 can be used; with a second argument it is made first, and the folder above it, once
+# those above that were found safe. Gives its path without links in d; if not, why.
+private() {
+e=; why=;
+way "${1%/*}" || return 1;
+if [ -n "$rest" ] && [ -n "$2" ]; then case ${1%/*} in
+"$HOME/.cache") case $rest in */*) ;; *) e=$(mkdir "$a/$rest" 2>&1) ;; esac ;;
+"$k"|"$XDG_CACHE_HOME") e=$(mkdir -p "$a/$rest" 2>&1) ;;
+esac; way "${1%/*}" || return 1; fi;
+[ -z "$rest" ] || { why=${e:-"there is no folder ${1%/*}"}; return 1; };
+d=$a/${1##*/};
 if [ -d "$d" ]; then :; elif [ -n "$2" ]; then why=$(mkdir "$d" 2>&1) || return 1; else why="it is no folder"; return 1; fi;
 # Kind, mode and owner at one time. What is ours now stays ours: no other user may rename it.
 set -- $(ls -ldn "$d" 2>/dev/null) none none none;
 [ "$3" = "$u" ] || { why="it belongs to uid $3 and has mode $1"; return 1; };
 case $1 in
-l*) why="it is a link"; return 1 ;;
+l*) why="it is a link: it belongs to uid $3 and has mode $1"; return 1 ;;
 drwx------*) ;;
 d????-??-*) why=$(chmod 700 "$d" 2>&1) || return 1 ;;
 *) why="others may write in it: it belongs to uid $3 and has mode $1"; return 1 ;;

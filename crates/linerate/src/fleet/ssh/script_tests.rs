@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -259,7 +259,7 @@ fn links_and_folders_that_others_can_write_or_exchange_are_refused() {
         let group = host.make("writable/linerate", 0, 0o775);
         symlink(&target, host.path("shared/linerate")).unwrap();
         for (folder, why) in [
-            ("shared", "it is a link".to_owned()),
+            ("shared", "it is a link: it belongs to uid 0 and has mode lrwxrwxrwx".to_owned()),
             (
                 "open",
                 format!(
@@ -287,6 +287,66 @@ fn links_and_folders_that_others_can_write_or_exchange_are_refused() {
             has(&said, &format!("word no {}", host.path("theirs/linerate").display())),
             "{shell:?}: {said:?}"
         );
+    }
+}
+
+#[test]
+fn nothing_is_made_through_a_link_or_a_folder_of_another_user() {
+    const NAME: &str = "nothing_is_made_through_a_link_or_a_folder_of_another_user";
+    if !possible(NAME) {
+        return;
+    }
+    for shell in shells() {
+        let mut host = Host::new();
+        let shared = host.make("shared", 0, 0o1777);
+        let target = host.make("etc", 0, 0o755);
+        let link = shared.join("way");
+        symlink(&target, &link).unwrap();
+        lchown(&link, Some(STRANGER), Some(STRANGER)).unwrap();
+        let theirs = host.make("shared/theirs", STRANGER, 0o755);
+        let open = host.make("open", 0, 0o777);
+        // A link of root, but in a folder where others could have put it.
+        symlink(&target, open.join("way")).unwrap();
+        let foreign =
+            format!("{} is a link: it belongs to uid {STRANGER} and has mode lrwxrwxrwx", link.display());
+        let exchange = "others can exchange it: ";
+        let owned =
+            format!("{exchange}{} belongs to uid {STRANGER} and has mode drwxr-xr-x", theirs.display());
+        let writable = format!("{exchange}{} belongs to uid 0 and has mode drwxrwxrwx", open.display());
+        for (path, why) in [
+            (link.clone(), &foreign),
+            (link.join("new/er"), &foreign),
+            (theirs.join("new"), &owned),
+            (open.join("new"), &writable),
+            (open.join("way/new"), &writable),
+        ] {
+            let path = path.display().to_string();
+            // Named by the host, and by the inventory, which has no second.
+            host.variables = vec![("XDG_CACHE_HOME", path.clone())];
+            let said = host.greeted(&shell);
+            assert!(has(&said, &format!("word no {path}/linerate: {why}")), "{shell:?}: {said:?}");
+            // Or the copy that it went to instead would be found the next time.
+            std::fs::remove_dir_all(host.path("home/.cache")).unwrap();
+            host.variables.clear();
+            host.cache_dir = path.clone();
+            let said = host.greeted(&shell);
+            assert!(has(&said, &format!("word no {path}/linerate-0: {why}")), "{shell:?}: {said:?}");
+            assert!(has(&said, "word fail none"), "{shell:?}: {said:?}");
+            host.cache_dir.clear();
+        }
+        for (folder, entries) in [(&target, 0), (&theirs, 0), (&open, 1), (&shared, 2)] {
+            let found = std::fs::read_dir(folder).unwrap().count();
+            assert_eq!(found, entries, "{shell:?}: something was made in {}", folder.display());
+        }
+        // A link of ours leads somewhere, and what is missing there is made.
+        symlink("etc/../etc", host.path("own")).unwrap();
+        host.cache_dir = host.path("own/./new").display().to_string();
+        let said = host.greeted(&shell);
+        let copied = format!("word copied {}", target.join("new/linerate-0").display());
+        assert!(said.contains(&copied) && has(&said, "uid=0"), "{shell:?}: {said:?}");
+        symlink("circle", host.path("circle")).unwrap();
+        host.cache_dir = host.path("circle").display().to_string();
+        assert!(host.greeted(&shell).iter().any(|line| line.contains("too many links")), "{shell:?}");
     }
 }
 
