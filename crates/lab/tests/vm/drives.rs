@@ -20,7 +20,14 @@ fn answered(lab: &VmLab) -> u64 {
 fn watched(scene: &Scene) -> BTreeSet<String> {
     let question = Drives.question(&scene.lab);
     let words: Vec<&str> = question.iter().map(String::as_str).collect();
-    let said = Drives.answer(&printed(&scene.linerate(&words), &[0, 1])).unwrap();
+    let printed = printed(&scene.linerate(&words), &[0, 1]);
+    let said = Drives.answer(&printed).unwrap();
+    // Each had a record of its own when it began.
+    let began: Vec<&str> = printed.lines().filter(|line| line.contains(r#""finding":"began""#)).collect();
+    for finding in &said {
+        let device = format!(r#""device":"{}""#, finding.device);
+        assert!(began.iter().any(|line| line.contains(&device)), "{finding}: {began:?}");
+    }
     said.iter().map(ToString::to_string).collect()
 }
 

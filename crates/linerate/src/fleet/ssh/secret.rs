@@ -7,11 +7,12 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use tokio::sync::{OnceCell, oneshot};
-use tokio::time::timeout;
 
 use crate::fleet::few;
 use crate::fleet::pipes::escaped;
@@ -77,15 +78,34 @@ async fn ask() -> Option<Secret> {
     let prompt = Prompt::open().ok()?;
     let input = prompt.terminal.file.try_clone().ok()?;
     let (answer, typed) = oneshot::channel();
-    // A thread of its own: a read of a terminal cannot be taken back, and nothing waits for it.
+    // A thread of its own: a read of a terminal cannot be undone, and nothing waits for it. It reads only what
+    // was typed in time: a later line is for others.
     std::thread::spawn(move || {
-        let mut line = Vec::new();
-        let read = BufReader::new(input.take(PASSWORD_BYTES_MAX)).read_until(b'\n', &mut line);
-        let _ = answer.send(read.map(|_| line));
+        if let Some(line) = typed_line(&input, PERSON_WAIT) {
+            let _ = answer.send(line);
+        }
     });
-    let line = timeout(PERSON_WAIT, typed).await.ok()?.ok()?.ok()?;
+    let line = typed.await.ok()?;
     drop(prompt);
     usable(line)
+}
+
+/// The next line of a terminal, if it is there within this time.
+fn typed_line(input: &File, within: Duration) -> Option<Vec<u8>> {
+    let until = Instant::now() + within;
+    loop {
+        let left = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok()?;
+        let mut wanted = [PollFd::new(input, PollFlags::IN)];
+        match poll(&mut wanted, Some(&left)) {
+            Err(Errno::INTR) => {}
+            Ok(1..) => break,
+            Ok(0) | Err(_) => return None,
+        }
+    }
+    let mut line = Vec::new();
+    // A terminal that is read by lines is ready when a whole one is there.
+    BufReader::new(input.take(PASSWORD_BYTES_MAX)).read_until(b'\n', &mut line).ok()?;
+    Some(line)
 }
 
 /// A line break inside would be a second line for sudo, which would be taken for frames.
@@ -156,6 +176,21 @@ mod tests {
         for none in [&b""[..], b"half", b"\n", b"a\rb\n", b"a\0b\n"] {
             assert_eq!(line(none), None, "{none:?}");
         }
+    }
+
+    #[test]
+    fn a_line_that_comes_too_late_is_left_to_others() {
+        use std::os::fd::OwnedFd;
+
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut reader = File::from(OwnedFd::from(reader));
+        assert_eq!(typed_line(&reader, Duration::ZERO), None);
+        writer.write_all(b"yes\n").unwrap();
+        let mut line = [0; 4];
+        reader.read_exact(&mut line).unwrap();
+        assert_eq!(&line, b"yes\n");
+        writer.write_all(b"secret\n").unwrap();
+        assert_eq!(typed_line(&reader, Duration::from_secs(60)).as_deref(), Some(&b"secret\n"[..]));
     }
 
     #[test]
