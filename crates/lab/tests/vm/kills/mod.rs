@@ -15,7 +15,7 @@ mod volume;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use linerate_lab::vm::disk::Ration;
@@ -93,7 +93,8 @@ struct Case<'a> {
 /// A command of the operator under way. Its words go into files, so that they are there when it is killed.
 struct Run {
     child: Child,
-    folder: PathBuf,
+    /// Of its own: another command may be started before this one ends.
+    files: [PathBuf; 2],
 }
 
 impl Run {
@@ -116,7 +117,7 @@ impl Run {
     }
 
     fn words(&self) -> String {
-        ["out", "err"].map(|name| text(&std::fs::read(self.folder.join(name)).unwrap())).concat()
+        self.files.each_ref().map(|file| text(&std::fs::read(file).unwrap())).concat()
     }
 }
 
@@ -148,6 +149,8 @@ impl Ended {
 struct Killing {
     scene: Scene,
     rationed: Vec<String>,
+    /// Commands so far.
+    started: AtomicU64,
 }
 
 impl Killing {
@@ -160,7 +163,11 @@ impl Killing {
             }
             scene.sh(guest, &format!(". /run/guest.sh; gates {}", programs.join(" ")));
         }
-        Self { scene, rationed: rationed.iter().map(|name| (*name).to_owned()).collect() }
+        Self {
+            scene,
+            rationed: rationed.iter().map(|name| (*name).to_owned()).collect(),
+            started: AtomicU64::new(0),
+        }
     }
 
     fn sh(&self, guest: &str, lines: &str) -> String {
@@ -200,12 +207,14 @@ impl Killing {
     fn start(&self, words: &[&str]) -> Run {
         let folder = self.scene.lab.folder().to_owned();
         let (variable, value) = self.scene.lab.environment();
-        let into = |name: &str| File::create(folder.join(name)).unwrap();
+        let number = self.started.fetch_add(1, Ordering::Relaxed);
+        let files = ["out", "err"].map(|name| folder.join(format!("{name}-{number}")));
+        let into = |file: &PathBuf| File::create(file).unwrap();
         let mut command = Command::new(&self.scene.programs.linerate);
         command.args(words).env(variable, value).env("LINERATE_NODE", &self.scene.programs.node);
         command.env("LINERATE_DATA", folder.join("data")).stdin(Stdio::null());
-        let child = command.stdout(into("out")).stderr(into("err")).spawn().unwrap();
-        Run { child, folder }
+        let child = command.stdout(into(&files[0])).stderr(into(&files[1])).spawn().unwrap();
+        Run { child, files }
     }
 
     /// Runs a command to its end; again, as it says, while the program of a killed node still runs.
