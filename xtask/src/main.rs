@@ -5,6 +5,7 @@
 
 mod bench;
 mod ci;
+mod circles;
 mod docs;
 mod durability;
 mod fuzz;
@@ -94,6 +95,11 @@ enum Task {
     Lab(lab::Lab),
     /// House rules that no compiler checks.
     Tidy,
+    /// Files of one crate that use each other in a circle, and modules that use one they must not use.
+    Circles {
+        /// Only this crate, by the name of its folder.
+        name: Option<String>,
+    },
     /// Write `docs/reference/` anew.
     Docs {
         /// Change nothing; fail when a file would change.
@@ -127,6 +133,7 @@ fn run() -> Result<()> {
         Task::Picture { command } => picture::run(&command),
         Task::Lab(lab) => lab::run(&lab),
         Task::Tidy => tidy::run(),
+        Task::Circles { name } => circles::print(name.as_deref()),
         Task::Docs { check } => docs::run(check),
     }
 }

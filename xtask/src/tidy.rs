@@ -7,6 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::circles;
+
 /// Longest file in lines, tests included.
 const LINES_MAX: usize = 800;
 /// Names that say nothing about what is inside.
@@ -33,6 +35,7 @@ pub(crate) fn run() -> Result<()> {
         }
     }
     breaches.extend(dependency_breaches()?);
+    breaches.extend(circles::breaches()?);
     ensure!(breaches.is_empty(), "tidy:\n  {}", breaches.join("\n  "));
     println!("tidy: fine");
     Ok(())
