@@ -15,7 +15,8 @@ use crate::tests::am_root;
 /// of its own. None measures what another one would disturb.
 const WAITING: [&str; 4] = ["slurm", "ssh", "ssh_failures", "ssh_ways"];
 /// Programs whose tests give real devices away. The guard looks at what all processes have open, and process 1 of a container or a
-/// sandbox hides that even from root: they see the processes that they started and no others.
+/// sandbox hides that even from root: they see the processes that they started and no others. Their tests run
+/// one by one: a program that another test is about to start has, for a moment, everything open that this one has.
 const DEVICES: [&str; 2] = ["linerate_load", "linerate-node"];
 /// Tests of each of these at a time; two cores are busy a little more than half of the time with that.
 const AT_A_TIME: &str = "3";
@@ -120,6 +121,7 @@ impl Program {
         }
         let mut command = Command::new("unshare");
         command.args(["--pid", "--fork", "--kill-child", "--mount-proc", "--"]).arg(&self.path);
+        command.env(THREADS, "1");
         command
     }
 
