@@ -4,7 +4,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{docs, knowledge, sh, tests, tidy};
+use crate::shell::sh;
+use crate::{docs, knowledge, tests, tidy};
 
 /// Runs all steps; stops at the first that fails.
 pub(crate) fn run(skip_tests: bool) -> Result<()> {

@@ -38,7 +38,7 @@ const LAYERS: [(&str, &str, &str); 11] = [
 ];
 
 /// What is left to do: crate, its files in circles, its breaches of layers. The numbers only fall.
-const LEFT: [(&str, usize, usize); 9] = [
+const LEFT: [(&str, usize, usize); 8] = [
     ("diagnose", 41, 2),
     ("foreign", 35, 0),
     ("lab", 44, 0),
@@ -47,7 +47,6 @@ const LEFT: [(&str, usize, usize); 9] = [
     ("model", 9, 0),
     ("node", 47, 0),
     ("sys", 3, 0),
-    ("xtask", 21, 0),
 ];
 
 /// What is said for `tidy`: numbers that differ from `LEFT`, and rules about modules that are gone.

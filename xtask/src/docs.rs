@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use linerate_model::exit::ExitCode;
 use serde_json::Value;
 
-use crate::{sh, target_debug};
+use crate::shell::{sh, target_debug};
 
 const NOTE: &str = "<!-- Made by `cargo xtask docs`; do not edit. -->\n\n";
 

@@ -15,7 +15,7 @@ use linerate_lab::vm::lab::VmLab;
 use linerate_lab::vm::topology::VmTopology;
 use linerate_model::durability::{DurabilityReport, Fate, PatternFate, Promised};
 
-use crate::target_debug;
+use crate::shell::target_debug;
 
 /// The drive is large enough for every pattern, and small enough to be made anew in a moment.
 const LAB: &str = "name = \"vm-durability\"\n[[guest]]\nname = \"one\"\nmemory_mib = 384\n[[guest.drives]]\nname = \"test\"\nsize_mib = 512\n";

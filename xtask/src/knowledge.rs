@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use crate::target_debug;
+use crate::shell::target_debug;
 
 /// Checks every cause and lists what does not hold.
 pub(crate) fn check() -> Result<()> {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
-use crate::{sh, target_release};
+use crate::shell::{sh, target_release};
 
 /// Matrices of the lab.
 #[derive(clap::Subcommand)]

@@ -14,14 +14,15 @@ mod lab;
 mod node;
 mod picture;
 mod scale;
+mod shell;
 mod test_programs;
 mod tests;
 mod tidy;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::PathBuf;
+use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::Result;
 use clap::Parser;
 
 /// Tasks of the linerate workspace.
@@ -119,7 +120,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    std::env::set_current_dir(workspace())?;
+    std::env::set_current_dir(shell::workspace())?;
     match Task::parse() {
         Task::Ci { skip_tests } => ci::run(skip_tests),
         Task::Test { filter } => tests::run(filter.as_deref()),
@@ -136,32 +137,4 @@ fn run() -> Result<()> {
         Task::Circles { name } => circles::print(name.as_deref()),
         Task::Docs { check } => docs::run(check),
     }
-}
-
-/// The root of the checkout.
-fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
-}
-
-/// Where cargo puts debug programs.
-fn target_debug() -> PathBuf {
-    target().join("debug")
-}
-
-/// Where cargo puts optimised programs.
-fn target_release() -> PathBuf {
-    target().join("release")
-}
-
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from)
-}
-
-/// Runs a program to its end; fails with its command line when it fails.
-fn sh(program: &str, args: &[&str]) -> Result<()> {
-    println!("$ {program} {}", args.join(" "));
-    let status =
-        Command::new(program).args(args).status().with_context(|| format!("cannot run {program}"))?;
-    ensure!(status.success(), "`{program} {}` failed: {status}", args.join(" "));
-    Ok(())
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::{target, target_release};
+use crate::shell::{target, target_release};
 
 /// A machine for which the node is built.
 struct Machine {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::{sh, target_release};
+use crate::shell::{sh, target_release};
 
 /// Runs both at these sizes.
 pub(crate) fn run(nodes: usize, hosts: usize, time: &str) -> Result<()> {

@@ -9,7 +9,7 @@ use std::thread;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 
-use crate::tests::am_root;
+use crate::shell::am_root;
 
 /// Programs whose tests wait for other programs most of their time, for Slurm's daemons and for sessions that end, each in namespaces
 /// of its own. None measures what another one would disturb.

@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail, ensure};
 
-use crate::{sh, target_debug, test_programs};
+use crate::shell::{am_root, sh, target_debug};
+use crate::test_programs;
 
 /// Seed of the property tests' inputs, unless the environment has another.
 const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "2026");
@@ -111,10 +112,6 @@ impl Sum {
 fn number(ending: &str, word: &str) -> u64 {
     let of = |part: &str| part.trim().strip_suffix(word)?.trim().parse::<u64>().ok();
     ending.split([';', '.']).find_map(of).unwrap_or(0)
-}
-
-pub(crate) fn am_root() -> bool {
-    std::fs::read_to_string("/proc/self/status").is_ok_and(|s| s.lines().any(|l| l.starts_with("Uid:\t0\t")))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use linerate_sys::spawn;
 use serde_json::{Value, json};
 
 use super::{stats, table};
-use crate::{sh, target_release};
+use crate::shell::{sh, target_release};
 
 /// Options of the benchmark.
 #[derive(clap::Args)]

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::{sh, target_release};
+use crate::shell::{sh, target_release};
 
 /// Options of the benchmark.
 #[derive(clap::Args)]

@@ -1,6 +1,7 @@
 //! The cases and what is demanded in each.
 
-use super::{Case, Contender, Demand, Job, Metric, iperf2, iperf3, nuttcp, ours, qperf, sockperf};
+use super::contest::{Case, Contender, Demand, Job, Metric};
+use super::{iperf2, iperf3, nuttcp, ours, qperf, sockperf};
 use crate::bench::arena::Wire;
 
 const IPERF3: Option<(&str, &str)> = Some(("iperf3", "package iperf3"));

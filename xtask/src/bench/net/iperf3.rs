@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::{Figures, Job};
+use super::contest::{Figures, Job};
 use crate::bench::arena::{Arena, End, FAR};
 
 const PORT: u16 = 5201;

@@ -3,11 +3,11 @@
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use super::{Figures, Job};
+use super::contest::{Figures, Job};
 use crate::bench::arena::{Arena, End, FAR, NEAR};
 
 fn both_ends(arena: &Arena, kind: &Value, tuning: &Value) -> Result<(Value, Value, f64)> {
-    let program = crate::target_release().join("linerate-node");
+    let program = crate::shell::target_release().join("linerate-node");
     let program = program.to_string_lossy();
     let spec = |role: Value, bind: std::net::Ipv4Addr| {
         let token = [7_u8; 16];

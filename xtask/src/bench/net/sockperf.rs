@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 
-use super::{Figures, Job};
+use super::contest::{Figures, Job};
 use crate::bench::arena::{Arena, End, FAR};
 
 const PORT: u16 = 11_111;

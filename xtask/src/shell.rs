@@ -1,0 +1,40 @@
+//! What all tasks need of the machine: the folders of the checkout, a command run to its end, who runs it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+/// The root of the checkout.
+pub(crate) fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
+}
+
+/// Where cargo puts debug programs.
+pub(crate) fn target_debug() -> PathBuf {
+    target().join("debug")
+}
+
+/// Where cargo puts optimised programs.
+pub(crate) fn target_release() -> PathBuf {
+    target().join("release")
+}
+
+/// Where cargo puts everything.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from)
+}
+
+/// Runs a program to its end; fails with its command line when it fails.
+pub(crate) fn sh(program: &str, args: &[&str]) -> Result<()> {
+    println!("$ {program} {}", args.join(" "));
+    let status =
+        Command::new(program).args(args).status().with_context(|| format!("cannot run {program}"))?;
+    ensure!(status.success(), "`{program} {}` failed: {status}", args.join(" "));
+    Ok(())
+}
+
+/// Whether the effective user is root.
+pub(crate) fn am_root() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|s| s.lines().any(|l| l.starts_with("Uid:\t0\t")))
+}
