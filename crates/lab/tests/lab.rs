@@ -243,14 +243,6 @@ fn start() -> (Child, PathBuf) {
     (child, folder)
 }
 
-fn wait_until(what: &str, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
-        std::thread::yield_now();
-    }
-}
-
 /// The network namespaces that a process holds open, as the kernel names them.
 fn namespaces_of(process: &Path) -> Vec<PathBuf> {
     let open = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
@@ -289,7 +281,7 @@ fn a_killed_lab_leaves_nothing_and_the_next_one_sweeps_up() {
     assert!(namespaces.len() >= 7 && in_use(&namespaces), "3 hosts, 3 hypervisors, a core");
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_until("namespaces and devices of a killed lab go with it", || !in_use(&namespaces));
+    linerate_stage::wait_until("namespaces and devices of a killed lab go with it", || !in_use(&namespaces));
     // Only the folder is left, unless a lab of another process has swept it up already. Make it look older than the grace for labs
     // that are just starting.
     if let Ok(left) = std::fs::File::open(&folder) {
@@ -353,7 +345,7 @@ fn a_background_lab_holds_nothing_of_its_caller() {
     assert!(lab.0.is_dir(), "{said}");
     assert!(end.is_ok(), "the lab holds descriptor 9 of its caller: {end:?}");
     assert!(lab.down());
-    wait_until("the folder of the lab goes with it", || !lab.0.exists());
+    linerate_stage::wait_until("the folder of the lab goes with it", || !lab.0.exists());
 }
 
 #[test]

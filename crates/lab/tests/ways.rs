@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use linerate_lab::faults;
 use linerate_lab::lab::Lab;
@@ -16,7 +16,7 @@ use linerate_lab::namespace::Namespace;
 use linerate_lab::topology::Topology;
 use linerate_lab::way;
 use linerate_model::exit::ExitCode;
-use linerate_stage::Programs;
+use linerate_stage::{Programs, wait_within};
 
 const VICTIM: &str = "node-2";
 const KEY: &str = "net.ipv4.tcp_rmem";
@@ -39,14 +39,6 @@ fn missing(way: &str) -> Option<String> {
         return Some(error.to_string());
     }
     programs().missing()
-}
-
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < PATIENCE, "after {PATIENCE:?} still not: {what}");
-        std::thread::yield_now();
-    }
 }
 
 /// Three hosts behind sshd or slurmd, the second with a receive window that never grows.
@@ -136,7 +128,7 @@ impl Scene {
     /// Nothing runs and nobody listens in any namespace of a host that did not before.
     fn nothing_is_left(&self) {
         for ((_, namespace), (ran, listened)) in self.lab.cluster.hosts.iter().zip(&self.before) {
-            wait_until("no process is left", || processes(namespace).is_subset(ran));
+            wait_within(PATIENCE, "no process is left", || processes(namespace).is_subset(ran));
             let listening = listeners(namespace);
             assert!(listening.is_subset(listened), "{}: {listening:?}", namespace.name);
         }
@@ -240,10 +232,10 @@ fn killed_in_a_trial(scene: &Scene) {
             .spawn()
             .unwrap(),
     );
-    wait_until("the new value is in force", || scene.value() != scene.broken);
+    wait_within(PATIENCE, "the new value is in force", || scene.value() != scene.broken);
     operator.0.kill().unwrap();
     operator.0.wait().unwrap();
-    wait_until("the old value is back", || scene.value() == scene.broken);
+    wait_within(PATIENCE, "the old value is back", || scene.value() == scene.broken);
     scene.nothing_is_left();
     assert_eq!(scene.files(), Vec::<PathBuf>::new());
 }

@@ -153,14 +153,24 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Waits until something is so, and fails when it never is.
-pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+/// Waits until a condition holds; panics when it does not within three minutes.
+pub fn wait_until(what: &str, done: impl FnMut() -> bool) {
+    wait_within(PATIENCE, what, done);
+}
+
+/// The same with a time limit. Returns the time it took.
+pub fn wait_within(limit: Duration, what: &str, mut done: impl FnMut() -> bool) -> Duration {
+    let begin = Instant::now();
     while !done() {
-        assert!(Instant::now() < deadline, "{what}: did not happen within {} s", PATIENCE.as_secs());
-        // A moment for others: what is waited for may run on the same CPUs.
-        std::thread::park_timeout(Duration::from_millis(2));
+        assert!(begin.elapsed() < limit, "{what}: did not happen within {} s", limit.as_secs());
+        pause();
     }
+    begin.elapsed()
+}
+
+/// Leaves the CPU to what is waited for, which may run on the same one; the caller polls again.
+pub fn pause() {
+    std::thread::park_timeout(Duration::from_millis(5));
 }
 
 /// A process in a network namespace of its own, which lives as long as our pipe to it: also a killed test leaves none.

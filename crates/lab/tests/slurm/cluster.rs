@@ -10,20 +10,10 @@ use std::time::{Duration, Instant};
 
 use linerate_lab::namespace::Namespace;
 use linerate_lab::way::slurm::site::{self, Node, Site};
-use linerate_stage::Programs;
+use linerate_stage::{Programs, pause};
 
 /// Far above what a step takes, also on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
-
-pub(crate) fn wait_until(within: Duration, what: &str, mut holds: impl FnMut() -> bool) -> Duration {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < within, "after {within:?} still not: {what}");
-        // A moment for others: what is waited for runs on the same CPUs.
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
-    start.elapsed()
-}
 
 /// Why there can be no Slurm here.
 pub(crate) fn missing() -> Option<String> {
@@ -152,8 +142,7 @@ impl Cluster {
                 let printed = [stdout, stderr].map(|stream| stream.join().unwrap()).concat();
                 panic!("{arguments:?} does not end; {state}\n{}", String::from_utf8_lossy(&printed));
             }
-            // A moment for others: what is waited for runs on the same CPUs.
-            std::thread::park_timeout(Duration::from_millis(5));
+            pause();
         }
         let status = daemon.0.wait().unwrap();
         Output { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }

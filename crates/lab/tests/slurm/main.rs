@@ -8,10 +8,11 @@ mod remedy;
 
 use std::process::{Command, Output};
 
-use cluster::{Cluster, PATIENCE, wait_until};
+use cluster::{Cluster, PATIENCE};
 use linerate_model::inventory::TransportSpec;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
+use linerate_stage::wait_within;
 
 /// A cluster, or the reason why there is none.
 fn with_cluster(test: &str, nodes: usize, body: impl FnOnce(&mut Cluster)) {
@@ -47,16 +48,16 @@ fn measured(snapshot: &Snapshot) -> Vec<(&str, &str)> {
 }
 
 fn nothing_left(cluster: &Cluster, nodes: usize) {
-    wait_until(PATIENCE, "the job is gone", || cluster.jobs().is_empty());
+    wait_within(PATIENCE, "the job is gone", || cluster.jobs().is_empty());
     nothing_runs(cluster, nodes);
 }
 
 /// No process of ours anywhere, no copy on a node.
 fn nothing_runs(cluster: &Cluster, nodes: usize) {
-    wait_until(PATIENCE, "the node programs are gone", || cluster.node_programs() == 0);
-    wait_until(PATIENCE, "no client of Slurm is left", || cluster.clients().is_empty());
+    wait_within(PATIENCE, "the node programs are gone", || cluster.node_programs() == 0);
+    wait_within(PATIENCE, "no client of Slurm is left", || cluster.clients().is_empty());
     for node in 0..nodes {
-        wait_until(PATIENCE, "the copies are removed", || cluster.left_on(node).is_empty());
+        wait_within(PATIENCE, "the copies are removed", || cluster.left_on(node).is_empty());
     }
 }
 
@@ -133,10 +134,10 @@ fn drained_and_dead_nodes_are_gaps() {
         assert_eq!(measured(&snapshot), [("n1", "n3"), ("n3", "n1")], "{:?}", snapshot.gaps);
         // Slurm itself waits for the dead node to say that the job has ended there.
         let given_back = |job: &String| job.ends_with("COMPLETING");
-        wait_until(PATIENCE, "the job is given back", || cluster.jobs().iter().all(given_back));
-        wait_until(PATIENCE, "the node programs are gone", || cluster.node_programs() == 0);
+        wait_within(PATIENCE, "the job is given back", || cluster.jobs().iter().all(given_back));
+        wait_within(PATIENCE, "the node programs are gone", || cluster.node_programs() == 0);
         for node in [0, 2] {
-            wait_until(PATIENCE, "the copies are removed", || cluster.left_on(node).is_empty());
+            wait_within(PATIENCE, "the copies are removed", || cluster.left_on(node).is_empty());
         }
     });
 }
@@ -157,9 +158,9 @@ fn the_job_ends_with_its_operator_however_that_ends() {
                 let arguments = ["survey", "--quiet", "--time", "60s", "--via", "slurm", "-N", "2"];
                 let mut operator =
                     cluster.linerate_started(&[&arguments[..], &["--slurm-steps", steps]].concat());
-                wait_until(PATIENCE, "node programs run", || cluster.node_programs() >= 2);
+                wait_within(PATIENCE, "node programs run", || cluster.node_programs() >= 2);
                 kill(signal, &[cluster.clients_named(clients), vec![operator.0.id()]].concat());
-                let took = wait_until(PATIENCE, "the job is gone", || cluster.jobs().is_empty());
+                let took = wait_within(PATIENCE, "the job is gone", || cluster.jobs().is_empty());
                 println!(
                     "{steps}, kill {signal} of {who}: the job was gone after {:.1} s",
                     took.as_secs_f64()
@@ -178,7 +179,7 @@ fn what_was_copied_goes_also_when_the_operator_is_killed_while_it_copies() {
         for steps in STEPS {
             let arguments = ["survey", "--quiet", "--via", "slurm", "-N", "2", "--slurm-steps", steps];
             let mut operator = cluster.linerate_started(&arguments);
-            wait_until(PATIENCE, "the copy begins", || {
+            wait_within(PATIENCE, "the copy begins", || {
                 // It lies there for a moment only: where that passed unseen, the next survey copies again.
                 if operator.0.try_wait().unwrap().is_some() {
                     operator = cluster.linerate_started(&arguments);
@@ -203,9 +204,9 @@ fn a_session_that_is_lost_is_taken_up_again_and_is_one_gap() {
             let mut operator =
                 cluster.linerate_started(&[&arguments[..], &[steps, "--snapshot", &file_name]].concat());
             // Its first transfer: the session is open and in use.
-            wait_until(PATIENCE, "n2 is measured", || cluster.connections(1, false) > 0);
+            wait_within(PATIENCE, "n2 is measured", || cluster.connections(1, false) > 0);
             kill(signal, &cluster.node_programs_on(1));
-            wait_until(2 * PATIENCE, "the survey ends", || operator.0.try_wait().unwrap().is_some());
+            wait_within(2 * PATIENCE, "the survey ends", || operator.0.try_wait().unwrap().is_some());
             let snapshot: Snapshot = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
             let of_n2: Vec<_> = snapshot.gaps.iter().filter(|g| g.what == "host n2").collect();
             assert_eq!(of_n2.len(), 1, "{steps} {signal}: {:?}", snapshot.gaps);
@@ -235,10 +236,10 @@ fn a_wish_that_cannot_be_met_is_said_and_leaves_no_job() {
         }
         // More nodes than there are: Slurm lets it wait, and a person gives up.
         let mut operator = cluster.linerate_started(&["survey", "--quiet", "--via", "slurm", "-N", "40"]);
-        wait_until(PATIENCE, "the job waits", || cluster.jobs().iter().any(|job| job.ends_with("PENDING")));
+        wait_within(PATIENCE, "the job waits", || cluster.jobs().iter().any(|job| job.ends_with("PENDING")));
         let given_up = Command::new("kill").args(["-INT", &operator.0.id().to_string()]).status().unwrap();
         assert!(given_up.success());
-        wait_until(PATIENCE, "the place in the queue is given up", || cluster.jobs().is_empty());
+        wait_within(PATIENCE, "the place in the queue is given up", || cluster.jobs().is_empty());
         assert_eq!(operator.0.wait().unwrap().code(), Some(130));
         assert_eq!(cluster.jobs(), Vec::<String>::new());
     });

@@ -5,8 +5,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_model::snapshot::Snapshot;
+use linerate_stage::wait_within;
 
-use crate::cluster::{Cluster, PATIENCE, programs, wait_until};
+use crate::cluster::{Cluster, PATIENCE, programs};
 use crate::{kill, measured, nothing_left, nothing_runs, survey, with_cluster};
 
 const ONE: [&str; 2] = ["--slurm-steps", "one"];
@@ -39,8 +40,8 @@ fn node_programs_that_dial_back_are_surveyed() {
         let arguments = ["survey", "--quiet", "--time", "120s", "--via", "slurm", "-N", "4", ONE[0], ONE[1]];
         let mut operator = cluster.linerate_started(&arguments);
         let linked = |cluster: &Cluster| (0..4).all(|node| cluster.connections(node, true) > 0);
-        wait_until(PATIENCE, "all have dialled", || linked(cluster));
-        wait_until(PATIENCE, "nothing listens", || cluster.listens(operator.0.id()).is_empty());
+        wait_within(PATIENCE, "all have dialled", || linked(cluster));
+        wait_within(PATIENCE, "nothing listens", || cluster.listens(operator.0.id()).is_empty());
         // Slurm's client has a helper process of its own.
         let clients = cluster.clients_named(&["srun"]);
         let leader = |pid: &&u32| {
@@ -50,7 +51,7 @@ fn node_programs_that_dial_back_are_surveyed() {
         assert_eq!(clients.iter().filter(leader).count(), 1, "{clients:?}");
         assert!(told(cluster).iter().all(|text| !has_key(text)), "the key is to be seen");
         kill("-INT", &[operator.0.id()]);
-        wait_until(PATIENCE, "the survey ends", || operator.0.try_wait().unwrap().is_some());
+        wait_within(PATIENCE, "the survey ends", || operator.0.try_wait().unwrap().is_some());
         nothing_left(cluster, 4);
     });
 }
@@ -69,7 +70,7 @@ fn dead_drained_and_frozen_nodes_are_gaps_of_one_step() {
         let name = file.to_str().unwrap().to_owned();
         let arguments = ["survey", "--quiet", "--via", "slurm", "--nodelist", "n[1-5]", ONE[0], ONE[1]];
         let mut operator = cluster.linerate_started(&[&arguments[..], &["--snapshot", &name]].concat());
-        wait_until(2 * PATIENCE, "the survey ends", || operator.0.try_wait().unwrap().is_some());
+        wait_within(2 * PATIENCE, "the survey ends", || operator.0.try_wait().unwrap().is_some());
         let snapshot: Snapshot = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
         let gap = |host: &str| {
             let what = format!("host {host}");
@@ -84,7 +85,7 @@ fn dead_drained_and_frozen_nodes_are_gaps_of_one_step() {
         }
         assert_eq!(measured(&snapshot), [("n1", "n4"), ("n4", "n1")], "{:?}", snapshot.gaps);
         let given_back = |job: &String| job.ends_with("COMPLETING");
-        wait_until(PATIENCE, "the job is given back", || cluster.jobs().iter().all(given_back));
+        wait_within(PATIENCE, "the job is given back", || cluster.jobs().iter().all(given_back));
         nothing_runs(cluster, 4);
     });
 }
@@ -115,9 +116,9 @@ fn strangers_at_the_door_are_cut_off_and_the_survey_is_unharmed() {
         // One node keeps the door open: what reads its order is held up.
         cluster.hold(2);
         let mut operator = cluster.linerate_started(&[&arguments[..], &["--snapshot", &name]].concat());
-        wait_until(PATIENCE, "the step is there", || !cluster.named_on(2, "timeout").is_empty());
+        wait_within(PATIENCE, "the step is there", || !cluster.named_on(2, "timeout").is_empty());
         let mut door = Vec::new();
-        wait_until(PATIENCE, "the door is open", || {
+        wait_within(PATIENCE, "the door is open", || {
             door = cluster.listens(operator.0.id());
             !door.is_empty()
         });
@@ -135,7 +136,7 @@ fn strangers_at_the_door_are_cut_off_and_the_survey_is_unharmed() {
         });
         assert!(heard.iter().all(Vec::is_empty), "nothing is said to a stranger: {heard:?}");
         cluster.let_go(2);
-        wait_until(2 * PATIENCE, "the survey ends", || operator.0.try_wait().unwrap().is_some());
+        wait_within(2 * PATIENCE, "the survey ends", || operator.0.try_wait().unwrap().is_some());
         let snapshot: Snapshot = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
         assert_eq!(measured(&snapshot).len(), 6, "{:?}", snapshot.gaps);
         assert!(!snapshot.gaps.iter().any(|g| g.what.starts_with("host ")), "{:?}", snapshot.gaps);

@@ -4,8 +4,9 @@
 use std::process::Output;
 
 use linerate_model::exit::ExitCode;
+use linerate_stage::wait_within;
 
-use crate::cluster::{Cluster, PATIENCE, wait_until};
+use crate::cluster::{Cluster, PATIENCE};
 use crate::{STEPS, kill, nothing_left, with_cluster};
 
 /// What was left on a NIC and is taken off in the trials. It needs hardly any CPU, so a survey names it on a busy machine as well.
@@ -61,10 +62,10 @@ fn a_remedy_is_tried_kept_and_undone_over_slurm() {
             let long = ["try", CAUSE, "--on", VICTIM.0, "--arms", "16", "--quiet"];
             let before = trials(cluster);
             let mut operator = cluster.linerate_started(&long);
-            wait_until(PATIENCE, "a new value", || value(cluster) != broken);
+            wait_within(PATIENCE, "a new value", || value(cluster) != broken);
             kill("-9", &[cluster.clients_named(&["salloc", "srun"]), vec![operator.0.id()]].concat());
             operator.0.wait().unwrap();
-            let took = wait_until(PATIENCE, "the old value is back", || value(cluster) == broken);
+            let took = wait_within(PATIENCE, "the old value is back", || value(cluster) == broken);
             println!("{steps}: the old value was back {:.1} s after the kill", took.as_secs_f64());
             nothing_left(cluster, 3);
             assert_eq!(value(cluster), broken);
@@ -96,7 +97,7 @@ fn steps_that_slurm_kills_with_all_in_them_leave_the_old_value() {
             let long = ["try", CAUSE, "--on", VICTIM.0, "--arms", "16", "--quiet"];
             let mut operator = cluster.linerate_started(&long);
             let mut known = Vec::new();
-            wait_until(PATIENCE, "a new value", || {
+            wait_within(PATIENCE, "a new value", || {
                 known = cluster
                     .client("squeue", &["-h", "-s", "-o", "%i"])
                     .1
@@ -111,7 +112,7 @@ fn steps_that_slurm_kills_with_all_in_them_leave_the_old_value() {
             operator.0.wait().unwrap();
             let steps_known = known.iter().map(String::as_str);
             cluster.client("scancel", &["-s", "KILL"].into_iter().chain(steps_known).collect::<Vec<_>>());
-            let took = wait_until(PATIENCE, "the old value is back", || value(cluster) == broken);
+            let took = wait_within(PATIENCE, "the old value is back", || value(cluster) == broken);
             println!("{steps}: the old value was back {:.1} s after the kill", took.as_secs_f64());
             nothing_left(cluster, 2);
             for killed in trials(cluster) {

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use linerate_lab::vm::image::Image;
 use linerate_lab::vm::lab::VmLab;
 use linerate_lab::vm::topology::VmTopology;
-use linerate_stage::{Programs, skip, text};
+use linerate_stage::{Programs, pause, skip, text};
 
 /// The image is made once.
 static IMAGE: Mutex<()> = Mutex::new(());
@@ -105,6 +105,7 @@ fn wait_for(what: &str, mut ask: impl FnMut() -> String, done: impl Fn(&str) -> 
             return answer;
         }
         assert!(begin.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}; the last answer was\n{answer}");
+        pause();
     }
 }
 

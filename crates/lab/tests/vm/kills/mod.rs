@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use linerate_lab::vm::disk::Ration;
-use linerate_stage::text;
+use linerate_stage::{pause, text};
 
 use crate::{PATIENCE, Scene, wait_for};
 
@@ -111,7 +111,7 @@ impl Run {
         let begun = Instant::now();
         while !self.has_ended() {
             assert!(begun.elapsed() < PATIENCE, "linerate does not end: {}", self.words());
-            std::thread::yield_now();
+            pause();
         }
         Ended { code: self.child.wait().unwrap().code(), words: self.words() }
     }
@@ -284,7 +284,7 @@ impl Killing {
                 while ration.load(Ordering::Relaxed) > 0 {
                     assert!(!run.has_ended(), "{what}: it ended before: {}", run.words());
                     assert!(begun.elapsed() < PATIENCE, "{what}: nothing is written: {}", run.words());
-                    std::thread::yield_now();
+                    pause();
                 }
             }
             At::While(holds) => {
