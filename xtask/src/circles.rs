@@ -38,9 +38,8 @@ const LAYERS: [(&str, &str, &str); 11] = [
 ];
 
 /// What is left to do: crate, its files in circles, its breaches of layers. The numbers only fall.
-const LEFT: [(&str, usize, usize); 8] = [
+const LEFT: [(&str, usize, usize); 7] = [
     ("diagnose", 41, 2),
-    ("foreign", 35, 0),
     ("lab", 44, 0),
     ("linerate", 72, 21),
     ("load", 59, 0),

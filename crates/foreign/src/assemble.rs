@@ -11,7 +11,7 @@ use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::{Snapshot, StorageFigure};
 
-use crate::Options;
+use crate::options::Options;
 use crate::sink::{NAMELESS, Raw, Sink, Values, plain_address};
 
 /// Longest chain of names that stand for each other.

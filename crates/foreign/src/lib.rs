@@ -2,7 +2,7 @@
 //!
 //! Pure: no file, no clock, no socket. A text may hold several pieces one after the other, as in a terminal session that
 //! somebody pasted; prompts between them say on which host a command ran. What is not understood is quoted with its line and
-//! never stops anything. One file per format in `formats`, and one line for each in `READERS` of `reader`.
+//! never stops anything. One file per format in `formats`, and one line for each in `READERS` there.
 #![deny(missing_docs)]
 
 mod assemble;
@@ -14,31 +14,20 @@ mod formats;
 mod limits;
 mod missing;
 mod names;
+mod options;
 mod prompt;
-pub mod reader;
+mod reader;
 mod sink;
 mod units;
 mod walk;
 
 use linerate_model::foreign::{Foreign, UNREAD_MAX};
-use linerate_model::inventory::{Inventory, Layer};
 use linerate_model::snapshot::Snapshot;
 
 pub use document::{BYTES_MAX, Document};
+pub use formats::formats;
 pub use names::is_wanted_of_sosreport;
-
-/// What the reader is told beside the texts.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Host of everything that has no prompt with a name.
-    pub host: Option<String>,
-    /// Read every text as this format.
-    pub format: Option<String>,
-    /// Layer of all measurements; without it they are underlay, except where a command enters a container's network.
-    pub layer: Option<Layer>,
-    /// Hosts, groups and addresses that are known already.
-    pub inventory: Option<Inventory>,
-}
+pub use options::Options;
 
 /// Reads texts into one snapshot. Its field `foreign` accounts for every line; its gaps are what is missing.
 pub fn read(documents: &[Document], options: &Options) -> Snapshot {

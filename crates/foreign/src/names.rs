@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::context::{Command, Context, TOOLS, is_host};
-use crate::{Document, Options};
+use crate::document::Document;
+use crate::options::Options;
 
 /// Words of file names that say what is inside and name no host.
 const WORDS: [&str; 61] = [

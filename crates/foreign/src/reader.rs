@@ -1,8 +1,7 @@
-//! The list of formats, and what a format is. To add one: a file in `formats/`, a line in `READERS`, fixtures in
-//! `tests/files/`, a line in `xtask/src/fuzz/targets.rs`.
+//! What a format is: the trait that each one implements, and the block of lines that it reads. The list of formats is
+//! in `formats`.
 
 use crate::context::Context;
-use crate::formats;
 use crate::sink::Sink;
 
 /// Lines that follow each other, up to the next prompt or the end.
@@ -47,49 +46,4 @@ pub(crate) trait Reader: Sync {
     fn takes_long_lines(&self) -> bool {
         false
     }
-}
-
-/// All formats, the ones with the surest marks first.
-pub(crate) const READERS: &[&dyn Reader] = &[
-    &formats::iperf3_json::Iperf3Json,
-    &formats::fio::Fio,
-    &formats::ip_json::IpJson,
-    &formats::iperf3::Iperf3,
-    &formats::iperf2::Iperf2,
-    &formats::iperf2_csv::Iperf2Csv,
-    &formats::nuttcp::Nuttcp,
-    &formats::netperf::Netperf,
-    &formats::ping::Ping,
-    &formats::ss::Ss,
-    &formats::ethtool::Link,
-    &formats::ethtool::Rings,
-    &formats::ethtool::Coalesce,
-    &formats::ethtool::Channels,
-    &formats::ethtool_driver::Driver,
-    &formats::ethtool_features::Features,
-    &formats::ethtool_stats::Statistics,
-    &formats::ip_text::IpText,
-    &formats::sysctl::Sysctl,
-    &formats::softnet::Softnet,
-    &formats::interrupts::Interrupts,
-    &formats::iostat::Iostat,
-    &formats::diskstats::Diskstats,
-    &formats::tiotest::Tiotest,
-    &formats::drbd::Drbd,
-    &formats::drbd_show::DrbdShow,
-    &formats::gluster_log::GlusterLog,
-    &formats::audit::Audit,
-    &formats::etc_hosts::EtcHosts,
-    &formats::hostname::Hostname,
-    &formats::matrix::Matrix,
-];
-
-/// Names and descriptions of all formats.
-pub fn formats() -> impl Iterator<Item = (&'static str, &'static str)> + Clone {
-    READERS.iter().map(|reader| (reader.name(), reader.describes()))
-}
-
-/// The reader of this name.
-pub(crate) fn named(name: &str) -> Option<&'static dyn Reader> {
-    READERS.iter().find(|reader| reader.name() == name).copied()
 }

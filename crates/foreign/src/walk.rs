@@ -6,9 +6,10 @@ use linerate_model::foreign::{Foreign, Piece, UNREAD_MAX, Unread};
 use crate::context::{Command, Context};
 use crate::document::{self, Document};
 use crate::limits::{LINE_BYTES_MAX, PIECES_MAX};
-use crate::reader::{Block, LONG_LINE, READERS, Reader};
+use crate::options::Options;
+use crate::reader::{Block, LONG_LINE, Reader};
 use crate::sink::Sink;
-use crate::{Options, names, prompt, reader};
+use crate::{formats, names, prompt};
 
 /// Longest quotation of a line, characters.
 const QUOTE_MAX: usize = 120;
@@ -28,7 +29,7 @@ pub(crate) fn document(
     }
     let text = document::clean(&document.bytes);
     let lines: Vec<&str> = text.lines().collect();
-    let forced = options.format.as_deref().and_then(reader::named);
+    let forced = options.format.as_deref().and_then(formats::named);
     let short: Option<Vec<&str>> = lines
         .iter()
         .any(|line| is_long(line))
@@ -108,7 +109,7 @@ impl Walk<'_> {
         let block = |lines| Block { lines, at: &self.context };
         let (whole, short) = (block(&self.lines[at..end]), block(&self.short[at..end]));
         let shown = |reader: &dyn Reader| if reader.takes_long_lines() { &whole } else { &short };
-        let found = self.forced.or_else(|| READERS.iter().find(|r| r.begins(shown(**r))).copied());
+        let found = self.forced.or_else(|| formats::READERS.iter().find(|r| r.begins(shown(**r))).copied());
         let Some(reader) = found else {
             let length = self.lines[at].len();
             let why = if is_long(self.lines[at]) {

@@ -1,7 +1,6 @@
 //! No bytes make the readers panic, and every line is accounted for.
 
-use linerate_foreign::reader::formats;
-use linerate_foreign::{Document, Options, read};
+use linerate_foreign::{Document, Options, formats, read};
 use proptest::prelude::*;
 
 use super::files;

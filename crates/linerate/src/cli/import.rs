@@ -18,7 +18,7 @@ pub(super) struct Reading {
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
     /// Read every file as this format instead of what it looks like
-    #[arg(long = "as", value_name = "FORMAT", value_parser = clap::builder::PossibleValuesParser::new(linerate_foreign::reader::formats().map(|(name, _)| name)))]
+    #[arg(long = "as", value_name = "FORMAT", value_parser = clap::builder::PossibleValuesParser::new(linerate_foreign::formats().map(|(name, _)| name)))]
     format: Option<String>,
     /// Network that was measured; without it the underlay, except where a command enters a container's network
     #[arg(long, value_parser = layer)]
