@@ -1,19 +1,22 @@
 //! Network namespaces by the names that people have for them: `pid:1234`, `container:NAME`, `netns:PATH`, a path, or what `ip netns`
 //! calls it.
 //!
-//! In: a root and a text. Out: the path of the namespace, or what is wrong and what exists instead. It starts no program and asks no
-//! daemon: containers are found by the files that docker, podman and containerd keep, and by the control groups of processes.
+//! In: a root and a text. Out: the path of the namespace, or what is wrong and what exists instead; work can also be run with the
+//! root of the namespace. It starts no program and asks no daemon: containers are found by the files that docker, podman and
+//! containerd keep, and by the control groups of processes.
 
 mod containers;
+mod listed;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use crate::netns;
 use crate::root::{ReadError, Root};
+use listed::listed;
 
 /// Folders in which programs keep namespaces by name.
 const FOLDERS: [&str; 2] = ["/run/netns", "/run/docker/netns"];
-/// Names that an error lists.
-const LISTED_MAX: usize = 12;
 
 /// The path of the namespace that a text means on this host.
 pub fn resolve(root: &Root, place: &Path) -> Result<PathBuf, String> {
@@ -30,6 +33,33 @@ pub fn resolve(root: &Root, place: &Path) -> Result<PathBuf, String> {
         return Ok(PathBuf::from(text));
     }
     named(root, text)
+}
+
+/// Runs `work` with the root of a network namespace: on a thread of its own inside the namespace on a running machine,
+/// with the sub-tree of the namespace in a recorded one. `work` also gets the reason why `/sys` is not that of the
+/// namespace, where it is not.
+pub fn in_namespace<T: Send>(
+    root: &Root,
+    path: &Path,
+    work: impl FnOnce(&Root, Option<String>) -> T + Send,
+) -> Result<T, String> {
+    let inner = root.of_namespace(path)?;
+    if !inner.is_live() {
+        return Ok(work(&inner, None));
+    }
+    // Never through a recording: what engines keep about containers has secrets in it.
+    let found = resolve(&Root::live(), path)?;
+    let file = File::open(&found).map_err(|e| format!("cannot open {}: {e}", found.display()))?;
+    let run = || {
+        let sysfs_gap = netns::enter_file_with_sysfs(&file)
+            .map_err(|e| format!("cannot enter {}: {e}; entering needs root", path.display()))?;
+        let result = work(&inner, sysfs_gap);
+        inner.finish()?;
+        Ok(result)
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(run).join().map_err(|_| "the reader inside the namespace stopped early".to_string())?
+    })
 }
 
 /// A name in one of the folders.
@@ -60,18 +90,6 @@ fn of_process(root: &Root, pid: &str) -> Result<PathBuf, String> {
         }
         Err(error) => Err(format!("process {pid}: {error}")),
     }
-}
-
-/// `there are: a, b and 3 more`.
-fn listed(head: &str, names: &[String]) -> String {
-    if names.is_empty() {
-        return format!("{head} none");
-    }
-    let mut list = names[..names.len().min(LISTED_MAX)].join(", ");
-    if names.len() > LISTED_MAX {
-        list = format!("{list} and {} more", names.len() - LISTED_MAX);
-    }
-    format!("{head}: {list}")
 }
 
 #[cfg(test)]

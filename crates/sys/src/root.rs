@@ -14,8 +14,6 @@ use std::sync::{Mutex, PoisonError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{netns, place};
-
 /// Largest file that is read.
 pub const FILE_BYTES_MAX: u64 = 8 << 20;
 /// Most names of a folder that are read.
@@ -242,15 +240,9 @@ impl Root {
         }
     }
 
-    /// Runs `work` with the root of a network namespace: on a thread of its own inside the namespace on a running
-    /// machine, with the sub-tree of the namespace in a recorded one. `work` also gets the reason why `/sys` is not that
-    /// of the namespace, where it is not.
-    pub fn in_namespace<T: Send>(
-        &self,
-        path: &Path,
-        work: impl FnOnce(&Self, Option<String>) -> T + Send,
-    ) -> Result<T, String> {
-        let inner = match &self.kind {
+    /// The root of a network namespace: for threads inside it on a running machine, its sub-tree in a recorded one.
+    pub(crate) fn of_namespace(&self, path: &Path) -> Result<Self, String> {
+        Ok(match &self.kind {
             Kind::Live => Self::live(),
             Kind::Recording { tree, .. } => Self::recording(&namespace_tree(tree, path)),
             Kind::Recorded { tree, .. } => {
@@ -258,24 +250,8 @@ impl Root {
                 if !tree.is_dir() {
                     return Err("the recorded tree does not have this namespace".to_string());
                 }
-                return Ok(work(&Self::recorded(&tree), None));
+                Self::recorded(&tree)
             }
-        };
-        // Never through a recording: what engines keep about containers has secrets in it.
-        let found = place::resolve(&Self::live(), path)?;
-        let file = File::open(&found).map_err(|e| format!("cannot open {}: {e}", found.display()))?;
-        let run = || {
-            let sysfs_gap = netns::enter_file_with_sysfs(&file)
-                .map_err(|e| format!("cannot enter {}: {e}; entering needs root", path.display()))?;
-            let result = work(&inner, sysfs_gap);
-            inner.finish()?;
-            Ok(result)
-        };
-        std::thread::scope(|scope| {
-            scope
-                .spawn(run)
-                .join()
-                .map_err(|_| "the reader inside the namespace stopped early".to_string())?
         })
     }
 

@@ -60,6 +60,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::fact::{FactDecl, FactKey, HostFacts};
 use linerate_model::writable::writable;
+use linerate_sys::place;
 use linerate_sys::root::Root;
 
 use crate::change::setting::Setting;
@@ -164,8 +165,9 @@ pub(crate) fn read(root: &Root, prefixes: &[FactKey], netns: &[PathBuf]) -> Host
         let label = format!("netns.{}|", path.display());
         let inner: Option<Vec<FactKey>> = prefixes_inside(prefixes, &label);
         let Some(inner) = inner else { continue };
-        match root.in_namespace(path, |inner_root, sysfs_gap| read_here(inner_root, sysfs_gap, &inner, true))
-        {
+        match place::in_namespace(root, path, |inner_root, sysfs_gap| {
+            read_here(inner_root, sysfs_gap, &inner, true)
+        }) {
             Ok(inside) => {
                 facts.readings.extend(inside.readings.into_iter().map(|(k, v)| (format!("{label}{k}"), v)));
                 facts.counters.extend(inside.counters.into_iter().map(|(k, v)| (format!("{label}{k}"), v)));

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use linerate_model::fact::FactValue;
+use linerate_sys::place;
 use linerate_sys::root::Root;
 
 use super::setting_for;
@@ -30,7 +31,7 @@ fn inside<T: Send>(
 ) -> Result<T, String> {
     let (path, inner) = split(key).ok_or("not a key of a namespace")?;
     let setting = setting_for(inner).filter(|_| is_setting(key)).ok_or("not a setting")?;
-    root.in_namespace(path, |root, _| work(setting, root, inner))?
+    place::in_namespace(root, path, |root, _| work(setting, root, inner))?
 }
 
 impl Setting for InNamespace {

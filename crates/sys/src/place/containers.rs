@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::listed;
+use super::listed::listed;
 use crate::root::{ReadError, Root};
 
 /// Most containers of one engine that are looked at.
