@@ -38,12 +38,11 @@ const LAYERS: [(&str, &str, &str); 11] = [
 ];
 
 /// What is left to do: crate, its files in circles, its breaches of layers. The numbers only fall.
-const LEFT: [(&str, usize, usize); 6] = [
+const LEFT: [(&str, usize, usize); 5] = [
     ("diagnose", 41, 2),
     ("lab", 44, 0),
     ("linerate", 72, 21),
     ("load", 59, 0),
-    ("model", 9, 0),
     ("node", 47, 0),
 ];
 

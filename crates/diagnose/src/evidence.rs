@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use linerate_model::finding::{Cell, Response};
 use linerate_model::inventory::{Group, Host, Inventory, Layer};
-use linerate_model::load::{LoadReport, MtuProbe, TestKind};
+use linerate_model::load::{LoadReport, TestKind};
+use linerate_model::path_mtu::MtuProbe;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 

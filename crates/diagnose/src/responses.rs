@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Cell, Response};
-use linerate_model::load::{MtuProbe, TestKind};
+use linerate_model::load::TestKind;
+use linerate_model::path_mtu::MtuProbe;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
 use crate::evidence::{CellEvidence, Kind, Single, tcp_values};

@@ -17,7 +17,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use linerate_model::fact::{FactValue, HostFacts};
-use linerate_model::load::{Interval, LoadReport, LoadSpec, MtuProbe, Role, TcpEnd, TestKind, UdpEnd};
+use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, TestKind, UdpEnd};
+use linerate_model::path_mtu::MtuProbe;
 use linerate_wire::frame::{HEADER_BYTES, Kind, encode};
 use linerate_wire::message::{Event, Hello, PROTOCOL, Request};
 use linerate_wire::session::{NodeEvent, NodeSession};

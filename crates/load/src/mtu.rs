@@ -9,7 +9,8 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use linerate_model::load::{LoadReport, MtuProbe, Role, TestKind};
+use linerate_model::load::{LoadReport, Role, TestKind};
+use linerate_model::path_mtu::MtuProbe;
 use linerate_sys::socket;
 
 use crate::Load;

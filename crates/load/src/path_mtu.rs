@@ -8,8 +8,8 @@
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use linerate_model::load::{LoadReport, MtuProbe, Role, TestKind};
-use linerate_model::path_mtu::{PathMtu, PathMtuPlan, SizeLimit};
+use linerate_model::load::{LoadReport, Role, TestKind};
+use linerate_model::path_mtu::{MtuProbe, PathMtu, PathMtuPlan, SizeLimit};
 use linerate_sys::socket;
 
 use crate::Load;

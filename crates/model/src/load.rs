@@ -11,7 +11,7 @@ use crate::disk_load::{DiskEnd, DiskPlan};
 use crate::http::{HttpFetch, HttpPlan};
 use crate::inside::Packed;
 use crate::latency::{LatencyPlan, LatencyResult};
-use crate::path_mtu::{PathMtu, PathMtuPlan};
+use crate::path_mtu::{MtuProbe, PathMtu, PathMtuPlan};
 use crate::tuning::Tuning;
 
 /// What is measured between two endpoints.
@@ -387,20 +387,6 @@ pub struct UdpEnd {
     /// datagrams that are read alone; where trains are read (`UdpFlow::offload`), trains times their length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_drops: Option<u64>,
-}
-
-/// Answer to the path MTU probes of one size.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MtuProbe {
-    /// IP packet size.
-    pub bytes: u32,
-    /// Probes sent.
-    pub sent: u8,
-    /// Probes answered.
-    pub answered: u8,
-    /// The sending kernel refused (EMSGSIZE) and knows this path MTU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused_mtu: Option<u32>,
 }
 
 #[cfg(test)]

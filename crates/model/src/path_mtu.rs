@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::MtuProbe;
-
 /// A search for the largest packet, both ways in one test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathMtuPlan {
@@ -13,6 +11,20 @@ pub struct PathMtuPlan {
     pub most_bytes: u32,
     /// Probes of one size before it counts as not arriving.
     pub tries: u8,
+}
+
+/// Answer to the path MTU probes of one size.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MtuProbe {
+    /// IP packet size.
+    pub bytes: u32,
+    /// Probes sent.
+    pub sent: u8,
+    /// Probes answered.
+    pub answered: u8,
+    /// The sending kernel refused (EMSGSIZE) and knows this path MTU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused_mtu: Option<u32>,
 }
 
 /// What was found in one direction.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::fact::FactKey;
-use crate::load::{LoadReport, MtuProbe};
+use crate::load::LoadReport;
+use crate::path_mtu::MtuProbe;
 use crate::plan::Test;
 
 /// A test and its result.

@@ -3,6 +3,8 @@
 //! A step carries its own command, so that what a plan shows is what a host runs. What comes in: names and sizes. What goes out: programs with
 //! their arguments, never a line for a shell. Nothing here runs anything.
 
+mod check;
+mod deed;
 mod drbd;
 mod drbd_option;
 mod filesystem;
@@ -10,6 +12,8 @@ mod look;
 mod lvm;
 mod md;
 
+pub use check::{StepError, check_device, check_name};
+pub use deed::{Act, Argv, Clear, Deed, Listing, Need, Own, Remains, Stamp};
 pub use drbd::DrbdStep;
 pub use drbd_option::{
     DRBD_OPTIONS, DrbdForm, DrbdOption, DrbdSection, DrbdSubject, drbd_option, drbd_peer, drbd_show,
@@ -20,9 +24,6 @@ pub use lvm::{LvmKind, LvmStep};
 pub use md::{MdLevel, MdStep};
 
 use serde::{Deserialize, Serialize};
-
-/// A program and its arguments, as they are given to the kernel.
-pub type Argv = Vec<String>;
 
 /// One step on one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,206 +37,6 @@ pub enum Step {
     Filesystem(FilesystemStep),
     /// Replicas of DRBD.
     Drbd(DrbdStep),
-}
-
-/// What a step does to the host.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Act {
-    /// Runs a program.
-    Run(Argv),
-    /// Writes a file; what was there before goes into the journal.
-    Write {
-        /// Absolute.
-        path: String,
-        /// All of it.
-        text: String,
-    },
-}
-
-/// What has to be true of a device before a step may touch it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Need {
-    /// It holds nothing at all.
-    Empty {
-        /// Path of the device.
-        device: String,
-    },
-    /// A volume that the steps before made: it is not in use, and still holds nothing.
-    Volume {
-        /// Path of the device.
-        device: String,
-    },
-    /// The filesystem at its beginning ends before this byte.
-    Shrunk {
-        /// Path of the device.
-        device: String,
-        /// Bytes that the filesystem may have.
-        filesystem_max_bytes: u64,
-    },
-    /// There is no file of this name, or one with just this text: somebody else's is not replaced.
-    NoOtherFile {
-        /// Absolute.
-        path: String,
-        /// What the step writes.
-        text: String,
-    },
-}
-
-/// What a step leaves on devices that held nothing before, and that no command takes away: filled with zeros when the step is taken back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Clear {
-    /// The beginning of devices, where volume managers and arrays keep what they know.
-    Head {
-        /// Paths.
-        devices: Vec<String>,
-        /// How much of each.
-        bytes: u64,
-    },
-    /// What `mkfs.xfs` writes all over a device: headers of its allocation groups, and the log.
-    Xfs {
-        /// Path.
-        device: String,
-    },
-    /// What `mkfs.ext4` writes all over a device: its superblocks and tables, the journal and the first
-    /// directories.
-    Ext {
-        /// Path.
-        device: String,
-    },
-}
-
-/// What is looked at before a step is undone: nothing may stand there that the build did not make.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Remains {
-    /// A volume that the step made: once the steps behind it are undone, it holds nothing.
-    Volume {
-        /// Path.
-        device: String,
-        /// What fails when there is no such volume any more, where a program knows.
-        listed: Option<Argv>,
-        /// What makes a volume visible that is not active.
-        activate: Argv,
-    },
-    /// A group, in which no volume of others may be.
-    Group {
-        /// Its name.
-        name: String,
-        /// What prints the names of its volumes.
-        list: Argv,
-    },
-}
-
-/// Where a step leaves an identifier that it has made for its devices alone. Names of devices change over a reboot, and drives are exchanged:
-/// before a step is taken back, what stands there is compared with what stood there right after it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stamp {
-    /// Paths.
-    pub devices: Vec<String>,
-    /// Byte on each device.
-    pub at: u64,
-    /// That byte counts from the begin of the last whole 4 KiB.
-    pub in_last_page: bool,
-    /// Length, bytes.
-    pub bytes: usize,
-    /// Beginnings of the marks that the step itself leaves, in the words of the guard.
-    pub marks: &'static [&'static str],
-    /// How such a mark is known where the step was killed before the journal had its identifier.
-    pub own: Own,
-}
-
-/// What tells the mark of a step from one that others left since.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Own {
-    /// The name that the step gives stands at this byte: behind `HOST:` or alone, cut to fit, and ended by a
-    /// zero byte.
-    Named {
-        /// Byte on the device.
-        at: u64,
-        /// Length with the zero byte at its end.
-        bytes: usize,
-        /// Name.
-        name: String,
-    },
-    /// Nothing does. The first bytes of the device are zeros but for these ranges (start and end, multiples of
-    /// 512), so that nothing is lost with it.
-    Alone {
-        /// Where the step writes.
-        ranges: &'static [(u64, u64)],
-        /// How much of the device.
-        bytes: u64,
-    },
-    /// Nothing does.
-    Any,
-}
-
-/// A command that lists things of a kind on a host, and the names of those that a step made. An undo that was
-/// killed may have removed them before its journal said so: a step none of whose names is listed has nothing
-/// left to remove.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listing {
-    /// Program and arguments. It only reads, and succeeds when there is nothing to list.
-    pub argv: Argv,
-    /// Words of its output.
-    pub names: Vec<String>,
-}
-
-impl Listing {
-    /// Whether the output of the command has one of the names.
-    #[must_use]
-    pub fn is_in(&self, output: &str) -> bool {
-        output.split_whitespace().any(|word| self.names.iter().any(|name| name == word))
-    }
-}
-
-impl Clear {
-    /// In plain words, without a stop.
-    #[must_use]
-    pub fn says(&self) -> String {
-        match self {
-            Self::Head { devices, bytes } => {
-                format!("zeros into the first {} MiB of {} drives", bytes >> 20, devices.len())
-            }
-            Self::Xfs { device } => format!("zeros over what mkfs.xfs wrote on {device}"),
-            Self::Ext { device } => format!("zeros over what mkfs.ext4 wrote on {device}"),
-        }
-    }
-}
-
-/// What all kinds of steps can say of themselves.
-pub trait Deed {
-    /// In plain words, without a stop.
-    fn says(&self) -> String;
-    /// What it does.
-    fn act(&self) -> Act;
-    /// Commands that take it back, in order. None for a step that leaves nothing behind. A file is put back without a command.
-    fn undo(&self) -> Vec<Argv>;
-    /// What is filled with zeros when all of these commands went well.
-    fn clear(&self) -> Vec<Clear> {
-        Vec::new()
-    }
-    /// What may stand on what it made.
-    fn remains(&self) -> Vec<Remains> {
-        Vec::new()
-    }
-    /// Where it leaves an identifier of its own.
-    fn stamp(&self) -> Option<Stamp> {
-        None
-    }
-    /// Path of the device that it makes, which is gone when it is taken back.
-    fn makes(&self) -> Option<String> {
-        None
-    }
-    /// Which command of the host lists what it made.
-    fn listing(&self) -> Option<Listing> {
-        None
-    }
-    /// What has to be true before.
-    fn needs(&self) -> Vec<Need>;
-    /// Whether all names in it are names and nothing else.
-    ///
-    /// # Errors
-    /// The first one that is not.
-    fn check(&self) -> Result<(), StepError>;
 }
 
 impl Step {
@@ -262,90 +63,6 @@ pub fn given(steps: &[Step]) -> Vec<String> {
         Need::Volume { .. } | Need::Shrunk { .. } | Need::NoOtherFile { .. } => None,
     });
     devices.filter(|device| !made.contains(device)).collect()
-}
-
-/// A name that cannot be given to a program.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what} '{seen}' is not {allowed}")]
-pub struct StepError {
-    /// What the name is for.
-    pub what: &'static str,
-    /// As far as it can be shown.
-    pub seen: String,
-    /// What would do.
-    pub allowed: &'static str,
-}
-
-/// Longest name of a volume, an array or a resource, in bytes; the device mapper takes 127 for group and volume together.
-const NAME_BYTES_MAX: usize = 60;
-/// Longest path of a device, in bytes.
-const PATH_BYTES_MAX: usize = 200;
-/// Most devices of a step.
-const DEVICES_MAX: usize = 512;
-
-/// Checks the name of a volume, an array or a resource.
-///
-/// # Errors
-/// It is empty, long, begins with `-` or `.`, or has other signs than letters, digits, `_`, `-` and `.`.
-pub fn check_name(what: &'static str, name: &str) -> Result<(), StepError> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
-    let good = (1..=NAME_BYTES_MAX).contains(&name.len())
-        && name.bytes().all(plain)
-        && !name.starts_with(['-', '.']);
-    let allowed = "1 to 60 letters, digits, '_', '-' and '.', no '-' or '.' first";
-    if good { Ok(()) } else { Err(StepError { what, seen: shown(name), allowed }) }
-}
-
-/// Checks the path of a device.
-///
-/// # Errors
-/// It is not below `/dev/`, has `..` in it, or signs that no device has.
-pub fn check_device(path: &str) -> Result<(), StepError> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.:+/".contains(&b);
-    let good = path.len() <= PATH_BYTES_MAX
-        && path.strip_prefix("/dev/").is_some_and(|name| !name.is_empty() && !name.starts_with('/'))
-        && path.bytes().all(plain)
-        && !path.split('/').any(|part| part == "..");
-    if good {
-        Ok(())
-    } else {
-        Err(StepError { what: "the device", seen: shown(path), allowed: "a path below /dev/" })
-    }
-}
-
-fn check_devices(devices: &[String], least: usize) -> Result<(), StepError> {
-    if !(least..=DEVICES_MAX).contains(&devices.len()) {
-        let seen = devices.len().to_string();
-        return Err(StepError {
-            what: "the number of devices",
-            seen,
-            allowed: "between 1 and 512: two or more for a mirror, three for RAID5, four (LVM: five) for RAID6",
-        });
-    }
-    for (at, device) in devices.iter().enumerate() {
-        check_device(device)?;
-        if devices[..at].contains(device) {
-            return Err(StepError { what: "the device", seen: shown(device), allowed: "named only once" });
-        }
-    }
-    Ok(())
-}
-
-/// Checks an amount that may be left out.
-fn check_above_zero(what: &'static str, amount: Option<u64>) -> Result<(), StepError> {
-    match amount {
-        Some(0) => Err(StepError { what, seen: "0".to_owned(), allowed: "above zero" }),
-        _ => Ok(()),
-    }
-}
-
-fn shown(text: &str) -> String {
-    text.chars().take(80).flat_map(char::escape_default).collect()
-}
-
-fn argv(program: &str, arguments: &[&str], rest: &[String]) -> Argv {
-    let first = std::iter::once(program).chain(arguments.iter().copied()).map(str::to_owned);
-    first.chain(rest.iter().cloned()).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use linerate_model::http::{HttpFetch, HttpPlan};
 use linerate_model::inventory::{Inventory, Layer};
-use linerate_model::load::{Interval, LoadReport, MtuProbe, TcpEnd, TestKind};
+use linerate_model::load::{Interval, LoadReport, TcpEnd, TestKind};
+use linerate_model::path_mtu::MtuProbe;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use serde::Deserialize;

@@ -1,7 +1,8 @@
 //! `ping`, with and without `-M do`: small ones are round trips, large ones probes of the path MTU. Lines come in, one test goes
 //! out. A large one without `-M do` may be cut on the way: that it arrives proves nothing, that it does not is a probe lost.
 
-use linerate_model::load::{MtuProbe, TestKind};
+use linerate_model::load::TestKind;
+use linerate_model::path_mtu::MtuProbe;
 use linerate_model::sample::{Measurement, Outcome};
 
 use crate::ends;

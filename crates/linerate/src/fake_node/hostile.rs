@@ -6,7 +6,8 @@ use std::io::Write;
 
 use linerate_model::change::Change;
 use linerate_model::fact::{FactDecl, FactValue, Gap, HostFacts};
-use linerate_model::load::{Interval, LoadReport, LoadSpec, MtuProbe, Role, TcpEnd, TestKind, UdpEnd};
+use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, TestKind, UdpEnd};
+use linerate_model::path_mtu::MtuProbe;
 use linerate_wire::frame::{BODY_BYTES_MAX, Kind, encode};
 use linerate_wire::message::{Event, FromNode, Hello, JournalEntry, Request};
 use linerate_wire::session::NodeSession;

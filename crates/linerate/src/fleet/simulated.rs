@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use linerate_model::fact::{FactValue, Gap, HostFacts};
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SlurmSpec, TransportSpec};
-use linerate_model::load::{Interval, LoadReport, LoadSpec, MtuProbe, Role, TcpEnd, TestKind, UdpEnd};
+use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, TestKind, UdpEnd};
+use linerate_model::path_mtu::MtuProbe;
 use linerate_wire::message::{Event, Hello, PROTOCOL, Request, RequestId};
 use linerate_wire::session::{NodeEvent, NodeSession};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};

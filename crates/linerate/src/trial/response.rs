@@ -3,7 +3,8 @@
 
 use linerate_model::finding::Response;
 use linerate_model::inventory::{HostName, Layer};
-use linerate_model::load::{Interval, MtuProbe, TestKind};
+use linerate_model::load::{Interval, TestKind};
+use linerate_model::path_mtu::MtuProbe;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Act, Argv, Deed, Need, Own, Stamp, StepError, argv, check_device, check_name};
+use super::check::{StepError, check_device, check_name};
+use super::deed::{Act, Argv, Deed, Need, Own, Stamp, argv};
 
 /// Folder of resource files, as the packages of all distributions read it.
 const FOLDER: &str = "/etc/drbd.d";

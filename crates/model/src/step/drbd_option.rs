@@ -2,7 +2,9 @@
 //!
 //! In: a name and a value. Out: whether the value is one, and a program with its arguments. Sources: drbd.conf-8.4(5), drbdsetup-8.4(8), and for 9 drbdsetup(8).
 
-use super::{Act, Argv, Deed as _, DrbdStep, StepError, argv, check_name, shown};
+use super::check::{StepError, check_name, shown};
+use super::deed::{Act, Argv, Deed as _, argv};
+use super::drbd::DrbdStep;
 use crate::fact::FactValue;
 
 /// Where an option stands in a resource file.

@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Act, Argv, Clear, Deed, Need, StepError, argv, check_above_zero, check_device};
+use super::check::{StepError, check_above_zero, check_device};
+use super::deed::{Act, Argv, Clear, Deed, Need, argv};
 
 /// Block of ext4, KiB: also for small volumes, of which `mkfs.ext4` would make blocks of 1 KiB and count
 /// stripes in them.

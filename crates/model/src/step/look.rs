@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Argv, StepError, argv, check_device, check_devices, check_name};
+use super::check::{StepError, check_device, check_devices, check_name, shown};
+use super::deed::{Argv, argv};
 
 /// One look.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,7 +136,7 @@ fn check_folder(folder: &str) -> Result<(), StepError> {
     let good =
         folder.starts_with('/') && folder.len() <= FOLDER_BYTES_MAX && !folder.contains(char::is_control);
     let (what, allowed) = ("the folder", "an absolute path");
-    if good { Ok(()) } else { Err(StepError { what, seen: super::shown(folder), allowed }) }
+    if good { Ok(()) } else { Err(StepError { what, seen: shown(folder), allowed }) }
 }
 
 /// `PATH_MAX` of Linux.

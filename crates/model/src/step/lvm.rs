@@ -3,10 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Act, Argv, Clear, Deed, Listing, Need, Own, Remains, Stamp, StepError, argv, check_above_zero,
-    check_devices, check_name,
-};
+use super::check::{StepError, check_above_zero, check_devices, check_name};
+use super::deed::{Act, Argv, Clear, Deed, Listing, Need, Own, Remains, Stamp, argv};
 
 /// What LVM knows stands in the first MiB of a drive, and what its RAID knows in the first extent behind it (4 MiB unless another is asked for).
 const HEAD_BYTES: u64 = 5 << 20;

@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Act, Argv, Clear, Deed, Listing, Need, Own, Remains, Stamp, StepError, argv, check_devices, check_name,
-};
+use super::check::{StepError, check_devices, check_name};
+use super::deed::{Act, Argv, Clear, Deed, Listing, Need, Own, Remains, Stamp, argv};
 
 /// Superblock (1.2), bitmap and list of bad blocks stand in the first MiB of a drive.
 const HEAD_BYTES: u64 = 1 << 20;
