@@ -1,9 +1,9 @@
-//! Files and folders of foreign evidence: paths come in, texts for the readers of `linerate-foreign` go out. What cannot be opened is
+//! Files and folders of foreign evidence: paths come in, texts for the readers of `linerate-import` go out. What cannot be opened is
 //! told and left out. Links are not followed, and nothing is written.
 
 use std::path::{Path, PathBuf};
 
-use linerate_foreign::{BYTES_MAX, Document, is_wanted_of_sosreport};
+use linerate_import::{BYTES_MAX, Document, is_wanted_of_sosreport};
 use linerate_model::names;
 
 use crate::input::{self, InputError};

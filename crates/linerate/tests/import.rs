@@ -37,7 +37,7 @@ fn parts(output: &Output) -> (i32, String, String) {
 }
 
 fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../foreign/tests/files")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../import/tests/files")
 }
 
 fn fixture(name: &str) -> String {

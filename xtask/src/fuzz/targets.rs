@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use linerate::inventory::reader::{Source, understand};
 use linerate::inventory::write;
 use linerate_diagnose::Knowledge;
-use linerate_foreign::{Document, Options};
+use linerate_import::{Document, Options};
 use linerate_load::iperf3::client::Client;
 use linerate_load::iperf3::parameters::{Parameters, VERSION};
 use linerate_load::iperf3::protocol::cookie;
@@ -67,42 +67,38 @@ pub(super) static TARGETS: &[Target] = &[
         run: |input| inventory("etc-hosts", input),
     },
     Target { name: "inventory-hosts", seeds: inventory_seeds, run: |input| inventory("hosts", input) },
-    Target { name: "foreign", seeds: foreign_seeds, run: |input| foreign("", input) },
-    Target { name: "foreign-iperf3-json", seeds: foreign_seeds, run: |input| foreign("iperf3-json", input) },
-    Target { name: "foreign-fio-json", seeds: foreign_seeds, run: |input| foreign("fio-json", input) },
-    Target { name: "foreign-ip-json", seeds: foreign_seeds, run: |input| foreign("ip-json", input) },
-    Target { name: "foreign-iperf3", seeds: foreign_seeds, run: |input| foreign("iperf3", input) },
-    Target { name: "foreign-iperf2", seeds: foreign_seeds, run: |input| foreign("iperf2", input) },
-    Target { name: "foreign-iperf2-csv", seeds: foreign_seeds, run: |input| foreign("iperf2-csv", input) },
-    Target { name: "foreign-nuttcp", seeds: foreign_seeds, run: |input| foreign("nuttcp", input) },
-    Target { name: "foreign-netperf", seeds: foreign_seeds, run: |input| foreign("netperf", input) },
-    Target { name: "foreign-ping", seeds: foreign_seeds, run: |input| foreign("ping", input) },
-    Target { name: "foreign-ss", seeds: foreign_seeds, run: |input| foreign("ss", input) },
-    Target { name: "foreign-ethtool", seeds: foreign_seeds, run: |input| foreign("ethtool", input) },
-    Target { name: "foreign-ethtool-g", seeds: foreign_seeds, run: |input| foreign("ethtool-g", input) },
-    Target { name: "foreign-ethtool-c", seeds: foreign_seeds, run: |input| foreign("ethtool-c", input) },
-    Target { name: "foreign-ethtool-l", seeds: foreign_seeds, run: |input| foreign("ethtool-l", input) },
-    Target { name: "foreign-ethtool-i", seeds: foreign_seeds, run: |input| foreign("ethtool-i", input) },
-    Target { name: "foreign-ethtool-k", seeds: foreign_seeds, run: |input| foreign("ethtool-k", input) },
-    Target { name: "foreign-ethtool-S", seeds: foreign_seeds, run: |input| foreign("ethtool-S", input) },
-    Target { name: "foreign-ip", seeds: foreign_seeds, run: |input| foreign("ip", input) },
-    Target { name: "foreign-sysctl", seeds: foreign_seeds, run: |input| foreign("sysctl", input) },
-    Target {
-        name: "foreign-softnet_stat",
-        seeds: foreign_seeds,
-        run: |input| foreign("softnet_stat", input),
-    },
-    Target { name: "foreign-interrupts", seeds: foreign_seeds, run: |input| foreign("interrupts", input) },
-    Target { name: "foreign-iostat", seeds: foreign_seeds, run: |input| foreign("iostat", input) },
-    Target { name: "foreign-diskstats", seeds: foreign_seeds, run: |input| foreign("diskstats", input) },
-    Target { name: "foreign-tiotest", seeds: foreign_seeds, run: |input| foreign("tiotest", input) },
-    Target { name: "foreign-drbd", seeds: foreign_seeds, run: |input| foreign("drbd", input) },
-    Target { name: "foreign-drbd-show", seeds: foreign_seeds, run: |input| foreign("drbd-show", input) },
-    Target { name: "foreign-gluster-log", seeds: foreign_seeds, run: |input| foreign("gluster-log", input) },
-    Target { name: "foreign-audit-json", seeds: foreign_seeds, run: |input| foreign("audit-json", input) },
-    Target { name: "foreign-hosts", seeds: foreign_seeds, run: |input| foreign("hosts", input) },
-    Target { name: "foreign-hostname", seeds: foreign_seeds, run: |input| foreign("hostname", input) },
-    Target { name: "foreign-table", seeds: foreign_seeds, run: |input| foreign("table", input) },
+    Target { name: "import", seeds: import_seeds, run: |input| import("", input) },
+    Target { name: "import-iperf3-json", seeds: import_seeds, run: |input| import("iperf3-json", input) },
+    Target { name: "import-fio-json", seeds: import_seeds, run: |input| import("fio-json", input) },
+    Target { name: "import-ip-json", seeds: import_seeds, run: |input| import("ip-json", input) },
+    Target { name: "import-iperf3", seeds: import_seeds, run: |input| import("iperf3", input) },
+    Target { name: "import-iperf2", seeds: import_seeds, run: |input| import("iperf2", input) },
+    Target { name: "import-iperf2-csv", seeds: import_seeds, run: |input| import("iperf2-csv", input) },
+    Target { name: "import-nuttcp", seeds: import_seeds, run: |input| import("nuttcp", input) },
+    Target { name: "import-netperf", seeds: import_seeds, run: |input| import("netperf", input) },
+    Target { name: "import-ping", seeds: import_seeds, run: |input| import("ping", input) },
+    Target { name: "import-ss", seeds: import_seeds, run: |input| import("ss", input) },
+    Target { name: "import-ethtool", seeds: import_seeds, run: |input| import("ethtool", input) },
+    Target { name: "import-ethtool-g", seeds: import_seeds, run: |input| import("ethtool-g", input) },
+    Target { name: "import-ethtool-c", seeds: import_seeds, run: |input| import("ethtool-c", input) },
+    Target { name: "import-ethtool-l", seeds: import_seeds, run: |input| import("ethtool-l", input) },
+    Target { name: "import-ethtool-i", seeds: import_seeds, run: |input| import("ethtool-i", input) },
+    Target { name: "import-ethtool-k", seeds: import_seeds, run: |input| import("ethtool-k", input) },
+    Target { name: "import-ethtool-S", seeds: import_seeds, run: |input| import("ethtool-S", input) },
+    Target { name: "import-ip", seeds: import_seeds, run: |input| import("ip", input) },
+    Target { name: "import-sysctl", seeds: import_seeds, run: |input| import("sysctl", input) },
+    Target { name: "import-softnet_stat", seeds: import_seeds, run: |input| import("softnet_stat", input) },
+    Target { name: "import-interrupts", seeds: import_seeds, run: |input| import("interrupts", input) },
+    Target { name: "import-iostat", seeds: import_seeds, run: |input| import("iostat", input) },
+    Target { name: "import-diskstats", seeds: import_seeds, run: |input| import("diskstats", input) },
+    Target { name: "import-tiotest", seeds: import_seeds, run: |input| import("tiotest", input) },
+    Target { name: "import-drbd", seeds: import_seeds, run: |input| import("drbd", input) },
+    Target { name: "import-drbd-show", seeds: import_seeds, run: |input| import("drbd-show", input) },
+    Target { name: "import-gluster-log", seeds: import_seeds, run: |input| import("gluster-log", input) },
+    Target { name: "import-audit-json", seeds: import_seeds, run: |input| import("audit-json", input) },
+    Target { name: "import-hosts", seeds: import_seeds, run: |input| import("hosts", input) },
+    Target { name: "import-hostname", seeds: import_seeds, run: |input| import("hostname", input) },
+    Target { name: "import-table", seeds: import_seeds, run: |input| import("table", input) },
 ];
 
 fn parameters() -> Vec<u8> {
@@ -423,8 +419,8 @@ fn inventory(format: &str, input: &[u8]) -> String {
 }
 
 /// Every fixture is a seed of every format, as with inventories.
-fn foreign_seeds() -> Vec<Vec<u8>> {
-    let mut todo = vec![std::path::PathBuf::from("crates/foreign/tests/files")];
+fn import_seeds() -> Vec<Vec<u8>> {
+    let mut todo = vec![std::path::PathBuf::from("crates/import/tests/files")];
     let mut paths = Vec::new();
     while let Some(path) = todo.pop() {
         match std::fs::read_dir(&path) {
@@ -437,10 +433,10 @@ fn foreign_seeds() -> Vec<Vec<u8>> {
     if seeds.is_empty() { vec![b"[root@a ~]# sysctl -a\nnet.core.rmem_max = 1\n".to_vec()] } else { seeds }
 }
 
-fn foreign(format: &str, input: &[u8]) -> String {
+fn import(format: &str, input: &[u8]) -> String {
     let format = (!format.is_empty()).then(|| format.to_owned());
     let options = Options { format, host: Some("h".to_owned()), ..Options::default() };
-    let snapshot = linerate_foreign::read(&[Document::new("x", input)], &options);
+    let snapshot = linerate_import::read(&[Document::new("x", input)], &options);
     let account = snapshot.foreign.as_deref().expect("every import has its account");
     for sample in &snapshot.samples {
         assert!(

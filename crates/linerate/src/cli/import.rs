@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use linerate_foreign::Options;
+use linerate_import::Options;
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::Layer;
 use linerate_model::snapshot::Snapshot;
@@ -18,7 +18,7 @@ pub(super) struct Reading {
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
     /// Read every file as this format instead of what it looks like
-    #[arg(long = "as", value_name = "FORMAT", value_parser = clap::builder::PossibleValuesParser::new(linerate_foreign::formats().map(|(name, _)| name)))]
+    #[arg(long = "as", value_name = "FORMAT", value_parser = clap::builder::PossibleValuesParser::new(linerate_import::formats().map(|(name, _)| name)))]
     format: Option<String>,
     /// Network that was measured; without it the underlay, except where a command enters a container's network
     #[arg(long, value_parser = layer)]
@@ -108,7 +108,7 @@ pub(super) fn read(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Snaps
         layer: reading.layer,
         inventory: known,
     };
-    let snapshot = linerate_foreign::read(&collected.documents, &options);
+    let snapshot = linerate_import::read(&collected.documents, &options);
     let account = snapshot.foreign.as_deref();
     if account.is_none_or(|account| account.pieces.is_empty()) {
         let first = account.and_then(|a| a.unread.first()).map_or(String::new(), |unread| {

@@ -1,6 +1,6 @@
 //! Texts as people hand them over: sessions, mails, folders, broken files. Names of hosts, what is quoted, what is missing.
 
-use linerate_foreign::{Document, Options, is_wanted_of_sosreport, read};
+use linerate_import::{Document, Options, is_wanted_of_sosreport, read};
 use linerate_model::fact::FactValue;
 use linerate_model::inventory::Layer;
 

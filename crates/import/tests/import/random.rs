@@ -1,6 +1,6 @@
 //! No bytes make the readers panic, and every line is accounted for.
 
-use linerate_foreign::{Document, Options, formats, read};
+use linerate_import::{Document, Options, formats, read};
 use proptest::prelude::*;
 
 use super::files;

@@ -13,7 +13,7 @@ mod tables;
 
 use std::path::{Path, PathBuf};
 
-use linerate_foreign::{Document, Options, read};
+use linerate_import::{Document, Options, read};
 use linerate_model::fact::FactValue;
 use linerate_model::foreign::Foreign;
 use linerate_model::sample::{Measurement, Outcome, Sample};

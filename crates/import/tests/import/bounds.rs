@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_foreign::{Document, Options, read};
+use linerate_import::{Document, Options, read};
 use linerate_model::snapshot::Snapshot;
 
 use super::{account, fact, read_one};

@@ -2,7 +2,7 @@
 
 use super::tables::table;
 use super::{account, bytes, counter, fact, file, is, measured, rates, read_one, under_prompt, whole};
-use linerate_foreign::Document;
+use linerate_import::Document;
 use linerate_model::fact::FactValue;
 use linerate_model::load::TestKind;
 use linerate_model::sample::Outcome;
@@ -23,9 +23,9 @@ fn iperf3_client_and_server_tell_the_same_transfer() {
     assert_eq!(rates(&server), [is(A, B, 191.0)]);
     // The last 10 ms are no interval.
     assert_eq!(measured(&server.samples[0]).rx.as_ref().unwrap().series.len(), 3);
-    let both = linerate_foreign::read(
+    let both = linerate_import::read(
         &[file("iperf3-client.txt"), file("iperf3-server.txt")],
-        &linerate_foreign::Options::default(),
+        &linerate_import::Options::default(),
     );
     assert_eq!(rates(&both), [is(A, B, 191.0)]);
     let m = measured(&both.samples[0]);
@@ -117,7 +117,7 @@ fn iperf3_udp_tells_loss_and_refusals_are_no_evidence() {
         assert!(super::account(&read).unread[0].why.contains("did not run"), "{name}");
     }
     let text = "[root@a ~]# iperf3 -c b\niperf3: error - unable to connect to server: No route to host\n";
-    let read = read_one(linerate_foreign::Document::new("x.txt", text));
+    let read = read_one(linerate_import::Document::new("x.txt", text));
     assert!(matches!(read.samples[0].outcome, Outcome::NothingThrough { .. }));
 }
 

@@ -1,4 +1,4 @@
-//! Foreign evidence: what the tools of others printed comes in as texts, a snapshot goes out, with an account of every line.
+//! Import of what other tools print: texts come in, a snapshot goes out, with an account of every line.
 //!
 //! Pure: no file, no clock, no socket. A text may hold several pieces one after the other, as in a terminal session that
 //! somebody pasted; prompts between them say on which host a command ran. What is not understood is quoted with its line and

@@ -1,7 +1,7 @@
 //! Tables that people make: what is a rate, in which unit, and who sends.
 
 use super::{account, file, is, rates, read_one, whole};
-use linerate_foreign::Document;
+use linerate_import::Document;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
 

@@ -2,7 +2,7 @@
 //! dead is told as dead.
 
 use linerate_diagnose::{Knowledge, diagnose};
-use linerate_foreign::{Document, Options, read};
+use linerate_import::{Document, Options, read};
 use linerate_model::finding::{Diagnosis, Element};
 
 fn told(texts: &[&str]) -> Diagnosis {
