@@ -18,7 +18,7 @@ use linerate_lab::lab::Lab;
 use linerate_lab::namespace::Namespace;
 use linerate_lab::topology::Topology;
 use linerate_model::exit::ExitCode;
-use linerate_stage::Programs;
+use linerate_testkit::Programs;
 
 const VICTIM: &str = "node-2";
 const KEY: &str = "net.ipv4.tcp_rmem";
@@ -101,7 +101,7 @@ fn has_ended(pid: u32) -> bool {
 
 /// Processes other than this one in a namespace.
 fn processes_in(namespace: &Namespace) -> Vec<u32> {
-    linerate_stage::processes_in(namespace.inode().unwrap())
+    linerate_testkit::processes_in(namespace.inode().unwrap())
 }
 
 /// How many TCP sockets of a namespace are in a state: `01` established, `0A` listening.

@@ -281,7 +281,9 @@ fn a_killed_lab_leaves_nothing_and_the_next_one_sweeps_up() {
     assert!(namespaces.len() >= 7 && in_use(&namespaces), "3 hosts, 3 hypervisors, a core");
     child.kill().unwrap();
     child.wait().unwrap();
-    linerate_stage::wait_until("namespaces and devices of a killed lab go with it", || !in_use(&namespaces));
+    linerate_testkit::wait_until("namespaces and devices of a killed lab go with it", || {
+        !in_use(&namespaces)
+    });
     // Only the folder is left, unless a lab of another process has swept it up already. Make it look older than the grace for labs
     // that are just starting.
     if let Ok(left) = std::fs::File::open(&folder) {
@@ -345,7 +347,7 @@ fn a_background_lab_holds_nothing_of_its_caller() {
     assert!(lab.0.is_dir(), "{said}");
     assert!(end.is_ok(), "the lab holds descriptor 9 of its caller: {end:?}");
     assert!(lab.down());
-    linerate_stage::wait_until("the folder of the lab goes with it", || !lab.0.exists());
+    linerate_testkit::wait_until("the folder of the lab goes with it", || !lab.0.exists());
 }
 
 #[test]
@@ -381,7 +383,7 @@ fn a_running_lab_breaks_heals_and_ends_on_a_signal() {
 #[test]
 fn a_cause_of_ones_own_is_proven_by_the_lab() {
     let test = "a_cause_of_ones_own_is_proven_by_the_lab";
-    let programs = linerate_stage::Programs::beside(env!("CARGO_BIN_EXE_linerate-lab"));
+    let programs = linerate_testkit::Programs::beside(env!("CARGO_BIN_EXE_linerate-lab"));
     if let Some(reason) = programs.missing() {
         println!("SKIPPED {test}: {reason}");
         return;

@@ -13,7 +13,7 @@ use linerate_lab::folder::Folder;
 use linerate_lab::namespace::Namespace;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
-use linerate_stage::{Programs, processes_in};
+use linerate_testkit::{Programs, processes_in};
 
 /// Hosts of the test; a scale run sets more.
 const HOSTS: usize = 40;
@@ -93,7 +93,7 @@ impl Needed {
     fn look(&mut self, pid: u32) {
         let files = std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
         self.files = self.files.max(files);
-        self.memory_kb = self.memory_kb.max(linerate_stage::peak_memory_kib(pid));
+        self.memory_kb = self.memory_kb.max(linerate_testkit::peak_memory_kib(pid));
     }
 }
 
@@ -181,6 +181,6 @@ fn many_hosts_in_one_survey_and_one_of_them_freezes() {
     for host in &hosts {
         let inode = host.inode().unwrap();
         let what = format!("nothing runs in {}", host.name);
-        linerate_stage::wait_until(&what, || processes_in(inode).is_empty());
+        linerate_testkit::wait_until(&what, || processes_in(inode).is_empty());
     }
 }

@@ -16,7 +16,7 @@ use linerate_lab::namespace::Namespace;
 use linerate_lab::topology::Topology;
 use linerate_lab::way;
 use linerate_model::exit::ExitCode;
-use linerate_stage::{Programs, wait_within};
+use linerate_testkit::{Programs, wait_within};
 
 const VICTIM: &str = "node-2";
 const KEY: &str = "net.ipv4.tcp_rmem";
@@ -136,7 +136,7 @@ impl Scene {
 }
 
 fn processes(namespace: &Namespace) -> BTreeSet<u32> {
-    linerate_stage::processes_in(namespace.inode().unwrap()).into_iter().collect()
+    linerate_testkit::processes_in(namespace.inode().unwrap()).into_iter().collect()
 }
 
 fn listeners(namespace: &Namespace) -> BTreeSet<String> {

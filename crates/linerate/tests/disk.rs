@@ -13,12 +13,12 @@ const ROUNDS_MAX: usize = 200_000;
 #[test]
 fn what_is_written_is_seen_by_its_device() {
     const NAME: &str = "what_is_written_is_seen_by_its_device";
-    let Some(node) = linerate_stage::node_program(env!("CARGO_BIN_EXE_linerate")) else {
-        linerate_stage::skip(NAME, "no linerate-node beside linerate and LINERATE_NODE is not set");
+    let Some(node) = linerate_testkit::node_program(env!("CARGO_BIN_EXE_linerate")) else {
+        linerate_testkit::skip(NAME, "no linerate-node beside linerate and LINERATE_NODE is not set");
         return;
     };
     if !Path::new("/sys/block").is_dir() {
-        linerate_stage::skip(NAME, "no block devices are to be seen here");
+        linerate_testkit::skip(NAME, "no block devices are to be seen here");
         return;
     }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -57,7 +57,7 @@ fn what_is_written_is_seen_by_its_device() {
         .map(|disk| disk["write"]["bytes_per_s"].as_f64().unwrap())
         .sum();
     match lines[0]["times_missing"].as_str() {
-        Some(reason) => drop(linerate_stage::skip(NAME, &format!("no percentiles here: {reason}"))),
+        Some(reason) => drop(linerate_testkit::skip(NAME, &format!("no percentiles here: {reason}"))),
         None => plausible(&intervals),
     }
     // A file system in memory has no device: then nothing is to be seen, and that is said so.
@@ -65,7 +65,7 @@ fn what_is_written_is_seen_by_its_device() {
     if String::from_utf8_lossy(&on_a_device.stdout).contains("/dev/") {
         assert!(written > 0.0, "{lines:?}");
     } else {
-        linerate_stage::skip(NAME, "the folder of the tests is on no block device");
+        linerate_testkit::skip(NAME, "the folder of the tests is on no block device");
     }
     let runs = Command::new(env!("CARGO_BIN_EXE_linerate"))
         .arg("runs")
@@ -92,16 +92,16 @@ fn plausible(intervals: &[&Value]) {
 #[test]
 fn without_the_right_there_are_means_and_the_reason() {
     const NAME: &str = "without_the_right_there_are_means_and_the_reason";
-    let Some(node) = linerate_stage::node_program(env!("CARGO_BIN_EXE_linerate")) else {
-        linerate_stage::skip(NAME, "no linerate-node beside linerate and LINERATE_NODE is not set");
+    let Some(node) = linerate_testkit::node_program(env!("CARGO_BIN_EXE_linerate")) else {
+        linerate_testkit::skip(NAME, "no linerate-node beside linerate and LINERATE_NODE is not set");
         return;
     };
-    if !linerate_stage::has(NAME, "setpriv", "util-linux") {
+    if !linerate_testkit::has(NAME, "setpriv", "util-linux") {
         return;
     }
     // Who is not root has no such right in the first place.
     let drop = ["--bounding-set=-all", "--inh-caps=-all"];
-    let drop: &[&str] = if linerate_stage::is_root() { &drop } else { &["--no-new-privs"] };
+    let drop: &[&str] = if linerate_testkit::is_root() { &drop } else { &["--no-new-privs"] };
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let watch = |more: &[&str]| {
         let output = Command::new("setpriv")
@@ -113,9 +113,9 @@ fn without_the_right_there_are_means_and_the_reason() {
             .env("LINERATE_NODE", &node)
             .output()
             .unwrap();
-        let said = linerate_stage::text(&output.stderr);
+        let said = linerate_testkit::text(&output.stderr);
         assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
-        (linerate_stage::text(&output.stdout), said)
+        (linerate_testkit::text(&output.stdout), said)
     };
     let (table, said) = watch(&["--all"]);
     assert!(said.contains(": no percentiles: ") && said.contains("needs root of the machine"), "{said}");
@@ -142,8 +142,8 @@ fn intervals_that_make_no_sense_are_refused() {
 
 /// `linerate disk bench …` with a store of its own; nothing when the node program is not there.
 fn bench(name: &str, folder: &Path, arguments: &[&str]) -> Option<std::process::Output> {
-    let Some(node) = linerate_stage::node_program(env!("CARGO_BIN_EXE_linerate")) else {
-        linerate_stage::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
+    let Some(node) = linerate_testkit::node_program(env!("CARGO_BIN_EXE_linerate")) else {
+        linerate_testkit::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
         return None;
     };
     let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
@@ -209,7 +209,7 @@ fn devices_are_not_written_by_mistake() {
     ];
     for (arguments, answer) in cases {
         let Some(output) = bench(NAME, folder.path(), arguments) else { return };
-        let said = linerate_stage::text(&output.stderr) + &linerate_stage::text(&output.stdout);
+        let said = linerate_testkit::text(&output.stderr) + &linerate_testkit::text(&output.stdout);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
         assert!(said.replace('\n', " ").contains(answer), "{arguments:?}: {said}");
     }

@@ -13,12 +13,12 @@ const REFUSED: &str = "127.0.0.1:1";
 
 /// `linerate` with a store of its own; nothing where the node program or a device is missing.
 fn linerate(name: &str, folder: &Path, arguments: &[&str]) -> Option<Command> {
-    let Some(node) = linerate_stage::node_program(env!("CARGO_BIN_EXE_linerate")) else {
-        linerate_stage::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
+    let Some(node) = linerate_testkit::node_program(env!("CARGO_BIN_EXE_linerate")) else {
+        linerate_testkit::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
         return None;
     };
     if !Path::new("/sys/block").is_dir() {
-        linerate_stage::skip(name, "no block devices are to be seen here");
+        linerate_testkit::skip(name, "no block devices are to be seen here");
         return None;
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
@@ -32,7 +32,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 fn said(output: &Output) -> (String, String) {
-    (linerate_stage::text(&output.stdout), linerate_stage::text(&output.stderr))
+    (linerate_testkit::text(&output.stdout), linerate_testkit::text(&output.stderr))
 }
 
 fn lines(text: &str) -> Vec<Value> {
@@ -42,7 +42,7 @@ fn lines(text: &str) -> Vec<Value> {
 #[test]
 fn hosts_that_are_not_reached_are_named_first_and_last() {
     const NAME: &str = "hosts_that_are_not_reached_are_named_first_and_last";
-    if !linerate_stage::has(NAME, "ssh", "openssh-client") {
+    if !linerate_testkit::has(NAME, "ssh", "openssh-client") {
         return;
     }
     let folder = folder();
@@ -97,7 +97,7 @@ fn a_host_that_is_lost_is_asked_again_and_begins_anew() {
     let arguments = ["disk", "watch", "-i", "0.2", "-c", "600", "--json", "--all"];
     let Some(mut command) = linerate(NAME, folder.path(), &arguments) else { return };
     if std::fs::metadata("/proc/self/task").is_err() {
-        linerate_stage::skip(NAME, "no /proc");
+        linerate_testkit::skip(NAME, "no /proc");
         return;
     }
     let mut watch = Ended(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());

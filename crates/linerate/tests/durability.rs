@@ -14,8 +14,8 @@ struct Stage {
 
 impl Stage {
     fn new(name: &str) -> Option<Self> {
-        let Some(node) = linerate_stage::node_program(env!("CARGO_BIN_EXE_linerate")) else {
-            linerate_stage::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
+        let Some(node) = linerate_testkit::node_program(env!("CARGO_BIN_EXE_linerate")) else {
+            linerate_testkit::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
             return None;
         };
         Some(Self { folder: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), node })
@@ -145,7 +145,7 @@ fn a_host_that_goes_away_in_the_middle_is_what_it_is_for() {
     let list = stage.path("list");
     // The host is the node program: it dies when some records are promised.
     let promised = || fs::read_to_string(&list).is_ok_and(|text| text.lines().count() > 6);
-    linerate_stage::wait_until("records are promised", promised);
+    linerate_testkit::wait_until("records are promised", promised);
     let node = child_of(write.id());
     assert!(Command::new("kill").args(["-9", &node.to_string()]).status().unwrap().success());
     let output = write.wait_with_output().unwrap();

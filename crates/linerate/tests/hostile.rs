@@ -101,7 +101,7 @@ fn collect(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandl
 fn peak_kib(child: &mut Child) -> u64 {
     let mut peak = 0;
     while child.try_wait().unwrap().is_none() {
-        peak = peak.max(linerate_stage::peak_memory_kib(child.id()));
+        peak = peak.max(linerate_testkit::peak_memory_kib(child.id()));
         std::thread::yield_now();
     }
     peak

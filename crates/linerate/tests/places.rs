@@ -7,18 +7,18 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use linerate_stage::{self as stage, Holder, World, run};
+use linerate_testkit::{self as testkit, Holder, World, run};
 
 fn node_program() -> Option<PathBuf> {
-    stage::node_program(env!("CARGO_BIN_EXE_linerate"))
+    testkit::node_program(env!("CARGO_BIN_EXE_linerate"))
 }
 
 /// Runs the test of this name again inside fresh network and mount namespaces. Gives `true` in the process inside.
 fn inside(name: &str) -> bool {
     if node_program().is_none() {
-        return stage::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
+        return testkit::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
     }
-    stage::inside(name, World::Mounts)
+    testkit::inside(name, World::Mounts)
 }
 
 /// Joins two namespaces by a pair of devices called `eth0`, with an address each and at most 300 Mbit/s.

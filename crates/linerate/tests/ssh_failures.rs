@@ -321,7 +321,7 @@ fn a_killed_operator_leaves_nothing_on_the_hosts() {
 #[test]
 fn a_port_blocked_between_two_hosts_only_is_named() {
     const NAME: &str = "a_port_blocked_between_two_hosts_only_is_named";
-    if !linerate_stage::has(NAME, "nft", "nftables") || !inside(NAME) {
+    if !linerate_testkit::has(NAME, "nft", "nftables") || !inside(NAME) {
         return;
     }
     let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);

@@ -56,7 +56,7 @@ fn every_login_shell_will_do() {
 #[test]
 fn a_jump_host_leads_to_hosts_that_are_out_of_reach() {
     const NAME: &str = "a_jump_host_leads_to_hosts_that_are_out_of_reach";
-    if !linerate_stage::has(NAME, "nft", "nftables") {
+    if !linerate_testkit::has(NAME, "nft", "nftables") {
         return;
     }
     if !inside(NAME) {
@@ -179,7 +179,7 @@ fn names_that_mean_something_else_on_the_hosts_do_no_harm() {
 #[test]
 fn the_operator_is_an_ordinary_user() {
     const NAME: &str = "the_operator_is_an_ordinary_user";
-    if !linerate_stage::has(NAME, "setpriv", "util-linux") || !inside(NAME) {
+    if !linerate_testkit::has(NAME, "setpriv", "util-linux") || !inside(NAME) {
         return;
     }
     let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);

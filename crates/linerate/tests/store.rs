@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use linerate_stage as stage;
+use linerate_testkit as testkit;
 
 /// A user without rights of its own.
 const STRANGER: u32 = 65_534;
@@ -153,7 +153,7 @@ fn what_others_can_write_is_refused_with_owner_and_mode() {
 #[test]
 fn what_belongs_to_another_user_is_refused() {
     if !is_root() {
-        stage::skip("what_belongs_to_another_user_is_refused", "needs root");
+        testkit::skip("what_belongs_to_another_user_is_refused", "needs root");
         return;
     }
     let site = Site::with_run();
@@ -190,7 +190,7 @@ fn a_folder_above_that_another_user_could_exchange_is_refused() {
     chmod(&site.path("shared"), 0o1777);
     assert!(site.good("LINERATE_DATA=$PWD/shared/data linerate runs").contains("imported"));
     if !is_root() {
-        stage::skip("a_folder_above_that_another_user_could_exchange_is_refused (owner)", "needs root");
+        testkit::skip("a_folder_above_that_another_user_could_exchange_is_refused (owner)", "needs root");
         return;
     }
     std::os::unix::fs::lchown(site.path("way"), Some(STRANGER), None).unwrap();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use linerate_stage::{self as stage, Holder, World, run, wait_until};
+use linerate_testkit::{self as testkit, Holder, World, run, wait_until};
 
 /// Far above what a step takes, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -18,16 +18,16 @@ const PATIENCE: Duration = Duration::from_secs(180);
 const RATES: std::ops::Range<f64> = 1e5..1e9;
 
 fn node_program() -> Option<PathBuf> {
-    stage::node_program(env!("CARGO_BIN_EXE_linerate"))
+    testkit::node_program(env!("CARGO_BIN_EXE_linerate"))
 }
 
 /// Runs the test of this name again inside fresh network and mount namespaces, so that nothing outside is ever touched.
 /// Gives `true` in the process inside.
 fn inside(name: &str) -> bool {
     if node_program().is_none() {
-        return stage::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
+        return testkit::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
     }
-    stage::inside(name, World::Mounts)
+    testkit::inside(name, World::Mounts)
 }
 
 /// Three hosts on one bridge, 200 Mbit/s each. A namespace lives as long as its holder.
@@ -158,7 +158,7 @@ fn a_survey_measures_every_pair_and_stores_it() {
 #[test]
 fn a_device_that_only_has_iperf3_is_one_end_of_tests() {
     const NAME: &str = "a_device_that_only_has_iperf3_is_one_end_of_tests";
-    if !linerate_stage::has(NAME, "iperf3", "iperf3") {
+    if !linerate_testkit::has(NAME, "iperf3", "iperf3") {
         return;
     }
     if !inside(NAME) {

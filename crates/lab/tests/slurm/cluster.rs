@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use linerate_lab::namespace::Namespace;
 use linerate_lab::way::slurm::site::{self, Node, Site};
-use linerate_stage::{Programs, pause};
+use linerate_testkit::{Programs, pause};
 
 /// Far above what a step takes, also on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
@@ -64,7 +64,7 @@ impl Drop for Cluster {
 
 /// Processes other than this one in a namespace.
 pub(crate) fn processes_in(namespace: &Namespace) -> Vec<u32> {
-    linerate_stage::processes_in(namespace.inode().unwrap())
+    linerate_testkit::processes_in(namespace.inode().unwrap())
 }
 
 fn name_of(pid: u32) -> String {
@@ -312,9 +312,12 @@ impl Cluster {
         let held = tmp.join("held/timeout");
         std::fs::write(&held, "#!/bin/sh\nread -r go </tmp/gate\nexec /tmp/real/timeout \"$@\"\n").unwrap();
         std::fs::set_permissions(&held, std::fs::Permissions::from_mode(0o755)).unwrap();
-        linerate_stage::run("mkfifo", &[&tmp.join("gate").display().to_string()]);
+        linerate_testkit::run("mkfifo", &[&tmp.join("gate").display().to_string()]);
         let pid = self.site.process_of(node).unwrap().to_string();
-        linerate_stage::run("nsenter", &["-t", &pid, "-m", "mount", "--bind", "/tmp/held/timeout", PROGRAM]);
+        linerate_testkit::run(
+            "nsenter",
+            &["-t", &pid, "-m", "mount", "--bind", "/tmp/held/timeout", PROGRAM],
+        );
     }
 
     /// Lets what [`Self::hold`] holds up now go on.

@@ -12,7 +12,7 @@ use cluster::{Cluster, PATIENCE};
 use linerate_model::inventory::TransportSpec;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
-use linerate_stage::wait_within;
+use linerate_testkit::wait_within;
 
 /// A cluster, or the reason why there is none.
 fn with_cluster(test: &str, nodes: usize, body: impl FnOnce(&mut Cluster)) {

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_model::snapshot::Snapshot;
-use linerate_stage::wait_within;
+use linerate_testkit::wait_within;
 
 use crate::cluster::{Cluster, PATIENCE, programs};
 use crate::{kill, measured, nothing_left, nothing_runs, survey, with_cluster};
@@ -16,7 +16,7 @@ const ONE: [&str; 2] = ["--slurm-steps", "one"];
 /// secret.
 fn has_key(bytes: &[u8]) -> bool {
     let program = programs().node.display().to_string();
-    let hash = linerate_stage::run("sha256sum", &[&program]);
+    let hash = linerate_testkit::run("sha256sum", &[&program]);
     let hash = &hash.as_bytes()[..64];
     bytes.windows(64).any(|w| w != hash && w.iter().all(u8::is_ascii_hexdigit))
 }

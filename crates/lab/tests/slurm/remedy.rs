@@ -4,7 +4,7 @@
 use std::process::Output;
 
 use linerate_model::exit::ExitCode;
-use linerate_stage::wait_within;
+use linerate_testkit::wait_within;
 
 use crate::cluster::{Cluster, PATIENCE};
 use crate::{STEPS, kill, nothing_left, with_cluster};

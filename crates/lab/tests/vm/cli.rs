@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use linerate_stage::{text, wait_until};
+use linerate_testkit::{text, wait_until};
 
 use crate::missing;
 
@@ -53,7 +53,7 @@ impl Drop for Running {
 #[test]
 fn a_lab_is_used_from_the_command_line_and_a_killed_one_leaves_no_machine() {
     if let Some(reason) = missing() {
-        linerate_stage::skip(
+        linerate_testkit::skip(
             "a_lab_is_used_from_the_command_line_and_a_killed_one_leaves_no_machine",
             &reason,
         );

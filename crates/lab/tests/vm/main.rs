@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use linerate_lab::vm::image::Image;
 use linerate_lab::vm::lab::VmLab;
 use linerate_lab::vm::topology::VmTopology;
-use linerate_stage::{Programs, pause, skip, text};
+use linerate_testkit::{Programs, pause, skip, text};
 
 /// The image is made once.
 static IMAGE: Mutex<()> = Mutex::new(());

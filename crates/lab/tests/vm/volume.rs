@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 
 use linerate_lab::vm::stages::drives::GUEST;
-use linerate_stage::text;
+use linerate_testkit::text;
 use serde_json::Value;
 
 use crate::{Scene, printed};

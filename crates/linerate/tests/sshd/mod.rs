@@ -14,24 +14,24 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use linerate_stage::{self as stage, World};
-pub(crate) use linerate_stage::{run, text, wait_until};
+use linerate_testkit::{self as testkit, World};
+pub(crate) use linerate_testkit::{run, text, wait_until};
 use traces::Traces;
 
 pub(crate) fn node_program() -> Option<PathBuf> {
-    stage::node_program(env!("CARGO_BIN_EXE_linerate"))
+    testkit::node_program(env!("CARGO_BIN_EXE_linerate"))
 }
 
 /// Runs the test of this name again inside fresh network and mount namespaces. Gives `true` in the process inside.
 pub(crate) fn inside(name: &str) -> bool {
     if node_program().is_none() {
-        return stage::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
+        return testkit::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
     }
     if !Path::new("/usr/sbin/sshd").exists() {
-        return stage::skip(name, "no sshd here (install the package openssh-server)");
+        return testkit::skip(name, "no sshd here (install the package openssh-server)");
     }
     // sshd lets several users in.
-    stage::inside(name, World::Root)
+    testkit::inside(name, World::Root)
 }
 
 /// How a host differs from an ordinary one.

@@ -105,7 +105,7 @@ fn pieces_together_are_the_whole_and_change_nothing() {
         let list =
             std::process::Command::new("find").arg(folder).args(["-printf", "%p %s %T@ %C@ %m\n"]).output();
         let mut lines: Vec<String> =
-            linerate_stage::text(&list.unwrap().stdout).lines().map(Into::into).collect();
+            linerate_testkit::text(&list.unwrap().stdout).lines().map(Into::into).collect();
         lines.sort();
         lines
     };

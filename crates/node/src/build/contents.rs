@@ -105,10 +105,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");
         File::create(&image).unwrap().set_len(16 << 20).unwrap();
-        if !linerate_stage::has("a_filesystem_of_the_real_tool_has_its_size", "mkfs.ext4", "e2fsprogs") {
+        if !linerate_testkit::has("a_filesystem_of_the_real_tool_has_its_size", "mkfs.ext4", "e2fsprogs") {
             return;
         }
-        linerate_stage::run("mkfs.ext4", &["-q", "-F", image.to_str().unwrap(), "8M"]);
+        linerate_testkit::run("mkfs.ext4", &["-q", "-F", image.to_str().unwrap(), "8M"]);
         let contents = read(&image).unwrap();
         assert_eq!((contents.filesystem.as_deref(), contents.filesystem_bytes), (Some("ext"), Some(8 << 20)));
         assert!(ends_before(&image, 8 << 20).is_ok() && ends_before(&image, (8 << 20) - 1).is_err());

@@ -434,7 +434,7 @@ mod tests {
     fn made(path: &Path, size: u64, more: &[&str]) -> File {
         File::create(path).unwrap().set_len(size).unwrap();
         let words = ["-q", "-F", "-b", "4096", "-E", "stride=16,stripe_width=288,discard"];
-        linerate_stage::run("mkfs.ext4", &[&words[..], more, &[path.to_str().unwrap()]].concat());
+        linerate_testkit::run("mkfs.ext4", &[&words[..], more, &[path.to_str().unwrap()]].concat());
         open(path)
     }
 
@@ -457,7 +457,7 @@ mod tests {
     #[test]
     fn nothing_is_left_of_an_ext4_of_the_real_tool() {
         let test = "nothing_is_left_of_an_ext4_of_the_real_tool";
-        if !linerate_stage::has(test, "mkfs.ext4", "e2fsprogs") {
+        if !linerate_testkit::has(test, "mkfs.ext4", "e2fsprogs") {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -499,7 +499,7 @@ mod tests {
     #[test]
     fn an_ext4_with_files_or_of_somebody_else_stays_as_it_is() {
         let test = "an_ext4_with_files_or_of_somebody_else_stays_as_it_is";
-        if !linerate_stage::has(test, "mkfs.ext4", "e2fsprogs") {
+        if !linerate_testkit::has(test, "mkfs.ext4", "e2fsprogs") {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -536,7 +536,7 @@ mod tests {
     #[test]
     fn data_in_a_journal_that_was_never_used_are_an_obstacle_and_are_left() {
         let test = "data_in_a_journal_that_was_never_used_are_an_obstacle_and_are_left";
-        if !linerate_stage::has(test, "mkfs.ext4", "e2fsprogs") {
+        if !linerate_testkit::has(test, "mkfs.ext4", "e2fsprogs") {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -560,7 +560,7 @@ mod tests {
     #[test]
     fn an_empty_ext4_does_not_explain_the_mark_of_another_owner() {
         let test = "an_empty_ext4_does_not_explain_the_mark_of_another_owner";
-        if !linerate_stage::has(test, "mkfs.ext4", "e2fsprogs") {
+        if !linerate_testkit::has(test, "mkfs.ext4", "e2fsprogs") {
             return;
         }
         let folder = tempfile::tempdir().unwrap();

@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn the_real_tool_makes_xfs_of_every_size_and_geometry_that_is_planned() {
         let test = "the_real_tool_makes_xfs_of_every_size_and_geometry_that_is_planned";
-        if !linerate_stage::has(test, "mkfs.xfs", "xfsprogs") {
+        if !linerate_testkit::has(test, "mkfs.xfs", "xfsprogs") {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn the_real_tool_makes_ext4_of_every_size_and_geometry_that_is_planned() {
         let test = "the_real_tool_makes_ext4_of_every_size_and_geometry_that_is_planned";
-        if !linerate_stage::has(test, "mkfs.ext4", "e2fsprogs") {
+        if !linerate_testkit::has(test, "mkfs.ext4", "e2fsprogs") {
             return;
         }
         let folder = tempfile::tempdir().unwrap();

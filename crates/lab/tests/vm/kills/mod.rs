@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use linerate_lab::vm::disk::Ration;
-use linerate_stage::{pause, text};
+use linerate_testkit::{pause, text};
 
 use crate::{PATIENCE, Scene, wait_for};
 
@@ -103,7 +103,7 @@ impl Run {
     }
 
     fn signal(&self, name: &str) {
-        linerate_stage::run("kill", &[&format!("-{name}"), &self.child.id().to_string()]);
+        linerate_testkit::run("kill", &[&format!("-{name}"), &self.child.id().to_string()]);
     }
 
     /// Exit code, `None` after a signal, and everything that it printed.

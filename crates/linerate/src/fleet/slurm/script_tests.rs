@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use linerate_stage::{self as stage, text};
+use linerate_testkit::{self as testkit, text};
 
 use super::RUN;
 use crate::fleet::programs::Source;
@@ -62,11 +62,11 @@ impl Node {
 }
 
 fn hash_of(path: &str) -> String {
-    stage::run("sha256sum", &[path])[..64].to_owned()
+    testkit::run("sha256sum", &[path])[..64].to_owned()
 }
 
 fn possible(name: &str) -> bool {
-    (stage::is_root() || stage::skip(name, "needs root")) && stage::has(name, "setpriv", "util-linux")
+    (testkit::is_root() || testkit::skip(name, "needs root")) && testkit::has(name, "setpriv", "util-linux")
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn what_arrived_runs_once_and_leaves_nothing() {
     assert_eq!(std::fs::metadata(node.folder()).unwrap().mode() & 0o777, 0o700);
     let run = node.start();
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
-    assert_eq!(text(&run.stdout).trim(), stage::run("id", &["-u"]).trim());
+    assert_eq!(text(&run.stdout).trim(), testkit::run("id", &["-u"]).trim());
     assert!(!node.folder().exists());
     let again = node.start();
     assert_eq!(again.status.code(), Some(70));

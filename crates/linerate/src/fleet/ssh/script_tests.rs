@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linerate_stage as stage;
+use linerate_testkit as testkit;
 use sha2::{Digest, Sha256};
 
 use super::{CLEAN, GREET};
@@ -172,11 +172,11 @@ impl Drop for Session {
 
 /// Whether this test can run: mounts, and users to be.
 fn possible(name: &str) -> bool {
-    if !stage::is_root() {
-        return stage::skip(name, "needs root");
+    if !testkit::is_root() {
+        return testkit::skip(name, "needs root");
     }
     let mounts = Command::new("unshare").args(["-m", "true"]).output().is_ok_and(|o| o.status.success());
-    (mounts || stage::skip(name, "no mount namespaces here")) && stage::has(name, "setpriv", "util-linux")
+    (mounts || testkit::skip(name, "no mount namespaces here")) && testkit::has(name, "setpriv", "util-linux")
 }
 
 fn has(said: &[String], start: &str) -> bool {

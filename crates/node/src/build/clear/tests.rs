@@ -21,14 +21,14 @@ fn is_zero(mut file: &File) -> bool {
 #[test]
 fn nothing_is_left_of_a_filesystem_of_the_real_tool() {
     let test = "nothing_is_left_of_a_filesystem_of_the_real_tool";
-    if !linerate_stage::has(test, "mkfs.xfs", "xfsprogs") {
+    if !linerate_testkit::has(test, "mkfs.xfs", "xfsprogs") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("volume");
     for geometry in ["su=64k,sw=18", "su=256k,sw=2", "su=4k,sw=4"] {
         File::create(&path).unwrap().set_len(SIZE).unwrap();
-        linerate_stage::run("mkfs.xfs", &["-q", "-d", geometry, path.to_str().unwrap()]);
+        linerate_testkit::run("mkfs.xfs", &["-q", "-d", geometry, path.to_str().unwrap()]);
         let open = || File::options().read(true).write(true).open(&path).unwrap();
         assert!(!is_zero(&open()), "there is a filesystem");
         assert!(xfs(&open(), true, false).unwrap().is_empty());
@@ -41,7 +41,7 @@ fn nothing_is_left_of_a_filesystem_of_the_real_tool() {
 #[test]
 fn a_filesystem_with_files_stays_as_it_is() {
     let test = "a_filesystem_with_files_stays_as_it_is";
-    if !linerate_stage::has(test, "mkfs.xfs", "xfsprogs") {
+    if !linerate_testkit::has(test, "mkfs.xfs", "xfsprogs") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -54,7 +54,7 @@ fn a_filesystem_with_files_stays_as_it_is() {
     for entries in [few, many] {
         File::create(&path).unwrap().set_len(SIZE).unwrap();
         std::fs::write(&list, format!("/dev/null\n0 0\nd--755 0 0\n{entries}$\n")).unwrap();
-        linerate_stage::run("mkfs.xfs", &["-q", "-p", list.to_str().unwrap(), path.to_str().unwrap()]);
+        linerate_testkit::run("mkfs.xfs", &["-q", "-p", list.to_str().unwrap(), path.to_str().unwrap()]);
         let open = || File::options().read(true).write(true).open(&path).unwrap();
         let mut before = vec![0; HEAD];
         open().read_exact_at(&mut before, 0).unwrap();
@@ -73,14 +73,14 @@ fn a_filesystem_with_files_stays_as_it_is() {
 #[test]
 fn a_log_that_was_not_written_out_counts_as_files() {
     let test = "a_log_that_was_not_written_out_counts_as_files";
-    if !linerate_stage::has(test, "mkfs.xfs", "xfsprogs") {
+    if !linerate_testkit::has(test, "mkfs.xfs", "xfsprogs") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("volume");
     let file = File::options().create_new(true).read(true).write(true).open(&path).unwrap();
     file.set_len(SIZE).unwrap();
-    linerate_stage::run("mkfs.xfs", &["-q", path.to_str().unwrap()]);
+    linerate_testkit::run("mkfs.xfs", &["-q", path.to_str().unwrap()]);
     let mut head = vec![0; HEAD];
     file.read_exact_at(&mut head, 0).unwrap();
     let log = written(&head).unwrap().log.unwrap();
@@ -126,14 +126,14 @@ fn what_is_no_device_is_not_written() {
 
 /// A filesystem of the real tool in a file, and its places.
 fn made() -> Option<(File, Parts)> {
-    if !linerate_stage::has("an XFS of the real tool", "mkfs.xfs", "xfsprogs") {
+    if !linerate_testkit::has("an XFS of the real tool", "mkfs.xfs", "xfsprogs") {
         return None;
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("volume");
     let file = File::options().create_new(true).read(true).write(true).open(&path).unwrap();
     file.set_len(SIZE).unwrap();
-    linerate_stage::run("mkfs.xfs", &["-q", "-d", "su=64k,sw=4", path.to_str().unwrap()]);
+    linerate_testkit::run("mkfs.xfs", &["-q", "-d", "su=64k,sw=4", path.to_str().unwrap()]);
     let mut head = vec![0; HEAD];
     file.read_exact_at(&mut head, 0).unwrap();
     let parts = written(&head).unwrap();

@@ -1,4 +1,4 @@
-//! A stage for tests: the test starts itself again inside fresh namespaces, makes further ones, and waits for conditions.
+//! Test support: a test starts itself again inside fresh namespaces, makes further ones, and waits for conditions.
 //!
 //! In: the name of a test, what it needs. Out: `SKIPPED name: reason`, or a world that goes with the test. Nothing of the machine
 //! outside is touched. Fails as loudly as a test, which is what it is part of; no program uses it.
