@@ -18,10 +18,11 @@ use linerate_model::load::{LoadReport, Role, TestKind};
 use linerate_sys::affinity;
 use linerate_sys::socket::{self, Ready};
 
+use crate::door;
 use crate::job::{Job, LoadError, SLICE, patience};
+use crate::load::Load;
 use crate::token::{STAMP_BYTES, same};
 use crate::unproven::{self, Limits, Shown, Unproven};
-use crate::{Load, door};
 
 /// The load `connects`.
 pub(crate) struct Connects;

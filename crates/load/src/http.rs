@@ -21,8 +21,8 @@ use linerate_model::load::{LoadReport, Role, TestKind};
 use self::dial::Until;
 use self::message::{Body, Incoming};
 use self::url::{Place, Url};
-use crate::Load;
 use crate::job::{Job, LoadError};
+use crate::load::Load;
 
 /// The load `http`.
 pub(crate) struct Http;

@@ -7,8 +7,8 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use linerate_model::load::{LoadReport, LoadSpec, Strangers};
@@ -17,7 +17,6 @@ use linerate_sys::root::Root;
 use linerate_sys::socket;
 use thiserror::Error;
 
-use crate::Control;
 use crate::token::Token;
 
 /// How long any thread of a load waits at most before it looks at its stop flag again.
@@ -37,6 +36,14 @@ pub(crate) fn enter(place: &Path) -> Result<(), LoadError> {
     let path = linerate_sys::place::resolve(&Root::live(), place)
         .map_err(|reason| LoadError::Place { place: place.to_path_buf(), reason })?;
     linerate_sys::netns::enter(&path).map_err(|source| LoadError::Namespace { path, source })
+}
+
+/// What the caller keeps in hand while a load runs.
+pub struct Control {
+    /// Set to end the load early; it ends within about 50 ms.
+    pub stop: Arc<AtomicBool>,
+    /// Called once by a receiver, with the port on which it is ready.
+    pub listening: Box<dyn Fn(u16) + Send + Sync>,
 }
 
 /// Why a load ended before it was done. Becomes the `stopped` of its report: a value, not a failure of the program.

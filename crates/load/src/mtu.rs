@@ -13,9 +13,9 @@ use linerate_model::load::{LoadReport, Role, TestKind};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_sys::socket;
 
-use crate::Load;
 use crate::datagram::{self, HEADER_BYTES, Labels};
 use crate::job::{Job, LoadError, patience};
+use crate::load::Load;
 use crate::token::Stamp;
 
 /// The load `mtu`.

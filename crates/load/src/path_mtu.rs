@@ -12,9 +12,9 @@ use linerate_model::load::{LoadReport, Role, TestKind};
 use linerate_model::path_mtu::{MtuProbe, PathMtu, PathMtuPlan, SizeLimit};
 use linerate_sys::socket;
 
-use crate::Load;
 use crate::datagram::{self, HEADER_BYTES};
 use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, patience};
+use crate::load::Load;
 use crate::token::Stamp;
 
 /// The load `path-mtu`.

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use linerate_model::load::{LoadReport, Role, TestKind};
 use linerate_sys::socket;
 
-use crate::Load;
 use crate::datagram::{self, HEADER_BYTES, Labels};
 use crate::job::{Job, LoadError, SLICE, patience};
+use crate::load::Load;
 use crate::token::Stamp;
 
 /// The load `rtt`.

@@ -35,8 +35,8 @@ use linerate_sys::tcp_info::{self, TcpInfo};
 use linerate_sys::{affinity, socket};
 
 use self::ways::Ways;
-use crate::Load;
 use crate::job::{Job, LoadError, SLICE, patience};
+use crate::load::Load;
 use crate::token::STAMP_BYTES;
 
 /// The load `tcp`.

@@ -16,9 +16,9 @@ use linerate_model::datagram::Offload;
 use linerate_model::load::{LoadReport, Role, TestKind};
 use linerate_sys::datagram::{SEGMENTS_MAX, WRITE_MAX};
 
-use crate::Load;
 use crate::datagram::HEADER_BYTES;
 use crate::job::{Job, LoadError};
+use crate::load::Load;
 
 /// The load `udp`.
 pub(crate) struct Udp;

@@ -33,8 +33,8 @@ use self::doubt::Seen;
 use self::target::Target;
 use self::ways::Way;
 use self::worker::{Tally, Work};
-use crate::Load;
 use crate::job::{Job, LoadError};
+use crate::load::Load;
 
 /// The load `disk`.
 pub(crate) struct Disk;

@@ -14,7 +14,10 @@ use linerate_model::latency::{LatencyPlan, Phase, Waiting};
 use linerate_model::load::{LoadReport, Role};
 use linerate_sys::socket::{self, Ready};
 
-use super::{ANSWER, ASK, BEGIN, Background, END, QUIT, REQUEST, has_datagrams, set_waiting, spin};
+use super::background::Background;
+use super::protocol::{
+    ANSWER, ASK, BEGIN, END, QUIT, REQUEST, datagram_bytes, has_datagrams, set_waiting, spin, write_all,
+};
 use crate::datagram::{self, HEADER_BYTES};
 use crate::door;
 use crate::job::{Job, LoadError, SLICE, patience};
@@ -142,18 +145,6 @@ fn answer_stream(
     }
 }
 
-/// Writes to a stream that may not block: a request or an answer always fits soon.
-pub(super) fn write_all(job: &Job<'_>, stream: &mut TcpStream, mut bytes: &[u8]) -> Result<(), LoadError> {
-    while !bytes.is_empty() {
-        match stream.write(bytes) {
-            Ok(length) => bytes = &bytes[length..],
-            Err(error) if door::is_passing(&error) => job.check("writing a request or answer")?,
-            Err(source) => return Err(LoadError::Broken { bytes: 0, source }),
-        }
-    }
-    Ok(())
-}
-
 fn answer_datagrams(
     job: &Job<'_>,
     plan: &LatencyPlan,
@@ -165,7 +156,7 @@ fn answer_datagrams(
     let spinning = waiting == Waiting::Spinning;
     socket.set_nonblocking(spinning).map_err(LoadError::io("choose how to wait"))?;
     socket.set_read_timeout(Some(SLICE)).map_err(LoadError::io("set a time-out"))?;
-    let mut room = vec![0; super::datagram_bytes(plan)];
+    let mut room = vec![0; datagram_bytes(plan)];
     let (mut bytes, mut known, mut looks, mut strangers) = (0, false, 0_u32, 0_u64);
     let mut checked = Instant::now();
     loop {

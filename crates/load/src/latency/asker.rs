@@ -13,9 +13,10 @@ use linerate_model::latency::{LatencyPlan, LatencyPoint, LatencyResult, Phase, W
 use linerate_model::load::{LoadReport, Role};
 use linerate_sys::cpu;
 
-use super::answerer::write_all;
-use super::{
-    ANSWER, ASK, BEGIN, Background, END, QUIT, REQUEST, has_datagrams, other_port, set_waiting, spin,
+use super::background::Background;
+use super::protocol::{
+    ANSWER, ASK, BEGIN, END, QUIT, REQUEST, datagram_bytes, has_datagrams, other_port, set_waiting, spin,
+    write_all,
 };
 use crate::datagram::{self, HEADER_BYTES};
 use crate::door;
@@ -248,7 +249,7 @@ fn over_datagrams(
         .map_err(LoadError::io("choose how to wait"))?;
     let [request, answer] = [REQUEST, ANSWER].map(|label| job.token.stamp(label, &[]));
     let mut asker = Datagrams {
-        room: vec![0; super::datagram_bytes(plan)],
+        room: vec![0; datagram_bytes(plan)],
         socket,
         request,
         answer,

@@ -5,7 +5,7 @@ use linerate_model::latency::{Carrier, LatencyPlan, Phase, Waiting};
 use super::*;
 use crate::door;
 use crate::job::Job;
-use crate::latency::{BEGIN, END, QUIT};
+use crate::latency::protocol::{BEGIN, END, QUIT};
 
 fn plan(phases: Vec<Phase>) -> LatencyPlan {
     LatencyPlan { phases, phase_ms: 80, payload_bytes: 1, load_streams: 2, settle_ms: 50 }
