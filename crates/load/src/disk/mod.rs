@@ -31,7 +31,7 @@ use linerate_sys::root::Root;
 
 use self::doubt::Seen;
 use self::target::Target;
-use self::ways::Way;
+use self::ways::queue::Way;
 use self::worker::{Tally, Work};
 use crate::job::{Job, LoadError};
 use crate::load::Load;

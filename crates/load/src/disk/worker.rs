@@ -14,7 +14,7 @@ use linerate_sys::uring::Ask;
 
 use super::random::Random;
 use super::seal::{SECTOR, Seal};
-use super::ways::Queue;
+use super::ways::queue::Queue;
 use crate::job::{Job, LoadError};
 
 /// Length of an interval of the series, milliseconds.

@@ -7,6 +7,7 @@
 //!
 //! To add a check: one type with `Check`, one line in `CHECKS`, its rows in the table of `tests.rs`.
 
+mod candidate;
 mod content;
 mod parts;
 mod people;
@@ -20,32 +21,10 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
-use linerate_model::names::natural;
 use linerate_sys::block::{self, How, Kind, Number};
-use linerate_sys::root::{NAMES_MAX, ReadError, Root};
+use linerate_sys::root::Root;
 
-/// A block device that somebody wants to write.
-#[derive(Debug)]
-pub(super) struct Candidate<'a> {
-    root: &'a Root,
-    /// Path, links followed.
-    path: PathBuf,
-    /// Name of the kernel.
-    name: String,
-    number: Number,
-    /// Folder in `/sys`.
-    folder: String,
-    /// The device that it is a part of, by name.
-    whole: Option<String>,
-}
-
-/// One reason not to write.
-trait Check: Sync {
-    /// What is looked for, short and stable.
-    fn name(&self) -> &'static str;
-    /// Why it may not be written.
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String>;
-}
+use self::candidate::{Candidate, Check, candidate};
 
 /// All checks that need no look at the content, in their order. What tells a person most comes first.
 static CHECKS: &[&dyn Check] = &[
@@ -58,27 +37,6 @@ static CHECKS: &[&dyn Check] = &[
     &parts::ReadOnly,
     &people::Exported,
 ];
-
-/// Finds a device of this number among those of the kernel.
-fn find(root: &Root, path: PathBuf, number: Number) -> Result<Candidate<'_>, String> {
-    let wanted = number.to_string();
-    let is_it = |folder: &str| root.line(&format!("{folder}/dev")).is_ok_and(|dev| dev == wanted);
-    let all =
-        root.list("/sys/block").map_err(|e| format!("the list of block devices cannot be read: {e}"))?;
-    for whole in all {
-        let folder = format!("/sys/block/{whole}");
-        if is_it(&folder) {
-            return Ok(Candidate { root, path, name: whole, number, folder, whole: None });
-        }
-        for part in root.list(&folder).unwrap_or_default() {
-            let below = format!("{folder}/{part}");
-            if part.starts_with(&whole) && is_it(&below) {
-                return Ok(Candidate { root, path, name: part, number, folder: below, whole: Some(whole) });
-            }
-        }
-    }
-    Err(format!("the kernel lists no block device {wanted}"))
-}
 
 /// Whether what was typed is the device's own name: `sdx`, or `/dev/sdx`.
 fn is_named(typed: &str, name: &str) -> bool {
@@ -117,7 +75,7 @@ pub(super) fn open(
     content::looks_empty(&free.file, free.bytes)?;
     content::is_zero(&free.file, free.bytes, (start, used), go_on)?;
     // Reading took minutes: a program that opened it since does not conflict with the exclusive claim.
-    let found = self::candidate(root, path)?;
+    let found = candidate::candidate(root, path)?;
     if found.number != free.number {
         return Err("it became another device meanwhile".to_owned());
     }
@@ -327,15 +285,6 @@ pub fn holds_nothing(device: &File, bytes: u64) -> Result<(), String> {
     content::is_empty_at(device, bytes, content::PLACES_UNDO)
 }
 
-/// The block device that a path leads to, links followed.
-fn candidate<'a>(root: &'a Root, path: &Path) -> Result<Candidate<'a>, String> {
-    let path = std::fs::canonicalize(path).map_err(|e| format!("it cannot be found: {e}"))?;
-    let Kind::Device(number) = block::kind(&path).map_err(|e| e.to_string())? else {
-        return Err("it is no block device".to_owned());
-    };
-    find(root, path, number)
-}
-
 /// Programs that use devices, by [`programs::users`]: what cannot be seen counts for all of them.
 fn users(root: &Root, candidates: &[Candidate<'_>], own: &[RawFd]) -> Vec<Result<(), String>> {
     let opened = |reason: String| format!("{reason} (open)");
@@ -385,48 +334,4 @@ fn hold(candidate: Candidate<'_>, write: bool) -> Result<Free, String> {
     }
     let bytes = block::size(&file).map_err(|e| format!("its size cannot be read: {e}"))?;
     Ok(Free { file, number: candidate.number, name: candidate.name, bytes })
-}
-
-impl Candidate<'_> {
-    /// A list that has to be seen, in the natural order of names: what is missing counts as not seen.
-    fn seen(&self, path: &str, what: &str) -> Result<Vec<String>, String> {
-        let mut names = self.root.list(path).map_err(|e| format!("{what} cannot be seen: {path}: {e}"))?;
-        // A list is cut there, and what is behind nobody has seen.
-        if names.len() >= NAMES_MAX {
-            return Err(format!("{what} cannot all be seen: {path} has {NAMES_MAX} entries or more"));
-        }
-        names.sort_by(|a, b| natural(a, b));
-        Ok(names)
-    }
-
-    /// Numbers and names of it and of what it is a part of, or of its parts: whoever has one of them has it too.
-    fn family(&self) -> Result<Vec<(String, String)>, String> {
-        let mut all = vec![(self.number.to_string(), self.name.clone())];
-        let others = if let Some(whole) = &self.whole {
-            vec![(format!("/sys/block/{whole}/dev"), whole.clone())]
-        } else {
-            let parts = self.partitions(&self.name)?;
-            parts.into_iter().map(|part| (format!("{}/{part}/dev", self.folder), part)).collect()
-        };
-        for (path, name) in others {
-            all.push((self.root.line(&path).map_err(|e| format!("{path}: {e}"))?, name));
-        }
-        Ok(all)
-    }
-
-    /// Partitions of a device, by name.
-    fn partitions(&self, whole: &str) -> Result<Vec<String>, String> {
-        let folder = format!("/sys/block/{whole}");
-        let names = self.seen(&folder, "its partitions")?;
-        let mut parts = Vec::new();
-        for name in names {
-            let path = format!("{folder}/{name}/partition");
-            match self.root.number(&path) {
-                Ok(_) => parts.push(name),
-                Err(ReadError::Missing) => {}
-                Err(error) => return Err(format!("its partitions cannot be seen: {path}: {error}")),
-            }
-        }
-        Ok(parts)
-    }
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use linerate_sys::block::{self, How, Kind, Number};
 use linerate_sys::root::ReadError;
 
-use super::{Candidate, Check};
+use super::candidate::{Candidate, Check};
 
 /// Another block device stands on it: LVM, md, multipath, DRBD, bcache, dm-crypt.
 pub(super) struct Held;

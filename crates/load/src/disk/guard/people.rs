@@ -8,8 +8,8 @@ use linerate_sys::block::{self, Kind};
 use linerate_sys::procfs;
 use linerate_sys::root::ReadError;
 
+use super::candidate::{Candidate, Check};
 use super::programs::{processes, tasks};
-use super::{Candidate, Check};
 
 /// Where a device is mounted, in any namespace in which a process is.
 pub(super) fn mounted_at(

@@ -17,7 +17,7 @@ use linerate_sys::block::{self, Node, Number};
 use linerate_sys::root::{NAMES_MAX, ReadError, Root};
 use linerate_sys::tasks;
 
-use super::Candidate;
+use super::candidate::Candidate;
 
 /// So often the files of an io_uring are read: while it is busy the kernel leaves them out.
 const RING_READS: u32 = 64;

@@ -16,11 +16,10 @@ use linerate_sys::pages::Buffer;
 use linerate_sys::root::Root;
 use linerate_sys::uring::Ring;
 
+use super::candidate::{Candidate, candidate, find};
 use super::programs::{self, Reach};
 use super::signatures::{SIGNATURES, byte_of};
-use super::{
-    Candidate, Claim, Content, again, candidate, claim, content, empty, find, look, named, unused, users,
-};
+use super::{Claim, Content, again, claim, content, empty, look, named, unused, users};
 
 const SIZE: u64 = 64 << 20;
 const NUMBER: Number = Number { major: 8, minor: 16 };

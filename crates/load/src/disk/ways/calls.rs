@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use linerate_sys::pages::Buffer;
 use linerate_sys::uring::Ask;
 
-use super::{Queue, Way};
+use super::queue::{Queue, Way};
 
 /// The way `calls`.
 pub(super) struct Calls;

@@ -4,43 +4,14 @@
 //! Nothing here knows what is measured.
 
 mod calls;
+pub(super) mod queue;
 mod uring;
 
 use std::fs::File;
-use std::io;
 
 use linerate_sys::pages::Buffer;
-use linerate_sys::uring::Ask;
 
-/// A way of making requests.
-pub(super) trait Way: Sync {
-    /// Short stable name.
-    fn name(&self) -> &'static str;
-    /// Whether one thread can have several requests under way.
-    fn many(&self) -> bool;
-    /// A queue of the calling thread: a slot for each `slot_bytes` of `room`.
-    fn open(&self, file: File, room: Buffer, slot_bytes: usize) -> io::Result<Box<dyn Queue>>;
-}
-
-/// Requests of one thread to one file.
-pub(super) trait Queue {
-    /// Memory of a slot; `None` while its request is under way.
-    fn slot(&mut self, slot: usize) -> Option<&mut [u8]>;
-    /// Asks for something with a free slot.
-    fn ask(&mut self, slot: usize, what: Ask, offset: u64) -> io::Result<()>;
-    /// Asks once more for what ended with "try again", and may wait for it.
-    fn ask_patiently(&mut self, slot: usize, what: Ask, offset: u64) -> io::Result<()> {
-        self.ask(slot, what, offset)
-    }
-    /// Waits until so many ended.
-    fn wait(&mut self, at_least: usize) -> io::Result<()>;
-    /// Moves what ended into the list: the slot, and how many bytes it moved.
-    fn ended(&mut self, list: &mut Vec<(usize, io::Result<u32>)>);
-    /// Requests under way.
-    fn under_way(&self) -> usize;
-    /// What the host did not give, in words.
-    fn remark(&self) -> Option<String>;
-}
+use self::queue::Way;
 
 /// All ways, the best first.
 pub(super) static WAYS: &[&dyn Way] = &[&uring::Uring, &calls::Calls];
@@ -68,6 +39,9 @@ pub(super) fn choose(name: Option<&str>, file: &File) -> Result<(&'static dyn Wa
 
 #[cfg(test)]
 mod tests {
+    use linerate_sys::uring::Ask;
+
+    use super::queue::Queue;
     use super::*;
 
     const SLOT: usize = 4096;

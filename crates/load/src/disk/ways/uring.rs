@@ -6,7 +6,7 @@ use std::io;
 use linerate_sys::pages::Buffer;
 use linerate_sys::uring::{Ask, Ring};
 
-use super::{Queue, Way};
+use super::queue::{Queue, Way};
 
 /// The way `io_uring`.
 pub(super) struct Uring;
