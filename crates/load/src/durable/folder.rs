@@ -11,7 +11,7 @@ use linerate_sys::root::Root;
 use linerate_sys::{filesystem, procfs};
 use serde_json::{Value, json};
 
-use super::DurabilityError;
+use super::error::DurabilityError;
 use super::record::{Key, content, length};
 use super::ways::{Calls, Target, Tried, new_file};
 

@@ -1,6 +1,7 @@
 //! Every pattern on a real file system: written, found again, lost on purpose, removed; and what is refused.
 
 use std::fs;
+use std::path::PathBuf;
 
 use linerate_model::durability::{Promised, Seen, Shape};
 

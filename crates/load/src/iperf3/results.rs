@@ -8,7 +8,6 @@ mod read;
 use serde_json::{Map, Value, json};
 
 use super::lenient;
-use super::protocol::Violation;
 
 /// One stream, as one end counted it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -82,16 +81,6 @@ impl Results {
         }
         put("streams", self.streams.iter().map(StreamResult::to_value).collect());
         Value::Object(map).to_string().into_bytes()
-    }
-
-    /// Reads the peer's message, with the server's output.
-    pub fn from_json(bytes: &[u8]) -> Result<Self, Violation> {
-        read::read(bytes, true).map_err(|why| Violation::Message { what: "results", why })
-    }
-
-    /// Reads the peer's message without the server's output, which was not asked for.
-    pub fn from_json_plain(bytes: &[u8]) -> Result<Self, Violation> {
-        read::read(bytes, false).map_err(|why| Violation::Message { what: "results", why })
     }
 
     /// The stream of this number.

@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::{Map, Number, Value};
 
 use super::super::lenient;
-use super::super::protocol::STREAMS_MAX;
+use super::super::protocol::{STREAMS_MAX, Violation};
 use super::{Results, ServerOutput, StreamResult};
 
 /// Streams of the largest test, both directions.
@@ -21,8 +21,20 @@ const STREAMS_OF_TEST_MAX: usize = 2 * STREAMS_MAX as usize;
 /// Values of the output of a server, with everything in it: a test of an hour has about a hundred thousand.
 const OUTPUT_VALUES_MAX: usize = 1 << 20;
 
+impl Results {
+    /// Reads the peer's message, with the server's output.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, Violation> {
+        read(bytes, true).map_err(|why| Violation::Message { what: "results", why })
+    }
+
+    /// Reads the peer's message without the server's output, which was not asked for.
+    pub fn from_json_plain(bytes: &[u8]) -> Result<Self, Violation> {
+        read(bytes, false).map_err(|why| Violation::Message { what: "results", why })
+    }
+}
+
 /// Reads a message; `output`: the server's own output was asked for, and is kept.
-pub(super) fn read(bytes: &[u8], output: bool) -> Result<Results, String> {
+fn read(bytes: &[u8], output: bool) -> Result<Results, String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let draft = Whole { output }.deserialize(&mut reader).map_err(|error| error.to_string())?;
     reader.end().map_err(|error| error.to_string())?;
