@@ -19,7 +19,7 @@ use linerate_sys::affinity;
 use linerate_sys::socket::{self, Ready};
 
 use crate::door;
-use crate::job::{Job, LoadError, SLICE, patience};
+use crate::job::{Job, LoadError, SLICE, is_passing, patience};
 use crate::load::Load;
 use crate::token::{STAMP_BYTES, same};
 use crate::unproven::{self, Limits, Shown, Unproven};
@@ -206,7 +206,7 @@ impl Taker {
     /// Closes what the sender has reset, or should have.
     fn forget(&mut self, now: Instant) {
         self.answered.retain_mut(|(since, stream)| {
-            let waits = matches!(stream.read(&mut [0; 1]), Err(error) if door::is_passing(&error));
+            let waits = matches!(stream.read(&mut [0; 1]), Err(error) if is_passing(&error));
             waits && now.saturating_duration_since(*since) < ONE_MAX
         });
         while self.answered.len() > self.answered_max {
@@ -227,7 +227,7 @@ impl Candidate {
             match self.stream.read(&mut self.shown[self.length..]) {
                 Ok(0) => return Shown::Wrong,
                 Ok(length) => self.length += length,
-                Err(error) if door::is_passing(&error) => return Shown::Part,
+                Err(error) if is_passing(&error) => return Shown::Part,
                 Err(_) => return Shown::Wrong,
             }
         }
@@ -310,7 +310,7 @@ fn one(
                 let source = std::io::ErrorKind::UnexpectedEof.into();
                 return Err(LoadError::Io { what: "take the answer", source });
             }
-            Err(error) if door::is_passing(&error) && begun.elapsed() < ONE_MAX => {
+            Err(error) if is_passing(&error) && begun.elapsed() < ONE_MAX => {
                 job.check("waiting for an answer")?;
                 socket::wait(&[stream.as_fd()], Ready::Readable, SLICE).map_err(LoadError::io("wait"))?;
             }

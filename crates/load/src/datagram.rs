@@ -4,13 +4,13 @@
 //! without the stamp of its kind in this test is passed over and counted, never answered. An answer is never
 //! longer than its request.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use linerate_sys::socket;
 
-use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, patience};
+use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, is_passing, patience};
 use crate::token::{STAMP_BYTES, Stamp, same};
 
 /// Bytes of the header: stamp, sequence number, argument.
@@ -63,11 +63,6 @@ pub(crate) fn connect(job: &Job<'_>, peer: SocketAddr) -> Result<UdpSocket, Load
     socket.set_read_timeout(Some(SLICE)).map_err(LoadError::io("set a time-out"))?;
     socket.set_write_timeout(Some(SLICE)).map_err(LoadError::io("set a time-out"))?;
     Ok(socket)
-}
-
-/// Whether an error of a datagram socket only says "not now".
-pub(crate) fn is_passing(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 /// Tells the receiver that the test is over; `argument` is what it should know.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use linerate_sys::affinity;
 use linerate_sys::socket::{self, Ready};
 
-use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, patience};
+use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, is_passing, patience};
 use crate::token::{Nonces, STAMP_BYTES, Stamp, same};
 use crate::unproven::{self, Limits, Shown, Unproven};
 
@@ -28,11 +28,6 @@ struct Candidate {
     nonce: Stamp,
     shown: Stamp,
     length: usize,
-}
-
-/// Whether an error only says "not now".
-pub(crate) fn is_passing(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 /// Listens on the endpoint's address, announces the port, returns the first connection that shows the token.

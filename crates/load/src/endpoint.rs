@@ -1,7 +1,7 @@
 //! Runs one end of a test: its thread, its namespace, and what the host's CPUs did meanwhile.
 //!
-//! What comes in: a spec, the caller's control, and the loads that may be asked for. What goes out: a report, always: whatever
-//! goes wrong is written into `stopped`.
+//! What comes in: a spec, the caller's control, and the loads that may be asked for. What goes out: a report,
+//! always: whatever goes wrong is written into `stopped`.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use linerate_sys::cpu;
 use crate::job::{self, Control, Job, LoadError};
 use crate::load::Load;
 
-/// Runs one end of a test on threads of its own, in the namespace that the spec names, and returns when it is over:
-/// at its end, at `deadline_ms`, or soon after `stop` was set. The kind must be one of `loads`.
+/// Runs one end of a test on threads of its own, in the namespace that the spec names, and returns when it is
+/// over: at its end, at `deadline_ms`, or soon after `stop` was set. The kind must be one of `loads`.
 pub(crate) fn run(loads: &[&dyn Load], spec: &LoadSpec, control: &Control) -> LoadReport {
     let job = Job::new(spec, control);
     let mut report = std::thread::scope(|scope| {

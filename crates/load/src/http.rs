@@ -20,7 +20,7 @@ use linerate_model::load::{LoadReport, Role, TestKind};
 
 use self::dial::Until;
 use self::message::{Body, Incoming};
-use self::url::{Place, Url};
+use self::url::{Failure, Place, Url};
 use crate::job::{Job, LoadError};
 use crate::load::Load;
 
@@ -29,9 +29,6 @@ pub(crate) struct Http;
 
 /// Addresses of a name that count as front ends when none are named.
 const ADDRESSES_MAX: usize = 8;
-
-/// What a step says when it fails: a sentence for the download's line.
-type Failure = String;
 
 /// A front end.
 struct FrontEnd {

@@ -4,7 +4,7 @@
 //! What comes in: the spec and the caller's control. What goes out: yes or no, and errors that become a report's `stopped`.
 //! It never touches a socket.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +21,11 @@ use crate::token::Token;
 
 /// How long any thread of a load waits at most before it looks at its stop flag again.
 pub(crate) const SLICE: Duration = Duration::from_millis(20);
+
+/// Whether an error of a socket only says that nothing came, or could go, within a slice.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
 
 /// How long the other end is waited for, milliseconds. The tests of this crate have a patience of their own: there both ends and much
 /// else share a few CPUs, and what is only late must not be taken for lost.

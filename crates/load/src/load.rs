@@ -1,6 +1,7 @@
 //! What every load implements.
 //!
-//! What comes in: a job. What goes out: a report, filled as far as the load came. The list of all loads is [`crate::LOADS`].
+//! What comes in: a job. What goes out: a report, filled as far as the load came. The list of all loads is
+//! [`crate::LOADS`].
 
 use linerate_model::load::LoadReport;
 

@@ -14,7 +14,7 @@ use linerate_model::path_mtu::MtuProbe;
 use linerate_sys::socket;
 
 use crate::datagram::{self, HEADER_BYTES, Labels};
-use crate::job::{Job, LoadError, patience};
+use crate::job::{Job, LoadError, is_passing, patience};
 use crate::load::Load;
 use crate::token::Stamp;
 
@@ -176,7 +176,7 @@ impl Prober {
             match self.socket.recv(&mut room) {
                 Ok(length) => self.note_answer(&room[..length]),
                 Err(error) if socket::is_too_large(&error) => self.note_refusal(),
-                Err(error) if datagram::is_passing(&error) => {}
+                Err(error) if is_passing(&error) => {}
                 // The receiver is gone, or the network says so: nothing more will come of this try.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => break,
                 Err(_) => {}

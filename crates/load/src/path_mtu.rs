@@ -13,7 +13,7 @@ use linerate_model::path_mtu::{MtuProbe, PathMtu, PathMtuPlan, SizeLimit};
 use linerate_sys::socket;
 
 use crate::datagram::{self, HEADER_BYTES};
-use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, patience};
+use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, is_passing, patience};
 use crate::load::Load;
 use crate::token::Stamp;
 
@@ -121,7 +121,7 @@ fn answer_probes(
         let (length, from) = match socket.recv_from(&mut room) {
             Ok(received) => received,
             // A router's word about a probe of the way back, or nothing.
-            Err(error) if datagram::is_passing(&error) || socket::is_too_large(&error) || known => continue,
+            Err(error) if is_passing(&error) || socket::is_too_large(&error) || known => continue,
             Err(source) => return Err(LoadError::Io { what: "receive", source }),
         };
         if known && datagram::parse(&end, &room[..length]).is_some() {

@@ -11,7 +11,7 @@ use linerate_model::load::{LoadReport, Role, TestKind};
 use linerate_sys::socket;
 
 use crate::datagram::{self, HEADER_BYTES, Labels};
-use crate::job::{Job, LoadError, SLICE, patience};
+use crate::job::{Job, LoadError, SLICE, is_passing, patience};
 use crate::load::Load;
 use crate::token::Stamp;
 
@@ -93,7 +93,7 @@ impl Asker {
         let begun = Instant::now();
         self.sent.push(Some(begun));
         if let Err(source) = self.socket.send(&datagram)
-            && !datagram::is_passing(&source)
+            && !is_passing(&source)
             && !socket::is_full(&source)
         {
             return Err(LoadError::Io { what: "send a request", source });
@@ -121,7 +121,7 @@ impl Asker {
         let mut room = [0; 256];
         let length = match self.socket.recv(&mut room) {
             Ok(length) => length,
-            Err(error) if datagram::is_passing(&error) => return Ok(None),
+            Err(error) if is_passing(&error) => return Ok(None),
             Err(source) => return Err(LoadError::Io { what: "receive an answer", source }),
         };
         let now = Instant::now();

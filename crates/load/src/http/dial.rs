@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 
 use linerate_sys::socket::{self, Ready};
 
-use super::Failure;
-use crate::door;
-use crate::job::{Job, SLICE};
+use super::url::Failure;
+use crate::job::{Job, SLICE, is_passing};
 
 /// The time and the stop flag of one download.
 pub(super) struct Until<'a> {
@@ -123,7 +122,7 @@ impl Read for Timed<'_> {
         loop {
             self.until.check()?;
             match self.stream.read(room) {
-                Err(error) if door::is_passing(&error) => {}
+                Err(error) if is_passing(&error) => {}
                 other => return other,
             }
         }
@@ -135,7 +134,7 @@ impl Write for Timed<'_> {
         loop {
             self.until.check()?;
             match self.stream.write(bytes) {
-                Err(error) if door::is_passing(&error) => {}
+                Err(error) if is_passing(&error) => {}
                 other => return other,
             }
         }

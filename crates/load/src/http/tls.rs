@@ -15,8 +15,8 @@ use rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme, StreamOwned,
 };
 
-use super::Failure;
 use super::dial::Timed;
+use super::url::Failure;
 
 /// Where distributions keep what they trust: Debian and Arch, Red Hat, SUSE, Alpine.
 const BUNDLES: [&str; 4] = [

@@ -3,7 +3,8 @@
 //! What comes in: what a user or a server wrote. What goes out: scheme, host, port and path that are safe to put into a
 //! request, or a sentence about what is wrong.
 
-use super::Failure;
+/// What a step says when it fails: a sentence for the download's line.
+pub(super) type Failure = String;
 
 const LENGTH_MAX: usize = 4096;
 

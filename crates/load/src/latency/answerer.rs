@@ -20,7 +20,7 @@ use super::protocol::{
 };
 use crate::datagram::{self, HEADER_BYTES};
 use crate::door;
-use crate::job::{Job, LoadError, SLICE, patience};
+use crate::job::{Job, LoadError, SLICE, is_passing, patience};
 
 /// Longest silence of a sender: a phase, its load, and a queue that drains.
 const ORDER_WAIT: Duration = Duration::from_secs(30);
@@ -121,7 +121,7 @@ fn answer_stream(
                 return Err(LoadError::Broken { bytes, source });
             }
             Ok(length) => got += length,
-            Err(error) if door::is_passing(&error) => {
+            Err(error) if is_passing(&error) => {
                 spin(&mut looks);
                 // A blocking end wakes up 50 times a second for this.
                 if waiting == Waiting::Blocking || looks.is_multiple_of(LOOKS) {
@@ -177,7 +177,7 @@ fn answer_datagrams(
                 // Datagrams that keep coming, of whatever origin, do not hold up the end of the phase.
                 checked.elapsed() >= SLICE
             }
-            Err(error) if datagram::is_passing(&error) => {
+            Err(error) if is_passing(&error) => {
                 spin(&mut looks);
                 !spinning || looks.is_multiple_of(LOOKS)
             }

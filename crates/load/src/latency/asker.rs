@@ -20,7 +20,7 @@ use super::protocol::{
 };
 use crate::datagram::{self, HEADER_BYTES};
 use crate::door;
-use crate::job::{Job, LoadError, SLICE, patience};
+use crate::job::{Job, LoadError, SLICE, is_passing, patience};
 
 /// Longest wait for the receiver to prepare a phase.
 const BEGIN_WAIT: Duration = patience(5_000, 30_000);
@@ -220,7 +220,7 @@ fn one_over_stream(
                 return Err(LoadError::Broken { bytes: got as u64, source });
             }
             Ok(length) => got += length,
-            Err(error) if door::is_passing(&error) => {
+            Err(error) if is_passing(&error) => {
                 spin(&mut looks);
                 // A blocking end wakes up 50 times a second for this.
                 if waiting == Waiting::Blocking || looks.is_multiple_of(LOOKS) {
@@ -312,7 +312,7 @@ impl Datagrams {
                         return Ok(true);
                     }
                 }
-                Err(error) if datagram::is_passing(&error) => {
+                Err(error) if is_passing(&error) => {
                     spin(&mut looks);
                     if !self.spins || looks.is_multiple_of(LOOKS) {
                         job.check("waiting for an answer")?;

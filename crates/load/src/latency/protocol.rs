@@ -1,21 +1,23 @@
-//! What both ends of a test of latency know: the words on the control connection, the stamps of datagrams, how to wait.
+//! What both ends of a test of latency know: the words on the control connection, the stamps of datagrams,
+//! how to wait.
 //!
-//! On the control connection the sender orders phases and makes requests; the receiver answers each order with two ports, and
-//! each request with its own bytes.
+//! On the control connection the sender orders phases and makes requests; the receiver answers each order
+//! with two ports, and each request with its own bytes.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 
 use linerate_model::latency::{Carrier, LatencyPlan, Phase, Waiting};
 
-use crate::job::{Job, LoadError};
-use crate::{datagram, door};
+use crate::datagram;
+use crate::job::{Job, LoadError, is_passing};
 
 /// Stamps of the datagrams.
 pub(super) const REQUEST: &str = "latency request";
 pub(super) const ANSWER: &str = "latency answer";
 
-/// First bytes on the control connection: a phase begins (its number follows), a request, the phase is over, all is over.
+/// First bytes on the control connection: a phase begins (its number follows), a request, the phase is over,
+/// all is over.
 pub(crate) const BEGIN: u8 = b'P';
 pub(super) const ASK: u8 = b'R';
 pub(crate) const END: u8 = b'E';
@@ -31,8 +33,8 @@ pub(super) fn set_waiting(stream: &TcpStream, waiting: Waiting) -> Result<(), Lo
     stream.set_nonblocking(waiting == Waiting::Spinning).map_err(LoadError::io("choose how to wait"))
 }
 
-/// What a spinning end does after a look in vain: now and then lets others of its CPU run, for on a busy host the other end
-/// may be one of them.
+/// What a spinning end does after a look in vain: now and then lets others of its CPU run, for on a busy host
+/// the other end may be one of them.
 pub(super) fn spin(looks: &mut u32) {
     *looks = looks.wrapping_add(1);
     if looks.is_multiple_of(64) {
@@ -47,7 +49,7 @@ pub(super) fn write_all(job: &Job<'_>, stream: &mut TcpStream, mut bytes: &[u8])
     while !bytes.is_empty() {
         match stream.write(bytes) {
             Ok(length) => bytes = &bytes[length..],
-            Err(error) if door::is_passing(&error) => job.check("writing a request or answer")?,
+            Err(error) if is_passing(&error) => job.check("writing a request or answer")?,
             Err(source) => return Err(LoadError::Broken { bytes: 0, source }),
         }
     }

@@ -13,8 +13,10 @@ use std::time::Instant;
 use linerate_sys::socket::{self, Ready};
 use linerate_sys::{affinity, stream};
 
-use super::{GO, PROOF, PROOF_BYTES, Plan, is_passing, options, set_time_outs};
-use crate::job::{Job, LoadError, SLICE};
+use super::options;
+use super::plan::Plan;
+use super::proof::{GO, PROOF, PROOF_BYTES, set_time_outs};
+use crate::job::{Job, LoadError, SLICE, is_passing};
 use crate::token::{Nonces, Stamp, same};
 use crate::unproven::{self, Limits, Shown, Unproven};
 

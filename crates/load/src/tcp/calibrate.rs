@@ -18,13 +18,15 @@ use linerate_model::load::Turn;
 use linerate_model::tuning::{CALIBRATION_MS_MAX, TURN_MS};
 use linerate_sys::socket::{self, Ready};
 
+use super::choose;
 use super::crew::{self, Crew, Keeper};
 use super::place::Place;
+use super::plan::Plan;
 use super::receiver::{self, Wakes};
 use super::sender::Sending;
+use super::stream_end::StreamEnd;
 use super::ways::Ways;
-use super::{Plan, StreamEnd, choose, is_passing};
-use crate::job::{Job, LoadError, patience};
+use crate::job::{Job, LoadError, is_passing, patience};
 
 const ROUNDS: usize = 2;
 const TURN: Duration = Duration::from_millis(TURN_MS as u64);

@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 use linerate_sys::socket::{self, Ready};
 use linerate_sys::stream;
 
-use super::{GO, PROOF, PROOF_BYTES, Plan, is_passing, options, set_time_outs};
-use crate::job::{Job, LoadError, SLICE, patience};
+use super::options;
+use super::plan::Plan;
+use super::proof::{GO, PROOF, PROOF_BYTES, set_time_outs};
+use crate::job::{Job, LoadError, SLICE, is_passing, patience};
 use crate::token::{STAMP_BYTES, same};
 
 /// A connection attempt may take so long: one lost SYN is sent again after a second.

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use linerate_sys::cpu;
 
-use super::{Plan, StreamEnd};
+use super::plan::Plan;
+use super::stream_end::StreamEnd;
 use crate::job::{Job, LoadError};
 
 /// What the threads of a transfer share.

@@ -14,10 +14,11 @@ use linerate_sys::tcp_info;
 
 use super::crew::{self, Crew, Keeper};
 use super::place::{Follower, Place};
-use super::receive::{Pull, ReceiveWay};
+use super::plan::Plan;
+use super::receive::method::{Pull, ReceiveWay};
+use super::stream_end::{StreamEnd, Tail, end_state, verdict};
 use super::ways::Ways;
-use super::{Plan, StreamEnd, Tail, end_state, is_passing, verdict};
-use crate::job::{Job, LoadError, SLICE};
+use crate::job::{Job, LoadError, SLICE, is_passing};
 use crate::sampler::{Series, Totals, read_at};
 
 /// A reader may always wait for a 32nd of the receive buffer: what is unread then narrows the window that the sender sees by 3 %.

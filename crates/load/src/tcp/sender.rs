@@ -17,10 +17,12 @@ use linerate_sys::tcp_info::{self, TcpInfo};
 use super::crew::{self, Crew, Keeper};
 use super::inside::{self, Recorder};
 use super::place::Place;
-use super::send::{Content, SendWay};
+use super::plan::Plan;
+use super::send::content::Content;
+use super::send::method::SendWay;
+use super::stream_end::{StreamEnd, Tail, end_state, verdict};
 use super::ways::Ways;
-use super::{Plan, StreamEnd, Tail, end_state, is_passing, verdict};
-use crate::job::{Job, LoadError};
+use crate::job::{Job, LoadError, is_passing};
 use crate::sampler::{Series, Totals, read_at};
 
 /// A queue of unsent bytes that takes longer than this to drain is kept from growing, or the end of a slow test would

@@ -8,6 +8,7 @@ use linerate_model::load::{LoadReport, LoadSpec, Role};
 use linerate_model::tuning::{Pin, Protocol, STREAMS_MAX, Tuning};
 use linerate_sys::{affinity, stream};
 
+use super::proof::PROOF_BYTES;
 use super::{receive, send};
 use crate::tests::{Receiver, V4, both, families, reason, send as run_sender, spec, tcp};
 
@@ -64,10 +65,10 @@ fn corrupt_one_byte(listener: &TcpListener, far: std::net::SocketAddr) {
     let mut far = TcpStream::connect(far).unwrap();
     let (mut back_in, mut back_out) = (far.try_clone().unwrap(), near.try_clone().unwrap());
     let back = thread::spawn(move || std::io::copy(&mut back_in, &mut back_out));
-    let mut head = vec![0; super::PROOF_BYTES + 50_000];
-    near.read_exact(&mut head[..super::PROOF_BYTES]).unwrap();
-    far.write_all(&head[..super::PROOF_BYTES]).unwrap();
-    let content = &mut head[super::PROOF_BYTES..];
+    let mut head = vec![0; PROOF_BYTES + 50_000];
+    near.read_exact(&mut head[..PROOF_BYTES]).unwrap();
+    far.write_all(&head[..PROOF_BYTES]).unwrap();
+    let content = &mut head[PROOF_BYTES..];
     near.read_exact(content).unwrap();
     content[31_415] ^= 1;
     far.write_all(content).unwrap();

@@ -4,8 +4,9 @@
 
 use linerate_model::tuning::{Pin, Tuning};
 
-use super::receive::{self, ReceiveWay};
-use super::send::{self, SendWay};
+use super::receive::method::ReceiveWay;
+use super::send::method::SendWay;
+use super::{receive, send};
 use crate::job::LoadError;
 
 /// A way of sending and a way of receiving.

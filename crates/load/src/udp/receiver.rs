@@ -11,10 +11,10 @@ use linerate_model::load::LoadReport;
 use linerate_sys::datagram::{self as kernel, Trains, Unit};
 use linerate_sys::socket::{self, BATCH_MAX};
 
+use super::plan::{DATA, END, Plan};
 use super::tally::{Delays, Tally};
-use super::{DATA, END, Plan};
 use crate::datagram::{self, HEADER_BYTES};
-use crate::job::{FIRST_CONTACT, Job, LoadError, patience};
+use crate::job::{FIRST_CONTACT, Job, LoadError, is_passing, patience};
 use crate::sampler::{INTERVAL, Series, Totals};
 use crate::token::Stamp;
 
@@ -101,7 +101,7 @@ impl Collector {
         while Instant::now() < self.limit && self.announced != Some(self.tally.end.datagrams) {
             job.check("receiving datagrams")?;
             if let Err(source) = trains.receive(&self.socket)
-                && !datagram::is_passing(&source)
+                && !is_passing(&source)
             {
                 return Err(LoadError::Io { what: "receive datagrams", source });
             }

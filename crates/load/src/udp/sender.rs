@@ -11,9 +11,9 @@ use linerate_model::load::{LoadReport, UdpEnd};
 use linerate_sys::datagram as kernel;
 use linerate_sys::socket::{self, BATCH_MAX};
 
-use super::{DATA, END, Plan, SEQUENCE_MAX};
+use super::plan::{DATA, END, Plan, SEQUENCE_MAX};
 use crate::datagram::{self, HEADER_BYTES};
-use crate::job::{Job, LoadError};
+use crate::job::{Job, LoadError, is_passing};
 use crate::sampler::{INTERVAL, Series, Totals};
 use crate::token::Stamp;
 
@@ -160,7 +160,7 @@ impl Pacer {
                 self.sent += (units * per_unit) as u64;
                 Ok(units * per_unit)
             }
-            Err(error) if datagram::is_passing(&error) || socket::is_full(&error) => Ok(0),
+            Err(error) if is_passing(&error) || socket::is_full(&error) => Ok(0),
             Err(error) if self.cuts && kernel::is_no_offload(&error) => {
                 // The way out cannot cut: from now on each datagram is written alone.
                 self.cuts = false;

@@ -6,7 +6,7 @@
 use linerate_model::histogram::Histogram;
 use linerate_model::load::UdpEnd;
 
-use super::SEQUENCE_MAX;
+use super::plan::SEQUENCE_MAX;
 
 /// Transit times that are kept, 8 bytes each; of longer flows every second, every fourth, … one.
 const DELAYS_MAX: usize = 1 << 20;

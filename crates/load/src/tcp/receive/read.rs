@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use crc32fast::Hasher;
 
-use super::{Pull, ReceiveWay};
+use super::method::{Pull, ReceiveWay};
 
 /// Copying reads.
 pub(super) struct Read {

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use linerate_sys::socket;
 
-use super::{Pull, ReceiveWay};
+use super::method::{Pull, ReceiveWay};
 
 /// Discarding reads.
 pub(super) struct Truncate {

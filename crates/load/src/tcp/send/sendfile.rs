@@ -6,7 +6,8 @@ use std::net::TcpStream;
 
 use linerate_sys::zerocopy;
 
-use super::{Content, Push, SendWay};
+use super::content::Content;
+use super::method::{Push, SendWay};
 
 /// `sendfile`.
 pub(super) struct SendFile;

@@ -5,7 +5,8 @@ use std::net::TcpStream;
 
 use linerate_sys::zerocopy::PagePipe;
 
-use super::{Content, Push, SendWay};
+use super::content::Content;
+use super::method::{Push, SendWay};
 
 /// `vmsplice` and `splice`.
 pub(super) struct Splice;

@@ -3,7 +3,8 @@
 use std::io::{self, Write as _};
 use std::net::TcpStream;
 
-use super::{Content, Push, SendWay};
+use super::content::Content;
+use super::method::{Push, SendWay};
 
 /// Writes of one size.
 pub(super) struct Write {

@@ -8,7 +8,8 @@ use std::os::fd::AsFd;
 use linerate_sys::socket::{self, Ready};
 use linerate_sys::zerocopy::{self, Reaped};
 
-use super::{Content, Push, SendWay};
+use super::content::Content;
+use super::method::{Push, SendWay};
 use crate::job::SLICE;
 
 /// `MSG_ZEROCOPY`.

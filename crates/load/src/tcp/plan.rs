@@ -1,0 +1,67 @@
+//! The numbers of a bulk transfer, checked.
+//!
+//! What comes in: the spec of a test. What goes out: streams, times and the kind of socket, or the number
+//! that is outside its limits.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use linerate_model::load::TestKind;
+use linerate_model::tuning::STREAMS_MAX;
+use linerate_sys::stream::Kind;
+
+use super::options;
+use crate::job::{Job, LoadError, patience};
+
+/// The least time without progress that counts as a stall: longer than the first retransmission time-outs.
+const STALL_MIN: Duration = patience(500, 8_000);
+
+/// The numbers of a test, checked.
+#[derive(Clone, Copy)]
+pub(super) struct Plan {
+    /// In one direction.
+    pub(super) streams: usize,
+    pub(super) both_ways: bool,
+    pub(super) calibrate: bool,
+    pub(super) duration: Duration,
+    /// No progress for so long ends the test.
+    pub(super) stall: Duration,
+    /// Length of an interval.
+    pub(super) interval: Duration,
+    pub(super) kind: Kind,
+}
+
+impl Plan {
+    pub(super) fn new(job: &Job<'_>) -> Result<Self, LoadError> {
+        let &TestKind::Tcp { streams, duration_ms } = &job.spec.kind else {
+            return Err(LoadError::Unknown { name: "tcp" });
+        };
+        if !(1..=STREAMS_MAX).contains(&streams) {
+            return Err(LoadError::Spec { what: "streams", value: f64::from(streams), limit: "1 to 512" });
+        }
+        let tuning = &job.spec.tuning;
+        options::check(tuning)?;
+        let duration = Duration::from_millis(u64::from(duration_ms));
+        Ok(Self {
+            streams: usize::from(streams),
+            both_ways: tuning.both_ways,
+            calibrate: tuning.calibrate,
+            duration,
+            stall: STALL_MIN.max(duration),
+            interval: Duration::from_secs(1) / u32::from(tuning.sample_hz),
+            kind: options::kind(tuning.protocol),
+        })
+    }
+
+    /// Connections in all.
+    pub(super) fn connections(self) -> usize {
+        self.streams * (1 + usize::from(self.both_ways)) + usize::from(self.calibrate)
+    }
+
+    /// The streams to the receiver, those back, and the control stream.
+    pub(super) fn split(self, all: &[TcpStream]) -> (&[TcpStream], &[TcpStream], Option<&TcpStream>) {
+        let (forward, rest) = all.split_at(self.streams.min(all.len()));
+        let (back, control) = rest.split_at(if self.both_ways { self.streams.min(rest.len()) } else { 0 });
+        (forward, back, control.first())
+    }
+}

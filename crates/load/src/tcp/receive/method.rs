@@ -1,0 +1,40 @@
+//! What every way of receiving implements.
+
+use std::io;
+use std::net::TcpStream;
+
+/// A way of receiving.
+pub(crate) trait ReceiveWay: Sync {
+    /// Its name on the command line and in reports.
+    fn name(&self) -> &'static str;
+
+    /// Whether the reader runs on the CPU that handles the packets of its stream; the sender stays on one CPU
+    /// then.
+    fn is_beside(&self) -> bool {
+        false
+    }
+
+    /// Whether it makes a checksum of every byte.
+    fn verifies(&self) -> bool {
+        false
+    }
+
+    /// Whether a calibration tries it.
+    fn is_candidate(&self) -> bool {
+        true
+    }
+
+    /// Prepares it for a stream, with room for one call.
+    fn open(&self, call_bytes: usize) -> Box<dyn Pull>;
+}
+
+/// A way of receiving at work on one stream.
+pub(crate) trait Pull {
+    /// Takes bytes out of the kernel; 0 at the end of the stream.
+    fn pull(&mut self, stream: &TcpStream) -> io::Result<usize>;
+
+    /// Checksum (CRC-32) of all bytes so far; 0 when none is made.
+    fn checksum(&self) -> u32 {
+        0
+    }
+}
