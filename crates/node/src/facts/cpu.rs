@@ -6,8 +6,8 @@ use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::root::Root;
 use linerate_sys::sysfs;
 
-use super::Fact;
-use super::namespace::{is_plain, unit};
+use super::boot::{is_plain, unit};
+use super::fact::Fact;
 use super::readings::{Readings, fact, setting, text_of};
 use super::view::View;
 use crate::change::setting::{Persist, Setting};

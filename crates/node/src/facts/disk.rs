@@ -3,9 +3,10 @@
 use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::root::Root;
 
+use super::fact::Fact;
 use super::readings::{Readings, fact};
 use super::view::View;
-use super::{Fact, disk_legs, disk_wire};
+use super::{disk_legs, disk_wire};
 
 /// The topic.
 pub(super) struct Disks;

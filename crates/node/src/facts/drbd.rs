@@ -13,7 +13,7 @@ use linerate_model::step::{Argv, DRBD_OPTIONS, DrbdForm, DrbdOption, drbd_option
 use linerate_sys::root::Root;
 
 use self::shown::{Running, read_all};
-use super::Fact;
+use super::fact::Fact;
 use super::readings::{Readings, fact, setting};
 use super::view::View;
 use crate::build::run;

@@ -7,8 +7,8 @@ use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::ethtool::{self, Family, is_flag, label};
 use linerate_sys::root::Root;
 
-use super::Fact;
-use super::namespace::{is_plain, link_file, unit};
+use super::boot::{is_plain, link_file, unit};
+use super::fact::Fact;
 use super::readings::{Readings, flag_of, number_of};
 use super::rps_xps;
 use super::view::{View, key_name, split_key};

@@ -9,8 +9,8 @@ use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::ethtool::{self, Feature};
 use linerate_sys::root::Root;
 
-use super::Fact;
-use super::namespace::{is_plain, link_file, unit};
+use super::boot::{is_plain, link_file, unit};
+use super::fact::Fact;
 use super::readings::{Readings, fact, flag_of, settings};
 use super::view::{View, key_name, split_key};
 use crate::change::setting::{Persist, Setting};

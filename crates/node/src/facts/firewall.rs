@@ -5,7 +5,7 @@ use linerate_model::fact::FactDecl;
 use linerate_sys::nftables::{self, RULES_MAX, Ruleset};
 use linerate_sys::root::Root;
 
-use super::Fact;
+use super::fact::Fact;
 use super::readings::{Readings, fact};
 use super::view::View;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::fact::FactDecl;
 
-use super::Fact;
+use super::fact::Fact;
 use super::readings::{Readings, fact};
 use super::view::View;
 

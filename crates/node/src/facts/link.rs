@@ -4,7 +4,7 @@ use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::ethtool::{Family, Nic};
 use linerate_sys::rtnetlink::Link;
 
-use super::Fact;
+use super::fact::Fact;
 use super::readings::{Readings, fact, setting};
 use super::view::{View, key_name};
 

@@ -8,7 +8,7 @@ use linerate_sys::packet::PacketSocket;
 use linerate_sys::rtnetlink::Link;
 use serde::{Deserialize, Serialize};
 
-use super::Fact;
+use super::fact::Fact;
 use super::readings::{Readings, fact};
 use super::view::{View, key_name};
 

@@ -4,7 +4,7 @@
 use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::root::{ReadError, Root};
 
-use super::Fact;
+use super::fact::Fact;
 use super::readings::{Readings, fact};
 use super::view::{View, key_name};
 

@@ -9,6 +9,7 @@
 //! and its keys in `linerate_model::writable`.
 
 mod bond;
+mod boot;
 mod channels;
 mod coalesce;
 mod counters;
@@ -19,6 +20,7 @@ mod disk_legs;
 mod disk_wire;
 mod drbd;
 mod eee;
+mod fact;
 mod family;
 mod feature;
 mod firewall;
@@ -64,22 +66,10 @@ use linerate_sys::place;
 use linerate_sys::root::Root;
 
 use crate::change::setting::Setting;
+use fact::Fact;
+use namespace::InNamespace;
 use readings::Readings;
 use view::View;
-
-/// One topic of facts.
-trait Fact: Sync {
-    /// What it can read. The first part of a pattern, up to its `*`, also tells whether the topic is wanted.
-    fn declarations(&self) -> Vec<FactDecl>;
-
-    /// Reads all of it. What cannot be read becomes a gap.
-    fn read(&self, view: &View<'_>, out: &mut Readings);
-
-    /// Whether a network namespace inside the host has its own.
-    fn of_namespace(&self) -> bool {
-        true
-    }
-}
 
 /// All topics.
 const FACTS: &[&dyn Fact] = &[
@@ -116,11 +106,14 @@ const FACTS: &[&dyn Fact] = &[
 /// Counters of disks are read only where somebody asks for keys that begin so.
 const DISKS: &str = "disk.";
 
+/// Settings inside network namespaces of this host are those of the host.
+static IN_NAMESPACE: InNamespace = InNamespace { setting_for };
+
 /// A setting with the keys that it serves.
 type SettingEntry = (fn(&str) -> bool, &'static dyn Setting);
 
 /// All settings.
-const SETTINGS: &[SettingEntry] = &[
+static SETTINGS: &[SettingEntry] = &[
     (sysctl::is_setting, &sysctl::Sysctls),
     (mtu::is_setting, &mtu::Mtu),
     (feature::is_setting, &feature::Features),
@@ -131,7 +124,7 @@ const SETTINGS: &[SettingEntry] = &[
     (irq::is_setting, &irq::Interrupts),
     (rps_xps::is_setting, &rps_xps::Steering),
     (cpu::is_setting, &cpu::Cpu),
-    (namespace::is_setting, &namespace::InNamespace),
+    (|key| IN_NAMESPACE.serves(key), &IN_NAMESPACE),
     (drbd::is_setting, &drbd::Drbd),
 ];
 

@@ -3,7 +3,7 @@
 use linerate_model::fact::FactDecl;
 use linerate_sys::procfs;
 
-use super::Fact;
+use super::fact::Fact;
 use super::readings::{Readings, fact};
 use super::view::View;
 

@@ -4,7 +4,7 @@ use linerate_model::fact::FactValue;
 use linerate_sys::root::Root;
 use linerate_sys::rtnetlink::{self, Link};
 
-use super::namespace::link_file;
+use super::boot::link_file;
 use super::readings::number_of;
 use super::view::{View, key_name, split_key};
 use crate::change::setting::{Persist, Setting};

@@ -4,7 +4,7 @@
 use linerate_model::fact::FactDecl;
 use linerate_sys::rtnetlink::NEIGHBOURS_MAX;
 
-use super::Fact;
+use super::fact::Fact;
 use super::readings::{Readings, fact};
 use super::view::{View, key_name};
 

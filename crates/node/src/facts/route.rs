@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use linerate_model::fact::FactDecl;
 use linerate_sys::rtnetlink::{ROUTES_MAX, Route};
 
-use super::Fact;
+use super::fact::Fact;
 use super::readings::{Readings, fact};
 use super::view::View;
 

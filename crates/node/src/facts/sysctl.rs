@@ -10,7 +10,7 @@ use linerate_model::writable::writable;
 use linerate_sys::root::{ReadError, Root};
 use linerate_sys::sysctl;
 
-use super::Fact;
+use super::fact::Fact;
 use super::readings::{Readings, fact, settings, text_of};
 use super::view::View;
 use crate::change::setting::{Persist, Setting};

@@ -2,7 +2,7 @@
 
 use linerate_model::fact::{FactDecl, FactValue};
 
-use super::Fact;
+use super::fact::Fact;
 use super::readings::{Readings, fact};
 use super::view::{View, key_name};
 
