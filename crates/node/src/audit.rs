@@ -5,70 +5,23 @@
 //!
 //! To add a kind of data: one file here with a type that implements [`Auditor`], and one line in [`AUDITORS`].
 
+mod auditor;
 mod gluster;
 mod hadoop;
 mod walk;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use linerate_model::audit::{AuditPart, AuditRequest};
-use linerate_model::fact::Gap;
 
+use self::auditor::{Auditor, Inside, gap};
 use self::walk::{Walk, decode, encode};
-
-/// Reasons that are kept in one piece.
-const GAPS_MAX: usize = 10;
-
-/// A kind of data.
-trait Auditor: Sync {
-    /// As it is typed.
-    fn name(&self) -> &'static str;
-    /// Whether a folder holds such data.
-    fn recognises(&self, folder: &Path) -> bool;
-    /// Whether a folder below is looked into.
-    fn enters(&self, inner: &Path) -> bool;
-    /// Looks at the files of one folder, not at the folders in it.
-    fn look(&self, place: &Inside<'_>, part: &mut AuditPart) -> std::io::Result<()>;
-}
 
 /// All kinds.
 static AUDITORS: &[&dyn Auditor] = &[&hadoop::Hadoop, &gluster::Gluster];
-
-/// A folder that is looked at.
-struct Inside<'a> {
-    /// The folder that was named.
-    root: &'a Path,
-    /// This one, below it; empty for itself.
-    inner: &'a Path,
-    /// Whether data are read.
-    sums: bool,
-    stop: &'a AtomicBool,
-}
-
-impl Inside<'_> {
-    fn path(&self) -> PathBuf {
-        self.root.join(self.inner)
-    }
-
-    /// How a file of it is named in an example.
-    fn name(&self, file: &std::ffi::OsStr) -> String {
-        self.inner.join(file).to_string_lossy().into_owned()
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-}
-
-/// Adds a reason why something was not seen.
-fn gap(part: &mut AuditPart, what: String, reason: String) {
-    if part.gaps.len() < GAPS_MAX {
-        part.gaps.push(Gap { what, reason });
-    }
-}
 
 /// Does one piece. The error has a hint behind a line break.
 pub(crate) fn run(request: &AuditRequest, stop: &AtomicBool) -> Result<AuditPart, String> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use linerate_model::audit::{AuditPart, Harm};
 use linerate_sys::xattr;
 
-use super::{Auditor, Inside, gap};
+use super::auditor::{Auditor, Inside, gap};
 
 pub(super) struct Gluster;
 

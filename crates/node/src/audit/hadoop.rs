@@ -11,7 +11,7 @@ use std::path::Path;
 
 use linerate_model::audit::{AuditPart, Harm};
 
-use super::{Auditor, Inside, gap};
+use super::auditor::{Auditor, Inside, gap};
 
 pub(super) struct Hadoop;
 
