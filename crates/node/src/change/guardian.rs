@@ -11,14 +11,12 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use super::guardian_link::ANSWER;
 use super::host::{Host, RealHost};
 use super::journal;
 use super::undo::take_back;
 use linerate_sys::root::Root;
 
-/// What the node writes to ask whether the guardian holds the journal, and the answer.
-pub(crate) const QUESTION: u8 = b'?';
-const ANSWER: u8 = b'!';
 /// How often the journal is read again.
 const LOOK_MS: u64 = 1_000;
 /// A node that holds the lock behind the deadline for this long is stuck; the old values go first then.

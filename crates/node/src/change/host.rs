@@ -6,11 +6,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsFd;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linerate_model::fact::FactValue;
@@ -18,13 +16,11 @@ use linerate_sys::ancestors::{self, Trusted};
 use linerate_sys::root::Root;
 use serde::{Deserialize, Serialize};
 
-use super::guardian;
+use super::guardian_link::GuardianLink;
 use super::setting::Persist;
 use crate::facts;
 use crate::private::Folder;
 
-/// How long a guardian may take to confirm that it has read its journal.
-const HOLD_MS: u64 = 8_000;
 /// Mode of new files of persistent settings, which other programs read.
 const SETTINGS_MODE: u32 = 0o644;
 /// Mode of new folders of such files.
@@ -92,52 +88,7 @@ pub(crate) trait Host {
 /// This host.
 pub(crate) struct RealHost {
     root: Root,
-    guardians: RefCell<BTreeMap<PathBuf, Guardian>>,
-}
-
-/// A guardian that was started.
-struct Guardian {
-    /// Ends when this process does, whatever the reason: that is how the guardian notices.
-    node: ChildStdin,
-    /// Ends when the guardian does. One byte for each question that it could answer with yes.
-    life: ChildStdout,
-}
-
-impl Guardian {
-    /// Starts the running program itself, also when its file was replaced meanwhile.
-    fn start(journal: &Path, etc_dir: &Path) -> io::Result<Self> {
-        let mut command = Command::new("/proc/self/exe");
-        command.arg("guard").arg(journal).arg(etc_dir).current_dir("/");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        linerate_sys::process::outlive(&mut command);
-        let mut child = command.spawn()?;
-        // Taken first: waiting closes what is still there.
-        let (node, life) = (child.stdin.take(), child.stdout.take());
-        child.wait()?;
-        let closed = || io::Error::other("it has no pipes");
-        Ok(Self { node: node.ok_or_else(closed)?, life: life.ok_or_else(closed)? })
-    }
-
-    fn lives(&self) -> io::Result<bool> {
-        linerate_sys::sched::wait_any_readable(&[self.life.as_fd()], 0).map(|ended| !ended)
-    }
-
-    /// Asks whether it has read the journal and watches over it; `false` when it has ended.
-    fn holds(&mut self) -> io::Result<bool> {
-        match self.node.write_all(&[guardian::QUESTION]) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(false),
-            other => other?,
-        }
-        let until_ns = linerate_sys::sched::monotonic_ns() + HOLD_MS * 1_000_000;
-        while !linerate_sys::sched::wait_any_readable(&[self.life.as_fd()], until_ns)? {
-            if linerate_sys::sched::monotonic_ns() >= until_ns {
-                let words =
-                    format!("it did not confirm within {} s that it has read the journal", HOLD_MS / 1_000);
-                return Err(io::Error::new(io::ErrorKind::TimedOut, words));
-            }
-        }
-        Ok(self.life.read(&mut [0])? == 1)
-    }
+    guardians: RefCell<BTreeMap<PathBuf, GuardianLink>>,
 }
 
 impl RealHost {
@@ -302,7 +253,7 @@ impl Host for RealHost {
             guardians.insert(journal.to_owned(), guardian);
             return Ok(());
         }
-        let mut guardian = Guardian::start(journal, etc_dir)?;
+        let mut guardian = GuardianLink::start(journal, etc_dir)?;
         if !guardian.holds()? {
             return Err(io::Error::other("it ended before it had read the journal"));
         }

@@ -5,11 +5,12 @@
 //!
 //! [`journal`] is what is on the disk, [`apply`] the steps, [`undo`] the way back,
 //! [`persist`] the files that survive a reboot, [`guardian`] the
-//! process that undoes when the node is gone, [`host`] everything that these touch.
+//! process that undoes when the node is gone, [`guardian_link`] the node's end of it, [`host`] everything that these touch.
 pub(crate) mod apply;
 #[cfg(test)]
 mod crash;
 pub(crate) mod guardian;
+mod guardian_link;
 pub(crate) mod host;
 pub(crate) mod journal;
 #[cfg(test)]
