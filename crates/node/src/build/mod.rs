@@ -7,8 +7,10 @@
 
 mod clear;
 mod contents;
+mod error;
 mod ext;
 mod journal;
+mod journals;
 mod needs;
 mod pieces;
 mod remains;
@@ -17,21 +19,21 @@ mod stamps;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use linerate_load::guard::Claim;
-use linerate_model::step::{Act, Argv, Deed, Look, LookAct, Refused, Seen, Space, Step, StepError};
+use linerate_model::step::{Act, Argv, Deed, Look, LookAct, Refused, Seen, Space, Step};
 use linerate_wire::message::{Event, Request};
-use thiserror::Error;
 
-use crate::change::host::{Content, Host, Lock, RealHost};
-use crate::private::NotPrivate;
+use crate::change::host::{Content, Host, Lock};
 use clear::Before;
+use error::BuildError;
 use journal::{Done, Journal};
+use journals::{Journals, real_host};
 use remains::Obstacle;
 use run::{Running, Until};
 
@@ -44,98 +46,10 @@ pub(crate) const END_LIMIT: Duration = Duration::from_secs(3600);
 /// How long another session that builds is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Why a step was not done, or not taken back.
-#[derive(Debug, Error)]
-pub(crate) enum BuildError {
-    #[error("no setup was made, so that there is no folder for journals")]
-    NoSetup,
-    #[error(transparent)]
-    Name(#[from] StepError),
-    #[error("{host}: cannot {what} {path}: {source}")]
-    Disk { host: String, what: &'static str, path: PathBuf, source: std::io::Error },
-    #[error("{host}: another session builds on this host")]
-    Locked { host: String },
-    #[error(
-        "{host}: the program of a step that was begun before still runs; its session ended before it did"
-    )]
-    StillRuns { host: String },
-    #[error("{host}: {device}: {why}")]
-    InTheWay { host: String, device: String, why: String },
-    #[error("{host}: cannot run {program}: {source}")]
-    Start { host: String, program: String, source: std::io::Error },
-    #[error("{host}: `{command}` did not end within {limit_s} s")]
-    Late { host: String, command: String, limit_s: u64 },
-    #[error("{host}: `{command}` ended with {code}: {words}")]
-    Failed { host: String, command: String, code: i32, words: String },
-    #[error("{host}: journal {} is left alone: it names {names}", path.display())]
-    Planted { host: String, path: PathBuf, names: String },
-    #[error("{host}: build `{build}` is left as it is: {}", all_of(.obstacles))]
-    Stands { host: String, build: String, obstacles: Vec<Obstacle> },
-    #[error("{host}: no build `{build}` that was not taken back")]
-    NoBuild { host: String, build: String },
-    #[error("{host}: build `{build}` could not be taken back whole: {failures}")]
-    NotUndone { host: String, build: String, failures: String },
-}
-
-impl BuildError {
-    fn hint(&self) -> String {
-        let hint = match self {
-            Self::Stands { build, obstacles, .. } if obstacles.iter().all(|one| one.discardable) => {
-                let name = build.split_once('-').map_or(build.as_str(), |(_, name)| name);
-                return format!("look at it, and give up what may go: --discard {name}");
-            }
-            Self::Stands { .. } => "unmount, stop or remove what is named, and undo again",
-            Self::NoSetup => "send a setup first",
-            Self::Name(_) => "names are plain words, devices are paths below /dev/",
-            Self::Disk { source, .. } => match NotPrivate::of(source) {
-                Some(refused) => return refused.hint.clone(),
-                None => "check space and rights of this folder",
-            },
-            Self::Planted { path, .. } => {
-                return format!(
-                    "on that host: `ls -l {0}` shows who wrote it, `mv {0} {0}.moved` moves it away",
-                    path.display()
-                );
-            }
-            Self::Locked { .. } => "try again when it has ended",
-            Self::StillRuns { .. } => {
-                "give the same command again when it has ended; `ps -ef` on that host shows it"
-            }
-            Self::InTheWay { .. } => {
-                "nothing was written; choose another device, or empty this one yourself after you looked at it"
-            }
-            Self::Start { program, .. } => package_hint(program),
-            Self::Late { .. } => "look on the host what it waits for",
-            Self::Failed { .. } => "the words are the program's own; steps before it can be taken back",
-            Self::NoBuild { .. } => "the list of builds of the host names them",
-            Self::NotUndone { .. } => "mend the named step by hand, then take the build back again",
-        };
-        hint.to_owned()
-    }
-}
-
-/// Where a program comes from.
-fn package_hint(program: &str) -> &'static str {
-    match program {
-        name if name.starts_with("drbd") => "install drbd-utils on that host",
-        "mdadm" => "install mdadm on that host",
-        "lvm" | "lvs" | "lvcreate" | "lvremove" | "lvchange" | "lvconvert" | "lvextend" | "pvs"
-        | "pvcreate" | "pvremove" | "vgs" | "vgcreate" | "vgremove" | "vgextend" | "vgchange" => {
-            "install lvm2 on that host"
-        }
-        name if name.starts_with("mkfs.xfs") || name.starts_with("xfs") => "install xfsprogs on that host",
-        "mkfs.ext4" => "install e2fsprogs on that host",
-        _ => "install it on that host (part of util-linux on most systems)",
-    }
-}
-
-fn all_of(obstacles: &[Obstacle]) -> String {
-    obstacles.iter().map(|one| one.what.as_str()).collect::<Vec<_>>().join("; ")
-}
-
 /// Where the steps of this host are journalled.
 pub(crate) struct Builds {
-    folder: PathBuf,
+    journals: Journals,
+    /// Name in the inventory.
     host: String,
     /// One step at a time in this process; the file lock holds against others.
     one: Mutex<()>,
@@ -154,7 +68,7 @@ pub(crate) fn answer(builds: Option<&Builds>, request: &Request, stop: &AtomicBo
             builds.undo(build, *discard).map(|lines| Event::Unbuilt { lines })
         }
         (Some(builds), Request::Built { build }) => builds.close(build).map(|()| Event::Done),
-        (Some(builds), _) => builds.list().map(Event::Builds),
+        (Some(builds), _) => builds.journals.list().map(Event::Builds),
         (None, _) => Err(BuildError::NoSetup),
     };
     match answered {
@@ -171,24 +85,19 @@ pub(crate) fn answer(builds: Option<&Builds>, request: &Request, stop: &AtomicBo
 impl Builds {
     /// Journals go below the folder of the node's state.
     pub(crate) fn new(state_dir: &Path, host: &str) -> Self {
-        Self { folder: state_dir.join("builds"), host: host.to_owned(), one: Mutex::default() }
-    }
-
-    fn real() -> RealHost {
-        RealHost::new(linerate_sys::root::Root::live())
+        Self { journals: Journals::below(state_dir, host), host: host.to_owned(), one: Mutex::default() }
     }
 
     fn disk(&self, what: &'static str, path: &Path) -> impl Fn(std::io::Error) -> BuildError {
-        let (host, path) = (self.host.clone(), path.to_owned());
-        move |source| BuildError::Disk { host: host.clone(), what, path: path.clone(), source }
+        BuildError::disk(&self.host, what, path)
     }
 
     /// Nothing else is built here while both are held, and no program of an earlier step runs.
     fn lock(&self) -> Result<(Lock, Running), BuildError> {
-        let path = self.folder.join(".lock");
-        let lock = Self::real().lock(&path, PATIENCE).map_err(self.disk("lock", &path))?;
+        let path = self.journals.folder().join(".lock");
+        let lock = real_host().lock(&path, PATIENCE).map_err(self.disk("lock", &path))?;
         let lock = lock.ok_or_else(|| BuildError::Locked { host: self.host.clone() })?;
-        let path = self.folder.join(".running");
+        let path = self.journals.folder().join(".running");
         let running = Running::take(&path, PATIENCE).map_err(self.disk("lock", &path))?;
         Ok((lock, running.ok_or_else(|| BuildError::StillRuns { host: self.host.clone() })?))
     }
@@ -248,8 +157,10 @@ impl Builds {
         deed.check()?;
         let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
         let (_lock, running) = self.lock()?;
-        let mut journal =
-            self.read(build)?.unwrap_or_else(|| Journal::new(&self.host, build, Self::real().now_ms()));
+        let mut journal = self
+            .journals
+            .read(build)?
+            .unwrap_or_else(|| Journal::new(&self.host, build, real_host().now_ms()));
         // The last one once more: what it did before it failed or was killed is removed first, as far as it
         // can be.
         let again = journal.steps.last().filter(|last| !last.whole && last.step == *step).cloned();
@@ -263,7 +174,7 @@ impl Builds {
         let before = match &act {
             Act::Write { path, .. } => {
                 let path = Path::new(path);
-                Self::real().load(path).map_err(self.disk("read", path))?
+                real_host().load(path).map_err(self.disk("read", path))?
             }
             Act::Run(_) => None,
         };
@@ -272,7 +183,7 @@ impl Builds {
         if again.is_none() {
             journal.steps.push(Done { step: step.clone(), before, whole: false, stamps: BTreeMap::new() });
         }
-        self.write(&journal)?;
+        self.journals.write(&journal)?;
         if let Err(refused) = claims.again() {
             // Its program never ran: an undo must not look for what it left.
             self.restore(&known)?;
@@ -283,7 +194,7 @@ impl Builds {
             Act::Write { path, text } => {
                 let path = Path::new(path);
                 let text = Content::Text(text.clone());
-                Self::real().store(path, &text).map_err(self.disk("write", path))?;
+                real_host().store(path, &text).map_err(self.disk("write", path))?;
                 Seen::default()
             }
         };
@@ -295,17 +206,16 @@ impl Builds {
             last.whole = true;
             last.stamps = deed.stamp().map(|stamp| stamps::read(&stamp)).unwrap_or_default();
         }
-        self.write(&journal)?;
+        self.journals.write(&journal)?;
         Ok(seen)
     }
 
     /// Writes a journal as it was before a step; one without steps goes.
     fn restore(&self, known: &Journal) -> Result<(), BuildError> {
         if !known.steps.is_empty() {
-            return self.write(known);
+            return self.journals.write(known);
         }
-        let path = self.file(&known.build);
-        Self::real().remove_private(&path).map_err(self.disk("remove", &path))
+        self.journals.remove(&known.build)
     }
 
     fn failed(&self, argv: &Argv, seen: &Seen) -> BuildError {
@@ -322,13 +232,13 @@ impl Builds {
         let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
         let (_lock, running) = self.lock()?;
         let no_build = || BuildError::NoBuild { host: self.host.clone(), build: build.to_owned() };
-        let mut journal = self.read(build)?.ok_or_else(no_build)?;
+        let mut journal = self.journals.read(build)?.ok_or_else(no_build)?;
         self.refuse(build, self.obstacles(&journal), discard)?;
         let before = Before::of(&journal.steps, discard);
         let mut lines = Vec::new();
         while let Some(done) = journal.steps.last().cloned() {
             journal.was_mounted |= remains::was_mounted(&done.step);
-            self.write(&journal)?;
+            self.journals.write(&journal)?;
             let claims = remains::claim(&done.step, journal.was_mounted, discard);
             let claims =
                 claims.or_else(|obstacle| self.refuse(build, vec![obstacle], false).map(|()| Vec::new()))?;
@@ -336,7 +246,7 @@ impl Builds {
             // A step that had failed itself may have left nothing to take back.
             let is_left = done.whole || self.is_listed(done.step.deed()) == Some(true);
             if is_left && !failures.is_empty() {
-                self.write(&journal)?;
+                self.journals.write(&journal)?;
                 return Err(BuildError::NotUndone {
                     host: self.host.clone(),
                     build: build.to_owned(),
@@ -344,10 +254,9 @@ impl Builds {
                 });
             }
             journal.steps.pop();
-            self.write(&journal)?;
+            self.journals.write(&journal)?;
         }
-        let path = self.file(build);
-        Self::real().remove_private(&path).map_err(self.disk("remove", &path))?;
+        self.journals.remove(build)?;
         Ok(lines)
     }
 
@@ -355,8 +264,7 @@ impl Builds {
     fn close(&self, build: &str) -> Result<(), BuildError> {
         linerate_model::step::check_name("the build", build)?;
         let _lock = self.lock()?;
-        let path = self.file(build);
-        Self::real().remove_private(&path).map_err(self.disk("remove", &path))
+        self.journals.remove(build)
     }
 
     /// What stands in the way of undoing the steps of a journal.
@@ -396,7 +304,7 @@ impl Builds {
     fn is_changed(&self, done: &Done) -> Option<String> {
         let Act::Write { path, text } = done.step.deed().act() else { return None };
         let path = Path::new(&path);
-        match Self::real().load(path) {
+        match real_host().load(path) {
             Ok(now) => check_own(path, now.as_ref(), &text, done.before.as_ref()).err(),
             Err(error) => Some(self.disk("read", path)(error).to_string()),
         }
@@ -466,7 +374,7 @@ impl Builds {
 
     /// Puts a file back as it was, unless somebody else has written it meanwhile.
     fn put_back(&self, path: &Path, ours: &str, before: Option<&Content>) -> Result<(), String> {
-        let real = Self::real();
+        let real = real_host();
         let now = real.load(path).map_err(|e| self.disk("read", path)(e).to_string())?;
         check_own(path, now.as_ref(), ours, before)?;
         if now.as_ref() == before {

@@ -5,7 +5,7 @@
 mod killed;
 
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use linerate_load::guard;
@@ -27,7 +27,7 @@ fn a_device_that_is_none_or_holds_something_is_never_given_to_a_program() {
         let error = builds.step("b", &step).unwrap_err();
         assert!(matches!(error, BuildError::InTheWay { .. }), "{error}");
     }
-    assert!(builds.list().unwrap().is_empty(), "nothing was begun");
+    assert!(builds.journals.list().unwrap().is_empty(), "nothing was begun");
     // Asked before: all that are in the way at once.
     let devices = vec!["/dev/null".to_owned(), "/dev/linerate-is-not-there".to_owned()];
     let seen = builds.look(&Look::Empty { devices }, &AtomicBool::new(false)).unwrap();
@@ -61,15 +61,15 @@ fn a_step_is_in_the_journal_before_its_program_runs_and_stays_when_that_fails() 
     });
     let error = builds.step("b", &step).unwrap_err();
     assert!(matches!(error, BuildError::Failed { .. } | BuildError::Start { .. }), "{error}");
-    let entries = super::Builds::new(folder.path(), "here").list().unwrap();
+    let entries = super::Builds::new(folder.path(), "here").journals.list().unwrap();
     assert_eq!((entries.len(), entries[0].whole, entries[0].steps.len()), (1, false, 1));
     // Once more is the same step, not another one.
     assert!(builds.step("b", &step).is_err());
-    assert_eq!(builds.list().unwrap()[0].steps.len(), 1);
+    assert_eq!(builds.journals.list().unwrap()[0].steps.len(), 1);
     // What had failed itself is no obstacle on the way back.
     let lines = builds.undo("b", false).unwrap();
     assert_eq!(lines, ["vgremove -- linerate-no-group"]);
-    assert!(builds.list().unwrap().is_empty());
+    assert!(builds.journals.list().unwrap().is_empty());
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_journal_of_another_build_or_with_a_step_that_is_none_is_left_alone() {
         let done = Done { step: step(resource), before: None, whole: true, stamps: BTreeMap::new() };
         let mut journal = Journal::new("here", "b", 0);
         journal.steps.push(done);
-        builds.write(&journal).unwrap();
+        builds.journals.write(&journal).unwrap();
         journal.build = build.to_owned();
         let text = serde_json::to_string(&journal).unwrap();
         std::fs::write(&path, &text).unwrap();
@@ -266,7 +266,7 @@ impl Volume {
         }
         let done = |step| Done { step, before: None, whole: true, stamps: BTreeMap::new() };
         journal.steps = steps.into_iter().map(done).collect();
-        builds.write(&journal).unwrap();
+        builds.journals.write(&journal).unwrap();
         builds
     }
 
@@ -340,7 +340,11 @@ fn a_volume_on_which_others_made_something_is_not_undone_until_that_is_given_up(
             let mut after = vec![0; 2 << 20];
             File::open(&volume.device).unwrap().read_exact_at(&mut after, 0).unwrap();
             assert!(before == after, "{name}: nothing was written");
-            assert_eq!(builds.list().unwrap()[0].steps.len(), 1 + usize::from(has_filesystem), "{name}");
+            assert_eq!(
+                builds.journals.list().unwrap()[0].steps.len(),
+                1 + usize::from(has_filesystem),
+                "{name}"
+            );
             volume.empty();
         }
     }
@@ -468,12 +472,12 @@ fn metadata_of_another_replica_are_not_wiped() {
     superblock(2);
     assert!(obstacles()[0].discardable, "{:?}", obstacles());
     let builds = builds(folder.path());
-    builds.write(&journal).unwrap();
+    builds.journals.write(&journal).unwrap();
     assert!(matches!(builds.undo("drbd-r0", false), Err(BuildError::Stands { .. })));
     // The name was typed: it stays as it is, and the journal is closed.
     let lines = builds.undo("drbd-r0", true).unwrap();
     assert!(lines.len() == 1 && lines[0].starts_with("left as it is: "), "{lines:?}");
-    assert!(builds.list().unwrap().is_empty());
+    assert!(builds.journals.list().unwrap().is_empty());
 }
 
 /// A step that no host lets through.
@@ -486,13 +490,13 @@ fn metadata(device: &str) -> Step {
 fn what_follows_waits_for_the_program_of_a_node_that_was_killed() {
     let folder = tempfile::tempdir().unwrap();
     let builds = builds(folder.path());
-    std::fs::create_dir_all(&builds.folder).unwrap();
+    std::fs::create_dir_all(builds.journals.folder()).unwrap();
     // The program lives on with the lock as its input; the node that started it has closed its own copy.
-    let running = Running::take(&builds.folder.join(".running"), Duration::ZERO).unwrap().unwrap();
+    let running = Running::take(&builds.journals.folder().join(".running"), Duration::ZERO).unwrap().unwrap();
     let mut program =
         std::process::Command::new("sleep").arg("600").stdin(running.input().unwrap()).spawn().unwrap();
     drop(running);
-    let taken = Running::take(&builds.folder.join(".running"), Duration::ZERO).unwrap();
+    let taken = Running::take(&builds.journals.folder().join(".running"), Duration::ZERO).unwrap();
     let refused = [builds.step("b", &metadata("/dev/null")).err(), builds.undo("b", false).err()];
     program.kill().unwrap();
     program.wait().unwrap();
@@ -501,7 +505,7 @@ fn what_follows_waits_for_the_program_of_a_node_that_was_killed() {
         let error = error.unwrap();
         assert!(matches!(error, BuildError::StillRuns { .. }) && error.hint().contains("ps -ef"), "{error}");
     }
-    assert!(builds.list().unwrap().is_empty(), "nothing was begun");
+    assert!(builds.journals.list().unwrap().is_empty(), "nothing was begun");
     assert!(
         matches!(builds.undo("b", false), Err(BuildError::NoBuild { .. })),
         "it goes on when the program has ended"

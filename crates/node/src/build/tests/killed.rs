@@ -76,7 +76,7 @@ fn what_others_made_on_the_drives_of_a_killed_step_stays() {
         make_other(&one);
         Volume::settle();
         let before = one.head();
-        builds.write(&journal).unwrap();
+        builds.journals.write(&journal).unwrap();
         let refused = builds.undo("disk-data", false).unwrap_err();
         assert!(
             matches!(refused, BuildError::Stands { .. }) && refused.to_string().contains(mark),
@@ -88,7 +88,10 @@ fn what_others_made_on_the_drives_of_a_killed_step_stays() {
         assert!(before == one.head(), "{mark}: it is left");
         let lines = builds.undo("disk-data", true).unwrap();
         assert!(lines.len() == 1 && lines[0].starts_with("left as it is: "), "{lines:?}");
-        assert!(before == one.head() && builds.list().unwrap().is_empty(), "{mark}: the journal is closed");
+        assert!(
+            before == one.head() && builds.journals.list().unwrap().is_empty(),
+            "{mark}: the journal is closed"
+        );
         one.empty();
     }
 }
@@ -108,7 +111,7 @@ fn a_command_of_an_undo_that_fails_is_the_last_one() {
         );
         return;
     }
-    builds.write(&killed(step)).unwrap();
+    builds.journals.write(&killed(step)).unwrap();
     assert_eq!(builds.undo("disk-data", false).unwrap(), ["mdadm --stop /dev/md/linerate-test"]);
 }
 
