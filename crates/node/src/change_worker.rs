@@ -14,7 +14,7 @@ use linerate_wire::message::{Event, Request, RequestId};
 use crate::change::ChangeError;
 use crate::change::apply::Changes;
 use crate::change::host::RealHost;
-use crate::serve::News;
+use crate::session_event::SessionEvent;
 
 /// How often overdue trials are looked for.
 const LOOK: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ pub(crate) enum Order {
 }
 
 /// Works until the session ends.
-pub(crate) fn run(orders: &Receiver<Order>, to_main: &SyncSender<News>) {
+pub(crate) fn run(orders: &Receiver<Order>, to_main: &SyncSender<SessionEvent>) {
     let mut changes: Option<Changes<RealHost>> = None;
     let mut look = Instant::now();
     loop {
@@ -45,20 +45,20 @@ pub(crate) fn run(orders: &Receiver<Order>, to_main: &SyncSender<News>) {
             Err(RecvTimeoutError::Disconnected) => return,
         };
         // The main thread may be gone already; what is on the disk counts.
-        let answer = |id, event| drop(to_main.send(News::Answer(id, event)));
+        let answer = |id, event| drop(to_main.send(SessionEvent::Answer(id, event)));
         match order {
             Order::Lost(why) => {
                 if let Some(changes) = &mut changes {
                     // Nobody is there to be told; the journal says what failed, and the guardian tries again.
                     let _ = changes.end(&why, false);
                 }
-                let _ = to_main.send(News::ChangesEnded);
+                let _ = to_main.send(SessionEvent::ChangesEnded);
                 return;
             }
             Order::Request { id, request: Request::Bye } => {
                 let ended = changes.as_mut().map_or(Ok(()), |c| c.end("the operator said bye", true));
                 answer(id, ended.map_or_else(|e| failed(&e), |()| Event::Done));
-                let _ = to_main.send(News::ChangesEnded);
+                let _ = to_main.send(SessionEvent::ChangesEnded);
                 return;
             }
             Order::Request { id, request: Request::Setup { state_dir, etc_dir, host } } => {

@@ -14,6 +14,7 @@ mod iperf3;
 mod load_once;
 mod private;
 mod serve;
+mod session_event;
 
 use std::fs::File;
 use std::io::Write;

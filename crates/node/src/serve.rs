@@ -26,6 +26,7 @@ use crate::build::{self, Builds};
 use crate::change_worker::{self, Order};
 use crate::disk_times::DiskTimes;
 use crate::facts;
+use crate::session_event::SessionEvent;
 
 /// Loads and readings that run at the same time; a host is in one test at a time, so that this is never reached.
 const JOBS_MAX: usize = 64;
@@ -33,28 +34,16 @@ const JOBS_MAX: usize = 64;
 const LOADS_END_MS: u64 = 800;
 /// After the operator is gone its changes have this long to be taken back; then the guardians go on alone.
 const CHANGES_END_MS: u64 = 20_000;
-/// Pieces of news that wait; more hold up whoever has them, so that a flood costs no memory.
-const NEWS_MAX: usize = 64;
+/// Events that wait; more block the thread that sends them, so that a flood costs no memory.
+const EVENTS_MAX: usize = 64;
 /// The last answers may take this long to be written.
 const FLUSH_MS: u64 = 2_000;
-
-/// What the other threads tell the main thread.
-pub(crate) enum News {
-    /// From the operator.
-    Bytes(Vec<u8>),
-    /// The operator's stream ended.
-    Closed,
-    /// Of a request.
-    Answer(RequestId, Event),
-    /// Changes are taken back, as far as they could be.
-    ChangesEnded,
-}
 
 struct Node {
     session: NodeSession,
     start: Instant,
-    news: Receiver<News>,
-    to_self: SyncSender<News>,
+    events: Receiver<SessionEvent>,
+    to_self: SyncSender<SessionEvent>,
     output: Sender<Vec<u8>>,
     changes: Sender<Order>,
     /// Loads and readings under way, with what stops them.
@@ -84,7 +73,7 @@ pub(crate) fn serve(sysfs_gap: Option<String>) {
 /// Serves until the operator says bye or is gone. `sysfs_gap` says why `/sys` is not that of our namespace, where it is
 /// not.
 pub(crate) fn serve_over(sysfs_gap: Option<String>, from_operator: Input, to_operator: Output) {
-    let (to_self, news) = mpsc::sync_channel(NEWS_MAX);
+    let (to_self, events) = mpsc::sync_channel(EVENTS_MAX);
     let (output, to_write) = mpsc::channel::<Vec<u8>>();
     let (changes, orders) = mpsc::channel();
     let (written, all_written) = mpsc::channel::<()>();
@@ -105,7 +94,7 @@ pub(crate) fn serve_over(sysfs_gap: Option<String>, from_operator: Input, to_ope
     let mut node = Node {
         session: NodeSession::new(hello()),
         start: Instant::now(),
-        news,
+        events,
         to_self,
         output,
         changes,
@@ -138,16 +127,16 @@ pub(crate) fn hello() -> Hello {
     }
 }
 
-fn read(mut from_operator: Input, to_main: &SyncSender<News>) {
+fn read(mut from_operator: Input, to_main: &SyncSender<SessionEvent>) {
     let mut buffer = vec![0; 64 << 10];
     loop {
-        let news = match from_operator.read(&mut buffer) {
-            Ok(n) if n > 0 => News::Bytes(buffer[..n].to_vec()),
+        let event = match from_operator.read(&mut buffer) {
+            Ok(n) if n > 0 => SessionEvent::Bytes(buffer[..n].to_vec()),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            _ => News::Closed,
+            _ => SessionEvent::Closed,
         };
-        let end = matches!(news, News::Closed);
-        if to_main.send(news).is_err() || end {
+        let end = matches!(event, SessionEvent::Closed);
+        if to_main.send(event).is_err() || end {
             return;
         }
     }
@@ -171,8 +160,8 @@ impl Node {
         loop {
             // Everything that is there is taken before the time is looked at: a node that was stopped itself must not
             // take its own sleep for the operator's silence.
-            while let Ok(news) = self.news.try_recv() {
-                if self.take(news) {
+            while let Ok(event) = self.events.try_recv() {
+                if self.take(event) {
                     return self.end("the operator said bye");
                 }
             }
@@ -187,9 +176,9 @@ impl Node {
             }
             self.flush();
             let wait_ms = self.session.next_wakeup_ms().unwrap_or(0).saturating_sub(self.now_ms());
-            match self.news.recv_timeout(Duration::from_millis(wait_ms)) {
-                Ok(news) => {
-                    if self.take(news) {
+            match self.events.recv_timeout(Duration::from_millis(wait_ms)) {
+                Ok(event) => {
+                    if self.take(event) {
                         return self.end("the operator said bye");
                     }
                 }
@@ -208,20 +197,20 @@ impl Node {
         }
     }
 
-    /// Takes one piece of news; `true` when the last answer of the session is out.
-    fn take(&mut self, news: News) -> bool {
+    /// Takes one event; `true` when the last answer of the session is out.
+    fn take(&mut self, event: SessionEvent) -> bool {
         let now_ms = self.now_ms();
-        match news {
-            News::Bytes(bytes) => self.session.received(now_ms, &bytes),
-            News::Closed => self.session.closed(now_ms),
-            News::Answer(id, event) => {
+        match event {
+            SessionEvent::Bytes(bytes) => self.session.received(now_ms, &bytes),
+            SessionEvent::Closed => self.session.closed(now_ms),
+            SessionEvent::Answer(id, event) => {
                 if is_last(&event) {
                     self.job_ended(id);
                 }
                 self.session.respond(now_ms, id, event);
                 self.flush();
             }
-            News::ChangesEnded => return self.leaving,
+            SessionEvent::ChangesEnded => return self.leaving,
         }
         false
     }
@@ -277,7 +266,7 @@ impl Node {
             });
             for event in events {
                 // Nobody listens any more when the session has ended.
-                let _ = to_main.send(News::Answer(id, event));
+                let _ = to_main.send(SessionEvent::Answer(id, event));
             }
         });
         if changes && self.jobs.contains_key(&id) {
@@ -300,7 +289,11 @@ impl Node {
     }
 
     /// Starts a thread of a request, with the flag that stops it. What prevents it is answered.
-    fn job(&mut self, id: RequestId, work: impl FnOnce(&SyncSender<News>, Arc<AtomicBool>) + Send + 'static) {
+    fn job(
+        &mut self,
+        id: RequestId,
+        work: impl FnOnce(&SyncSender<SessionEvent>, Arc<AtomicBool>) + Send + 'static,
+    ) {
         let stop = Arc::new(AtomicBool::new(false));
         let (to_main, stop_job) = (self.to_self.clone(), Arc::clone(&stop));
         let job = std::thread::Builder::new();
@@ -343,7 +336,7 @@ impl Node {
             };
             for event in events {
                 // Nobody listens any more when the session has ended.
-                let _ = to_main.send(News::Answer(id, event));
+                let _ = to_main.send(SessionEvent::Answer(id, event));
             }
         });
     }
@@ -381,7 +374,7 @@ impl Node {
             };
             for event in events {
                 // Nobody listens any more when the session has ended.
-                let _ = to_main.send(News::Answer(id, event));
+                let _ = to_main.send(SessionEvent::Answer(id, event));
             }
         });
     }
@@ -389,8 +382,9 @@ impl Node {
     fn load(&mut self, id: RequestId, spec: LoadSpec) {
         self.traffic(id, move |to_main, stop| {
             let listener = to_main.clone();
-            let listening =
-                Box::new(move |port| drop(listener.send(News::Answer(id, Event::Listening { port }))));
+            let listening = Box::new(move |port| {
+                drop(listener.send(SessionEvent::Answer(id, Event::Listening { port })));
+            });
             linerate_load::run(&spec, &linerate_load::Control { stop, listening })
         });
     }
@@ -403,7 +397,10 @@ impl Node {
     fn traffic(
         &mut self,
         id: RequestId,
-        run: impl Fn(&SyncSender<News>, Arc<AtomicBool>) -> LoadReport + std::panic::UnwindSafe + Send + 'static,
+        run: impl Fn(&SyncSender<SessionEvent>, Arc<AtomicBool>) -> LoadReport
+        + std::panic::UnwindSafe
+        + Send
+        + 'static,
     ) {
         self.job(id, move |to_main, stop| {
             let work = std::panic::AssertUnwindSafe(|| with_counters(|| run(to_main, stop)));
@@ -411,7 +408,8 @@ impl Node {
                 let stopped = Some("the load ended early by an error of the program".to_owned());
                 (LoadReport { stopped, ..LoadReport::default() }, BTreeMap::new())
             });
-            let _ = to_main.send(News::Answer(id, Event::LoadDone { report: Box::new(report), counters }));
+            let _ = to_main
+                .send(SessionEvent::Answer(id, Event::LoadDone { report: Box::new(report), counters }));
         });
     }
 
@@ -437,9 +435,9 @@ impl Node {
             if waited_ms >= limit_ms {
                 return;
             }
-            match self.news.recv_timeout(Duration::from_millis((limit_ms - waited_ms).min(50))) {
-                Ok(News::ChangesEnded) => changes_end = true,
-                Ok(News::Answer(id, event)) if is_last(&event) => self.job_ended(id),
+            match self.events.recv_timeout(Duration::from_millis((limit_ms - waited_ms).min(50))) {
+                Ok(SessionEvent::ChangesEnded) => changes_end = true,
+                Ok(SessionEvent::Answer(id, event)) if is_last(&event) => self.job_ended(id),
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
