@@ -15,15 +15,11 @@ use crate::device_watch::DeviceWatch;
 use crate::error::{LabError, Result};
 use crate::namespace::Namespace;
 use crate::readiness;
-use crate::topology::{HostPlan, Topology};
+use crate::topology::{HostPlan, Topology, UPLINK};
 use crate::wire::Wire;
 use crate::wire::disturbance::Disturbances;
 use crate::wire::settings::Settings;
 
-/// The uplink of a hypervisor: the end of its wire.
-pub const UPLINK: &str = "up0";
-/// Name of the overlay device of every host.
-pub const OVERLAY: &str = "vx0";
 /// How long a fresh cluster may take until traffic flows. Bridges forward within a second on a machine that is not overloaded.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
@@ -69,7 +65,7 @@ impl Cluster {
         let watch = DeviceWatch::start(&hypervisors, &wires, &hosts, topology.overlay.mtu)?;
         let cluster =
             Self { topology, hosts, hypervisors, wires, folder: folder.into(), core, _watch: watch };
-        readiness::wait(&cluster, READY_WITHIN)?;
+        readiness::wait(cluster.switches(), &cluster.hosts, READY_WITHIN)?;
         cluster.write_inventory()?;
         Ok(cluster)
     }

@@ -10,11 +10,10 @@ use std::time::Duration;
 
 use linerate_sys::offload::{Ethtool, Switch};
 
-use crate::cluster::{OVERLAY, UPLINK};
 use crate::error::{LabError, Result};
 use crate::namespace::Namespace;
 use crate::periodic::Periodic;
-use crate::topology::HostPlan;
+use crate::topology::{HostPlan, OVERLAY, UPLINK};
 use crate::wire::settings::Shared;
 use crate::wire::{Toward, Wire};
 

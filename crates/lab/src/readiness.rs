@@ -1,23 +1,27 @@
 //! When a fresh cluster is ready: all bridge ports forward, and a datagram gets from every host to the next one and back
 //! on both layers.
 //!
-//! In: a cluster. Out: ready, or what is missing after the deadline. It changes nothing.
+//! In: the switches and hosts of a cluster. Out: ready, or what is missing after the deadline. It changes nothing.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use crate::cluster::Cluster;
 use crate::error::{LabError, Result};
 use crate::namespace::Namespace;
+use crate::topology::HostPlan;
 
 const PROBE_WAIT: Duration = Duration::from_millis(100);
 const PORTS_AGAIN: Duration = Duration::from_millis(30);
 
-/// Waits until the cluster carries traffic.
-pub fn wait(cluster: &Cluster, within: Duration) -> Result<()> {
+/// Waits until every switch forwards, and each host reaches the next one.
+pub fn wait<'a>(
+    switches: impl Iterator<Item = &'a Namespace>,
+    hosts: &[(HostPlan, Namespace)],
+    within: Duration,
+) -> Result<()> {
     let deadline = Instant::now() + within;
     let late = |what: String| LabError::NotReady { what, seconds: within.as_secs() };
-    for switch in cluster.switches() {
+    for switch in switches {
         while !all_forwarding(switch)? {
             if Instant::now() > deadline {
                 return Err(late(format!("not all ports of {} forward", switch.name)));
@@ -25,9 +29,9 @@ pub fn wait(cluster: &Cluster, within: Duration) -> Result<()> {
             std::thread::sleep(PORTS_AGAIN);
         }
     }
-    let count = cluster.hosts.len();
-    for (number, (from, namespace)) in cluster.hosts.iter().enumerate() {
-        let (to, peer) = &cluster.hosts[(number + 1) % count];
+    let count = hosts.len();
+    for (number, (from, namespace)) in hosts.iter().enumerate() {
+        let (to, peer) = &hosts[(number + 1) % count];
         for (own, other, layer) in
             [(from.underlay(), to.underlay(), "underlay"), (from.overlay(), to.overlay(), "overlay")]
         {

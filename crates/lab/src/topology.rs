@@ -14,6 +14,11 @@ use crate::lab_file::{self, LabFile, check_name};
 /// Addresses are 10.77.0.x and 10.78.0.x: enough for what two cores can carry, and never routed anywhere.
 const HOSTS_MAX: usize = 60;
 
+/// The uplink of a hypervisor: the end of its wire.
+pub const UPLINK: &str = "up0";
+/// Name of the overlay device of every host.
+pub const OVERLAY: &str = "vx0";
+
 /// The labs that come with the program, by name.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("casebook-a", include_str!("../../../labs/casebook-a.toml")),

@@ -11,11 +11,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use linerate_lab::cluster::UPLINK;
 use linerate_lab::faults;
 use linerate_lab::lab::Lab;
 use linerate_lab::namespace::Namespace;
 use linerate_lab::topology::Topology;
+use linerate_lab::topology::UPLINK;
 use linerate_lab::wire::Toward;
 use linerate_sys::sandbox;
 

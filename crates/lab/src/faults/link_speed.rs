@@ -4,9 +4,9 @@ use linerate_model::finding::Direction;
 
 use super::about::About;
 use super::{Fault, Place};
-use crate::cluster::UPLINK;
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
+use crate::topology::UPLINK;
 use crate::wire::Toward;
 
 pub(super) struct LinkSpeedLow;

@@ -2,9 +2,9 @@
 
 use super::about::About;
 use super::{Fault, Place};
-use crate::cluster::UPLINK;
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
+use crate::topology::UPLINK;
 
 pub(super) struct MachineMtuLow;
 

@@ -5,9 +5,9 @@ use linerate_sys::offload::Switch;
 
 use super::about::About;
 use super::{Fault, Place};
-use crate::cluster::UPLINK;
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
+use crate::topology::UPLINK;
 
 pub(super) struct Offload {
     about: About,

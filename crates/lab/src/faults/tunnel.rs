@@ -4,9 +4,9 @@ use linerate_model::finding::Direction;
 
 use super::about::About;
 use super::{Fault, Place};
-use crate::cluster::UPLINK;
 use crate::damage::Damage;
 use crate::error::Result;
+use crate::topology::UPLINK;
 
 /// UDP port of the tunnel, as rules name it.
 const TUNNEL: &str = "ether type ip udp dport 4789";

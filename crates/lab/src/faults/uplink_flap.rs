@@ -6,11 +6,11 @@ use linerate_model::finding::Direction;
 
 use super::about::About;
 use super::{Fault, Place};
-use crate::cluster::UPLINK;
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
 use crate::namespace::Namespace;
 use crate::periodic::Periodic;
+use crate::topology::UPLINK;
 
 /// A link that flaps has done so before anybody looks.
 const EARLIER: usize = 5;
