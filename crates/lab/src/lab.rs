@@ -12,7 +12,8 @@ use crate::faults::{self, Fault, Place, Truth};
 use crate::folder::Folder;
 use crate::random::Random;
 use crate::topology::Topology;
-use crate::way::{self, Reached, Way};
+use crate::way;
+use crate::way::transport::{Reached, Way};
 
 /// A fault in a running cluster.
 pub struct Injected {

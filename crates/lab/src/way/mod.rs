@@ -6,39 +6,13 @@
 mod netns;
 pub mod slurm;
 pub(crate) mod ssh;
+pub mod transport;
 
-use std::any::Any;
-use std::ffi::OsString;
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use crate::cluster::Cluster;
+use self::transport::Way;
 use crate::error::{LabError, Result};
-
-/// One way to reach hosts. To add one: a file beside this one and a line in [`WAYS`].
-pub trait Way: Sync + std::fmt::Debug {
-    /// Name on the command line.
-    fn name(&self) -> &'static str;
-    /// Makes everything ready for `linerate`.
-    ///
-    /// # Errors
-    /// This machine lacks something for it.
-    fn prepare(&self, cluster: &Cluster) -> Result<Reached>;
-}
 
 /// All ways, the usual one first.
 pub const WAYS: &[&dyn Way] = &[&netns::Netns, &ssh::Ssh, &slurm::Slurm];
-
-/// What `linerate` needs for a lab.
-#[derive(Debug, Clone)]
-pub struct Reached {
-    /// For `linerate survey -i`.
-    pub inventory: PathBuf,
-    /// Variables of its environment.
-    pub environment: Vec<(&'static str, OsString)>,
-    /// What has to run meanwhile; it ends with the last copy of this.
-    pub running: Option<Arc<dyn Any + Send + Sync>>,
-}
 
 /// The way of this name.
 pub fn find(name: &str) -> Result<&'static dyn Way> {

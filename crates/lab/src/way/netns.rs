@@ -1,6 +1,6 @@
 //! The node program is started in the network namespace of each host: nothing between it and `linerate`.
 
-use super::{Reached, Way};
+use super::transport::{Reached, Way};
 use crate::cluster::Cluster;
 use crate::error::Result;
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use linerate_sys::sandbox;
 
 use self::site::{Node, Site, quoted};
-use super::{Reached, Way};
+use super::transport::{Reached, Way};
 use crate::cluster::Cluster;
 use crate::error::{LabError, Result};
 use crate::namespace::Namespace;

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Reached, Way};
+use super::transport::{Reached, Way};
 use crate::cluster::Cluster;
 use crate::error::{LabError, Result};
 use crate::namespace::Namespace;
