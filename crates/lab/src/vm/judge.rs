@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use linerate_sys::interrupt::Interrupt;
 use serde::Serialize;
 
-use super::faults::{self, Place, VmFault};
+use super::faults;
+use super::faults::fault::{Place, VmFault};
 use super::lab::VmLab;
 use super::stages::{Said, Stage};
 use super::topology::VmTopology;

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use linerate_lab::vm::faults::{self, Place};
+use linerate_lab::vm::faults;
+use linerate_lab::vm::faults::fault::Place;
 use linerate_lab::vm::lab::VmLab;
 use linerate_lab::vm::stages::Stage;
 use linerate_lab::vm::stages::drives::{Drives, GUEST};

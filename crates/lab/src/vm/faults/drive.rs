@@ -1,6 +1,6 @@
 //! One drive of many that is slow, late or gone.
 
-use super::{Place, VmFault};
+use super::fault::{Place, VmFault};
 use crate::error::Result;
 use crate::vm::disk::Behaviour;
 use crate::vm::lab::VmLab;

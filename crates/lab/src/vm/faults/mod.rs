@@ -4,13 +4,10 @@
 //! one line in [`ALL`].
 
 mod drive;
+pub mod fault;
 mod replica;
 
-use std::fmt;
-
-use super::lab::VmLab;
-use super::stages::{Said, Stage};
-use super::topology::VmTopology;
+use self::fault::VmFault;
 use crate::error::{LabError, Result};
 
 /// All faults.
@@ -25,54 +22,6 @@ pub static ALL: &[&dyn VmFault] = &[
     &replica::DIFFERS,
     &replica::FULL,
 ];
-
-/// A drive of a guest, or what stands on its drives.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// Guest.
-    pub guest: String,
-    /// Drive, by the name that the lab gave it; a resource by its own.
-    pub drive: String,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.guest, self.drive)
-    }
-}
-
-/// Something that can be broken and healed while guests run.
-pub trait VmFault: Sync {
-    /// Name to type.
-    fn name(&self) -> &'static str;
-
-    /// What it does, one line.
-    fn summary(&self) -> &'static str;
-
-    /// Where it can be shown.
-    fn stage(&self) -> &'static dyn Stage;
-
-    /// Where it can be put.
-    fn places(&self, topology: &VmTopology) -> Vec<Place>;
-
-    /// Breaks. `strength` from 0 to 1 chooses within the range in which the fault is plain to see.
-    ///
-    /// # Errors
-    /// There is no such place.
-    fn inject(&self, lab: &VmLab, place: &Place, strength: f64) -> Result<()>;
-
-    /// Ends it: the guests work as before.
-    ///
-    /// # Errors
-    /// A guest refused something.
-    fn heal(&self, lab: &VmLab, place: &Place) -> Result<()>;
-
-    /// What `linerate` has to say, and nothing else.
-    ///
-    /// # Errors
-    /// There is no such place.
-    fn truth(&self, topology: &VmTopology, place: &Place) -> Result<Said>;
-}
 
 /// The fault of this name.
 ///
@@ -91,6 +40,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::vm::topology::VmTopology;
 
     #[test]
     fn every_fault_has_a_name_a_stage_and_a_truth_at_every_place() {

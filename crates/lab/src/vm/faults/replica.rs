@@ -1,6 +1,6 @@
 //! What happens to replicas of DRBD: settings that hold them back, a split brain, sides that differ, a filesystem without room.
 
-use super::{Place, VmFault};
+use super::fault::{Place, VmFault};
 use crate::error::Result;
 use crate::vm::lab::VmLab;
 use crate::vm::stages::replica::{PEER, PRIMARY, Pair, RESOURCE, SETTLED, said};
