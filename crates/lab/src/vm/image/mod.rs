@@ -1,9 +1,9 @@
 //! What guests boot: the distribution's own kernel, and a first disk in memory made of its own programs.
 //!
-//! In: packages of the distribution that this runs on, and the lists here. Out: a kernel and an initramfs in a folder that is kept
-//! for the next time. Everything is unpacked into that folder; nothing is installed and nothing on the host is changed. Another program
-//! in the guests is one word in `PROGRAMS` and its package in `PACKAGES`.
+//! In: packages of the distribution that this runs on, and the lists of `contents.rs`. Out: a kernel and an initramfs in a folder that
+//! is kept for the next time. Everything is unpacked into that folder; nothing is installed and nothing on the host is changed.
 
+mod contents;
 mod cpio;
 mod packages;
 mod tree;
@@ -15,155 +15,8 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use self::contents::{FILES, MODULES, PACKAGES, PROGRAMS};
 use crate::error::{LabError, Result};
-
-/// Packages with everything that they need; taken without recommendations.
-pub(super) const PACKAGES: &[&str] = &[
-    "linux-image-cloud-amd64",
-    "bash",
-    "btrfs-progs",
-    "busybox-static",
-    "coreutils",
-    "dmsetup",
-    "dropbear-bin",
-    "drbd-utils",
-    "e2fsprogs",
-    "fdisk",
-    "iproute2",
-    "kmod",
-    "libgcc-s1",
-    "lvm2",
-    "mdadm",
-    "mount",
-    "util-linux",
-    "xfsprogs",
-];
-
-/// Programs of the guests, beside those of busybox, which stand in for all that is not named here.
-pub(super) const PROGRAMS: &[&str] = &[
-    "bash",
-    "busybox",
-    "blkdiscard",
-    "blkid",
-    "blockdev",
-    "btrfs",
-    "dd",
-    "depmod",
-    "dmsetup",
-    "drbdadm",
-    "drbdmeta",
-    "drbdsetup",
-    "dropbear",
-    "dropbearkey",
-    "dumpe2fs",
-    "e2fsck",
-    "findmnt",
-    "fsck",
-    "ip",
-    "kmod",
-    "losetup",
-    "lsblk",
-    "lsmod",
-    "lvm",
-    "mdadm",
-    "mount",
-    "mkfs",
-    "mkfs.btrfs",
-    "mkfs.ext4",
-    "mkfs.xfs",
-    "mke2fs",
-    "modprobe",
-    "mount",
-    "resize2fs",
-    "rmmod",
-    "sfdisk",
-    "sha256sum",
-    "sort",
-    "stat",
-    "sync",
-    "tc",
-    "timeout",
-    "truncate",
-    "tune2fs",
-    "umount",
-    "wipefs",
-    "xfs_db",
-    "xfs_growfs",
-    "xfs_info",
-    "xfs_io",
-    "xfs_repair",
-    "fsck.ext4",
-    "lvchange",
-    "lvconvert",
-    "lvcreate",
-    "lvextend",
-    "lvremove",
-    "lvs",
-    "pvcreate",
-    "pvremove",
-    "pvs",
-    "vgchange",
-    "vgcreate",
-    "vgextend",
-    "vgreduce",
-    "vgremove",
-    "vgs",
-];
-
-/// Kernel modules of the guests; what they need comes with them. A name may be built into the kernel instead.
-pub(super) const MODULES: &[&str] = &[
-    "brd",
-    "btrfs",
-    "crc32c_generic",
-    "dm-delay",
-    "dm-flakey",
-    "dm-log-writes",
-    "dm-mirror",
-    "dm-mod",
-    "dm-raid",
-    "dm-snapshot",
-    "dm-thin-pool",
-    "drbd",
-    "ext4",
-    "failover",
-    "jbd2",
-    "loop",
-    "null_blk",
-    "raid0",
-    "raid1",
-    "raid10",
-    "raid456",
-    "sch_fq",
-    "sch_netem",
-    "sch_tbf",
-    "scsi_debug",
-    "sd_mod",
-    "tcp_bbr",
-    "virtio_blk",
-    "virtio_net",
-    "virtio_pci",
-    "virtio_rng",
-    "virtio_scsi",
-    "xfs",
-    "zram",
-];
-
-/// Files that are ours: path in the guest, mode, contents.
-pub(super) const FILES: &[(&str, u32, &str)] = &[
-    ("init", 0o755, include_str!("guest/init.sh")),
-    ("root/.bashrc", 0o644, include_str!("guest/bashrc")),
-    ("etc/lvm/lvmlocal.conf", 0o644, include_str!("guest/lvmlocal.conf")),
-    ("etc/drbd.conf", 0o644, "include \"drbd.d/global_common.conf\";\ninclude \"drbd.d/*.res\";\n"),
-    ("etc/drbd.d/global_common.conf", 0o644, "global { usage-count no; }\ncommon { }\n"),
-    (
-        "etc/passwd",
-        0o644,
-        "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n",
-    ),
-    ("etc/group", 0o644, "root:x:0:\ndisk:x:6:\nnogroup:x:65534:\n"),
-    ("etc/shadow", 0o600, "root:*:19000:0:99999:7:::\n"),
-    ("etc/shells", 0o644, "/bin/bash\n/bin/sh\n"),
-];
 
 /// Names the folder in which images are kept; without it the user's cache.
 pub const FOLDER_VARIABLE: &str = "LINERATE_LAB_IMAGES";
@@ -178,7 +31,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// The image of these lists: the one that was made before, or a new one. `progress` is told what takes long.
+    /// The image of the lists: the one that was made before, or a new one. `progress` is told what takes long.
     ///
     /// # Errors
     /// The packages cannot be had, or lack something.

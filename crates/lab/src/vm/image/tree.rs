@@ -9,8 +9,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::contents::{FILES, MODULES, PROGRAMS};
 use super::packages::run;
-use super::{FILES, MODULES, PROGRAMS};
 use crate::error::{LabError, Result};
 
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
