@@ -14,7 +14,8 @@ use linerate_sys::interrupt::Interrupt;
 use serde::Deserialize;
 
 use crate::error::{LabError, Result};
-use crate::faults::{self, Fault};
+use crate::faults;
+use crate::faults::fault::{Fault, Truth};
 use crate::lab::Lab;
 use crate::operator::{Operator, Output};
 use crate::random::Random;
@@ -107,7 +108,7 @@ fn choose(options: &Options) -> Result<&'static dyn Fault> {
 /// What was done about it, and what it was.
 struct Treated {
     truth: String,
-    place: faults::Truth,
+    place: Truth,
     proven: bool,
 }
 

@@ -1,8 +1,7 @@
 //! A slow path from one hypervisor to another one, in the core: each of them is fine with all others.
 
-use super::about::About;
+use super::fault::{About, Fault, Place};
 use super::port_rate::{capped_kbit, shaper};
-use super::{Fault, Place};
 use crate::cluster::core_port;
 use crate::damage::{Damage, Machine};
 use crate::error::Result;

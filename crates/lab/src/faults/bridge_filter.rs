@@ -1,8 +1,7 @@
 //! A hypervisor whose bridge shows every frame to the firewall, which has a long list of rules for routed traffic.
 
-use super::about::About;
+use super::fault::{About, Fault, Place};
 use super::host_firewall::long_list;
-use super::{Fault, Place};
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
 

@@ -2,8 +2,7 @@
 
 use linerate_model::finding::Direction;
 
-use super::about::About;
-use super::{Fault, Place};
+use super::fault::{About, Fault, Place};
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
 use crate::wire::Toward;

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 
 use linerate_model::finding::Element;
 
-use super::about::About;
-use super::{Fault, Place, Truth};
+use super::fault::{About, Fault, Place, Truth};
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
 use crate::topology::Topology;

@@ -1,8 +1,7 @@
 //! The same wrong sysctl on every host: a default, not a difference. No host stands out; everything is slower than it could be.
 
-use super::about::About;
+use super::fault::{About, Fault, Place};
 use super::host_sysctl::{self, HostSysctl};
-use super::{Fault, Place};
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
 

@@ -2,9 +2,8 @@
 
 use linerate_model::finding::Direction;
 
-use super::about::About;
+use super::fault::{About, Fault, Place};
 use super::port_rate::{capped_kbit, shaper};
-use super::{Fault, Place};
 use crate::damage::Damage;
 use crate::error::Result;
 

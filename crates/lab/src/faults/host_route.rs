@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 
 use linerate_model::finding::Direction;
 
-use super::about::About;
-use super::{Fault, Place};
+use super::fault::{About, Fault, Place};
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
 use crate::topology::HostPlan;

@@ -1,7 +1,6 @@
 //! A hypervisor whose uplink has a smaller MTU than the hosts on it.
 
-use super::about::About;
-use super::{Fault, Place};
+use super::fault::{About, Fault, Place};
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
 use crate::topology::UPLINK;

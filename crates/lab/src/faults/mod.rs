@@ -3,7 +3,6 @@
 //! In: a running cluster and a place in it. Out: damage that can be undone exactly. A new fault is one file (or one entry
 //! of a table of like faults) and one line in [`ALL`]. It never touches anything outside the cluster.
 
-mod about;
 mod between_groups;
 mod bridge_filter;
 mod bufferbloat;
@@ -11,6 +10,7 @@ mod congestion_control;
 mod cpu_starved;
 mod duplicate;
 mod everywhere;
+pub mod fault;
 mod forgotten_shaper;
 mod gso_segments;
 mod host_firewall;
@@ -30,10 +30,7 @@ mod tunnel;
 mod uplink;
 mod uplink_flap;
 
-pub use about::About;
-use linerate_model::finding::{Direction, Element};
-
-use crate::damage::Damage;
+use self::fault::{Fault, Place};
 use crate::error::{LabError, Result};
 use crate::topology::Topology;
 
@@ -98,77 +95,12 @@ pub static ALL: &[&dyn Fault] = &[
     &between_groups::SlowBetweenGroups,
 ];
 
-/// Something that can be broken and healed while the cluster runs.
-pub trait Fault: Sync {
-    /// Its names, where it can be put and what is true then.
-    fn about(&self) -> &About;
-
-    /// Why this machine cannot show the fault, if it cannot.
-    fn unavailable(&self) -> Option<String> {
-        None
-    }
-
-    /// Breaks. `strength` from 0 to 1 chooses within the range in which the fault is plain to see.
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()>;
-
-    /// What a verdict has to say.
-    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
-        self.about().truth(topology, place)
-    }
-}
-
 /// The fault of this name.
 pub fn find(name: &str) -> Result<&'static dyn Fault> {
     ALL.iter().copied().find(|f| f.about().name == name).ok_or_else(|| {
         let names: Vec<_> = ALL.iter().map(|f| f.about().name).collect();
         LabError::Unknown(format!("no fault {name:?}\nhint: there are {}", names.join(", ")))
     })
-}
-
-/// Where a fault is put.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// A host.
-    Host(String),
-    /// A hypervisor and so all its hosts.
-    Hypervisor(String),
-    /// The path between two hosts.
-    Pair(String, String),
-    /// The path from one hypervisor to another one.
-    Between(String, String),
-    /// Every host.
-    Everywhere,
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Host(name) | Self::Hypervisor(name) => f.write_str(name),
-            Self::Pair(a, b) | Self::Between(a, b) => write!(f, "{a}:{b}"),
-            Self::Everywhere => f.write_str("everywhere"),
-        }
-    }
-}
-
-impl Place {
-    /// The host of a fault that is put on hosts only.
-    pub fn host(&self) -> Result<&str> {
-        if let Self::Host(name) = self { Ok(name) } else { Err(self.unfit("a host")) }
-    }
-
-    /// The hypervisor of a fault that is put on hypervisors only.
-    pub fn hypervisor(&self) -> Result<&str> {
-        if let Self::Hypervisor(name) = self { Ok(name) } else { Err(self.unfit("a hypervisor")) }
-    }
-
-    /// Both hosts of a fault that is put between two.
-    pub fn pair(&self) -> Result<(&str, &str)> {
-        if let Self::Pair(a, b) = self { Ok((a, b)) } else { Err(self.unfit("a pair of hosts such as a:b")) }
-    }
-
-    fn unfit(&self, wanted: &str) -> LabError {
-        LabError::Unknown(format!("place {self}: {wanted} wanted"))
-    }
 }
 
 /// The place of this name among those that the fault allows.
@@ -186,41 +118,11 @@ pub fn place(fault: &dyn Fault, topology: &Topology, name: &str) -> Result<Place
     })
 }
 
-/// What a verdict has to say about a fault.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Truth {
-    /// Cause id.
-    pub cause: String,
-    /// Elements with the directions that are right; an empty list of directions accepts each. More than one element
-    /// where several names mean the same thing, such as a group with one host.
-    pub accepted: Vec<(Element, Vec<Direction>)>,
-}
-
-impl Truth {
-    /// At one element in one direction; in any for [`Direction::Both`].
-    pub fn at(element: Element, direction: Direction, cause: &str) -> Self {
-        let directions = if direction == Direction::Both { Vec::new() } else { vec![direction] };
-        Self { cause: cause.into(), accepted: vec![(element, directions)] }
-    }
-
-    /// Whether a verdict names the right element in a right direction. A fact in which one host differs from all others
-    /// is a fault of that host.
-    pub fn accepts(&self, element: &Element, direction: Direction) -> bool {
-        let same = |accepted: &Element| match (accepted, element) {
-            (Element::Host(host), Element::Mismatch(_, minority)) => minority == std::slice::from_ref(host),
-            (Element::Pair(a, b), Element::Pair(c, d)) => (a, b) == (c, d) || (a, b) == (d, c),
-            (a, b) => a == b,
-        };
-        self.accepted.iter().any(|(accepted, directions)| {
-            let any = directions.is_empty() || matches!(element, Element::Mismatch(..));
-            same(accepted) && (any || directions.contains(&direction))
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use linerate_model::finding::{Direction, Element};
 
     use super::*;
 

@@ -1,7 +1,6 @@
 //! One host with a smaller MTU than its peers.
 
-use super::about::About;
-use super::{Fault, Place};
+use super::fault::{About, Fault, Place};
 use crate::damage::Damage;
 use crate::error::Result;
 

@@ -3,8 +3,7 @@
 use linerate_model::finding::Direction;
 use linerate_sys::offload::Switch;
 
-use super::about::About;
-use super::{Fault, Place};
+use super::fault::{About, Fault, Place};
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
 use crate::topology::UPLINK;

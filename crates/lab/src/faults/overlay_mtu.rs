@@ -1,7 +1,6 @@
 //! An overlay whose MTU leaves no room for its own headers, in a network that drops fragments.
 
-use super::about::About;
-use super::{Fault, Place};
+use super::fault::{About, Fault, Place};
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
 

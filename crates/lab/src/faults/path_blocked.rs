@@ -1,7 +1,6 @@
 //! Two hosts that cannot reach each other while both reach all others.
 
-use super::about::About;
-use super::{Fault, Place};
+use super::fault::{About, Fault, Place};
 use crate::damage::Damage;
 use crate::error::Result;
 

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use linerate_model::finding::Direction;
 
-use super::about::About;
-use super::{Fault, Place};
+use super::fault::{About, Fault, Place};
 use crate::damage::{Damage, Machine};
 use crate::error::Result;
 use crate::namespace::Namespace;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{Broken, Record};
 use super::reliability::wilson;
-use crate::faults::Truth;
+use crate::faults::fault::Truth;
 use crate::methods::{METHODS, shares_of_cells};
 
 /// What one method said.

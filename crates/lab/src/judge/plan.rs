@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use super::Options;
 use super::record::Case;
 use crate::error::{LabError, Result};
-use crate::faults::{self, Fault, Place};
+use crate::faults;
+use crate::faults::fault::{Fault, Place};
 use crate::random::Random;
 use crate::topology::Topology;
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::compare::{self, Guess};
 use crate::error::{LabError, Result};
-use crate::faults::Truth;
+use crate::faults::fault::Truth;
 
 /// How many causes may be named until the right one.
 const TOP: usize = 3;

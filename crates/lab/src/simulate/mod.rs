@@ -20,7 +20,7 @@ use linerate_diagnose::{Knowledge, diagnose, diagnose_with};
 use linerate_model::finding::{Diagnosis, Direction, Element, Finding, Place};
 use serde::Serialize;
 
-use crate::faults::Truth;
+use crate::faults::fault::Truth;
 use crate::judge;
 use crate::judge::record::{Broken, Record};
 use crate::judge::reliability::{About, Claim};

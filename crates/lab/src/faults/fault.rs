@@ -1,11 +1,31 @@
-//! What every fault says of itself: its names, where it can be put, and with that what a verdict has to say about it.
+//! What a fault is: its names, where it can be put, what it breaks, and what a verdict has to say about it there.
 //!
-//! In: one line for each fault. Out: its places in a lab, and the truth at a place. It breaks nothing.
+//! In: one line for each fault. Out: its places in a lab, and the truth at a place. It knows no fault by name.
 
 use linerate_model::finding::{Direction, Element};
 
-use super::{Place, Truth};
+use crate::damage::Damage;
+use crate::error::{LabError, Result};
 use crate::topology::Topology;
+
+/// Something that can be broken and healed while the cluster runs.
+pub trait Fault: Sync {
+    /// Its names, where it can be put and what is true then.
+    fn about(&self) -> &About;
+
+    /// Why this machine cannot show the fault, if it cannot.
+    fn unavailable(&self) -> Option<String> {
+        None
+    }
+
+    /// Breaks. `strength` from 0 to 1 chooses within the range in which the fault is plain to see.
+    fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()>;
+
+    /// What a verdict has to say.
+    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
+        self.about().truth(topology, place)
+    }
+}
 
 /// What a fault is.
 #[derive(Debug)]
@@ -155,5 +175,83 @@ impl About {
         };
         let accepted = elements.into_iter().flatten().map(|e| (e, self.directions.to_vec())).collect();
         Truth { cause: self.cause.into(), accepted }
+    }
+}
+
+/// Where a fault is put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A host.
+    Host(String),
+    /// A hypervisor and so all its hosts.
+    Hypervisor(String),
+    /// The path between two hosts.
+    Pair(String, String),
+    /// The path from one hypervisor to another one.
+    Between(String, String),
+    /// Every host.
+    Everywhere,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Host(name) | Self::Hypervisor(name) => f.write_str(name),
+            Self::Pair(a, b) | Self::Between(a, b) => write!(f, "{a}:{b}"),
+            Self::Everywhere => f.write_str("everywhere"),
+        }
+    }
+}
+
+impl Place {
+    /// The host of a fault that is put on hosts only.
+    pub fn host(&self) -> Result<&str> {
+        if let Self::Host(name) = self { Ok(name) } else { Err(self.unfit("a host")) }
+    }
+
+    /// The hypervisor of a fault that is put on hypervisors only.
+    pub fn hypervisor(&self) -> Result<&str> {
+        if let Self::Hypervisor(name) = self { Ok(name) } else { Err(self.unfit("a hypervisor")) }
+    }
+
+    /// Both hosts of a fault that is put between two.
+    pub fn pair(&self) -> Result<(&str, &str)> {
+        if let Self::Pair(a, b) = self { Ok((a, b)) } else { Err(self.unfit("a pair of hosts such as a:b")) }
+    }
+
+    pub(super) fn unfit(&self, wanted: &str) -> LabError {
+        LabError::Unknown(format!("place {self}: {wanted} wanted"))
+    }
+}
+
+/// What a verdict has to say about a fault.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Truth {
+    /// Cause id.
+    pub cause: String,
+    /// Elements with the directions that are right; an empty list of directions accepts each. More than one element
+    /// where several names mean the same thing, such as a group with one host.
+    pub accepted: Vec<(Element, Vec<Direction>)>,
+}
+
+impl Truth {
+    /// At one element in one direction; in any for [`Direction::Both`].
+    pub fn at(element: Element, direction: Direction, cause: &str) -> Self {
+        let directions = if direction == Direction::Both { Vec::new() } else { vec![direction] };
+        Self { cause: cause.into(), accepted: vec![(element, directions)] }
+    }
+
+    /// Whether a verdict names the right element in a right direction. A fact in which one host differs from all others
+    /// is a fault of that host.
+    pub fn accepts(&self, element: &Element, direction: Direction) -> bool {
+        let same = |accepted: &Element| match (accepted, element) {
+            (Element::Host(host), Element::Mismatch(_, minority)) => minority == std::slice::from_ref(host),
+            (Element::Pair(a, b), Element::Pair(c, d)) => (a, b) == (c, d) || (a, b) == (d, c),
+            (a, b) => a == b,
+        };
+        self.accepted.iter().any(|(accepted, directions)| {
+            let any = directions.is_empty() || matches!(element, Element::Mismatch(..));
+            same(accepted) && (any || directions.contains(&direction))
+        })
     }
 }
