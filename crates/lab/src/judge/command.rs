@@ -10,8 +10,9 @@ use linerate_diagnose::calibrate::Calibration;
 use linerate_model::exit::ExitCode;
 use linerate_sys::interrupt::Interrupt;
 
+use super::options::Options;
 use super::record::Record;
-use super::{Options, fit, keep, reliability, table};
+use super::{fit, keep, reliability, table};
 use crate::error::{LabError, Result};
 use crate::simulate;
 

@@ -1,59 +1,16 @@
-//! What other methods would have said of the same run: their score of each host in each direction, from the same cells.
+//! Other methods beside `linerate`, on the same runs: how often each was right.
 //!
-//! In: a diagnosis with its cells, the truth. Out: a guess per method. Where the rules leave a choice, they favour the others: they
-//! are told how many faults there are, a member counts for its group, either end for a pair.
+//! In: records with the guesses of all methods. Out: a table. Where the rules leave a choice, they favour the others: they are told how
+//! many faults there are, a member counts for its group, either end for a pair.
 
 use std::fmt::Write as _;
 
-use linerate_model::finding::{Diagnosis, Direction, Element};
-use linerate_model::inventory::Inventory;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::record::{Broken, Record};
+use super::guess::Guess;
+use super::record::Record;
 use super::reliability::wilson;
-use crate::faults::fault::Truth;
-use crate::methods::{METHODS, shares_of_cells};
-
-/// What one method said.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Guess {
-    /// Name of the method.
-    pub method: String,
-    /// Every fault is among as many suspects as there are faults; nothing in a healthy run.
-    pub right: bool,
-    /// Its first suspect is bad enough for an alarm.
-    pub alarm: bool,
-}
-
-/// The guesses of all methods.
-pub(super) fn guesses(inventory: &Inventory, diagnosis: &Diagnosis, broken: &[Broken]) -> Vec<Guess> {
-    let shares = shares_of_cells(inventory, &diagnosis.cells);
-    let guess = |method: &crate::methods::Method| {
-        let (named, alarm) = method.suspects(inventory, &shares, broken.len().max(1));
-        let found =
-            |truth: &Truth| named.iter().any(|(host, direction)| is_at(inventory, truth, host, *direction));
-        let right = !broken.is_empty() && broken.iter().all(|b| found(&b.truth));
-        Guess { method: method.name.to_owned(), right, alarm }
-    };
-    METHODS.iter().map(guess).collect()
-}
-
-/// Whether a host with a direction is what the truth speaks of, or part of it.
-fn is_at(inventory: &Inventory, truth: &Truth, host: &str, direction: Direction) -> bool {
-    let inside = |group: &String| inventory.groups_of(host).iter().any(|g| g.name == *group);
-    truth.accepted.iter().any(|(element, directions)| {
-        let way =
-            directions.is_empty() || directions.contains(&direction) || directions.contains(&Direction::Both);
-        match element {
-            Element::Host(name) => name == host && way,
-            Element::Group(group) => inside(group) && way,
-            Element::GroupToGroup(a, b) => inside(if direction == Direction::Tx { a } else { b }),
-            Element::Pair(a, b) => a == host || b == host,
-            Element::Mismatch(_, hosts) => hosts.iter().any(|h| h == host),
-            Element::All => false,
-        }
-    })
-}
+use crate::methods::METHODS;
 
 /// A row of the comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Options;
+use super::options::Options;
 use super::record::Case;
 use crate::error::{LabError, Result};
 use crate::faults;

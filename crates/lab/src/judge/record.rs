@@ -8,7 +8,7 @@ use linerate_model::finding::{Diagnosis, Finding, Place};
 use linerate_model::inventory::Inventory;
 use serde::{Deserialize, Serialize};
 
-use super::compare::{self, Guess};
+use super::guess::{Guess, guesses};
 use crate::error::{LabError, Result};
 use crate::faults::fault::Truth;
 
@@ -183,7 +183,10 @@ impl Record {
             Err(error) => (Vec::new(), Some(error.to_owned())),
         };
         let guesses = match (verdict, inventory) {
-            (Ok(diagnosis), Some(inventory)) => compare::guesses(inventory, diagnosis, &run.broken),
+            (Ok(diagnosis), Some(inventory)) => {
+                let truths: Vec<&Truth> = run.broken.iter().map(|b| &b.truth).collect();
+                guesses(inventory, diagnosis, &truths)
+            }
             _ => Vec::new(),
         };
         let score = Score::of(&run, &said);
