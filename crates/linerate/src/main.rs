@@ -9,6 +9,7 @@
 mod anonymous;
 mod build;
 mod cli;
+mod clock;
 #[cfg(test)]
 mod fake_node;
 mod fleet;

@@ -18,6 +18,9 @@ pub struct Change {
     pub to: FactValue,
 }
 
+/// Settings with the values that a host read back.
+pub type ReadBack = Vec<(FactKey, FactValue)>;
+
 /// What a change can cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -68,6 +71,17 @@ pub struct Remedy {
 }
 
 impl Remedy {
+    /// Hosts that it changes, each once, in order.
+    pub fn hosts(&self) -> Vec<HostName> {
+        let mut hosts: Vec<HostName> = Vec::new();
+        for change in &self.changes {
+            if !hosts.contains(&change.host) {
+                hosts.push(change.host.clone());
+            }
+        }
+        hosts
+    }
+
     /// Whether it changes settings of replicated volumes (DRBD): writes to them show what it does, no transfer between hosts does.
     pub fn is_of_replicas(&self) -> bool {
         self.changes.iter().any(|change| change.key.starts_with("drbd."))

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use linerate_model::exit::ExitCode;
 use linerate_model::fact::HostFacts;
 use linerate_model::inventory::Inventory;
+use linerate_model::printable::one_line;
 
 use super::place::{self, End};
 use super::via::{self, Hosts, Via};
@@ -13,7 +14,6 @@ use super::{open, out};
 use crate::fleet::Fleet;
 use crate::inventory;
 use crate::observe::run::read_facts;
-use crate::report::names::one_line;
 
 /// Print facts of a host, all of them or only keys with a prefix.
 #[derive(Debug, clap::Args)]

@@ -9,7 +9,7 @@ use linerate_model::snapshot::Snapshot;
 
 use super::{open, out};
 use crate::store::Store;
-use crate::{import, observe, report};
+use crate::{import, report};
 
 /// How files of others are read; shared with `diagnose`.
 #[derive(Debug, Default, clap::Args)]
@@ -72,8 +72,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let knowledge = open::knowledge()?;
     let mut store = Store::open_default()?;
     let mut snapshot = read(&args.files, &args.reading)?;
-    snapshot.id = observe::clock::new_id();
-    snapshot.start_ms = observe::clock::now_ms();
+    snapshot.id = crate::clock::new_id();
+    snapshot.start_ms = crate::clock::now_ms();
     snapshot.parent =
         args.parent.as_deref().map(|id| store.find_run(Some(id))).transpose()?.map(|run| run.id);
     let diagnosis = linerate_diagnose::diagnose(&snapshot, &knowledge);

@@ -4,19 +4,19 @@
 //! What hosts say passes through here on its way to a terminal or a log: whatever could move a cursor, hide or reorder text is
 //! written as an escape. Only line breaks, tabs and our own colours are let through.
 
+use linerate_model::printable::is_control;
 use std::borrow::Cow;
 use std::io::Write;
 
 use super::events::{self, Event};
-use crate::observe::clock;
+use crate::clock;
 use crate::report;
 use crate::report::heat::Style;
-use crate::report::names::acts;
 pub(super) use crate::shell::word;
 
 /// Text that a terminal shows as it is.
 fn shown(text: &str) -> Cow<'_, str> {
-    let passes = |c: char| !acts(c) || matches!(c, '\n' | '\t');
+    let passes = |c: char| !is_control(c) || matches!(c, '\n' | '\t');
     if text.chars().all(passes) {
         return text.into();
     }

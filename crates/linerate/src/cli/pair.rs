@@ -170,7 +170,14 @@ fn run_with(
                 Some(ends) => Some(place::with_endpoints(fleet, &inventory, ends).await?),
                 None => None,
             };
-            Ok(single::run(fleet, placed.as_ref().unwrap_or(&inventory), tests, &mut way).await?)
+            Ok(single::run(
+                fleet,
+                placed.as_ref().unwrap_or(&inventory),
+                tests,
+                report::single::headline,
+                &mut way,
+            )
+            .await?)
         })
         .await
     })?;

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use linerate_model::exit::ExitCode;
+use linerate_model::units;
 
 use super::out;
-use crate::report::units;
 use crate::store::Store;
 
 /// List runs and trials, newest first.

@@ -7,8 +7,8 @@ use linerate_model::inventory::{Host, HostName};
 use linerate_model::trial::{Effect, Trial, TrialStatus};
 
 use super::{open, out, progress};
+use crate::clock;
 use crate::fleet::Fleet;
-use crate::observe::clock;
 use crate::progress::{Phase, Progress};
 use crate::report;
 use crate::store::Store;

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::pipes::{Pipes, ToNode, escaped};
 use super::words;
-use crate::observe::clock;
+use crate::clock;
 
 /// Output that a node leaves unread before it is given up.
 const UNREAD_BYTES_MAX: usize = 4 << 20;

@@ -3,6 +3,7 @@
 //! What comes in: an inventory. What goes out: a [`Link`] per host that answered, and a gap with its reason for each one
 //! that did not. A host that dies later is a gap as well; it never ends a run. Nothing here knows what is measured.
 
+pub mod changes;
 mod given;
 mod link;
 mod local;

@@ -3,6 +3,7 @@
 //! What comes in: a command line, or a stream that somebody else opened. What goes out: bytes both ways, and in words why it ended. What a child says on stderr is
 //! never part of the protocol: its last lines are quoted, escaped, in the reason of a gap.
 
+use linerate_model::printable::is_control;
 use std::ffi::OsString;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,8 +13,6 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-
-use crate::report::names::acts;
 
 /// Bytes of a child's stderr that are kept for the reason of its end.
 const STDERR_KEPT_BYTES: usize = 4096;
@@ -167,7 +166,7 @@ pub(super) fn quoted(text: &str) -> String {
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in text.trim().chars().take(QUOTED_CHARS_MAX) {
-        if acts(c) {
+        if is_control(c) {
             out.extend(c.escape_default());
         } else {
             out.push(c);

@@ -311,7 +311,7 @@ async fn spread(
 /// name is random, so that no other user takes it by chance; it is no secret, for it stands in the list of
 /// processes. The number of the job is in it so that what ends the job finds what a killed operator left.
 fn place_on_node(id: u32) -> std::io::Result<PathBuf> {
-    let random = u64::from_ne_bytes(crate::observe::clock::random::<8>()?);
+    let random = u64::from_ne_bytes(crate::clock::random::<8>()?);
     Ok(PathBuf::from(format!("/tmp/linerate-node-{id}-{random:016x}/linerate-node")))
 }
 

@@ -6,9 +6,9 @@
 use linerate_model::audit::{AuditPart, EXAMPLES_MAX};
 use linerate_model::durability::{DurabilityAnswer, Pattern, Place, Seen};
 use linerate_model::load::LoadReport;
+use linerate_model::printable;
+use linerate_model::printable::one_line;
 use linerate_wire::message::Event;
-
-use crate::report::names::one_line;
 
 pub(super) fn on_one_line(mut event: Event) -> Event {
     match &mut event {
@@ -37,7 +37,7 @@ pub(super) fn on_one_line(mut event: Event) -> Event {
 }
 
 fn tame(text: &mut String) {
-    if text.chars().any(crate::report::names::acts) {
+    if text.chars().any(printable::is_control) {
         *text = one_line(text);
     }
 }
@@ -46,7 +46,7 @@ fn tame_part(part: &mut AuditPart) {
     tame(&mut part.kind);
     part.gaps.iter_mut().flat_map(|gap| [&mut gap.what, &mut gap.reason]).for_each(tame);
     // Names of classes are ours: what else is called by control characters is not shown.
-    part.classes.retain(|name, _| !name.chars().any(crate::report::names::acts));
+    part.classes.retain(|name, _| !name.chars().any(printable::is_control));
     for class in part.classes.values_mut() {
         tame(&mut class.words);
         class.examples.truncate(EXAMPLES_MAX);

@@ -3,7 +3,7 @@
 use linerate_model::inventory::Inventory;
 use linerate_model::snapshot::Snapshot;
 
-use super::clock;
+use crate::clock;
 use crate::fleet::Fleet;
 use crate::store::{Store, StoreError};
 

@@ -21,7 +21,6 @@ use super::run::read_facts;
 use super::single::{Way, told};
 use super::{join, measure};
 use crate::fleet::Fleet;
-use crate::report::bench;
 use crate::store::StoreError;
 
 /// Filling a file or looking through a device, about.
@@ -36,7 +35,7 @@ pub fn expected(plan: &DiskPlan) -> Duration {
 
 type Running<'a> = Pin<Box<dyn Future<Output = Sample> + 'a>>;
 
-/// Runs a plan on every host that answers.
+/// Runs a plan on every host that answers; `headline` makes the sentence of the diagnosis.
 ///
 /// # Errors
 /// The store cannot be written.
@@ -44,6 +43,7 @@ pub async fn run(
     fleet: &Fleet,
     inventory: &Inventory,
     plan: &DiskPlan,
+    headline: fn(&Snapshot) -> String,
     way: &mut Way<'_>,
 ) -> Result<(Snapshot, Diagnosis), StoreError> {
     let mut snapshot = begin(fleet, inventory, way.store)?;
@@ -76,7 +76,7 @@ pub async fn run(
     let diagnosis = Diagnosis {
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
-        headline: bench::headline(&snapshot),
+        headline: headline(&snapshot),
         blind: snapshot.gaps.clone(),
         ..Diagnosis::default()
     };

@@ -17,8 +17,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::disks::Watched;
+use super::join;
 use super::thinned::Thinned;
-use super::{clock, join};
+use crate::clock;
 use crate::fleet::{Fleet, Link};
 
 /// First and longest pause before a lost host is asked again; it doubles in between.

@@ -7,8 +7,8 @@ use linerate_model::disk::{DiskInterval, TIMES};
 use linerate_model::fact::{FactKey, FactValue, HostFacts};
 use linerate_model::inventory::HostName;
 
-use super::clock;
 use super::run::facts_over;
+use crate::clock;
 use crate::fleet::Link;
 
 /// A host whose devices are watched.

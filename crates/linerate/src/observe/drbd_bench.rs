@@ -8,10 +8,11 @@ use std::time::Duration;
 use linerate_diagnose::Knowledge;
 use linerate_diagnose::drbd::ROUND_TRIP;
 use linerate_model::change::Change;
-use linerate_model::disk_load::{DiskPhase, DiskPlan, DiskResult, DiskTarget, Durable};
+use linerate_model::disk_load::{DiskPlan, DiskResult, DiskTarget};
+use linerate_model::drbd_bench::{BenchRequest, LocalDisk, PHASES};
 use linerate_model::fact::{FactValue, Gap};
 use linerate_model::finding::Diagnosis;
-use linerate_model::inventory::{HostName, Inventory, Layer};
+use linerate_model::inventory::{Inventory, Layer};
 use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
@@ -22,12 +23,12 @@ use super::begin::begin;
 use super::measure::{self, Patience};
 use super::run::read_facts;
 use super::single::{Way, told};
-use super::{bench, clock, drbd};
+use super::{bench, drbd};
+use crate::clock;
 use crate::fleet::Fleet;
+use crate::fleet::changes::Changes;
 use crate::progress::Phase;
 use crate::store::StoreError;
-use crate::trial::FleetHands;
-use crate::trial::drive::Hands as _;
 
 /// Requests of the measurement of the way there and back.
 const RTT_COUNT: u16 = 40;
@@ -40,47 +41,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A single stream is what DRBD sends its data on.
 const STREAMS: u16 = 1;
 
-/// Where the local disk is measured.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Local {
-    /// The same file, while the primary has left its peer.
-    Apart,
-    /// A file or a device that the operator named.
-    Beside(DiskTarget),
-    /// Nowhere.
-    Not,
-}
-
-/// What is measured.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Wish {
-    /// Resource.
-    pub resource: String,
-    /// Host that may write.
-    pub primary: HostName,
-    /// Host that it replicates to.
-    pub peer: HostName,
-    /// Where on the replica.
-    pub replica: DiskTarget,
-    /// Where beside it.
-    pub local: Local,
-    /// Rounds.
-    pub rounds: u32,
-    /// Longest time of each test.
-    pub time: Duration,
-}
-
-/// The tests on disks: what streams, what is random, and what is waited for one by one.
-pub const PHASES: [(&str, DiskPhase); 3] = [
-    ("write", phase(false, 1 << 20, 8, Durable::Never)),
-    ("random-write", phase(true, 4 << 10, 16, Durable::Never)),
-    ("sync-write", phase(false, 4 << 10, 1, Durable::Data(1))),
-];
-
-const fn phase(random: bool, block_bytes: u32, depth: u16, durable: Durable) -> DiskPhase {
-    DiskPhase { random, reads: 0, block_bytes, depth, threads: 1, direct: true, durable, batch: 1 }
-}
-
 /// Why a bench ended before it began, or in the middle.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
@@ -92,46 +52,45 @@ pub enum BenchError {
     Host(String),
 }
 
-impl Wish {
-    fn plan(&self, target: &DiskTarget) -> DiskPlan {
-        DiskPlan {
-            target: target.clone(),
-            phases: PHASES.iter().map(|(_, phase)| *phase).collect(),
-            phase_ms: self.time.as_millis().min(600_000) as u32,
-            bytes_max: None,
-            requests_max: None,
-            way: None,
-        }
+/// The load on a disk.
+fn plan(request: &BenchRequest, target: &DiskTarget) -> DiskPlan {
+    DiskPlan {
+        target: target.clone(),
+        phases: PHASES.iter().map(|(_, phase)| *phase).collect(),
+        phase_ms: request.time.as_millis().min(600_000) as u32,
+        bytes_max: None,
+        requests_max: None,
+        way: None,
     }
+}
 
-    fn test(&self, id: u32, round: u32, layer: Layer, kind: TestKind) -> Test {
-        let to = if matches!(kind, TestKind::Disk(_)) { &self.primary } else { &self.peer };
-        Test {
-            id,
-            from: self.primary.clone(),
-            to: to.clone(),
-            layer,
-            kind,
-            repeat: round as u16,
-            serial: true,
-            second_stage: false,
-        }
+fn test(request: &BenchRequest, round: u32, layer: Layer, kind: TestKind) -> Test {
+    let to = if matches!(kind, TestKind::Disk(_)) { &request.primary } else { &request.peer };
+    Test {
+        id: 0,
+        from: request.primary.clone(),
+        to: to.clone(),
+        layer,
+        kind,
+        repeat: round as u16,
+        serial: true,
+        second_stage: false,
     }
+}
 
-    /// Layers in which both hosts have an address.
-    fn layers(&self, inventory: &Inventory) -> Vec<Layer> {
-        let has = |layer: &Layer| {
-            [&self.primary, &self.peer].iter().all(|h| inventory.endpoint(h, *layer).is_some())
-        };
-        [Layer::Underlay, Layer::Overlay].into_iter().filter(has).collect()
-    }
+/// Layers in which both hosts have an address.
+fn layers(request: &BenchRequest, inventory: &Inventory) -> Vec<Layer> {
+    let has = |layer: &Layer| {
+        [&request.primary, &request.peer].iter().all(|h| inventory.endpoint(h, *layer).is_some())
+    };
+    [Layer::Underlay, Layer::Overlay].into_iter().filter(has).collect()
+}
 
-    /// Time that all of it should take.
-    fn expected(&self, layers: usize) -> Duration {
-        let disk = bench::expected(&self.plan(&self.replica));
-        let disks = if self.local == Local::Not { 1 } else { 2 };
-        (disk * disks + (self.time + Duration::from_secs(1)) * layers as u32) * self.rounds
-    }
+/// Time that all of it should take.
+fn expected(request: &BenchRequest, layers: usize) -> Duration {
+    let disk = bench::expected(&plan(request, &request.replica));
+    let disks = if request.local == LocalDisk::Skipped { 1 } else { 2 };
+    (disk * disks + (request.time + Duration::from_secs(1)) * layers as u32) * request.rounds
 }
 
 /// What a sample of a bench stands for.
@@ -143,11 +102,11 @@ enum Place {
 }
 
 /// The name of the transport that the resource uses: the layer in which the primary has its address.
-fn variant(snapshot: &Snapshot, wish: &Wish) -> Option<Layer> {
-    let key = format!("drbd.{}.address", wish.resource.replace('.', "/"));
-    let address = snapshot.facts.get(&wish.primary)?.readings.get(&key)?.to_string();
+fn variant(snapshot: &Snapshot, request: &BenchRequest) -> Option<Layer> {
+    let key = format!("drbd.{}.address", request.resource.replace('.', "/"));
+    let address = snapshot.facts.get(&request.primary)?.readings.get(&key)?.to_string();
     let is_it = |layer: &Layer| {
-        let endpoint = snapshot.inventory.endpoint(&wish.primary, *layer);
+        let endpoint = snapshot.inventory.endpoint(&request.primary, *layer);
         endpoint.is_some_and(|e| {
             let own = e.address.to_string();
             address.starts_with(&format!("{own}:")) || address.starts_with(&format!("[{own}]:"))
@@ -163,12 +122,12 @@ fn variant(snapshot: &Snapshot, wish: &Wish) -> Option<Layer> {
 pub async fn run(
     fleet: &Fleet,
     inventory: &Inventory,
-    wish: &Wish,
+    request: &BenchRequest,
     knowledge: &Knowledge,
     way: &mut Way<'_>,
 ) -> Result<(Snapshot, Diagnosis), BenchError> {
     let mut snapshot = begin(fleet, inventory, way.store)?;
-    for host in [&wish.primary, &wish.peer] {
+    for host in [&request.primary, &request.peer] {
         let wanted = ["drbd.", "disk.", "mount."].map(str::to_owned);
         match read_facts(fleet, inventory, host, &wanted).await {
             Ok(mut facts) => {
@@ -183,9 +142,9 @@ pub async fn run(
         }
     }
     way.store.add_facts(&snapshot.id, &snapshot.facts)?;
-    let layers = wish.layers(inventory);
-    let all = rounds(fleet, inventory, wish, &layers, (&snapshot.id, way)).await?;
-    snapshot.storage = figures(&all, wish, variant(&snapshot, wish));
+    let layers = layers(request, inventory);
+    let all = rounds(fleet, inventory, request, &layers, (&snapshot.id, way)).await?;
+    snapshot.storage = figures(&all, request, variant(&snapshot, request));
     snapshot.samples = all.into_iter().map(|(_, sample)| sample).collect();
     way.store.set_storage(&snapshot)?;
     // Of the transport one pair was measured, with nothing to compare it to: it is a figure here, and no survey.
@@ -198,13 +157,13 @@ pub async fn run(
 async fn rounds(
     fleet: &Fleet,
     inventory: &Inventory,
-    wish: &Wish,
+    request: &BenchRequest,
     layers: &[Layer],
     (run, way): (&str, &mut Way<'_>),
 ) -> Result<Vec<(Place, Sample)>, BenchError> {
-    let expected = wish.expected(layers.len());
+    let expected = expected(request, layers.len());
     let until = Instant::now() + expected;
-    let total = wish.rounds as usize;
+    let total = request.rounds as usize;
     way.progress.begin(&Phase {
         name: "measuring",
         unit: "rounds",
@@ -212,29 +171,29 @@ async fn rounds(
         expected_s: Some(expected.as_secs_f64()),
     });
     let mut all: Vec<(Place, Sample)> = Vec::new();
-    for round in 0..wish.rounds {
+    for round in 0..request.rounds {
         let progress = way.progress;
         // How long the copying of what was written without the peer takes, nobody knows: then nothing is said of the time.
         let says = |what: &'static str| {
             move |left_s: f64| progress.step(round as usize, what, Some(left_s).filter(|s| *s >= 1.0))
         };
         let mut turns: Vec<(Place, Test)> = Vec::new();
-        let disk = |target: &DiskTarget| TestKind::Disk(Box::new(wish.plan(target)));
-        turns.push((Place::Replicated, wish.test(0, round, Layer::Underlay, disk(&wish.replica))));
+        let disk = |target: &DiskTarget| TestKind::Disk(Box::new(plan(request, target)));
+        turns.push((Place::Replicated, test(request, round, Layer::Underlay, disk(&request.replica))));
         for layer in layers {
-            let stream = TestKind::Tcp { streams: STREAMS, duration_ms: wish.time.as_millis() as u32 };
+            let stream = TestKind::Tcp { streams: STREAMS, duration_ms: request.time.as_millis() as u32 };
             for kind in [stream, TestKind::Rtt { count: RTT_COUNT }] {
-                turns.push((Place::Transport(*layer), wish.test(0, round, *layer, kind)));
+                turns.push((Place::Transport(*layer), test(request, round, *layer, kind)));
             }
         }
-        match &wish.local {
-            Local::Apart => {
-                turns.push((Place::Local, wish.test(0, round, Layer::Underlay, disk(&wish.replica))));
+        match &request.local {
+            LocalDisk::SameFile => {
+                turns.push((Place::Local, test(request, round, Layer::Underlay, disk(&request.replica))));
             }
-            Local::Beside(target) => {
-                turns.push((Place::Local, wish.test(0, round, Layer::Underlay, disk(target))));
+            LocalDisk::Beside(target) => {
+                turns.push((Place::Local, test(request, round, Layer::Underlay, disk(target))));
             }
-            Local::Not => {}
+            LocalDisk::Skipped => {}
         }
         for (place, mut test) in turns {
             test.id = all.len() as u32 + 1;
@@ -246,8 +205,8 @@ async fn rounds(
                     let running = measure::measure(fleet, inventory, &test, Patience::Usual);
                     told(running, until, says("the transport alone")).await
                 }
-                Place::Local if wish.local == Local::Apart => told(
-                    apart(fleet, inventory, wish, &test),
+                Place::Local if request.local == LocalDisk::SameFile => told(
+                    apart(fleet, inventory, request, &test),
                     until,
                     says("the disk without its peer, and both alike again"),
                 )
@@ -267,45 +226,51 @@ async fn rounds(
 }
 
 /// Leaves the peer, measures, and finds the peer again; ends when both hold the same.
-async fn apart(fleet: &Fleet, inventory: &Inventory, wish: &Wish, test: &Test) -> Result<Sample, String> {
+async fn apart(
+    fleet: &Fleet,
+    inventory: &Inventory,
+    request: &BenchRequest,
+    test: &Test,
+) -> Result<Sample, String> {
     let trial = clock::new_id();
-    let host = wish.primary.as_str();
+    let host = request.primary.as_str();
     let change = Change {
         host: host.to_owned(),
-        key: format!("drbd.{}.peer", wish.resource.replace('.', "/")),
+        key: format!("drbd.{}.peer", request.resource.replace('.', "/")),
         from: FactValue::Flag(true),
         to: FactValue::Flag(false),
     };
-    let deadline =
-        measure::transfer_time(&test.kind).min(bench::expected(&wish.plan(&wish.replica)) * 3) + APART_SLACK;
-    let mut hands = FleetHands::new(fleet, inventory);
-    let left = hands.apply(host, &trial, &[change], deadline.as_secs() as u32).await;
+    let deadline = measure::transfer_time(&test.kind)
+        .min(bench::expected(&plan(request, &request.replica)) * 3)
+        + APART_SLACK;
+    let mut changes = Changes::new(fleet, inventory);
+    let left = changes.apply(host, &trial, &[change], deadline.as_secs() as u32).await;
     let sample = match &left {
         Ok(_) => Some(measure::alone(fleet, inventory, test).await),
         Err(_) => None,
     };
     // Also when it could not be left: what was half done is taken back.
-    let found = hands.undo(host, &trial).await;
-    hands.bye().await;
+    let found = changes.undo(host, &trial).await;
+    changes.bye().await;
     let hint = format!(
         "hint: `linerate drbd status {}`; `drbdadm connect {}` on {host}",
         fleet.all_arguments(),
-        wish.resource
+        request.resource
     );
-    left.map_err(|e| format!("{host}: {} could not leave its peer: {}", wish.resource, e.error))?;
+    left.map_err(|e| format!("{host}: {} could not leave its peer: {}", request.resource, e.error))?;
     found.map_err(|e| {
-        format!("{host}: {} does not look for its peer again: {}\n{hint}", wish.resource, e.error)
+        format!("{host}: {} does not look for its peer again: {}\n{hint}", request.resource, e.error)
     })?;
-    together(fleet, wish).await?;
+    together(fleet, request).await?;
     sample.ok_or_else(|| format!("{host}: nothing was measured"))
 }
 
 /// Waits until both sides are connected and nothing is copied any more.
-async fn together(fleet: &Fleet, wish: &Wish) -> Result<(), String> {
+async fn together(fleet: &Fleet, request: &BenchRequest) -> Result<(), String> {
     let begun = Instant::now();
     loop {
         let now = drbd::look(fleet).await;
-        let sides: Vec<_> = now.all.iter().filter(|r| r.resource == wish.resource).collect();
+        let sides: Vec<_> = now.all.iter().filter(|r| r.resource == request.resource).collect();
         let is_well = |side: &&linerate_model::drbd::Replica| {
             side.is_connected()
                 && side.is_up_to_date()
@@ -317,8 +282,8 @@ async fn together(fleet: &Fleet, wish: &Wish) -> Result<(), String> {
         if begun.elapsed() > TOGETHER_LIMIT {
             return Err(format!(
                 "{} of {}: both sides are not together again after {} s\nhint: `linerate drbd status {}` shows how far they are; nothing is left to undo",
-                wish.resource,
-                wish.primary,
+                request.resource,
+                request.primary,
                 TOGETHER_LIMIT.as_secs(),
                 fleet.all_arguments()
             ));
@@ -341,7 +306,7 @@ fn results(sample: &Sample) -> Vec<&DiskResult> {
 }
 
 /// The middle of the rounds of each test, as figures.
-fn figures(all: &[(Place, Sample)], wish: &Wish, uses: Option<Layer>) -> Vec<StorageFigure> {
+fn figures(all: &[(Place, Sample)], request: &BenchRequest, uses: Option<Layer>) -> Vec<StorageFigure> {
     let mut figures = Vec::new();
     let named = |layer: Layer| layer.to_string();
     let uses = uses.map_or_else(|| "its own network".to_owned(), named);
@@ -355,7 +320,7 @@ fn figures(all: &[(Place, Sample)], wish: &Wish, uses: Option<Layer>) -> Vec<Sto
             let Some(bytes_per_s) = middle(of.iter().map(|r| r.bytes_per_s())) else { continue };
             let wait = of.iter().filter_map(|r| r.took_ns().quantile(0.5)).map(|ns| ns as f64 / 1e6);
             figures.push(StorageFigure {
-                host: wish.primary.clone(),
+                host: request.primary.clone(),
                 what: what.to_owned(),
                 variant: name.clone(),
                 pattern: pattern.to_owned(),
@@ -372,7 +337,7 @@ fn figures(all: &[(Place, Sample)], wish: &Wish, uses: Option<Layer>) -> Vec<Sto
             middle(ours.filter_map(|(_, s)| measured(s)).filter_map(read))
         };
         let figure = |pattern: &str| StorageFigure {
-            host: wish.primary.clone(),
+            host: request.primary.clone(),
             what: "transport".to_owned(),
             variant: named(layer),
             pattern: pattern.to_owned(),

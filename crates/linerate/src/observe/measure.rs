@@ -16,7 +16,8 @@ use linerate_model::tuning::{CALIBRATION_MS_MAX, Tuning};
 use linerate_wire::message::{Event, Request};
 use tokio::time::Instant;
 
-use super::{clock, gather};
+use super::gather;
+use crate::clock;
 use crate::fleet::{Exchange, Fleet, Link, LinkError};
 
 /// Time for a receiver to say on which port it listens.

@@ -4,7 +4,6 @@ pub mod addresses;
 pub mod audit;
 mod begin;
 pub mod bench;
-pub mod clock;
 pub mod disk_watch;
 pub mod disks;
 pub mod disturb;

@@ -18,7 +18,6 @@ use super::begin::begin;
 use super::measure;
 use crate::fleet::Fleet;
 use crate::progress::{Phase, Progress};
-use crate::report::single;
 use crate::store::{Store, StoreError};
 
 /// How often progress is told.
@@ -58,11 +57,12 @@ fn expected_of(test: &Test, tuning: &Tuning) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// Runs the tests one after the other. Those of kind `http` and `disk` have one end.
+/// Runs the tests one after the other; `headline` makes the sentence of the diagnosis. Those of kind `http` and `disk` have one end.
 pub async fn run(
     fleet: &Fleet,
     inventory: &Inventory,
     tests: &[Test],
+    headline: fn(&[Sample]) -> String,
     way: &mut Way<'_>,
 ) -> Result<(Snapshot, Diagnosis), StoreError> {
     let mut snapshot = begin(fleet, inventory, way.store)?;
@@ -83,7 +83,7 @@ pub async fn run(
     let diagnosis = Diagnosis {
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
-        headline: single::headline(&snapshot.samples),
+        headline: headline(&snapshot.samples),
         cells: Vec::new(),
         advice: Vec::new(),
         findings: Vec::new(),

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use linerate_model::audit::{AuditClass, AuditReport, Harm};
+use linerate_model::printable::one_line;
 
-use super::names::{cut, one_line};
+use super::names::cut;
 use super::text::wrap;
 
 /// Paths that are shown for each class.

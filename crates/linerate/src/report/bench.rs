@@ -6,15 +6,15 @@ use linerate_diagnose::disks::{self, Beside, Term, Volume};
 use linerate_model::disk_load::{DiskEnd, DiskPlan, DiskResult, DiskTarget};
 use linerate_model::fact::HostFacts;
 use linerate_model::load::{LoadReport, TestKind};
+use linerate_model::printable::{clean, one_line};
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
+use linerate_model::units;
 use maud::{Markup, html};
 use serde::Serialize;
 
 use super::distribution::{self, Line};
-use super::names::{clean, one_line};
 use super::single::View;
-use super::units;
 
 /// A figure below this share of what should be reached is a finding.
 const LOW: f64 = 0.5;

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::printable::one_line;
 use linerate_model::step::Refused;
 use serde::Serialize;
 
-use super::names::one_line;
 use super::steps;
-use super::units::date;
+use linerate_model::units::date;
 
 /// A build of a host.
 #[derive(Debug, Serialize)]

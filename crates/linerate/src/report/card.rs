@@ -8,8 +8,9 @@ use linerate_model::change::{Change, Remedy, Risk};
 use linerate_model::finding::{Direction, Element, Finding, LayerScope, RankedCause};
 use linerate_model::inventory::{HostName, Inventory};
 use linerate_model::trial::{Arm, Effect, Trial, TrialStatus};
+use linerate_model::units;
 
-use super::{names, units};
+use super::names;
 
 /// How a row is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +87,7 @@ fn whereabouts(finding: &Finding, inventory: &Inventory) -> String {
 }
 
 fn shows_in(finding: &Finding) -> String {
-    let words: Vec<String> = finding.responses.iter().map(|r| names::response(*r).to_owned()).collect();
+    let words: Vec<String> = finding.responses.iter().map(|r| r.label().to_owned()).collect();
     if words.is_empty() { String::new() } else { format!("Shows in {}.", names::list(&words, 8)) }
 }
 
@@ -166,21 +167,10 @@ fn other_cause(cause: &RankedCause) -> String {
     format!("another cause: {title} ({}{command})", units::sure(cause.probability))
 }
 
-/// Hosts that a remedy changes, each once, in order.
-pub fn remedy_hosts(remedy: &Remedy) -> Vec<HostName> {
-    let mut hosts: Vec<HostName> = Vec::new();
-    for change in &remedy.changes {
-        if !hosts.contains(&change.host) {
-            hosts.push(change.host.clone());
-        }
-    }
-    hosts
-}
-
 /// The command that tries a remedy wherever it changes something; none for an instruction.
 fn try_command(remedy: &Remedy) -> Option<String> {
     let command = format!("linerate try {}", remedy.id);
-    match remedy_hosts(remedy).as_slice() {
+    match remedy.hosts().as_slice() {
         [] => None,
         [host] => Some(format!("{command} --on {host}")),
         _ => Some(command),
@@ -202,7 +192,7 @@ pub fn change(change: &Change) -> String {
 const CHANGES_MAX: usize = 8;
 
 fn remedy_rows(card: &mut Card, remedy: &Remedy) {
-    let count = remedy_hosts(remedy).len();
+    let count = remedy.hosts().len();
     let command = try_command(remedy).map(|command| {
         if count > 1 {
             format!("{command}   # on all {count} hosts; --on HOST for one of them")
@@ -259,7 +249,7 @@ pub fn trial(trial: &Trial) -> Card {
     let number = format!("{} (remedy {}), {}", trial.id, trial.remedy.id, status(trial.status));
     card.push("Trial", Shape::Prose, vec![number]);
     card.push("Changed", Shape::List, trial.remedy.changes.iter().map(change).collect());
-    let what = names::response(trial.response);
+    let what = trial.response.label();
     let (from, to) = &trial.pair;
     card.push("Measured", Shape::Prose, vec![format!("{what} from {from} to {to}, {}.", trial.layer)]);
     let control = match &trial.control {
@@ -289,7 +279,7 @@ pub fn status(status: TrialStatus) -> &'static str {
 
 fn effect(trial: &Trial) -> Vec<String> {
     let Some(e) = &trial.effect else { return Vec::new() };
-    let unit = units::unit_of(trial.response);
+    let unit = trial.response.unit();
     let ratio = |r: f64, i: (f64, f64)| {
         if i.1 >= f64::MAX {
             return format!("{} (too few values for an interval)", units::factor(r));

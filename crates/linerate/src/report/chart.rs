@@ -10,9 +10,10 @@ use linerate_model::load::{Interval, LoadReport};
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
+use linerate_model::units;
 use maud::{Markup, html};
 
-use super::{inside, units};
+use super::inside;
 
 /// Left edge of every plot: room for the labels of the axis.
 const LEFT: f64 = 96.0;
@@ -66,7 +67,7 @@ fn frame(axis: Axis, right: f64, unit: &str) -> Markup {
 
 /// Dots of all arms: A hollow, B filled; the control as small squares.
 pub fn arms(trial: &Trial) -> Markup {
-    let unit = units::unit_of(trial.response);
+    let unit = trial.response.unit();
     let axis = Axis::new(trial.arms.iter().flat_map(|a| [a.value, a.control]).flatten(), 14.0, 190.0);
     let right = 660.0;
     let step = (right - LEFT) / trial.arms.len().max(1) as f64;

@@ -4,12 +4,13 @@ use std::fmt::Write;
 
 use linerate_model::histogram::Histogram;
 use linerate_model::load::LoadReport;
+use linerate_model::printable;
 use linerate_model::sample::Sample;
+use linerate_model::units;
 use maud::{Markup, html};
 
 use super::distribution::{self, Line};
 use super::single::View;
-use super::{names, units};
 
 /// See the file's head.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ impl View for Connects {
         let seen = rx.connects.as_ref().map_or(0, |c| c.done);
         let _ = writeln!(out, "{:<24}  {seen}", "answered by the receiver");
         let reason =
-            sent.first_failure.as_deref().map(|r| format!(": {}", names::clean(r))).unwrap_or_default();
+            sent.first_failure.as_deref().map(|r| format!(": {}", printable::clean(r))).unwrap_or_default();
         let _ = writeln!(out, "{:<24}  {}{reason}", "failed", sent.failed);
         for (name, times) in [("until connected", &sent.connect_ns), ("until answered", &sent.whole_ns)] {
             let at = |share: f64| units::duration_us(times.quantile(share).unwrap_or(0) as f64 / 1e3);

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use linerate_diagnose::disks::plan::{Rates, Shape};
 use linerate_diagnose::disks::{self, Beside, Volume};
 use linerate_model::disk_load::{DiskEnd, DiskResult};
+use linerate_model::printable::one_line;
+use linerate_model::units;
 use serde::Serialize;
 
 use super::heat::Style;
-use super::names::one_line;
-use super::units;
 
 /// A figure below this share of what its drives promise is a finding, as in `linerate disk bench`.
 const LOW: f64 = 0.5;

@@ -1,13 +1,13 @@
 //! A plan of a volume as text: layouts side by side, the pairs as a picture, the commands of one. Fits 100 columns but for the commands.
 
+use linerate_model::printable::one_line;
 use std::fmt::Write as _;
 
 use linerate_diagnose::disks::plan::{LayoutPlan, Plan};
 
 use super::heat::Style;
-use super::names::one_line;
 use super::steps;
-use super::units::short;
+use linerate_model::units::short;
 
 /// Width of the column of what is compared, and of a layout.
 const WHAT: usize = 25;

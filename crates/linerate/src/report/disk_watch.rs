@@ -6,10 +6,10 @@
 use linerate_diagnose::disks::Change;
 use linerate_model::disk::DiskEpisodes;
 use linerate_model::fact::Gap;
+use linerate_model::printable::one_line;
 
-use super::names::one_line;
 use super::text::wrap;
-use super::units::{date, span_s};
+use linerate_model::units::{date, span_s};
 
 const WIDTH: usize = 100;
 /// Names in a line; the others are counted.

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use linerate_diagnose::disks::{Layout, Leaf};
 use linerate_model::disk::{Disk, DiskEpisodes, DiskInterval, DiskKind, DiskRates, DiskTraffic};
+use linerate_model::printable::one_line;
 
 use super::heat::Style;
-use super::names::one_line;
 
 /// Width of a table.
 const WIDTH: usize = 100;

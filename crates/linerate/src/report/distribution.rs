@@ -4,9 +4,10 @@
 use std::fmt::Write;
 
 use linerate_model::histogram::Histogram;
+use linerate_model::units;
 use maud::{Markup, html};
 
-use super::{chart, units};
+use super::chart;
 
 const LEFT: f64 = 96.0;
 const RIGHT: f64 = 660.0;

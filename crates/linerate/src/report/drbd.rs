@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use linerate_diagnose::drbd::{Plan, SyncProgress};
 use linerate_model::drbd::{DrbdAlarm, Replica};
+use linerate_model::printable::one_line;
 
 use super::disk_plan::hours;
 use super::heat::Style;
-use super::names::one_line;
 use super::steps;
-use super::units::short;
+use linerate_model::units::short;
 
 /// Columns of the table.
 const HEADS: [(&str, usize); 8] = [

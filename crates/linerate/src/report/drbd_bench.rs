@@ -5,24 +5,25 @@ use std::fmt::Write as _;
 
 use linerate_diagnose::drbd::{Share, TimeOfWrite};
 use linerate_model::disk_load::{DiskEnd, DiskTarget};
+use linerate_model::drbd_bench::{BenchRequest, LocalDisk, PHASES};
 use linerate_model::fact::FactValue;
 use linerate_model::finding::Diagnosis;
+use linerate_model::printable::one_line;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::{Snapshot, StorageFigure};
 use serde::Serialize;
 
 use super::card;
 use super::heat::Style;
-use super::names::{one_line, setting};
+use super::names::setting;
 use super::text;
-use super::units::{duration_us, percent, short, sure};
-use crate::observe::drbd_bench::{Local, PHASES, Wish};
+use linerate_model::units::{duration_us, percent, short, sure};
 
 /// All that is told.
 #[derive(Debug, Clone, Copy)]
 pub struct Told<'a> {
     /// What was measured.
-    pub wish: &'a Wish,
+    pub request: &'a BenchRequest,
     /// What was seen.
     pub snapshot: &'a Snapshot,
     /// What it means.
@@ -110,7 +111,7 @@ pub fn gaps(told: &Told<'_>) -> Vec<String> {
             }
         }
     }
-    if told.wish.local == Local::Not {
+    if told.request.local == LocalDisk::Skipped {
         once(
             "the local disk was not measured, so that no share can be told: --apart leaves the peer for some seconds, --beside FOLDER takes a file on the same drives"
                 .to_owned(),
@@ -160,38 +161,38 @@ fn disk_of<'a>(told: &Told<'a>) -> Option<&'a DiskEnd> {
 
 /// What was measured where, in a paragraph.
 fn head(told: &Told<'_>) -> String {
-    let wish = told.wish;
+    let request = told.request;
     let fact = |field: &str| {
-        let key = format!("drbd.{}.{field}", wish.resource.replace('.', "/"));
-        told.snapshot.facts.get(&wish.primary)?.readings.get(&key).map(FactValue::to_string)
+        let key = format!("drbd.{}.{field}", request.resource.replace('.', "/"));
+        told.snapshot.facts.get(&request.primary)?.readings.get(&key).map(FactValue::to_string)
     };
     let protocol = fact("net.protocol").map_or_else(String::new, |p| format!(", protocol {}", one_line(&p)));
     let end = disk_of(told);
     let device = end.map_or_else(|| "the replica".to_owned(), |end| one_line(&end.device));
     let mib = end.map_or(0, |end| end.bytes >> 20);
-    let path = one_line(&wish.replica.path().to_string_lossy());
-    let place = match &wish.replica {
+    let path = one_line(&request.replica.path().to_string_lossy());
+    let place = match &request.replica {
         DiskTarget::Folder { .. } => format!("a file of {mib} MiB in {path} on {device}"),
         _ => format!("{mib} MiB of {path}"),
     };
-    let local = match &wish.local {
-        Local::Apart => format!(
+    let local = match &request.local {
+        LocalDisk::SameFile => format!(
             "Local disk: the same file while {} had left its peer. DRBD's own log is in that figure; what was written meanwhile was copied afterwards.",
-            wish.primary
+            request.primary
         ),
-        Local::Beside(target) => format!(
+        LocalDisk::Beside(target) => format!(
             "Local disk: a file in {} of {}. It tells of the disk under the replica only if it is on the same drives.",
             one_line(&target.path().to_string_lossy()),
-            wish.primary
+            request.primary
         ),
-        Local::Not => "The local disk was not measured.".to_owned(),
+        LocalDisk::Skipped => "The local disk was not measured.".to_owned(),
     };
     format!(
         "{} on {} (primary), replicated to {}{protocol}; {place}, {} in turns. {local}",
-        one_line(&wish.resource),
-        wish.primary,
-        wish.peer,
-        if wish.rounds == 1 { "one round".to_owned() } else { format!("{} rounds", wish.rounds) }
+        one_line(&request.resource),
+        request.primary,
+        request.peer,
+        if request.rounds == 1 { "one round".to_owned() } else { format!("{} rounds", request.rounds) }
     )
 }
 
@@ -319,18 +320,18 @@ fn ranked(told: &Told<'_>, style: Style) -> String {
             let _ = writeln!(out, "      {}", style.command(&one.try_it));
         }
     }
-    let key = |name: &str| setting(&format!("drbd.{}.{name}", told.wish.resource.replace('.', "/")));
-    let facts = told.snapshot.facts.get(&told.wish.primary);
+    let key = |name: &str| setting(&format!("drbd.{}.{name}", told.request.resource.replace('.', "/")));
+    let facts = told.snapshot.facts.get(&told.request.primary);
     let in_force: Vec<String> = SHOWN
         .iter()
         .filter_map(|name| {
-            let raw = format!("drbd.{}.{name}", told.wish.resource.replace('.', "/"));
+            let raw = format!("drbd.{}.{name}", told.request.resource.replace('.', "/"));
             let value = facts?.readings.get(&raw)?;
             Some(format!("{} {}", name.rsplit('.').next().unwrap_or(name), one_line(&value.to_string())))
         })
         .collect();
     if !in_force.is_empty() {
-        let words = format!("In force on {} ({}): {}.", told.wish.primary, key("*"), in_force.join(", "));
+        let words = format!("In force on {} ({}): {}.", told.request.primary, key("*"), in_force.join(", "));
         for line in text::wrap(&words, style.width) {
             let _ = writeln!(out, "{line}");
         }
@@ -401,17 +402,17 @@ mod tests {
             figure("transport", linerate_diagnose::drbd::ROUND_TRIP, 0.0),
         ];
         let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
-        let wish = Wish {
+        let request = BenchRequest {
             resource: "r0".into(),
             primary: "one".into(),
             peer: "two".into(),
             replica: DiskTarget::Folder { path: "/mnt".into(), bytes: 1 << 26 },
-            local: Local::Apart,
+            local: LocalDisk::SameFile,
             rounds: 3,
             time: Duration::from_secs(2),
         };
         let all = shares(&snapshot.storage);
-        let told = Told { wish: &wish, snapshot: &snapshot, diagnosis: &diagnosis, shares: &all };
+        let told = Told { request: &request, snapshot: &snapshot, diagnosis: &diagnosis, shares: &all };
         let text = page(&told, Style { width: 100, ..Style::default() });
         let row = text.lines().find(|line| line.starts_with("random write 4k x16")).unwrap();
         assert!(row.contains("10 %") && row.contains("90 %"), "{text}");
@@ -422,7 +423,7 @@ mod tests {
         assert!(text.contains("linerate try drbd-activity-log --run 20261122-060000-abcd"), "{text}");
         assert!(text.contains("al-extents 7") && text.contains("A safe write takes"), "{text}");
         assert!(gaps(&told).is_empty(), "{:?}", gaps(&told));
-        let blind = Wish { local: Local::Not, ..wish.clone() };
-        assert_eq!(gaps(&Told { wish: &blind, ..told }).len(), 1);
+        let blind = BenchRequest { local: LocalDisk::Skipped, ..request.clone() };
+        assert_eq!(gaps(&Told { request: &blind, ..told }).len(), 1);
     }
 }

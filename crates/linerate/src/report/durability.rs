@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use linerate_model::durability::{DurabilityReport, Fate, Pattern, PatternFate, Place, Promised, Promises};
+use linerate_model::printable::one_line;
 
-use super::names::{cut, one_line};
+use super::names::cut;
 use super::text::wrap;
 
 const NAME: usize = 22;

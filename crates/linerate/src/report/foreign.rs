@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use linerate_model::foreign::{Foreign, Unread};
+use linerate_model::printable;
 use linerate_model::snapshot::Snapshot;
 use maud::{Markup, html};
 
@@ -60,7 +61,7 @@ pub fn quoted(unread: &Unread) -> String {
         lines => format!(" and {} lines more", lines - 1),
     };
     let after = if text.is_empty() && more.is_empty() { "" } else { ":" };
-    names::clean(&format!("{place}{text}{more}{after} {}", unread.why))
+    printable::clean(&format!("{place}{text}{more}{after} {}", unread.why))
 }
 
 /// Lines that were not understood, for people: the first ones, and how many there are.
@@ -88,7 +89,7 @@ pub fn account(snapshot: &Snapshot, style: Style) -> String {
     ));
     out.push('\n');
     for row in rows.iter().take(ROWS_MAX) {
-        let name = names::clean(&end_of(&row.file, file));
+        let name = printable::clean(&end_of(&row.file, file));
         let _ = writeln!(
             out,
             "{name:file$}  {:format$}  {:host$}  {:>8}  {:>7}",
@@ -118,8 +119,8 @@ pub fn missing(snapshot: &Snapshot, style: Style) -> String {
     };
     let mut out = format!("\n{}\n", style.bold("What would say more"));
     for missing in &foreign.missing {
-        let _ = writeln!(out, "  {}", names::clean(&missing.what));
-        let _ = writeln!(out, "      {}", names::clean(&missing.command));
+        let _ = writeln!(out, "  {}", printable::clean(&missing.what));
+        let _ = writeln!(out, "      {}", printable::clean(&missing.command));
     }
     out
 }

@@ -6,8 +6,9 @@ use std::fmt::Write;
 
 use linerate_model::finding::{Cell, Diagnosis, Response};
 use linerate_model::inventory::{HostName, Inventory, Layer};
+use linerate_model::units;
 
-use super::{names, units};
+use super::names;
 
 /// Up to this many hosts a page draws the whole matrix; beyond, it lists the worst pairs and hosts.
 pub const PAGE_HOSTS_MAX: usize = 100;
@@ -85,7 +86,7 @@ impl Grid {
                 Response::RttIdle => "round trip time on an idle path".to_owned(),
                 Response::RttLoaded => "round trip time while the path is loaded".to_owned(),
                 Response::Retransmits => "retransmitted segments per second".to_owned(),
-                other => names::response(other).to_owned(),
+                other => other.label().to_owned(),
             },
         };
         format!("{}: {what}", self.layer)

@@ -3,14 +3,15 @@
 
 use linerate_model::SCHEMA;
 use linerate_model::finding::Diagnosis;
+use linerate_model::printable::is_control;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
+use linerate_model::units;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::card::{self, Card, Row, Shape};
 use super::grid::{self, Grid, Kind, Metric};
-use super::names::acts;
-use super::{Format, Material, chart, differ, names, text, units};
+use super::{Format, Material, chart, differ, names, text};
 
 /// A page stays one that a browser opens at once, however large the cluster: at most so many findings, worst pairs, remarks of a
 /// kind and groups.
@@ -88,7 +89,7 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, trials: &[Trial], reveal
         }
     }
     .into_string()
-    .replace(|c: char| acts(c) && c != '\n', "")
+    .replace(|c: char| is_control(c) && c != '\n', "")
 }
 
 fn at_a_glance(snapshot: &Snapshot, diagnosis: &Diagnosis, trials: &[Trial]) -> String {

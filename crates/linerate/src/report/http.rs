@@ -4,11 +4,13 @@ use std::fmt::Write;
 
 use linerate_diagnose::front_ends::{self, FrontEnd, Step};
 use linerate_model::load::{LoadReport, TestKind};
+use linerate_model::printable;
 use linerate_model::sample::Sample;
+use linerate_model::units;
 use maud::{Markup, html};
 
+use super::names;
 use super::single::View;
-use super::{names, units};
 
 /// See the file's head.
 #[derive(Debug)]
@@ -33,11 +35,11 @@ fn cell(front: &FrontEnd, step: Step) -> (String, String) {
 fn verdicts(fronts: &[FrontEnd]) -> Vec<String> {
     let mut lines = Vec::new();
     for front in fronts {
-        let name = names::clean(&front.name);
+        let name = printable::clean(&front.name);
         let (all, failed) = front.downloads;
         if failed > 0 {
             let reason = front.failure.as_deref().unwrap_or("no reason");
-            lines.push(format!("{name}: {failed} of {all} downloads failed: {}", names::clean(reason)));
+            lines.push(format!("{name}: {failed} of {all} downloads failed: {}", printable::clean(reason)));
         }
         if let Some(slow) = &front.slow {
             let sure = match slow.sure {
@@ -67,7 +69,7 @@ impl View for Http {
         let fronts = front_ends::compare(&tx.http);
         let failing = fronts.iter().find(|f| f.downloads.1 > 0).is_some();
         let slow: Vec<String> =
-            fronts.iter().filter(|f| f.slow.is_some()).map(|f| names::clean(&f.name)).collect();
+            fronts.iter().filter(|f| f.slow.is_some()).map(|f| printable::clean(&f.name)).collect();
         match (slow.as_slice(), failing) {
             ([], false) if fronts.len() > 1 => "no front end stands out".to_owned(),
             ([], false) => {
@@ -99,7 +101,7 @@ impl View for Http {
         out.push('\n');
         for front in &fronts {
             let cells: Vec<(String, String)> = steps.iter().map(|step| cell(front, *step)).collect();
-            let _ = write!(out, "{:<20}", names::clean(&names::cut(&front.name, 20)));
+            let _ = write!(out, "{:<20}", printable::clean(&names::cut(&front.name, 20)));
             for (median, _) in &cells {
                 let _ = write!(out, " {median:>WIDTH$}");
             }
@@ -164,7 +166,7 @@ fn remarks(sample: &Sample, tx: &LoadReport) -> Vec<String> {
         }
     }
     if let Some(fetch) = tx.http.iter().find(|f| !f.redirects.is_empty()) {
-        let to: Vec<String> = fetch.redirects.iter().map(|r| names::clean(&names::cut(r, 70))).collect();
+        let to: Vec<String> = fetch.redirects.iter().map(|r| printable::clean(&names::cut(r, 70))).collect();
         lines.push(format!("Redirected to {}.", to.join(", then ")));
         let leaves = |url: &String| tx.http.iter().any(|f| f.tls.is_some()) && url.starts_with("http://");
         if fetch.redirects.iter().any(leaves) {

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use linerate_model::SCHEMA;
 use linerate_model::finding::Diagnosis;
 use linerate_model::foreign::Foreign;
+use linerate_model::printable::is_control;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
 use serde::Serialize;
 
-use super::names::acts;
 use super::{Format, Material};
 
 /// The shape; `schema` is raised when a field changes its meaning.
@@ -75,7 +75,7 @@ fn write(page: &Page<'_>) -> String {
 /// JSON that a terminal shows as it is: of the characters that act on one JSON itself escapes those below 32 only. The others
 /// stand in strings only, where any character may be written as its number.
 pub fn shown(text: String) -> String {
-    let passes = |c: char| !acts(c) || c == '\n';
+    let passes = |c: char| !is_control(c) || c == '\n';
     if text.chars().all(passes) {
         return text;
     }
@@ -99,7 +99,7 @@ mod tests {
     fn json_is_safe_on_a_terminal_and_stays_json() {
         let value = vec!["a\u{9b}\u{202e}\u{7f}\u{1b}\nä"];
         let safe = shown(serde_json::to_string_pretty(&value).unwrap());
-        assert!(!safe.chars().any(|c| acts(c) && c != '\n'), "{safe:?}");
+        assert!(!safe.chars().any(|c| is_control(c) && c != '\n'), "{safe:?}");
         assert_eq!(serde_json::from_str::<Vec<String>>(&safe).unwrap(), value);
     }
 }

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use linerate_model::latency::{Carrier, LatencyResult, Waiting};
 use linerate_model::load::LoadReport;
 use linerate_model::sample::Sample;
+use linerate_model::units;
 use maud::{Markup, html};
 
 use super::distribution::{self, Line};
 use super::single::View;
-use super::units;
 
 /// See the file's head.
 #[derive(Debug)]

@@ -1,11 +1,12 @@
 //! The report as Markdown, for tickets and wikis: the same cards as the text. Material in, Markdown out. Names are escaped.
 
+use linerate_model::printable::is_control;
+use linerate_model::units;
 use std::fmt::Write;
 
 use super::card::{self, Card, Shape};
 use super::grid::{self, Grid};
-use super::names::acts;
-use super::{Format, Material, text, units};
+use super::{Format, Material, text};
 
 /// Pairs that are listed of a cluster that no matrix can show.
 const WORST_MAX: usize = 100;
@@ -130,7 +131,7 @@ fn arms(out: &mut String, trial: &linerate_model::trial::Trial) {
     if trial.arms.is_empty() {
         return;
     }
-    let unit = units::unit_of(trial.response);
+    let unit = trial.response.unit();
     let shown = |v: Option<f64>| v.map_or("invalid".to_owned(), |v| units::value(v, unit));
     *out += "\n| arm | setting | affected pair | control pair |\n| ---: | --- | ---: | ---: |\n";
     for (i, arm) in trial.arms.iter().enumerate() {
@@ -152,7 +153,7 @@ fn escape(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            _ if acts(c) => {}
+            _ if is_control(c) => {}
             _ => out.push(c),
         }
     }

@@ -38,7 +38,6 @@ pub mod steps;
 pub mod text;
 pub mod transfer;
 pub mod udp;
-pub mod units;
 
 #[cfg(test)]
 pub(crate) mod sample;

@@ -4,6 +4,7 @@
 use linerate_model::fact::FactValue;
 use linerate_model::finding::{Ceiling, Direction, Element, Finding, Response};
 use linerate_model::inventory::Inventory;
+use linerate_model::printable::clean;
 
 /// `a`, `a and b`, `a, b and c`; more than `max` names are counted.
 pub fn list(names: &[String], max: usize) -> String {
@@ -86,24 +87,6 @@ pub fn direction(direction: Direction) -> &'static str {
     }
 }
 
-/// What is measured.
-pub fn response(response: Response) -> &'static str {
-    match response {
-        Response::Throughput => "TCP throughput",
-        Response::Loss => "UDP datagrams lost",
-        Response::Retransmits => "retransmits",
-        Response::RttIdle => "RTT, idle",
-        Response::RttLoaded => "RTT under load",
-        Response::Reordering => "datagrams out of order or twice",
-        Response::Stalls => "longest standstill",
-        Response::CpuCost => "CPU cost",
-        Response::PathMtu => "packet sizes that arrive",
-        Response::TwoState => "throughput that jumps between two levels",
-        Response::Storage => "storage throughput",
-        Response::Setting => "a setting",
-    }
-}
-
 /// A key without the prefix that everybody knows: `net.ipv4.tcp_rmem`, `eth0 feature.tx`.
 pub fn setting(key: &str) -> String {
     let (space, key) = match key.strip_prefix("netns.").and_then(|rest| rest.split_once('|')) {
@@ -132,27 +115,6 @@ pub fn cut(text: &str, max: usize) -> String {
     }
     let kept: String = text.chars().take(max.saturating_sub(1)).collect();
     kept + "…"
-}
-
-/// Whether a character reorders what stands around it: marks, overrides and isolates of bidirectional text.
-fn turns_text(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// Whether a character is a command to a terminal, or reorders what stands around it.
-pub fn acts(c: char) -> bool {
-    c.is_control() || turns_text(c)
-}
-
-/// The words of a host on one line: a line break of theirs must not look like a line of ours.
-pub fn one_line(text: &str) -> String {
-    let escaped = |c: char| if acts(c) { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(escaped).collect()
-}
-
-/// Text without control characters: what a host calls itself must not move the cursor of a terminal.
-pub fn clean(text: &str) -> String {
-    text.chars().filter(|c| !acts(*c)).collect()
 }
 
 /// A host name in at most `max` characters: the end is kept, because names of a cluster differ there.
@@ -199,7 +161,7 @@ pub fn binding(ceiling: &Ceiling) -> String {
 
 /// What was measured and what was to be expected, in words: `9.2 Mbit/s, where 190 Mbit/s is to be expected: 95 % lost`.
 pub fn measured(finding: &Finding) -> String {
-    use super::units::{percent_lost, short, value};
+    use linerate_model::units::{percent_lost, short, value};
     let (expected, measured) = (finding.expected, finding.measured);
     let beside = format!("where {} is to be expected", value(expected, &finding.unit));
     let both = format!("{}, {beside}", value(measured, &finding.unit));
@@ -236,7 +198,6 @@ mod tests {
     fn long_names_keep_their_end() {
         assert_eq!(host("storage-node-0017", 10), "sto…e-0017");
         assert_eq!(host("a\x1b[2Jb", 10), "a[2Jb");
-        assert_eq!(one_line("a\nb\u{1b}c"), "a\\nb\\u{1b}c");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use linerate_model::load::LoadReport;
 use linerate_model::path_mtu::SizeLimit;
+use linerate_model::printable;
 use linerate_model::sample::Sample;
 use maud::{Markup, html};
 
@@ -58,7 +59,7 @@ impl View for PathMtu {
             (&sample.test.to, &sample.test.from, &found.backward),
         ];
         for (from, to, limit) in ways {
-            let pair = super::names::clean(&format!("{from} to {to}"));
+            let pair = printable::clean(&format!("{from} to {to}"));
             let _ = writeln!(out, "{pair:<24}  {}", words(limit));
             let tried: Vec<String> = limit
                 .probes

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use linerate_model::exit::ExitCode;
 use linerate_model::fact::HostFacts;
 use linerate_model::load::LoadReport;
+use linerate_model::printable;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 use maud::{Markup, html};
@@ -75,7 +76,11 @@ fn samples(snapshot: &Snapshot) -> &[Sample] {
 }
 
 fn pair(sample: &Sample) -> String {
-    format!("{} to {}", names::clean(&sample.test.from), names::clean(&names::cut(&sample.test.to, 60)))
+    format!(
+        "{} to {}",
+        printable::clean(&sample.test.from),
+        printable::clean(&names::cut(&sample.test.to, 60))
+    )
 }
 
 /// Whether a run consists of single tests.
@@ -140,7 +145,7 @@ pub fn tables(snapshot: &Snapshot, style: Style) -> String {
         let stopped =
             tx.stopped.iter().map(|r| ("sender", r)).chain(rx.stopped.iter().map(|r| ("receiver", r)));
         for (end, reason) in stopped {
-            let _ = writeln!(out, "The {end} ended early: {}", names::clean(reason));
+            let _ = writeln!(out, "The {end} ended early: {}", printable::clean(reason));
         }
     }
     out

@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::printable::one_line;
 use linerate_model::step::{Act, Clear, Step};
 use serde::Serialize;
-
-use super::names::one_line;
 
 /// A step for programs.
 #[derive(Debug, Serialize)]

@@ -8,14 +8,16 @@ use linerate_model::advice::Advice;
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::Inventory;
 use linerate_model::plan::Test;
+use linerate_model::printable;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
+use linerate_model::units;
 
 use super::card::{self, Card, Shape};
 use super::grid::{self, Grid, Kind, Metric};
 use super::heat::Style;
-use super::{Format, Material, names, units};
+use super::{Format, Material, names};
 
 /// Up to this many hosts the whole matrix fits 100 columns.
 const MATRIX_HOSTS_MAX: usize = 12;
@@ -151,17 +153,17 @@ pub fn trial(trial: &Trial, style: Style) -> String {
 }
 
 fn arms(out: &mut String, trial: &Trial, style: Style) {
-    let unit = units::unit_of(trial.response);
+    let unit = trial.response.unit();
     let shown = |v: Option<f64>| v.map_or("invalid".to_owned(), |v| units::value(v, unit));
     let (from, to) = &trial.pair;
-    let affected = names::clean(&names::cut(&format!("{from} to {to}"), 34));
+    let affected = printable::clean(&names::cut(&format!("{from} to {to}"), 34));
     let control =
         trial.control.as_ref().map_or("no control".to_owned(), |(a, b)| format!("{a} to {b}, control"));
     *out += &style.dim(&format!(
         "  {:<3} {:<11} {affected:>34}  {:>34}",
         "arm",
         "setting",
-        names::clean(&names::cut(&control, 34))
+        printable::clean(&names::cut(&control, 34))
     ));
     out.push('\n');
     for (i, arm) in trial.arms.iter().enumerate() {
@@ -261,7 +263,7 @@ fn squares(out: &mut String, grid: &Grid, style: Style) {
     } else {
         (longest, longest.max(text_width).min(column_max))
     };
-    let head = |i: usize| if numbered { (i + 1).to_string() } else { names::clean(&grid.short[i]) };
+    let head = |i: usize| if numbered { (i + 1).to_string() } else { printable::clean(&grid.short[i]) };
     let row_name = |i: usize| {
         let name = names::host(&grid.short[i], 18);
         if numbered { format!("{:>2} {name}", i + 1) } else { name }
@@ -280,7 +282,7 @@ fn squares(out: &mut String, grid: &Grid, style: Style) {
             *out += " ";
             *out += &if plain { style.dim(&text) } else { style.square(&text, square.heat) };
         }
-        let group = names::clean(&grid.groups[i]);
+        let group = printable::clean(&grid.groups[i]);
         if !group.is_empty() && room + group.chars().count() <= style.width {
             *out += &style.dim(&format!("  {group}"));
         }
@@ -376,7 +378,7 @@ fn commands(out: &mut String, label: &str, lines: &[String], style: Style) {
     for (i, line) in lines.iter().enumerate() {
         let label = if i == 0 { label } else { "" };
         let label = style.dim(&format!("{label:<LABEL$}"));
-        let _ = writeln!(out, "  {label}{}", style.command(&names::clean(line)));
+        let _ = writeln!(out, "  {label}{}", style.command(&printable::clean(line)));
     }
 }
 
@@ -415,7 +417,7 @@ fn paragraph(out: &mut String, label: &str, text: &str, style: Style) {
 /// Breaks text at spaces into lines of at most `width` characters; a longer word stays whole.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace().map(names::clean) {
+    for word in text.split_whitespace().map(printable::clean) {
         let last = lines.last_mut().expect("starts with one line and only grows");
         if !last.is_empty() && last.chars().count() + 1 + word.chars().count() > width {
             lines.push(word);

@@ -4,11 +4,12 @@ use std::fmt::Write;
 
 use linerate_model::load::{Interval, LoadReport, TestKind, Turn, Way};
 use linerate_model::sample::{Measurement, Outcome, Sample};
+use linerate_model::units;
 use maud::{Markup, html};
 
 use super::distribution::{self, Line};
 use super::single::View;
-use super::{inside, text, units};
+use super::{inside, text};
 
 /// Columns of the small picture of the series.
 const SPARK_COLUMNS: usize = 60;

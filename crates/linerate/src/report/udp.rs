@@ -5,11 +5,11 @@ use std::fmt::Write;
 use linerate_model::histogram::Histogram;
 use linerate_model::load::{Interval, LoadReport, TestKind};
 use linerate_model::sample::Sample;
+use linerate_model::units;
 use maud::{Markup, html};
 
 use super::distribution::{self, Line};
 use super::single::View;
-use super::units;
 
 /// See the file's head.
 #[derive(Debug)]

@@ -32,7 +32,7 @@ impl Store {
                     trial.run,
                     trial.remedy.id,
                     status.unwrap_or_default(),
-                    crate::observe::clock::now_ms() as i64,
+                    crate::clock::now_ms() as i64,
                     to_json(trial)
                 ],
             )

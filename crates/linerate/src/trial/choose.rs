@@ -11,7 +11,7 @@ use linerate_model::trial::{Trial, TrialStatus};
 use thiserror::Error;
 
 use super::machine::Course;
-use crate::observe::drbd_bench::PHASES;
+use linerate_model::drbd_bench::PHASES;
 
 /// A pair whose throughput is below this share of its ceiling is judged by throughput even when packet sizes are at fault:
 /// that is what its users feel, and what a remedy that makes packets smaller cures.
@@ -119,7 +119,7 @@ fn of_storage(
 ) -> Result<Trial, TrialError> {
     let no_pair = || TrialError::NoPair {
         id: remedy.id.clone(),
-        what: crate::report::names::response(Response::Storage).to_owned(),
+        what: Response::Storage.label().to_owned(),
         hint: "`linerate drbd bench RESOURCE HOST HOST` measures where it shows; then try it on that run"
             .to_owned(),
     };
@@ -204,7 +204,7 @@ fn remedy<'a>(diagnosis: &'a Diagnosis, options: &Options) -> Result<(&'a Findin
             instruction: remedy.instruction.clone(),
         });
     }
-    let hosts = crate::report::card::remedy_hosts(remedy);
+    let hosts = remedy.hosts();
     if let Some(host) = options.on.iter().find(|h| !hosts.contains(h)) {
         return Err(TrialError::NotOnHost { id: remedy.id.clone(), host: host.clone(), hosts });
     }
@@ -237,7 +237,7 @@ fn affected<'a>(
         cells = diagnosis.cells.iter().filter(|c| in_layer(c) && reached(c)).collect();
     }
     let worst = cells.into_iter().max_by(|a, b| badness(a, response).total_cmp(&badness(b, response)));
-    let what = crate::report::names::response(response).to_owned();
+    let what = response.label().to_owned();
     let no_pair = |hint: &str| TrialError::NoPair { id: remedy.id.clone(), what, hint: hint.to_owned() };
     let Some(cell) = worst else { return Err(no_pair("survey again with both ends reachable")) };
     match response {
@@ -287,7 +287,7 @@ fn control(
     let across =
         |c: &Cell| uplinks(&c.from, inventory).iter().all(|g| !uplinks(&c.to, inventory).contains(g));
     let mut taken_hosts: Vec<HostName> = vec![affected.from.clone(), affected.to.clone()];
-    taken_hosts.extend(crate::report::card::remedy_hosts(remedy));
+    taken_hosts.extend(remedy.hosts());
     let mut taken: Vec<GroupName> = taken_hosts.iter().flat_map(|h| uplinks(h, inventory)).collect();
     taken.extend(
         inventory

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use linerate_model::change::Change;
+use linerate_model::change::{Change, ReadBack};
 use linerate_model::fact::FactKey;
 use linerate_model::finding::{Diagnosis, Response};
 use linerate_model::plan::Test;
@@ -16,22 +16,12 @@ use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
 
 use super::choose::{self, Options, TrialError};
-use super::machine::{Action, Course, Event, Machine, ReadBack, Which};
+use super::machine::{Action, Course, Event, Machine, Which};
 use super::response;
+use crate::fleet::changes::ChangeError;
 
 /// Length of one transfer when nothing else is asked for, milliseconds.
 const TRANSFER_MS: u32 = 1000;
-
-/// Why hands could not do what was asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HandError {
-    /// Names host, thing and reason.
-    pub error: String,
-    /// The node is gone (or does not answer): what it had not been told to keep, it undoes by itself.
-    pub lost: bool,
-    /// Old values could not be restored.
-    pub undo_failed: bool,
-}
 
 /// How a test ended.
 #[derive(Debug)]
@@ -52,17 +42,22 @@ pub trait Hands {
         trial: &str,
         changes: &[Change],
         deadline_s: u32,
-    ) -> Result<ReadBack, HandError>;
+    ) -> Result<ReadBack, ChangeError>;
     /// Old values back, stay armed.
-    async fn revert(&mut self, host: &str, trial: &str) -> Result<ReadBack, HandError>;
+    async fn revert(&mut self, host: &str, trial: &str) -> Result<ReadBack, ChangeError>;
     /// Move the deadline.
-    async fn extend(&mut self, host: &str, trial: &str, deadline_s: u32) -> Result<(), HandError>;
+    async fn extend(&mut self, host: &str, trial: &str, deadline_s: u32) -> Result<(), ChangeError>;
     /// Make it stay; the files that were written.
-    async fn keep(&mut self, host: &str, trial: &str, changes: &[Change]) -> Result<Vec<PathBuf>, HandError>;
+    async fn keep(
+        &mut self,
+        host: &str,
+        trial: &str,
+        changes: &[Change],
+    ) -> Result<Vec<PathBuf>, ChangeError>;
     /// Old values back, journal closed. May open a new session with a host that was lost.
-    async fn undo(&mut self, host: &str, trial: &str) -> Result<ReadBack, HandError>;
+    async fn undo(&mut self, host: &str, trial: &str) -> Result<ReadBack, ChangeError>;
     /// Read settings. May open a new session with a host that was lost.
-    async fn read(&mut self, host: &str, keys: &[FactKey]) -> Result<ReadBack, HandError>;
+    async fn read(&mut self, host: &str, keys: &[FactKey]) -> Result<ReadBack, ChangeError>;
     /// Measure, with nothing else under way.
     async fn measure(&mut self, test: &Test) -> Tested;
     /// Let time pass.

@@ -8,19 +8,15 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
-use linerate_model::change::Change;
-use linerate_model::fact::{FactKey, FactValue};
+use linerate_model::change::{Change, ReadBack};
+use linerate_model::fact::FactValue;
 use linerate_model::finding::Response;
 use linerate_model::inventory::HostName;
 use linerate_model::trial::{Arm, Effect, EffectSize, Trial, TrialStatus};
-
-use crate::report::{card, units};
+use linerate_model::units;
 
 /// What a node does on its own after the deadline may take this long, in milliseconds.
 pub const UNDO_GRACE_MS: u64 = 5000;
-
-/// Values read back.
-pub type ReadBack = Vec<(FactKey, FactValue)>;
 
 /// Computes an effect: arms, response, seed.
 pub type Judge = fn(&[Arm], Response, u64) -> EffectSize;
@@ -244,7 +240,7 @@ impl Machine {
     }
 
     fn hosts(&self) -> Vec<HostName> {
-        card::remedy_hosts(&self.trial.remedy)
+        self.trial.remedy.hosts()
     }
 
     /// The current action ended, or the operator wants to stop.
@@ -471,12 +467,11 @@ impl Machine {
     /// What the measurement after keeping says, where it does not fit to the trial.
     fn note_after_keep(&mut self) {
         let Some(effect) = &self.trial.effect else { return };
-        let unit = units::unit_of(self.trial.response);
+        let unit = self.trial.response.unit();
         let note = match self.after_keep {
             Some(now) => {
                 let middle = f64::midpoint(effect.before, effect.after);
-                let bad =
-                    if units::more_is_better(self.trial.response) { now < middle } else { now > middle };
+                let bad = if self.trial.response.more_is_better() { now < middle } else { now > middle };
                 let (now, after) = (units::value(now, unit), units::value(effect.after, unit));
                 if bad {
                     format!("the check after keeping measured {now}, the trial had {after}: measure again")

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use linerate_model::change::Change;
+use linerate_model::change::{Change, ReadBack};
 use linerate_model::fact::{FactKey, FactValue};
 
-use super::machine::{Action, Event, Machine, ReadBack};
+use super::machine::{Action, Event, Machine};
 
 /// A node that hears nothing of its operator for so long treats it as lost.
 const OPERATOR_LOST_MS: u64 = 4000;

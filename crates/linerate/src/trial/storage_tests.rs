@@ -13,7 +13,7 @@ use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::{Snapshot, StorageFigure};
 
 use super::choose::{self, Options, TrialError};
-use crate::observe::drbd_bench::PHASES;
+use linerate_model::drbd_bench::PHASES;
 
 /// A bench in which random writes are slow and the activity log is small.
 fn bench() -> (Snapshot, Diagnosis) {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_model::change::{Change, Remedy};
+use linerate_model::change::{Change, ReadBack, Remedy};
 use linerate_model::fact::{FactKey, FactValue};
 use linerate_model::finding::Response;
 use linerate_model::inventory::Layer;
@@ -13,9 +13,10 @@ use linerate_model::sample::{Measurement, Outcome};
 use linerate_model::trial::{Effect, Trial, TrialStatus};
 
 use super::choose::{self, Options, TrialError};
-use super::drive::{self, HandError, Hands, Scene, Tested};
-use super::machine::{Action, Course, Event, Machine, ReadBack, UNDO_GRACE_MS, Which};
+use super::drive::{self, Hands, Scene, Tested};
+use super::machine::{Action, Course, Event, Machine, UNDO_GRACE_MS, Which};
 use super::simulated::{Kill, World};
+use crate::fleet::changes::ChangeError;
 use crate::report::sample;
 
 fn change(host: &str, key: &str) -> Change {
@@ -364,35 +365,35 @@ fn read_back(changes: &[Change], changed: bool) -> ReadBack {
 }
 
 impl Hands for Willing {
-    async fn apply(&mut self, _: &str, _: &str, changes: &[Change], _: u32) -> Result<ReadBack, HandError> {
+    async fn apply(&mut self, _: &str, _: &str, changes: &[Change], _: u32) -> Result<ReadBack, ChangeError> {
         self.log.push("apply");
         self.changed = true;
         Ok(read_back(changes, true))
     }
 
-    async fn revert(&mut self, _: &str, _: &str) -> Result<ReadBack, HandError> {
+    async fn revert(&mut self, _: &str, _: &str) -> Result<ReadBack, ChangeError> {
         self.log.push("revert");
         self.changed = false;
         Ok(read_back(&sample::remedy().changes, false))
     }
 
-    async fn extend(&mut self, _: &str, _: &str, _: u32) -> Result<(), HandError> {
+    async fn extend(&mut self, _: &str, _: &str, _: u32) -> Result<(), ChangeError> {
         Ok(())
     }
 
-    async fn keep(&mut self, _: &str, _: &str, _: &[Change]) -> Result<Vec<PathBuf>, HandError> {
+    async fn keep(&mut self, _: &str, _: &str, _: &[Change]) -> Result<Vec<PathBuf>, ChangeError> {
         self.log.push("keep");
         self.changed = true;
         Ok(vec![PathBuf::from("/etc/systemd/network/10-up0.link")])
     }
 
-    async fn undo(&mut self, _: &str, _: &str) -> Result<ReadBack, HandError> {
+    async fn undo(&mut self, _: &str, _: &str) -> Result<ReadBack, ChangeError> {
         self.log.push("undo");
         self.changed = false;
         Ok(read_back(&sample::remedy().changes, false))
     }
 
-    async fn read(&mut self, _: &str, _: &[FactKey]) -> Result<ReadBack, HandError> {
+    async fn read(&mut self, _: &str, _: &[FactKey]) -> Result<ReadBack, ChangeError> {
         Ok(read_back(&sample::remedy().changes, self.changed))
     }
 

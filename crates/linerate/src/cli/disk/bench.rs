@@ -273,7 +273,7 @@ async fn measure(
             "no host can be measured: {}",
             fleet.gaps.iter().map(|g| format!("{}: {}", g.what, g.reason)).collect::<Vec<_>>().join("; ")
         );
-        Ok(bench::run(fleet, inventory, plan, &mut way).await?)
+        Ok(bench::run(fleet, inventory, plan, shown::headline, &mut way).await?)
     });
     let Some((snapshot, diagnosis)) = done.await? else { return Ok(open::after_interrupt()) };
     if let Some(path) = &args.html {

@@ -7,6 +7,7 @@ use linerate_diagnose::drbd::shares;
 use linerate_model::SCHEMA;
 use linerate_model::disk_load::DiskTarget;
 use linerate_model::drbd::Replica;
+use linerate_model::drbd_bench::{BenchRequest, LocalDisk};
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::Inventory;
 use linerate_model::snapshot::Snapshot;
@@ -18,7 +19,7 @@ use super::super::{open, out, progress, quantity, survey};
 use crate::build;
 use crate::fleet::Fleet;
 use crate::observe::drbd as seen;
-use crate::observe::drbd_bench::{self as bench, BenchError, Local, Wish};
+use crate::observe::drbd_bench::{self as bench, BenchError};
 use crate::observe::run::read_facts;
 use crate::observe::single::Way;
 use crate::report::drbd_bench as shown;
@@ -69,20 +70,20 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut store = Store::open_default()?;
     let knowledge = open::knowledge()?;
     args.hosts.with(Needs::Addresses, async |fleet, inventory| {
-        let wish = args.wish(fleet, inventory).await?;
+        let request = args.request(fleet, inventory).await?;
         let tuning = Tuning::default();
         let mut way = Way { store: &mut store, progress: progress.as_ref(), tuning: &tuning };
-        let done = bench::run(fleet, inventory, &wish, &knowledge, &mut way).await;
+        let done = bench::run(fleet, inventory, &request, &knowledge, &mut way).await;
         let (snapshot, diagnosis) = done.map_err(|error| match error {
             BenchError::Store(error) => anyhow::Error::from(error),
             BenchError::Host(words) => anyhow::anyhow!(words),
         })?;
         let all = shares(&snapshot.storage);
-        let told = shown::Told { wish: &wish, snapshot: &snapshot, diagnosis: &diagnosis, shares: &all };
+        let told = shown::Told { request: &request, snapshot: &snapshot, diagnosis: &diagnosis, shares: &all };
         if args.json {
             out::json(&serde_json::json!({
-                "schema": SCHEMA, "run": snapshot.id, "resource": wish.resource, "primary": wish.primary, "peer": wish.peer,
-                "rounds": wish.rounds, "figures": snapshot.storage, "shares": all, "settings": shown::settings(&told),
+                "schema": SCHEMA, "run": snapshot.id, "resource": request.resource, "primary": request.primary, "peer": request.peer,
+                "rounds": request.rounds, "figures": snapshot.storage, "shares": all, "settings": shown::settings(&told),
                 "findings": diagnosis.findings, "gaps": shown::gaps(&told)
             }))?;
         } else {
@@ -106,7 +107,7 @@ fn code(told: &shown::Told<'_>, snapshot: &Snapshot) -> ExitCode {
 }
 
 impl Args {
-    async fn wish(&self, fleet: &Fleet, inventory: &Inventory) -> anyhow::Result<Wish> {
+    async fn request(&self, fleet: &Fleet, inventory: &Inventory) -> anyhow::Result<BenchRequest> {
         let now = seen::look(fleet).await;
         let name = &self.resource;
         let sides: Vec<&Replica> = now.all.iter().filter(|r| r.resource == *name).collect();
@@ -144,8 +145,8 @@ impl Args {
             in_force(fleet, &primary.host, name).await?;
         }
         let local = match &self.beside {
-            _ if self.apart => Local::Apart,
-            None => Local::Not,
+            _ if self.apart => LocalDisk::SameFile,
+            None => LocalDisk::Skipped,
             Some(folder) => {
                 anyhow::ensure!(
                     !is_on(&mounts, folder, &device, name),
@@ -153,10 +154,10 @@ impl Args {
                     primary.host,
                     folder.display()
                 );
-                Local::Beside(DiskTarget::Folder { path: folder.clone(), bytes: self.size })
+                LocalDisk::Beside(DiskTarget::Folder { path: folder.clone(), bytes: self.size })
             }
         };
-        Ok(Wish {
+        Ok(BenchRequest {
             resource: name.clone(),
             primary: primary.host.clone(),
             peer: peer.host.clone(),

@@ -18,10 +18,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::door::{Door, Guest};
 use super::one_step::{self, OneStep, Words};
+use crate::clock;
 use crate::fleet::link::{Link, LinkError, Reached};
 use crate::fleet::programs::Source;
 use crate::fleet::{HELLO_WAIT, bare, sealed, set_up};
-use crate::observe::clock;
 
 /// Longest wait for the first node, and for the next one after one came.
 const FIRST_WAIT: Duration = Duration::from_secs(60);

@@ -118,7 +118,7 @@ fn the_key_of_an_old_run_opens_nothing() {
 
 /// The key of a run that is over.
 fn run_and_forget() -> Key {
-    let old = Key::new(crate::observe::clock::random().unwrap());
+    let old = Key::new(crate::clock::random().unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut door = Door::open(&[LOOPBACK], old.clone()).await.unwrap();
@@ -242,6 +242,6 @@ fn a_stream_goes_both_ways_and_a_damaged_one_says_so() {
 
 #[test]
 fn every_key_is_another() {
-    let keys: BTreeSet<[u8; 32]> = (0..8).map(|_| crate::observe::clock::random().unwrap()).collect();
+    let keys: BTreeSet<[u8; 32]> = (0..8).map(|_| crate::clock::random().unwrap()).collect();
     assert_eq!(keys.len(), 8);
 }

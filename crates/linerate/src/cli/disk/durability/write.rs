@@ -9,7 +9,7 @@ use linerate_model::exit::ExitCode;
 
 use super::super::super::{open, out, progress};
 use super::host::Place;
-use crate::observe::clock;
+use crate::clock;
 use crate::observe::durability::{Pace, patterns, prepare, write};
 use crate::observe::promises::List;
 use crate::report::durability as shown;

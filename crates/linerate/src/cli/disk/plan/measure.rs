@@ -142,7 +142,8 @@ async fn run(
     let mut store = Store::open_default()?;
     let tuning = Tuning::default();
     let mut way = Way { store: &mut store, progress, tuning: &tuning };
-    let (snapshot, _) = bench::run(place.fleet, place.inventory, &plan, &mut way).await?;
+    let (snapshot, _) =
+        bench::run(place.fleet, place.inventory, &plan, crate::report::bench::headline, &mut way).await?;
     let sample = snapshot.samples.into_iter().next();
     let outcome = sample.map(|sample| sample.outcome);
     let report = match outcome {

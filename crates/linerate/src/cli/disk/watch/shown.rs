@@ -10,7 +10,7 @@ use linerate_model::disk::{DiskEpisodes, DiskInterval};
 use linerate_model::fact::Gap;
 
 use super::super::super::out;
-use crate::observe::clock;
+use crate::clock;
 use crate::observe::disk_watch::{DiskWatch, Event, WatchedHost};
 use crate::report::disk_watch::{self as report, Reach};
 use crate::report::disks::{self, Show};

@@ -1,8 +1,6 @@
 //! Numbers as people read them: SI rates, durations, percent, sizes, dates. Numbers in, short text out. Never rounds a
 //! value that is not zero to zero.
 
-use linerate_model::finding::Response;
-
 /// A factor; one against (almost) nothing is not written out.
 pub fn factor(value: f64) -> String {
     const MOST: f64 = 10_000.0;
@@ -114,27 +112,6 @@ pub fn value(value: f64, unit: &str) -> String {
         "s/GB" => format!("{} CPU s/GB", short(value)),
         other => format!("{} {other}", short(value)).trim_end().to_owned(),
     }
-}
-
-/// Unit in which a response is measured, in the words of `Finding::unit`.
-pub fn unit_of(response: Response) -> &'static str {
-    match response {
-        Response::Throughput | Response::TwoState | Response::Setting => "bit/s",
-        Response::Loss | Response::Reordering => "share",
-        Response::PathMtu => "bytes",
-        Response::Retransmits => "1/s",
-        Response::RttIdle | Response::RttLoaded | Response::Stalls => "us",
-        Response::CpuCost => "s/GB",
-        Response::Storage => "B/s",
-    }
-}
-
-/// Whether more of it is better.
-pub fn more_is_better(response: Response) -> bool {
-    matches!(
-        response,
-        Response::Throughput | Response::TwoState | Response::Setting | Response::PathMtu | Response::Storage
-    )
 }
 
 /// A time as `2026-11-21 08:30:15 UTC`; empty when unknown (0).

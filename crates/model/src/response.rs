@@ -1,0 +1,41 @@
+//! What a measured metric is called, its unit, and which direction of it is good.
+
+use crate::finding::Response;
+
+impl Response {
+    /// Name for tables and sentences.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Throughput => "TCP throughput",
+            Self::Loss => "UDP datagrams lost",
+            Self::Retransmits => "retransmits",
+            Self::RttIdle => "RTT, idle",
+            Self::RttLoaded => "RTT under load",
+            Self::Reordering => "datagrams out of order or twice",
+            Self::Stalls => "longest standstill",
+            Self::CpuCost => "CPU cost",
+            Self::PathMtu => "packet sizes that arrive",
+            Self::TwoState => "throughput that jumps between two levels",
+            Self::Storage => "storage throughput",
+            Self::Setting => "a setting",
+        }
+    }
+
+    /// Unit of its values, as in `Finding::unit`.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Throughput | Self::TwoState | Self::Setting => "bit/s",
+            Self::Loss | Self::Reordering => "share",
+            Self::PathMtu => "bytes",
+            Self::Retransmits => "1/s",
+            Self::RttIdle | Self::RttLoaded | Self::Stalls => "us",
+            Self::CpuCost => "s/GB",
+            Self::Storage => "B/s",
+        }
+    }
+
+    /// Whether a higher value is better.
+    pub fn more_is_better(self) -> bool {
+        matches!(self, Self::Throughput | Self::TwoState | Self::Setting | Self::PathMtu | Self::Storage)
+    }
+}
