@@ -5,7 +5,8 @@
 
 use std::fmt::Write as _;
 
-use linerate::inventory::reader::{Source, understand};
+use linerate::inventory::reader::Source;
+use linerate::inventory::readers::understand;
 use linerate::inventory::write;
 use linerate_diagnose::Knowledge;
 use linerate_import::{Document, Options};

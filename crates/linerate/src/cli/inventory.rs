@@ -18,7 +18,7 @@ use super::{open, out, progress};
 use crate::fleet::Fleet;
 use crate::inventory::draft::{HostRead, Reach, Remark, Understood, Way};
 use crate::inventory::seen::{self, Seen};
-use crate::inventory::{reader, understand, write};
+use crate::inventory::{readers, understand, write};
 use crate::observe::join;
 use crate::progress::Phase;
 
@@ -37,7 +37,7 @@ pub(super) struct Args {
     #[arg(default_value = "-")]
     file: PathBuf,
     /// Read it as this format instead of the one that it looks like
-    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(reader::names()))]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(readers::names()))]
     format: Option<String>,
     /// Ask the hosts too, and add groups that can be seen: hypervisors, switches (listens at most 31 s), subnets
     #[arg(long)]
@@ -150,7 +150,7 @@ async fn facts_of(fleet: &Fleet, host: &str) -> Result<HostFacts, String> {
 /// The whole for people. Writing into a `String` cannot fail, so that the results are dropped.
 fn told(understood: &Understood) -> String {
     let (hosts, groups) = (understood.hosts.len(), understood.groups.len());
-    let describes = reader::READERS.iter().find(|r| r.name() == understood.format).map(|r| r.describes());
+    let describes = readers::READERS.iter().find(|r| r.name() == understood.format).map(|r| r.describes());
     let mut text = format!(
         "{hosts} hosts, {groups} groups; read as {} ({})\n",
         understood.format,

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use linerate_model::inventory::TransportSpec;
 
-use super::Flaw;
 use super::draft::{Draft, HOSTS_MAX, Understood, Way};
+use super::error::Flaw;
 use super::host_list::port;
 use super::range::{Dialect, expand};
 

@@ -4,8 +4,8 @@
 
 use super::ansible::Collected;
 use super::draft::Understood;
+use super::error::{Flaw, InventoryError, shown};
 use super::reader::{Reader, Source};
-use super::{Flaw, InventoryError};
 
 /// The format.
 pub(super) struct AnsibleIni;
@@ -72,7 +72,7 @@ fn take(collected: &mut Collected, at: &mut Section, line: &str, number: usize) 
             Some("children") => Section::Children(name.to_owned()),
             Some("vars") => Section::Vars(name.to_owned()),
             Some(other) => {
-                let what = format!("`[{name}:{}]` is no section", super::draft::shown(other));
+                let what = format!("`[{name}:{}]` is no section", shown(other));
                 return Err(Flaw::new(what, "[GROUP], [GROUP:children] or [GROUP:vars]"));
             }
         };
@@ -86,7 +86,7 @@ fn take(collected: &mut Collected, at: &mut Section, line: &str, number: usize) 
         }
         Section::Vars(group) => {
             let Some((name, value)) = line.split_once('=') else {
-                let what = format!("`{}` has no `=`", super::draft::shown(line));
+                let what = format!("`{}` has no `=`", shown(line));
                 return Err(Flaw::new(what, format!("[{group}:vars] has lines NAME=VALUE")));
             };
             collected.group_var(group, name.trim(), &unquoted(value.trim()), number);
@@ -102,7 +102,7 @@ fn host_line(collected: &mut Collected, group: &str, line: &str, number: usize) 
     let hosts = collected.hosts(group, pattern, number)?;
     for word in words {
         let Some((name, value)) = word.split_once('=') else {
-            let what = format!("`{}` behind a host has no `=`", super::draft::shown(&word));
+            let what = format!("`{}` behind a host has no `=`", shown(&word));
             return Err(Flaw::new(what, "one host to a line, variables as NAME=VALUE behind it"));
         };
         for host in &hosts {

@@ -4,9 +4,9 @@
 
 use super::ansible::Collected;
 use super::draft::Understood;
+use super::error::{Flaw, InventoryError, shown};
 use super::reader::{Reader, Source};
 use super::yaml::{self, Value, Yaml};
-use super::{Flaw, InventoryError};
 
 /// The format.
 pub(super) struct AnsibleYaml;
@@ -111,7 +111,7 @@ fn map_of<'a>(
             Ok(None)
         }
         Value::Text(_) | Value::List => {
-            let what = format!("`{}` is no map", super::draft::shown(name));
+            let what = format!("`{}` is no map", shown(name));
             Err((value.line, Flaw::new(what, "hosts and groups are keys with a `:` behind them")))
         }
     }

@@ -10,16 +10,15 @@ use linerate_model::inventory::{
     Endpoint, Group, Host, Inventory, Layer, SlurmSpec, SshSpec, TransportSpec, check_folder,
 };
 
-use super::draft::HOSTS_MAX;
-use super::toml::{File, RawEndpoint, RawGroup, RawHost};
-use super::{Flaw, Problem, did_you_mean, place};
+use super::draft::{HOSTS_MAX, name_fits};
+use super::error::{Problem, did_you_mean};
+use super::place;
+use super::tables::{File, RawEndpoint, RawGroup, RawHost};
 use crate::input::quoted;
 
 const TRANSPORTS: [&str; 4] = ["local", "netns", "ssh", "slurm"];
 const KINDS: [&str; 2] = ["node", "iperf3"];
 const IPERF3_PORT: u16 = 5201;
-/// Longest name of a host or group: they stand in file names and matrix headings.
-const NAME_BYTES_MAX: usize = 64;
 /// Most groups: there is no use for more than hosts.
 const GROUPS_MAX: usize = HOSTS_MAX;
 /// Names of a cycle of groups that are shown.
@@ -86,20 +85,6 @@ fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a Spanned<String>>) -> R
         }
     }
     Ok(())
-}
-
-/// Whether a text can be the name of a host or group.
-pub(super) fn name_fits(kind: &str, text: &str) -> Result<(), Flaw> {
-    let fit = !text.is_empty()
-        && text.len() <= NAME_BYTES_MAX
-        && text.chars().all(|c| c.is_alphanumeric() || "-_.:@".contains(c));
-    if fit {
-        return Ok(());
-    }
-    Err(Flaw::new(
-        format!("{kind} name `{}` is not allowed", quoted(text)),
-        format!("letters, digits and -_.:@, 1 to {NAME_BYTES_MAX} bytes"),
-    ))
 }
 
 /// Names in the order of the file, and the same for looking up.

@@ -7,9 +7,9 @@
 use serde_json::Value;
 
 use super::draft::{Draft, Understood};
+use super::error::{Flaw, InventoryError, line_of};
 use super::json::{line_of_word, text_at};
 use super::reader::{Reader, Source};
-use super::{Flaw, InventoryError, line_of};
 
 /// The format.
 pub(super) struct Docker;

@@ -13,9 +13,12 @@ use linerate_model::inventory::{
 };
 use serde::Serialize;
 
-use super::Flaw;
-use super::check::name_fits;
+use crate::input::quoted;
 
+use super::error::{Flaw, shown};
+
+/// Longest name of a host or group: they stand in file names and matrix headings.
+const NAME_BYTES_MAX: usize = 64;
 /// Most hosts of an inventory.
 pub const HOSTS_MAX: usize = 65_536;
 /// Most groups.
@@ -468,6 +471,20 @@ fn fits_ssh(host: &HostRead) -> Result<(), Flaw> {
     Ok(())
 }
 
+/// Whether a text can be the name of a host or group.
+pub(super) fn name_fits(kind: &str, text: &str) -> Result<(), Flaw> {
+    let fit = !text.is_empty()
+        && text.len() <= NAME_BYTES_MAX
+        && text.chars().all(|c| c.is_alphanumeric() || "-_.:@".contains(c));
+    if fit {
+        return Ok(());
+    }
+    Err(Flaw::new(
+        format!("{kind} name `{}` is not allowed", quoted(text)),
+        format!("letters, digits and -_.:@, 1 to {NAME_BYTES_MAX} bytes"),
+    ))
+}
+
 /// Why an address is not one that other hosts can measure to.
 pub(super) fn unfit(address: IpAddr) -> Option<&'static str> {
     let link_local = match address {
@@ -481,13 +498,4 @@ pub(super) fn unfit(address: IpAddr) -> Option<&'static str> {
     } else {
         None
     }
-}
-
-/// A text as a terminal may show it, shortened.
-pub(super) fn shown(text: &str) -> String {
-    let mut shown: String = text.chars().take(120).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().nth(120).is_some() {
-        shown.push('…');
-    }
-    shown
 }

@@ -4,8 +4,8 @@
 //! devices are remarked.
 
 use super::draft::{Draft, Understood};
+use super::error::{Flaw, InventoryError, shown};
 use super::reader::{Reader, Source};
-use super::{Flaw, InventoryError};
 
 /// The format.
 pub(super) struct Drbd;
@@ -260,7 +260,7 @@ fn address(words: &[&str]) -> Result<std::net::IpAddr, Flaw> {
         Err(_) => word.parse(),
     };
     parsed.map_err(|_| {
-        let what = format!("`{}` is not an address", super::draft::shown(&words.join(" ")));
+        let what = format!("`{}` is not an address", shown(&words.join(" ")));
         Flaw::new(what, "such as `address 10.0.0.1:7788;` or `address ipv6 [fd00::1]:7788;`")
     })
 }

@@ -5,8 +5,8 @@
 use std::net::IpAddr;
 
 use super::draft::{Draft, Understood, unfit};
+use super::error::{Flaw, InventoryError, shown};
 use super::reader::{Reader, Source};
-use super::{Flaw, InventoryError};
 
 /// The format.
 pub(super) struct EtcHosts;
@@ -58,7 +58,7 @@ fn take(draft: &mut Draft, words: &[&str], line: usize) -> Result<(), Flaw> {
         return Ok(());
     };
     let parsed: IpAddr = without_scope(address).parse().map_err(|_| {
-        let what = format!("`{}` is not an IP address", super::draft::shown(address));
+        let what = format!("`{}` is not an IP address", shown(address));
         Flaw::new(what, "a line is an address and its names")
     })?;
     if let Some(why) = unfit(parsed) {

@@ -4,8 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use super::draft::Understood;
-use super::reader::{self, Source, TEXT_BYTES_MAX};
-use super::{InventoryError, alike, ssh_config};
+use super::error::InventoryError;
+use super::reader::{Source, TEXT_BYTES_MAX};
+use super::readers::{READERS, understand};
+use super::{alike, ssh_config};
 use crate::input::{self, InputError};
 
 /// Files of a folder that an `Include` with a wildcard looks through.
@@ -39,9 +41,9 @@ pub(super) fn read(path: &Path, format: Option<&str>) -> Result<Understood, Inve
     let source = Source { file: &file, text: &text, include: &include, known_to_ssh };
     // A file of ours that is still empty or broken at its first line is best judged by our own reader.
     let named = path.extension().is_some_and(|e| e == "toml");
-    let recognised = reader::READERS.iter().any(|reader| reader.looks_like(&text));
+    let recognised = READERS.iter().any(|reader| reader.looks_like(&text));
     let format = format.or((named && !recognised).then_some("toml"));
-    let mut understood = reader::understand(&source, format)?;
+    let mut understood = understand(&source, format)?;
     // A relative path in the file is meant from the file.
     understood.disturbances = understood.disturbances.map(|p| folder.join(p));
     let names = understood.hosts.iter().map(|host| host.name.as_str());

@@ -5,7 +5,8 @@ use linerate_model::inventory::TransportSpec;
 use proptest::prelude::*;
 
 use super::draft::{Remark, Way};
-use super::reader::{READERS, Source, understand};
+use super::reader::Source;
+use super::readers::{READERS, understand};
 use super::*;
 
 fn fixture(name: &str) -> String {

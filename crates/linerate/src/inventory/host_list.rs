@@ -5,9 +5,9 @@
 use std::net::IpAddr;
 
 use super::draft::{Draft, HOSTS_MAX, Understood};
+use super::error::{Flaw, InventoryError, shown};
 use super::range::{Dialect, expand, split_outside};
 use super::reader::{Reader, Source};
-use super::{Flaw, InventoryError};
 
 /// The format.
 pub(super) struct HostList;
@@ -82,7 +82,8 @@ fn names_and_port(text: &str) -> Result<(Vec<String>, Option<u16>), Flaw> {
 
 /// A port number.
 pub(super) fn port(text: &str) -> Result<u16, Flaw> {
-    text.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
-        Flaw::new(format!("`{}` is not a port", super::draft::shown(text)), "a number from 1 to 65535")
-    })
+    text.parse()
+        .ok()
+        .filter(|port| *port > 0)
+        .ok_or_else(|| Flaw::new(format!("`{}` is not a port", shown(text)), "a number from 1 to 65535"))
 }

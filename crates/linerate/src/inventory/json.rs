@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
+use super::error::{Flaw, InventoryError, line_of};
 use super::reader::Source;
-use super::{Flaw, InventoryError, line_of};
 
 /// The document.
 pub(super) fn parse_json(source: &Source<'_>) -> Result<Value, InventoryError> {

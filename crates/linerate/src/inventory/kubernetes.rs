@@ -6,9 +6,9 @@
 use serde_json::Value;
 
 use super::draft::{Draft, Understood};
+use super::error::{Flaw, InventoryError, shown};
 use super::json::{line_of_word, parse_json, text_at, texts};
 use super::reader::{Reader, Source};
-use super::{Flaw, InventoryError};
 
 /// The format.
 pub(super) struct Kubernetes;
@@ -61,7 +61,7 @@ fn take(draft: &mut Draft, item: &Value, text: &str) -> Result<(), (usize, Flaw)
             (text_at(address, &["type"]), text_at(address, &["address"]))
         {
             let parsed = address.parse().map_err(|_| {
-                let what = format!("`{}` of {name} is not an IP address", super::draft::shown(address));
+                let what = format!("`{}` of {name} is not an IP address", shown(address));
                 (line, Flaw::new(what, "InternalIP is one"))
             })?;
             draft.address(name, parsed, line).map_err(at)?;

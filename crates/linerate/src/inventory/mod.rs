@@ -1,5 +1,5 @@
 //! Inventories: files in, checked [`linerate_model::inventory::Inventory`] out. One file per format, and one line for each in
-//! [`reader::READERS`].
+//! [`readers::READERS`].
 
 pub mod alike;
 mod ansible;
@@ -9,6 +9,7 @@ mod check;
 mod docker;
 pub mod draft;
 mod drbd;
+mod error;
 mod etc_hosts;
 mod files;
 mod host_list;
@@ -18,9 +19,11 @@ mod named;
 pub mod place;
 mod range;
 pub mod reader;
+pub mod readers;
 pub mod seen;
 mod slurm;
 mod ssh_config;
+mod tables;
 mod toml;
 pub mod write;
 mod yaml;
@@ -29,34 +32,9 @@ use std::path::Path;
 
 use linerate_model::inventory::{Endpoint, Host, Inventory, Layer, TransportSpec};
 
-use crate::input;
-
 pub use draft::Understood;
+pub use error::{Flaw, InventoryError};
 pub use named::{named, selected};
-
-/// Longest problem that is printed, characters: it may quote a value of the file.
-const PROBLEM_CHARS_MAX: usize = 600;
-/// Longest word that is compared with the known ones, bytes: no name of ours is longer.
-const WORD_BYTES_MAX: usize = 64;
-
-/// An inventory that cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "{file}:{line}: {}{}{}",
-    input::cut(problem, PROBLEM_CHARS_MAX),
-    if hint.is_empty() { "" } else { "\nhint: " },
-    input::cut(hint, PROBLEM_CHARS_MAX)
-)]
-pub struct InventoryError {
-    /// File.
-    pub file: String,
-    /// Line, 1-based; 0 when the file as a whole is meant.
-    pub line: usize,
-    /// What is wrong: thing and value seen.
-    pub problem: String,
-    /// What to do; may be empty.
-    pub hint: String,
-}
 
 /// Reads and checks an inventory file of any format.
 pub fn load(path: &Path) -> Result<Inventory, InventoryError> {
@@ -85,7 +63,7 @@ pub fn understand(path: &Path, format: Option<&str>) -> Result<Understood, Inven
 fn parse(file: &str, text: &str) -> Result<Inventory, InventoryError> {
     let source = reader::Source::alone(file, text);
     let understood =
-        reader::READERS.iter().find(|r| r.name() == "toml").expect("it is in the list").read(&source)?;
+        readers::READERS.iter().find(|r| r.name() == "toml").expect("it is in the list").read(&source)?;
     understood.into_inventory().map_err(|flaw| source.at(0, flaw))
 }
 
@@ -120,65 +98,6 @@ pub fn loopback() -> Inventory {
         }];
     }
     inventory
-}
-
-/// What is wrong, without where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Flaw {
-    /// Thing and value seen.
-    pub what: String,
-    /// What to do; may be empty.
-    pub hint: String,
-}
-
-impl Flaw {
-    pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { what: what.into(), hint: hint.into() }
-    }
-}
-
-/// What is wrong and at which byte of the text.
-struct Problem {
-    at: usize,
-    what: String,
-    hint: String,
-}
-
-fn line_of(text: &str, at: usize) -> usize {
-    1 + text.bytes().take(at).filter(|b| *b == b'\n').count()
-}
-
-/// The known word that is nearest to `word`, when it is near enough to be a slip.
-fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if word.len() > WORD_BYTES_MAX {
-        return None;
-    }
-    let limit = (word.chars().count() / 3).clamp(1, 3);
-    known.into_iter().map(|k| (distance(word, k), k)).filter(|(d, _)| *d <= limit).min().map(|(_, k)| k)
-}
-
-fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
-    if let Some(near) = nearest(word, known.clone()) {
-        return format!("did you mean `{near}`?");
-    }
-    let all: Vec<&str> = known.into_iter().take(12).collect();
-    if all.is_empty() { String::new() } else { format!("known are: {}", all.join(", ")) }
-}
-
-/// Levenshtein distance, in characters.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use linerate_model::inventory::{Host, Inventory, SshSpec, TransportSpec};
 
-use super::{InventoryError, did_you_mean};
+use super::error::{InventoryError, did_you_mean};
 
 /// The machine that this program runs on, without ssh.
 const LOCALHOST: &str = "localhost";

@@ -3,8 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::Flaw;
-use super::draft::shown;
+use super::error::{Flaw, shown};
 
 /// Longest name of a place: it becomes part of the keys of facts.
 const PLACE_BYTES_MAX: usize = 160;

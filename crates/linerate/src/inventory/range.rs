@@ -3,8 +3,7 @@
 //! What comes in: one expression and a limit. What goes out: names in the order of the expression, or a flaw. The number of
 //! names is known before the first is made, so that a range of a billion hosts costs nothing.
 
-use super::Flaw;
-use super::draft::shown;
+use super::error::{Flaw, shown};
 
 /// Two ways to write ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

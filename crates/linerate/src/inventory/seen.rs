@@ -9,8 +9,7 @@ use std::net::IpAddr;
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::inventory::{Group, GroupName, HostName};
 
-use super::check::name_fits;
-use super::draft::{Remark, Understood};
+use super::draft::{Remark, Understood, name_fits};
 
 /// Facts that are needed: beginnings of their keys.
 pub const NEEDED: [&str; 3] = ["machine.", "nic.", "lldp."];
@@ -322,7 +321,7 @@ mod tests {
     fn what_was_seen_joins_what_was_written() {
         let text = "[[group]]\nname = \"vs-4\"\nkind = \"hypervisor\"\n[[host]]\nname = \"a\"\ngroups = [\"vs-4\"]\n[[host]]\nname = \"b\"\n";
         let source = super::super::reader::Source::alone("x.toml", text);
-        let mut understood = super::super::reader::understand(&source, None).unwrap();
+        let mut understood = super::super::readers::understand(&source, None).unwrap();
         let group =
             |name: &str| Group { name: name.to_owned(), kind: "hypervisor".to_owned(), ..Group::default() };
         let members = |names: &[&str]| names.iter().map(|n| ((*n).to_owned(), "seen".to_owned())).collect();

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::draft::{Draft, HOSTS_MAX, Understood};
+use super::error::{Flaw, InventoryError};
 use super::json::{line_of_word, parse_json, texts};
 use super::range::{Dialect, expand, split_outside};
 use super::reader::{Reader, Source};
-use super::{Flaw, InventoryError};
 
 /// The format.
 pub(super) struct Slurm;

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use super::draft::{Draft, Understood};
+use super::error::{Flaw, InventoryError};
 use super::host_list::port;
 use super::reader::{Reader, Source};
-use super::{Flaw, InventoryError};
 
 /// The format.
 pub(super) struct SshConfig;

@@ -1,12 +1,12 @@
-//! The TOML format of inventories: what may stand in the file. Turns text into raw tables with positions, then checks them.
+//! The TOML format of inventories. Turns text into raw tables with positions, then checks them.
 
-use ::toml::Spanned;
-use linerate_model::inventory::{Inventory, Layer};
-use serde::Deserialize;
+use linerate_model::inventory::Inventory;
 
+use super::check;
 use super::draft::Understood;
+use super::error::{InventoryError, Problem, line_of, nearest};
 use super::reader::{Reader, Source};
-use super::{InventoryError, Problem, check, line_of, nearest};
+use super::tables::File;
 
 /// The format.
 pub(super) struct Toml;
@@ -36,71 +36,6 @@ impl Reader for Toml {
         })?;
         Ok(Understood::ours(self.name(), inventory))
     }
-}
-
-/// The file.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct File {
-    #[serde(default)]
-    pub(super) name: String,
-    pub(super) disturbances: Option<std::path::PathBuf>,
-    #[serde(default, rename = "group")]
-    pub(super) groups: Vec<RawGroup>,
-    #[serde(default, rename = "host")]
-    pub(super) hosts: Vec<RawHost>,
-}
-
-/// `[[group]]`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawGroup {
-    pub(super) name: Spanned<String>,
-    #[serde(default)]
-    pub(super) kind: String,
-    pub(super) parent: Option<Spanned<String>>,
-    pub(super) uplink_mbit: Option<Spanned<f64>>,
-    pub(super) machine: Option<Spanned<String>>,
-}
-
-/// `[[host]]`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawHost {
-    pub(super) name: Spanned<String>,
-    pub(super) transport: Option<Spanned<String>>,
-    pub(super) netns: Option<Spanned<String>>,
-    pub(super) ssh: Option<Spanned<RawSsh>>,
-    #[serde(default)]
-    pub(super) groups: Vec<Spanned<String>>,
-    pub(super) state_dir: Option<Spanned<std::path::PathBuf>>,
-    pub(super) etc_dir: Option<Spanned<std::path::PathBuf>>,
-    pub(super) cache_dir: Option<Spanned<std::path::PathBuf>>,
-    #[serde(default, rename = "endpoint")]
-    pub(super) endpoints: Vec<RawEndpoint>,
-}
-
-/// `ssh = { … }`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawSsh {
-    pub(super) host: Option<String>,
-    pub(super) user: Option<String>,
-    pub(super) port: Option<u16>,
-    pub(super) sudo: Option<bool>,
-}
-
-/// `[[host.endpoint]]`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawEndpoint {
-    pub(super) address: Spanned<String>,
-    pub(super) kind: Option<Spanned<String>>,
-    pub(super) port: Option<Spanned<u16>>,
-    #[serde(default)]
-    pub(super) layer: Option<Layer>,
-    pub(super) netns: Option<Spanned<String>>,
-    pub(super) link_mbit: Option<Spanned<f64>>,
 }
 
 /// Text to a checked inventory.

@@ -1,0 +1,97 @@
+//! What is wrong with an inventory: errors with file, line and hint, and the hint for a mistyped word.
+
+use crate::input;
+
+/// Longest problem that is printed, characters: it may quote a value of the file.
+const PROBLEM_CHARS_MAX: usize = 600;
+/// Longest word that is compared with the known ones, bytes: no name of ours is longer.
+const WORD_BYTES_MAX: usize = 64;
+
+/// An inventory that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{file}:{line}: {}{}{}",
+    input::cut(problem, PROBLEM_CHARS_MAX),
+    if hint.is_empty() { "" } else { "\nhint: " },
+    input::cut(hint, PROBLEM_CHARS_MAX)
+)]
+pub struct InventoryError {
+    /// File.
+    pub file: String,
+    /// Line, 1-based; 0 when the file as a whole is meant.
+    pub line: usize,
+    /// What is wrong: thing and value seen.
+    pub problem: String,
+    /// What to do; may be empty.
+    pub hint: String,
+}
+
+/// What is wrong, without where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flaw {
+    /// Thing and value seen.
+    pub what: String,
+    /// What to do; may be empty.
+    pub hint: String,
+}
+
+impl Flaw {
+    pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { what: what.into(), hint: hint.into() }
+    }
+}
+
+/// What is wrong and at which byte of the text.
+pub(super) struct Problem {
+    pub(super) at: usize,
+    pub(super) what: String,
+    pub(super) hint: String,
+}
+
+/// The line of a byte, 1-based.
+pub(super) fn line_of(text: &str, at: usize) -> usize {
+    1 + text.bytes().take(at).filter(|b| *b == b'\n').count()
+}
+
+/// The known word that is nearest to `word`, when it is near enough to be a slip.
+pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > WORD_BYTES_MAX {
+        return None;
+    }
+    let limit = (word.chars().count() / 3).clamp(1, 3);
+    known.into_iter().map(|k| (distance(word, k), k)).filter(|(d, _)| *d <= limit).min().map(|(_, k)| k)
+}
+
+/// A hint with the known word that is nearest to `word`, or with the known words.
+pub(super) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    if let Some(near) = nearest(word, known.clone()) {
+        return format!("did you mean `{near}`?");
+    }
+    let all: Vec<&str> = known.into_iter().take(12).collect();
+    if all.is_empty() { String::new() } else { format!("known are: {}", all.join(", ")) }
+}
+
+/// Levenshtein distance, in characters.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = corner + usize::from(x != *y);
+            corner = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// A text as a terminal may show it, shortened.
+pub(super) fn shown(text: &str) -> String {
+    let mut shown: String = text.chars().take(120).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(120).is_some() {
+        shown.push('…');
+    }
+    shown
+}
