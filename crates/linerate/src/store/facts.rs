@@ -14,7 +14,7 @@ use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{StoreError, at, from_json, to_json};
+use super::error::{StoreError, at, from_json, to_json};
 
 /// What a row has of a host beside its keys.
 #[derive(Serialize)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::{StoreError, at};
+use super::error::{StoreError, at};
 
 /// Step `n` brings schema `n` to `n + 1`.
 const STEPS: &[&str] = &[

@@ -6,8 +6,10 @@
 //! The folder is 0700 and the files are 0600, whatever the umask (see `private`). What only reads opens with
 //! [`Store::open_to_read`]: it makes nothing, and works where nothing can be written.
 
+mod error;
 mod facts;
 mod migrations;
+mod paths;
 mod private;
 mod trials;
 
@@ -22,133 +24,14 @@ use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::{RunId, Snapshot};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
-use crate::shell;
-
-/// What can go wrong with the database.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The folder or a file in it cannot be made or looked at.
-    #[error("cannot use {} for the data\nhint: set LINERATE_DATA to a folder that you can write", path.display())]
-    Folder {
-        /// Folder.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// None of the variables that lead to the folder is set.
-    #[error(
-        "no folder for the data: LINERATE_DATA, XDG_DATA_HOME and HOME are not set to an absolute path\n\
-         hint: LINERATE_DATA=/var/lib/linerate-data linerate runs"
-    )]
-    NoFolder,
-    /// The folder or a file of the database is not the user's alone.
-    #[error("{what}\nhint: {hint}")]
-    Place {
-        /// Path, owner and mode.
-        what: String,
-        /// A command.
-        hint: String,
-    },
-    /// The database refused.
-    #[error("database: {doing}{}", advice(source))]
-    Database {
-        /// At which step.
-        doing: &'static str,
-        /// Why.
-        source: rusqlite::Error,
-    },
-    /// A stored value has a shape that this program does not know.
-    #[error("database: {what} cannot be read")]
-    Shape {
-        /// Which.
-        what: String,
-        /// Why.
-        source: serde_json::Error,
-    },
-    /// Written by a newer program.
-    #[error("database {} has schema {found}, this program knows up to {known}\nhint: use the newer linerate, or set LINERATE_DATA to another folder", path.display())]
-    Newer {
-        /// File.
-        path: PathBuf,
-        /// Its schema.
-        found: i64,
-        /// Ours.
-        known: i64,
-    },
-    /// Written by an older program, in a place where it cannot be brought to the newest schema.
-    #[error(
-        "database {} has schema {found}, which has to become {known}, and it cannot be written\n\
-         hint: {}",
-        path.display(),
-        private::copy(path)
-    )]
-    Older {
-        /// File.
-        path: PathBuf,
-        /// Its schema.
-        found: i64,
-        /// Ours.
-        known: i64,
-    },
-    /// No such run or trial.
-    #[error("no {kind} `{id}`\nhint: `linerate runs` lists what there is")]
-    Missing {
-        /// `run` or `trial`.
-        kind: &'static str,
-        /// What was asked for.
-        id: String,
-    },
-}
-
-/// The file and what to do, where the disk of the operator is full, or the file is damaged or cannot be
-/// written.
-fn advice(source: &rusqlite::Error) -> String {
-    use rusqlite::ErrorCode::{
-        CannotOpen, DatabaseCorrupt, DiskFull, NotADatabase, ReadOnly, SystemIoFailure,
-    };
-    let Ok(folder) = private::data_dir() else { return String::new() };
-    let file = folder.join(FILE);
-    match source.sqlite_error_code() {
-        // Which of both depends on the file that finds no room.
-        Some(DiskFull | SystemIoFailure) => format!(
-            "\nhint: make room in {}, or set LINERATE_DATA to a folder on another file system",
-            folder.display()
-        ),
-        // The folder as a whole: a write-ahead log that is left behind would be replayed into the next
-        // database.
-        Some(DatabaseCorrupt | NotADatabase) => format!(
-            ": {} is damaged; without it the next command makes a new one\nhint: mv {} {}",
-            file.display(),
-            shell::path(&folder),
-            shell::path(&private::beside(&folder, ".bad")),
-        ),
-        Some(ReadOnly | CannotOpen) if !private::is_writable(&folder) || !private::is_writable(&file) => {
-            format!(
-                ": {} cannot be written\nhint: set LINERATE_DATA to a folder that you can write",
-                file.display()
-            )
-        }
-        _ => String::new(),
-    }
-}
-
-fn at(doing: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
-    move |source| StoreError::Database { doing, source }
-}
+pub use error::StoreError;
+use error::{at, from_json, to_json};
+use paths::FILE;
 
 /// A run without what has tables of its own.
 fn shell(snapshot: &Snapshot) -> Snapshot {
     Snapshot { samples: Vec::new(), gaps: Vec::new(), facts: BTreeMap::new(), ..snapshot.clone() }
-}
-
-fn to_json<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).expect("the shapes of the model have text keys only")
-}
-
-fn from_json<T: DeserializeOwned>(what: impl Into<String>, text: &str) -> Result<T, StoreError> {
-    serde_json::from_str(text).map_err(|source| StoreError::Shape { what: what.into(), source })
 }
 
 fn outcome_name(outcome: &Outcome) -> &'static str {
@@ -160,15 +43,12 @@ fn outcome_name(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// Name of the database in its folder.
-const FILE: &str = "linerate.sqlite";
-
 /// A connection that writes nothing; the first look into the file is part of it.
 fn read_only(path: &Path, more: &str) -> Result<Connection, rusqlite::Error> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let connection =
-        Connection::open_with_flags(format!("file:{}?mode=ro{more}", private::in_uri(path)), flags)?;
+        Connection::open_with_flags(format!("file:{}?mode=ro{more}", paths::in_uri(path)), flags)?;
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.query_row("select count(*) from sqlite_schema", [], |_| Ok(()))?;
     Ok(connection)
@@ -204,7 +84,7 @@ pub struct Store {
 impl Store {
     /// Opens the database of the user's data folder, making it when there is none.
     pub fn open_default() -> Result<Self, StoreError> {
-        let folder = private::data_dir()?;
+        let folder = paths::data_dir().ok_or(StoreError::NoFolder)?;
         private::make_folder(&folder)?;
         Self::open(&folder.join(FILE))
     }
@@ -212,7 +92,7 @@ impl Store {
     /// Opens the database of the user's data folder for reading. Where there is none, an empty one in memory:
     /// a command that only reads leaves nothing behind.
     pub fn open_to_read() -> Result<Self, StoreError> {
-        let folder = private::data_dir()?;
+        let folder = paths::data_dir().ok_or(StoreError::NoFolder)?;
         let path = folder.join(FILE);
         if !private::check_folder(&folder)? || !private::check_files(&path)? {
             let mut connection = Connection::open_in_memory().map_err(at("open"))?;
@@ -220,7 +100,7 @@ impl Store {
             return Ok(Self { connection });
         }
         // Where the log can be written, an unfinished one is replayed as ever.
-        if private::is_writable(&folder) && private::is_writable(&path) {
+        if paths::is_writable(&folder) && paths::is_writable(&path) {
             return Self::open(&path);
         }
         let connection = match read_only(&path, "") {

@@ -14,27 +14,18 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{
     DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use linerate_sys::ancestors::{self, Exchange, Exchangeable, Trusted};
 
-use super::{FILE, StoreError};
+use super::error::StoreError;
+use super::paths::{FILE, beside, copy};
 use crate::shell;
 
 /// Files that SQLite keeps beside the database.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
-
-/// Folder of the operator's data: `LINERATE_DATA`, `XDG_DATA_HOME/linerate`, `~/.local/share/linerate`.
-pub(super) fn data_dir() -> Result<PathBuf, StoreError> {
-    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let absolute = |name: &str| variable(name).filter(|path| path.is_absolute());
-    variable("LINERATE_DATA")
-        .or_else(|| absolute("XDG_DATA_HOME").map(|d| d.join("linerate")))
-        .or_else(|| absolute("HOME").map(|d| d.join(".local/share/linerate")))
-        .ok_or(StoreError::NoFolder)
-}
 
 /// Makes the folder where it is not there, and sees to it that it is private.
 pub(super) fn make_folder(folder: &Path) -> Result<(), StoreError> {
@@ -120,11 +111,6 @@ fn check_file(path: &Path) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-/// Whether this process may write there: asked of the kernel, because mounts and capabilities count too.
-pub(super) fn is_writable(path: &Path) -> bool {
-    rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
-}
-
 /// Whether the write-ahead log has nothing that the database lacks.
 pub(super) fn is_log_empty(path: &Path) -> bool {
     match std::fs::symlink_metadata(beside(path, "-wal")) {
@@ -133,32 +119,12 @@ pub(super) fn is_log_empty(path: &Path) -> bool {
     }
 }
 
-/// A command that shows the runs of a database in a copy of its folder, which can be written.
-pub(super) fn copy(path: &Path) -> String {
-    let folder = shell::path(path.parent().unwrap_or(path));
-    format!("D=$(mktemp -d) && cp -r {folder}/. $D && LINERATE_DATA=$D linerate runs")
-}
-
 /// A log that has to be replayed cannot be read where nothing can be written.
 pub(super) fn needs_copy(path: &Path, source: &rusqlite::Error) -> StoreError {
     StoreError::Place {
         what: format!("database {} cannot be read where it cannot be written: {source}", path.display()),
         hint: copy(path),
     }
-}
-
-/// A path as the address of a file for SQLite.
-pub(super) fn in_uri(path: &Path) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-./".contains(&b);
-    let one = |b: &u8| if plain(*b) { char::from(*b).to_string() } else { format!("%{b:02x}") };
-    path.as_os_str().as_bytes().iter().map(one).collect()
-}
-
-/// A path with something more at its end.
-pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(end);
-    name.into()
 }
 
 /// What is there, without following a link; `None` where nothing is.

@@ -172,12 +172,12 @@ fn the_files_beside_the_database_are_private_too() {
     child.kill().unwrap();
     child.wait().unwrap();
     for end in ["", "-wal", "-shm"] {
-        let mode = private::beside(&path, end).metadata().unwrap().mode() & 0o777;
+        let mode = paths::beside(&path, end).metadata().unwrap().mode() & 0o777;
         assert_eq!(mode, 0o600, "{end}");
     }
 }
 
 #[test]
 fn paths_are_addresses_of_a_file() {
-    assert_eq!(private::in_uri(Path::new("/a b?c#d%")), "/a%20b%3fc%23d%25");
+    assert_eq!(paths::in_uri(Path::new("/a b?c#d%")), "/a%20b%3fc%23d%25");
 }

@@ -5,7 +5,8 @@ use linerate_model::trial::Trial;
 use rusqlite::{OptionalExtension, params};
 use serde::Serialize;
 
-use super::{Store, StoreError, at, from_json, to_json};
+use super::Store;
+use super::error::{StoreError, at, from_json, to_json};
 
 /// One line of the list of trials.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,0 +1,132 @@
+//! What can go wrong with the database, and what to do then; values of the model to JSON and back.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::paths;
+use crate::shell;
+
+/// What can go wrong with the database.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The folder or a file in it cannot be made or looked at.
+    #[error("cannot use {} for the data\nhint: set LINERATE_DATA to a folder that you can write", path.display())]
+    Folder {
+        /// Folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// None of the variables that lead to the folder is set.
+    #[error(
+        "no folder for the data: LINERATE_DATA, XDG_DATA_HOME and HOME are not set to an absolute path\n\
+         hint: LINERATE_DATA=/var/lib/linerate-data linerate runs"
+    )]
+    NoFolder,
+    /// The folder or a file of the database is not the user's alone.
+    #[error("{what}\nhint: {hint}")]
+    Place {
+        /// Path, owner and mode.
+        what: String,
+        /// A command.
+        hint: String,
+    },
+    /// The database refused.
+    #[error("database: {doing}{}", advice(source))]
+    Database {
+        /// At which step.
+        doing: &'static str,
+        /// Why.
+        source: rusqlite::Error,
+    },
+    /// A stored value has a shape that this program does not know.
+    #[error("database: {what} cannot be read")]
+    Shape {
+        /// Which.
+        what: String,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// Written by a newer program.
+    #[error("database {} has schema {found}, this program knows up to {known}\nhint: use the newer linerate, or set LINERATE_DATA to another folder", path.display())]
+    Newer {
+        /// File.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// Written by an older program, in a place where it cannot be brought to the newest schema.
+    #[error(
+        "database {} has schema {found}, which has to become {known}, and it cannot be written\n\
+         hint: {}",
+        path.display(),
+        paths::copy(path)
+    )]
+    Older {
+        /// File.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// No such run or trial.
+    #[error("no {kind} `{id}`\nhint: `linerate runs` lists what there is")]
+    Missing {
+        /// `run` or `trial`.
+        kind: &'static str,
+        /// What was asked for.
+        id: String,
+    },
+}
+
+/// The file and what to do, where the disk of the operator is full, or the file is damaged or cannot be
+/// written.
+fn advice(source: &rusqlite::Error) -> String {
+    use rusqlite::ErrorCode::{
+        CannotOpen, DatabaseCorrupt, DiskFull, NotADatabase, ReadOnly, SystemIoFailure,
+    };
+    let Some(folder) = paths::data_dir() else { return String::new() };
+    let file = folder.join(paths::FILE);
+    match source.sqlite_error_code() {
+        // Which of both depends on the file that finds no room.
+        Some(DiskFull | SystemIoFailure) => format!(
+            "\nhint: make room in {}, or set LINERATE_DATA to a folder on another file system",
+            folder.display()
+        ),
+        // The folder as a whole: a write-ahead log that is left behind would be replayed into the next
+        // database.
+        Some(DatabaseCorrupt | NotADatabase) => format!(
+            ": {} is damaged; without it the next command makes a new one\nhint: mv {} {}",
+            file.display(),
+            shell::path(&folder),
+            shell::path(&paths::beside(&folder, ".bad")),
+        ),
+        Some(ReadOnly | CannotOpen) if !paths::is_writable(&folder) || !paths::is_writable(&file) => {
+            format!(
+                ": {} cannot be written\nhint: set LINERATE_DATA to a folder that you can write",
+                file.display()
+            )
+        }
+        _ => String::new(),
+    }
+}
+
+/// An error of the database at this step.
+pub(super) fn at(doing: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
+    move |source| StoreError::Database { doing, source }
+}
+
+/// A value of the model as JSON.
+pub(super) fn to_json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("the shapes of the model have text keys only")
+}
+
+/// A stored value of the model.
+pub(super) fn from_json<T: DeserializeOwned>(what: impl Into<String>, text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|source| StoreError::Shape { what: what.into(), source })
+}
