@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::targets::Targets;
 use super::{open, out, progress};
 use crate::fleet::ssh::{self, Cleaned};
-use crate::fleet::transport;
+use crate::fleet::transports;
 use crate::progress::Phase;
 
 /// Hosts that are cleaned at the same time.
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 | TransportSpec::Netns { .. }
                 | TransportSpec::Slurm(_)
                 | TransportSpec::Iperf3 { .. } => {
-                    let over = transport::name(host);
+                    let over = transports::name(host);
                     done.push(Outcome { host: name, over, cleaned: Cleaned::default(), error: None });
                 }
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_model::inventory::{Inventory, SlurmSteps};
 
 use super::{open, out};
-use crate::fleet::slurm::{self, Allocation, Wish};
+use crate::fleet::slurm::{self, Allocation, NodeRequest};
 
 /// Time that a job has beyond the survey in it: copying, set-up, the last words.
 const AROUND: Duration = Duration::from_secs(300);
@@ -89,7 +89,7 @@ impl Hosts {
 
 /// The inventory of the nodes that Slurm gives; `None` when it was interrupted while it waited for them.
 pub(super) async fn hosts(via: &Via, budget: Option<Duration>) -> anyhow::Result<Option<Hosts>> {
-    let wish = Wish {
+    let request = NodeRequest {
         partition: via.partition.clone(),
         count: via.nodes,
         list: via.nodelist.clone(),
@@ -97,7 +97,7 @@ pub(super) async fn hosts(via: &Via, budget: Option<Duration>) -> anyhow::Result
         limit: budget.map_or(slurm::LIMIT, |budget| budget + AROUND),
     };
     out::note("asking Slurm for nodes … (Ctrl-C gives up the place in the queue)");
-    let Some(asked) = open::unless_interrupted(slurm::survey_nodes(&wish)).await else { return Ok(None) };
+    let Some(asked) = open::unless_interrupted(slurm::survey_nodes(&request)).await else { return Ok(None) };
     let (inventory, job) = asked?;
     for (node, why) in job.refused() {
         out::note(&format!("node {node} {why}; it is left out"));

@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use linerate_model::inventory::Host;
 use linerate_wire::message::{Event, Hello, Request, RequestId};
 use linerate_wire::session::{OperatorEvent, OperatorSession, is_last};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,6 +19,10 @@ use super::pipes::{Pipes, ToNode, escaped};
 use super::words;
 use crate::clock;
 
+/// Longest wait for the hello of a node.
+pub(super) const HELLO_WAIT: Duration = Duration::from_secs(10);
+/// Longest wait for a small request such as `Setup`.
+pub const REQUEST_WAIT: Duration = Duration::from_secs(10);
 /// Output that a node leaves unread before it is given up.
 const UNREAD_BYTES_MAX: usize = 4 << 20;
 /// Bytes taken from a node at once. Each session keeps that much room, and an operator has thousands.
@@ -106,7 +112,33 @@ pub struct Exchange {
     lost: watch::Receiver<Option<String>>,
 }
 
+impl LinkError {
+    /// Why, where the host is named already.
+    pub(super) fn reason(self) -> String {
+        match self {
+            Self::Lost { reason, .. } => reason,
+            other => other.to_string(),
+        }
+    }
+}
+
 impl Link {
+    /// Tells a node program that said hello about its host.
+    pub(super) async fn set_up(self, host: &Host) -> Result<Self, LinkError> {
+        let setup = Request::Setup {
+            state_dir: host.state_dir.clone().unwrap_or_else(|| PathBuf::from("/var/lib/linerate")),
+            etc_dir: host.etc_dir.clone().unwrap_or_else(|| PathBuf::from("/etc")),
+            host: host.name.clone(),
+        };
+        match self.request(setup, REQUEST_WAIT).await {
+            Ok(_) => Ok(self),
+            Err(error) => {
+                self.bye().await;
+                Err(error)
+            }
+        }
+    }
+
     /// Takes over a child whose stdout begins, after any noise, with a node's protocol, and waits for its hello. `heard` is
     /// what was read of it already.
     pub(super) async fn over(

@@ -16,29 +16,25 @@ mod sealed;
 pub(crate) mod simulated;
 pub mod slurm;
 pub mod ssh;
-pub mod transport;
+mod transport;
+pub mod transports;
 mod words;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use linerate_model::fact::Gap;
 use linerate_model::inventory::{Host, HostName, Inventory, SlurmJob, TransportSpec};
-use linerate_wire::message::Request;
 use tokio::sync::Semaphore;
 
-pub use link::{Exchange, Link, LinkError};
+use link::HELLO_WAIT;
+pub use link::{Exchange, Link, LinkError, REQUEST_WAIT};
 use pipes::Pipes;
 use programs::Programs;
 
 use crate::progress::{Phase, Progress, Silent};
 
-/// Longest wait for the hello of a node.
-const HELLO_WAIT: Duration = Duration::from_secs(10);
-/// Longest wait for a small request such as `Setup`.
-pub const REQUEST_WAIT: Duration = Duration::from_secs(10);
 /// Sessions that are opened at the same time: each is a process here and a log-in or a job step there. An sshd refuses at random beyond ten unfinished log-ins (`MaxStartups`), but
 /// each host has its own; a jump host has them all.
 const OPENING_MAX: usize = 16;
@@ -141,7 +137,7 @@ impl Fleet {
                     progress.step(links.len(), "", None);
                 }
                 Ok((name, _, Err(error))) => {
-                    fleet.gaps.push(Gap { what: format!("host {name}"), reason: bare(error) });
+                    fleet.gaps.push(Gap { what: format!("host {name}"), reason: error.reason() });
                 }
                 Err(error) => {
                     fleet
@@ -208,7 +204,7 @@ impl Fleet {
             let megabytes = *bytes as f64 / f64::from(1 << 20);
             self.notes.push(format!(
                 "copied the node program ({megabytes:.1} MiB) to {}; `linerate clean` removes it",
-                few(&hosts)
+                remarks::few(&hosts)
             ));
         }
     }
@@ -315,7 +311,7 @@ impl Fleet {
         let (host, programs) = (host.clone(), Arc::clone(&self.programs));
         let job = self.slurm_jobs.get(&host.name).cloned();
         let old = self.links().get(&host.name).map_or(0, |link| link.reached().pid);
-        async move { open_again(host, job, &programs, old).await.map_err(bare) }
+        async move { open_again(host, job, &programs, old).await.map_err(LinkError::reason) }
     }
 
     /// Makes this the session of its host; one before it ends.
@@ -368,33 +364,16 @@ fn allow_files(sessions: usize) {
     }
 }
 
-/// The words of an error about a host that is named already.
-fn bare(error: LinkError) -> String {
-    match error {
-        LinkError::Lost { reason, .. } => reason,
-        other => other.to_string(),
-    }
-}
-
-/// Names, but not thousands.
-fn few(names: &[&str]) -> String {
-    const SHOWN: usize = 6;
-    match names.len() {
-        0..=SHOWN => names.join(", "),
-        count => format!("{} and {} more", names[..SHOWN].join(", "), count - SHOWN),
-    }
-}
-
 /// Starts the node program on a host. The error is the end of a sentence about it.
 async fn start(host: &Host, programs: &Programs, old: u32) -> Result<Link, LinkError> {
     let lost = |reason: String| LinkError::Lost { host: host.name.clone(), reason };
     let TransportSpec::Ssh(spec) = &host.transport else {
         let program = programs.own().map_err(lost)?;
-        let pipes = Pipes::start(&transport::argv(host, &program)).map_err(lost)?;
+        let pipes = Pipes::start(&transports::argv(host, &program)).map_err(lost)?;
         return Link::over(&host.name, pipes, Vec::new(), HELLO_WAIT).await;
     };
     spec.check().map_err(lost)?;
-    let mut pipes = Pipes::start(&transport::argv(host, &PathBuf::new())).map_err(lost)?;
+    let mut pipes = Pipes::start(&transports::argv(host, &PathBuf::new())).map_err(lost)?;
     let (heard, reached) = ssh::greet(&mut pipes, (host, spec), programs, old).await.map_err(lost)?;
     Ok(Link::over(&host.name, pipes, heard, HELLO_WAIT).await?.with(reached))
 }
@@ -402,11 +381,11 @@ async fn start(host: &Host, programs: &Programs, old: u32) -> Result<Link, LinkE
 async fn open_one(host: &Host, programs: &Programs, old: u32) -> Result<Link, LinkError> {
     let link = start(host, programs, old).await.map_err(|error| match error {
         LinkError::Lost { host: name, reason } => {
-            LinkError::Lost { reason: format!("over {}: {reason}", transport::name(host)), host: name }
+            LinkError::Lost { reason: format!("over {}: {reason}", transports::name(host)), host: name }
         }
         other => other,
     })?;
-    set_up(link, host).await
+    link.set_up(host).await
 }
 
 async fn open_again(
@@ -420,22 +399,6 @@ async fn open_again(
         spec.job = Some(slurm::again(spec, &job).await.map_err(lost)?);
     }
     open_one(&host, programs, old).await
-}
-
-/// Tells a node program that said hello about its host.
-async fn set_up(link: Link, host: &Host) -> Result<Link, LinkError> {
-    let setup = Request::Setup {
-        state_dir: host.state_dir.clone().unwrap_or_else(|| PathBuf::from("/var/lib/linerate")),
-        etc_dir: host.etc_dir.clone().unwrap_or_else(|| PathBuf::from("/etc")),
-        host: host.name.clone(),
-    };
-    match link.request(setup, REQUEST_WAIT).await {
-        Ok(_) => Ok(link),
-        Err(error) => {
-            link.bye().await;
-            Err(error)
-        }
-    }
 }
 
 #[cfg(test)]

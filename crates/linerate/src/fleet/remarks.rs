@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{HELLO_WAIT, few};
+use super::link::HELLO_WAIT;
 
 /// Clocks that differ from ours by more than a hello can be under way, in milliseconds ahead of it.
 pub(super) fn clocks<'a>(hosts: impl Iterator<Item = (&'a str, Option<i64>)>) -> Vec<String> {
@@ -57,6 +57,15 @@ pub(super) fn builds<'a>(hosts: impl Iterator<Item = (&'a str, &'a str)>) -> Vec
 
 fn whose(hosts: &[&str]) -> String {
     format!("{} {}", if hosts.len() == 1 { "host" } else { "hosts" }, few(hosts))
+}
+
+/// Names, but not thousands.
+pub(super) fn few(names: &[&str]) -> String {
+    const SHOWN: usize = 6;
+    match names.len() {
+        0..=SHOWN => names.join(", "),
+        count => format!("{} and {} more", names[..SHOWN].join(", "), count - SHOWN),
+    }
 }
 
 #[cfg(test)]

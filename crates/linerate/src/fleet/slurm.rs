@@ -10,16 +10,19 @@ mod dialled;
 mod door;
 #[cfg(test)]
 mod door_tests;
+mod error;
+mod inventory;
 mod job;
 mod nodes;
 mod one_step;
+mod request;
 #[cfg(test)]
 mod script_tests;
+mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use linerate_model::fact::Gap;
 use linerate_model::inventory::{Host, HostName, Inventory, SlurmJob, SlurmSpec, SlurmSteps, TransportSpec};
@@ -28,36 +31,22 @@ use super::programs::Source;
 use super::transport::Transport;
 pub(super) use dialled::Gathered;
 pub(super) use job::remove;
-pub use job::{Allocation, SlurmError};
 pub(super) use one_step::OneStep;
 
-/// Longest job of a command that says nothing about its time.
-pub const LIMIT: Duration = Duration::from_secs(30 * 60);
+pub use error::SlurmError;
+pub use job::Allocation;
+pub use request::{LIMIT, NodeRequest};
+use step::{place_on_node, step};
 
 /// From so many nodes on one step for all is made, unless something else is asked for. A step of its own costs the controller and
 /// this machine about 0.1 s and a process per node; one for all costs one process and an open port while nodes are awaited.
 pub const ONE_STEP_FROM: usize = 256;
 
-/// What is wanted of Slurm.
-#[derive(Debug, Clone)]
-pub struct Wish {
-    /// Partition; Slurm's default when `None`.
-    pub partition: Option<String>,
-    /// Number of nodes.
-    pub count: Option<u32>,
-    /// Names of nodes as Slurm writes them, such as `n[1-4,7]`.
-    pub list: Option<String>,
-    /// How the node programs are started; by the number of nodes when `None`.
-    pub steps: Option<SlurmSteps>,
-    /// The job ends then, whatever happens.
-    pub limit: Duration,
-}
-
-/// The nodes that a wish gives, as an inventory: their addresses and the switches between them from Slurm's own configuration.
+/// The nodes that a request gives, as an inventory: their addresses and the switches between them from Slurm's own configuration.
 /// Nodes that are named but cannot take a job are in it too, so that they become gaps with their reason.
-pub async fn survey_nodes(wish: &Wish) -> Result<(Inventory, Allocation), SlurmError> {
-    let allocation = Allocation::get(wish).await?;
-    match nodes::inventory(&allocation, wish).await {
+pub async fn survey_nodes(request: &NodeRequest) -> Result<(Inventory, Allocation), SlurmError> {
+    let allocation = Allocation::get(request).await?;
+    match inventory::inventory(&allocation, request).await {
         Ok(inventory) => Ok((inventory, allocation)),
         Err(error) => {
             allocation.end().await;
@@ -80,37 +69,6 @@ impl Transport for Slurm {
             _ => None,
         }
     }
-}
-
-/// Variables of an allocation that would shape a step otherwise than its options say.
-const SHAPING: [&str; 7] = [
-    "SLURM_NTASKS_PER_NODE",
-    "SLURM_CPUS_PER_TASK",
-    "SLURM_DISTRIBUTION",
-    "SLURM_CPU_BIND",
-    "SLURM_LABELIO",
-    "SLURM_STEP_KILLED_MSG_NODE_ID",
-    "SLURM_OPEN_MODE",
-];
-
-/// Runs the node program on a node.
-const RUN: &str = concat!(include_str!("slurm/drop.sh"), include_str!("slurm/run.sh"));
-
-/// The step of one node.
-fn step(spec: &SlurmSpec) -> Vec<OsString> {
-    let job = spec.job.clone().unwrap_or_default();
-    let mut argv: Vec<OsString> = vec!["env".into()];
-    argv.extend(SHAPING.iter().flat_map(|name| ["-u".into(), (*name).into()]));
-    argv.extend(
-        ["srun", "--quiet", "--unbuffered", "--overlap", "--nodes=1", "--ntasks=1", "--cpu-bind=none"]
-            .map(OsString::from),
-    );
-    argv.push(format!("--jobid={}", job.id).into());
-    argv.push(format!("--nodelist={}", spec.node).into());
-    argv.extend(["sh", "-c", RUN].map(OsString::from));
-    argv.push(job.program.into());
-    argv.push(job.hash.into());
-    argv
 }
 
 /// What a fleet needs before it starts steps: for each host its job, or why there is none.
@@ -260,14 +218,14 @@ async fn jobs(hosts: &[(&HostName, &SlurmSpec)]) -> (Jobs, Option<Allocation>) {
         return (jobs, None);
     }
     let names: Vec<&str> = without.iter().map(|(_, spec)| spec.node.as_str()).collect();
-    let wish = Wish {
+    let request = NodeRequest {
         partition: without.iter().find_map(|(_, spec)| spec.partition.clone()),
         count: None,
         list: Some(names.join(",")),
         steps: None,
         limit: LIMIT,
     };
-    match Allocation::get(&wish).await {
+    match Allocation::get(&request).await {
         Ok(allocation) => {
             for (host, spec) in without {
                 jobs.insert((*host).clone(), allocation.holds(&spec.node).map(|()| allocation.id()));
@@ -307,14 +265,6 @@ async fn spread(
     hosts.iter().map(|(host, node)| ((*host).clone(), of(node))).collect()
 }
 
-/// Where a copy of the node program goes on a node: into a folder that is made for it and is ours alone. Its
-/// name is random, so that no other user takes it by chance; it is no secret, for it stands in the list of
-/// processes. The number of the job is in it so that what ends the job finds what a killed operator left.
-fn place_on_node(id: u32) -> std::io::Result<PathBuf> {
-    let random = u64::from_ne_bytes(crate::clock::random::<8>()?);
-    Ok(PathBuf::from(format!("/tmp/linerate-node-{id}-{random:016x}/linerate-node")))
-}
-
 #[cfg(test)]
 mod step_tests {
     use super::*;
@@ -328,16 +278,5 @@ mod step_tests {
         let (each, one) =
             (SlurmSpec { steps: each, ..spec.clone() }, SlurmSpec { steps: one, ..spec.clone() });
         assert!(!is_one_step(&vec![(&host, &each); ONE_STEP_FROM]) && is_one_step(&[(&host, &one)]));
-    }
-
-    #[test]
-    fn a_step_is_for_one_node_unbuffered_and_cleans_up() {
-        let job = SlurmJob { id: 7, program: "/tmp/f/p".into(), hash: "ab".into() };
-        let spec = SlurmSpec { node: "n3".into(), job: Some(job), ..SlurmSpec::default() };
-        let line = step(&spec).join(std::ffi::OsStr::new(" ")).into_string().unwrap();
-        for part in ["--unbuffered", "--nodes=1", "--ntasks=1", "--jobid=7", "--nodelist=n3", "--overlap"] {
-            assert!(line.contains(part), "{part} in {line}");
-        }
-        assert!(line.ends_with("/tmp/f/p ab") && line.contains("drop \"$0\""), "{line}");
     }
 }

@@ -1,11 +1,12 @@
 //! Conformance of every transport and of the sessions behind it: a member of the list needs no test code of its own.
 
 use std::path::Path;
+use std::time::Duration;
 
 use linerate_model::inventory::{SshSpec, TransportSpec};
-use linerate_wire::message::Event;
+use linerate_wire::message::{Event, Request};
 
-use super::transport::TRANSPORTS;
+use super::transports::TRANSPORTS;
 use super::*;
 use crate::fake_node;
 

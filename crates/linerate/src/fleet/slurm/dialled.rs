@@ -19,9 +19,10 @@ use tokio::time::{Instant, sleep_until};
 use super::door::{Door, Guest};
 use super::one_step::{self, OneStep, Words};
 use crate::clock;
+use crate::fleet::link::HELLO_WAIT;
 use crate::fleet::link::{Link, LinkError, Reached};
 use crate::fleet::programs::Source;
-use crate::fleet::{HELLO_WAIT, bare, sealed, set_up};
+use crate::fleet::sealed;
 
 /// Longest wait for the first node, and for the next one after one came.
 const FIRST_WAIT: Duration = Duration::from_secs(60);
@@ -256,7 +257,7 @@ impl<'a> Waiting<'a> {
         let reached = Reached { address: None, pid: caller.pid, ..Reached::default() };
         self.sessions.spawn(async move {
             let link = match Link::over(&host.name, pipes, Vec::new(), HELLO_WAIT).await {
-                Ok(link) => set_up(link.with(reached), &host).await,
+                Ok(link) => link.with(reached).set_up(&host).await,
                 Err(error) => Err(error),
             };
             (caller.node, link)
@@ -283,7 +284,7 @@ impl<'a> Waiting<'a> {
                     link.bye().await;
                     Err("two programs that know the key of the run said that they are this node; neither is believed".to_owned())
                 }
-                other => other.map_err(bare),
+                other => other.map_err(LinkError::reason),
             };
             settled.push((expected.host.name.clone(), link));
         }

@@ -1,6 +1,6 @@
 //! The job that holds the nodes.
 //!
-//! What comes in: a wish. What goes out: the number of a job and the nodes in it. A job of our own is a `salloc` whose only
+//! What comes in: a request. What goes out: the number of a job and the nodes in it. A job of our own is a `salloc` whose only
 //! command (`keeper.sh`) reads a pipe that this process holds: when this process ends, in whatever way, the pipe closes, the command
 //! ends and Slurm takes the nodes back at once; where `salloc` itself was killed, the command cancels the job. A second line of
 //! defence is the job's time limit; a third that node programs leave when they hear nothing for four seconds. It never ends a job that
@@ -18,12 +18,13 @@ use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::{Wish, nodes, place_on_node};
+use super::error::{ANSWER_WAIT, OUTPUT_BYTES_MAX, SlurmError, ask, run, words};
+use super::nodes;
+use super::request::NodeRequest;
+use super::step::place_on_node;
 
 /// Longest wait for nodes: a queue may be long, and a person may give up earlier.
 const QUEUE_WAIT: Duration = Duration::from_secs(15 * 60);
-/// Longest wait for an answer of Slurm's controller. Its clients themselves wait 9 s for one that is down.
-const ANSWER_WAIT: Duration = Duration::from_secs(20);
 /// Longest time of copying the node program.
 const SPREAD_WAIT: Duration = Duration::from_secs(60);
 /// Longest time of copying it to one node, and nodes to which it is copied at the same time. A step alone may take many seconds to begin
@@ -35,80 +36,6 @@ const REMOVE_WAIT: Duration = Duration::from_secs(4);
 const REMOVED_MAX: usize = 64;
 /// Longest wait for `salloc` to give the nodes back.
 const END_WAIT: Duration = Duration::from_secs(8);
-/// Output of a client that is read at most, and how much of its errors is told.
-const OUTPUT_BYTES_MAX: u64 = 16 << 20;
-const SAID_BYTES_MAX: usize = 600;
-
-/// What can go wrong between Slurm and us.
-#[derive(Debug, thiserror::Error)]
-pub enum SlurmError {
-    /// A client is not installed.
-    #[error(
-        "cannot run {program}: {source}\nhint: run linerate where Slurm's commands work, such as a login node"
-    )]
-    Client {
-        /// Which.
-        program: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A client failed.
-    #[error("{program} failed: {said}")]
-    Failed {
-        /// Which.
-        program: String,
-        /// Its words.
-        said: String,
-        /// All that it printed on stdout before.
-        printed: String,
-    },
-    /// Nothing came in time.
-    #[error("{program} did not answer within {} s", waited.as_secs())]
-    Late {
-        /// Which.
-        program: String,
-        /// How long it was waited.
-        waited: Duration,
-    },
-    /// No node of those that are wanted can take a job.
-    #[error(
-        "none of the nodes can take a job: {}\nhint: `sinfo -N -l` shows the state of each",
-        some(refused)
-    )]
-    NoNode {
-        /// Each with the reason.
-        refused: Vec<(String, String)>,
-    },
-    /// Slurm said something else than expected.
-    #[error("{program} said something unexpected: {said}")]
-    Odd {
-        /// Which.
-        program: String,
-        /// What.
-        said: String,
-    },
-    /// Neither a number nor names of nodes.
-    #[error("which nodes?\nhint: -N NUMBER or --nodelist NODES, or run linerate inside a job (salloc)")]
-    NoWish,
-    /// More is wanted than the job has that this runs in.
-    #[error(
-        "job {job} has {have} nodes, {want} are wanted\nhint: leave out -N, or run linerate outside of the job"
-    )]
-    TooFew {
-        /// Job.
-        job: u32,
-        /// Its nodes.
-        have: usize,
-        /// Wanted.
-        want: u32,
-    },
-}
-
-fn some(refused: &[(String, String)]) -> String {
-    let words: Vec<String> = refused.iter().take(5).map(|(node, why)| format!("{node} {why}")).collect();
-    words.join("; ")
-}
-
 /// A job that holds nodes.
 #[derive(Debug)]
 pub struct Allocation {
@@ -143,28 +70,28 @@ impl Drop for Keeper {
 
 impl Allocation {
     /// The job that this program runs in, or a new one.
-    pub async fn get(wish: &Wish) -> Result<Self, SlurmError> {
+    pub async fn get(request: &NodeRequest) -> Result<Self, SlurmError> {
         let inside = std::env::var("SLURM_JOB_ID").ok().and_then(|id| id.parse().ok());
         match inside {
-            Some(id) => Self::existing(id, wish).await,
-            None => Self::own(wish).await,
+            Some(id) => Self::existing(id, request).await,
+            None => Self::own(request).await,
         }
     }
 
-    async fn existing(id: u32, wish: &Wish) -> Result<Self, SlurmError> {
+    async fn existing(id: u32, request: &NodeRequest) -> Result<Self, SlurmError> {
         let list = match std::env::var("SLURM_JOB_NODELIST") {
             Ok(list) => list,
             Err(_) => ask("squeue", &["--noheader", "--format=%N", &format!("--jobs={id}")]).await?,
         };
         let mut nodes = nodes::expanded(list.trim()).await?;
         let mut refused = Vec::new();
-        if let Some(list) = &wish.list {
+        if let Some(list) = &request.list {
             let wanted = nodes::expanded(list).await?;
             let missing = wanted.iter().filter(|n| !nodes.contains(n));
             refused = missing.map(|n| (n.clone(), format!("is not in job {id}"))).collect();
             nodes.retain(|node| wanted.contains(node));
         }
-        if let Some(want) = wish.count {
+        if let Some(want) = request.count {
             if nodes.len() < want as usize {
                 return Err(SlurmError::TooFew { job: id, have: nodes.len(), want });
             }
@@ -173,10 +100,10 @@ impl Allocation {
         Ok(Self { id, nodes, refused, keeper: None })
     }
 
-    async fn own(wish: &Wish) -> Result<Self, SlurmError> {
+    async fn own(request: &NodeRequest) -> Result<Self, SlurmError> {
         let mut refused = Vec::new();
         let mut options: Vec<String> = Vec::new();
-        if let Some(list) = &wish.list {
+        if let Some(list) = &request.list {
             let states = nodes::states(&nodes::expanded(list).await?).await?;
             let (fit, unfit): (Vec<_>, Vec<_>) = states.into_iter().partition(|(_, why)| why.is_none());
             refused = unfit.into_iter().filter_map(|(node, why)| Some((node, why?))).collect();
@@ -185,15 +112,15 @@ impl Allocation {
             }
             let names: Vec<String> = fit.into_iter().map(|(node, _)| node).collect();
             // Slurm may be asked for more nodes than are listed, but never for fewer.
-            let count = wish.count.map_or(names.len(), |count| (count as usize).max(names.len()));
+            let count = request.count.map_or(names.len(), |count| (count as usize).max(names.len()));
             options.push(format!("--nodes={count}"));
             options.push(format!("--nodelist={}", nodes::compressed(&names)));
         } else {
-            let count = wish.count.ok_or(SlurmError::NoWish)?;
+            let count = request.count.ok_or(SlurmError::NoRequest)?;
             options.push(format!("--nodes={count}"));
         }
-        options.extend(wish.partition.iter().map(|p| format!("--partition={p}")));
-        options.push(format!("--time={}", wish.limit.as_secs().div_ceil(60).max(1)));
+        options.extend(request.partition.iter().map(|p| format!("--partition={p}")));
+        options.push(format!("--time={}", request.limit.as_secs().div_ceil(60).max(1)));
         let (keeper, line) = granted(&options).await?;
         let odd = || SlurmError::Odd { program: "salloc".to_owned(), said: line.trim().to_owned() };
         let (id, list) = line.trim().split_once(' ').ok_or_else(odd)?;
@@ -271,43 +198,6 @@ async fn granted(options: &[String]) -> Result<(Keeper, String), SlurmError> {
         }
         Err(_) => Err(SlurmError::Late { program: program(), waited: QUEUE_WAIT }),
     }
-}
-
-/// Runs one of Slurm's clients to its end and gives what it printed.
-pub(super) async fn ask(program: &str, arguments: &[&str]) -> Result<String, SlurmError> {
-    run(program, arguments, ANSWER_WAIT).await
-}
-
-async fn run(program: &str, arguments: &[&str], wait: Duration) -> Result<String, SlurmError> {
-    let child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|source| SlurmError::Client { program: program.to_owned(), source })?;
-    let late = |_| SlurmError::Late { program: program.to_owned(), waited: wait };
-    let output = timeout(wait, child.wait_with_output())
-        .await
-        .map_err(late)?
-        .map_err(|source| SlurmError::Client { program: program.to_owned(), source })?;
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    if output.status.success() {
-        return Ok(printed);
-    }
-    // Some of them complain on stdout.
-    let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
-    Err(SlurmError::Failed { program: program.to_owned(), said: words(said), printed })
-}
-
-/// The first lines of what a client said, on one line and without what a terminal would obey.
-fn words(said: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&said[..said.len().min(SAID_BYTES_MAX)]);
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-    let text: String = lines.join("; ").chars().filter(|c| !c.is_control()).collect();
-    if text.is_empty() { "it gave no reason".to_owned() } else { text }
 }
 
 /// Copies the node program to all nodes of a job, or of a step (`JOB.STEP`), over Slurm's own tree, into a

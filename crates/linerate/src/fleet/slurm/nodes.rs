@@ -1,16 +1,10 @@
-//! What Slurm says of its nodes: names, addresses, states, switches. Its text formats, which every version has.
+//! What Slurm says of its nodes: names, addresses, states. Its text formats, which every version has.
 //!
-//! What comes in: the output of `scontrol`. What goes out: nodes and an inventory. It never asks for what a job does.
+//! What comes in: the output of `scontrol`. What goes out: nodes. It never asks for what a job does.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, ToSocketAddrs};
 
-use linerate_model::inventory::{
-    Endpoint, Group, Host, Inventory, Layer, SlurmJob, SlurmSpec, TransportSpec,
-};
-
-use super::Wish;
-use super::job::{Allocation, SlurmError, ask};
+use super::error::{SlurmError, ask};
 
 /// Names in one call of `scontrol`: a command line has a limit.
 const NAMES_AT_ONCE: usize = 500;
@@ -111,7 +105,7 @@ pub(super) fn compressed(names: &[String]) -> String {
     list.join(",")
 }
 
-async fn described(names: &[String]) -> Result<Vec<Node>, SlurmError> {
+pub(super) async fn described(names: &[String]) -> Result<Vec<Node>, SlurmError> {
     let mut nodes = Vec::new();
     for names in names.chunks(NAMES_AT_ONCE) {
         let text = match ask("scontrol", &["--oneliner", "show", "node", &names.join(",")]).await {
@@ -130,92 +124,6 @@ pub(super) async fn states(names: &[String]) -> Result<Vec<(String, Option<Strin
     let of = |name: &String| nodes.iter().find(|n| n.name == *name);
     let why = |name: &String| of(name).map_or(Some("is not known to Slurm".to_owned()), Node::unfit);
     Ok(names.iter().map(|name| (name.clone(), why(name))).collect())
-}
-
-/// The nodes of an allocation, and those that were refused, with the switches between them.
-pub(super) async fn inventory(allocation: &Allocation, wish: &Wish) -> Result<Inventory, SlurmError> {
-    let refused = allocation.refused().iter().map(|(node, _)| node);
-    let names: Vec<String> = allocation.nodes().iter().chain(refused).cloned().collect();
-    let nodes = described(&names).await?;
-    // Clusters without a tree of switches have nothing to say here; older versions call that an error.
-    let topology = ask("scontrol", &["show", "topology"]).await.unwrap_or_default();
-    let mut groups = Vec::new();
-    let mut members: Vec<(String, Vec<String>)> = Vec::new();
-    for switch in switches(&topology) {
-        for inner in &expanded(&switch.switches).await? {
-            if let Some(group) = groups.iter_mut().find(|g: &&mut Group| g.name == *inner) {
-                group.parent = Some(switch.name.clone());
-            }
-        }
-        if switch.switches.is_empty() {
-            members.push((switch.name.clone(), expanded(&switch.nodes).await?));
-        }
-        groups.push(Group { name: switch.name, kind: "switch".to_owned(), ..Group::default() });
-    }
-    let mut hosts = Vec::new();
-    for node in nodes {
-        let job = allocation.holds(&node.name).is_ok();
-        let above = members.iter().filter(|(_, nodes)| nodes.contains(&node.name));
-        hosts.push(Host {
-            groups: above.map(|(switch, _)| switch.clone()).collect(),
-            endpoints: address(&node.address).await.map(endpoint).into_iter().collect(),
-            transport: TransportSpec::Slurm(SlurmSpec {
-                node: node.name.clone(),
-                partition: wish.partition.clone(),
-                steps: wish.steps,
-                job: job.then(|| SlurmJob { id: allocation.id(), ..SlurmJob::default() }),
-            }),
-            name: node.name,
-            state_dir: None,
-            etc_dir: None,
-            cache_dir: None,
-        });
-    }
-    // A switch above none of these nodes says nothing.
-    groups.retain(|g: &Group| hosts.iter().any(|h| h.groups.contains(&g.name)) || g.parent.is_none());
-    let name = format!("slurm job {}", allocation.id());
-    Ok(Inventory { name, groups, hosts, ..Inventory::default() })
-}
-
-fn endpoint(address: IpAddr) -> Endpoint {
-    Endpoint { address, layer: Layer::Underlay, netns: None, link_bps: None }
-}
-
-/// An address, or the first one of a name. A name that cannot be resolved leaves a host of which only facts are read.
-async fn address(text: &str) -> Option<IpAddr> {
-    if let Ok(address) = text.parse() {
-        return Some(address);
-    }
-    let name = text.to_owned();
-    let found = tokio::task::spawn_blocking(move || {
-        let addresses: Vec<IpAddr> = (name.as_str(), 0).to_socket_addrs().ok()?.map(|a| a.ip()).collect();
-        addresses.iter().find(|a| a.is_ipv4()).or(addresses.first()).copied()
-    });
-    found.await.ok().flatten()
-}
-
-/// A line of `scontrol show topology`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Switch {
-    name: String,
-    /// Nodes below it, directly or not.
-    nodes: String,
-    /// Switches below it; empty for one with nodes at its ports.
-    switches: String,
-}
-
-fn switches(text: &str) -> Vec<Switch> {
-    let switch = |line: &str| {
-        let field = |key: &str| {
-            line.split_ascii_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
-        };
-        Some(Switch {
-            name: field("SwitchName")?.to_owned(),
-            nodes: field("Nodes").unwrap_or_default().to_owned(),
-            switches: field("Switches").unwrap_or_default().to_owned(),
-        })
-    };
-    text.lines().filter_map(switch).collect()
 }
 
 #[cfg(test)]
@@ -257,18 +165,5 @@ mod tests {
         assert_eq!(of(&["a-1-x", "rack2n1", "rack1n1"]), "a-1-x,rack1n[1],rack2n[1]");
         let all: Vec<String> = (1..=10_000).map(|n| format!("node-{n:05}")).collect();
         assert_eq!(compressed(&all), "node-[10000],node-[00001-09999]");
-    }
-
-    #[test]
-    fn switches_are_read() {
-        let text = "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[1-3]\n\
-                    SwitchName=top Level=1 LinkSpeed=1 Nodes=n[1-6] Switches=s[0-1]\n";
-        let all = switches(text);
-        assert_eq!(
-            (all[0].name.as_str(), all[0].nodes.as_str(), all[0].switches.as_str()),
-            ("s0", "n[1-3]", "")
-        );
-        assert_eq!(all[1].switches, "s[0-1]");
-        assert_eq!(switches("No topology information available"), vec![]);
     }
 }

@@ -16,7 +16,8 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufRead
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{SHAPING, job, nodes, place_on_node};
+use super::step::{SHAPING, place_on_node};
+use super::{job, nodes};
 use crate::fleet::pipes::{keep, quoted};
 use crate::fleet::programs::Source;
 use crate::fleet::sealed::Said;

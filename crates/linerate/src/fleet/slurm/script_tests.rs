@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use linerate_testkit::{self as testkit, text};
 
-use super::RUN;
+use super::step::RUN;
 use crate::fleet::programs::Source;
 
 const STRANGER: u32 = 65_534;

@@ -1,0 +1,121 @@
+//! Slurm's clients: what one prints, or why it failed.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// Longest wait for an answer of Slurm's controller. Its clients themselves wait 9 s for one that is down.
+pub(super) const ANSWER_WAIT: Duration = Duration::from_secs(20);
+/// Output of a client that is read at most, and how much of its errors is told.
+pub(super) const OUTPUT_BYTES_MAX: u64 = 16 << 20;
+const SAID_BYTES_MAX: usize = 600;
+
+/// What can go wrong between Slurm and us.
+#[derive(Debug, thiserror::Error)]
+pub enum SlurmError {
+    /// A client is not installed.
+    #[error(
+        "cannot run {program}: {source}\nhint: run linerate where Slurm's commands work, such as a login node"
+    )]
+    Client {
+        /// Which.
+        program: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A client failed.
+    #[error("{program} failed: {said}")]
+    Failed {
+        /// Which.
+        program: String,
+        /// Its words.
+        said: String,
+        /// All that it printed on stdout before.
+        printed: String,
+    },
+    /// Nothing came in time.
+    #[error("{program} did not answer within {} s", waited.as_secs())]
+    Late {
+        /// Which.
+        program: String,
+        /// How long it was waited.
+        waited: Duration,
+    },
+    /// No node of those that are wanted can take a job.
+    #[error(
+        "none of the nodes can take a job: {}\nhint: `sinfo -N -l` shows the state of each",
+        some(refused)
+    )]
+    NoNode {
+        /// Each with the reason.
+        refused: Vec<(String, String)>,
+    },
+    /// Slurm said something else than expected.
+    #[error("{program} said something unexpected: {said}")]
+    Odd {
+        /// Which.
+        program: String,
+        /// What.
+        said: String,
+    },
+    /// Neither a number nor names of nodes.
+    #[error("which nodes?\nhint: -N NUMBER or --nodelist NODES, or run linerate inside a job (salloc)")]
+    NoRequest,
+    /// More is wanted than the job has that this runs in.
+    #[error(
+        "job {job} has {have} nodes, {want} are wanted\nhint: leave out -N, or run linerate outside of the job"
+    )]
+    TooFew {
+        /// Job.
+        job: u32,
+        /// Its nodes.
+        have: usize,
+        /// Wanted.
+        want: u32,
+    },
+}
+
+fn some(refused: &[(String, String)]) -> String {
+    let words: Vec<String> = refused.iter().take(5).map(|(node, why)| format!("{node} {why}")).collect();
+    words.join("; ")
+}
+
+/// Runs one of Slurm's clients to its end and gives what it printed.
+pub(super) async fn ask(program: &str, arguments: &[&str]) -> Result<String, SlurmError> {
+    run(program, arguments, ANSWER_WAIT).await
+}
+
+/// The same within a time.
+pub(super) async fn run(program: &str, arguments: &[&str], wait: Duration) -> Result<String, SlurmError> {
+    let child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|source| SlurmError::Client { program: program.to_owned(), source })?;
+    let late = |_| SlurmError::Late { program: program.to_owned(), waited: wait };
+    let output = timeout(wait, child.wait_with_output())
+        .await
+        .map_err(late)?
+        .map_err(|source| SlurmError::Client { program: program.to_owned(), source })?;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(printed);
+    }
+    // Some of them complain on stdout.
+    let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
+    Err(SlurmError::Failed { program: program.to_owned(), said: words(said), printed })
+}
+
+/// The first lines of what a client said, on one line and without what a terminal would obey.
+pub(super) fn words(said: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&said[..said.len().min(SAID_BYTES_MAX)]);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    let text: String = lines.join("; ").chars().filter(|c| !c.is_control()).collect();
+    if text.is_empty() { "it gave no reason".to_owned() } else { text }
+}
