@@ -1,9 +1,8 @@
 //! `linerate completions`: what a shell needs to complete our arguments.
 
-use clap::CommandFactory;
 use linerate_model::exit::ExitCode;
 
-use super::{Cli, out};
+use super::out;
 
 /// Print completions for a shell.
 #[derive(Debug, clap::Args)]
@@ -13,9 +12,9 @@ pub(super) struct Args {
     shell: clap_complete::Shell,
 }
 
-pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &Args, mut root: clap::Command) -> anyhow::Result<ExitCode> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "linerate", &mut text);
+    clap_complete::generate(args.shell, &mut root, "linerate", &mut text);
     out::print(&String::from_utf8_lossy(&text))?;
     Ok(ExitCode::Ok)
 }

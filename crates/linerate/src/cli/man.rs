@@ -1,9 +1,8 @@
 //! `linerate man`: the man page, made from the same description as the help.
 
-use clap::CommandFactory;
 use linerate_model::exit::ExitCode;
 
-use super::{Cli, out};
+use super::out;
 
 /// Print the man page (roff).
 #[derive(Debug, clap::Args)]
@@ -13,8 +12,7 @@ pub(super) struct Args {
     command: Option<String>,
 }
 
-pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let mut root = Cli::command();
+pub(super) fn run(args: &Args, mut root: clap::Command) -> anyhow::Result<ExitCode> {
     root.build();
     let command = match &args.command {
         None => root,

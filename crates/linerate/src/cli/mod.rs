@@ -40,7 +40,7 @@ mod udp;
 mod undo;
 mod via;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use linerate_model::exit::ExitCode;
 
 /// Why is my network slower than my hardware, and what do I change?
@@ -141,8 +141,8 @@ pub fn main() -> ExitCode {
         Command::Lab(args) => lab::run(&args),
         Command::Clean(args) => clean::run(&args),
         Command::Demo(args) => demo::run(&args),
-        Command::Completions(args) => completions::run(&args),
-        Command::Man(args) => man::run(&args),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
+        Command::Man(args) => man::run(&args, Cli::command()),
     };
     match done {
         Ok(code) => code,
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_sound() {
-        <Cli as clap::CommandFactory>::command().debug_assert();
+        Cli::command().debug_assert();
     }
 
     #[test]

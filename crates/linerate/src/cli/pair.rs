@@ -17,7 +17,8 @@ use super::{events, open, out, progress};
 use crate::fleet::Fleet;
 use crate::inventory;
 use crate::observe::addresses;
-use crate::observe::single::{self, Way};
+use crate::observe::context::Context;
+use crate::observe::single;
 use crate::report::{self, Material};
 use crate::store::Store;
 
@@ -153,7 +154,7 @@ fn run_with(
     let mut store = Store::open_default()?;
     let short = single::expected(tests, tuning) < NEEDS_PROGRESS;
     let progress = progress::start(short && !output.json, output.json);
-    let mut way = Way { store: &mut store, progress: &*progress, tuning };
+    let mut context = Context { store: &mut store, progress: &*progress, tuning };
     let needed = |name: &String| tests.iter().any(|t| t.from == *name || t.to == *name);
     let measured = open::runtime()?.block_on(async {
         let opened = open::unless_interrupted(async {
@@ -175,7 +176,7 @@ fn run_with(
                 placed.as_ref().unwrap_or(&inventory),
                 tests,
                 report::single::headline,
-                &mut way,
+                &mut context,
             )
             .await?)
         })

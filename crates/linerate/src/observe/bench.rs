@@ -17,8 +17,8 @@ use linerate_model::snapshot::Snapshot;
 use tokio::time::Instant;
 
 use super::begin::begin;
+use super::context::{Context, with_progress};
 use super::run::read_facts;
-use super::single::{Way, told};
 use super::{join, measure};
 use crate::fleet::Fleet;
 use crate::store::StoreError;
@@ -44,9 +44,9 @@ pub async fn run(
     inventory: &Inventory,
     plan: &DiskPlan,
     headline: fn(&Snapshot) -> String,
-    way: &mut Way<'_>,
+    context: &mut Context<'_>,
 ) -> Result<(Snapshot, Diagnosis), StoreError> {
-    let mut snapshot = begin(fleet, inventory, way.store)?;
+    let mut snapshot = begin(fleet, inventory, context.store)?;
     for host in fleet.hosts() {
         let wanted = ["disk.".to_owned(), "mount.".to_owned()];
         match read_facts(fleet, inventory, &host, &wanted).await {
@@ -56,23 +56,25 @@ pub async fn run(
             }
             Err(reason) => {
                 let gap = Gap { what: format!("facts of {host}"), reason };
-                way.store.add_gap(&snapshot.id, &gap)?;
+                context.store.add_gap(&snapshot.id, &gap)?;
                 snapshot.gaps.push(gap);
             }
         }
     }
-    way.store.add_facts(&snapshot.id, &snapshot.facts)?;
+    context.store.add_facts(&snapshot.id, &snapshot.facts)?;
     let tests: Vec<Test> =
         fleet.hosts().into_iter().zip(1..).map(|(host, id)| test(id, host, plan)).collect();
     let (until, total) = (Instant::now() + expected(plan), tests.len());
     let expected_s = Some(expected(plan).as_secs_f64());
-    way.progress.begin(&crate::progress::Phase { name: "measuring", unit: "hosts", total, expected_s });
+    context.progress.begin(&crate::progress::Phase { name: "measuring", unit: "hosts", total, expected_s });
     let running = tests.iter().map(|t| Box::pin(measure::alone(fleet, inventory, t)) as Running<'_>);
-    let all = told(join::all(running.collect()), until, |left_s| way.progress.step(0, "disks", Some(left_s)));
+    let all = with_progress(join::all(running.collect()), until, |left_s| {
+        context.progress.step(0, "disks", Some(left_s));
+    });
     snapshot.samples = all.await;
-    way.progress.step(total, "", None);
-    way.progress.end();
-    way.store.add_samples(&snapshot.id, &snapshot.samples)?;
+    context.progress.step(total, "", None);
+    context.progress.end();
+    context.store.add_samples(&snapshot.id, &snapshot.samples)?;
     let diagnosis = Diagnosis {
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
@@ -80,7 +82,7 @@ pub async fn run(
         blind: snapshot.gaps.clone(),
         ..Diagnosis::default()
     };
-    way.store.finish(&snapshot, &diagnosis)?;
+    context.store.finish(&snapshot, &diagnosis)?;
     Ok((snapshot, diagnosis))
 }
 

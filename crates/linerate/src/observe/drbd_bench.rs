@@ -20,9 +20,9 @@ use linerate_model::snapshot::{Snapshot, StorageFigure};
 use tokio::time::Instant;
 
 use super::begin::begin;
+use super::context::{Context, with_progress};
 use super::measure::{self, Patience};
 use super::run::read_facts;
-use super::single::{Way, told};
 use super::{bench, drbd};
 use crate::clock;
 use crate::fleet::Fleet;
@@ -124,9 +124,9 @@ pub async fn run(
     inventory: &Inventory,
     request: &BenchRequest,
     knowledge: &Knowledge,
-    way: &mut Way<'_>,
+    context: &mut Context<'_>,
 ) -> Result<(Snapshot, Diagnosis), BenchError> {
-    let mut snapshot = begin(fleet, inventory, way.store)?;
+    let mut snapshot = begin(fleet, inventory, context.store)?;
     for host in [&request.primary, &request.peer] {
         let wanted = ["drbd.", "disk.", "mount."].map(str::to_owned);
         match read_facts(fleet, inventory, host, &wanted).await {
@@ -136,21 +136,21 @@ pub async fn run(
             }
             Err(reason) => {
                 let gap = Gap { what: format!("facts of {host}"), reason };
-                way.store.add_gap(&snapshot.id, &gap)?;
+                context.store.add_gap(&snapshot.id, &gap)?;
                 snapshot.gaps.push(gap);
             }
         }
     }
-    way.store.add_facts(&snapshot.id, &snapshot.facts)?;
+    context.store.add_facts(&snapshot.id, &snapshot.facts)?;
     let layers = layers(request, inventory);
-    let all = rounds(fleet, inventory, request, &layers, (&snapshot.id, way)).await?;
+    let all = rounds(fleet, inventory, request, &layers, (&snapshot.id, context)).await?;
     snapshot.storage = figures(&all, request, variant(&snapshot, request));
     snapshot.samples = all.into_iter().map(|(_, sample)| sample).collect();
-    way.store.set_storage(&snapshot)?;
+    context.store.set_storage(&snapshot)?;
     // Of the transport one pair was measured, with nothing to compare it to: it is a figure here, and no survey.
     let alone = Snapshot { samples: Vec::new(), ..snapshot.clone() };
     let diagnosis = linerate_diagnose::diagnose(&alone, knowledge);
-    way.store.finish(&snapshot, &diagnosis)?;
+    context.store.finish(&snapshot, &diagnosis)?;
     Ok((snapshot, diagnosis))
 }
 
@@ -159,12 +159,12 @@ async fn rounds(
     inventory: &Inventory,
     request: &BenchRequest,
     layers: &[Layer],
-    (run, way): (&str, &mut Way<'_>),
+    (run, context): (&str, &mut Context<'_>),
 ) -> Result<Vec<(Place, Sample)>, BenchError> {
     let expected = expected(request, layers.len());
     let until = Instant::now() + expected;
     let total = request.rounds as usize;
-    way.progress.begin(&Phase {
+    context.progress.begin(&Phase {
         name: "measuring",
         unit: "rounds",
         total,
@@ -172,7 +172,7 @@ async fn rounds(
     });
     let mut all: Vec<(Place, Sample)> = Vec::new();
     for round in 0..request.rounds {
-        let progress = way.progress;
+        let progress = context.progress;
         // How long the copying of what was written without the peer takes, nobody knows: then nothing is said of the time.
         let says = |what: &'static str| {
             move |left_s: f64| progress.step(round as usize, what, Some(left_s).filter(|s| *s >= 1.0))
@@ -199,13 +199,13 @@ async fn rounds(
             test.id = all.len() as u32 + 1;
             let sample = match place {
                 Place::Replicated => {
-                    told(measure::alone(fleet, inventory, &test), until, says("replicated")).await
+                    with_progress(measure::alone(fleet, inventory, &test), until, says("replicated")).await
                 }
                 Place::Transport(_) => {
                     let running = measure::measure(fleet, inventory, &test, Patience::Usual);
-                    told(running, until, says("the transport alone")).await
+                    with_progress(running, until, says("the transport alone")).await
                 }
-                Place::Local if request.local == LocalDisk::SameFile => told(
+                Place::Local if request.local == LocalDisk::SameFile => with_progress(
                     apart(fleet, inventory, request, &test),
                     until,
                     says("the disk without its peer, and both alike again"),
@@ -213,15 +213,16 @@ async fn rounds(
                 .await
                 .map_err(BenchError::Host)?,
                 Place::Local => {
-                    told(measure::alone(fleet, inventory, &test), until, says("the disk beside")).await
+                    with_progress(measure::alone(fleet, inventory, &test), until, says("the disk beside"))
+                        .await
                 }
             };
-            way.store.add_samples(run, std::slice::from_ref(&sample))?;
+            context.store.add_samples(run, std::slice::from_ref(&sample))?;
             all.push((place, sample));
         }
-        way.progress.step(round as usize + 1, "", None);
+        context.progress.step(round as usize + 1, "", None);
     }
-    way.progress.end();
+    context.progress.end();
     Ok(all)
 }
 

@@ -4,6 +4,7 @@ pub mod addresses;
 pub mod audit;
 mod begin;
 pub mod bench;
+pub mod context;
 pub mod disk_watch;
 pub mod disks;
 pub mod disturb;

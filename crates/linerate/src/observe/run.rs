@@ -7,6 +7,7 @@ mod beside;
 mod dead;
 mod lean;
 mod lost;
+mod mark;
 mod repeat;
 
 use std::cell::{Cell, RefCell};
@@ -304,8 +305,8 @@ impl Survey<'_> {
         for Ended { mut sample, at_ms, took_ms } in results {
             let facts = &self.snapshot.facts;
             let path_bps = |test: &Test| nic::path_bps(facts, inventory, &test.from, &test.to, test.layer);
-            repeat::mark(&mut sample, at_ms, &spans, path_bps);
-            repeat::mark_cut(&mut sample, &back);
+            mark::mark(&mut sample, at_ms, &spans, path_bps);
+            mark::mark_cut(&mut sample, &back);
             if let Some(reason) = gather::starved(&sample, || path_bps(&sample.test)).filter(|_| self.strict)
             {
                 sample.outcome = Outcome::Invalid { reason };

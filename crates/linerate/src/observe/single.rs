@@ -12,26 +12,14 @@ use linerate_model::plan::Test;
 use linerate_model::sample::Sample;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::tuning::{CALIBRATION_MS_MAX, Tuning};
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::Instant;
 
 use super::begin::begin;
+use super::context::{Context, with_progress};
 use super::measure;
 use crate::fleet::Fleet;
-use crate::progress::{Phase, Progress};
-use crate::store::{Store, StoreError};
-
-/// How often progress is told.
-const TICK: Duration = Duration::from_millis(500);
-
-/// What tests are run with.
-pub struct Way<'a> {
-    /// Keeps the run.
-    pub store: &'a mut Store,
-    /// Told while a test runs.
-    pub progress: &'a dyn Progress,
-    /// Options of bulk transfers.
-    pub tuning: &'a Tuning,
-}
+use crate::progress::Phase;
+use crate::store::StoreError;
 
 /// Time that tests are expected to take, all together.
 pub fn expected(tests: &[Test], tuning: &Tuning) -> Duration {
@@ -63,23 +51,23 @@ pub async fn run(
     inventory: &Inventory,
     tests: &[Test],
     headline: fn(&[Sample]) -> String,
-    way: &mut Way<'_>,
+    context: &mut Context<'_>,
 ) -> Result<(Snapshot, Diagnosis), StoreError> {
-    let mut snapshot = begin(fleet, inventory, way.store)?;
-    let until = Instant::now() + expected(tests, way.tuning);
-    let expected_s = Some(expected(tests, way.tuning).as_secs_f64());
-    way.progress.begin(&Phase { name: "measuring", unit: "tests", total: tests.len(), expected_s });
+    let mut snapshot = begin(fleet, inventory, context.store)?;
+    let until = Instant::now() + expected(tests, context.tuning);
+    let expected_s = Some(expected(tests, context.tuning).as_secs_f64());
+    context.progress.begin(&Phase { name: "measuring", unit: "tests", total: tests.len(), expected_s });
     for (done, test) in tests.iter().enumerate() {
-        let running = one(fleet, inventory, test, way.tuning);
-        let sample = told(running, until, |left_s| {
-            way.progress.step(done, &format!("{} to {}", test.from, test.to), Some(left_s));
+        let running = one(fleet, inventory, test, context.tuning);
+        let sample = with_progress(running, until, |left_s| {
+            context.progress.step(done, &format!("{} to {}", test.from, test.to), Some(left_s));
         })
         .await;
-        way.store.add_samples(&snapshot.id, std::slice::from_ref(&sample))?;
+        context.store.add_samples(&snapshot.id, std::slice::from_ref(&sample))?;
         snapshot.samples.push(sample);
-        way.progress.step(done + 1, "", None);
+        context.progress.step(done + 1, "", None);
     }
-    way.progress.end();
+    context.progress.end();
     let diagnosis = Diagnosis {
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
@@ -91,7 +79,7 @@ pub async fn run(
         notes: Vec::new(),
         blind: snapshot.gaps.clone(),
     };
-    way.store.finish(&snapshot, &diagnosis)?;
+    context.store.finish(&snapshot, &diagnosis)?;
     Ok((snapshot, diagnosis))
 }
 
@@ -99,18 +87,5 @@ async fn one(fleet: &Fleet, inventory: &Inventory, test: &Test, tuning: &Tuning)
     match test.kind {
         TestKind::Http(_) | TestKind::Disk(_) => measure::alone(fleet, inventory, test).await,
         _ => measure::measure_tuned(fleet, inventory, test, tuning).await,
-    }
-}
-
-/// Waits for a test and says in the meantime how many seconds are left.
-pub(super) async fn told<T>(running: impl Future<Output = T>, until: Instant, tell: impl Fn(f64)) -> T {
-    let mut tick = tokio::time::interval(TICK);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    tokio::pin!(running);
-    loop {
-        tokio::select! {
-            done = &mut running => return done,
-            _ = tick.tick() => tell(until.saturating_duration_since(Instant::now()).as_secs_f64()),
-        }
     }
 }

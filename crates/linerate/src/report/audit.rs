@@ -6,7 +6,7 @@ use linerate_model::audit::{AuditClass, AuditReport, Harm};
 use linerate_model::printable::one_line;
 
 use super::names::cut;
-use super::text::wrap;
+use super::wrap::wrap;
 
 /// Paths that are shown for each class.
 const EXAMPLES_SHOWN: usize = 5;

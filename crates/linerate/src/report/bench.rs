@@ -14,7 +14,7 @@ use maud::{Markup, html};
 use serde::Serialize;
 
 use super::distribution::{self, Line};
-use super::single::View;
+use super::view::View;
 
 /// A figure below this share of what should be reached is a finding.
 const LOW: f64 = 0.5;
@@ -196,19 +196,6 @@ impl View for Bench {
     }
 }
 
-/// The run in a line.
-#[must_use]
-pub fn headline(snapshot: &Snapshot) -> String {
-    match snapshot.samples.as_slice() {
-        [] => "no disk was measured".to_owned(),
-        [one] => super::single::headline(std::slice::from_ref(one)),
-        [first, rest @ ..] => {
-            let first = super::single::headline(std::slice::from_ref(first));
-            format!("disks of {} hosts; {first}", rest.len() + 1)
-        }
-    }
-}
-
 /// A phase of a host for programs.
 #[derive(Debug, Serialize)]
 pub struct Told {
@@ -265,7 +252,8 @@ mod tests {
     use linerate_model::fact::FactValue;
     use linerate_model::histogram::Histogram;
 
-    use super::super::single::tests_sample;
+    use super::super::single::disks_headline;
+    use super::super::view::tests_sample;
     use super::*;
 
     fn phase() -> DiskPhase {
@@ -368,6 +356,10 @@ mod tests {
         assert!(!told[0].is_low() && !told[1].is_low(), "half is not below half");
         let json = serde_json::to_value(&told[0]).unwrap();
         assert!((json["should"]["requests_per_s"].as_f64().unwrap() - 5400.0).abs() < 0.5, "{json}");
-        assert!(headline(&snapshot).contains("random read 4k x144 2700 a second"), "{}", headline(&snapshot));
+        assert!(
+            disks_headline(&snapshot).contains("random read 4k x144 2700 a second"),
+            "{}",
+            disks_headline(&snapshot)
+        );
     }
 }

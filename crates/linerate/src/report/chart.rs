@@ -13,6 +13,7 @@ use linerate_model::trial::Trial;
 use linerate_model::units;
 use maud::{Markup, html};
 
+use super::distribution::nice;
 use super::inside;
 
 /// Left edge of every plot: room for the labels of the axis.
@@ -42,14 +43,6 @@ impl Axis {
     fn ticks(self) -> Vec<f64> {
         (0..=4).map(|i| self.top_value * f64::from(i) / 4.0).collect()
     }
-}
-
-/// The next round value whose quarters are round too.
-pub(super) fn nice(value: f64) -> f64 {
-    let power = 10_f64.powf(value.log10().floor());
-    let step =
-        [1.0, 1.2, 1.6, 2.0, 2.4, 3.2, 4.0, 5.0, 6.0, 8.0, 10.0].into_iter().find(|s| s * power >= value);
-    step.unwrap_or(10.0) * power
 }
 
 fn px(value: f64) -> String {

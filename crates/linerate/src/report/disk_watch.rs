@@ -8,7 +8,7 @@ use linerate_model::disk::DiskEpisodes;
 use linerate_model::fact::Gap;
 use linerate_model::printable::one_line;
 
-use super::text::wrap;
+use super::wrap::wrap;
 use linerate_model::units::{date, span_s};
 
 const WIDTH: usize = 100;

@@ -192,7 +192,7 @@ fn number(value: f64) -> String {
 /// Why there are means alone, below a table.
 #[must_use]
 pub fn no_percentiles(reason: &str) -> String {
-    super::text::wrap(&format!("no percentiles: {}", one_line(reason)), WIDTH).join("\n  ") + "\n"
+    super::wrap::wrap(&format!("no percentiles: {}", one_line(reason)), WIDTH).join("\n  ") + "\n"
 }
 
 #[cfg(test)]

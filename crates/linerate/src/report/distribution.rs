@@ -7,8 +7,6 @@ use linerate_model::histogram::Histogram;
 use linerate_model::units;
 use maud::{Markup, html};
 
-use super::chart;
-
 const LEFT: f64 = 96.0;
 const RIGHT: f64 = 660.0;
 const TOP: f64 = 14.0;
@@ -27,6 +25,14 @@ pub struct Line<'a, T: ?Sized> {
     pub name: &'a str,
     /// What is drawn.
     pub of: &'a T,
+}
+
+/// The next round value whose quarters are round too.
+pub(super) fn nice(value: f64) -> f64 {
+    let power = 10_f64.powf(value.log10().floor());
+    let step =
+        [1.0, 1.2, 1.6, 2.0, 2.4, 3.2, 4.0, 5.0, 6.0, 8.0, 10.0].into_iter().find(|s| s * power >= value);
+    step.unwrap_or(10.0) * power
 }
 
 fn px(value: f64) -> String {
@@ -144,7 +150,7 @@ pub fn histograms(lines: &[Line<'_, Histogram>], words: &str) -> Markup {
 pub fn courses(lines: &[Line<'_, [(f64, f64)]>], unit: &str, words: &str) -> Markup {
     let all = || lines.iter().flat_map(|line| line.of.iter());
     let most = all().map(|p| p.1).filter(|v| v.is_finite()).fold(0.0, f64::max);
-    let most = if most > 0.0 { chart::nice(most * 1.05) } else { 1.0 };
+    let most = if most > 0.0 { nice(most * 1.05) } else { 1.0 };
     let end_ms = all().map(|p| p.0).fold(1.0, f64::max);
     let y = |value: f64| BOTTOM - (value / most).clamp(0.0, 1.0) * (BOTTOM - TOP);
     let points = |list: &[(f64, f64)]| {

@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::card;
 use super::heat::Style;
 use super::names::setting;
-use super::text;
+use super::wrap::wrap;
 use linerate_model::units::{duration_us, percent, short, sure};
 
 /// All that is told.
@@ -124,14 +124,14 @@ pub fn gaps(told: &Told<'_>) -> Vec<String> {
 #[must_use]
 pub fn page(told: &Told<'_>, style: Style) -> String {
     let mut out = String::new();
-    for line in text::wrap(&head(told), style.width) {
+    for line in wrap(&head(told), style.width) {
         let _ = writeln!(out, "{line}");
     }
     out.push('\n');
     out += &table(told, style);
     for share in told.shares {
         if let Some(time) = &share.time {
-            for line in text::wrap(&in_time(time), style.width) {
+            for line in wrap(&in_time(time), style.width) {
                 let _ = writeln!(out, "{line}");
             }
         }
@@ -143,7 +143,7 @@ pub fn page(told: &Told<'_>, style: Style) -> String {
     out += &verdict(told, style);
     out += &ranked(told, style);
     for gap in gaps(told) {
-        for line in text::wrap(&format!("Not seen: {}", one_line(&gap)), style.width) {
+        for line in wrap(&format!("Not seen: {}", one_line(&gap)), style.width) {
             let _ = writeln!(out, "{line}");
         }
     }
@@ -288,7 +288,7 @@ fn verdict(told: &Told<'_>, style: Style) -> String {
         let _ = writeln!(out, "{}", style.fine(words));
     }
     for sentence in sentences {
-        for line in text::wrap(&one_line(sentence), style.width) {
+        for line in wrap(&one_line(sentence), style.width) {
             let _ = writeln!(out, "{}", style.alarm(&line));
         }
     }
@@ -311,9 +311,7 @@ fn ranked(told: &Told<'_>, style: Style) -> String {
             let _ = writeln!(out, "      {}", one_line(change));
         }
         if one.try_it.is_empty() {
-            for line in
-                text::wrap(&format!("by hand: {}", one_line(&one.by_hand)), style.width.saturating_sub(6))
-            {
+            for line in wrap(&format!("by hand: {}", one_line(&one.by_hand)), style.width.saturating_sub(6)) {
                 let _ = writeln!(out, "      {line}");
             }
         } else {
@@ -332,7 +330,7 @@ fn ranked(told: &Told<'_>, style: Style) -> String {
         .collect();
     if !in_force.is_empty() {
         let words = format!("In force on {} ({}): {}.", told.request.primary, key("*"), in_force.join(", "));
-        for line in text::wrap(&words, style.width) {
+        for line in wrap(&words, style.width) {
             let _ = writeln!(out, "{line}");
         }
     }

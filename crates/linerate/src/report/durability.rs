@@ -6,7 +6,7 @@ use linerate_model::durability::{DurabilityReport, Fate, Pattern, PatternFate, P
 use linerate_model::printable::one_line;
 
 use super::names::cut;
-use super::text::wrap;
+use super::wrap::wrap;
 
 const NAME: usize = 22;
 /// Lost files that are shown.

@@ -11,7 +11,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::card::{self, Card, Row, Shape};
 use super::grid::{self, Grid, Kind, Metric};
-use super::{Format, Material, chart, differ, names, text};
+use super::material::{Format, Material};
+use super::{chart, differ, names, text};
 
 /// A page stays one that a browser opens at once, however large the cluster: at most so many findings, worst pairs, remarks of a
 /// kind and groups.

@@ -10,7 +10,7 @@ use linerate_model::units;
 use maud::{Markup, html};
 
 use super::names;
-use super::single::View;
+use super::view::View;
 
 /// See the file's head.
 #[derive(Debug)]
@@ -201,7 +201,7 @@ mod tests {
                 });
             }
         }
-        let sample = super::super::single::tests_sample();
+        let sample = super::super::view::tests_sample();
         let text = Http.text(&sample, &tx, &LoadReport::default());
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         assert!(text.contains("arc-1 is 3156 times slower in the rate of the body than the best"), "{text}");

@@ -10,7 +10,7 @@ use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
 use serde::Serialize;
 
-use super::{Format, Material};
+use super::material::{Format, Material};
 
 /// The shape; `schema` is raised when a field changes its meaning.
 #[derive(Debug, Serialize)]

@@ -9,7 +9,7 @@ use linerate_model::units;
 use maud::{Markup, html};
 
 use super::distribution::{self, Line};
-use super::single::View;
+use super::view::View;
 
 /// See the file's head.
 #[derive(Debug)]
@@ -215,7 +215,7 @@ mod tests {
         let lines = sentences(&tx.latency);
         assert!(lines[0].starts_with("Waking up costs 46.9 us of a TCP round trip"), "{lines:?}");
         assert!(lines[1].starts_with("Load adds 12 ms at p50") && lines[1].contains("clear"), "{lines:?}");
-        let sample = super::super::single::tests_sample();
+        let sample = super::super::view::tests_sample();
         let text = Latency.text(&sample, &tx, &LoadReport::default());
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         assert!(text.contains("9.4Gbit/s"));

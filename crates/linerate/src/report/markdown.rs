@@ -6,7 +6,8 @@ use std::fmt::Write;
 
 use super::card::{self, Card, Shape};
 use super::grid::{self, Grid};
-use super::{Format, Material, text};
+use super::material::{Format, Material};
+use super::text;
 
 /// Pairs that are listed of a cluster that no matrix can show.
 const WORST_MAX: usize = 100;

@@ -2,10 +2,6 @@
 //!
 //! To add a format: one file with a `Format`, one line in `FORMATS`.
 
-use linerate_model::finding::Diagnosis;
-use linerate_model::snapshot::Snapshot;
-use linerate_model::trial::Trial;
-
 pub mod audit;
 pub mod bench;
 pub mod builds;
@@ -31,6 +27,7 @@ pub mod inside;
 pub mod json;
 pub mod latency;
 pub mod markdown;
+mod material;
 pub mod names;
 pub mod path_mtu;
 pub mod single;
@@ -38,34 +35,15 @@ pub mod steps;
 pub mod text;
 pub mod transfer;
 pub mod udp;
+mod view;
+pub mod wrap;
+
+pub use material::{Format, Material};
 
 #[cfg(test)]
 pub(crate) mod sample;
 #[cfg(test)]
 mod tests;
-
-/// What a report is made of.
-#[derive(Debug, Clone, Copy)]
-pub struct Material<'a> {
-    /// What was observed.
-    pub snapshot: &'a Snapshot,
-    /// What it means.
-    pub diagnosis: &'a Diagnosis,
-    /// What was tried.
-    pub trials: &'a [Trial],
-    /// What the lab had broken, when the report may tell.
-    pub reveal: Option<&'a str>,
-}
-
-/// A report format.
-pub trait Format: Sync {
-    /// What is typed: `linerate report RUN --html`.
-    fn name(&self) -> &'static str;
-    /// Of the file, without a dot.
-    fn extension(&self) -> &'static str;
-    /// The whole report.
-    fn render(&self, material: &Material<'_>) -> String;
-}
 
 /// All formats.
 pub static FORMATS: &[&dyn Format] = &[&text::Text, &html::Html, &markdown::Markdown, &json::Json];

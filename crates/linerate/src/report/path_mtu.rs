@@ -8,7 +8,7 @@ use linerate_model::printable;
 use linerate_model::sample::Sample;
 use maud::{Markup, html};
 
-use super::single::View;
+use super::view::View;
 
 /// See the file's head.
 #[derive(Debug)]

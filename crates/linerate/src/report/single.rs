@@ -5,7 +5,6 @@
 use std::fmt::Write;
 
 use linerate_model::exit::ExitCode;
-use linerate_model::fact::HostFacts;
 use linerate_model::load::LoadReport;
 use linerate_model::printable;
 use linerate_model::sample::{Outcome, Sample};
@@ -13,29 +12,9 @@ use linerate_model::snapshot::Snapshot;
 use maud::{Markup, html};
 
 use super::heat::Style;
-use super::{bench, connects, http, latency, names, path_mtu, text, transfer, udp};
-
-/// How one kind of test is shown.
-pub trait View: Sync {
-    /// Name of the kind.
-    fn kind(&self) -> &'static str;
-    /// Who was tested, for a heading.
-    fn title(&self, sample: &Sample) -> String {
-        pair(sample)
-    }
-    /// The most important in one sentence; `tx` and `rx` are what both ends reported.
-    fn headline(&self, sample: &Sample, tx: &LoadReport, rx: &LoadReport) -> String;
-    /// Tables and sentences, at most 100 columns.
-    fn text(&self, sample: &Sample, tx: &LoadReport, rx: &LoadReport) -> String;
-    /// The same for a kind that says more when it knows the facts of the host; `ends` is what both ends reported.
-    fn text_on(&self, sample: &Sample, ends: (&LoadReport, &LoadReport), _: Option<&HostFacts>) -> String {
-        self.text(sample, ends.0, ends.1)
-    }
-    /// Drawings.
-    fn drawings(&self, tx: &LoadReport, rx: &LoadReport) -> Markup;
-    /// Whether it shows something that is wrong.
-    fn is_finding(&self, tx: &LoadReport, rx: &LoadReport) -> bool;
-}
+use super::view::{View, pair};
+use super::wrap::wrap;
+use super::{bench, connects, http, latency, path_mtu, transfer, udp};
 
 /// All views.
 pub static VIEWS: &[&dyn View] = &[
@@ -75,14 +54,6 @@ fn samples(snapshot: &Snapshot) -> &[Sample] {
     if single { &snapshot.samples } else { &[] }
 }
 
-fn pair(sample: &Sample) -> String {
-    format!(
-        "{} to {}",
-        printable::clean(&sample.test.from),
-        printable::clean(&names::cut(&sample.test.to, 60))
-    )
-}
-
 /// Whether a run consists of single tests.
 pub fn is_single(snapshot: &Snapshot) -> bool {
     !samples(snapshot).is_empty()
@@ -98,6 +69,19 @@ pub fn headline(samples: &[Sample]) -> String {
     };
     let chosen = samples.iter().find(|s| is_wrong(s)).or_else(|| samples.first());
     chosen.map_or_else(|| "nothing was tested".to_owned(), words)
+}
+
+/// The run in a line.
+#[must_use]
+pub fn disks_headline(snapshot: &Snapshot) -> String {
+    match snapshot.samples.as_slice() {
+        [] => "no disk was measured".to_owned(),
+        [one] => headline(std::slice::from_ref(one)),
+        [first, rest @ ..] => {
+            let first = headline(std::slice::from_ref(first));
+            format!("disks of {} hosts; {first}", rest.len() + 1)
+        }
+    }
 }
 
 fn is_wrong(sample: &Sample) -> bool {
@@ -136,7 +120,7 @@ pub fn tables(snapshot: &Snapshot, style: Style) -> String {
                 out += line.trim_end();
                 out.push('\n');
             } else {
-                for part in text::wrap(line, style.width) {
+                for part in wrap(line, style.width) {
                     out += &part;
                     out.push('\n');
                 }
@@ -162,29 +146,5 @@ pub fn sections(snapshot: &Snapshot) -> Markup {
                 (view.drawings(&tx, &rx))
             }
         }
-    }
-}
-
-/// A sample for the tests of the views.
-#[cfg(test)]
-pub(crate) fn tests_sample() -> Sample {
-    use linerate_model::load::TestKind;
-    use linerate_model::plan::Test;
-    let test = Test {
-        id: 1,
-        from: "a".into(),
-        to: "b".into(),
-        layer: linerate_model::inventory::Layer::Underlay,
-        kind: TestKind::udp(1e8, 1200, 1000),
-        repeat: 0,
-        serial: true,
-        second_stage: false,
-    };
-    Sample {
-        test,
-        start_ms: 0,
-        outcome: Outcome::Gap { reason: "not run".into() },
-        tx_counters: std::collections::BTreeMap::new(),
-        rx_counters: std::collections::BTreeMap::new(),
     }
 }

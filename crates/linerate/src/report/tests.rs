@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use linerate_model::finding::Element;
 
 use super::heat::Style;
-use super::{FORMATS, Material, html, json, sample, text};
+use super::material::Material;
+use super::{FORMATS, html, json, sample, text};
 
 /// Where the golden files lie.
 fn golden(name: &str) -> PathBuf {

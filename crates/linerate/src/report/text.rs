@@ -17,7 +17,9 @@ use linerate_model::units;
 use super::card::{self, Card, Shape};
 use super::grid::{self, Grid, Kind, Metric};
 use super::heat::Style;
-use super::{Format, Material, names};
+use super::material::{Format, Material};
+use super::names;
+use super::wrap::wrap;
 
 /// Up to this many hosts the whole matrix fits 100 columns.
 const MATRIX_HOSTS_MAX: usize = 12;
@@ -412,21 +414,4 @@ fn paragraph(out: &mut String, label: &str, text: &str, style: Style) {
             label = " ".repeat(LABEL);
         }
     }
-}
-
-/// Breaks text at spaces into lines of at most `width` characters; a longer word stays whole.
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace().map(printable::clean) {
-        let last = lines.last_mut().expect("starts with one line and only grows");
-        if !last.is_empty() && last.chars().count() + 1 + word.chars().count() > width {
-            lines.push(word);
-        } else {
-            if !last.is_empty() {
-                last.push(' ');
-            }
-            last.push_str(&word);
-        }
-    }
-    lines
 }

@@ -8,8 +8,9 @@ use linerate_model::units;
 use maud::{Markup, html};
 
 use super::distribution::{self, Line};
-use super::single::View;
-use super::{inside, text};
+use super::inside;
+use super::view::View;
+use super::wrap::wrap;
 
 /// Columns of the small picture of the series.
 const SPARK_COLUMNS: usize = 60;
@@ -98,7 +99,7 @@ fn line(text: &mut String, name: &str, value: &str) {
     if value.is_empty() {
         return;
     }
-    for (number, part) in text::wrap(value, VALUE_COLUMNS).iter().enumerate() {
+    for (number, part) in wrap(value, VALUE_COLUMNS).iter().enumerate() {
         let name = if number == 0 { name } else { "" };
         let _ = writeln!(text, "{name:<12}  {part}");
     }

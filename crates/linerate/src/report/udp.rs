@@ -9,7 +9,7 @@ use linerate_model::units;
 use maud::{Markup, html};
 
 use super::distribution::{self, Line};
-use super::single::View;
+use super::view::View;
 
 /// See the file's head.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use super::super::via::{Hosts, Via};
 use super::super::{open, out, progress, quantity, survey};
 use crate::fleet::Fleet;
 use crate::observe::bench;
-use crate::observe::single::Way;
+use crate::observe::context::Context;
 use crate::report;
 use crate::report::bench as shown;
 use crate::store::Store;
@@ -245,7 +245,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let plan = args.plan()?;
     open::runtime()?.block_on(async {
         let Some(Hosts { inventory, job, .. }) =
-            super::hosts(&args.via, args.inventory.as_deref(), &args.hosts, args.no_sudo).await?
+            super::hosts::hosts(&args.via, args.inventory.as_deref(), &args.hosts, args.no_sudo).await?
         else {
             return Ok(open::after_interrupt());
         };
@@ -266,14 +266,14 @@ async fn measure(
     let Some(fleet) = open::unless_interrupted(opened).await else { return Ok(open::after_interrupt()) };
     fleet.notes.iter().for_each(|note| out::note(note));
     let tuning = Tuning::default();
-    let mut way = Way { store: &mut store, progress: progress.as_ref(), tuning: &tuning };
+    let mut context = Context { store: &mut store, progress: progress.as_ref(), tuning: &tuning };
     let done = open::with_fleet(fleet, async |fleet| {
         anyhow::ensure!(
             !fleet.hosts().is_empty(),
             "no host can be measured: {}",
             fleet.gaps.iter().map(|g| format!("{}: {}", g.what, g.reason)).collect::<Vec<_>>().join("; ")
         );
-        Ok(bench::run(fleet, inventory, plan, shown::headline, &mut way).await?)
+        Ok(bench::run(fleet, inventory, plan, report::single::disks_headline, &mut context).await?)
     });
     let Some((snapshot, diagnosis)) = done.await? else { return Ok(open::after_interrupt()) };
     if let Some(path) = &args.html {

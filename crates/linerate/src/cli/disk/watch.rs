@@ -74,7 +74,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 async fn watch(args: &Args) -> anyhow::Result<ExitCode> {
     let Some(Hosts { inventory, path, job }) =
-        super::hosts(&args.via, args.inventory.as_deref(), &args.hosts, args.no_sudo).await?
+        super::hosts::hosts(&args.via, args.inventory.as_deref(), &args.hosts, args.no_sudo).await?
     else {
         return Ok(open::after_interrupt());
     };

@@ -18,10 +18,10 @@ use super::super::hosts::{Hosts, Needs};
 use super::super::{open, out, progress, quantity, survey};
 use crate::build;
 use crate::fleet::Fleet;
+use crate::observe::context::Context;
 use crate::observe::drbd as seen;
 use crate::observe::drbd_bench::{self as bench, BenchError};
 use crate::observe::run::read_facts;
-use crate::observe::single::Way;
 use crate::report::drbd_bench as shown;
 use crate::report::heat::Style;
 use crate::store::Store;
@@ -72,8 +72,8 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.hosts.with(Needs::Addresses, async |fleet, inventory| {
         let request = args.request(fleet, inventory).await?;
         let tuning = Tuning::default();
-        let mut way = Way { store: &mut store, progress: progress.as_ref(), tuning: &tuning };
-        let done = bench::run(fleet, inventory, &request, &knowledge, &mut way).await;
+        let mut context = Context { store: &mut store, progress: progress.as_ref(), tuning: &tuning };
+        let done = bench::run(fleet, inventory, &request, &knowledge, &mut context).await;
         let (snapshot, diagnosis) = done.map_err(|error| match error {
             BenchError::Store(error) => anyhow::Error::from(error),
             BenchError::Host(words) => anyhow::anyhow!(words),

@@ -8,10 +8,11 @@ use linerate_diagnose::disks::plan::{LayoutPlan, Plan};
 use linerate_diagnose::drbd::On;
 use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
-use linerate_model::inventory::Inventory;
 use linerate_model::step::Step;
 
-use super::{Args, measure, sync};
+use super::args::{Args, json};
+use super::measure::{self, Place};
+use super::sync;
 use crate::build::{self, Begun, DISK, OnLoss};
 use crate::cli::builds::stop;
 use crate::cli::hosts::really;
@@ -20,13 +21,6 @@ use crate::fleet::Fleet;
 use crate::progress::Progress;
 use crate::report::disk_built::{self, Built};
 use crate::report::heat::Style;
-
-/// Where it is built.
-pub(super) struct Place<'a> {
-    pub(super) fleet: &'a Fleet,
-    pub(super) inventory: &'a Inventory,
-    pub(super) host: &'a str,
-}
 
 /// Drives that are named in a refusal.
 const NAMED: usize = 8;
@@ -148,7 +142,7 @@ fn show(
 ) -> anyhow::Result<()> {
     let undo = build::undo_command(&built.build, &fleet.arguments(&[&built.host]));
     if args.json {
-        let mut value = super::json(plan, chosen);
+        let mut value = json(plan, chosen);
         if let Some(fields) = value.as_object_mut() {
             fields.insert("schema".into(), SCHEMA.into());
             fields.insert("built".into(), serde_json::to_value(built)?);

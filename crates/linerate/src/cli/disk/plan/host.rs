@@ -3,8 +3,9 @@
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::Inventory;
 
-use super::Args;
-use super::apply::{self, Place};
+use super::apply;
+use super::args::Args;
+use super::measure::Place;
 use crate::build;
 use crate::cli::{open, out};
 use crate::fleet::Fleet;

@@ -9,14 +9,15 @@ use linerate_diagnose::disks::plan::{LayoutPlan, Plan};
 use linerate_diagnose::disks::{self, Volume};
 use linerate_model::disk_load::{DiskEnd, DiskPhase, DiskPlan, DiskTarget, Durable};
 use linerate_model::fact::HostFacts;
+use linerate_model::inventory::Inventory;
 use linerate_model::sample::Outcome;
 use linerate_model::tuning::Tuning;
 
-use super::Args;
-use super::apply::Place;
+use super::args::Args;
+use crate::fleet::Fleet;
 use crate::observe::bench;
+use crate::observe::context::Context;
 use crate::observe::run::read_facts;
-use crate::observe::single::Way;
 use crate::progress::Progress;
 use crate::store::Store;
 
@@ -34,6 +35,13 @@ const THREAD_PER_S: f64 = 200_000.0;
 const THREADS_MAX: f64 = 16.0;
 /// Most that a load keeps under way.
 const OUTSTANDING_MAX: u64 = 4096;
+
+/// Where it is built.
+pub(super) struct Place<'a> {
+    pub(super) fleet: &'a Fleet,
+    pub(super) inventory: &'a Inventory,
+    pub(super) host: &'a str,
+}
 
 /// What was measured.
 pub(super) struct Measured {
@@ -141,9 +149,10 @@ async fn run(
     };
     let mut store = Store::open_default()?;
     let tuning = Tuning::default();
-    let mut way = Way { store: &mut store, progress, tuning: &tuning };
+    let mut context = Context { store: &mut store, progress, tuning: &tuning };
     let (snapshot, _) =
-        bench::run(place.fleet, place.inventory, &plan, crate::report::bench::headline, &mut way).await?;
+        bench::run(place.fleet, place.inventory, &plan, crate::report::single::disks_headline, &mut context)
+            .await?;
     let sample = snapshot.samples.into_iter().next();
     let outcome = sample.map(|sample| sample.outcome);
     let report = match outcome {

@@ -1,0 +1,253 @@
+//! Options of `linerate disk plan`, and the plan that they ask for.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use linerate_diagnose::disks::plan::{
+    self as planned, CLASSES, DriveClass, FILESYSTEMS, Filesystem, LEVELS, LayoutPlan, Level, Plan, Wish,
+};
+use linerate_model::SCHEMA;
+use linerate_model::fact::{FactValue, HostFacts};
+
+use crate::cli::{out, quantity, survey};
+use crate::report::heat::Style;
+use crate::report::{disk_plan, steps};
+
+/// Compare layouts of a volume over many drives: capacity, rates, what failures do; and the commands that build it
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate disk plan --raid10 --drives 36 --size 3T\n  linerate disk plan --raid10 --shelf sda,sdb,sdc --shelf sdd,sde,sdf --size 4T --layout lvm\n  linerate disk plan --raid10 --raid5 --raid6 --drives 12 --size 4T\n  linerate disk plan --raid10 --drives 36 --size 3T --layout lvm --volume 2T --fs ext4\n  linerate disk plan --raid10 --drives 24 --size 1.92T --class nvme --chunk 128K --json\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1 --apply --really data\n\nWithout --apply nothing is written. With it every drive has to hold nothing; every step stands in a journal on the host before it is done;\nwhat fails is taken back; later `linerate disk undo` does. What was broken off goes on with the same command.\nRates are those of the class of the drives; --iops and --rate say better ones."
+)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
+pub(in crate::cli) struct Args {
+    /// Compare layouts with stripes over mirrored pairs
+    #[arg(long, required_unless_present_any = ["raid5", "raid6"])]
+    pub(super) raid10: bool,
+    /// Compare layouts with one parity: any drive may fail
+    #[arg(long)]
+    pub(super) raid5: bool,
+    /// Compare layouts with two parities: any two drives may fail
+    #[arg(long)]
+    pub(super) raid6: bool,
+    /// Number of drives
+    #[arg(long, value_name = "NUMBER", required_unless_present = "shelf", conflicts_with = "shelf")]
+    pub(super) drives: Option<usize>,
+    /// Drives of one shelf, with commas; repeated, neighbours stand in different ones, and so does each pair
+    #[arg(long, value_name = "DEVICES", value_parser = shelf)]
+    pub(super) shelf: Vec<Shelf>,
+    /// Size of a drive, such as 3T as on its label, or 465GiB; with --host that of the smallest
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size, required_unless_present = "host")]
+    pub(super) size: Option<u64>,
+    /// Size of the volume, such as 2T or 500GiB; the rest stays free for another one. Without it the volume
+    /// takes all
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    pub(super) volume: Option<u64>,
+    /// Filesystem that is made on the volume: xfs, ext4
+    #[arg(long, value_name = "TYPE", default_value = "xfs", value_parser = filesystem)]
+    pub(super) fs: Filesystem,
+    /// Bytes on one drive before the next one follows
+    #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = quantity::bytes)]
+    pub(super) chunk: u32,
+    /// What the drives are: hdd, sas, ssd, nvme; hdd, or with --host what the host says
+    #[arg(long, value_parser = class)]
+    pub(super) class: Option<DriveClass>,
+    /// Random requests that a drive does in a second
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) iops: Option<u32>,
+    /// What a drive reads or writes in a row, MB/s
+    #[arg(long, value_name = "MB/S", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) rate: Option<u32>,
+    /// Layout of which the commands are shown; of several levels the first
+    #[arg(long, default_value = "md", value_parser = ["md", "lvm", "mirror"])]
+    pub(super) layout: String,
+    /// Group of LVM
+    #[arg(long, default_value = "vg0")]
+    pub(super) group: String,
+    /// Name of the volume or array
+    #[arg(long, default_value = "data")]
+    pub(super) name: String,
+    #[command(flatten)]
+    pub(super) live: Live,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// On a host.
+#[derive(Debug, clap::Args)]
+pub(super) struct Live {
+    /// Host that has the drives: over ssh, or localhost
+    #[arg(long, value_name = "HOST")]
+    pub(super) host: Option<String>,
+    /// Inventory file that has the host
+    #[arg(short, long, value_name = "FILE", requires = "host")]
+    pub(super) inventory: Option<PathBuf>,
+    /// Never use sudo on the host
+    #[arg(long, requires = "host")]
+    pub(super) no_sudo: bool,
+    /// Build it on the host, on drives that hold nothing: volume, first synchronisation, measurement, filesystem
+    #[arg(long, requires = "host", requires = "shelf")]
+    pub(super) apply: bool,
+    #[command(flatten)]
+    pub(super) building: Building,
+}
+
+/// How it is built.
+#[derive(Debug, clap::Args)]
+pub(super) struct Building {
+    /// The name of the volume once more, instead of typing it when asked
+    #[arg(long, value_name = "NAME", requires = "apply")]
+    pub(super) really: Option<String>,
+    /// Do not wait for the end of the first synchronisation, and do not measure
+    #[arg(long, requires = "apply")]
+    pub(super) no_wait: bool,
+    /// Do not measure one drive before and the volume after
+    #[arg(long, requires = "apply")]
+    pub(super) no_measure: bool,
+    /// Time of each of the four tests, of the drive and of the volume
+    #[arg(short, long, value_name = "TIME", default_value = "5s", requires = "apply", value_parser = survey::duration)]
+    pub(super) time: Duration,
+}
+
+/// Drives that fail together.
+#[derive(Debug, Clone)]
+pub(super) struct Shelf(Vec<String>);
+
+fn shelf(text: &str) -> Result<Shelf, String> {
+    let path = |name: &str| if name.starts_with('/') { name.to_owned() } else { format!("/dev/{name}") };
+    let drives: Vec<String> = text.split(',').map(str::trim).map(path).collect();
+    match drives.iter().find_map(|drive| linerate_model::step::check_device(drive).err()) {
+        Some(error) => Err(error.to_string()),
+        None => Ok(Shelf(drives)),
+    }
+}
+
+fn class(text: &str) -> Result<DriveClass, String> {
+    let found = CLASSES.iter().find(|class| class.name == text).copied();
+    found.ok_or_else(|| {
+        let known: Vec<&str> = CLASSES.iter().map(|class| class.name).collect();
+        format!("no such class\nhint: known are {}", known.join(", "))
+    })
+}
+
+fn filesystem(text: &str) -> Result<Filesystem, String> {
+    let found = FILESYSTEMS.iter().find(|known| known.name() == text).copied();
+    found.ok_or_else(|| {
+        let known: Vec<&str> = FILESYSTEMS.iter().map(|known| known.name()).collect();
+        format!("no such filesystem\nhint: known are {}", known.join(", "))
+    })
+}
+
+impl Args {
+    /// Levels that were asked for.
+    pub(super) fn levels(&self) -> Vec<Level> {
+        let is_asked = |level: &Level| match level {
+            Level::Raid10 => self.raid10,
+            Level::Raid5 => self.raid5,
+            Level::Raid6 => self.raid6,
+        };
+        LEVELS.into_iter().filter(is_asked).collect()
+    }
+
+    /// What is wished for; `facts` are those of the host that has the drives.
+    fn wish(&self, facts: Option<&HostFacts>) -> anyhow::Result<Wish> {
+        let shelves: Vec<Vec<String>> = match self.drives {
+            // Names that stand for nothing yet.
+            Some(drives) => vec![(1..=drives.min(DRIVES_MOST)).map(|n| format!("/dev/DRIVE{n}")).collect()],
+            None => self.shelf.iter().map(|shelf| shelf.0.clone()).collect(),
+        };
+        let seen = facts.map(|facts| Seen::of(facts, &shelves)).transpose()?;
+        let drive_bytes = self.size.or(seen.as_ref().map(|seen| seen.drive_bytes)).unwrap_or_default();
+        let mut class = self.class.or(seen.map(|seen| seen.class)).unwrap_or(CLASSES[0]);
+        class.requests_per_s = self.iops.map_or(class.requests_per_s, f64::from);
+        class.bytes_per_s = self.rate.map_or(class.bytes_per_s, |mb| f64::from(mb) * 1e6);
+        Ok(Wish {
+            levels: self.levels(),
+            shelves,
+            drive_bytes,
+            chunk_bytes: u64::from(self.chunk),
+            class,
+            volume_bytes: self.volume,
+            filesystem: self.fs,
+            group: self.group.clone(),
+            name: self.name.clone(),
+        })
+    }
+
+    /// The plan and the layout that is shown or built.
+    pub(super) fn plan(&self, facts: Option<&HostFacts>) -> anyhow::Result<(Plan, LayoutPlan)> {
+        let plan = planned::plan(&self.wish(facts)?)?;
+        // The first one of several levels.
+        let level = plan.levels.first().copied();
+        let is_it = |tool: &str, of: Level| tool == self.layout && Some(of) == level;
+        let chosen = plan.layouts.iter().find(|layout| is_it(layout.tool, layout.level)).cloned();
+        if let Some(chosen) = chosen {
+            return Ok((plan, chosen));
+        }
+        match plan.not_offered.iter().find(|layout| is_it(layout.tool, layout.level)) {
+            Some(layout) => anyhow::bail!("{}", layout.why),
+            None => anyhow::bail!(
+                "--layout {} has no {}\nhint: --layout md or --layout lvm",
+                self.layout,
+                level.map_or("level", Level::title)
+            ),
+        }
+    }
+
+    /// Prints it.
+    pub(super) fn show(&self, plan: &Plan, chosen: &LayoutPlan) -> anyhow::Result<()> {
+        if self.json {
+            out::json(&json(plan, chosen))
+        } else {
+            out::print(&disk_plan::text(plan, chosen, Style::detect()))
+        }
+    }
+}
+
+/// What a host says about the drives.
+struct Seen {
+    drive_bytes: u64,
+    class: DriveClass,
+}
+
+impl Seen {
+    fn of(facts: &HostFacts, shelves: &[Vec<String>]) -> anyhow::Result<Self> {
+        let mut smallest: Option<u64> = None;
+        let mut class = "hdd";
+        for path in shelves.iter().flatten() {
+            let name = path.strip_prefix("/dev/").unwrap_or(path).replace('.', "/");
+            let fact = |fact: &str| facts.readings.get(&format!("disk.{name}.{fact}"));
+            let size = match fact("size_bytes") {
+                Some(FactValue::Int(bytes)) => u64::try_from(*bytes).ok(),
+                _ => None,
+            };
+            let Some(size) = size else {
+                anyhow::bail!(
+                    "the host has no drive {path}\nhint: `linerate facts HOST disk.` lists what it has; names are those of the kernel, such as sda"
+                );
+            };
+            smallest = Some(smallest.map_or(size, |smallest| smallest.min(size)));
+            if fact("rotational") == Some(&FactValue::Flag(false)) {
+                class = if name.starts_with("nvme") { "nvme" } else { "ssd" };
+            }
+        }
+        let class = CLASSES.iter().find(|known| known.name == class).copied().unwrap_or(CLASSES[0]);
+        Ok(Self { drive_bytes: smallest.unwrap_or_default(), class })
+    }
+}
+
+/// More names are not made up: the plan refuses fewer.
+const DRIVES_MOST: usize = 10_000;
+
+/// A plan for programs: with the commands of every step.
+pub(super) fn json(plan: &Plan, chosen: &LayoutPlan) -> serde_json::Value {
+    let commands: serde_json::Map<String, serde_json::Value> = plan
+        .layouts
+        .iter()
+        .map(|layout| {
+            let shown: Vec<steps::Shown> = layout.steps.iter().map(steps::shown).collect();
+            (layout.name.to_owned(), serde_json::json!(shown))
+        })
+        .collect();
+    serde_json::json!({ "schema": SCHEMA, "plan": plan, "chosen": chosen.name, "commands": commands })
+}
