@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::shell::sh;
-use crate::{docs, knowledge, tests, tidy};
+use crate::{book, docs, knowledge, tests, tidy};
 
 /// Runs all steps; stops at the first that fails.
 pub(crate) fn run(skip_tests: bool) -> Result<()> {
@@ -20,6 +20,7 @@ pub(crate) fn run(skip_tests: bool) -> Result<()> {
     sh("cargo", &["build", "--workspace", "--locked"])?;
     knowledge::check()?;
     docs::run(true)?;
+    book::run()?;
     node_dependencies()
 }
 

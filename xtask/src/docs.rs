@@ -1,5 +1,7 @@
-//! Makes `docs/reference/` from the programs themselves: commands, exit codes, facts, causes.
+//! Makes `docs/reference/` from the programs themselves: commands, exit codes, facts, causes; and what
+//! `docs/SUMMARY.md` lists of them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +24,9 @@ pub(crate) fn run(check: bool) -> Result<()> {
         ("commands.md".to_owned(), commands()?),
         ("facts.md".to_owned(), facts()?),
     ];
-    pages.extend(causes()?);
+    let causes: Vec<Value> = serde_json::from_str(&program("linerate", &["knowledge", "list", "--json"])?)?;
+    pages.extend(cause_pages(&causes)?);
+    pages.push(("../SUMMARY.md".to_owned(), summary(&causes)?));
     let mut stale = Vec::new();
     for path in gone(&pages)? {
         if check {
@@ -133,11 +137,36 @@ fn facts() -> Result<String> {
     Ok(page)
 }
 
+/// The summary of the book with the causes listed by area.
+fn summary(causes: &[Value]) -> Result<String> {
+    let mut areas: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for cause in causes {
+        let text = |key: &str| cause[key].as_str().unwrap_or_default();
+        areas.entry(text("area")).or_default().insert(text("id"));
+    }
+    let mut list = String::new();
+    for (area, ids) in areas {
+        let _ = writeln!(list, "- [{area}]()");
+        for id in ids {
+            let _ = writeln!(list, "  - [{id}](reference/causes/{id}.md)");
+        }
+    }
+    with_part(&fs::read_to_string("docs/SUMMARY.md")?, "Causes by area", &list)
+}
+
+/// The summary with another list below the heading of a part.
+fn with_part(summary: &str, part: &str, list: &str) -> Result<String> {
+    let heading = format!("\n# {part}\n");
+    let (before, rest) =
+        summary.split_once(&heading).with_context(|| format!("docs/SUMMARY.md has no part `{part}`"))?;
+    let after = rest.find("\n# ").map_or("", |at| &rest[at..]);
+    Ok(format!("{before}{heading}\n{list}{after}"))
+}
+
 /// One page for each cause, and an index by symptom.
-fn causes() -> Result<Vec<(String, String)>> {
-    let causes: Vec<Value> = serde_json::from_str(&program("linerate", &["knowledge", "list", "--json"])?)?;
-    let mut pages = vec![("causes/README.md".to_owned(), index(&causes))];
-    for cause in &causes {
+fn cause_pages(causes: &[Value]) -> Result<Vec<(String, String)>> {
+    let mut pages = vec![("causes/README.md".to_owned(), index(causes))];
+    for cause in causes {
         let id = cause["id"].as_str().unwrap_or_default();
         let page = program("linerate", &["knowledge", "show", id, "--markdown"])?;
         pages.push((format!("causes/{id}.md"), format!("{NOTE}{page}")));

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
+mod book;
 mod ci;
 mod circles;
 mod docs;
@@ -28,7 +29,7 @@ use clap::Parser;
 /// Tasks of the linerate workspace.
 #[derive(Parser)]
 enum Task {
-    /// Everything that CI checks: format, tidy, clippy, tests, docs, licences, knowledge, generated files.
+    /// Everything that CI checks: format, tidy, clippy, tests, docs, licences, knowledge, generated files, the book.
     Ci {
         /// Leave the tests out, because they have just run.
         #[arg(long)]
@@ -101,6 +102,8 @@ enum Task {
         /// Only this crate, by the name of its folder.
         name: Option<String>,
     },
+    /// Build `docs/` as a book with mdBook, and check all links and anchors.
+    Book,
     /// Write `docs/reference/` anew.
     Docs {
         /// Change nothing; fail when a file would change.
@@ -135,6 +138,7 @@ fn run() -> Result<()> {
         Task::Lab(lab) => lab::run(&lab),
         Task::Tidy => tidy::run(),
         Task::Circles { name } => circles::print(name.as_deref()),
+        Task::Book => book::run(),
         Task::Docs { check } => docs::run(check),
     }
 }
