@@ -12,15 +12,10 @@ use linerate_model::durability::{
     DurabilityReport, DurabilityVerdict, Fate, LostFile, PatternFate, Place, Promises, SeenFile,
 };
 
+use fate::Versions;
+
 /// Lost files that are named for each pattern and fate.
 const NAMED_MAX: usize = 3;
-
-/// Versions of a file: the last that was acknowledged, and the last that may have been begun.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Versions {
-    acknowledged: u32,
-    asked: u32,
-}
 
 /// How many files of a pattern are to be looked at.
 #[must_use]

@@ -2,7 +2,12 @@
 
 use linerate_model::durability::{Fate, Pattern, Promised, Seen, SeenFile, Shape};
 
-use super::Versions;
+/// Versions of a file: the last that was acknowledged, and the last that may have been begun.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Versions {
+    pub acknowledged: u32,
+    pub asked: u32,
+}
 
 /// What became of a file with at least one acknowledged version.
 pub(super) fn of(pattern: &Pattern, file: &SeenFile, versions: Versions) -> Fate {
