@@ -5,7 +5,7 @@
 use linerate_model::fact::HostFacts;
 use serde::Serialize;
 
-use super::volume::reading;
+use super::readings::reading;
 use crate::ceiling::lanes_bps;
 
 /// The wire to a drive.

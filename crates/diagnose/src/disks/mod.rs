@@ -13,6 +13,7 @@ mod link;
 pub mod plan;
 mod rates;
 mod reach;
+mod readings;
 mod times;
 mod tree;
 mod volume;

@@ -6,10 +6,11 @@
 use std::fmt::Write as _;
 
 use linerate_model::disk::DiskKind;
-use linerate_model::fact::{FactValue, HostFacts};
+use linerate_model::fact::HostFacts;
 use serde::Serialize;
 
 use super::link::{self, Link};
+use super::readings::{number, text};
 use super::tree::Layout;
 
 /// What kind of drive.
@@ -151,24 +152,6 @@ const DEPTH_MAX: usize = 16;
 #[must_use]
 pub fn volume(layout: &Layout, facts: &HostFacts, device: &str) -> Option<Volume> {
     below(layout, facts, device, 0)
-}
-
-pub(super) fn reading<'a>(facts: &'a HostFacts, device: &str, field: &str) -> Option<&'a FactValue> {
-    facts.readings.get(&format!("disk.{}.{field}", device.replace('.', "/")))
-}
-
-fn number(facts: &HostFacts, device: &str, field: &str) -> Option<u64> {
-    match reading(facts, device, field)? {
-        FactValue::Int(number) => u64::try_from(*number).ok(),
-        _ => None,
-    }
-}
-
-fn text<'a>(facts: &'a HostFacts, device: &str, field: &str) -> Option<&'a str> {
-    match reading(facts, device, field)? {
-        FactValue::Text(text) => Some(text),
-        _ => None,
-    }
 }
 
 /// Models that hypervisors give to their drives, by their beginning: QEMU, VirtualBox, VMware and Hyper-V, Amazon, Google.
