@@ -3,6 +3,7 @@
 //! Nothing here runs a command or knows a clock.
 
 mod alarms;
+mod capacity;
 mod generation;
 mod limits;
 mod metadata;
@@ -14,9 +15,10 @@ mod setup;
 mod shares;
 
 pub use alarms::{Known, alarms};
+pub use capacity::room;
 pub use generation::{Forecast, Generation};
 pub use limits::{SideFacts, limits};
-pub use metadata::{Place, Room, metadata_bytes, room};
+pub use metadata::{Place, Room, metadata_bytes};
 pub use moves::{MoveError, failover, failover_of_the_dead, first_sync, lost_by, repair};
 pub use progress::{Pace, SyncProgress};
 pub use readers::{ProcDevice, read_names, read_proc, read_state};

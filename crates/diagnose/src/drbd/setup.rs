@@ -4,7 +4,8 @@ use linerate_model::inventory::HostName;
 use linerate_model::step::{Deed as _, DrbdStep, Step, check_device, check_name};
 use serde::Serialize;
 
-use super::metadata::{Place, Room, room};
+use super::capacity::room;
+use super::metadata::{Place, Room};
 use super::resource::{Release, SetupError, Side, Wish, file_text};
 
 /// A step and where it is done.

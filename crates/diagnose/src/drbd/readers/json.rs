@@ -3,7 +3,7 @@
 use linerate_model::drbd::{Peer, PeerVolume, Replica, Volume};
 use serde_json::Value;
 
-use super::StateReader;
+use super::reader::StateReader;
 
 /// The reader.
 pub(super) struct Json;

@@ -3,22 +3,17 @@
 mod events2;
 mod json;
 mod proc;
+mod reader;
 mod status;
 
 use linerate_model::drbd::Replica;
 
+use reader::StateReader;
+
 pub use proc::{ProcDevice, read_proc};
 
-/// A way in which DRBD tells its state.
-pub(super) trait StateReader: Sync {
-    /// Whether a text is of this kind.
-    fn is_mine(&self, text: &str) -> bool;
-    /// The resources in it.
-    fn read(&self, text: &str) -> Vec<Replica>;
-}
-
 /// All of them.
-pub(super) const READERS: &[&dyn StateReader] = &[&events2::Events2, &json::Json, &status::Status];
+const READERS: &[&dyn StateReader] = &[&events2::Events2, &json::Json, &status::Status];
 
 /// The resources of a host from whatever it printed; none when nothing is understood.
 #[must_use]
@@ -38,16 +33,6 @@ pub fn read_names(text: &str) -> Vec<String> {
         Some(line.trim().strip_prefix("resource ")?.split_once('{')?.0.trim().trim_matches('"').to_owned())
     };
     text.lines().filter_map(name).filter(|name| !name.is_empty()).collect()
-}
-
-/// `name:value` words of a line.
-fn words(line: &str) -> impl Iterator<Item = (&str, &str)> {
-    line.split_ascii_whitespace().filter_map(|word| word.split_once(':'))
-}
-
-/// The value of one of them.
-fn word<'a>(line: &'a str, name: &str) -> Option<&'a str> {
-    words(line).find(|(n, _)| *n == name).map(|(_, value)| value)
 }
 
 #[cfg(test)]

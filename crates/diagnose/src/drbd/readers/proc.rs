@@ -1,5 +1,7 @@
 //! `/proc/drbd` of 8.4: the only place that tells how far a comparison is, and what a side that stands alone has written since.
 
+use super::reader::word;
+
 /// A device in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcDevice {
@@ -28,7 +30,7 @@ pub fn read_proc(text: &str) -> Vec<ProcDevice> {
             continue;
         }
         let Some(device) = devices.last_mut() else { continue };
-        if let Some(oos) = super::word(line, "oos") {
+        if let Some(oos) = word(line, "oos") {
             device.out_of_sync_kib = oos.parse().unwrap_or_default();
         } else if line.starts_with('[') {
             device.left_of_kib = amounts(line);

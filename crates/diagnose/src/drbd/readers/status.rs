@@ -2,7 +2,7 @@
 
 use linerate_model::drbd::{Peer, PeerVolume, Replica, Volume};
 
-use super::{StateReader, word, words};
+use super::reader::{StateReader, word, words};
 
 /// The reader.
 pub(super) struct Status;
