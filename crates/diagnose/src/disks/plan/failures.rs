@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::Wish;
-use super::layouts::SYNC_BYTES_PER_S;
 use super::levels::Level;
+use super::rates::SYNC_BYTES_PER_S;
+use super::wish::Wish;
 
 /// What failures do.
 #[derive(Debug, Clone, PartialEq, Serialize)]

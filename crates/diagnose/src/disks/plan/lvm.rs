@@ -2,10 +2,10 @@
 
 use linerate_model::step::{LvmKind, LvmStep, Step};
 
-use super::Wish;
-use super::layouts::{Layout, chunk_kib, filesystem};
+use super::layout::{Layout, chunk_kib, filesystem};
 use super::levels::Level;
 use super::rates::Shape;
+use super::wish::Wish;
 
 /// The layout.
 pub(super) struct LvmRaid10;

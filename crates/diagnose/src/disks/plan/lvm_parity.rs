@@ -2,10 +2,10 @@
 
 use linerate_model::step::{LvmKind, Step};
 
-use super::Wish;
-use super::layouts::Layout;
+use super::layout::Layout;
 use super::levels::Level;
 use super::lvm;
+use super::wish::Wish;
 
 /// The layout of a level with parity.
 pub(super) struct LvmParity(pub(super) Level);

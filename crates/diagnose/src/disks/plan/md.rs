@@ -3,10 +3,10 @@
 
 use linerate_model::step::{LvmKind, LvmStep, MdLevel, MdStep, Step};
 
-use super::Wish;
-use super::layouts::{Layout, chunk_kib, filesystem};
+use super::layout::{Layout, chunk_kib, filesystem};
 use super::levels::Level;
 use super::lvm::{self, DATA_BEGINS, EXTENT_BYTES};
+use super::wish::Wish;
 
 /// The layout of a level.
 pub(super) struct Md(pub(super) Level);

@@ -7,6 +7,7 @@
 
 mod failures;
 mod filesystems;
+mod layout;
 mod layouts;
 mod levels;
 mod lvm;
@@ -15,53 +16,19 @@ mod md;
 mod old_mirror;
 mod rates;
 mod sync;
+mod wish;
 
-use linerate_model::step::Step;
 use serde::Serialize;
 
-use layouts::Refusal;
+use layout::{DRIVE_BYTES_MIN, Layout, Refusal};
 
 pub use failures::Failures;
 pub use filesystems::{FILESYSTEMS, Filesystem};
+pub use layout::LayoutPlan;
 pub use levels::{LEVELS, Level};
 pub use rates::{CLASSES, DriveClass, Rates, Shape};
 pub use sync::{parse_mdstat, parse_status};
-
-/// What is wished for.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Wish {
-    /// Levels that are compared, each once.
-    pub levels: Vec<Level>,
-    /// Paths of the drives by shelf, so that no pair stands in one shelf. One shelf is no shelf.
-    pub shelves: Vec<Vec<String>>,
-    /// Size of the smallest drive, bytes.
-    pub drive_bytes: u64,
-    /// Bytes on one drive before the next one follows.
-    pub chunk_bytes: u64,
-    /// What one drive does.
-    pub class: DriveClass,
-    /// Size of the volume, bytes; all that the drives give without it.
-    pub volume_bytes: Option<u64>,
-    /// What is made on it.
-    pub filesystem: Filesystem,
-    /// Group of LVM.
-    pub group: String,
-    /// Name of the volume.
-    pub name: String,
-}
-
-impl Wish {
-    fn drives(&self) -> u64 {
-        self.shelves.iter().map(Vec::len).sum::<usize>() as u64
-    }
-
-    /// Drives of all shelves in turns.
-    fn in_turns(&self) -> Vec<String> {
-        let longest = self.shelves.iter().map(Vec::len).max().unwrap_or(0);
-        let row = |at: usize| self.shelves.iter().filter_map(move |shelf| shelf.get(at).cloned());
-        (0..longest).flat_map(row).collect()
-    }
-}
+pub use wish::Wish;
 
 /// Smallest and largest chunk; LVM takes powers of two from 4 KiB.
 const CHUNK_KIB: std::ops::RangeInclusive<u64> = 4..=4096;
@@ -170,45 +137,6 @@ pub struct NotOffered {
     pub why: String,
 }
 
-/// What a layout gives.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LayoutPlan {
-    /// Name: `md`, `lvm`, `mirror`, `md-raid5` and so on.
-    pub name: &'static str,
-    /// Tool that makes it: `md`, `lvm`, `mirror`.
-    pub tool: &'static str,
-    /// Level.
-    pub level: Level,
-    /// In words.
-    pub title: &'static str,
-    /// What can be stored, bytes.
-    pub capacity_bytes: u64,
-    /// What stays free for another volume, bytes, where a size was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub free_bytes: Option<u64>,
-    /// What it should reach.
-    pub rates: Rates,
-    /// Random reads per second with one failed drive.
-    pub degraded_reads_per_s: f64,
-    /// Drives, copies, parity.
-    #[serde(flatten)]
-    pub shape: Shape,
-    /// Shortest time of the first synchronisation, seconds.
-    pub first_sync_s: f64,
-    /// What failures do.
-    pub failures: Failures,
-    /// Its drives, in the order of the command.
-    pub devices: Vec<String>,
-    /// Drives that hold the same, pair by pair; both halves for a mirror of two sets; none with parity.
-    pub pairs: Vec<(String, String)>,
-    /// What to know about it.
-    pub remarks: Vec<String>,
-    /// Path of what is built.
-    pub device: String,
-    /// How it is built.
-    pub steps: Vec<Step>,
-}
-
 /// All layouts for a wish.
 ///
 /// # Errors
@@ -217,7 +145,7 @@ pub fn plan(wish: &Wish) -> Result<Plan, PlanError> {
     check(wish)?;
     let (mut layouts, mut refused) = (Vec::new(), Vec::new());
     for layout in layouts::LAYOUTS.iter().filter(|layout| wish.levels.contains(&layout.level())) {
-        match layouts::planned(*layout, wish) {
+        match layout::planned(*layout, wish) {
             Ok(planned) => layouts.push(planned),
             Err(refusal) => refused.push((*layout, error(wish, layout.title(), refusal))),
         }
@@ -225,7 +153,7 @@ pub fn plan(wish: &Wish) -> Result<Plan, PlanError> {
     if layouts.is_empty() && !refused.is_empty() {
         return Err(refused.swap_remove(0).1);
     }
-    let not_offered = |(layout, error): (&dyn layouts::Layout, PlanError)| {
+    let not_offered = |(layout, error): (&dyn Layout, PlanError)| {
         let (tool, level, title) = (layout.tool(), layout.level(), layout.title());
         NotOffered { tool, level, title, why: error.to_string() }
     };
@@ -258,7 +186,7 @@ fn check(wish: &Wish) -> Result<(), PlanError> {
     if !wish.chunk_bytes.is_power_of_two() || !CHUNK_KIB.contains(&(wish.chunk_bytes >> 10)) {
         return Err(PlanError::Chunk { seen: wish.chunk_bytes });
     }
-    if wish.drive_bytes < layouts::DRIVE_BYTES_MIN {
+    if wish.drive_bytes < DRIVE_BYTES_MIN {
         return Err(PlanError::Size { seen: wish.drive_bytes });
     }
     Ok(())

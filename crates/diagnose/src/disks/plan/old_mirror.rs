@@ -3,12 +3,12 @@
 
 use linerate_model::step::{LvmKind, Step};
 
-use super::Wish;
 use super::failures::Failures;
-use super::layouts::Layout;
+use super::layout::Layout;
 use super::levels::Level;
 use super::lvm::{self, DATA_BEGINS, EXTENT_BYTES};
 use super::rates::Shape;
+use super::wish::Wish;
 
 /// The layout.
 pub(super) struct OldMirror;

@@ -4,6 +4,12 @@ use serde::Serialize;
 
 use super::super::reach::{ROTATING_BYTES_PER_S, ROTATING_PER_S, SMALL_WRITE};
 
+/// What md copies at most, also for LVM and also when nothing else is done: `dev.raid.speed_limit_max`,
+/// 200,000 KiB/s unless it is changed (md(4)). Of a RAID10 that is made in line it counts what the volume
+/// holds (`resync_max_sectors` of drivers/md/raid10.c), of RAID5 and RAID6 what each drive holds
+/// (drivers/md/raid5.c).
+pub(super) const SYNC_BYTES_PER_S: f64 = 200_000.0 * 1024.0;
+
 /// What one drive does.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DriveClass {

@@ -1,0 +1,219 @@
+//! One layout of drives: what it defines, and what follows from that for a request. A layout defines in what it
+//! differs from stripes over pairs.
+
+use linerate_model::step::Step;
+use serde::Serialize;
+
+use super::failures::Failures;
+use super::levels::{DRIVES_MAX, Level};
+use super::rates::{Rates, SYNC_BYTES_PER_S, Shape};
+use super::wish::Wish;
+
+/// What a layout gives.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LayoutPlan {
+    /// Name: `md`, `lvm`, `mirror`, `md-raid5` and so on.
+    pub name: &'static str,
+    /// Tool that makes it: `md`, `lvm`, `mirror`.
+    pub tool: &'static str,
+    /// Level.
+    pub level: Level,
+    /// In words.
+    pub title: &'static str,
+    /// What can be stored, bytes.
+    pub capacity_bytes: u64,
+    /// What stays free for another volume, bytes, where a size was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_bytes: Option<u64>,
+    /// What it should reach.
+    pub rates: Rates,
+    /// Random reads per second with one failed drive.
+    pub degraded_reads_per_s: f64,
+    /// Drives, copies, parity.
+    #[serde(flatten)]
+    pub shape: Shape,
+    /// Shortest time of the first synchronisation, seconds.
+    pub first_sync_s: f64,
+    /// What failures do.
+    pub failures: Failures,
+    /// Its drives, in the order of the command.
+    pub devices: Vec<String>,
+    /// Drives that hold the same, pair by pair; both halves for a mirror of two sets; none with parity.
+    pub pairs: Vec<(String, String)>,
+    /// What to know about it.
+    pub remarks: Vec<String>,
+    /// Path of what is built.
+    pub device: String,
+    /// How it is built.
+    pub steps: Vec<Step>,
+}
+
+/// A smaller drive has no room beside the metadata.
+pub(super) const DRIVE_BYTES_MIN: u64 = 16 << 20;
+
+/// A way to put pairs, parity and stripes over drives.
+pub(super) trait Layout: Sync {
+    /// Short name, of its own.
+    fn name(&self) -> &'static str;
+    /// Tool that makes it, as `--layout` names it: one layout of a level.
+    fn tool(&self) -> &'static str;
+    /// Level.
+    fn level(&self) -> Level;
+    /// In words.
+    fn title(&self) -> &'static str;
+    /// What one drive of this size gives to data, bytes.
+    fn usable_bytes(&self, drive_bytes: u64, chunk_bytes: u64) -> u64;
+    /// Copies, parity and drives.
+    fn shape(&self, wish: &Wish) -> Shape {
+        self.level().shape(wish.drives())
+    }
+    /// What it holds at most, bytes.
+    fn bytes_max(&self, wish: &Wish) -> u64 {
+        self.shape(wish).data_drives() * self.usable_bytes(wish.drive_bytes, wish.chunk_bytes)
+    }
+    /// Size of which a volume that does not take all is a multiple, bytes.
+    fn grain_bytes(&self, wish: &Wish) -> u64;
+    /// What a second volume could hold of so many bytes that are left.
+    fn free_bytes(&self, _wish: &Wish, left: u64) -> u64 {
+        left
+    }
+    /// What the first synchronisation brings in line, of a volume of so many bytes.
+    fn synced_bytes(&self, _wish: &Wish, bytes: u64) -> u64 {
+        bytes
+    }
+    /// What failures do, where a drive has so many bytes of it: those of its level, unless the layout is
+    /// another.
+    fn failures(&self, wish: &Wish, each_bytes: u64) -> Failures {
+        Failures::of_level(wish, self.level(), each_bytes)
+    }
+    /// Drives in the order in which the command needs them: those of all shelves in turns, so that neighbours stand in different ones.
+    fn order(&self, wish: &Wish) -> Vec<String> {
+        wish.in_turns()
+    }
+    /// Which of them hold the same, by their order: neighbours; none where parity stands for copies.
+    fn pairs(&self, order: &[String]) -> Vec<(String, String)> {
+        match self.level() {
+            Level::Raid10 => order.chunks_exact(2).map(|two| (two[0].clone(), two[1].clone())).collect(),
+            Level::Raid5 | Level::Raid6 => Vec::new(),
+        }
+    }
+    /// Fewest and most drives that its tools take.
+    fn drives_range(&self) -> std::ops::RangeInclusive<usize> {
+        0..=DRIVES_MAX
+    }
+    /// What the kernel copies of it per second at most, unless that is changed.
+    fn sync_bytes_per_s(&self) -> Option<f64> {
+        Some(SYNC_BYTES_PER_S)
+    }
+    /// What to know.
+    fn remarks(&self, wish: &Wish) -> Vec<String>;
+    /// Where the volume is found.
+    fn device(&self, wish: &Wish) -> String;
+    /// The steps, from drives to filesystem, for a volume of so many bytes.
+    fn steps(&self, wish: &Wish, bytes: u64) -> Vec<Step>;
+}
+
+/// How much faster drives are than what the kernel copies: above one it holds them back.
+fn held_back(layout: &dyn Layout, wish: &Wish) -> f64 {
+    let together = match layout.level() {
+        Level::Raid10 => layout.shape(wish).data_drives() as f64,
+        Level::Raid5 | Level::Raid6 => 1.0,
+    };
+    layout.sync_bytes_per_s().map_or(0.0, |limit| together * wish.class.bytes_per_s / limit)
+}
+
+/// All drives work at the same time, as far as the kernel does not hold them back.
+fn first_sync_s(layout: &dyn Layout, wish: &Wish, bytes: u64) -> f64 {
+    let each = bytes as f64 / layout.shape(wish).data_drives() as f64;
+    each / wish.class.bytes_per_s * held_back(layout, wish).max(1.0)
+}
+
+/// Says so where the kernel holds copying back.
+fn limited(layout: &dyn Layout, wish: &Wish) -> Option<String> {
+    let (limit, times) = (layout.sync_bytes_per_s()?, held_back(layout, wish));
+    (times > 1.0).then(|| {
+        format!(
+            "the kernel copies at most {:.0} MB/s of it, which makes the first synchronisation {times:.0} times as long as the drives need; `sysctl dev.raid.speed_limit_max` (KiB/s) raises that, and a rebuild of fast drives with it",
+            limit / 1e6
+        )
+    })
+}
+
+/// Why a layout cannot be built as it is asked for.
+pub(super) enum Refusal {
+    /// Its tools take another number of drives.
+    Drives(String),
+    /// The volume that is asked for does not fit.
+    Volume {
+        /// What would.
+        most: u64,
+    },
+    /// The filesystem needs more.
+    Small {
+        /// Bytes.
+        seen: u64,
+    },
+}
+
+/// Size of the volume, where it can be built.
+fn sized(layout: &dyn Layout, wish: &Wish) -> Result<u64, Refusal> {
+    let (drives, range) = (wish.drives() as usize, layout.drives_range());
+    if drives > *range.end() {
+        return Err(Refusal::Drives(format!("it takes at most {} drives", range.end())));
+    }
+    if drives < *range.start() {
+        return Err(Refusal::Drives(format!("it takes at least {} drives", range.start())));
+    }
+    let most = layout.bytes_max(wish);
+    let bytes = match wish.volume_bytes {
+        Some(asked) => asked.div_ceil(layout.grain_bytes(wish)).saturating_mul(layout.grain_bytes(wish)),
+        None => most,
+    };
+    if bytes > most {
+        Err(Refusal::Volume { most })
+    } else if bytes < wish.filesystem.bytes_min() {
+        Err(Refusal::Small { seen: bytes })
+    } else {
+        Ok(bytes)
+    }
+}
+
+/// A layout worked out, or why it is not offered.
+pub(super) fn planned(layout: &dyn Layout, wish: &Wish) -> Result<LayoutPlan, Refusal> {
+    let capacity_bytes = sized(layout, wish)?;
+    let (order, shape) = (layout.order(wish), layout.shape(wish));
+    let synced = layout.synced_bytes(wish, capacity_bytes);
+    let one = Rates::of_one(wish.class);
+    // All of a drive is made anew, unless the volume takes only a part of it.
+    let each = if wish.volume_bytes.is_some() { synced / shape.data_drives() } else { wish.drive_bytes };
+    let left = layout.bytes_max(wish).saturating_sub(capacity_bytes);
+    Ok(LayoutPlan {
+        name: layout.name(),
+        tool: layout.tool(),
+        level: layout.level(),
+        title: layout.title(),
+        capacity_bytes,
+        free_bytes: wish.volume_bytes.map(|_| layout.free_bytes(wish, left)),
+        rates: one.over(shape),
+        degraded_reads_per_s: one.degraded_reads(shape),
+        shape,
+        first_sync_s: first_sync_s(layout, wish, synced),
+        failures: layout.failures(wish, each),
+        pairs: layout.pairs(&order),
+        devices: order,
+        remarks: layout.remarks(wish).into_iter().chain(limited(layout, wish)).collect(),
+        device: layout.device(wish),
+        steps: layout.steps(wish, capacity_bytes),
+    })
+}
+
+/// A chunk as the commands want it.
+pub(super) fn chunk_kib(wish: &Wish) -> u32 {
+    u32::try_from(wish.chunk_bytes >> 10).unwrap_or(u32::MAX)
+}
+
+/// The filesystem of every layout, over a volume of so many bytes.
+pub(super) fn filesystem(wish: &Wish, shape: Shape, device: String, bytes: u64) -> Step {
+    let stripes = u32::try_from(shape.data_drives()).unwrap_or(u32::MAX);
+    wish.filesystem.step(device, bytes, (chunk_kib(wish), stripes))
+}
