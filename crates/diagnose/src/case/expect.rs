@@ -3,7 +3,6 @@
 use linerate_model::finding::{Diagnosis, Finding};
 use serde::Deserialize;
 
-use super::Case;
 use crate::words;
 
 /// Expectations; what is not given is not checked.
@@ -73,8 +72,7 @@ pub struct ExpectFinding {
 }
 
 /// The differences.
-pub(super) fn check(case: &Case, diagnosis: &Diagnosis) -> Vec<String> {
-    let expect = &case.expect;
+pub(super) fn check(expect: &Expect, diagnosis: &Diagnosis) -> Vec<String> {
     let mut wrong = Vec::new();
     missing(&mut wrong, "headline", &expect.headline, std::slice::from_ref(&diagnosis.headline));
     missing(&mut wrong, "notes", &expect.notes, &diagnosis.notes);

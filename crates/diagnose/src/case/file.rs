@@ -8,9 +8,37 @@ use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, Transpo
 use linerate_model::sample::{Measurement, Sample};
 use linerate_model::snapshot::{Snapshot, StorageFigure, Watched};
 use serde::Deserialize;
+use thiserror::Error;
 
 use super::entries::{Download, EVERY, Entry, downloads, sample, samples, tcp};
-use super::{Case, CaseError, Expect};
+use super::expect::Expect;
+
+/// A case file that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{file}:{line}: {problem}\nhint: {hint}")]
+pub struct CaseError {
+    /// File.
+    pub file: String,
+    /// Line, 1-based; 0 when it concerns the whole file.
+    pub line: usize,
+    /// What is wrong.
+    pub problem: String,
+    /// What to do.
+    pub hint: String,
+}
+
+/// Recorded evidence.
+#[derive(Debug, Clone, Default)]
+pub struct Case {
+    /// One line.
+    pub title: String,
+    /// The evidence.
+    pub snapshot: Snapshot,
+    /// The evidence before a fix.
+    pub before: Option<Snapshot>,
+    /// What the diagnosis must say.
+    pub expect: Expect,
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,8 +120,8 @@ struct Storage {
     busy: Option<f64>,
 }
 
-/// Reads a case.
-pub(super) fn parse(file: &str, text: &str) -> Result<Case, CaseError> {
+/// Reads a case from the text of its file.
+pub fn parse(file: &str, text: &str) -> Result<Case, CaseError> {
     let read: File = toml::from_str(text).map_err(|error| CaseError {
         file: file.to_owned(),
         line: error.span().map_or(0, |span| line_of(text, span.start)),

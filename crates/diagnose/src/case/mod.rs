@@ -8,44 +8,11 @@ mod file;
 
 use include_dir::{Dir, include_dir};
 use linerate_model::finding::Diagnosis;
-use linerate_model::snapshot::Snapshot;
-use thiserror::Error;
 
 pub use expect::{Expect, ExpectFinding};
+pub use file::{Case, CaseError, parse};
 
 use crate::{Knowledge, diff};
-
-/// A case file that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{file}:{line}: {problem}\nhint: {hint}")]
-pub struct CaseError {
-    /// File.
-    pub file: String,
-    /// Line, 1-based; 0 when it concerns the whole file.
-    pub line: usize,
-    /// What is wrong.
-    pub problem: String,
-    /// What to do.
-    pub hint: String,
-}
-
-/// Recorded evidence.
-#[derive(Debug, Clone, Default)]
-pub struct Case {
-    /// One line.
-    pub title: String,
-    /// The evidence.
-    pub snapshot: Snapshot,
-    /// The evidence before a fix.
-    pub before: Option<Snapshot>,
-    /// What the diagnosis must say.
-    pub expect: Expect,
-}
-
-/// Reads a case from the text of its file.
-pub fn parse(file: &str, text: &str) -> Result<Case, CaseError> {
-    file::parse(file, text)
-}
 
 /// Changes of single pairs that are told beside the effect on all.
 const CELLS_TOLD: usize = 4;
@@ -89,5 +56,5 @@ pub fn diagnose(case: &Case, knowledge: &Knowledge) -> Diagnosis {
 
 /// What the diagnosis says otherwise than the case expects; one line each.
 pub fn check(case: &Case, diagnosis: &Diagnosis) -> Vec<String> {
-    expect::check(case, diagnosis)
+    expect::check(&case.expect, diagnosis)
 }
