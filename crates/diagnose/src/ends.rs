@@ -1,52 +1,14 @@
 //! What hosts say about each other: routes and neighbour entries towards the endpoints of other hosts, and addresses that
 //! two of them have. A value of one host and the facts of the others come in, yes or no goes out.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 
 use linerate_model::fact::FactValue;
 use linerate_model::inventory::Layer;
 
-use crate::host_facts::{Facts, bare, nic_of};
-
-/// Endpoints of all hosts, and who has which address; made once for a snapshot.
-#[derive(Debug, Default)]
-pub(crate) struct Ends<'a> {
-    /// Host and layer of each endpoint.
-    of: HashMap<IpAddr, (&'a str, Layer)>,
-    /// Hosts by what the NICs of their endpoints have: hardware addresses, and network addresses.
-    owners: HashMap<String, Vec<&'a str>>,
-}
-
-impl<'a> Ends<'a> {
-    pub(crate) fn new(facts: &Facts<'a>) -> Self {
-        let mut ends = Self::default();
-        for host in &facts.snapshot.inventory.hosts {
-            let name = host.name.as_str();
-            for endpoint in &host.endpoints {
-                ends.of.insert(endpoint.address, (name, endpoint.layer));
-                let Some(nic) = facts.nic(name, endpoint.layer) else { continue };
-                for what in ["mac", "addresses"] {
-                    let value = facts.get(name, &format!("nic.{nic}.{what}"));
-                    for part in value.into_iter().flat_map(addresses) {
-                        let owners = ends.owners.entry(part).or_default();
-                        if !owners.contains(&name) {
-                            owners.push(name);
-                        }
-                    }
-                }
-            }
-        }
-        ends
-    }
-}
-
-/// Addresses in a value, without the length of their prefix.
-fn addresses(value: &FactValue) -> Vec<String> {
-    let text = value.to_string();
-    let bare = |part: &str| part.split('/').next().unwrap_or_default().to_ascii_lowercase();
-    text.split([' ', ',']).map(bare).filter(|part| !part.is_empty()).collect()
-}
+use crate::endpoints::addresses;
+use crate::host_facts::Facts;
+use crate::knowledge::keys::{bare, nic_of};
 
 /// Whether another host has one of the addresses too. Two entries of the inventory for one and the same NIC are one host.
 pub(crate) fn shared(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue) -> bool {
@@ -59,7 +21,7 @@ pub(crate) fn shared(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue
         let layers = [Layer::Underlay, Layer::Overlay];
         layers.iter().filter_map(|l| facts.nic(other, *l)).any(|nic| Some(whole(other, nic)) == mine)
     };
-    let owners = addresses(value).into_iter().filter_map(|address| facts.ends().owners.get(&address));
+    let owners = addresses(value).into_iter().filter_map(|address| facts.endpoints().owners.get(&address));
     owners.flatten().any(|other| *other != host && !same_nic(other))
 }
 
@@ -68,7 +30,7 @@ pub(crate) fn shared(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue
 pub(crate) fn wrong_neighbour(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue) -> bool {
     let address = bare(key).split_once(".neighbour.").map(|(_, address)| address.replace('/', "."));
     let address: Option<IpAddr> = address.and_then(|a| a.parse().ok());
-    let Some((owner, _)) = address.and_then(|a| facts.ends().of.get(&a)) else { return false };
+    let Some((owner, _)) = address.and_then(|a| facts.endpoints().of.get(&a)) else { return false };
     let said = value.to_string().to_ascii_lowercase();
     let real = facts.matching(owner, "nic.*.mac");
     *owner != host
@@ -118,7 +80,7 @@ fn led(facts: &Facts<'_>, host: &str, key: &str, route: &Route<'_>) -> Vec<(IpAd
         .collect();
     let routes: Vec<Route<'_>> = texts.iter().filter_map(|t| Route::parse(t)).collect();
     let exact = |address: IpAddr| routes.iter().filter(|r| r.covers(address)).map(|r| r.prefix).max();
-    let peers = facts.ends().of.iter().filter(|(_, (owner, _))| *owner != host);
+    let peers = facts.endpoints().of.iter().filter(|(_, (owner, _))| *owner != host);
     peers
         .filter(|(address, _)| route.covers(**address) && exact(**address) == Some(route.prefix))
         .map(|(address, (_, layer))| (*address, *layer))

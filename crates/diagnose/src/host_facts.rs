@@ -9,7 +9,8 @@ use linerate_model::fact_map::FactMap;
 use linerate_model::inventory::{Host, HostName, Layer};
 use linerate_model::snapshot::Snapshot;
 
-use crate::ends::Ends;
+use crate::endpoints::Endpoints;
+use crate::knowledge::keys::nic_of;
 use crate::layouts::Layouts;
 
 /// Drivers and kinds of devices that only pretend to have a link speed.
@@ -39,7 +40,7 @@ pub(crate) struct Facts<'a> {
     nics: HashMap<(&'a str, Layer), &'a str>,
     /// Hosts with endpoints by group, direct or nested, in inventory order.
     members: BTreeMap<&'a str, Vec<&'a Host>>,
-    ends: OnceLock<Ends<'a>>,
+    endpoints: OnceLock<Endpoints<'a>>,
 }
 
 impl<'a> Facts<'a> {
@@ -74,12 +75,12 @@ impl<'a> Facts<'a> {
         let mut layouts = Layouts::default();
         let hosts = snapshot.facts.iter();
         let hosts = hosts.map(|(host, facts)| (host.as_str(), (facts, layouts.number(facts)))).collect();
-        Self { snapshot, hosts, layouts, nics, members, ends: OnceLock::new() }
+        Self { snapshot, hosts, layouts, nics, members, endpoints: OnceLock::new() }
     }
 
     /// Endpoints and addresses of all hosts.
-    pub(crate) fn ends(&self) -> &Ends<'a> {
-        self.ends.get_or_init(|| Ends::new(self))
+    pub(crate) fn endpoints(&self) -> &Endpoints<'a> {
+        self.endpoints.get_or_init(|| Endpoints::new(self.snapshot, |host, layer| self.nic(host, layer)))
     }
 
     /// All facts of a host.
@@ -155,46 +156,4 @@ fn only_nic(readings: &FactMap) -> Option<&str> {
     let mut nics = readings.keys().filter_map(|key| nic_of(key)).filter(|nic| *nic != "lo");
     let first = nics.next().filter(|_| !addresses)?;
     nics.all(|nic| nic == first).then_some(first)
-}
-
-/// The part of a key after `netns.<path>|`.
-pub(crate) fn bare(key: &str) -> &str {
-    if key.starts_with("netns.") { key.split_once('|').map_or(key, |(_, rest)| rest) } else { key }
-}
-
-/// The NIC that a key speaks of.
-pub(crate) fn nic_of(key: &str) -> Option<&str> {
-    bare(key).strip_prefix("nic.")?.split('.').next()
-}
-
-/// Whether a key (without its namespace) fits a pattern, in which `*` stands for any run of characters.
-pub(crate) fn pattern_fits(pattern: &str, key: &str) -> bool {
-    fn fits(pattern: &str, text: &str) -> bool {
-        match pattern.split_once('*') {
-            None => text.ends_with(pattern),
-            Some((first, rest)) => {
-                text.match_indices(first).any(|(at, part)| fits(rest, &text[at + part.len()..]))
-            }
-        }
-    }
-    let key = bare(key);
-    match pattern.split_once('*') {
-        None => key == pattern,
-        Some((first, rest)) => key.strip_prefix(first).is_some_and(|text| fits(rest, text)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns() {
-        assert!(pattern_fits("nic.*.feature.rx-gro-hw", "nic.em1.feature.rx-gro-hw"));
-        assert!(pattern_fits("nic.*.mtu", "netns./run/x|nic.eth0.mtu"));
-        assert!(!pattern_fits("nic.*.mtu", "nic.eth0.mtus"));
-        assert!(pattern_fits("sysctl.sunrpc.rdma*", "sysctl.sunrpc.rdma_inline"));
-        assert!(!pattern_fits("a", "ab"));
-        assert_eq!(nic_of("netns./a|nic.eth0.mtu"), Some("eth0"));
-    }
 }

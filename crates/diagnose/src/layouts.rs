@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use linerate_model::fact::HostFacts;
 
-use crate::host_facts::{nic_of, pattern_fits};
+use crate::knowledge::keys::{nic_of, pattern_fits};
 
 /// Facts of a namespace inside a host begin with this.
 const NAMESPACE: &str = "netns.";

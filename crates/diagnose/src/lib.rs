@@ -16,6 +16,7 @@ pub mod diff;
 pub mod disks;
 pub mod drbd;
 pub mod durability;
+mod endpoints;
 mod ends;
 mod evidence;
 pub mod front_ends;

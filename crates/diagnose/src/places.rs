@@ -250,7 +250,7 @@ fn settle(facts: &Facts<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f
     if let Some(pattern) = &cause.cause.mismatch
         && *probability > 0.3
         && let Some(key) =
-            cause.hits.iter().map(|h| &h.key).find(|k| crate::host_facts::pattern_fits(pattern, k))
+            cause.hits.iter().map(|h| &h.key).find(|k| crate::knowledge::keys::pattern_fits(pattern, k))
     {
         let hosts: BTreeSet<String> = cause.hits.iter().map(|h: &FactHit| h.host.clone()).collect();
         let before = (element.clone(), *direction, places[0].2 * 0.1);

@@ -5,7 +5,8 @@ use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::writable::writable;
 
 use crate::attribute::{Place, Scored, candidates};
-use crate::host_facts::{Facts, nic_of, pattern_fits};
+use crate::host_facts::Facts;
+use crate::knowledge::keys::{nic_of, pattern_fits};
 use crate::knowledge::{SettingPlan, Target};
 
 /// The remedy of a cause at a place.

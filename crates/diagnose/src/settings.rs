@@ -306,7 +306,7 @@ impl<'b> Ground<'b> {
             cause.shape.iter().filter(|t| t.required).filter_map(|t| t.value.strip_prefix(COUNTER));
         let mut keys = hosts.iter().filter_map(|host| self.moved.get(host)).flatten();
         let patterns: Vec<&str> = patterns.collect();
-        keys.any(|key| patterns.iter().any(|p| crate::host_facts::pattern_fits(p, key)))
+        keys.any(|key| patterns.iter().any(|p| crate::knowledge::keys::pattern_fits(p, key)))
     }
 
     /// The rows that a setting at a place may have harmed.
@@ -365,7 +365,7 @@ fn moved<'b>(snapshot: &'b Snapshot, knowledge: &Knowledge) -> BTreeMap<&'b str,
             let at_ms = sample.start_ms;
             tested.entry(host).and_modify(|seen| seen.again(at_ms)).or_insert(Seen::at(at_ms));
             for (key, _) in counters.iter().filter(|(_, delta)| **delta > 0) {
-                let fits = |key: &str| patterns.iter().any(|p| crate::host_facts::pattern_fits(p, key));
+                let fits = |key: &str| patterns.iter().any(|p| crate::knowledge::keys::pattern_fits(p, key));
                 if *known.entry(key).or_insert_with(|| fits(key)) {
                     let of_host = moved.entry(host).or_default();
                     of_host.entry(key).and_modify(|seen| seen.again(at_ms)).or_insert(Seen::at(at_ms));

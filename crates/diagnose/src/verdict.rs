@@ -431,7 +431,8 @@ fn static_finding(bench: &Bench<'_>, wrong: &Wrong<'_>, calibration: &Calibratio
     cause.evidence.extend(gathered::on_others(wrong));
     let mut element = wrong.element.clone();
     if let Some(pattern) = &wrong.scored.cause.mismatch
-        && let Some(hit) = wrong.scored.hits.iter().find(|h| crate::host_facts::pattern_fits(pattern, &h.key))
+        && let Some(hit) =
+            wrong.scored.hits.iter().find(|h| crate::knowledge::keys::pattern_fits(pattern, &h.key))
     {
         element = Element::Mismatch(hit.key.clone(), vec![hit.host.clone()]);
     }

@@ -9,68 +9,14 @@ use linerate_model::fact::FactValue;
 use linerate_model::finding::LayerScope;
 use linerate_model::inventory::Layer;
 
-use super::population::{Peers, Population};
+use super::place::Place;
+use super::population::Population;
+use super::scored::{FactHit, Scored};
 use super::shape::Shape;
-use super::{Place, Scored};
 use crate::ends;
-use crate::host_facts::{Facts, bare, nic_of};
+use crate::host_facts::Facts;
+use crate::knowledge::keys::{bare, nic_of};
 use crate::knowledge::{Cause, Condition, FactTest, NicRole, Op, Side};
-
-/// A fact that betrayed a cause.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct FactHit {
-    /// Host.
-    pub host: String,
-    /// Key.
-    pub key: String,
-    /// Value there.
-    pub value: FactValue,
-    /// What most peers have.
-    pub peers: Option<FactValue>,
-}
-
-/// Hosts whose facts count, by side.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Subjects<'a> {
-    /// The suspected hosts, or the machines of the suspected group.
-    pub suspects: Vec<&'a str>,
-    /// The machines under them.
-    pub machines: Vec<&'a str>,
-    /// Senders of the bad cells.
-    pub senders: Vec<&'a str>,
-    /// Receivers of the bad cells.
-    pub receivers: Vec<&'a str>,
-    /// Hosts with endpoints that are fine.
-    pub host_peers: Rc<Peers<'a>>,
-    /// Machines of groups that are fine.
-    pub machine_peers: Rc<Peers<'a>>,
-    /// Of two hosts one direction suffers and the other is fine: the way back is the peer that nobody else is, so that what is the
-    /// same at both ends betrays nothing.
-    pub way_back_is_fine: bool,
-}
-
-impl<'a> Subjects<'a> {
-    /// The hosts of a side.
-    pub(crate) fn side(&self, side: Side) -> Vec<&'a str> {
-        match side {
-            Side::Suspect => self.suspects.clone(),
-            Side::Machine => self.machines.clone(),
-            Side::Sender => self.senders.clone(),
-            Side::Receiver => self.receivers.clone(),
-            Side::Either => {
-                let mut both = self.suspects.clone();
-                both.extend(self.machines.iter().filter(|m| !self.suspects.contains(m)));
-                both
-            }
-        }
-    }
-
-    /// The peers of a host: machines for a machine, else hosts.
-    pub(crate) fn peers_of(&self, host: &str) -> &Peers<'a> {
-        let machine = self.machines.contains(&host) || self.machine_peers.hosts().contains(&host);
-        if machine { &self.machine_peers } else { &self.host_peers }
-    }
-}
 
 /// Adds the fact tests of a cause to its score; `None` when a required one fails or an exclusion holds.
 pub(super) fn judge(

@@ -2,8 +2,9 @@
 
 use linerate_model::finding::Innocent;
 
-use super::facts::FactHit;
-use super::{Place, population};
+use super::place::Place;
+use super::population;
+use super::scored::FactHit;
 use crate::host_facts::Facts;
 use crate::knowledge::Knowledge;
 
@@ -59,14 +60,15 @@ pub(crate) fn unexplained(
         }
         let Some(host_facts) = facts.of(host) else { continue };
         for (key, value) in &host_facts.readings {
-            if IDENTITY.iter().any(|p| crate::host_facts::pattern_fits(p, key))
+            if IDENTITY.iter().any(|p| crate::knowledge::keys::pattern_fits(p, key))
                 || explained.iter().any(|h| h.host == host && h.key == *key)
                 || found.len() >= LISTED_MAX
             {
                 continue;
             }
             let population = peers.population(facts, host, key);
-            let absent_elsewhere = population.values.is_empty() && crate::host_facts::nic_of(key).is_none();
+            let absent_elsewhere =
+                population.values.is_empty() && crate::knowledge::keys::nic_of(key).is_none();
             if population.differs(value) || absent_elsewhere {
                 let known = knowledge.causes().any(|c| {
                     c.betrays.iter().any(|t| population::any_fits(&t.keys, key))

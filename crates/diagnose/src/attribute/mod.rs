@@ -6,54 +6,21 @@
 
 mod facts;
 mod innocent;
+mod place;
 mod population;
+mod scored;
 pub(crate) mod shape;
 
-pub(crate) use facts::{FactHit, Subjects, candidates, fits, possible};
+pub(crate) use facts::{candidates, fits, possible};
 pub(crate) use innocent::unexplained;
+pub(crate) use place::{Place, Subjects};
 pub(crate) use population::Peers;
+pub(crate) use scored::{FactHit, Scored};
 
-use linerate_model::finding::{Direction, Element, LayerScope, Response};
+use linerate_model::finding::LayerScope;
 
 use crate::host_facts::Facts;
 use crate::knowledge::{Cause, ElementKind, Knowledge, LayerFit, Prior};
-use shape::Shape;
-
-/// A place to explain.
-#[derive(Clone)]
-pub(crate) struct Place<'a> {
-    /// Where.
-    pub element: &'a Element,
-    /// Which direction.
-    pub direction: Direction,
-    /// Which layers.
-    pub layer: LayerScope,
-    /// Responses that show it, strongest first.
-    pub responses: &'a [Response],
-    /// Measured values.
-    pub shape: &'a Shape,
-    /// Hosts whose facts count, by side.
-    pub subjects: &'a Subjects<'a>,
-    /// The same element seen as a host when it is a group of one, or the reverse.
-    pub has_twin: bool,
-}
-
-/// A cause with its score.
-#[derive(Debug, Clone)]
-pub(crate) struct Scored<'k> {
-    /// Which.
-    pub cause: &'k Cause,
-    /// Log odds.
-    pub score: f64,
-    /// What speaks for it.
-    pub evidence: Vec<String>,
-    /// What speaks against it.
-    pub against: Vec<String>,
-    /// Facts that betrayed it.
-    pub hits: Vec<FactHit>,
-    /// The element kind of the cause that fits the place best.
-    pub native: ElementKind,
-}
 
 /// Log odds of the three grades of suspicion.
 fn prior(prior: Prior) -> f64 {

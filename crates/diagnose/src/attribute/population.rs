@@ -7,7 +7,8 @@ use std::rc::Rc;
 use linerate_model::fact::FactValue;
 use linerate_model::inventory::Layer;
 
-use crate::host_facts::{Facts, nic_of, pattern_fits};
+use crate::host_facts::Facts;
+use crate::knowledge::keys::{nic_of, pattern_fits};
 
 /// Hosts with which a suspect is compared. Suspects that have the same ones share them, with what was found out about them: of
 /// thousands of hosts nearly all do.
@@ -162,7 +163,7 @@ fn same_role(facts: &Facts<'_>, host: &str, key: &str, peer: &str) -> Option<Fac
                 && let Some(other) = facts.nic(peer, layer)
             {
                 let there = key.replacen(&format!("nic.{nic}."), &format!("nic.{other}."), 1);
-                let bare = crate::host_facts::bare(&there).to_owned();
+                let bare = crate::knowledge::keys::bare(&there).to_owned();
                 return facts
                     .get(peer, &there)
                     .cloned()
@@ -171,7 +172,7 @@ fn same_role(facts: &Facts<'_>, host: &str, key: &str, peer: &str) -> Option<Fac
         }
     }
     facts.get(peer, key).cloned().or_else(|| {
-        let bare = crate::host_facts::bare(key);
+        let bare = crate::knowledge::keys::bare(key);
         (bare != key).then(|| facts.matching(peer, bare).first().map(|(_, v)| (*v).clone())).flatten()
     })
 }

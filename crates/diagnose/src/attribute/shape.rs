@@ -7,59 +7,13 @@ use linerate_model::inventory::Layer;
 use linerate_model::load::{LoadReport, TestKind};
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
-use super::Scored;
+use super::scored::Scored;
 use crate::evidence::{CellEvidence, jump_together, series, two_hosts};
-use crate::host_facts::pattern_fits;
 use crate::knowledge::Cause;
+use crate::knowledge::keys::pattern_fits;
 use crate::responses::Row;
 use crate::stats::{mad, mean, median};
 use crate::words;
-
-/// Names of the values that a knowledge file may test.
-pub(crate) const NAMES: &[&str] = &[
-    "throughput_share",
-    "loss",
-    "reordered",
-    "retransmits_per_s",
-    "retransmits_ratio",
-    "rtt_idle_ratio",
-    "rtt_loaded_ratio",
-    "rtt_growth",
-    "cpu_ratio",
-    "rwnd_limited_share",
-    "sndbuf_limited_share",
-    "window_over_rtt",
-    "window_bytes",
-    "window_bytes_ratio",
-    "sndbuf_bytes",
-    "sndbuf_full",
-    "steadiness",
-    "two_state",
-    "wscale_off",
-    "wait_share",
-    "core_busy_tx",
-    "core_busy_rx",
-    "cpu_unread",
-    "core_busy_rx_excess",
-    "streams_gain",
-    "blocked",
-    "udp_clean",
-    "mtu_limit",
-    "loss_from_rate",
-    "duplicated",
-    "rtt_spread",
-    "stall_ms",
-    "tcp_loss",
-    "small_loss",
-    "queueing",
-    "resync",
-    "random_over_stream",
-];
-
-/// Whether a knowledge file may test this value.
-pub(crate) fn is_known(name: &str) -> bool {
-    NAMES.contains(&name) || name.strip_prefix("counter:").is_some_and(|key| !key.is_empty())
-}
 
 /// Values of a shape, by name.
 #[derive(Debug, Clone, Default)]

@@ -4,26 +4,10 @@ use linerate_model::change::Risk;
 use linerate_model::fact::check_key;
 use linerate_model::writable::writable;
 
-use super::{Cause, Condition, KnowledgeError, Op, RemedyPlan};
-use crate::attribute::shape;
-
-/// Beginnings of the keys of facts.
-const FAMILIES: &[&str] = &[
-    "sysctl.",
-    "nic.",
-    "cpu.",
-    "kernel.",
-    "module.",
-    "route.",
-    "mount.",
-    "disk.",
-    "storage.",
-    "drbd.",
-    "machine.",
-    "gluster.",
-    "audit.",
-    "firewall.",
-];
+use super::error::KnowledgeError;
+use super::features;
+use super::keys::FAMILIES;
+use super::schema::{Cause, Condition, Op, RemedyPlan};
 
 /// Topics of causes.
 const AREAS: &[&str] = &["offload", "mtu", "rate", "loss", "tcp", "cpu", "queue", "storage", "setting"];
@@ -157,8 +141,8 @@ fn holes(cause: &Cause) -> Result<(), Wrong> {
 /// The first test of a cause that cannot be run.
 fn tests(cause: &Cause) -> Result<(), Wrong> {
     for test in &cause.shape {
-        if !shape::is_known(&test.value) {
-            let hint = format!("known values: {}, counter:<key>", shape::NAMES.join(", "));
+        if !features::is_known(&test.value) {
+            let hint = format!("known values: {}, counter:<key>", features::NAMES.join(", "));
             return Err((test.value.clone(), format!("`{}` is no measured value", test.value), hint));
         }
         if test.at_least.is_none() && test.at_most.is_none() {

@@ -3,31 +3,20 @@
 //! Text comes in, checked causes go out; a bad file is an error with its line and a hint, never a panic.
 
 mod check;
+mod error;
+pub(crate) mod features;
+pub(crate) mod keys;
 mod schema;
 
 use include_dir::{Dir, include_dir};
-use thiserror::Error;
 
+pub use error::KnowledgeError;
 pub use schema::{
     Cause, Condition, ElementKind, FactTest, LayerFit, NicRole, Op, Prior, RemedyPlan, SettingPlan,
     ShapeTest, Side, Symptom, Target,
 };
 
 static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../knowledge");
-
-/// A knowledge file that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{file}:{line}: {problem}\nhint: {hint}")]
-pub struct KnowledgeError {
-    /// File.
-    pub file: String,
-    /// Line, 1-based; 0 when it concerns the whole file.
-    pub line: usize,
-    /// What is wrong.
-    pub problem: String,
-    /// What to do.
-    pub hint: String,
-}
 
 /// All causes, by id.
 #[derive(Debug, Clone, Default)]
@@ -104,7 +93,7 @@ impl Knowledge {
 
     /// Whether some cause looks at this fact or changes it.
     pub fn looks_at(&self, key: &str) -> bool {
-        self.keys().any(|pattern| crate::host_facts::pattern_fits(pattern, key))
+        self.keys().any(|pattern| keys::pattern_fits(pattern, key))
     }
 
     /// Whether some cause looks at the change of this counter.
@@ -112,7 +101,7 @@ impl Knowledge {
         let tests = self.causes.iter().flat_map(|cause| &cause.shape);
         tests
             .filter_map(|test| test.value.strip_prefix("counter:"))
-            .any(|pattern| crate::host_facts::pattern_fits(pattern, key))
+            .any(|pattern| keys::pattern_fits(pattern, key))
     }
 
     /// Causes whose `proof` names neither a fault of the lab nor a recorded case of the given lists: one line each.

@@ -1,0 +1,71 @@
+//! A place to explain, and whose facts count there.
+
+use std::rc::Rc;
+
+use linerate_model::finding::{Direction, Element, LayerScope, Response};
+
+use super::population::Peers;
+use super::shape::Shape;
+use crate::knowledge::Side;
+
+/// A place to explain.
+#[derive(Clone)]
+pub(crate) struct Place<'a> {
+    /// Where.
+    pub element: &'a Element,
+    /// Which direction.
+    pub direction: Direction,
+    /// Which layers.
+    pub layer: LayerScope,
+    /// Responses that show it, strongest first.
+    pub responses: &'a [Response],
+    /// Measured values.
+    pub shape: &'a Shape,
+    /// Hosts whose facts count, by side.
+    pub subjects: &'a Subjects<'a>,
+    /// The same element seen as a host when it is a group of one, or the reverse.
+    pub has_twin: bool,
+}
+
+/// Hosts whose facts count, by side.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Subjects<'a> {
+    /// The suspected hosts, or the machines of the suspected group.
+    pub suspects: Vec<&'a str>,
+    /// The machines under them.
+    pub machines: Vec<&'a str>,
+    /// Senders of the bad cells.
+    pub senders: Vec<&'a str>,
+    /// Receivers of the bad cells.
+    pub receivers: Vec<&'a str>,
+    /// Hosts with endpoints that are fine.
+    pub host_peers: Rc<Peers<'a>>,
+    /// Machines of groups that are fine.
+    pub machine_peers: Rc<Peers<'a>>,
+    /// Of two hosts one direction suffers and the other is fine: the way back is the peer that nobody else is, so that what is the
+    /// same at both ends betrays nothing.
+    pub way_back_is_fine: bool,
+}
+
+impl<'a> Subjects<'a> {
+    /// The hosts of a side.
+    pub(crate) fn side(&self, side: Side) -> Vec<&'a str> {
+        match side {
+            Side::Suspect => self.suspects.clone(),
+            Side::Machine => self.machines.clone(),
+            Side::Sender => self.senders.clone(),
+            Side::Receiver => self.receivers.clone(),
+            Side::Either => {
+                let mut both = self.suspects.clone();
+                both.extend(self.machines.iter().filter(|m| !self.suspects.contains(m)));
+                both
+            }
+        }
+    }
+
+    /// The peers of a host: machines for a machine, else hosts.
+    pub(crate) fn peers_of(&self, host: &str) -> &Peers<'a> {
+        let machine = self.machines.contains(&host) || self.machine_peers.hosts().contains(&host);
+        if machine { &self.machine_peers } else { &self.host_peers }
+    }
+}

@@ -1,0 +1,35 @@
+//! A cause with its score and what speaks for and against it.
+
+use linerate_model::fact::FactValue;
+
+use crate::knowledge::{Cause, ElementKind};
+
+/// A fact that betrayed a cause.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FactHit {
+    /// Host.
+    pub host: String,
+    /// Key.
+    pub key: String,
+    /// Value there.
+    pub value: FactValue,
+    /// What most peers have.
+    pub peers: Option<FactValue>,
+}
+
+/// A cause with its score.
+#[derive(Debug, Clone)]
+pub(crate) struct Scored<'k> {
+    /// Which.
+    pub cause: &'k Cause,
+    /// Log odds.
+    pub score: f64,
+    /// What speaks for it.
+    pub evidence: Vec<String>,
+    /// What speaks against it.
+    pub against: Vec<String>,
+    /// Facts that betrayed it.
+    pub hits: Vec<FactHit>,
+    /// The element kind of the cause that fits the place best.
+    pub native: ElementKind,
+}

@@ -1,0 +1,47 @@
+//! The vocabulary of features: measured values that a cause may test, by name.
+
+/// Names of the features.
+pub(crate) const NAMES: &[&str] = &[
+    "throughput_share",
+    "loss",
+    "reordered",
+    "retransmits_per_s",
+    "retransmits_ratio",
+    "rtt_idle_ratio",
+    "rtt_loaded_ratio",
+    "rtt_growth",
+    "cpu_ratio",
+    "rwnd_limited_share",
+    "sndbuf_limited_share",
+    "window_over_rtt",
+    "window_bytes",
+    "window_bytes_ratio",
+    "sndbuf_bytes",
+    "sndbuf_full",
+    "steadiness",
+    "two_state",
+    "wscale_off",
+    "wait_share",
+    "core_busy_tx",
+    "core_busy_rx",
+    "cpu_unread",
+    "core_busy_rx_excess",
+    "streams_gain",
+    "blocked",
+    "udp_clean",
+    "mtu_limit",
+    "loss_from_rate",
+    "duplicated",
+    "rtt_spread",
+    "stall_ms",
+    "tcp_loss",
+    "small_loss",
+    "queueing",
+    "resync",
+    "random_over_stream",
+];
+
+/// Whether a cause may test a feature of this name.
+pub(crate) fn is_known(name: &str) -> bool {
+    NAMES.contains(&name) || name.strip_prefix("counter:").is_some_and(|key| !key.is_empty())
+}

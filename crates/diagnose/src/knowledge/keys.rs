@@ -1,0 +1,61 @@
+//! The vocabulary of keys of facts: their families, their parts and the patterns that match them.
+
+/// Beginnings of the keys of facts.
+pub(crate) const FAMILIES: &[&str] = &[
+    "sysctl.",
+    "nic.",
+    "cpu.",
+    "kernel.",
+    "module.",
+    "route.",
+    "mount.",
+    "disk.",
+    "storage.",
+    "drbd.",
+    "machine.",
+    "gluster.",
+    "audit.",
+    "firewall.",
+];
+
+/// The part of a key after `netns.<path>|`.
+pub(crate) fn bare(key: &str) -> &str {
+    if key.starts_with("netns.") { key.split_once('|').map_or(key, |(_, rest)| rest) } else { key }
+}
+
+/// The NIC that a key speaks of.
+pub(crate) fn nic_of(key: &str) -> Option<&str> {
+    bare(key).strip_prefix("nic.")?.split('.').next()
+}
+
+/// Whether a key (without its namespace) fits a pattern, in which `*` stands for any run of characters.
+pub(crate) fn pattern_fits(pattern: &str, key: &str) -> bool {
+    fn fits(pattern: &str, text: &str) -> bool {
+        match pattern.split_once('*') {
+            None => text.ends_with(pattern),
+            Some((first, rest)) => {
+                text.match_indices(first).any(|(at, part)| fits(rest, &text[at + part.len()..]))
+            }
+        }
+    }
+    let key = bare(key);
+    match pattern.split_once('*') {
+        None => key == pattern,
+        Some((first, rest)) => key.strip_prefix(first).is_some_and(|text| fits(rest, text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        assert!(pattern_fits("nic.*.feature.rx-gro-hw", "nic.em1.feature.rx-gro-hw"));
+        assert!(pattern_fits("nic.*.mtu", "netns./run/x|nic.eth0.mtu"));
+        assert!(!pattern_fits("nic.*.mtu", "nic.eth0.mtus"));
+        assert!(pattern_fits("sysctl.sunrpc.rdma*", "sysctl.sunrpc.rdma_inline"));
+        assert!(!pattern_fits("a", "ab"));
+        assert_eq!(nic_of("netns./a|nic.eth0.mtu"), Some("eth0"));
+    }
+}
