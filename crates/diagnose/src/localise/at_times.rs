@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use linerate_model::finding::{Element, Response};
 use linerate_model::inventory::Layer;
 
-use super::columns::Column;
-use super::search::{Located, alike};
+use super::column::Column;
+use super::located::{Located, alike};
 use crate::evidence::{CellEvidence, Single};
 use crate::responses::{Row, badness, singles};
 use crate::stats::median;

@@ -1,26 +1,14 @@
 //! The hypotheses: every element with a direction, and the cells that it would harm.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use linerate_model::finding::{Direction, Element, Response};
 use linerate_model::inventory::Inventory;
 
 use super::at_times;
+use super::column::Column;
 use crate::evidence::{CellEvidence, groups_by_host};
 use crate::responses::Row;
-
-/// One hypothesis.
-#[derive(Debug, Clone)]
-pub(crate) struct Column {
-    /// Where.
-    pub element: Element,
-    /// Which direction.
-    pub direction: Direction,
-    /// Cells that it would harm: two lists where both directions have to suffer, else one.
-    pub parts: Vec<Vec<usize>>,
-    /// Log odds against this class of hypothesis before anything was measured.
-    pub penalty: f64,
-}
 
 /// Log odds by class, most likely first: a host more than a group, that more than one path.
 const HOST: f64 = 2.8;
@@ -35,28 +23,6 @@ const PAIR: f64 = 4.6;
 /// of hosts it is a share that is bad.
 fn among(class: f64, count: usize, usual: f64) -> f64 {
     class.max((count.max(1) as f64).ln() - usual)
-}
-
-impl Column {
-    /// All cells of all parts.
-    pub(crate) fn cells(&self) -> BTreeSet<usize> {
-        self.parts.iter().flatten().copied().collect()
-    }
-
-    /// Whether a cell touches the element in any direction.
-    pub(crate) fn touches(&self, inventory: &Inventory, cell: &CellEvidence<'_>) -> bool {
-        let inside = |host: &str, group: &str| inventory.groups_of(host).iter().any(|g| g.name == group);
-        match &self.element {
-            Element::Host(h) => cell.from == h || cell.to == h,
-            Element::Group(g) => inside(cell.from, g) || inside(cell.to, g),
-            Element::GroupToGroup(a, b) => {
-                (inside(cell.from, a) && inside(cell.to, b)) || (inside(cell.from, b) && inside(cell.to, a))
-            }
-            Element::Pair(a, b) => (cell.from == a && cell.to == b) || (cell.from == b && cell.to == a),
-            Element::Mismatch(_, hosts) => hosts.iter().any(|h| cell.from == h || cell.to == h),
-            Element::All => true,
-        }
-    }
 }
 
 /// Cells by what they touch, each list in the order of the cells: a pass over all cells for every element would be a square of

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use linerate_model::finding::Response;
 
-use super::columns::Column;
-use super::search::{Located, alike};
+use super::column::Column;
+use super::located::{Located, alike};
 use crate::responses::Row;
 use crate::stats::{median, student_t_log_density};
 

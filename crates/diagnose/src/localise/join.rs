@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Direction, Element, Response};
 
-use super::columns::Column;
-use super::search::Located;
+use super::column::Column;
+use super::located::Located;
 use crate::responses::Row;
 use crate::stats::median;
 

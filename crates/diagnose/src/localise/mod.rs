@@ -3,12 +3,34 @@
 //! Rows come in, located faults with their alternatives go out. It knows no facts and no causes.
 
 mod at_times;
+mod column;
 mod columns;
 mod disturbed;
 mod intermittent;
 mod join;
+mod located;
 mod queue;
 mod search;
 
-pub(crate) use columns::{Column, columns};
-pub(crate) use search::{Located, locate};
+pub(crate) use column::Column;
+pub(crate) use columns::columns;
+pub(crate) use located::Located;
+
+use linerate_model::inventory::Inventory;
+
+use crate::evidence::CellEvidence;
+use crate::responses::Row;
+
+/// The elements that explain the rows, strongest first: three searches, each of which may put one element in the
+/// place of what those before it found.
+pub(crate) fn locate(
+    inventory: &Inventory,
+    cells: &[CellEvidence<'_>],
+    columns: &[Column],
+    rows: &[Row],
+) -> Vec<Located> {
+    let (found, accept) = search::search(inventory, cells, columns, rows);
+    let rates: Vec<&[f64]> = cells.iter().map(|c| c.rates.as_slice()).collect();
+    let found = intermittent::instead(found, columns, rows, &rates);
+    at_times::instead(found, columns, rows, cells, accept)
+}

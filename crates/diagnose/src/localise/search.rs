@@ -7,34 +7,14 @@ use linerate_model::finding::Response;
 use linerate_model::inventory::{Inventory, Layer};
 use linerate_model::sample::{Outcome, Sample};
 
-use super::at_times;
-use super::columns::Column;
+use super::column::Column;
 use super::disturbed::Disturbed;
-use super::intermittent;
 use super::join::join;
+use super::located::{AMBIGUOUS, Located};
 use super::queue::Queue;
 use crate::evidence::{CellEvidence, Kind, two_hosts};
 use crate::responses::{Row, are_confirmed, are_refuted, badness, is_of_probes};
 use crate::stats::{median, student_t_log_density};
-
-/// A column that explains rows.
-#[derive(Debug, Clone)]
-pub(crate) struct Located {
-    /// The hypothesis.
-    pub column: Column,
-    /// Log odds for it.
-    pub score: f64,
-    /// Gain by response, largest first.
-    pub gains: Vec<(Response, f64)>,
-    /// Rows that it explains.
-    pub rows: Vec<usize>,
-    /// Other hypotheses that explain nearly as much, with their scores. A hypothesis of several columns gives several.
-    pub alternatives: Vec<(Column, f64)>,
-    /// Too little to believe, such as one cell alone, which nothing confirmed yet: a suspicion for the second stage, not a finding.
-    pub unconfirmed: bool,
-    /// What is expected and what was measured while it was bad, where the rows do not say so: they hold one value of good and bad times.
-    pub values: Option<[f64; 2]>,
-}
 
 /// The rows with an index by cell, so that a narrow column does not look at all of them.
 struct Table<'t, 'a> {
@@ -85,8 +65,6 @@ const ACCEPT: f64 = 3.0;
 const ACCEPT_MORE: f64 = 7.0;
 /// With two hosts there is one cell a direction, and nothing more to gain.
 const ACCEPT_TWO_HOSTS: f64 = 1.0;
-/// Alternatives within this of the best are shown: odds of 20 to 1.
-const AMBIGUOUS: f64 = 3.0;
 /// Price of each further path when several paths together stand in for one element, and the fewest ordered pairs for that.
 const SEVERAL: f64 = 2.5;
 /// Two senders are told apart from one receiver only by a third: shown up to odds of 100 to 1.
@@ -120,13 +98,14 @@ fn secondary(response: Response) -> bool {
     !matches!(response, Response::Throughput)
 }
 
-/// The elements that explain the rows, strongest first.
-pub(crate) fn locate(
+/// The elements that explain the rows, strongest first, and the log odds that one needs which is bad at times:
+/// alone, and beside others.
+pub(super) fn search(
     inventory: &Inventory,
     cells: &[CellEvidence<'_>],
     columns: &[Column],
     rows: &[Row],
-) -> Vec<Located> {
+) -> (Vec<Located>, [f64; 2]) {
     let mut residual: Vec<f64> = rows.iter().map(|r| r.y).collect();
     let mut alive = vec![true; rows.len()];
     let mut found: Vec<Located> = Vec::new();
@@ -191,10 +170,8 @@ pub(crate) fn locate(
     let mut found = join(found, columns, rows, &table.touching);
     found.extend(common);
     found.extend(doubted);
-    let rates: Vec<&[f64]> = cells.iter().map(|c| c.rates.as_slice()).collect();
-    let found = intermittent::instead(found, columns, rows, &rates);
     let accept = [if table.disturbed.is_some() { accept_more } else { ACCEPT }, accept_more];
-    at_times::instead(found, columns, rows, cells, accept)
+    (found, accept)
 }
 
 /// What lost something where no loss was found, strongest first: too little to believe, and too much to pass over without a repetition. Healthy probes lose no
@@ -416,23 +393,6 @@ fn accept(
         alternatives,
         values: None,
     }
-}
-
-/// What else explains nearly as much of nearly the same bad cells, where single tests were looked at. `of` gives score and bad cells of a column.
-pub(super) fn alike<'f>(
-    best: usize,
-    columns: &[Column],
-    of: impl Fn(usize) -> Option<(f64, &'f BTreeSet<usize>)>,
-) -> Vec<(Column, f64)> {
-    let Some((most, mine)) = of(best) else { return Vec::new() };
-    let near = |i: usize| {
-        let (score, theirs) = of(i).filter(|(score, _)| i != best && *score >= most - AMBIGUOUS)?;
-        let same = theirs.intersection(mine).count() * 5 >= mine.len() * 4;
-        same.then(|| (columns[i].clone(), score))
-    };
-    let mut alike: Vec<(Column, f64)> = (0..columns.len()).filter_map(near).collect();
-    alike.sort_by(|a, b| b.1.total_cmp(&a.1));
-    alike
 }
 
 /// Two or three paths that together explain the rows as well as the chosen column: the senders instead of the receiver.

@@ -1,0 +1,43 @@
+//! One hypothesis: an element with a direction, and the cells that it would harm.
+
+use std::collections::BTreeSet;
+
+use linerate_model::finding::{Direction, Element};
+use linerate_model::inventory::Inventory;
+
+use crate::evidence::CellEvidence;
+
+/// One hypothesis.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    /// Where.
+    pub element: Element,
+    /// Which direction.
+    pub direction: Direction,
+    /// Cells that it would harm: two lists where both directions have to suffer, else one.
+    pub parts: Vec<Vec<usize>>,
+    /// Log odds against this class of hypothesis before anything was measured.
+    pub penalty: f64,
+}
+
+impl Column {
+    /// All cells of all parts.
+    pub(crate) fn cells(&self) -> BTreeSet<usize> {
+        self.parts.iter().flatten().copied().collect()
+    }
+
+    /// Whether a cell touches the element in any direction.
+    pub(crate) fn touches(&self, inventory: &Inventory, cell: &CellEvidence<'_>) -> bool {
+        let inside = |host: &str, group: &str| inventory.groups_of(host).iter().any(|g| g.name == group);
+        match &self.element {
+            Element::Host(h) => cell.from == h || cell.to == h,
+            Element::Group(g) => inside(cell.from, g) || inside(cell.to, g),
+            Element::GroupToGroup(a, b) => {
+                (inside(cell.from, a) && inside(cell.to, b)) || (inside(cell.from, b) && inside(cell.to, a))
+            }
+            Element::Pair(a, b) => (cell.from == a && cell.to == b) || (cell.from == b && cell.to == a),
+            Element::Mismatch(_, hosts) => hosts.iter().any(|h| cell.from == h || cell.to == h),
+            Element::All => true,
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! A hypothesis that explains rows, and what else explains nearly as much.
+
+use std::collections::BTreeSet;
+
+use linerate_model::finding::Response;
+
+use super::column::Column;
+
+/// A column that explains rows.
+#[derive(Debug, Clone)]
+pub(crate) struct Located {
+    /// The hypothesis.
+    pub column: Column,
+    /// Log odds for it.
+    pub score: f64,
+    /// Gain by response, largest first.
+    pub gains: Vec<(Response, f64)>,
+    /// Rows that it explains.
+    pub rows: Vec<usize>,
+    /// Other hypotheses that explain nearly as much, with their scores. A hypothesis of several columns gives several.
+    pub alternatives: Vec<(Column, f64)>,
+    /// Too little to believe, such as one cell alone, which nothing confirmed yet: a suspicion for the second stage, not a finding.
+    pub unconfirmed: bool,
+    /// What is expected and what was measured while it was bad, where the rows do not say so: they hold one value of good and bad times.
+    pub values: Option<[f64; 2]>,
+}
+
+/// Alternatives within this of the best are shown: odds of 20 to 1.
+pub(super) const AMBIGUOUS: f64 = 3.0;
+
+/// What else explains nearly as much of nearly the same bad cells, where single tests were looked at. `of` gives score and bad cells of a column.
+pub(super) fn alike<'f>(
+    best: usize,
+    columns: &[Column],
+    of: impl Fn(usize) -> Option<(f64, &'f BTreeSet<usize>)>,
+) -> Vec<(Column, f64)> {
+    let Some((most, mine)) = of(best) else { return Vec::new() };
+    let near = |i: usize| {
+        let (score, theirs) = of(i).filter(|(score, _)| i != best && *score >= most - AMBIGUOUS)?;
+        let same = theirs.intersection(mine).count() * 5 >= mine.len() * 4;
+        same.then(|| (columns[i].clone(), score))
+    };
+    let mut alike: Vec<(Column, f64)> = (0..columns.len()).filter_map(near).collect();
+    alike.sort_by(|a, b| b.1.total_cmp(&a.1));
+    alike
+}
