@@ -8,9 +8,8 @@ use linerate_model::inventory::Layer;
 use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 
-use crate::evidence::{CellEvidence, SMALL_BYTES_MAX, is_small};
+use crate::evidence::{CellEvidence, SMALL_BYTES_MAX, is_of_probes, is_small};
 use crate::places::{Bench, Judged, twin};
-use crate::responses::is_of_probes;
 
 /// Repetitions of each test: a median of three survives one disturbance.
 const REPEATS: u16 = 3;

@@ -3,17 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use linerate_model::finding::{Cell, Response};
+use linerate_model::finding::Response;
 use linerate_model::inventory::{Group, Host, Inventory, Layer};
 use linerate_model::load::{LoadReport, TestKind};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
-use crate::ceiling;
-use crate::host_facts::Facts;
-use crate::ports::Ports;
-use crate::responses::is_of_probes;
 use crate::stats::{TwoLevels, mean, median, quantile, two_levels};
 
 /// Share of cells that may be bad before the expectation from peers suffers.
@@ -178,6 +174,11 @@ impl<'a> CellEvidence<'a> {
         again().count() >= 2
             && (transfers.is_empty() || transfers.iter().filter(|r| good(r)).count() * 2 < transfers.len())
     }
+}
+
+/// Whether only probes with datagrams show it, and show it as a share of them.
+pub(crate) fn is_of_probes(response: Response) -> bool {
+    matches!(response, Response::Loss | Response::Reordering)
 }
 
 /// A repetition with this share of what is expected does not confirm a loss.
@@ -407,67 +408,11 @@ pub(crate) fn two_hosts(cells: &[CellEvidence<'_>]) -> bool {
     })
 }
 
-/// What stood still and came all at once has a level that no path can carry: so many times its ceiling, for short intervals are not exact.
-const LEVEL_MAX: f64 = 1.2;
-/// Mean over the ceiling from which on nothing was lost, whatever the levels: a path that is at two thirds or less for a seventh of the time or
-/// more (`stats/levels.rs`) reaches 95 % at most. What stood still for a moment has made up for it with what was queued.
-const MEAN_MAX: f64 = 0.95;
-
-/// Whether two levels are a property of a path with a known ceiling.
-fn lost_by(two: &TwoLevels, mean_bps: Option<f64>, ceiling_bps: f64) -> bool {
-    two.high <= LEVEL_MAX * ceiling_bps && mean_bps.is_none_or(|mean| mean < MEAN_MAX * ceiling_bps)
-}
-
-/// The matrix as it is reported.
-pub(crate) fn report_cells<'a>(
-    snapshot: &Snapshot,
-    cells: &mut [CellEvidence<'a>],
-    ports: &Ports<'a>,
-) -> Vec<Cell> {
-    let facts = Facts::new(snapshot);
-    let peers = peer_rates(cells);
-    cells
-        .iter_mut()
-        .map(|cell| {
-            let ceiling =
-                ceiling::of(&facts, cell, ports.of(cell).or_else(|| peers.get(&cell.kind).copied()));
-            let known = ceiling.bps.filter(|_| ceiling.binding != "peers");
-            cell.two = cell.two.filter(|two| known.is_none_or(|bps| lost_by(two, cell.throughput_bps, bps)));
-            let share = cell.throughput_bps.zip(ceiling.bps).filter(|(_, c)| *c > 0.0).map(|(t, c)| t / c);
-            Cell {
-                from: cell.from.to_owned(),
-                to: cell.to.to_owned(),
-                layer: cell.layer,
-                // Two levels have no middle: the upper one stands for the cell, and both are given.
-                throughput_bps: cell.two.map_or(cell.throughput_bps, |t| Some(t.high)),
-                two_state_bps: cell.two.map(|t| (t.high, t.low)),
-                loss: cell.loss,
-                rtt_idle_us: cell.rtt_idle_us,
-                rtt_loaded_us: cell.rtt_loaded_us,
-                retransmits_per_s: cell.retransmits_per_s,
-                cpu_s_per_gb: cell.cpu_s_per_gb,
-                ceiling,
-                share: cell.two.map_or(share, |_| None),
-            }
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use linerate_model::load::CoreUse;
 
     use super::*;
-
-    /// 185 Mbit/s of 188, in intervals that jump between 134 and 216: seen on a machine whose CPUs were taken away.
-    #[test]
-    fn levels_whose_mean_is_the_ceiling_lost_nothing() {
-        let two = |high, low| TwoLevels { high, low, low_share: 0.3, switches: 4 };
-        assert!(!lost_by(&two(216e6, 134e6), Some(185e6), 188e6), "made up for");
-        assert!(!lost_by(&two(260e6, 90e6), Some(150e6), 188e6), "no path carries the upper one");
-        assert!(lost_by(&two(188e6, 94e6), Some(160e6), 188e6));
-        assert!(lost_by(&two(188e6, 94e6), None, 188e6));
-    }
 
     #[test]
     fn a_cpu_that_others_keep_busy_is_no_limit_of_the_transfer() {

@@ -25,6 +25,7 @@ mod host_facts;
 mod knowledge;
 mod layouts;
 mod localise;
+mod matrix;
 mod places;
 mod ports;
 mod remedies;
@@ -67,9 +68,11 @@ pub fn diagnose_with(
 
 /// The matrix: one cell per ordered pair and layer that was measured, beside its ceiling.
 pub fn cells(snapshot: &Snapshot) -> Vec<Cell> {
-    let mut cells = evidence::collect(snapshot);
+    let cells = evidence::collect(snapshot);
     let ports = ports::Ports::seen(&cells);
-    evidence::report_cells(snapshot, &mut cells, &ports)
+    let facts = host_facts::Facts::new(snapshot);
+    let (cells, ceilings) = matrix::with_ceilings(&facts, cells, &ports);
+    matrix::report(&cells, ceilings)
 }
 
 /// Whether a UDP probe asks how many packets a path carries rather than how many bytes: its rate is no share of what TCP reached.

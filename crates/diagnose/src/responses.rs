@@ -9,7 +9,7 @@ use linerate_model::load::TestKind;
 use linerate_model::path_mtu::MtuProbe;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
-use crate::evidence::{CellEvidence, Kind, Single, tcp_values};
+use crate::evidence::{CellEvidence, Kind, Single, is_of_probes, tcp_values};
 use crate::host_facts::Facts;
 use crate::ports::Ports;
 use crate::stats::{mad, mean, median, quantile};
@@ -35,11 +35,6 @@ pub(crate) struct Row {
     pub expected: f64,
     /// Measured value.
     pub measured: f64,
-}
-
-/// Whether only probes with datagrams show it, and show it as a share of them.
-pub(crate) fn is_of_probes(response: Response) -> bool {
-    matches!(response, Response::Loss | Response::Reordering)
 }
 
 /// Whether repetitions confirm what rows say. What a lost transfer brings with it does not confirm it.

@@ -22,7 +22,7 @@ use crate::ports::Ports;
 use crate::remedies::remedy;
 use crate::settings::Wrong;
 use crate::words;
-use crate::{decide, evidence, gathered, responses, settings, storage, summary};
+use crate::{decide, evidence, gathered, matrix, responses, settings, storage, summary};
 
 /// Causes listed per finding.
 const CAUSES_MAX: usize = 5;
@@ -99,9 +99,10 @@ pub(crate) fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id:
 
 fn bench(snapshot: &Snapshot) -> (Bench<'_>, Vec<Cell>) {
     let facts = Facts::new(snapshot);
-    let mut cells = evidence::collect(snapshot);
+    let cells = evidence::collect(snapshot);
     let ports = Ports::seen(&cells);
-    let report = evidence::report_cells(snapshot, &mut cells, &ports);
+    let (cells, ceilings) = matrix::with_ceilings(&facts, cells, &ports);
+    let report = matrix::report(&cells, ceilings);
     let rows = responses::rows(&facts, &cells, &report, &ports);
     (Bench::new(facts, cells, rows, ports), report)
 }

@@ -12,8 +12,8 @@ use super::disturbed::Disturbed;
 use super::join::join;
 use super::located::{AMBIGUOUS, Located};
 use super::queue::Queue;
-use crate::evidence::{CellEvidence, Kind, two_hosts};
-use crate::responses::{Row, are_confirmed, are_refuted, badness, is_of_probes};
+use crate::evidence::{CellEvidence, Kind, is_of_probes, two_hosts};
+use crate::responses::{Row, are_confirmed, are_refuted, badness};
 use crate::stats::{median, student_t_log_density};
 
 /// The rows with an index by cell, so that a narrow column does not look at all of them.
