@@ -5,15 +5,15 @@
 
 use linerate_model::finding::{Direction, Element, Finding, Response};
 
+use crate::context::Context;
 use crate::knowledge::Knowledge;
-use crate::places::Bench;
 
 /// What the place of the setting gets of the probability; the place of the loss alone keeps the rest.
 const SHARE: f64 = 0.9;
 
 /// Joins them. `sentence` words a finding anew, by the pairs that pass its place.
 pub(crate) fn adopt(
-    bench: &Bench<'_>,
+    context: &Context<'_>,
     knowledge: &Knowledge,
     findings: &mut Vec<Finding>,
     sentence: impl Fn(&Finding, usize) -> String,
@@ -23,7 +23,7 @@ pub(crate) fn adopt(
         // A loss that shows in a setting alone is no explanation of itself.
         let setting = (0..findings.len())
             .filter(|at| *at != index)
-            .find(|at| explains(bench, knowledge, &findings[*at], &findings[index]))
+            .find(|at| explains(context, knowledge, &findings[*at], &findings[index]))
             .filter(|_| is_unexplained(knowledge, &findings[index]));
         if let Some(at) = setting {
             let setting = findings.remove(at);
@@ -38,7 +38,7 @@ pub(crate) fn adopt(
             loss.causes = setting.causes;
             loss.decide = None;
             loss.decide_tests.clear();
-            let passing = passing(bench, &loss.places[0].element, loss.places[0].direction);
+            let passing = passing(context, &loss.places[0].element, loss.places[0].direction);
             loss.sentence = sentence(loss, passing);
         }
         index += 1;
@@ -47,7 +47,7 @@ pub(crate) fn adopt(
 
 /// A path and a host of it with the same cause: the host, with all the pairs of both.
 pub(crate) fn join_same(
-    bench: &Bench<'_>,
+    context: &Context<'_>,
     findings: &mut Vec<Finding>,
     sentence: impl Fn(&Finding, usize) -> String,
 ) {
@@ -58,7 +58,7 @@ pub(crate) fn join_same(
             path.places.first().map(|place| &place.element),
             Some(Element::Pair(..) | Element::GroupToGroup(..))
         );
-        let host = findings.iter().position(|host| is_path && same(bench, path, host));
+        let host = findings.iter().position(|host| is_path && same(context, path, host));
         let Some(host) = host else {
             index += 1;
             continue;
@@ -70,7 +70,7 @@ pub(crate) fn join_same(
                 kept.affected.push(pair);
             }
         }
-        let passing = passing(bench, &kept.places[0].element, kept.places[0].direction);
+        let passing = passing(context, &kept.places[0].element, kept.places[0].direction);
         kept.sentence = sentence(kept, passing);
     }
 }
@@ -96,12 +96,12 @@ pub(crate) fn consequences(knowledge: &Knowledge, findings: &mut Vec<Finding>) -
 }
 
 /// Whether a host has the first cause of a path, and all of the path goes through it.
-fn same(bench: &Bench<'_>, path: &Finding, host: &Finding) -> bool {
+fn same(context: &Context<'_>, path: &Finding, host: &Finding) -> bool {
     let (Some(cause), Some(place)) = (path.causes.first(), host.places.first()) else { return false };
     matches!(place.element, Element::Host(_))
         && host.causes.first().is_some_and(|c| c.id == cause.id)
         && !path.affected.is_empty()
-        && path.affected.iter().all(|(from, to)| passes(bench, &place.element, place.direction, from, to))
+        && path.affected.iter().all(|(from, to)| context.passes(&place.element, place.direction, from, to))
 }
 
 /// Whether nothing that was read on a host speaks for any of the causes: they only have the shape of the loss.
@@ -113,7 +113,7 @@ fn is_unexplained(knowledge: &Knowledge, finding: &Finding) -> bool {
 }
 
 /// Whether a finding about a setting says why pairs lose what they lose.
-fn explains(bench: &Bench<'_>, knowledge: &Knowledge, setting: &Finding, loss: &Finding) -> bool {
+fn explains(context: &Context<'_>, knowledge: &Knowledge, setting: &Finding, loss: &Finding) -> bool {
     let ([Response::Setting], Some(place), Some(cause)) =
         (&setting.responses[..], setting.places.first(), setting.causes.first())
     else {
@@ -122,36 +122,16 @@ fn explains(bench: &Bench<'_>, knowledge: &Knowledge, setting: &Finding, loss: &
     let does = knowledge.get(&cause.id).is_some_and(|known| {
         loss.responses.first().is_some_and(|first| known.symptom.responses.contains(first))
     });
-    does && loss.affected.iter().all(|(from, to)| passes(bench, &place.element, place.direction, from, to))
-}
-
-/// Whether what goes from one host to another passes an element in a direction.
-pub(crate) fn passes(
-    bench: &Bench<'_>,
-    element: &Element,
-    direction: Direction,
-    from: &str,
-    to: &str,
-) -> bool {
-    let inside = |host: &str| match element {
-        Element::Host(name) => name == host,
-        Element::Group(group) => bench.facts.members(group).iter().any(|h| h.name == host),
-        _ => false,
-    };
-    match direction {
-        Direction::Tx => inside(from),
-        Direction::Rx => inside(to),
-        Direction::Both => inside(from) || inside(to),
-    }
+    does && loss.affected.iter().all(|(from, to)| context.passes(&place.element, place.direction, from, to))
 }
 
 /// Ordered pairs that were measured and pass an element.
-fn passing(bench: &Bench<'_>, element: &Element, direction: Direction) -> usize {
-    let mut pairs: Vec<(&str, &str)> = bench
+fn passing(context: &Context<'_>, element: &Element, direction: Direction) -> usize {
+    let mut pairs: Vec<(&str, &str)> = context
         .cells
         .iter()
         .map(|cell| (cell.from, cell.to))
-        .filter(|(from, to)| passes(bench, element, direction, from, to))
+        .filter(|(from, to)| context.passes(element, direction, from, to))
         .collect();
     pairs.sort_unstable();
     pairs.dedup();

@@ -8,8 +8,9 @@ use linerate_model::inventory::Layer;
 use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 
+use crate::context::Context;
 use crate::evidence::{CellEvidence, SMALL_BYTES_MAX, is_of_probes, is_small};
-use crate::places::{Bench, Judged, twin};
+use crate::places::{Judged, twin};
 
 /// Repetitions of each test: a median of three survives one disturbance.
 const REPEATS: u16 = 3;
@@ -43,23 +44,24 @@ const SMALL_MS: u32 = 500;
 const DURATION_MS: u32 = 1000;
 
 /// Tests that would tell the alternatives apart or confirm weak evidence, without numbers; empty when nothing is open.
-pub(crate) fn tests(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
+pub(crate) fn tests(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     let mut wanted: Vec<Test> = Vec::new();
     // Of two hosts there is no third one to measure against, and one more look at the same pair says the same again, unless that is what
     // there is to ask; what tells causes apart is another kind of test.
-    let others = bench.facts.snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count() > 2;
+    let others =
+        context.facts.snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count() > 2;
     let weak = judged.located.unconfirmed || judged.located.score < WEAK;
     if weak && judged.responses.iter().any(|r| is_of_probes(*r)) {
-        wanted.extend(probes(bench, judged));
+        wanted.extend(probes(context, judged));
     }
     if weak && (others || judged.located.unconfirmed) {
-        wanted.extend(again(bench, judged));
+        wanted.extend(again(context, judged));
     }
     if others && is_open(judged, SURE_ENOUGH) {
-        wanted.extend(partners(bench, judged));
+        wanted.extend(partners(context, judged));
     }
-    wanted.extend(settling(bench, judged));
-    wanted.retain(|t| !already(bench, t));
+    wanted.extend(settling(context, judged));
+    wanted.retain(|t| !already(context, t));
     let mut tests = Vec::new();
     add_new(&mut tests, wanted);
     tests.truncate(TESTS_MAX);
@@ -89,7 +91,7 @@ pub(crate) fn is_open(judged: &Judged<'_, '_>, sure: f64) -> bool {
 
 /// Tests of which a value is missing that tells a possible cause from the others: what many streams get, and what becomes of
 /// small datagrams.
-fn settling(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
+fn settling(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     if judged.causes.first().is_none_or(|(_, probability)| *probability >= SURE_ENOUGH) {
         return Vec::new();
     }
@@ -101,8 +103,8 @@ fn settling(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
         judged.shape.get(name).is_none() && possible().any(asked)
     };
     let (streams, small) = (missing("streams_gain"), missing("small_loss"));
-    let cells: BTreeSet<usize> = judged.located.rows.iter().map(|row| bench.rows[*row].cell).collect();
-    let crossing = cells.into_iter().map(|i| &bench.cells[i]).filter(|c| c.kind.shared_groups == 0);
+    let cells: BTreeSet<usize> = judged.located.rows.iter().map(|row| context.rows[*row].cell).collect();
+    let crossing = cells.into_iter().map(|i| &context.cells[i]).filter(|c| c.kind.shared_groups == 0);
     let mut tests = Vec::new();
     for cell in crossing.take(SETTLING_CELLS) {
         let mut add = |kind| tests.extend(repeats(cell.from, cell.to, cell.layer, &kind, SETTLING_REPEATS));
@@ -127,14 +129,14 @@ fn small_datagrams(tcp_bps: Option<f64>) -> Option<TestKind> {
 
 /// What lost or reordered datagrams again, in turns with what shares an end with it: what comes and goes is there in one turn and not in the
 /// next, and the ends tell where it is.
-fn probes(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
-    let rows = judged.located.rows.iter().map(|row| &bench.rows[*row]).filter(|r| is_of_probes(r.response));
+fn probes(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
+    let rows = judged.located.rows.iter().map(|row| &context.rows[*row]).filter(|r| is_of_probes(r.response));
     let bad: BTreeSet<usize> = rows.map(|row| row.cell).collect();
-    let bad: Vec<&CellEvidence<'_>> = bad.iter().take(PROBED_MAX).map(|cell| &bench.cells[*cell]).collect();
+    let bad: Vec<&CellEvidence<'_>> = bad.iter().take(PROBED_MAX).map(|cell| &context.cells[*cell]).collect();
     let mut looked_at = bad.clone();
     for cell in &bad {
         let alike = |c: &&CellEvidence<'_>| c.kind == cell.kind && !bad.iter().any(|b| std::ptr::eq(*b, *c));
-        let beside = || bench.cells.iter().filter(alike);
+        let beside = || context.cells.iter().filter(alike);
         looked_at.extend(beside().filter(|c| c.to == cell.to).take(PARTNERS));
         looked_at.extend(beside().filter(|c| c.from == cell.from).take(PARTNERS));
     }
@@ -154,10 +156,10 @@ fn probes(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
 }
 
 /// The bad cells again.
-fn again(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
+fn again(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     let mut cells: Vec<usize> = Vec::new();
     for row in &judged.located.rows {
-        let cell = bench.rows[*row].cell;
+        let cell = context.rows[*row].cell;
         if !cells.contains(&cell) {
             cells.push(cell);
         }
@@ -174,10 +176,10 @@ fn again(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     let wanted: BTreeSet<&str> = judged.responses.iter().take(2).map(kinds).collect();
     let mut tests = Vec::new();
     for cell in cells {
-        let cell = &bench.cells[cell];
+        let cell = &context.cells[cell];
         for name in &wanted {
             // As it was measured before: a transfer inside a machine may be too short for a path with a delay.
-            let kinds = cell.samples.iter().chain(bench.cells.iter().flat_map(|c| &c.samples));
+            let kinds = cell.samples.iter().chain(context.cells.iter().flat_map(|c| &c.samples));
             let kind = kinds
                 .map(|s| &s.test.kind)
                 .find(|k| k.name() == *name && !matches!(k, TestKind::Tcp { streams, .. } if *streams > 1));
@@ -190,11 +192,11 @@ fn again(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
 }
 
 /// The suspect against known-good partners in other groups, both directions, one and many streams.
-fn partners(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
-    let inventory = &bench.facts.snapshot.inventory;
-    let Some(suspect) = representative(bench, &judged.places[0].0) else { return Vec::new() };
+fn partners(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
+    let inventory = &context.facts.snapshot.inventory;
+    let Some(suspect) = representative(context, &judged.places[0].0) else { return Vec::new() };
     let blamed: BTreeSet<String> =
-        judged.places.iter().filter_map(|(element, _, _)| representative(bench, element)).collect();
+        judged.places.iter().filter_map(|(element, _, _)| representative(context, element)).collect();
     let own: Vec<&str> = inventory.groups_of(&suspect).iter().map(|g| g.name.as_str()).collect();
     let good = inventory.hosts.iter().filter(|h| {
         !h.endpoints.is_empty()
@@ -202,8 +204,8 @@ fn partners(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
             && !inventory.groups_of(&h.name).iter().any(|g| own.contains(&g.name.as_str()))
     });
     let layer =
-        judged.located.rows.first().map_or(Layer::Underlay, |r| bench.cells[bench.rows[*r].cell].layer);
-    let duration_ms = bench
+        judged.located.rows.first().map_or(Layer::Underlay, |r| context.cells[context.rows[*r].cell].layer);
+    let duration_ms = context
         .cells
         .iter()
         .flat_map(|c| &c.samples)
@@ -224,11 +226,11 @@ fn partners(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
 }
 
 /// A host with endpoints that stands for an element.
-fn representative(bench: &Bench<'_>, element: &Element) -> Option<String> {
+fn representative(context: &Context<'_>, element: &Element) -> Option<String> {
     match element {
         Element::Host(h) | Element::Pair(h, _) => Some(h.clone()),
         Element::Group(g) | Element::GroupToGroup(g, _) => {
-            bench.facts.members(g).first().map(|h| h.name.clone())
+            context.facts.members(g).first().map(|h| h.name.clone())
         }
         Element::Mismatch(_, hosts) => hosts.first().cloned(),
         Element::All => None,
@@ -251,8 +253,8 @@ fn repeats(from: &str, to: &str, layer: Layer, kind: &TestKind, count: u16) -> V
 }
 
 /// Whether the second stage has already measured this.
-fn already(bench: &Bench<'_>, test: &Test) -> bool {
-    bench.facts.snapshot.samples.iter().any(|s| {
+fn already(context: &Context<'_>, test: &Test) -> bool {
+    context.facts.snapshot.samples.iter().any(|s| {
         let t = &s.test;
         t.second_stage
             && t.from == test.from
@@ -271,7 +273,7 @@ fn same(a: &TestKind, b: &TestKind) -> bool {
 }
 
 /// The measurement that would settle what is open, in words; `None` when nothing is.
-pub(crate) fn words(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Option<String> {
+pub(crate) fn words(context: &Context<'_>, judged: &Judged<'_, '_>) -> Option<String> {
     let (element, direction, _) = judged.places.first()?;
     if judged.located.unconfirmed {
         return Some("repeat the tests of this pair three times with nothing else running".to_owned());
@@ -289,7 +291,7 @@ pub(crate) fn words(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> Option<String
         .iter()
         .map(|h| {
             let host = Element::Host((*h).to_owned());
-            match twin(&bench.facts, &host) {
+            match twin(&context.facts, &host) {
                 Some(Element::Group(g)) => format!("{h} on {g}"),
                 _ => (*h).to_owned(),
             }

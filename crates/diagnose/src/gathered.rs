@@ -4,10 +4,22 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::finding::Element;
+use linerate_model::finding::{Direction, Element, LayerScope};
 use linerate_model::names::ranges;
 
-use crate::settings::Wrong;
+use crate::attribute::Scored;
+
+/// A setting that is wrong at a place.
+pub(crate) struct Wrong<'k> {
+    /// Where.
+    pub element: Element,
+    /// Direction of its harm.
+    pub direction: Direction,
+    /// Layers of its harm.
+    pub layer: LayerScope,
+    /// The cause with its evidence.
+    pub scored: Scored<'k>,
+}
 
 /// Fewer hosts than this are told one by one: each has its own line that a person reads.
 const MANY: usize = 8;
@@ -43,10 +55,9 @@ pub(crate) fn on_others(wrong: &Wrong<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use linerate_model::fact::FactValue;
-    use linerate_model::finding::{Direction, LayerScope};
 
     use super::*;
-    use crate::attribute::{FactHit, Scored};
+    use crate::attribute::FactHit;
     use crate::knowledge::{ElementKind, Knowledge};
 
     fn wrong(knowledge: &Knowledge, count: usize) -> Vec<Wrong<'_>> {

@@ -11,6 +11,7 @@ pub mod audit;
 pub mod calibrate;
 pub mod case;
 mod ceiling;
+mod context;
 mod decide;
 pub mod diff;
 pub mod disks;

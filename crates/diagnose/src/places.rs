@@ -1,20 +1,18 @@
 //! Joins where and why: every place that explains the losses nearly as well as the best is asked for its causes, and the
 //! two answers are weighed together. Located columns come in, judged places go out.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::rc::Rc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
 use linerate_model::inventory::Layer;
 
-use crate::adopt::passes;
 use crate::attribute::shape::{self, Shape};
 use crate::attribute::{self, FactHit, Peers, Place, Scored, Subjects};
+use crate::context::Context;
 use crate::evidence::CellEvidence;
 use crate::host_facts::Facts;
 use crate::knowledge::{ElementKind, Knowledge};
 use crate::localise::{Column, Located};
-use crate::ports::Ports;
 use crate::responses::{Row, are_confirmed};
 use crate::stats::median;
 
@@ -39,64 +37,31 @@ pub(crate) struct Judged<'a, 'k> {
     pub causes: Vec<(Scored<'k>, f64)>,
 }
 
-/// All that places are judged from.
-pub(crate) struct Bench<'a> {
-    /// Facts.
-    pub facts: Facts<'a>,
-    /// Cells.
-    pub cells: Vec<CellEvidence<'a>>,
-    /// Rows.
-    pub rows: Vec<Row>,
-    /// Speeds of ports, as they seem from throughput alone.
-    pub ports: Ports<'a>,
-    /// Hosts that are an end of some cell, in order of their names.
-    pub measured: Vec<&'a str>,
-    /// Machines that are a group, in order of their names.
-    pub machines: Vec<&'a str>,
-    /// Peers of a suspect that is none of them: hosts, and machines.
-    usual_peers: [Rc<Peers<'a>>; 2],
-}
-
-impl<'a> Bench<'a> {
-    /// What a snapshot gives.
-    pub(crate) fn new(
-        facts: Facts<'a>,
-        cells: Vec<CellEvidence<'a>>,
-        rows: Vec<Row>,
-        ports: Ports<'a>,
-    ) -> Self {
-        let measured: HashSet<&'a str> = cells.iter().flat_map(|c| [c.from, c.to]).collect();
-        let measured: BTreeSet<&'a str> = measured.into_iter().collect();
-        let groups = &facts.snapshot.inventory.groups;
-        let machines: BTreeSet<&'a str> = groups.iter().filter_map(|g| g.machine.as_deref()).collect();
-        let (measured, machines): (Vec<&str>, Vec<&str>) =
-            (measured.into_iter().collect(), machines.into_iter().collect());
-        let usual_peers = [&measured, &machines].map(|all| Rc::new(Peers::new(some_of(all).collect())));
-        Self { facts, cells, rows, ports, measured, machines, usual_peers }
-    }
-}
-
 /// Weighs the places and causes of a located loss.
-pub(crate) fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k Knowledge) -> Judged<'a, 'k> {
-    let layer = layer_scope(bench, &located);
+pub(crate) fn judge<'a, 'k>(
+    context: &Context<'a>,
+    located: Located,
+    knowledge: &'k Knowledge,
+) -> Judged<'a, 'k> {
+    let layer = layer_scope(context, &located);
     let mut responses: Vec<Response> = located.gains.iter().map(|(r, _)| *r).collect();
     // Two levels say more than the lower of them as a throughput.
     responses.sort_by_key(|r| *r != Response::TwoState);
     let mut columns = vec![(located.column.clone(), located.score)];
     for (column, score) in &located.alternatives {
-        if !columns.iter().any(|(c, _)| is_twin(&bench.facts, c, column)) {
+        if !columns.iter().any(|(c, _)| is_twin(&context.facts, c, column)) {
             columns.push((column.clone(), *score));
         }
     }
-    columns.extend(only_pair(bench, &columns));
+    columns.extend(only_pair(context, &columns));
     let by_evidence = columns.len();
-    columns.extend(common_ends(bench, &located, &columns));
+    columns.extend(common_ends(context, &located, &columns));
     let mut weighed: Vec<(usize, f64, Vec<Scored<'k>>)> = Vec::new();
     let mut contexts = Vec::new();
     for (i, (column, score)) in columns.iter().enumerate() {
-        let subjects = subjects(bench, &column.element, &located.rows);
-        let members = member_suspects(bench, &column.element);
-        let shape = shape::of(&bench.cells, &bench.rows, &located.rows, &members);
+        let subjects = subjects(context, &column.element, &located.rows);
+        let members = member_suspects(context, &column.element);
+        let shape = shape::of(&context.cells, &context.rows, &located.rows, &members);
         let place = Place {
             element: &column.element,
             direction: column.direction,
@@ -104,10 +69,10 @@ pub(crate) fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k 
             responses: &responses,
             shape: &shape,
             subjects: &subjects,
-            has_twin: twin(&bench.facts, &column.element).is_some(),
+            has_twin: twin(&context.facts, &column.element).is_some(),
         };
-        let mut ranked = attribute::rank(&bench.facts, &place, knowledge);
-        ranked.retain(|s| !crate::settings::is_apart(s.cause));
+        let mut ranked = attribute::rank(&context.facts, &place, knowledge);
+        ranked.retain(|s| !s.cause.is_independent());
         if i >= by_evidence {
             // Only what was read on that host speaks for it.
             ranked.retain(|s| s.hits.iter().any(|hit| Element::Host(hit.host.clone()) == column.element));
@@ -127,22 +92,22 @@ pub(crate) fn judge<'a, 'k>(bench: &Bench<'a>, located: Located, knowledge: &'k 
         .collect();
     let causes = merge_causes(&columns, &weighed);
     let (shape, subjects) = contexts.swap_remove(*best);
-    settle(&bench.facts, &mut places, &causes);
-    narrow(bench, &mut places, &causes);
+    settle(&context.facts, &mut places, &causes);
+    narrow(context, &mut places, &causes);
     let mut located = located;
     let likely = causes.first().is_some_and(|(_, probability)| *probability >= LIKELY);
     located.unconfirmed |= !likely && responses.iter().copied().all(follows_from_a_loss);
     located.unconfirmed |=
-        contradicts_the_overlay(bench, &located, layer) && causes.iter().all(|(s, _)| s.hits.is_empty());
+        contradicts_the_overlay(context, &located, layer) && causes.iter().all(|(s, _)| s.hits.is_empty());
     Judged { located, places, layer, responses, shape, subjects, causes }
 }
 
 /// Whether a way loses plain traffic while the tunnel that goes the same way has all of its rate: a disturbed test more often than a
 /// network, until a repetition says the same.
-fn contradicts_the_overlay(bench: &Bench<'_>, located: &Located, layer: LayerScope) -> bool {
+fn contradicts_the_overlay(context: &Context<'_>, located: &Located, layer: LayerScope) -> bool {
     let is_way = matches!(located.column.element, Element::Pair(..) | Element::GroupToGroup(..));
-    let bad: Vec<&Row> = located.rows.iter().map(|row| &bench.rows[*row]).collect();
-    is_way && layer == LayerScope::Only(Layer::Underlay) && !are_confirmed(&bad, &bench.cells)
+    let bad: Vec<&Row> = located.rows.iter().map(|row| &context.rows[*row]).collect();
+    is_way && layer == LayerScope::Only(Layer::Underlay) && !are_confirmed(&bad, &context.cells)
 }
 
 /// A cause that is less probable than this explains nothing.
@@ -159,12 +124,12 @@ const OTHERS_ARE_FINE: f64 = 2.0;
 
 /// Hosts that every bad path of a pair, or between two groups, shares. A mild fault shows only towards the fastest peers: then the loss looks
 /// like that of a path, and a setting on the host that all of it begins or ends at explains more.
-fn common_ends(bench: &Bench<'_>, located: &Located, columns: &[(Column, f64)]) -> Vec<(Column, f64)> {
+fn common_ends(context: &Context<'_>, located: &Located, columns: &[(Column, f64)]) -> Vec<(Column, f64)> {
     let (best, score) = &columns[0];
-    if bench.measured.len() < 3 || !matches!(best.element, Element::Pair(..) | Element::GroupToGroup(..)) {
+    if context.measured.len() < 3 || !matches!(best.element, Element::Pair(..) | Element::GroupToGroup(..)) {
         return Vec::new();
     }
-    let cells: Vec<_> = located.rows.iter().map(|r| &bench.cells[bench.rows[*r].cell]).collect();
+    let cells: Vec<_> = located.rows.iter().map(|r| &context.cells[context.rows[*r].cell]).collect();
     let Some(first) = cells.first() else { return Vec::new() };
     let mut found = Vec::new();
     for host in [first.from, first.to] {
@@ -187,8 +152,8 @@ fn common_ends(bench: &Bench<'_>, located: &Located, columns: &[(Column, f64)]) 
 }
 
 /// Of two hosts every pair is the one pair: under that name other causes are possible, such as a filter between them.
-fn only_pair(bench: &Bench<'_>, columns: &[(Column, f64)]) -> Option<(Column, f64)> {
-    let [a, b] = bench.measured[..] else { return None };
+fn only_pair(context: &Context<'_>, columns: &[(Column, f64)]) -> Option<(Column, f64)> {
+    let [a, b] = context.measured[..] else { return None };
     let element = Element::Pair(a.to_owned(), b.to_owned());
     let is_pair = |c: &Column| c.element == element && c.direction == Direction::Both;
     let (all, score) = columns.iter().find(|(c, _)| c.element == Element::All)?;
@@ -267,17 +232,17 @@ fn is_one_way(response: Response) -> bool {
 
 /// The direction of a place that seems to suffer in both, where datagrams tell it: what holds packets back on one way also holds the
 /// acknowledgements of the other one back, so that TCP suffers in both.
-fn narrow(bench: &Bench<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f64)]) {
+fn narrow(context: &Context<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f64)]) {
     let Some((cause, probability)) = causes.first() else { return };
     let symptom = &cause.cause.symptom;
     let Some(response) = symptom.responses.first().copied().filter(|r| is_one_way(*r)) else { return };
     // Whether datagrams suffer on a way, if any were sent on it. What another finding has explained suffers all the same.
     let suffers = |element: &Element, direction: Direction| {
         let crossing = |row: &&Row| {
-            let cell = &bench.cells[row.cell];
-            row.response == response && passes(bench, element, direction, cell.from, cell.to)
+            let cell = &context.cells[row.cell];
+            row.response == response && context.passes(element, direction, cell.from, cell.to)
         };
-        let mut all = bench.rows.iter().filter(crossing).peekable();
+        let mut all = context.rows.iter().filter(crossing).peekable();
         all.peek()?;
         Some(all.any(|row| row.y >= row.effect_min))
     };
@@ -328,16 +293,16 @@ fn is_twin(facts: &Facts<'_>, a: &Column, b: &Column) -> bool {
     a.direction == b.direction && twin(facts, &a.element).as_ref() == Some(&b.element)
 }
 
-/// The one layer that suffers while another one was measured on the same pairs and is fine; in the values in which the
-/// loss is clearest.
 /// Badness of a layer, as a share of that of the other one, from which both have the same loss.
 const SAME_LOSS_MIN: f64 = 0.2;
 
-fn layer_scope(bench: &Bench<'_>, located: &Located) -> LayerScope {
+/// The one layer that suffers while another one was measured on the same pairs and is fine; in the values in which the
+/// loss is clearest.
+fn layer_scope(context: &Context<'_>, located: &Located) -> LayerScope {
     let covered = located.column.cells();
     let strongest = located.gains.first().map(|(r, _)| *r);
     let rows = || {
-        bench
+        context
             .rows
             .iter()
             .enumerate()
@@ -346,12 +311,12 @@ fn layer_scope(bench: &Bench<'_>, located: &Located) -> LayerScope {
     let mine: BTreeSet<usize> = located.rows.iter().copied().collect();
     let mut bad: BTreeMap<Layer, Vec<f64>> = BTreeMap::new();
     for (_, row) in rows().filter(|(i, _)| mine.contains(i)) {
-        bad.entry(bench.cells[row.cell].layer).or_default().push(row.y);
+        bad.entry(context.cells[row.cell].layer).or_default().push(row.y);
     }
     // Beside a layer that has collapsed, a little missing in the other is not the same loss.
     let worst = bad.values().filter_map(|ys| median(ys)).fold(0.0, f64::max);
     bad.retain(|_, ys| median(ys).is_some_and(|y| y >= SAME_LOSS_MIN * worst));
-    let seen: BTreeSet<_> = rows().map(|(_, r)| bench.cells[r.cell].layer).collect();
+    let seen: BTreeSet<_> = rows().map(|(_, r)| context.cells[r.cell].layer).collect();
     match bad.keys().next() {
         Some(only) if bad.len() == 1 && seen.len() > 1 => LayerScope::Only(*only),
         _ => LayerScope::Any,
@@ -359,12 +324,12 @@ fn layer_scope(bench: &Bench<'_>, located: &Located) -> LayerScope {
 }
 
 /// Hosts with endpoints that the element speaks of, for counters.
-fn member_suspects<'a>(bench: &Bench<'a>, element: &Element) -> Vec<&'a str> {
-    let inventory = &bench.facts.snapshot.inventory;
+fn member_suspects<'a>(context: &Context<'a>, element: &Element) -> Vec<&'a str> {
+    let inventory = &context.facts.snapshot.inventory;
     let hosts = |test: &dyn Fn(&str) -> bool| -> Vec<&'a str> {
         inventory.hosts.iter().map(|h| h.name.as_str()).filter(|h| test(h)).collect()
     };
-    let members = |group: &str| bench.facts.members(group).iter().map(|h| h.name.as_str());
+    let members = |group: &str| context.facts.members(group).iter().map(|h| h.name.as_str());
     match element {
         Element::Host(h) => inventory.host(h).map(|h| h.name.as_str()).into_iter().collect(),
         Element::Group(g) => members(g).collect(),
@@ -372,36 +337,36 @@ fn member_suspects<'a>(bench: &Bench<'a>, element: &Element) -> Vec<&'a str> {
         Element::Pair(a, b) => hosts(&|x| x == a || x == b),
         Element::Mismatch(_, list) => hosts(&|x| list.iter().any(|l| l == x)),
         // Foreign evidence may be facts alone, of hosts between which nobody measured.
-        Element::All if bench.measured.is_empty() => hosts(&|x| !bench.machines.contains(&x)),
+        Element::All if context.measured.is_empty() => hosts(&|x| !context.machines.contains(&x)),
         Element::All => Vec::new(),
     }
 }
 
 /// Whose facts are looked at for an element.
-pub(crate) fn subjects<'a>(bench: &Bench<'a>, element: &Element, bad_rows: &[usize]) -> Subjects<'a> {
-    let inventory = &bench.facts.snapshot.inventory;
+pub(crate) fn subjects<'a>(context: &Context<'a>, element: &Element, bad_rows: &[usize]) -> Subjects<'a> {
+    let inventory = &context.facts.snapshot.inventory;
     let of_groups = |groups: &[&String]| -> Vec<&'a str> {
         groups.iter().filter_map(|g| inventory.group(g)?.machine.as_deref()).collect()
     };
     let (mut suspects, mine): (Vec<&'a str>, Vec<&'a str>) = match element {
-        Element::All => (bench.measured.clone(), bench.machines.clone()),
+        Element::All => (context.measured.clone(), context.machines.clone()),
         Element::Group(g) => (of_groups(&[g]), of_groups(&[g])),
         Element::GroupToGroup(a, b) => (of_groups(&[a, b]), of_groups(&[a, b])),
         _ => {
-            let hosts = member_suspects(bench, element);
-            let under = hosts.iter().flat_map(|h| bench.facts.machines_of(h)).map(String::as_str).collect();
+            let hosts = member_suspects(context, element);
+            let under = hosts.iter().flat_map(|h| context.facts.machines_of(h)).map(String::as_str).collect();
             (hosts, under)
         }
     };
-    if suspects.is_empty() || twin(&bench.facts, element).is_some() {
-        suspects.extend(member_suspects(bench, element));
+    if suspects.is_empty() || twin(&context.facts, element).is_some() {
+        suspects.extend(member_suspects(context, element));
         suspects.extend(&mine);
     }
     let mut seen = BTreeSet::new();
     suspects.retain(|s| seen.insert(*s));
     // By their places, for thousands of hosts are asked one by one.
     let ends = |end: fn(&CellEvidence<'a>) -> (usize, &'a str)| -> Vec<&'a str> {
-        let cells = bad_rows.iter().map(|r| &bench.cells[bench.rows[*r].cell]);
+        let cells = bad_rows.iter().map(|r| &context.cells[context.rows[*r].cell]);
         let mut ends: Vec<(usize, &str)> = cells.map(end).collect();
         ends.sort_unstable_by_key(|(place, _)| *place);
         ends.dedup_by_key(|(place, _)| *place);
@@ -412,20 +377,12 @@ pub(crate) fn subjects<'a>(bench: &Bench<'a>, element: &Element, bad_rows: &[usi
         [c.to] == senders[..] && [c.from] == receivers[..] && c.measured().next().is_some()
     };
     Subjects {
-        host_peers: Peers::without(&bench.usual_peers[0], |h| seen.contains(h)),
-        machine_peers: Peers::without(&bench.usual_peers[1], |m| seen.contains(m) || mine.contains(&m)),
-        way_back_is_fine: bench.measured.len() == 2 && bench.cells.iter().any(way_back),
+        host_peers: Peers::without(&context.usual_peers[0], |h| seen.contains(h)),
+        machine_peers: Peers::without(&context.usual_peers[1], |m| seen.contains(m) || mine.contains(&m)),
+        way_back_is_fine: context.measured.len() == 2 && context.cells.iter().any(way_back),
         senders,
         receivers,
         machines: mine,
         suspects,
     }
-}
-
-/// What most peers have is known from a few hundred of them; of thousands these many are asked, spread over all.
-const PEERS_MAX: usize = 256;
-
-fn some_of<'a>(all: &[&'a str]) -> impl Iterator<Item = &'a str> {
-    let count = all.len().min(PEERS_MAX);
-    (0..count).map(move |i| all[i * all.len() / count])
 }

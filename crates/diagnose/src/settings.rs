@@ -9,43 +9,27 @@ use linerate_model::finding::{Direction, Element, LayerScope, Response};
 use linerate_model::inventory::Group;
 use linerate_model::snapshot::Snapshot;
 
-use crate::attribute::{self, Place, Scored, Subjects, shape};
-use crate::gathered::gathered;
+use crate::attribute::{self, Place, Subjects, shape};
+use crate::context::Context;
+use crate::gathered::{Wrong, gathered};
 use crate::knowledge::{Cause, ElementKind, FactTest, Knowledge, LayerFit, Op};
-use crate::places::{Bench, subjects};
-
-/// A setting that is wrong at a place.
-pub(crate) struct Wrong<'k> {
-    /// Where.
-    pub element: Element,
-    /// Direction of its harm.
-    pub direction: Direction,
-    /// Layers of its harm.
-    pub layer: LayerScope,
-    /// The cause with its evidence.
-    pub scored: Scored<'k>,
-}
-
-/// Whether no loss between hosts comes from a cause: then what was measured of a host does not cover it, nor it anything else.
-pub(crate) fn is_apart(cause: &Cause) -> bool {
-    cause.symptom.responses.iter().all(|response| matches!(response, Response::Storage | Response::Setting))
-}
+use crate::places::subjects;
 
 /// All wrong settings of hosts and machines that `covered` does not name, and those that stand apart from it.
 pub(crate) fn wrong<'k>(
-    bench: &Bench<'_>,
+    context: &Context<'_>,
     knowledge: &'k Knowledge,
     covered: &dyn Fn(&str) -> bool,
 ) -> Vec<Wrong<'k>> {
-    let inventory = &bench.facts.snapshot.inventory;
-    let ground = Ground::new(bench, knowledge);
+    let inventory = &context.facts.snapshot.inventory;
+    let ground = Ground::new(context, knowledge);
     let causes: Vec<&Cause> = knowledge.causes().filter(|c| c.is_static).collect();
-    let mut of_hosts = at_hosts(bench, &ground, &causes, covered);
+    let mut of_hosts = at_hosts(context, &ground, &causes, covered);
     let mut found = Vec::new();
     for (number, cause) in causes.into_iter().enumerate() {
         if cause.symptom.elements.contains(&ElementKind::All) {
-            let all = Suspicion::of(bench, &ground, Element::All, Direction::Both);
-            if let Some(everywhere) = at(bench, &ground, cause, &all) {
+            let all = Suspicion::of(context, &ground, Element::All, Direction::Both);
+            if let Some(everywhere) = at(context, &ground, cause, &all) {
                 found.push(everywhere);
                 continue;
             }
@@ -55,15 +39,15 @@ pub(crate) fn wrong<'k>(
             for group in inventory.groups.iter().filter(uncovered) {
                 let element = Element::Group(group.name.clone());
                 found.extend(at(
-                    bench,
+                    context,
                     &ground,
                     cause,
-                    &Suspicion::of(bench, &ground, element, direction_of(cause)),
+                    &Suspicion::of(context, &ground, element, direction_of(cause)),
                 ));
             }
         } else {
             let hit = of_hosts.remove(&number).unwrap_or_default();
-            let hit = if is_apart(cause) { once_per_kernel(bench.facts.snapshot, hit) } else { hit };
+            let hit = if cause.is_independent() { once_per_kernel(context.facts.snapshot, hit) } else { hit };
             found.extend(gathered(hit, inventory.hosts.len()));
         }
     }
@@ -84,12 +68,12 @@ fn is_of_groups(cause: &Cause) -> bool {
 /// What is wrong at single hosts, by the number of its cause and in the order of the hosts. Host by host, for whose facts count at one is
 /// the same for every cause.
 fn at_hosts<'k>(
-    bench: &Bench<'_>,
+    context: &Context<'_>,
     ground: &Ground<'_>,
     causes: &[&'k Cause],
     covered: &dyn Fn(&str) -> bool,
 ) -> BTreeMap<usize, Vec<Wrong<'k>>> {
-    let inventory = &bench.facts.snapshot.inventory;
+    let inventory = &context.facts.snapshot.inventory;
     let machines: BTreeSet<&str> = inventory.groups.iter().filter_map(|g| g.machine.as_deref()).collect();
     let mut found: BTreeMap<usize, Vec<Wrong<'k>>> = BTreeMap::new();
     for host in &inventory.hosts {
@@ -98,7 +82,7 @@ fn at_hosts<'k>(
         let is_covered = covered(&host.name);
         let mut suspicions: Vec<Suspicion<'_>> = Vec::new();
         for (number, cause) in causes.iter().enumerate().filter(|(_, c)| is_of_one(c)) {
-            let apart = is_apart(cause);
+            let apart = cause.is_independent();
             // Through a machine it may be everywhere at once; where nothing is measured it is a host like any other.
             let of_machines = apart && cause.symptom.elements.iter().any(|e| e.is_group());
             if !(of_machines || counts) || (is_covered && !apart) {
@@ -108,12 +92,12 @@ fn at_hosts<'k>(
             let known = suspicions.iter().position(|s| s.direction == direction);
             let known = known.unwrap_or_else(|| {
                 let element = Element::Host(host.name.clone());
-                let mut suspicion = Suspicion::of(bench, ground, element, direction);
+                let mut suspicion = Suspicion::of(context, ground, element, direction);
                 suspicion.subjects.suspects.retain(|h| *h == host.name);
                 suspicions.push(suspicion);
                 suspicions.len() - 1
             });
-            if let Some(wrong) = at(bench, ground, cause, &suspicions[known]) {
+            if let Some(wrong) = at(context, ground, cause, &suspicions[known]) {
                 found.entry(number).or_default().push(wrong);
             }
         }
@@ -131,9 +115,9 @@ struct Suspicion<'a> {
 }
 
 impl<'a> Suspicion<'a> {
-    fn of(bench: &Bench<'a>, ground: &Ground<'_>, element: Element, direction: Direction) -> Self {
+    fn of(context: &Context<'a>, ground: &Ground<'_>, element: Element, direction: Direction) -> Self {
         let rows = ground.rows(&element, direction);
-        let subjects = subjects(bench, &element, &rows);
+        let subjects = subjects(context, &element, &rows);
         Self { element, direction, rows, subjects }
     }
 }
@@ -216,7 +200,7 @@ fn direction_of(cause: &Cause) -> Direction {
 
 /// The cause at one place.
 fn at<'k>(
-    bench: &Bench<'_>,
+    context: &Context<'_>,
     ground: &Ground<'_>,
     cause: &'k Cause,
     suspicion: &Suspicion<'_>,
@@ -240,15 +224,15 @@ fn at<'k>(
     };
     // The values are looked at only where a fact is suspicious: of thousands of hosts nearly none.
     let counted = counts(cause) && ground.counted(cause, &place.subjects.suspects);
-    if !counted && !attribute::possible(&bench.facts, &place, cause) {
+    if !counted && !attribute::possible(&context.facts, &place, cause) {
         return None;
     }
-    let shape =
-        looks_at_shape(cause).then(|| shape::of(&bench.cells, &bench.rows, rows, &place.subjects.suspects));
+    let shape = looks_at_shape(cause)
+        .then(|| shape::of(&context.cells, &context.rows, rows, &place.subjects.suspects));
     if let Some(shape) = &shape {
         place.shape = shape;
     }
-    let scored = attribute::score(&bench.facts, &place, cause)?;
+    let scored = attribute::score(&context.facts, &place, cause)?;
     // What stands for every host has to be found on most of them.
     let everywhere = *element != Element::All || {
         let hosts: BTreeSet<&str> = scored.hits.iter().map(|h| h.host.as_str()).collect();
@@ -289,15 +273,15 @@ struct Ground<'b> {
 }
 
 impl<'b> Ground<'b> {
-    fn new<'a: 'b>(bench: &Bench<'a>, knowledge: &Knowledge) -> Self {
+    fn new<'a: 'b>(context: &Context<'a>, knowledge: &Knowledge) -> Self {
         let mut of_host: HashMap<&str, [Vec<usize>; 2]> = HashMap::new();
-        for (i, row) in bench.rows.iter().enumerate() {
-            let cell = &bench.cells[row.cell];
+        for (i, row) in context.rows.iter().enumerate() {
+            let cell = &context.cells[row.cell];
             of_host.entry(cell.from).or_default()[0].push(i);
             of_host.entry(cell.to).or_default()[1].push(i);
         }
-        let moved = moved(bench.facts.snapshot, knowledge);
-        Self { of_host, all: (0..bench.rows.len()).collect(), frame: shape::frame(&bench.cells), moved }
+        let moved = moved(context.facts.snapshot, knowledge);
+        Self { of_host, all: (0..context.rows.len()).collect(), frame: shape::frame(&context.cells), moved }
     }
 
     /// Whether a counter that the cause cannot be without moved at one of the hosts.

@@ -9,8 +9,9 @@ use linerate_model::load::TestKind;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
+use crate::context::Context;
 use crate::evidence::CellEvidence;
-use crate::places::{Bench, Judged};
+use crate::places::Judged;
 use crate::{storage, words};
 
 /// Retransmits below this rate mean nothing by themselves.
@@ -27,7 +28,7 @@ const DISTURBED_MAX: f64 = 0.1;
 
 /// The most important in one sentence.
 pub(crate) fn headline(
-    bench: &Bench<'_>,
+    context: &Context<'_>,
     report: &[Cell],
     judged: &[Judged<'_, '_>],
     findings: &[Finding],
@@ -42,17 +43,17 @@ pub(crate) fn headline(
             format!("at ceiling: {} % of it", (share * 100.0).min(100.0).floor())
         }
         Some(share) => format!("nothing stands out: {} of the ceiling", words::percent(share)),
-        None if bench.cells.is_empty() && crate::together::any(bench.facts.snapshot) => {
-            let said = crate::together::notes(&bench.facts).into_iter().next();
+        None if context.cells.is_empty() && crate::together::any(context.facts.snapshot) => {
+            let said = crate::together::notes(&context.facts).into_iter().next();
             said.unwrap_or_else(|| "no pair was measured, and no counters move together".to_owned())
         }
-        None if bench.cells.is_empty() => storage::headline(bench.facts.snapshot),
+        None if context.cells.is_empty() => storage::headline(context.facts.snapshot),
         None => {
-            let ports = bench.ports.words(report).map_or(String::new(), |words| format!("; {words}"));
+            let ports = context.ports.words(report).map_or(String::new(), |words| format!("; {words}"));
             format!("nothing stands out among the peers; no ceiling is known{ports}")
         }
     };
-    let unseen = disturbed(&bench.cells);
+    let unseen = disturbed(&context.cells);
     let unseen: Vec<String> =
         unseen.iter().map(|(layer, w, of)| format!("{w} of {of} pairs ({layer})")).collect();
     let words = if unseen.is_empty() {
@@ -60,7 +61,7 @@ pub(crate) fn headline(
     } else {
         format!("{words}, as far as it was seen; disturbed in every transfer: {}", unseen.join(", "))
     };
-    words + &untested(bench, judged)
+    words + &untested(context, judged)
 }
 
 /// Below this, the first of the causes is one of several.
@@ -89,7 +90,7 @@ fn also(others: &[Finding]) -> String {
 }
 
 /// What is worth knowing and is no finding.
-pub(crate) fn notes(bench: &Bench<'_>, report: &[Cell], judged: &[Judged<'_, '_>]) -> Vec<String> {
+pub(crate) fn notes(context: &Context<'_>, report: &[Cell], judged: &[Judged<'_, '_>]) -> Vec<String> {
     let mut notes = Vec::new();
     for cell in
         report.iter().filter(|c| c.share.is_some_and(|s| s >= AT_CEILING) && c.ceiling.binding != "peers")
@@ -105,25 +106,25 @@ pub(crate) fn notes(bench: &Bench<'_>, report: &[Cell], judged: &[Judged<'_, '_>
             ));
         }
     }
-    notes.extend(bench.ports.words(report).map(|words| {
+    notes.extend(context.ports.words(report).map(|words| {
         format!("{words}; no link speed was read, so `ethtool` of a NIC of each tells whether it is what it should be")
     }));
     if judged.iter().all(|j| j.located.unconfirmed) {
         notes.extend(lost_once(report));
     }
-    notes.extend(judged.iter().filter(|j| j.located.unconfirmed).map(|j| suspicion(bench, j)));
+    notes.extend(judged.iter().filter(|j| j.located.unconfirmed).map(|j| suspicion(context, j)));
     notes
 }
 
 /// A suspicion that was not confirmed. Where nothing speaks against it, what was read at the place may say what it would be.
-fn suspicion(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> String {
+fn suspicion(context: &Context<'_>, judged: &Judged<'_, '_>) -> String {
     let (element, direction, _) = &judged.places[0];
     let place = words::place(element, *direction);
-    let outcome = if is_disturbed(bench, judged) {
+    let outcome = if is_disturbed(context, judged) {
         "and its repetition was disturbed; survey again when the hosts are idle"
-    } else if is_untested(bench, judged) && bench.facts.snapshot.foreign.is_some() {
+    } else if is_untested(context, judged) && context.facts.snapshot.foreign.is_some() {
         "and not repeated; measure that again before you believe it"
-    } else if is_untested(bench, judged) {
+    } else if is_untested(context, judged) {
         "and not tested again; a survey that has more time repeats it"
     } else {
         return format!("{place}: suspected once and not confirmed by a repetition");
@@ -136,35 +137,35 @@ fn suspicion(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> String {
 }
 
 /// The samples that a located loss rests on.
-fn samples<'b, 'a>(bench: &'b Bench<'a>, judged: &'b Judged<'_, '_>) -> impl Iterator<Item = &'a Sample> {
-    let cells = judged.located.rows.iter().map(|row| &bench.cells[bench.rows[*row].cell]);
+fn samples<'b, 'a>(context: &'b Context<'a>, judged: &'b Judged<'_, '_>) -> impl Iterator<Item = &'a Sample> {
+    let cells = judged.located.rows.iter().map(|row| &context.cells[context.rows[*row].cell]);
     cells.flat_map(|cell| cell.samples.iter().copied())
 }
 
 /// Whether a suspicion was never looked at again.
-fn is_untested(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> bool {
-    judged.located.unconfirmed && !samples(bench, judged).any(|s| s.test.second_stage)
+fn is_untested(context: &Context<'_>, judged: &Judged<'_, '_>) -> bool {
+    judged.located.unconfirmed && !samples(context, judged).any(|s| s.test.second_stage)
 }
 
 /// Whether tests of a kind were repeated, and each of them was disturbed.
-fn is_disturbed(bench: &Bench<'_>, judged: &Judged<'_, '_>) -> bool {
+fn is_disturbed(context: &Context<'_>, judged: &Judged<'_, '_>) -> bool {
     let kind = |s: &Sample| (s.test.kind.name(), matches!(s.test.kind, TestKind::Tcp { streams: 2.., .. }));
     let again = |s: &&Sample| s.test.second_stage;
-    let valid: Vec<_> = samples(bench, judged).filter(again).map(kind).collect();
-    let cells = judged.located.rows.iter().map(|row| &bench.cells[bench.rows[*row].cell]);
+    let valid: Vec<_> = samples(context, judged).filter(again).map(kind).collect();
+    let cells = judged.located.rows.iter().map(|row| &context.cells[context.rows[*row].cell]);
     let mut worthless = cells.flat_map(|cell| cell.worthless.iter().copied()).filter(again);
     worthless.any(|sample| !valid.contains(&kind(sample)))
 }
 
 /// What a sentence about a cluster in which nothing was found must not pass over: that nothing got through once. A transfer that was slow once is a note,
 /// for that happens in healthy clusters; of what others measured it may be all that they ask about.
-fn untested(bench: &Bench<'_>, judged: &[Judged<'_, '_>]) -> String {
+fn untested(context: &Context<'_>, judged: &[Judged<'_, '_>]) -> String {
     let places: Vec<String> = judged
         .iter()
-        .filter(|j| is_untested(bench, j))
+        .filter(|j| is_untested(context, j))
         .filter(|j| {
             let is_dead = |s: &Sample| matches!(s.outcome, Outcome::NothingThrough { .. });
-            bench.facts.snapshot.foreign.is_some() || samples(bench, j).any(is_dead)
+            context.facts.snapshot.foreign.is_some() || samples(context, j).any(is_dead)
         })
         .map(|j| words::place(&j.places[0].0, j.places[0].1))
         .collect();

@@ -14,13 +14,14 @@ use linerate_model::snapshot::Snapshot;
 use crate::adopt::{adopt, consequences, join_same};
 use crate::attribute::{Place, Scored, unexplained};
 use crate::calibrate::Calibration;
+use crate::context::Context;
+use crate::gathered::Wrong;
 use crate::host_facts::Facts;
 use crate::knowledge::Knowledge;
 use crate::localise::{columns, locate};
-use crate::places::{Bench, Judged, judge, subjects};
+use crate::places::{Judged, judge, subjects};
 use crate::ports::Ports;
 use crate::remedies::remedy;
-use crate::settings::Wrong;
 use crate::words;
 use crate::{decide, evidence, gathered, matrix, responses, settings, storage, summary};
 
@@ -35,30 +36,30 @@ const READ: f64 = 0.99;
 
 /// The whole diagnosis.
 pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, calibration: &Calibration) -> Diagnosis {
-    let (bench, report) = bench(snapshot);
-    let judged = located(&bench, knowledge);
+    let (context, report) = context(snapshot);
+    let judged = located(&context, knowledge);
     let mut findings: Vec<Finding> = judged
         .iter()
         .filter(|j| !j.located.unconfirmed)
-        .map(|j| finding(&bench, j, knowledge, calibration))
+        .map(|j| finding(&context, j, knowledge, calibration))
         .collect();
-    let storage = storage_findings(&bench, knowledge, calibration);
-    findings.extend(static_findings(&bench, &judged, &storage, knowledge, calibration));
-    adopt(&bench, knowledge, &mut findings, sentence);
-    join_same(&bench, &mut findings, sentence);
+    let storage = storage_findings(&context, knowledge, calibration);
+    findings.extend(static_findings(&context, &judged, &storage, knowledge, calibration));
+    adopt(&context, knowledge, &mut findings, sentence);
+    join_same(&context, &mut findings, sentence);
     let consequences = consequences(knowledge, &mut findings);
     findings.extend(storage);
     findings.sort_by_key(rank_of);
-    let notes = consequences.into_iter().chain(notes(&bench, &report, &judged, &findings)).collect();
+    let notes = consequences.into_iter().chain(notes(&context, &report, &judged, &findings)).collect();
     Diagnosis {
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
-        headline: summary::headline(&bench, &report, &judged, &findings),
+        headline: summary::headline(&context, &report, &judged, &findings),
         notes,
-        advice: crate::advice::of(&bench.facts, &bench.cells, &report, &findings),
+        advice: crate::advice::of(&context.facts, &context.cells, &report, &findings),
         findings,
         refused: summary::refused(snapshot, &report),
-        blind: summary::blind(snapshot, &bench.cells),
+        blind: summary::blind(snapshot, &context.cells),
         cells: report,
     }
 }
@@ -75,21 +76,26 @@ fn rank_of(finding: &Finding) -> u8 {
 }
 
 /// What is worth knowing and is no finding, from everywhere.
-fn notes(bench: &Bench<'_>, report: &[Cell], judged: &[Judged<'_, '_>], findings: &[Finding]) -> Vec<String> {
-    let mut notes = summary::notes(bench, report, judged);
-    notes.extend(storage::notes(bench.facts.snapshot));
-    notes.extend(crate::together::notes(&bench.facts));
-    notes.extend(crate::together::sent_again(bench.facts.snapshot, report, findings));
-    notes.extend(summary::front_ends(bench.facts.snapshot));
+fn notes(
+    context: &Context<'_>,
+    report: &[Cell],
+    judged: &[Judged<'_, '_>],
+    findings: &[Finding],
+) -> Vec<String> {
+    let mut notes = summary::notes(context, report, judged);
+    notes.extend(storage::notes(context.facts.snapshot));
+    notes.extend(crate::together::notes(&context.facts));
+    notes.extend(crate::together::sent_again(context.facts.snapshot, report, findings));
+    notes.extend(summary::front_ends(context.facts.snapshot));
     notes
 }
 
 /// Tests of the second stage, numbered.
 pub(crate) fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id: u32) -> Vec<Test> {
-    let (bench, _) = bench(snapshot);
+    let (context, _) = context(snapshot);
     let mut tests: Vec<Test> = Vec::new();
-    for judged in located(&bench, knowledge) {
-        decide::add_new(&mut tests, decide::tests(&bench, &judged));
+    for judged in located(&context, knowledge) {
+        decide::add_new(&mut tests, decide::tests(&context, &judged));
     }
     for (id, test) in (first_id..).zip(&mut tests) {
         test.id = id;
@@ -97,27 +103,27 @@ pub(crate) fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id:
     tests
 }
 
-fn bench(snapshot: &Snapshot) -> (Bench<'_>, Vec<Cell>) {
+fn context(snapshot: &Snapshot) -> (Context<'_>, Vec<Cell>) {
     let facts = Facts::new(snapshot);
     let cells = evidence::collect(snapshot);
     let ports = Ports::seen(&cells);
     let (cells, ceilings) = matrix::with_ceilings(&facts, cells, &ports);
     let report = matrix::report(&cells, ceilings);
     let rows = responses::rows(&facts, &cells, &report, &ports);
-    (Bench::new(facts, cells, rows, ports), report)
+    (Context::new(facts, cells, rows, ports), report)
 }
 
-fn located<'a, 'k>(bench: &Bench<'a>, knowledge: &'k Knowledge) -> Vec<Judged<'a, 'k>> {
-    let inventory = &bench.facts.snapshot.inventory;
-    let hypotheses = columns(inventory, &bench.cells, &bench.rows);
-    locate(inventory, &bench.cells, &hypotheses, &bench.rows)
+fn located<'a, 'k>(context: &Context<'a>, knowledge: &'k Knowledge) -> Vec<Judged<'a, 'k>> {
+    let inventory = &context.facts.snapshot.inventory;
+    let hypotheses = columns(inventory, &context.cells, &context.rows);
+    locate(inventory, &context.cells, &hypotheses, &context.rows)
         .into_iter()
-        .map(|l| judge(bench, l, knowledge))
+        .map(|l| judge(context, l, knowledge))
         .collect()
 }
 
 fn finding(
-    bench: &Bench<'_>,
+    context: &Context<'_>,
     judged: &Judged<'_, '_>,
     knowledge: &Knowledge,
     calibration: &Calibration,
@@ -131,29 +137,19 @@ fn finding(
         responses: &judged.responses,
         shape: &judged.shape,
         subjects: &judged.subjects,
-        has_twin: crate::places::twin(&bench.facts, element).is_some(),
+        has_twin: crate::places::twin(&context.facts, element).is_some(),
     };
-    let mut causes: Vec<RankedCause> = judged
-        .causes
-        .iter()
-        .zip(calibration.cause.shares(&judged.causes.iter().map(|(_, p)| *p).collect::<Vec<_>>()))
-        .filter(|(_, p)| *p >= 0.01)
-        .take(CAUSES_MAX)
-        .map(|((scored, _), p)| ranked(&bench.facts, &place, scored, p))
-        .collect();
-    if causes.first().is_some_and(|first| first.probability < NAMED) {
-        causes.clear();
-    }
+    let mut causes = known_causes(context, judged, &place, calibration);
     let explained: Vec<_> =
         judged.causes.iter().filter(|(_, p)| *p >= 0.05).flat_map(|(s, _)| s.hits.clone()).collect();
-    let innocent = unexplained(&bench.facts, &place, knowledge, &explained);
+    let innocent = unexplained(&context.facts, &place, knowledge, &explained);
     let left = (1.0 - causes.iter().map(|c| c.probability).sum::<f64>()).max(0.0);
     causes.extend(unknown_causes(&innocent, left * 0.8));
-    let [expected, measured] = values(bench, judged, primary);
+    let [expected, measured] = values(context, judged, primary);
     let mut affected: Vec<(HostName, HostName)> = Vec::new();
     let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
     for row in &judged.located.rows {
-        let cell = &bench.cells[bench.rows[*row].cell];
+        let cell = &context.cells[context.rows[*row].cell];
         if seen.insert((cell.from, cell.to)) {
             affected.push((cell.from.to_owned(), cell.to.to_owned()));
         }
@@ -176,27 +172,53 @@ fn finding(
         measured,
         unit: words::unit(primary).to_owned(),
         probability: calibration.finding.chance(1.0 / (1.0 + (-judged.located.score).exp())),
-        decide: decide::words(bench, judged),
-        decide_tests: decide::tests(bench, judged),
+        decide: decide::words(context, judged),
+        decide_tests: decide::tests(context, judged),
         causes,
         innocent,
         affected,
         sentence: String::new(),
     };
-    let passing: BTreeSet<(&str, &str)> =
-        judged.located.column.cells().iter().map(|i| (bench.cells[*i].from, bench.cells[*i].to)).collect();
+    let passing: BTreeSet<(&str, &str)> = judged
+        .located
+        .column
+        .cells()
+        .iter()
+        .map(|i| (context.cells[*i].from, context.cells[*i].to))
+        .collect();
     finding.sentence = sentence(&finding, passing.len());
     if judged.located.values.is_some() && primary != Response::TwoState {
         finding.sentence += " It comes and goes: other tests there were good.";
     }
-    finding.sentence += &crate::together::at_rest(bench.facts.snapshot, &finding);
+    finding.sentence += &crate::together::at_rest(context.facts.snapshot, &finding);
     finding
 }
 
+/// The known causes, most probable first; none where even the first is too improbable to be named.
+fn known_causes(
+    context: &Context<'_>,
+    judged: &Judged<'_, '_>,
+    place: &Place<'_>,
+    calibration: &Calibration,
+) -> Vec<RankedCause> {
+    let mut causes: Vec<RankedCause> = judged
+        .causes
+        .iter()
+        .zip(calibration.cause.shares(&judged.causes.iter().map(|(_, p)| *p).collect::<Vec<_>>()))
+        .filter(|(_, p)| *p >= 0.01)
+        .take(CAUSES_MAX)
+        .map(|((scored, _), p)| ranked(&context.facts, place, scored, p))
+        .collect();
+    if causes.first().is_some_and(|first| first.probability < NAMED) {
+        causes.clear();
+    }
+    causes
+}
+
 /// What is expected at a place and what was measured there.
-fn values(bench: &Bench<'_>, judged: &Judged<'_, '_>, primary: Response) -> [f64; 2] {
+fn values(context: &Context<'_>, judged: &Judged<'_, '_>, primary: Response) -> [f64; 2] {
     let rows: Vec<_> =
-        judged.located.rows.iter().map(|r| &bench.rows[*r]).filter(|r| r.response == primary).collect();
+        judged.located.rows.iter().map(|r| &context.rows[*r]).filter(|r| r.response == primary).collect();
     let median = |pick: fn(&responses::Row) -> f64| {
         crate::stats::median(&rows.iter().map(|r| pick(r)).collect::<Vec<_>>()).unwrap_or(0.0)
     };
@@ -348,7 +370,7 @@ fn loss(finding: &Finding, primary: Response) -> String {
 }
 
 fn static_findings(
-    bench: &Bench<'_>,
+    context: &Context<'_>,
     judged: &[Judged<'_, '_>],
     storage: &[Finding],
     knowledge: &Knowledge,
@@ -364,23 +386,23 @@ fn static_findings(
         for (element, _, _) in &j.places {
             match element {
                 Element::Host(h) => drop(named.insert(h.clone())),
-                Element::Group(g) => named.extend(bench.facts.members(g).iter().map(|h| h.name.clone())),
+                Element::Group(g) => named.extend(context.facts.members(g).iter().map(|h| h.name.clone())),
                 _ => {}
             }
         }
     }
     let all_named = judged.iter().any(|j| j.places[0].0 == Element::All);
     let mut findings: Vec<Finding> = Vec::new();
-    for wrong in settings::wrong(bench, knowledge, &|host| named.contains(host)) {
+    for wrong in settings::wrong(context, knowledge, &|host| named.contains(host)) {
         let id = wrong.scored.cause.id.as_str();
         let taken = match &wrong.element {
-            Element::Host(_) if settings::is_apart(wrong.scored.cause) => false,
+            Element::Host(_) if wrong.scored.cause.is_independent() => false,
             Element::Host(h) => !named.insert(h.clone()),
             Element::All => all_named,
             _ => false,
         };
         if !taken && !explained.contains(id) {
-            let found = static_finding(bench, &wrong, calibration);
+            let found = static_finding(context, &wrong, calibration);
             match findings.iter_mut().find(|known| is_same_mismatch(known, &found)) {
                 Some(known) => join_mismatch(known, found),
                 None => findings.push(found),
@@ -417,18 +439,18 @@ fn join_mismatch(known: &mut Finding, other: Finding) {
     known.sentence = sentence_of(known, &words::read_at(&place.element, place.direction), 0);
 }
 
-fn static_finding(bench: &Bench<'_>, wrong: &Wrong<'_>, calibration: &Calibration) -> Finding {
+fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibration) -> Finding {
     let place = Place {
         element: &wrong.element,
         direction: wrong.direction,
         layer: wrong.layer,
         responses: &[Response::Setting],
         shape: &crate::attribute::shape::Shape::default(),
-        subjects: &subjects(bench, &wrong.element, &[]),
+        subjects: &subjects(context, &wrong.element, &[]),
         has_twin: false,
     };
     let sure = |p: f64| calibration.cause.chance(p);
-    let mut cause = ranked(&bench.facts, &place, &wrong.scored, sure(0.9));
+    let mut cause = ranked(&context.facts, &place, &wrong.scored, sure(0.9));
     cause.evidence.extend(gathered::on_others(wrong));
     let mut element = wrong.element.clone();
     if let Some(pattern) = &wrong.scored.cause.mismatch
@@ -454,7 +476,7 @@ fn static_finding(bench: &Bench<'_>, wrong: &Wrong<'_>, calibration: &Calibratio
         sentence: String::new(),
     };
     let place = &finding.places[0];
-    let (of, hosts) = (gathered::hosts(wrong).len(), bench.facts.snapshot.inventory.hosts.len());
+    let (of, hosts) = (gathered::hosts(wrong).len(), context.facts.snapshot.inventory.hosts.len());
     let where_it_is = match &place.element {
         Element::All if of < hosts => format!("{of} of {hosts} hosts"),
         Element::All => format!("all {hosts} hosts"),
@@ -464,9 +486,9 @@ fn static_finding(bench: &Bench<'_>, wrong: &Wrong<'_>, calibration: &Calibratio
     finding
 }
 
-fn storage_findings(bench: &Bench<'_>, knowledge: &Knowledge, calibration: &Calibration) -> Vec<Finding> {
+fn storage_findings(context: &Context<'_>, knowledge: &Knowledge, calibration: &Calibration) -> Vec<Finding> {
     let (element, direction, layer, response) = storage::PLACE;
-    storage::losses(bench.facts.snapshot)
+    storage::losses(context.facts.snapshot)
         .into_iter()
         .map(|loss| {
             let place = Place {
@@ -476,12 +498,12 @@ fn storage_findings(bench: &Bench<'_>, knowledge: &Knowledge, calibration: &Cali
                 responses: &[response],
                 shape: &loss.shape,
                 subjects: &crate::attribute::Subjects {
-                    suspects: bench.facts.snapshot.facts.keys().map(String::as_str).collect(),
+                    suspects: context.facts.snapshot.facts.keys().map(String::as_str).collect(),
                     ..crate::attribute::Subjects::default()
                 },
                 has_twin: false,
             };
-            let scored = crate::attribute::rank(&bench.facts, &place, knowledge);
+            let scored = crate::attribute::rank(&context.facts, &place, knowledge);
             let shares = crate::attribute::probabilities(&scored.iter().map(|s| s.score).collect::<Vec<_>>());
             let shares = calibration.cause.shares(&shares);
             let causes = scored
@@ -489,7 +511,7 @@ fn storage_findings(bench: &Bench<'_>, knowledge: &Knowledge, calibration: &Cali
                 .zip(shares)
                 .take(CAUSES_MAX)
                 .map(|(s, p)| {
-                    let mut cause = ranked(&bench.facts, &place, s, p);
+                    let mut cause = ranked(&context.facts, &place, s, p);
                     cause.evidence.extend(loss.evidence.iter().cloned());
                     cause
                 })

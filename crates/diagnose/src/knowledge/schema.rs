@@ -56,6 +56,16 @@ pub struct Cause {
     pub proof: Vec<String>,
 }
 
+impl Cause {
+    /// Whether no loss between hosts comes from it: then what was measured of a host does not cover it, nor it
+    /// anything else.
+    #[must_use]
+    pub fn is_independent(&self) -> bool {
+        let mut responses = self.symptom.responses.iter();
+        responses.all(|response| matches!(response, Response::Storage | Response::Setting))
+    }
+}
+
 /// How readily a cause is suspected before its evidence is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
