@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use crate::shell::{sh, target};
 
 mod html;
+mod links;
 mod markdown;
 
 /// The version that CI builds with.
@@ -80,17 +81,4 @@ fn install() -> Result<()> {
         return Ok(());
     }
     sh("cargo", &["install", "mdbook", "--version", MDBOOK, "--locked", "--no-default-features", "--quiet"])
-}
-
-/// The path that `link` means when it stands in `page`, without `.` and `..`.
-fn resolve(page: &Path, link: &str) -> PathBuf {
-    let mut path = page.parent().map(Path::to_path_buf).unwrap_or_default();
-    for part in Path::new(link).components() {
-        match part {
-            Component::ParentDir => drop(path.pop()),
-            Component::Normal(name) => path.push(name),
-            _ => {}
-        }
-    }
-    path
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::resolve;
+use super::links::resolve;
 
 /// Each link of a built page that leads nowhere.
 pub(super) fn breaches(built: &Path) -> Result<Vec<String>> {

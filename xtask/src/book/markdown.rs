@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::resolve;
+use super::links::resolve;
 
 const SUMMARY: &str = "docs/SUMMARY.md";
 
