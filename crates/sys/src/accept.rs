@@ -1,7 +1,7 @@
-//! What an accept that failed means for the listener. One list for every listener of the project.
+//! Error handling of `accept`, shared by every listener of the project.
 //!
-//! In: the kernel's error. Out: whether to go on at once, to make room or pause first, or to give the
-//! listener up. It does no I/O and never waits.
+//! In: the kernel's error. Out: whether to continue at once, to free descriptors or pause first, or to close
+//! the listener. It does no I/O and never waits.
 
 use std::io;
 

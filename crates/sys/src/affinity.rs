@@ -1,6 +1,7 @@
-//! On which CPUs threads may run, where they run, and what another thread of this process used so far.
+//! CPU affinity of threads, the CPU that a thread runs on, CPU time of this process, and its limit of open
+//! files.
 //!
-//! In: numbers of CPUs and threads. Out: the kernel's answer. It never decides where a thread should be.
+//! In: numbers of CPUs and threads. Out: the kernel's answer. It never decides where a thread should run.
 
 use std::io;
 use std::mem::{size_of, zeroed};

@@ -1,8 +1,8 @@
-//! The folders above a file: whether another user could exchange something on the path to it.
+//! The folders above a file: whether another user could replace something on the path to it.
 //!
-//! In: an absolute path of a folder. Out: its descriptor, or the folder above it that another user owns, may
-//! write in or has led elsewhere. The path is walked from the root by descriptors, so that what was checked is
-//! what is used. Nothing is made or changed.
+//! In: an absolute path of a folder. Out: its descriptor, or the folder above it that another user owns, can
+//! write to or has redirected. The path is walked from the root by descriptors, so what was checked is what
+//! is used. Nothing is created or changed.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -17,10 +17,10 @@ use crate::{at, process};
 /// Mode bits with which users other than the owner may write.
 pub const WRITABLE_BY_OTHERS: u32 = 0o022;
 const STICKY: u32 = 0o1000;
-/// Links on the way to a folder; as many as the kernel follows.
+/// Links on the path to a folder; as many as the kernel follows.
 const LINKS_MAX: u32 = 40;
 
-/// What is wrong with a folder on the way.
+/// What is wrong with a folder on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exchange {
     /// Its owner is another user.
@@ -33,7 +33,7 @@ pub enum Exchange {
     NotFolder,
 }
 
-/// A folder on the way that another user may exchange.
+/// A folder on the path that another user may replace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchangeable {
     /// The folder.
@@ -146,7 +146,7 @@ pub struct Reached {
     pub missing: Vec<OsString>,
 }
 
-/// Walks to a folder, as far as it is there, and checks every one on the way. Links of trusted users are
+/// Walks to a folder, as far as it is there, and checks every one on the path. Links of trusted users are
 /// followed.
 ///
 /// # Errors

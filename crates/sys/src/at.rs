@@ -1,8 +1,8 @@
-//! Files by an open folder: `openat` and its kin.
+//! Files relative to an open folder: the `openat` family.
 //!
-//! In: a descriptor of a folder and one name in it. Out: descriptors, or the kernel's refusal. No call
-//! follows a symbolic link at that name, so that what was checked by its descriptor is what is used. It
-//! decides nothing about owners and modes.
+//! In: a descriptor of a folder and one name in it. Out: descriptors, or the kernel's error. No call follows
+//! a symbolic link at that name, so what was checked by its descriptor is what is used. It does not check
+//! owners and modes.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::File;

@@ -1,6 +1,7 @@
-//! Files and block devices opened for measuring: around the cache, alone, without a name; and what they are.
+//! Files and block devices opened for measuring: direct I/O, exclusive, unnamed; and their properties.
 //!
-//! In: paths and open files. Out: open files, sizes, free space. It never overwrites and never removes a file that has a name.
+//! In: paths and open files. Out: open files, sizes, free space. It never overwrites and never removes a file
+//! that has a name.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -30,11 +31,11 @@ pub struct How {
     pub direct: bool,
     /// Every write is safe when it ends (`O_DSYNC`).
     pub safe: bool,
-    /// A block device: nobody else in the kernel may hold it (`O_EXCL`).
+    /// A block device, exclusive within the kernel (`O_EXCL`).
     pub alone: bool,
 }
 
-/// Opens what is there; never creates, never truncates, and waits for nobody (a pipe, a drive without a disc).
+/// Opens an existing file; never creates, truncates or blocks (a pipe, a drive without a disc).
 pub fn open(path: &Path, how: How) -> io::Result<File> {
     open_with(path, how, libc::O_NONBLOCK)
 }
@@ -67,7 +68,7 @@ pub fn nameless(folder: &Path) -> io::Result<File> {
     })
 }
 
-/// Room for a file's content, so that writing it needs none later; quietly nothing where the file system cannot do that.
+/// Allocates the space of a file ahead of its content; does nothing where the file system cannot.
 pub fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     let length = libc::off_t::try_from(bytes).map_err(io::Error::other)?;
     // SAFETY: the descriptor is open; the arguments are numbers.

@@ -1,9 +1,12 @@
-//! How long requests to block devices take: a program of ours at two tracepoints of the kernel counts them by device, direction and time.
+//! Latency of requests to block devices: an eBPF program at two kernel tracepoints counts requests by device,
+//! direction and latency.
 //!
-//! In: devices by number. Out: for each direction how many requests took how long. The kernel calls the program where a request is handed to
-//! the driver (`block_rq_issue`) and where it has ended (`block_rq_complete`); what a request waits in a scheduler before is not part of it.
-//! Devices that hand requests on and have no queue of their own (md, LVM, DRBD, zram) do not come past there. Two requests of one direction to
-//! the same place of a device at the same time count once. All of it ends with [`BlockTimes`]: nothing is pinned, mounted or written anywhere.
+//! In: device numbers. Out: for each direction the number of requests per latency. The kernel calls the
+//! program when a request is issued to the driver (`block_rq_issue`) and when it completes
+//! (`block_rq_complete`); time in the I/O scheduler is not included. Devices that pass requests on and have
+//! no queue of their own (md, LVM, DRBD, zram) do not reach these tracepoints. Two concurrent requests of one
+//! direction at the same sector count once. Everything ends with [`BlockTimes`]: nothing is pinned, mounted
+//! or written anywhere.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -25,7 +28,7 @@ const FLUSH: i32 = 3;
 pub const BUCKETS: usize = 128;
 const UNIT_BITS: i32 = 8;
 const LONGEST_BITS: i32 = 33;
-/// Requests that are under way at a time, 2.5 MB. When there are more the oldest ones are not counted.
+/// Requests in flight, 2.5 MB. When there are more, the oldest ones are not counted.
 const UNDER_WAY_MAX: u32 = 32_768;
 /// Devices that are counted, 4 KiB each when they come.
 const DEVICES_MAX: u32 = 4096;
@@ -62,7 +65,7 @@ impl Refused {
     }
 }
 
-/// What is lacking where the kernel says no.
+/// What is missing when the kernel refuses.
 fn no_right_words() -> String {
     let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     if lockdown.contains("[confidentiality]") {
@@ -128,7 +131,7 @@ fn key(code: &mut Code, places: Places, none: Label) {
     code.load(Size::Byte, Register::R7, Register::R6, places.kind + 1);
     code.set(Register::R8, WRITE);
     code.jump_when(Register::R7, When::Equal, b'W'.into(), known);
-    // A flush has no place, and tells of another one at its end than at its beginning.
+    // A flush has no sector, and reports another one at its end than at its beginning.
     code.set(Register::R7, 0);
     code.store(Size::Double, Register::Stack, KEY_SECTOR, Register::R7);
     code.set(Register::R8, FLUSH);
@@ -276,7 +279,7 @@ pub struct BlockTimes {
     _attached: [Attached; 2],
 }
 
-/// As the tracepoints tell it: `MKDEV` of linux/kdev_t.h.
+/// As the tracepoints report it: `MKDEV` of linux/kdev_t.h.
 fn key_of(device: Number) -> [u8; 4] {
     (device.major << 20 | device.minor & 0xf_ffff).to_ne_bytes()
 }
@@ -292,7 +295,7 @@ fn points(tracefs: &Tracefs) -> io::Result<(Point, Point)> {
     Ok((find("block/block_rq_issue")?, find("block/block_rq_complete")?))
 }
 
-/// Starts of what is under way, and counts by device.
+/// Start times of requests in flight, and counts by device.
 fn maps() -> io::Result<(Map, Map)> {
     let starts = Map::new(MapKind::Recent, KEY_BYTES, 8, UNDER_WAY_MAX)?;
     Ok((starts, Map::new(MapKind::Table, 4, VALUE_BYTES as u32, DEVICES_MAX)?))
@@ -322,7 +325,7 @@ impl BlockTimes {
     /// Counts this device from now on; one that is counted already goes on.
     ///
     /// # Errors
-    /// No room for more devices.
+    /// The map of devices is full.
     pub fn watch(&self, device: Number) -> io::Result<()> {
         self.counts.begin(&key_of(device), &[0; VALUE_BYTES])
     }

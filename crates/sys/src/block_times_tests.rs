@@ -1,4 +1,5 @@
-//! Times of requests: the arithmetic, which the kernel itself does here, and a loop device that gets a known number of requests.
+//! Block latencies: the arithmetic, run by the kernel itself, and a loop device with a known number of
+//! requests.
 #![allow(clippy::unwrap_used)]
 
 use std::fs::File;

@@ -1,7 +1,8 @@
-//! Maps and programs of the kernel's own small machine (`bpf(2)`).
+//! eBPF maps and programs (`bpf(2)`).
 //!
-//! In: instructions (see [`crate::bpf_code`]), keys and values as bytes. Out: descriptors, and values. Nothing is pinned: all of it is gone
-//! when the last descriptor is closed, also when the process is killed. It decides nothing.
+//! In: instructions (see [`crate::bpf_code`]), keys and values as bytes. Out: descriptors and values. Nothing
+//! is pinned: closing the last descriptor frees everything, also when the process is killed. It decides
+//! nothing.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -17,7 +18,7 @@ const PROGRAM_LOAD: libc::c_int = 5;
 const NEW_ONLY: u64 = 1;
 /// `BPF_F_NO_PREALLOC`: memory for an entry when it comes.
 const NO_PREALLOCATION: u32 = 1;
-/// What the verifier says in the end fits in here.
+/// Large enough for the last messages of the verifier.
 const LOG_BYTES: usize = 256 << 10;
 /// Helpers such as the clock are for programs under a licence that goes with the GPL (linux/license rules, `license_is_gpl_compatible`).
 /// Programs that are loaded through here are offered under both.
@@ -28,7 +29,7 @@ const LICENCE: &std::ffi::CStr = c"Dual MIT/GPL";
 pub enum MapKind {
     /// Entries that are made from outside, as many as needed at a time.
     Table,
-    /// Entries that a program makes; when it is full the oldest ones give way.
+    /// Entries that a program makes; when it is full the oldest ones are evicted.
     Recent,
 }
 
@@ -253,7 +254,7 @@ pub(crate) mod tests {
         Ok(run.answer)
     }
 
-    /// Whether programs may be loaded here; says when they may not.
+    /// Whether programs may be loaded here; prints a skip when not.
     pub(crate) fn allowed(test: &str) -> bool {
         match Map::new(MapKind::Table, 4, 8, 1) {
             Ok(_) => true,

@@ -1,7 +1,7 @@
-//! Instructions of the kernel's own small machine, put together one by one (`Documentation/bpf/standardization/instruction-set.rst`).
+//! eBPF assembler (`Documentation/bpf/standardization/instruction-set.rst`).
 //!
-//! In: what to do with which register. Out: the instructions, with every jump at its distance. It knows only what our programs need, runs
-//! nothing, and leaves it to the kernel to say whether a program is allowed.
+//! In: operations and their registers. Out: instructions with resolved jump offsets. It covers only what our
+//! programs use, runs nothing, and leaves verification to the kernel.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -118,7 +118,7 @@ const BY_REGISTER: u8 = 0x08;
 /// The number is the descriptor of a map (`BPF_PSEUDO_MAP_FD`).
 const MAP: u8 = 1;
 
-/// A place that can be jumped to.
+/// A jump target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Label(usize);
 
@@ -181,7 +181,7 @@ impl Code {
         self.push(STORE | size as u8, (to as u8, from as u8), offset, 0);
     }
 
-    /// Eight bytes in memory at `to` become more by `from`, whoever else counts there at the same moment.
+    /// Atomic 64-bit add of `from` to memory at `to`.
     pub fn add_in_memory(&mut self, to: Register, from: Register) {
         self.push(ADD_IN_MEMORY, (to as u8, from as u8), 0, 0);
     }
@@ -202,7 +202,7 @@ impl Code {
         self.push(EXIT, (0, 0), 0, 0);
     }
 
-    /// A place that is not known yet.
+    /// A label that is not bound yet.
     pub fn label(&mut self) -> Label {
         self.places.push(None);
         Label(self.places.len() - 1)

@@ -1,7 +1,7 @@
-//! Processor time: of the calling thread, and of every CPU of the host.
+//! CPU time of the calling thread and of every CPU of the host.
 //!
-//! What comes in: the thread that calls, `/proc/thread-self/schedstat`, `/proc/stat`. What goes out: seconds and
-//! ticks since some start; only differences mean something. One call asks for a CPU sooner. It never judges.
+//! In: the calling thread, `/proc/thread-self/schedstat`, `/proc/stat`. Out: seconds and ticks since some
+//! start; only differences mean something. One call requests a CPU sooner. It never interprets a value.
 
 use std::fs;
 use std::io;

@@ -1,6 +1,7 @@
-//! Datagram sockets beyond one datagram per call: segmentation and receive offload, time stamps of the kernel, trains.
+//! Datagram sockets beyond one datagram per call: segmentation and receive offload, kernel timestamps,
+//! trains.
 //!
-//! What comes in: sockets, buffers. What goes out: the kernel's answer. It decides nothing, never retries, never prints.
+//! In: sockets, buffers. Out: the kernel's answer. It decides nothing, never retries, never prints.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -29,7 +30,7 @@ pub fn set_receive_offload(socket: &UdpSocket, on: bool) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, &libc::c_int::from(on))
 }
 
-/// From now on every read tells when the kernel took the datagram from the device.
+/// Enables receive timestamps: every read returns when the kernel took the datagram from the device.
 pub fn set_time_stamps(socket: &UdpSocket) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &(1 as libc::c_int))
 }

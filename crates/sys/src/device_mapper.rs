@@ -1,6 +1,7 @@
-//! State of volumes of the device mapper, as `dmsetup status` shows it (linux/dm-ioctl.h). Reading it needs root and changes nothing.
+//! State of device-mapper targets, as `dmsetup status` shows it (linux/dm-ioctl.h). Reading it needs root and
+//! changes nothing.
 //!
-//! In: the number of a device. Out: its targets with what each says of itself.
+//! In: the number of a device. Out: its targets, each with its status line.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -12,7 +13,7 @@ use crate::block::Number;
 const CONTROL: &str = "/dev/mapper/control";
 /// `DM_TABLE_STATUS`: `_IOWR(0xfd, 12, struct dm_ioctl)`.
 const DM_TABLE_STATUS: libc::c_ulong = 0xc138_fd0c;
-/// Size of `struct dm_ioctl`, bytes; places of its fields.
+/// Size of `struct dm_ioctl`, bytes; offsets of its fields.
 const HEAD: usize = 312;
 const DATA_SIZE_AT: usize = 12;
 const DATA_START_AT: usize = 16;
@@ -21,13 +22,13 @@ const FLAGS_AT: usize = 28;
 const DEVICE_AT: usize = 40;
 /// `DM_BUFFER_FULL_FLAG`: there was more to say.
 const BUFFER_FULL: u32 = 1 << 8;
-/// `DM_NOFLUSH_FLAG`: nothing under way is waited for.
+/// `DM_NOFLUSH_FLAG`: do not wait for I/O in flight.
 const NO_FLUSH: u32 = 1 << 11;
-/// `struct dm_target_spec`: size, and places of `next` and `target_type`.
+/// `struct dm_target_spec`: size, and offsets of `next` and `target_type`.
 const SPEC: usize = 40;
 const NEXT_AT: usize = 20;
 const KIND_AT: usize = 24;
-/// Room for the answer, bytes: a volume of a thousand legs says less.
+/// Buffer for the answer, bytes: a volume of a thousand legs needs less.
 const ROOM: usize = 64 << 10;
 /// Most targets that are read.
 const TARGETS_MAX: usize = 1024;
@@ -37,7 +38,7 @@ const TARGETS_MAX: usize = 1024;
 pub struct Target {
     /// Its kind: `raid`, `mirror`, `linear`.
     pub kind: String,
-    /// What it says of itself.
+    /// Its status line.
     pub state: String,
 }
 
@@ -58,7 +59,8 @@ pub fn status(device: Number) -> io::Result<Vec<Target>> {
     put(FLAGS_AT, NO_FLUSH);
     // `huge_encode_dev` of linux/kdev_t.h.
     put(DEVICE_AT, (device.minor & 0xff) | (device.major << 8) | ((device.minor & !0xff) << 12));
-    // SAFETY: the buffer is aligned, as large as it says at `DATA_SIZE_AT`, and lives until the call is over.
+    // SAFETY: the buffer is aligned, as large as the size at `DATA_SIZE_AT`, and lives until the call is
+    // over.
     if unsafe { libc::ioctl(control.as_raw_fd(), DM_TABLE_STATUS as _, words.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }

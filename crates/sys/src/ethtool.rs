@@ -1,7 +1,8 @@
-//! What a network device's driver says and takes: ethtool by generic netlink, with the older ioctls for the rest.
+//! Settings and statistics of network drivers: ethtool by generic netlink, by the older ioctls for the rest.
 //!
-//! In: names of devices. Out: one [`Nic`] each, with the reason for every family that is missing; this is also what a
-//! recorded tree keeps (`ethtool.json`). It asks once per family for all devices, and never decides what a value means.
+//! In: device names. Out: one [`Nic`] each, with the reason for every family that is missing; this is also
+//! what a recorded tree keeps (`ethtool.json`). One request per family covers all devices. It never
+//! interprets a value.
 
 use std::collections::BTreeMap;
 

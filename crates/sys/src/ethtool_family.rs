@@ -1,4 +1,4 @@
-//! Families of numbers that ethtool reads and writes, with their numbers on the wire and their names for people.
+//! Families of numeric ethtool settings: attribute numbers and names.
 //!
 //! In: nothing. Out: tables. The names are those of ethtool(8) and of the vocabulary of keys.
 

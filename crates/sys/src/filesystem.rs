@@ -1,6 +1,6 @@
-//! What the standard library does not offer of file systems: how much room is left, and that everything reaches the disk.
+//! File system calls that the standard library lacks: free space, and flushing to disk.
 //!
-//! In: a path. Out: numbers, or the kernel's refusal. It writes nothing.
+//! In: a path. Out: numbers, or the kernel's error. It writes nothing.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -15,7 +15,7 @@ pub const NO_FOLLOW: i32 = libc::O_NOFOLLOW;
 /// Room that a user without privileges has left on the file system of a path, bytes.
 ///
 /// # Errors
-/// The path is not there, or may not be looked at.
+/// The path does not exist or is not accessible.
 pub fn free_bytes(path: &Path) -> io::Result<u64> {
     let path = CString::new(path.as_os_str().as_bytes())
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the path has a byte of zero in it"))?;

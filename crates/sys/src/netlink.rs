@@ -1,8 +1,8 @@
 //! A netlink socket and the parser of netlink messages and attributes.
 //!
-//! In: a request and its payload. Out: the payloads of the answers, or the kernel's reason. Everything that is received
-//! is bounded in size and number and parsed without trust: garbage gives fewer attributes, never a panic.
-//! It never knows what a message means.
+//! In: a request and its payload. Out: the payloads of the answers, or the kernel's error. Everything
+//! received is bounded in size and number and parsed without trust: garbage gives fewer attributes, never a
+//! panic. It does not know the meaning of a message.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};

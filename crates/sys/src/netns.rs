@@ -1,4 +1,4 @@
-//! Network namespaces: create, enter, and see the right `/sys` inside.
+//! Network namespaces: create, enter, and mount a matching `/sys` inside.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;

@@ -1,8 +1,8 @@
-//! How much packet filtering there is in the network namespace of the calling thread: rules of nftables (those of today's
-//! `iptables` too) counted by the point of the network stack at which packets meet them.
+//! Amount of packet filtering in the network namespace of the calling thread: nftables rules (those of
+//! today's `iptables` too), counted by hook.
 //!
-//! In: nothing. Out: numbers, never a rule: addresses and comments stay on the host. Bounded in number; it loads no module
-//! and never decides what a number means.
+//! In: nothing. Out: numbers, never a rule: addresses and comments stay on the host. Bounded in number; it
+//! loads no module and never interprets a number.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::netlink::{Attribute, NetlinkError, Payload, Socket, attribute};
 const SUBSYSTEM: u16 = 10 << 8;
 const GET_CHAIN: u16 = SUBSYSTEM | 4;
 const GET_RULE: u16 = SUBSYSTEM | 7;
-/// Rule sets with more rules are counted but not looked into.
+/// Rule sets with more rules are counted but not parsed.
 pub const RULES_MAX: u64 = 50_000;
 const CHAINS_MAX: usize = 20_000;
 

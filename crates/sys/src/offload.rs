@@ -1,7 +1,7 @@
-//! Device switches by the ethtool ioctl: the classic offload switches, all feature bits for an exact way back, and the
-//! speed of devices that let it be set (TAP), and the MTU.
+//! Device settings by the ethtool ioctl: the classic offload switches, all feature bits (to restore them
+//! exactly), the speed of devices that let it be set (TAP), and the MTU.
 //!
-//! In: a device name in the namespace of the handle. Out: switches. It never decides which way they should be.
+//! In: a device name in the namespace of the handle. Out: switches. It never decides on a value.
 
 use std::fs::File;
 use std::io;

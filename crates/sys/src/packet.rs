@@ -1,7 +1,7 @@
 //! Frames of one protocol below IP, as neighbours send them to a group address.
 //!
-//! In: a protocol number, devices by index. Out: the payload of each frame with the device that it came in on. It decides nothing and
-//! never listens by itself: every wait has an end.
+//! In: a protocol number, devices by index. Out: the payload of each frame with the device that received it.
+//! It decides nothing; every wait has a timeout.
 
 use std::io;
 use std::mem::{size_of, zeroed};

@@ -1,6 +1,6 @@
-//! Memory for large reads and writes: reserved huge pages, else transparent ones where the kernel gives them, else plain.
+//! Memory for large reads and writes: reserved huge pages, else transparent ones where available, else plain.
 //!
-//! In: a size. Out: zeroed bytes, and which pages they are. It never decides who deserves them and never prints.
+//! In: a size. Out: zeroed bytes, and the kind of pages. It prints nothing.
 
 use std::io;
 use std::ops::{Deref, DerefMut};

@@ -1,9 +1,8 @@
-//! Network namespaces by the names that people have for them: `pid:1234`, `container:NAME`, `netns:PATH`, a path, or what `ip netns`
-//! calls it.
+//! Network namespaces by name: `pid:1234`, `container:NAME`, `netns:PATH`, a path, or a name of `ip netns`.
 //!
-//! In: a root and a text. Out: the path of the namespace, or what is wrong and what exists instead; work can also be run with the
-//! root of the namespace. It starts no program and asks no daemon: containers are found by the files that docker, podman and
-//! containerd keep, and by the control groups of processes.
+//! In: a root and a text. Out: the path of the namespace, or the error and what exists instead; work can also
+//! be run with the root of the namespace. It starts no program and queries no daemon: containers are found by
+//! the files of docker, podman and containerd, and by the control groups of processes.
 
 mod containers;
 mod listed;
@@ -75,7 +74,7 @@ fn named(root: &Root, name: &str) -> Result<PathBuf, String> {
     Err(format!("no namespace is called `{name}`; {}", listed("there are", &known)))
 }
 
-/// The namespace of a process, looked at through its link.
+/// The namespace of a process, checked by its link.
 fn of_process(root: &Root, pid: &str) -> Result<PathBuf, String> {
     let digits = !pid.is_empty() && pid.len() <= 10 && pid.bytes().all(|b| b.is_ascii_digit());
     if !digits {

@@ -1,5 +1,4 @@
-//! Processes that outlive whatever ends their parent, and what a process is itself: its user and its mask of
-//! modes.
+//! Processes that outlive their parent, and properties of this process: its user and its umask.
 //!
 //! In: a command. Out: the same command with the preparation attached; it never starts it.
 

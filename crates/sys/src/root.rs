@@ -1,9 +1,9 @@
-//! The place that every file of `/proc` and `/sys` is read from: the running machine, or a tree that was recorded.
+//! Access to `/proc` and `/sys`: of the running machine, or of a recorded tree.
 //!
 //! In: paths such as `/proc/net/snmp`. Out: text, names or link targets, bounded in size, or a reason.
-//! Answers of the kernel that are no files (netlink, ethtool) pass through [`Root::answer`] and are kept in a tree as
-//! JSON below `linerate/`, so that a recorded tree answers everything. It never panics on what a tree contains, never
-//! leaves the tree, and never writes to one that was recorded.
+//! Answers of the kernel that are not files (netlink, ethtool) pass through [`Root::answer`] and are kept in
+//! a tree as JSON below `linerate/`, so a recorded tree answers everything. It never panics on the content of
+//! a tree, never leaves the tree, and never writes to a recorded one.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

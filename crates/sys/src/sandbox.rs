@@ -1,7 +1,7 @@
-//! Rights of root over new namespaces for an ordinary user.
+//! Root rights over new namespaces for an ordinary user.
 //!
-//! In: a process with one thread. Out: the same process as root of a new user namespace with its own network and mounts.
-//! It never changes anything outside.
+//! In: a process with one thread. Out: the same process as root of a new user namespace with its own network
+//! and mounts. It never changes anything outside.
 
 use std::ffi::CStr;
 use std::io;

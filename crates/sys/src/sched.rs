@@ -1,7 +1,8 @@
-//! Being on time: real-time priority, timer slack, the monotonic clock, and waiting for a descriptor or a moment.
+//! Precise timing: real-time priority, timer slack, the monotonic clock, and waiting for a descriptor or a
+//! deadline.
 //!
-//! In: priorities, descriptors, moments in nanoseconds. Out: whether the kernel agreed, and what happened first.
-//! It never decides who deserves a priority.
+//! In: priorities, descriptors, times in nanoseconds. Out: whether the kernel agreed, and what happened
+//! first.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -1,8 +1,8 @@
-//! Sockets beyond what the standard library offers: a connection from a chosen address, discarding reads, batches of
-//! datagrams, path MTU probing, and the options that a measurement needs.
+//! Socket calls that the standard library lacks: connecting from a chosen address, discarding reads, batches
+//! of datagrams, path MTU probing, and the options that a measurement needs.
 //!
-//! What comes in: sockets, buffers. What goes out: the kernel's answer. It decides nothing, never retries and never
-//! prints. Nothing here raises SIGPIPE.
+//! In: sockets, buffers. Out: the kernel's answer. It decides nothing, never retries and never prints.
+//! Nothing here raises SIGPIPE.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Datagrams that one call sends or receives at most.
 pub const BATCH_MAX: usize = 64;
 
-/// `SK_MEMINFO_DROPS`: place of the drop count in what `SO_MEMINFO` returns.
+/// `SK_MEMINFO_DROPS`: index of the drop count in what `SO_MEMINFO` returns.
 const MEMINFO_DROPS: usize = 8;
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -194,7 +194,7 @@ pub fn unacknowledged(stream: &TcpStream) -> io::Result<u64> {
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
-/// Packets that the kernel threw away because there was no room in the socket.
+/// Packets that the kernel dropped because the socket buffer was full.
 pub fn dropped(socket: &impl AsFd) -> io::Result<u64> {
     let mut values = [0_u32; MEMINFO_DROPS + 1];
     let mut length = size_of_val(&values) as libc::socklen_t;

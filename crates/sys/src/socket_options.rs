@@ -1,6 +1,6 @@
-//! Options of sockets that a user may ask for, and sockets that need them before they are connected.
+//! Socket options that a user can choose, and sockets that need them before they are connected.
 //!
-//! What comes in: a socket, a number or a name. What goes out: the kernel's answer. It decides nothing.
+//! In: a socket, a number or a name. Out: the kernel's answer. It decides nothing.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};

@@ -1,4 +1,4 @@
-//! Threads and what they share (`kcmp(2)`).
+//! Whether threads share resources (`kcmp(2)`).
 //!
 //! In: thread numbers of the caller's PID namespace. Out: whether they share a table. It decides nothing.
 

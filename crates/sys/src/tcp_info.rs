@@ -1,12 +1,12 @@
-//! What the kernel knows about a TCP connection: `TCP_INFO` and the name of its congestion control.
+//! Kernel statistics of a TCP connection: `TCP_INFO` and the name of its congestion control.
 //!
-//! What comes in: a connected socket. What goes out: plain numbers. The structure is read by its length: an older kernel
-//! gives a shorter one and the missing fields are `None`. It never judges.
+//! In: a connected socket. Out: plain numbers. The structure is read by its length: an older kernel returns a
+//! shorter one, and the missing fields are `None`. It never interprets a value.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Room for the structure of a kernel newer than this program; what it adds is not looked at.
+/// Buffer for the structure of a kernel newer than this program; its new fields are ignored.
 const ROOM_BYTES: usize = 512;
 
 /// `TCPI_OPT_WSCALE` of the kernel's `tcp.h`.
@@ -25,7 +25,7 @@ pub struct TcpInfo {
     pub unacked: u32,
     /// Path MTU that the kernel knows, bytes.
     pub pmtu: u32,
-    /// Smoothed round trip, microseconds.
+    /// Smoothed RTT, microseconds.
     pub rtt_us: u32,
     /// Its mean deviation, microseconds.
     pub rttvar_us: u32,
@@ -43,7 +43,7 @@ pub struct TcpInfo {
     pub bytes_received: Option<u64>,
     /// Bytes in the send queue that were never sent.
     pub notsent_bytes: Option<u32>,
-    /// Smallest round trip seen, microseconds.
+    /// Minimum RTT, microseconds.
     pub min_rtt_us: Option<u32>,
     /// Latest estimate of the delivery rate, bytes per second.
     pub delivery_rate: Option<u64>,
@@ -57,7 +57,7 @@ pub struct TcpInfo {
     pub bytes_sent: Option<u64>,
     /// Bytes retransmitted.
     pub bytes_retrans: Option<u64>,
-    /// Segments that the peer told us it had received twice.
+    /// Segments that the peer reported as received twice (DSACK).
     pub dsack_dups: Option<u32>,
     /// Reordering events seen.
     pub reord_seen: Option<u32>,
@@ -105,14 +105,14 @@ impl TcpInfo {
             rtt_us: short(68).unwrap_or(0),
             rttvar_us: short(72).unwrap_or(0),
             snd_cwnd: short(80).unwrap_or(0),
-            // The kernel says 2^31 - 1 as long as nothing was lost, and "all ones" without pacing.
+            // The kernel returns 2^31 - 1 as long as nothing was lost, and "all ones" without pacing.
             snd_ssthresh: short(76).filter(|&value| value < i32::MAX as u32),
             pacing_rate: long(104).filter(|&value| value != u64::MAX),
             total_retrans: short(100).unwrap_or(0),
             bytes_acked: long(120),
             bytes_received: long(128),
             notsent_bytes: short(144),
-            // The kernel says "all ones" as long as it has no sample.
+            // The kernel returns "all ones" as long as it has no sample.
             min_rtt_us: short(148).filter(|&value| value != u32::MAX),
             delivery_rate: long(160),
             busy_time_us: long(168),

@@ -1,8 +1,8 @@
-//! Tracepoints of the kernel: where they stand, what they tell at which place, and programs that are called at them.
+//! Kernel tracepoints: their numbers, the offsets of their fields, and eBPF programs attached to them.
 //!
-//! In: names such as `block/block_rq_issue`. Out: numbers and places of fields as this kernel has them (tracefs, `events/*/*/format`), and a
-//! descriptor for each program at its tracepoint: it stays there as long as the descriptor. No tracing is switched on for anybody else, and
-//! nothing is mounted where it can be seen.
+//! In: names such as `block/block_rq_issue`. Out: numbers and field offsets as this kernel has them (tracefs,
+//! `events/*/*/format`), and a descriptor for each attached program: closing it detaches the program. Tracing
+//! is not enabled for other users, and nothing is mounted visibly.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -12,7 +12,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 
 use crate::bpf::Program;
 
-/// Where tracefs is on a machine of today, and on older ones. To look at the second may have the kernel mount it there.
+/// Where tracefs is on a machine of today, and on older ones. Accessing the second may have the kernel mount
+/// it there.
 const MOUNTED: &str = "/sys/kernel/tracing";
 const MOUNTED_BEFORE: &str = "/sys/kernel/debug/tracing";
 /// A format has some thousand bytes.
@@ -36,10 +37,10 @@ pub struct Tracefs {
     folder: OwnedFd,
 }
 
-/// A field of what a tracepoint tells.
+/// A field of a tracepoint's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Name, without what says that there are several.
+    /// Name, without the suffix of an array.
     pub name: String,
     /// Where it begins, bytes.
     pub offset: u16,
@@ -52,7 +53,7 @@ pub struct Field {
 pub struct Tracepoint {
     /// Its number since the machine was started.
     pub number: u64,
-    /// What it tells.
+    /// Fields of its record.
     pub fields: Vec<Field>,
 }
 
@@ -64,7 +65,7 @@ fn descriptor(result: libc::c_long) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(result as libc::c_int) })
 }
 
-/// tracefs without a place: it is gone with the descriptor (fsopen(2), Linux 5.2).
+/// tracefs without a mount point: it is gone with the descriptor (fsopen(2), Linux 5.2).
 fn without_a_place() -> io::Result<OwnedFd> {
     // SAFETY: a name that ends with zero, and numbers.
     let context = descriptor(unsafe { libc::syscall(libc::SYS_fsopen, c"tracefs".as_ptr(), CLOSE_ON_EXEC) })?;
@@ -79,7 +80,7 @@ fn without_a_place() -> io::Result<OwnedFd> {
 }
 
 impl Tracefs {
-    /// Opens it: where it is mounted, else without a place.
+    /// Opens it: where it is mounted, else without a mount point.
     ///
     /// # Errors
     /// No right, or a kernel without tracepoints.
@@ -112,7 +113,7 @@ impl Tracefs {
     /// A tracepoint by its name: `block/block_rq_issue`.
     ///
     /// # Errors
-    /// This kernel does not have it, or what it says of it cannot be understood.
+    /// This kernel does not have it, or its format file cannot be parsed.
     pub fn find(&self, name: &str) -> io::Result<Tracepoint> {
         let number = self.text(&format!("events/{name}/id"))?.trim().parse().map_err(io::Error::other)?;
         Ok(Tracepoint { number, fields: fields(&self.text(&format!("events/{name}/format"))?) })

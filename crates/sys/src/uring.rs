@@ -1,7 +1,8 @@
-//! Requests to one file through io_uring: many under way at a time, with memory and file that the kernel knows beforehand.
+//! I/O requests to one file through io_uring: many in flight, with registered memory and a registered file.
 //!
-//! In: an open file, memory cut into slots, requests that each use one slot. Out: how each ended. A slot cannot be touched while its
-//! request is under way, and the memory outlives every request. It decides nothing, measures nothing and never retries.
+//! In: an open file, memory cut into slots, requests that each use one slot. Out: the result of each. A slot
+//! cannot be touched while its request is in flight, and the memory outlives every request. It decides
+//! nothing, measures nothing and never retries.
 
 use std::fs::File;
 use std::io;
@@ -121,12 +122,12 @@ impl Ring {
         self.given
     }
 
-    /// Requests under way.
+    /// Requests in flight.
     pub fn under_way(&self) -> usize {
         self.under_way
     }
 
-    /// The memory of a slot; `None` while its request is under way.
+    /// The memory of a slot; `None` while its request is in flight.
     pub fn slot(&mut self, slot: usize) -> Option<&mut [u8]> {
         if self.busy.get(slot).copied().unwrap_or(true) {
             return None;
@@ -138,7 +139,7 @@ impl Ring {
     /// Prepares a request of a free slot; it is handed over by [`Ring::wait`].
     ///
     /// # Errors
-    /// The slot does not exist or is under way.
+    /// The slot does not exist or is in flight.
     pub fn ask(&mut self, slot: usize, what: Ask, offset: u64) -> io::Result<()> {
         self.push(slot, what, offset, squeue::Flags::empty())
     }
@@ -147,7 +148,7 @@ impl Ring {
     /// that it has to wait, it cannot begin anew by itself. This one may wait from the beginning, in a thread of the kernel.
     ///
     /// # Errors
-    /// The slot does not exist or is under way.
+    /// The slot does not exist or is in flight.
     pub fn ask_patiently(&mut self, slot: usize, what: Ask, offset: u64) -> io::Result<()> {
         self.push(slot, what, offset, squeue::Flags::ASYNC)
     }
@@ -200,7 +201,8 @@ impl Ring {
         }
     }
 
-    /// Hands over what was asked and waits until so many requests ended. Those under way end whatever happens, so that no time limits it.
+    /// Hands over what was asked and waits until so many requests ended. Those in flight end whatever
+    /// happens, so that no time limits it.
     ///
     /// # Errors
     /// The kernel's answer; a signal is none.
@@ -228,10 +230,11 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // The kernel may still write into the memory: it is given back only when nothing is under way any more.
+        // The kernel may still write into the memory: it is given back only when nothing is in flight any
+        // more.
         while self.under_way > 0 {
             if self.wait(1).is_err() {
-                // Better lost than used by somebody else.
+                // Better leaked than reused while the kernel may write to it.
                 std::mem::forget(self.room.take());
                 return;
             }
@@ -308,7 +311,7 @@ mod tests {
                 return;
             }
         };
-        // Nothing is under way: nothing is waited for.
+        // Nothing is in flight: nothing is waited for.
         ring.wait(1).unwrap();
         ring.ask(0, Ask::Read, 0).unwrap();
         let mut why = None;

@@ -1,6 +1,6 @@
-//! Sending without a copy: `MSG_ZEROCOPY`, `sendfile` from memory, pages through a pipe.
+//! Zero-copy sending: `MSG_ZEROCOPY`, `sendfile` from memory, pages through a pipe.
 //!
-//! In: connected sockets and memory that does not change. Out: how many bytes were taken, and whether the kernel copied
+//! In: connected sockets and memory that does not change. Out: bytes accepted, and whether the kernel copied
 //! after all. It decides nothing and never retries.
 
 use std::fs::File;
@@ -26,7 +26,8 @@ pub fn allow(socket: &impl AsFd) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_ZEROCOPY, &on)
 }
 
-/// Hands memory to the kernel, which sends from it until it says otherwise ([`reap`]): the content must not change before.
+/// Hands memory to the kernel, which sends from it until it reports completion ([`reap`]): the content must
+/// not change before.
 pub fn send(socket: &impl AsFd, data: &[u8]) -> io::Result<usize> {
     let flags = libc::MSG_ZEROCOPY | libc::MSG_NOSIGNAL;
     // SAFETY: `data` is readable for its length; the pages stay referenced by the kernel as long as it needs them.
