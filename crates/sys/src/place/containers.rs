@@ -1,12 +1,12 @@
-//! Containers that run here, by the files of those who made them. In: a root. Out: names and the id of the first process of each.
-//! Nothing else of those files is kept: secrets stand in them.
+//! Running containers, from the files of their engines. In: a root. Out: names and the id of the first
+//! process of each. Nothing else of those files is kept: they contain secrets.
 
 use serde_json::Value;
 
 use super::listed::listed;
 use crate::root::{ReadError, Root};
 
-/// Most containers of one engine that are looked at.
+/// Most containers read per engine.
 const CONTAINERS_MAX: usize = 4096;
 /// Fewest characters of an id that mean it.
 const ID_MIN: usize = 8;
@@ -31,27 +31,27 @@ impl Container {
     }
 }
 
-/// What was found, and what could not be looked at.
+/// Containers found, and folders that could not be read.
 #[derive(Default)]
 struct Found {
     containers: Vec<Container>,
     denied: Vec<&'static str>,
 }
 
-/// A place where containers are found.
-type Look = fn(&Root, &mut Found);
+/// A source of containers.
+type Source = fn(&Root, &mut Found);
 
 /// All of them, in the order in which they are believed. To add one: a function and a line.
-const LOOKS: [(&str, Look); 4] =
+const SOURCES: [(&str, Source); 4] =
     [("docker", docker), ("podman", podman), ("containerd", containerd), ("control groups", control_groups)];
 
 /// The first process of the container of this name.
 pub(super) fn find(root: &Root, name: &str) -> Result<u32, String> {
     let mut seen = Vec::new();
     let mut denied = Vec::new();
-    for (_, look) in LOOKS {
+    for (_, source) in SOURCES {
         let mut found = Found::default();
-        look(root, &mut found);
+        source(root, &mut found);
         denied.extend(found.denied);
         let fits: Vec<&Container> = found.containers.iter().filter(|c| c.is_called(name)).collect();
         let running: Vec<&Container> = fits.iter().copied().filter(|c| c.pid.is_some()).collect();
@@ -69,7 +69,7 @@ pub(super) fn find(root: &Root, name: &str) -> Result<u32, String> {
     }
     seen.sort();
     seen.dedup();
-    let looked: Vec<&str> = LOOKS.iter().map(|(engine, _)| *engine).collect();
+    let looked: Vec<&str> = SOURCES.iter().map(|(engine, _)| *engine).collect();
     let mut why = format!("no container is called `{name}`; {}", listed("running are", &seen));
     if seen.is_empty() {
         why = format!("{why} (looked at {})", looked.join(", "));
@@ -80,7 +80,7 @@ pub(super) fn find(root: &Root, name: &str) -> Result<u32, String> {
     Err(why)
 }
 
-/// Names of a folder; one that may not be read is told.
+/// Names in a folder; one that may not be read is added to `denied`.
 fn list(root: &Root, folder: &str, what: &'static str, found: &mut Found) -> Vec<String> {
     match root.list(folder) {
         Ok(mut names) => {
@@ -125,7 +125,7 @@ fn docker(root: &Root, found: &mut Found) {
 /// `containers.json` of the storage has the names, `pidfile` of each container its process.
 fn podman(root: &Root, found: &mut Found) {
     let base = "/var/lib/containers/storage/overlay-containers";
-    // Whether the folder may be read is what tells "none" from "not seen".
+    // Whether the folder is readable distinguishes "none" from "not seen".
     if list(root, base, "podman's containers", found).is_empty() {
         return;
     }
