@@ -1,5 +1,6 @@
-//! Makes one snapshot of everything that was understood: names and addresses that mean the same host become one, both ends' views
-//! of one transfer become one test, hosts get endpoints and groups. The sink comes in, a snapshot goes out.
+//! Builds one snapshot from everything that was read: names and addresses of one host are merged, both ends'
+//! views of one transfer become one test, hosts get endpoints and groups. The sink comes in, a snapshot goes
+//! out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -87,7 +88,7 @@ struct Names {
 impl Names {
     fn new(sink: &mut Sink, options: &Options) -> Self {
         let mut aliases = BTreeMap::new();
-        // What the user says weighs most, then tables of names, then prompts.
+        // Options of the user have priority, then tables of names, then prompts.
         for host in options.inventory.iter().flat_map(|i| &i.hosts) {
             for endpoint in &host.endpoints {
                 aliases.entry(endpoint.address.to_string()).or_insert_with(|| host.name.clone());
@@ -105,7 +106,7 @@ impl Names {
         for (address, host) in std::mem::take(&mut sink.aliases) {
             aliases.entry(address).or_insert(host);
         }
-        // A word of a file's name is a host when something else says so.
+        // A word of a file's name is a host only when something else confirms it.
         let named: BTreeSet<&String> = aliases.values().collect();
         let said =
             |word: &String| sink.facts.contains_key(word) || sink.is_known(word) || named.contains(word);
@@ -205,7 +206,7 @@ fn join(first: &mut Raw, other: Raw) {
     };
     let Measurement { throughput_bps, loss, rtt_idle_us, rtt_loaded_us, retransmits_per_s, tx, rx, .. } =
         *two;
-    // What arrived is what counts: the view that has a receiver's report tells it.
+    // The received rate counts: prefer the view with a receiver's report.
     if rx.as_ref().is_some_and(|r| r.bytes > 0) && one.rx.as_ref().is_none_or(|r| r.bytes == 0) {
         one.throughput_bps = throughput_bps.or(one.throughput_bps);
     }
@@ -230,7 +231,7 @@ fn join(first: &mut Raw, other: Raw) {
             }
         }
     }
-    // Names say more than addresses.
+    // Names are preferred to addresses.
     for (mine, theirs) in [(&mut first.from, other.from), (&mut first.to, other.to)] {
         if mine.parse::<IpAddr>().is_ok() && theirs.parse::<IpAddr>().is_err() {
             *mine = theirs;
@@ -352,7 +353,7 @@ fn inventory(
     inventory
 }
 
-/// Address of a host that only its own list of addresses tells. An overlay has another one.
+/// Address of a host that is known only from its own list of addresses. An overlay has another one.
 fn guess(name: &str, layer: Layer, names: &Names, sink: &mut Sink) -> Option<IpAddr> {
     if layer == Layer::Overlay {
         return None;
@@ -367,12 +368,12 @@ fn guess(name: &str, layer: Layer, names: &Names, sink: &mut Sink) -> Option<IpA
     Some(first)
 }
 
-/// Addresses of foreign evidence are often unknown; these are from the block for documentation.
+/// Addresses of imported evidence are often unknown; these are from the block for documentation.
 fn unknown(number: usize) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(192, 0, 2, (number % 250) as u8 + 1))
 }
 
-/// Tables of who stands where become groups.
+/// Tables of memberships become groups.
 fn groups(inventory: &mut Inventory, names: &Names, sink: &Sink, facts: &BTreeMap<String, HostFacts>) {
     let places: BTreeMap<String, usize> =
         inventory.hosts.iter().enumerate().map(|(place, host)| (host.name.clone(), place)).collect();

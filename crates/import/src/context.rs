@@ -1,10 +1,10 @@
-//! What is known around a piece of text: on which host, after which command, under which heading. Lines of prompts and file names
-//! come in, answers for the readers go out.
+//! Context of a piece of text: its host, command and heading. Prompt lines and file names come in, answers
+//! for the readers go out.
 
 use linerate_model::inventory::Layer;
 
-/// Tools whose output is read, and what people put in front of them. A bare `$` or `#` is only taken for a prompt before one of
-/// these, because comments begin like that too.
+/// Tools whose output is read, and common wrappers in front of them. A bare `$` or `#` is only taken for a
+/// prompt before one of these, because comments begin like that too.
 pub(crate) const TOOLS: [&str; 34] = [
     "iperf", "iperf2", "iperf3", "nuttcp", "netperf", "ethtool", "sysctl", "ip", "ss", "ping", "ping6",
     "iostat", "fio", "tiotest", "tiobench", "drbdadm", "cat", "grep", "sudo", "ssh", "nsenter", "docker",
@@ -81,7 +81,7 @@ impl Command {
                 let at = rest.iter().position(is_tool)?;
                 Some(rest[at..].to_vec())
             }
-            // `ip netns exec NAME tool`: a namespace by itself says nothing about the layer.
+            // `ip netns exec NAME tool`: a namespace alone does not imply a layer.
             "ip" if rest.first().is_some_and(|w| w == "netns") && rest.len() > 3 => Some(rest[3..].to_vec()),
             _ => None,
         }
@@ -118,7 +118,7 @@ impl Command {
     }
 }
 
-/// What is known around the lines that follow.
+/// Context of the lines that follow.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Context {
     /// File.
@@ -127,9 +127,9 @@ pub(crate) struct Context {
     pub host: Option<String>,
     /// The host is only a word of the file's name: perhaps it names something else.
     pub weak: bool,
-    /// The other host that the file's name tells: `arc-1-to-arc-2.json`.
+    /// The other host that the file's name contains: `arc-1-to-arc-2.json`.
     pub peer: Option<String>,
-    /// The command whose output this is, when a prompt or the file's name tells it.
+    /// The command whose output this is, if a prompt or the file's name has it.
     pub command: Command,
     /// Device of the last command or heading that named one.
     pub nic: Option<String>,
@@ -146,12 +146,12 @@ impl Context {
         self.layer.unwrap_or(if inside { Layer::Overlay } else { Layer::Underlay })
     }
 
-    /// The heading says that it is about an overlay.
+    /// The heading names an overlay.
     pub(crate) fn label_says_layer(&self) -> bool {
         says_overlay(&self.label)
     }
 
-    /// Words of the file's name, the heading and the command, for what is only said in passing (`drbd`, `ipoib`).
+    /// Whether the file's name, the heading or the command has a word with this prefix (`drbd`, `ipoib`).
     pub(crate) fn mentions(&self, word: &str) -> bool {
         [&self.file, &self.label, &self.command.whole].iter().any(|text| {
             let text = text.to_lowercase();

@@ -1,5 +1,5 @@
-//! A text as it was found: bytes in, clean lines out. Byte order marks, UTF-16, Latin-1, colours of terminals, the carriage
-//! returns of other systems and the `> ` of mails are taken away here, so that no reader has to know of them.
+//! Cleaning of a text: bytes in, clean lines out. Byte order marks, UTF-16, Latin-1, terminal colours,
+//! carriage returns and the `> ` of mails are removed here, so no reader has to handle them.
 
 use crate::limits::LINES_MAX;
 

@@ -1,6 +1,7 @@
-//! Datagrams that were offered faster than the path can carry: what is too much is lost, and no fault is needed for that.
+//! UDP tests with an offered rate above the capacity of the path: their packet loss is expected and is no
+//! fault.
 //!
-//! In: samples and facts as they were read. Out: the same, with such tests marked as saying nothing of a loss.
+//! In: samples and facts as read. Out: the same, with such tests marked invalid for packet loss.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +10,11 @@ use linerate_model::inventory::HostName;
 use linerate_model::load::TestKind;
 use linerate_model::sample::{Outcome, Sample};
 
-/// From this share of what the path carries on, an offer is too much: headers, and other traffic, take their part.
+/// Share of the path's capacity from which an offered rate is too high: headers and other traffic take the
+/// rest.
 const TOO_MUCH: f64 = 0.95;
 
-/// Marks them.
+/// Marks such tests invalid.
 pub(crate) fn mark(samples: &mut [Sample], facts: &BTreeMap<HostName, HostFacts>) {
     let carried = Carried::new(samples, facts);
     for sample in samples {
@@ -29,11 +31,11 @@ pub(crate) fn mark(samples: &mut [Sample], facts: &BTreeMap<HostName, HostFacts>
     }
 }
 
-/// What paths carry, bit/s.
+/// Capacity of paths, bit/s.
 struct Carried {
-    /// Fastest link of each host of which one was read.
+    /// Fastest known link of each host.
     links: BTreeMap<HostName, f64>,
-    /// The best that TCP reached from one host to another.
+    /// Best TCP throughput from one host to another.
     tcp: BTreeMap<(HostName, HostName), f64>,
 }
 
@@ -57,7 +59,7 @@ impl Carried {
         Self { links: facts.iter().filter_map(link).collect(), tcp }
     }
 
-    /// The slower link of both ends, or what TCP reached where no link is known.
+    /// The slower link of both ends, or the TCP throughput if no link is known.
     fn between(&self, from: &HostName, to: &HostName) -> Option<f64> {
         let links = [from, to].into_iter().filter_map(|host| self.links.get(host)).copied();
         let tcp = || self.tcp.get(&(from.clone(), to.clone())).copied().filter(|bps| *bps > 0.0);

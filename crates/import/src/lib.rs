@@ -1,8 +1,8 @@
 //! Import of what other tools print: texts come in, a snapshot goes out, with an account of every line.
 //!
-//! Pure: no file, no clock, no socket. A text may hold several pieces one after the other, as in a terminal session that
-//! somebody pasted; prompts between them say on which host a command ran. What is not understood is quoted with its line and
-//! never stops anything. One file per format in `formats`, and one line for each in `READERS` there.
+//! Pure: no file, no clock, no socket. A text may hold several pieces in sequence, as in a pasted terminal
+//! session; prompts between them name the host on which a command ran. Unrecognised lines are quoted and
+//! never stop the import. One file per format in `formats`, and one line for each in `READERS` there.
 #![deny(missing_docs)]
 
 mod assemble;

@@ -1,7 +1,7 @@
-//! How much of what comes in is kept: files of others have no bounds, this program's memory and time have.
+//! Limits of an import: input is unbounded, memory and time are not.
 //!
-//! Every bound is checked before anything is allocated for what lies beyond it. What is left out is noted or
-//! quoted, with the number and the limit.
+//! Every limit is checked before anything is allocated for what exceeds it. Omissions are noted or quoted,
+//! with the number and the limit.
 
 /// Longest line that readers of lines are shown, bytes; JSON on one line has no such limit.
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
@@ -11,7 +11,7 @@ pub(crate) const LINES_MAX: usize = 4 << 20;
 pub(crate) const PAIRS_MAX: usize = 65_536;
 /// Most tests in all: four such tables.
 pub(crate) const TESTS_MAX: usize = 4 * PAIRS_MAX;
-/// Most hosts and addresses that are told apart.
+/// Most distinct hosts and addresses.
 pub(crate) const HOSTS_MAX: usize = 65_536;
 /// Most names, addresses and memberships of hosts in tables of names.
 pub(crate) const NAMES_MAX: usize = 4 * HOSTS_MAX;
@@ -35,7 +35,7 @@ pub(crate) struct JsonParts {
 }
 
 impl JsonParts {
-    /// Takes in more bytes of the value; an error says which limit they exceed.
+    /// Counts more bytes of the value; the error names the limit that they exceed.
     pub(crate) fn add(&mut self, bytes: &[u8]) -> Result<(), String> {
         for byte in bytes {
             self.parts += usize::from(matches!(byte, b'{' | b'['));

@@ -1,4 +1,5 @@
-//! What the name of a file tells: host, command, the two ends of a test. Paths come in, a context goes out.
+//! Hosts and commands in file names: host, command, the two ends of a test. Paths come in, a context goes
+//! out.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use crate::context::{Command, Context, TOOLS, is_host};
 use crate::document::Document;
 use crate::options::Options;
 
-/// Words of file names that say what is inside and name no host.
+/// Words of file names that describe the content and name no host.
 const WORDS: [&str; 61] = [
     "txt",
     "log",
@@ -114,7 +115,7 @@ pub fn is_wanted_of_sosreport(path: &str) -> bool {
     })
 }
 
-/// Folders of which a file inside tells the host.
+/// Folders with a file inside that names the host.
 #[derive(Debug, Default)]
 pub(crate) struct Roots(BTreeMap<String, String>);
 
@@ -128,7 +129,7 @@ const HOSTNAMES: [&str; 5] = [
 ];
 
 impl Roots {
-    /// Looks through the files for names of hosts.
+    /// Searches the files for names of hosts.
     pub(crate) fn of(documents: &[Document]) -> Self {
         let mut roots = BTreeMap::new();
         for document in documents {
@@ -154,7 +155,7 @@ impl Roots {
     }
 }
 
-/// What the name of a file says, with the lines that stand in it.
+/// Context of a file, from its name and its lines.
 pub(crate) fn context(file: &str, lines: &[&str], options: &Options, roots: &Roots) -> Context {
     let base = file.rsplit('/').next().unwrap_or(file);
     let mut context = Context { file: file.to_owned(), layer: options.layer, ..Context::default() };
@@ -176,7 +177,8 @@ pub(crate) fn context(file: &str, lines: &[&str], options: &Options, roots: &Roo
     context
 }
 
-/// The command whose output a file is, when its name says so: `ethtool_-k_em1`, `ethtool-k-em1.txt`, `proc/net/softnet_stat`.
+/// The command whose output a file is, if its name has it: `ethtool_-k_em1`, `ethtool-k-em1.txt`,
+/// `proc/net/softnet_stat`.
 fn command(file: &str, base: &str) -> Command {
     if let Some(at) = file.find("proc/").filter(|at| *at == 0 || file.as_bytes()[at - 1] == b'/') {
         return Command::parse(&format!("cat /{}", &file[at..]));
@@ -229,7 +231,7 @@ fn host(base: &str, command: &Command) -> Option<String> {
     bare(stem(base))
 }
 
-/// A word without the words around it that only say what is inside.
+/// A word without the words around it that only describe the content.
 fn bare(stem: &str) -> Option<String> {
     let mut rest = stem.trim_matches(['-', '_', '.']);
     let says_what = |word: &str| {

@@ -1,5 +1,5 @@
-//! What a format is: the trait that each one implements, and the block of lines that it reads. The list of formats is
-//! in `formats`.
+//! Interface of a format: the trait that each one implements, and the block of lines that it reads. The list
+//! of formats is in `formats`.
 
 use crate::context::Context;
 use crate::sink::Sink;
@@ -31,18 +31,19 @@ pub(crate) const LONG_LINE: &str = "\u{1}";
 pub(crate) trait Reader: Sync {
     /// Name for `--as` and for the account.
     fn name(&self) -> &'static str;
-    /// What it is, in a few words.
+    /// Short description.
     fn describes(&self) -> &'static str;
-    /// Whether a piece of it begins with the first line. Looks at a few lines only: it is asked at every line.
+    /// Whether a piece of it begins with the first line. Checks a few lines only, because it is called at
+    /// every line.
     fn begins(&self, block: &Block<'_>) -> bool;
-    /// Reads a piece; says how many lines belong to it. Lines among them that it cannot use it names to the sink.
+    /// Reads a piece and returns the number of its lines. Lines that it cannot use are reported to the sink.
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize;
-    /// The piece names the hosts that it speaks of, so that the host of the prompt need not be told.
+    /// Whether the piece names its own hosts, so that no host of a prompt is needed.
     fn names_hosts(&self) -> bool {
         false
     }
-    /// It is shown lines of any length. To all others a line beyond the limit is [`LONG_LINE`], which belongs
-    /// to no format.
+    /// Whether it takes lines of any length. For all others a line beyond the limit is [`LONG_LINE`], which
+    /// belongs to no format.
     fn takes_long_lines(&self) -> bool {
         false
     }

@@ -41,8 +41,9 @@ pub(crate) fn iperf_amount(unit: &str) -> Option<f64> {
     binary(&unit.strip_suffix("Bytes")?.to_lowercase())
 }
 
-/// Bit/s of one unit as people write it: `Mbit/s`, `Gbps`, `Gb/s`, `MB/s`, `MiB/s`, `KB/s`, `Mbits/sec`. People count decimal;
-/// `KiB` and its like are binary. A small `b` is a bit, a large `B` a byte; spelled out it does not matter.
+/// Bit/s of one unit as commonly written: `Mbit/s`, `Gbps`, `Gb/s`, `MB/s`, `MiB/s`, `KB/s`, `Mbits/sec`. The
+/// usual meaning is decimal; `KiB` and its like are binary. A small `b` is a bit, a large `B` a byte; spelled
+/// out it does not matter.
 pub(crate) fn spoken_rate(unit: &str) -> Option<f64> {
     let unit = unit.trim().trim_matches(['(', ')', '[', ']', ',', ';', ':', '.']);
     let head = ["/sec", "/s", "ps", " per second"].iter().find_map(|tail| unit.strip_suffix(tail))?;
@@ -59,7 +60,7 @@ pub(crate) fn spoken_rate(unit: &str) -> Option<f64> {
     spoken_prefix(&prefix.to_lowercase())
 }
 
-/// The same of a unit of bits without its time, as people shorten it in the heads of tables: `Gbit`, `Mb`.
+/// The same of a unit of bits without its time, as abbreviated in the heads of tables: `Gbit`, `Mb`.
 pub(crate) fn spoken_bare(unit: &str) -> Option<f64> {
     let lower = unit.to_lowercase();
     let prefix = lower.strip_suffix("bits").or_else(|| lower.strip_suffix("bit"));

@@ -14,7 +14,7 @@ pub(crate) struct Drbd;
 /// Counters of the second line that are kept; KiB for the first four (the kernel's `drbd_proc.c` halves sectors).
 const COUNTERS: [&str; 8] = ["ns", "nr", "dw", "dr", "al", "bm", "lo", "oos"];
 
-/// States of a connection in which both sides should hold the same, if both say that their data are good.
+/// States of a connection in which both sides should hold the same, if both report their data as good.
 const AT_REST: [&str; 3] = ["Connected", "VerifyS", "VerifyT"];
 
 /// ` 0: cs:Connected ro:Primary/Secondary ds:UpToDate/UpToDate C r-----`: minor and the rest.

@@ -27,7 +27,7 @@ pub(crate) fn key(nic: &str) -> String {
     format!("nic.{}", nic.replace('.', "/"))
 }
 
-/// Reads `name: value` lines up to the first that is none; `take` says whether it could use one.
+/// Reads `name: value` lines up to the first that is none; `take` returns whether it could use one.
 fn pairs(block: &Block<'_>, out: &mut Sink, mut take: impl FnMut(&mut Sink, &str, &str) -> bool) -> usize {
     let mut taken = 1;
     for (at, line) in block.lines.iter().enumerate().skip(1) {

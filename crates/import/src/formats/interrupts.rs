@@ -13,7 +13,7 @@ fn heading(line: &str) -> Option<usize> {
     (!words.is_empty() && words.iter().all(is_cpu)).then_some(words.len())
 }
 
-/// Number or short name, sum of the counts, what the rest says.
+/// Number or short name, sum of the counts, rest of the line.
 fn row(line: &str, cpus: usize) -> Option<(&str, i64, &str)> {
     let (id, rest) = line.split_once(':')?;
     let id = id.trim();

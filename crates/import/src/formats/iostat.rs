@@ -104,7 +104,7 @@ fn host(line: &str) -> Option<&str> {
     rest.split_once(')').map(|(host, _)| host)
 }
 
-/// What one line says of one device.
+/// Values of one device in one line.
 #[derive(Debug, Clone, Default)]
 struct Row {
     read_bps: f64,

@@ -125,7 +125,7 @@ impl Device {
         let nic = self.nic.clone();
         if let Some(address) = line.strip_prefix("inet ").or_else(|| line.strip_prefix("inet6 ")) {
             let plain = address.trim_start_matches("addr:").split_whitespace().next().unwrap_or("");
-            // `ifconfig` tells the mask apart.
+            // `ifconfig` prints the mask separately.
             let mask = after(line, "netmask")
                 .or_else(|| line.split("Mask:").nth(1))
                 .or_else(|| after(line, "prefixlen"));

@@ -1,6 +1,7 @@
 //! Text of iperf 2, client or server: lines come in, one transfer for each test and direction goes out.
 //!
-//! Who sends is told by the port that was listened on: the end that connected to it sends, unless the line says `(reverse)`.
+//! The listening port identifies the sender: the end that connected to it sends, unless the line has
+//! `(reverse)`.
 
 use super::iperf_lines::{Streams, connection, figures, lines_of};
 use crate::context::Context;

@@ -1,7 +1,7 @@
 //! Text of iperf3, client or server: lines come in, one transfer for each test and direction goes out.
 //!
-//! Who sends is told by the heading of the first table: only the sending end prints `Retr` (TCP) or `Total Datagrams` without
-//! losses (UDP). In a test both ways each line says it (`TX-C`, `RX-C`).
+//! The heading of the first table identifies the sender: only the sending end prints `Retr` (TCP) or
+//! `Total Datagrams` without losses (UDP). In a bidirectional test each line has it (`TX-C`, `RX-C`).
 
 use super::iperf_lines::{Streams, connection, figures, lines_of};
 use crate::context::Context;
@@ -98,7 +98,7 @@ struct Session {
     connections: Vec<(String, String, [String; 2])>,
     sending: Streams,
     receiving: Streams,
-    /// This end sends; `None` before a heading or a command tells.
+    /// This end sends; `None` until a heading or a command is read.
     sends: Option<bool>,
     udp: bool,
     /// Name that the client was given.
@@ -140,7 +140,8 @@ impl Session {
             self.udp |= heading.contains("Datagrams");
             if self.sends.is_none() && !heading.contains("[Role]") {
                 let datagrams = heading.contains("Total Datagrams") && !heading.contains("Lost");
-                // A client sends unless it says otherwise. Where the system counts no retransmissions, its heading is that of a receiver.
+                // A client sends by default. Where the system counts no retransmissions, its heading is that
+                // of a receiver.
                 let is_client = self.peer.is_some() || context.command.has(&["-c", "--client"]);
                 let is_client = is_client && !context.command.has(&["-R", "--reverse"]);
                 self.sends = Some(heading.contains("Retr") || datagrams || is_client);
@@ -183,7 +184,7 @@ impl Session {
         }
     }
 
-    /// A test that could not run says something where it cannot be the tool: no way to the server.
+    /// A test that could not run is evidence if the tool is not the cause: no route to the server.
     fn failed(&mut self, at: usize, why: &str, context: &Context, out: &mut Sink) {
         if why.contains("unable to connect") && !why.contains("refused") {
             let peer =

@@ -206,7 +206,7 @@ fn transfer(value: &Value, suffix: &str, sends: bool) -> Transfer {
     };
     let (mut sent_bps, mut received_bps) = (of(&sent, "bits_per_second"), of(&received, "bits_per_second"));
     if sent_bps.is_none() && received_bps.is_none() && !udp {
-        // Cut short, or the end failed: the intervals still say what this end saw.
+        // Cut short, or the end failed: the intervals still have this end's view.
         *(if sends { &mut sent_bps } else { &mut received_bps }) = mean();
     }
     let last = series.last().map_or(0.0, |i| i.at_ms / 1000.0);

@@ -33,11 +33,11 @@ pub(crate) struct Figures {
     pub whose: String,
 }
 
-/// Lines that are looked past for the next one of the same session.
+/// Lines that are skipped to find the next one of the same session.
 const GAP_MAX: usize = 3;
 
-/// Hands the lines of a session on, one after the other, as long as one of the next ones belongs to it; `take` says whether it
-/// understood one. Gives how many lines were taken.
+/// Hands the lines of a session on, one after the other, as long as one of the next ones belongs to it;
+/// `take` returns whether it understood one. Gives how many lines were taken.
 pub(crate) fn lines_of(
     block: &Block<'_>,
     out: &mut Sink,
@@ -124,7 +124,7 @@ pub(crate) struct Streams {
     pub single: Vec<Figures>,
     /// Lines of the sum over all streams.
     pub sum: Vec<Figures>,
-    /// Number of streams that were opened; 0 when no line told.
+    /// Number of streams that were opened; 0 if unknown.
     pub opened: usize,
 }
 
@@ -139,7 +139,7 @@ impl Streams {
         self.single.is_empty() && self.sum.is_empty()
     }
 
-    /// The transfer that the lines tell; `receiving`: this end's own lines are the receiver's.
+    /// The transfer in the lines; `receiving`: this end's own lines are the receiver's.
     pub(crate) fn transfer(&self, receiving: bool) -> Option<Transfer> {
         let mut ids: BTreeMap<&str, Vec<&Figures>> = BTreeMap::new();
         for figures in &self.single {
@@ -198,14 +198,14 @@ impl Streams {
     }
 }
 
-/// Lines of one stream, told apart.
+/// Lines of one stream, by kind.
 struct Split<'a> {
     parts: Vec<&'a Figures>,
     totals: Vec<&'a Figures>,
 }
 
 impl<'a> Split<'a> {
-    /// A line is a total when it says whose it is, or when it covers all lines before it.
+    /// A line is a total when it names its end, or when it covers all lines before it.
     fn of(mut lines: Vec<&'a Figures>) -> Self {
         let mut split = Self { parts: Vec::new(), totals: Vec::new() };
         split.totals = lines.iter().filter(|f| !f.whose.is_empty()).copied().collect();

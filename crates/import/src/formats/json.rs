@@ -19,7 +19,7 @@ pub(crate) struct Found {
     pub cut: bool,
 }
 
-/// How much of a piece is looked at to see what it is, bytes.
+/// How much of a piece is read to recognise it, bytes.
 const PEEK: usize = 4096;
 /// The same in lines.
 const PEEK_LINES: usize = 24;
@@ -41,7 +41,8 @@ pub(crate) fn looks_like(block: &Block<'_>, opening: char, words: &[&str]) -> bo
     missing.is_empty()
 }
 
-/// Reads the value of a tool and hands it on, says when it ended in the middle, and gives the lines that it takes.
+/// Reads the value of a tool and passes it on, reports one that is cut off, and returns the number of its
+/// lines.
 pub(crate) fn read(
     block: &Block<'_>,
     out: &mut Sink,

@@ -1,5 +1,6 @@
-//! Text of netperf: TCP_STREAM, TCP_MAERTS, TCP_SENDFILE, UDP_STREAM, TCP_RR and UDP_RR, omni, and `-k` pairs. Lines come in, a transfer
-//! or a round trip goes out. The percentages of `-c -C` are those of the whole machine, so they say nothing of one core.
+//! Text of netperf: TCP_STREAM, TCP_MAERTS, TCP_SENDFILE, UDP_STREAM, TCP_RR and UDP_RR, omni, and `-k`
+//! pairs. Lines come in, a transfer or an RTT goes out. The percentages of `-c -C` are those of the whole
+//! machine, not of one core.
 
 use linerate_model::load::{Interval, TestKind};
 use linerate_model::sample::{Measurement, Outcome};
@@ -13,7 +14,7 @@ use crate::units::{iperf_rate, number};
 /// The format.
 pub(crate) struct Netperf;
 
-/// What the title says.
+/// Kind of test in the title.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Stream,
@@ -192,7 +193,7 @@ impl Test {
     }
 
     fn put(self, kind: Kind, ends: (String, String), block: &Block<'_>, out: &mut Sink) {
-        // The title of an omni test says nothing of its protocol.
+        // The title of an omni test does not name its protocol.
         let names_udp = || block.at.command.words.iter().any(|w| w.eq_ignore_ascii_case("udp"));
         if self.omni.is_some() && (kind == Kind::Udp || kind != Kind::Turns && names_udp()) {
             return out.unread(0, "a UDP sender does not know what arrived");

@@ -32,7 +32,7 @@ struct Line {
     retransmits: Option<f64>,
     rtt_us: Option<f64>,
     datagrams: Option<(f64, f64)>,
-    /// A part rather than the whole: no CPU is told.
+    /// An interval rather than the total: it has no CPU values.
     part: bool,
 }
 

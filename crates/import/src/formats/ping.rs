@@ -1,5 +1,6 @@
-//! `ping`, with and without `-M do`: small ones are round trips, large ones probes of the path MTU. Lines come in, one test goes
-//! out. A large one without `-M do` may be cut on the way: that it arrives proves nothing, that it does not is a probe lost.
+//! `ping`, with and without `-M do`: small ones measure the RTT, large ones probe the path MTU. Lines come
+//! in, one test goes out. A large one without `-M do` may be fragmented: its arrival proves nothing, its loss
+//! is a lost probe.
 
 use linerate_model::load::TestKind;
 use linerate_model::path_mtu::MtuProbe;
@@ -15,7 +16,7 @@ pub(crate) struct Ping;
 
 /// IP packets of this size and more are probes of the path MTU; every path takes 576 bytes.
 const PROBE_BYTES: u32 = 576;
-/// Of fewer pings than this the share of those that were lost says nothing.
+/// With fewer pings than this the packet loss is not significant.
 const LOSS_OF_MIN: f64 = 20.0;
 /// Largest packet that may pass unfragmented without `-M do` on a usual Ethernet.
 const ETHERNET_BYTES: u32 = 1500;
@@ -50,7 +51,7 @@ struct Answers {
 }
 
 impl Answers {
-    /// Share of the pings that were not answered; `None` where all were, or too few were sent.
+    /// Packet loss; `None` where all were, or too few were sent.
     fn loss(&self) -> Option<f64> {
         let (sent, received) = self.sent.zip(self.received)?;
         (sent >= LOSS_OF_MIN && received < sent).then(|| 1.0 - received / sent)

@@ -1,5 +1,6 @@
-//! `ss -ti`: the kernel's view of connections. Each that moved something is a test without a rate of its own, with its round trip,
-//! its segment size and what it waited for. A table of two lines a connection comes in, samples go out.
+//! `ss -ti`: the kernel's view of connections. Each that moved data is a test without a rate of its own, with
+//! its RTT, its segment size and what it waited for. A table of two lines per connection comes in, samples go
+//! out.
 
 use linerate_model::load::{LoadReport, TcpEnd, TestKind};
 use linerate_model::sample::{Measurement, Outcome};
@@ -12,7 +13,7 @@ use crate::units::leading;
 /// The format.
 pub(crate) struct Ss;
 
-/// Connections that sent less than this say nothing about the path, bytes.
+/// Connections that sent less than this are not significant, bytes.
 const SENT_MIN: f64 = 1e6;
 
 /// `ESTAB 0 0 10.0.0.1:5201 10.0.0.2:44520`: local and remote with their ports.
@@ -91,7 +92,8 @@ fn us(text: &str) -> Option<f64> {
 /// Words in front of the name of the congestion control.
 const FLAGS: [&str; 5] = ["ts", "sack", "ecn", "ecnseen", "fastopen"];
 
-/// Name of the congestion control: the first word that is neither a flag nor a value such as `skmem:(r0,…)`; empty where none is told.
+/// Name of the congestion control: the first word that is neither a flag nor a value such as `skmem:(r0,…)`;
+/// empty if there is none.
 fn congestion(inside: &str) -> &str {
     inside
         .split_whitespace()

@@ -1,5 +1,5 @@
-//! What the words around a table say: the unit of its numbers, that they are no rates at all, which side sends. A title, a corner
-//! or the head of a column comes in, an answer goes out. It reads no cell.
+//! Words around a table: the unit of its numbers, whether they are rates at all, which side sends. A title, a
+//! corner or the head of a column comes in, an answer goes out. It reads no cell.
 
 use crate::units::{number, spoken_bare, spoken_rate};
 
@@ -15,12 +15,12 @@ struct Word {
 }
 
 impl Word {
-    /// `10 Gbit/s` tells an amount, not what the numbers of the table are.
+    /// `10 Gbit/s` is an amount, not the unit of the table.
     fn is_amount(&self) -> bool {
         number(self.before.trim_start_matches(['~', '<', '>'])).is_some()
     }
 
-    /// It stands where people put a unit: in brackets or behind `in`.
+    /// It stands where a unit is usual: in brackets or after `in`.
     fn is_at_units_place(&self) -> bool {
         self.bracketed || ["in", "unit", "units", "as"].contains(&self.before.as_str())
     }
@@ -93,9 +93,9 @@ const OTHERS: [(&str, &[&str]); 3] = [
 ];
 /// Words for a rate.
 const RATES: [&str; 6] = ["throughput", "bandwidth", "goodput", "bitrate", "datarate", "speed"];
-/// Tools of which nobody names one above a table of round trips.
+/// Tools that are never named above a table of RTTs.
 const TOOLS: [&str; 5] = ["iperf", "iperf2", "iperf3", "nuttcp", "netperf"];
-/// Words by which a sentence is told from a title.
+/// Words that distinguish a sentence from a title.
 const SENTENCES: [&str; 22] = [
     "i", "we", "it", "is", "are", "was", "were", "have", "has", "had", "see", "saw", "there", "our", "my",
     "please", "since", "because", "when", "but", "you", "get",
@@ -170,7 +170,7 @@ pub(crate) enum Sides {
     RowsReceive,
 }
 
-/// What a word says for [`sides`].
+/// Meaning of a word for [`sides`].
 #[derive(Clone, Copy, PartialEq)]
 enum Mark {
     Row,

@@ -1,4 +1,4 @@
-//! A bulk transfer as the tools report it: what both ends said comes in, a test of the model goes out.
+//! A bulk transfer as the tools report it: the reports of both ends come in, a test of the model goes out.
 
 use linerate_model::datagram::UdpOptions;
 use linerate_model::load::{Interval, LoadReport, TestKind, UdpEnd};
@@ -7,7 +7,7 @@ use linerate_model::sample::{Measurement, Outcome};
 use crate::context::Context;
 use crate::sink::{Raw, Sink};
 
-/// Figures of one transfer; what a tool does not say is `None`.
+/// Figures of one transfer; `None` if the tool does not report it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Transfer {
     /// Sender and receiver: names or addresses.
@@ -24,9 +24,9 @@ pub(crate) struct Transfer {
     pub received_bps: Option<f64>,
     /// Segments retransmitted.
     pub retransmits: Option<f64>,
-    /// Mean round trip while it ran, microseconds.
+    /// Mean RTT during the transfer, microseconds.
     pub rtt_us: Option<f64>,
-    /// Round trip when the connection was made, microseconds.
+    /// RTT of the connection's set-up, microseconds.
     pub rtt_idle_us: Option<f64>,
     /// Share of one CPU that the program used at the sender and at the receiver.
     pub cpu: (Option<f64>, Option<f64>),
@@ -67,7 +67,7 @@ impl Transfer {
         out.sample(Raw { from, to, layer: context.layer(), kind, outcome, flow, start_ms, variant });
     }
 
-    /// What the sender sent, bit/s, where it can be known: the datagrams that arrived tell how large the lost ones were.
+    /// Sent rate, bit/s, if known: the datagrams that arrived give the size of the lost ones.
     fn sent(&self) -> Option<f64> {
         let by_datagrams = || {
             let (lost, all) = self.datagrams.filter(|(lost, all)| all > lost)?;
@@ -76,7 +76,7 @@ impl Transfer {
         self.sent_bps.or_else(by_datagrams).or(self.received_bps.filter(|_| !self.udp))
     }
 
-    /// Bytes of a datagram, from what was sent in all; 0 where nobody counted.
+    /// Bytes of a datagram, from the total sent; 0 if not counted.
     fn payload_bytes(&self, sent_bps: f64) -> u16 {
         let count = self.datagrams.map_or(0.0, |(_, all)| all);
         let bytes = sent_bps * self.seconds / 8.0 / count;
@@ -91,7 +91,7 @@ impl Transfer {
         let gigabytes = bps * self.seconds / 8e9;
         let cpu_s = |share: Option<f64>| share.map_or(0.0, |s| s * self.seconds);
         let both = self.cpu.0.zip(self.cpu.1).filter(|_| gigabytes > 0.0);
-        // Of an end of which nothing was read there is no report, and none says that it moved no byte.
+        // An end without input has no report, rather than a report of no bytes.
         let is_sender_known = self.sent_bps.is_some()
             || self.cpu.0.is_some()
             || !self.series_received && !self.series.is_empty();
