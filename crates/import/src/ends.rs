@@ -1,4 +1,4 @@
-//! The two ends of a test: what a tool, its command line and the file's name tell of them comes in, two names go out.
+//! The two ends of a test: the tool, its command line and the file's name come in, two names go out.
 
 use crate::context::{Context, is_host};
 use crate::limits::NAMES_MAX;
@@ -8,7 +8,7 @@ use crate::sink::{Sink, is_loopback, plain_address};
 pub(crate) const WHO: &str =
     "between which hosts? keep the prompt and the command, or name the file A-to-B.txt";
 
-/// Ends of a test of which the tool itself tells nothing: the host of the prompt and the one that the command names.
+/// Ends of a test whose tool prints none: the host of the prompt and the one that the command names.
 /// Sender first; `reversed` when the far end sends.
 pub(crate) fn of_command(context: &Context, peer: Option<&str>, reversed: bool) -> Option<(String, String)> {
     let here = context.host.clone()?;
@@ -20,8 +20,8 @@ pub(crate) fn of_command(context: &Context, peer: Option<&str>, reversed: bool) 
     Some(if reversed { (there, here) } else { (here, there) })
 }
 
-/// Ends of a connection whose addresses the tool tells. What is known of the names of the two is kept as aliases: the local
-/// address belongs to the host of the prompt, the far one to the name that the command was given.
+/// Ends of a connection whose addresses the tool prints. Known names are kept as aliases: the local address
+/// belongs to the host of the prompt, the remote one to the name in the command.
 pub(crate) fn of_connection(
     context: &Context,
     sink: &mut Sink,
@@ -36,7 +36,7 @@ pub(crate) fn of_connection(
     match (here, &context.host) {
         (Some(here), _) => sink.alias(local, here),
         (None, Some(perhaps)) => {
-            if sink.has_room("addresses of hosts", sink.weak.len(), NAMES_MAX) {
+            if sink.has_capacity("addresses of hosts", sink.weak.len(), NAMES_MAX) {
                 sink.weak.insert(local.to_owned(), perhaps.clone());
             }
         }

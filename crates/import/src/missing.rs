@@ -1,5 +1,6 @@
-//! What would make a verdict surer, and the command that supplies it. A snapshot of foreign evidence comes in, a short list goes
-//! out, the most telling first. To add a need: a function and one line in [`NEEDS`].
+//! Missing evidence: what would raise the confidence of a verdict, with the command that supplies it. An
+//! imported snapshot comes in, a short list goes out, the most informative first. To add a need: a function
+//! and one line in [`NEEDS`].
 
 use std::collections::BTreeSet;
 
@@ -15,17 +16,17 @@ const NAMES_MAX: usize = 4;
 const GROUPS_FROM: usize = 3;
 
 /// All needs.
-const NEEDS: [fn(&Seen<'_>) -> Option<Missing>; 10] = [
+const NEEDS: [fn(&Evidence<'_>) -> Option<Missing>; 10] = [
     any_transfer,
     other_direction,
     link_speed,
     device_settings,
     sysctls,
     addresses,
-    round_trips,
+    rtt,
     within_transfers,
     path_mtu,
-    who_stands_where,
+    memberships,
 ];
 
 /// What is missing in this evidence.
@@ -33,14 +34,14 @@ pub(crate) fn of(snapshot: &Snapshot) -> Vec<Missing> {
     if snapshot.samples.is_empty() && snapshot.facts.is_empty() && snapshot.storage.is_empty() {
         return Vec::new();
     }
-    let seen = Seen::new(snapshot);
-    let mut missing: Vec<Missing> = NEEDS.iter().filter_map(|need| need(&seen)).collect();
+    let evidence = Evidence::new(snapshot);
+    let mut missing: Vec<Missing> = NEEDS.iter().filter_map(|need| need(&evidence)).collect();
     missing.extend(storage(snapshot));
     missing
 }
 
-/// The snapshot, looked at.
-struct Seen<'a> {
+/// Index over the snapshot.
+struct Evidence<'a> {
     snapshot: &'a Snapshot,
     /// Hosts between which was measured, in order.
     ends: Vec<&'a str>,
@@ -48,7 +49,7 @@ struct Seen<'a> {
     transfers: BTreeSet<(Layer, &'a str, &'a str)>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> Evidence<'a> {
     fn new(snapshot: &'a Snapshot) -> Self {
         let measured = |s: &&Sample| matches!(s.test.kind, TestKind::Tcp { .. }) && rate(s).is_some();
         let transfers = snapshot.samples.iter().filter(measured);
@@ -117,10 +118,10 @@ fn missing(what: String, command: String) -> Missing {
     Missing { what, command }
 }
 
-fn any_transfer(seen: &Seen<'_>) -> Option<Missing> {
-    let hosts: Vec<&str> = seen.snapshot.inventory.hosts.iter().map(|h| h.name.as_str()).collect();
-    let storage_only = !seen.snapshot.storage.is_empty() && seen.snapshot.facts.is_empty();
-    if !seen.transfers.is_empty() || storage_only {
+fn any_transfer(evidence: &Evidence<'_>) -> Option<Missing> {
+    let hosts: Vec<&str> = evidence.snapshot.inventory.hosts.iter().map(|h| h.name.as_str()).collect();
+    let storage_only = !evidence.snapshot.storage.is_empty() && evidence.snapshot.facts.is_empty();
+    if !evidence.transfers.is_empty() || storage_only {
         return None;
     }
     Some(missing(
@@ -132,11 +133,11 @@ fn any_transfer(seen: &Seen<'_>) -> Option<Missing> {
     ))
 }
 
-fn other_direction(seen: &Seen<'_>) -> Option<Missing> {
-    let one_way: Vec<(&str, &str)> = seen
+fn other_direction(evidence: &Evidence<'_>) -> Option<Missing> {
+    let one_way: Vec<(&str, &str)> = evidence
         .transfers
         .iter()
-        .filter(|(layer, a, b)| !seen.transfers.contains(&(*layer, *b, *a)))
+        .filter(|(layer, a, b)| !evidence.transfers.contains(&(*layer, *b, *a)))
         .map(|(_, a, b)| (*b, *a))
         .collect();
     let (from, to) = one_way.first()?;
@@ -148,33 +149,33 @@ fn other_direction(seen: &Seen<'_>) -> Option<Missing> {
     ))
 }
 
-fn link_speed(seen: &Seen<'_>) -> Option<Missing> {
-    let inventory = &seen.snapshot.inventory;
+fn link_speed(evidence: &Evidence<'_>) -> Option<Missing> {
+    let inventory = &evidence.snapshot.inventory;
     let declared = |host: &&str| {
         inventory.host(host).is_some_and(|h| h.endpoints.iter().any(|e| e.link_bps.is_some()))
             || inventory.groups_of(host).iter().any(|g| {
                 g.uplink_bps.is_some()
-                    || g.machine.as_ref().is_some_and(|m| seen.has(m, |key| key.ends_with(".speed_mbit")))
+                    || g.machine.as_ref().is_some_and(|m| evidence.has(m, |key| key.ends_with(".speed_mbit")))
             })
     };
     let hosts: Vec<&str> =
-        seen.without(|key| key.ends_with(".speed_mbit")).into_iter().filter(|h| !declared(h)).collect();
+        evidence.without(|key| key.ends_with(".speed_mbit")).into_iter().filter(|h| !declared(h)).collect();
     if hosts.is_empty() {
         return None;
     }
     Some(missing(
         format!("speed of the links of {}: without it there is no ceiling", listed(&hosts)),
-        format!("`ethtool {} | grep Speed` on each", seen.nic(&hosts)),
+        format!("`ethtool {} | grep Speed` on each", evidence.nic(&hosts)),
     ))
 }
 
-fn device_settings(seen: &Seen<'_>) -> Option<Missing> {
+fn device_settings(evidence: &Evidence<'_>) -> Option<Missing> {
     let parts =
         [("k", ".feature."), ("i", ".driver"), ("g", ".ring."), ("c", ".coalesce."), ("l", ".channels.")];
     let mut hosts: Vec<&str> = Vec::new();
     let mut options = Vec::new();
     for (option, part) in parts {
-        let without = seen.without(|key| key.starts_with("nic.") && key.contains(part));
+        let without = evidence.without(|key| key.starts_with("nic.") && key.contains(part));
         if !without.is_empty() {
             options.push(option);
             hosts.extend(without);
@@ -185,7 +186,7 @@ fn device_settings(seen: &Seen<'_>) -> Option<Missing> {
     if hosts.is_empty() {
         return None;
     }
-    let nic = seen.nic(&hosts);
+    let nic = evidence.nic(&hosts);
     let command = match options[..] {
         [one] => format!("`ethtool -{one} {nic}` on each"),
         _ => format!("`for o in {}; do ethtool -$o {nic}; done` on each", options.join(" ")),
@@ -193,17 +194,17 @@ fn device_settings(seen: &Seen<'_>) -> Option<Missing> {
     Some(missing(format!("settings of the devices of {}", listed(&hosts)), command))
 }
 
-fn sysctls(seen: &Seen<'_>) -> Option<Missing> {
-    let hosts = seen.without(|key| key == "sysctl.net.ipv4.tcp_rmem");
+fn sysctls(evidence: &Evidence<'_>) -> Option<Missing> {
+    let hosts = evidence.without(|key| key == "sysctl.net.ipv4.tcp_rmem");
     if hosts.is_empty() {
         return None;
     }
     Some(missing(format!("sysctls of {}", listed(&hosts)), "`sysctl -a` on each, as root".to_owned()))
 }
 
-fn addresses(seen: &Seen<'_>) -> Option<Missing> {
+fn addresses(evidence: &Evidence<'_>) -> Option<Missing> {
     let several = |host: &&str| {
-        let nics = seen.snapshot.facts.get(*host).map(|f| {
+        let nics = evidence.snapshot.facts.get(*host).map(|f| {
             f.readings
                 .keys()
                 .filter_map(|k| k.strip_prefix("nic.")?.split('.').next())
@@ -213,7 +214,7 @@ fn addresses(seen: &Seen<'_>) -> Option<Missing> {
         nics.is_some_and(|nics| nics.len() > 1)
     };
     let hosts: Vec<&str> =
-        seen.without(|key| key.ends_with(".addresses")).into_iter().filter(|h| several(h)).collect();
+        evidence.without(|key| key.ends_with(".addresses")).into_iter().filter(|h| several(h)).collect();
     if hosts.is_empty() {
         return None;
     }
@@ -223,22 +224,22 @@ fn addresses(seen: &Seen<'_>) -> Option<Missing> {
     ))
 }
 
-fn round_trips(seen: &Seen<'_>) -> Option<Missing> {
-    let (a, b) = seen.pair_without(|m| m.rtt_idle_us.is_some() || m.rtt_loaded_us.is_some())?;
+fn rtt(evidence: &Evidence<'_>) -> Option<Missing> {
+    let (a, b) = evidence.pair_without(|m| m.rtt_idle_us.is_some() || m.rtt_loaded_us.is_some())?;
     Some(missing(
         "round trip times".to_owned(),
         format!("`ping -c 10 {b}` on {a}, and so on for the pairs that matter"),
     ))
 }
 
-fn within_transfers(seen: &Seen<'_>) -> Option<Missing> {
-    let known = seen.pairs_with(|m| {
+fn within_transfers(evidence: &Evidence<'_>) -> Option<Missing> {
+    let known = evidence.pairs_with(|m| {
         let series = [&m.tx, &m.rx].into_iter().flatten().any(|r| r.series.len() >= 8);
         let busy = [&m.tx, &m.rx].into_iter().flatten().any(|r| r.core_busy_max.is_some());
         series && busy
     });
     let is_known = |a: &'_ str, b: &'_ str| known.contains(&if a < b { (a, b) } else { (b, a) });
-    let (_, a, b) = seen.transfers.iter().find(|(_, a, b)| !is_known(a, b))?;
+    let (_, a, b) = evidence.transfers.iter().find(|(_, a, b)| !is_known(a, b))?;
     Some(missing(
         "how a transfer goes on from second to second, its retransmissions and the CPU of both ends"
             .to_owned(),
@@ -250,11 +251,11 @@ fn is_mtu(key: &str) -> bool {
     key.rsplit('.').next() == Some("mtu") && !key.starts_with("nic.lo.")
 }
 
-fn path_mtu(seen: &Seen<'_>) -> Option<Missing> {
-    let (a, b) = seen.pair_without(|m| !m.mtu.is_empty())?;
+fn path_mtu(evidence: &Evidence<'_>) -> Option<Missing> {
+    let (a, b) = evidence.pair_without(|m| !m.mtu.is_empty())?;
     let mtus: Vec<f64> = [a, b]
         .iter()
-        .filter_map(|h| seen.snapshot.facts.get(*h))
+        .filter_map(|h| evidence.snapshot.facts.get(*h))
         .flat_map(|f| f.readings.iter().filter(|(k, _)| is_mtu(k)))
         .filter_map(|(_, v)| v.number(0))
         .collect();
@@ -269,8 +270,8 @@ fn path_mtu(seen: &Seen<'_>) -> Option<Missing> {
     ))
 }
 
-fn who_stands_where(seen: &Seen<'_>) -> Option<Missing> {
-    if seen.ends.len() < GROUPS_FROM || !seen.snapshot.inventory.groups.is_empty() {
+fn memberships(evidence: &Evidence<'_>) -> Option<Missing> {
+    if evidence.ends.len() < GROUPS_FROM || !evidence.snapshot.inventory.groups.is_empty() {
         return None;
     }
     Some(missing(

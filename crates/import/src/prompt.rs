@@ -2,10 +2,10 @@
 
 use crate::context::{Command, TOOLS, is_host};
 
-/// What a prompt or a heading says.
+/// A parsed prompt or heading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Prompt<'a> {
-    /// Host, where it names one that tells hosts apart.
+    /// Host, if it names a distinctive one.
     pub host: Option<&'a str>,
     /// What was typed; empty in a heading and at an empty prompt.
     pub command: &'a str,
@@ -24,8 +24,8 @@ pub(crate) fn parse(line: &str) -> Option<Prompt<'_>> {
         .or_else(|| bare(line))
 }
 
-/// A name that says something: many machines call themselves localhost.
-fn telling(host: &str) -> Option<&str> {
+/// A distinctive name: many machines are called localhost.
+fn distinctive(host: &str) -> Option<&str> {
     (is_host(host) && !["localhost", "none"].contains(&host.to_lowercase().as_str())).then_some(host)
 }
 
@@ -42,7 +42,7 @@ fn in_brackets(line: &str) -> Option<Prompt<'_>> {
     let (user, place) = inside.split_once('@')?;
     let host = place.split([' ', ':']).next()?;
     let command = rest.strip_prefix(['#', '$', '%', '>'])?;
-    (is_word(user) && is_host(host)).then(|| Prompt { host: telling(host), command: command.trim() })
+    (is_word(user) && is_host(host)).then(|| Prompt { host: distinctive(host), command: command.trim() })
 }
 
 /// `root@arc-1:~# cmd`, `me@arc-1 ~ $ cmd`, `me@arc-1> cmd`
@@ -56,7 +56,7 @@ fn with_user(line: &str) -> Option<Prompt<'_>> {
     let (place, command) = after_sign(rest)?;
     let place = place.trim_start_matches(':').trim();
     let is_place = place.is_empty() || place.starts_with(['~', '/', '(', '[']) || !place.contains(' ');
-    (is_word(user) && is_host(host) && is_place).then(|| Prompt { host: telling(host), command })
+    (is_word(user) && is_host(host) && is_place).then(|| Prompt { host: distinctive(host), command })
 }
 
 /// `arc-1:~ # cmd`, `arc-1:/etc$ cmd`
@@ -64,7 +64,7 @@ fn with_path(line: &str) -> Option<Prompt<'_>> {
     let (host, rest) = line.split_once(':')?;
     (rest.starts_with(['~', '/']) && is_host(host)).then_some(())?;
     let (place, command) = after_sign(rest)?;
-    (!place.trim().contains(' ')).then(|| Prompt { host: telling(host), command })
+    (!place.trim().contains(' ')).then(|| Prompt { host: distinctive(host), command })
 }
 
 /// `=== arc-1 ===`, `==> arc-1 <==`, `arc-1 | CHANGED | rc=0 >>`, `### arc-1 t=0.1s $ cat /proc/drbd`
@@ -73,13 +73,13 @@ fn heading(line: &str) -> Option<Prompt<'_>> {
         && ["CHANGED", "SUCCESS", "FAILED"].iter().any(|w| rest.starts_with(w))
         && rest.ends_with(">>")
     {
-        return is_host(host).then(|| Prompt { host: telling(host), command: "" });
+        return is_host(host).then(|| Prompt { host: distinctive(host), command: "" });
     }
     if let Some(rest) = line.strip_prefix("### ")
         && let Some((head, command)) = rest.split_once(" $ ")
     {
         let host = head.split(' ').next()?;
-        return is_host(host).then(|| Prompt { host: telling(host), command: command.trim() });
+        return is_host(host).then(|| Prompt { host: distinctive(host), command: command.trim() });
     }
     // `## arc-1`: a title of Markdown that is one word with a number in it.
     if let Some(word) = line.strip_prefix('#').map(|l| l.trim_start_matches('#').trim())
@@ -88,14 +88,14 @@ fn heading(line: &str) -> Option<Prompt<'_>> {
         && word.starts_with(|c: char| c.is_ascii_alphabetic())
         && word.contains(|c: char| c.is_ascii_digit())
     {
-        return Some(Prompt { host: telling(word), command: "" });
+        return Some(Prompt { host: distinctive(word), command: "" });
     }
     let inside = line.trim_matches(['=', '-', '#', '*', '>', '<']);
     let framed = line.len() >= inside.len() + 4 && line.starts_with(['=', '-', '#', '*']);
     let word = inside.trim();
     // Paths head the parts that `head` and `tail` print; those name a file, not a host.
     (framed && is_host(word) && !word.contains('/') && line.ends_with(['=', '-', '#', '*', '>', '<']))
-        .then(|| Prompt { host: telling(word), command: "" })
+        .then(|| Prompt { host: distinctive(word), command: "" })
 }
 
 /// `$ cmd`, `# cmd`, `arc-1# cmd`: only before a tool that is known.
@@ -105,7 +105,7 @@ fn bare(line: &str) -> Option<Prompt<'_>> {
     let first = command.split_whitespace().next().unwrap_or_default();
     let first = first.rsplit('/').next().unwrap_or_default();
     let known = TOOLS.contains(&tool.as_str()) || TOOLS.contains(&first);
-    (known && (host.is_empty() || is_host(host))).then(|| Prompt { host: telling(host), command })
+    (known && (host.is_empty() || is_host(host))).then(|| Prompt { host: distinctive(host), command })
 }
 
 fn is_word(text: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Where readers put what they understood: values by host, tests between two ends, figures of storage. It judges nothing.
+//! Result of the readers: values by host, tests between two ends, figures of storage. It interprets nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,9 +22,9 @@ pub(crate) struct Raw {
     pub layer: Layer,
     /// What.
     pub kind: TestKind,
-    /// What came out.
+    /// Result.
     pub outcome: Outcome,
-    /// Addresses and ports of the first stream, sender first: both ends of one transfer tell the same.
+    /// Addresses and ports of the first stream, sender first: both ends of one transfer report the same.
     pub flow: Option<String>,
     /// Start, Unix milliseconds; 0 when unknown.
     pub start_ms: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Raw {
     pub variant: Option<String>,
 }
 
-/// Which hosts stand on one machine.
+/// Membership of a host in a group, such as the virtual machines of one hypervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Membership {
     /// Host.
@@ -59,7 +59,7 @@ pub(crate) struct Sink {
     pub facts: BTreeMap<String, Values>,
     /// Hosts in the order in which they came up, each once.
     pub order: Vec<String>,
-    /// The same for looking up.
+    /// The same, for lookups.
     known: BTreeSet<String>,
     /// Tests in the order in which they came up.
     pub samples: Vec<Raw>,
@@ -71,7 +71,7 @@ pub(crate) struct Sink {
     pub weak: BTreeMap<String, String>,
     /// Names that other names were given for, in the order in which they came up (`/etc/hosts`).
     pub book: Vec<(String, Vec<String>)>,
-    /// Who stands where.
+    /// Memberships of hosts in groups.
     pub members: Vec<Membership>,
     /// What had to be assumed.
     pub notes: BTreeSet<String>,
@@ -79,7 +79,7 @@ pub(crate) struct Sink {
     pub readings: usize,
     /// Lines of the piece at hand that it could not use, from its first line, with the reason.
     pub unread: Vec<(usize, String)>,
-    /// The title above the piece at hand said something: its unit, its layer.
+    /// The title above the current piece was used: its unit, its layer.
     pub used_label: bool,
     /// Facts and counters so far, also those that were read twice.
     values: usize,
@@ -99,9 +99,9 @@ impl Sink {
         self.host = context.host.clone().unwrap_or_default();
     }
 
-    /// The piece says itself which host it speaks of; a prompt or a person knows better, a word of a file's name does not.
+    /// The piece names its own host. A prompt or an option has priority, a word of a file's name has not.
     pub(crate) fn speaks_of(&mut self, context: &Context, host: &str) {
-        // The same name with its domain, or what a machine is called before it has a name, says nothing new.
+        // The same name with its domain, or the default name of a machine, adds nothing.
         let is_same = host.strip_prefix(self.host.as_str()).is_some_and(|rest| rest.starts_with('.'));
         let is_known = is_same && !self.host.is_empty() || host.starts_with("localhost");
         if (self.host.is_empty() || context.weak) && is_host(host) && !is_known {
@@ -109,14 +109,14 @@ impl Sink {
         }
     }
 
-    /// The host that the piece speaks of, for values that belong to one.
+    /// The host of the piece, for values that belong to one.
     fn own(&mut self) -> Option<String> {
         let name = if self.host.is_empty() { NAMELESS.to_owned() } else { self.host.clone() };
         self.seen(&name).then_some(name)
     }
 
-    /// Whether one more can be kept; where not, that is noted once.
-    pub(crate) fn has_room(&mut self, what: &str, kept: usize, limit: usize) -> bool {
+    /// Whether one more can be kept; if not, that is noted once.
+    pub(crate) fn has_capacity(&mut self, what: &str, kept: usize, limit: usize) -> bool {
         let fits = kept < limit;
         if !fits {
             self.note(format!("more than {limit} {what}: only the first {limit} are kept"));
@@ -129,7 +129,7 @@ impl Sink {
         if !is_host(host) || self.known.contains(host) {
             return true;
         }
-        if !self.has_room("hosts", self.order.len(), HOSTS_MAX) {
+        if !self.has_capacity("hosts", self.order.len(), HOSTS_MAX) {
             return false;
         }
         self.known.insert(host.to_owned());
@@ -145,7 +145,7 @@ impl Sink {
     /// The host that the piece speaks of, where one more value of it can be kept.
     fn room_for_value(&mut self) -> Option<String> {
         let host = self.own()?;
-        self.has_room("facts and counters", self.values, VALUES_MAX).then(|| {
+        self.has_capacity("facts and counters", self.values, VALUES_MAX).then(|| {
             self.values += 1;
             host
         })
@@ -182,7 +182,7 @@ impl Sink {
 
     /// A test.
     pub(crate) fn sample(&mut self, raw: Raw) {
-        let fits = self.has_room("tests", self.samples.len(), TESTS_MAX);
+        let fits = self.has_capacity("tests", self.samples.len(), TESTS_MAX);
         if !fits || ![&raw.from, &raw.to].into_iter().all(|end| self.seen(end)) {
             return;
         }
@@ -193,7 +193,7 @@ impl Sink {
     /// A figure of storage; the host is that of the piece.
     pub(crate) fn figure(&mut self, figure: StorageFigure) {
         let host = self.host.clone();
-        let fits = self.has_room("figures of storage", self.storage.len(), FIGURES_MAX);
+        let fits = self.has_capacity("figures of storage", self.storage.len(), FIGURES_MAX);
         if !fits || !host.is_empty() && !self.seen(&host) {
             return;
         }
@@ -206,7 +206,7 @@ impl Sink {
         if address != host
             && is_host(host)
             && !is_loopback(address)
-            && self.has_room("addresses of hosts", self.aliases.len(), NAMES_MAX)
+            && self.has_capacity("addresses of hosts", self.aliases.len(), NAMES_MAX)
         {
             self.aliases.entry(plain_address(address).to_owned()).or_insert_with(|| host.to_owned());
         }
@@ -215,7 +215,7 @@ impl Sink {
     /// Names that stand for an address.
     pub(crate) fn named(&mut self, address: String, names: &[&str]) {
         let kept = self.book.len();
-        if self.has_room("lines of names", kept, NAMES_MAX) {
+        if self.has_capacity("lines of names", kept, NAMES_MAX) {
             self.book.push((address, names.iter().map(|name| (*name).to_owned()).collect()));
             self.readings += 1;
         }
@@ -223,7 +223,7 @@ impl Sink {
 
     /// A host stands on something.
     pub(crate) fn member(&mut self, member: Membership) {
-        if self.has_room("memberships of hosts", self.members.len(), NAMES_MAX) {
+        if self.has_capacity("memberships of hosts", self.members.len(), NAMES_MAX) {
             self.members.push(member);
             self.readings += 1;
         }

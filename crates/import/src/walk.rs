@@ -1,5 +1,5 @@
-//! Walks a text from its first line to its last: prompts change the context, a reader takes each piece, the rest is quoted.
-//! A document comes in, the sink and the account are filled.
+//! Walks a text from its first line to its last: prompts change the context, a reader takes each piece, the
+//! rest is quoted. A document comes in, the sink and the account are filled.
 
 use linerate_model::foreign::{Foreign, Piece, UNREAD_MAX, Unread};
 
@@ -134,7 +134,7 @@ impl Walk<'_> {
                 self.quote(at + line, why);
             }
         }
-        if self.sink.readings > 0 && self.sink.has_room("pieces", self.account.pieces.len(), PIECES_MAX) {
+        if self.sink.readings > 0 && self.sink.has_capacity("pieces", self.account.pieces.len(), PIECES_MAX) {
             self.account.pieces.push(Piece {
                 file: self.context.file.clone(),
                 line: at + 1,
@@ -155,12 +155,12 @@ impl Walk<'_> {
     /// Titles are what stands between the pieces.
     fn remember(&mut self, line: &str) {
         let label: String = line.trim().chars().take(QUOTE_MAX).collect();
-        // Two lines are enough: a title and what it says about units.
+        // Two lines are enough: a title and its units.
         let last = self.context.label.rsplit('\n').next().unwrap_or("");
         self.context.label = format!("{last}\n{label}");
     }
 
-    /// The line above a piece was a title that said something, so it was understood.
+    /// The line above a piece was a title that was used, so it is not quoted as unread.
     fn unquote_title(&mut self, at: usize) {
         let above = (0..at).rev().find(|line| !is_blank(self.lines[*line]));
         let Some(last) = self.account.unread.last_mut().filter(|u| u.file == self.context.file) else {

@@ -43,7 +43,7 @@ fn one(job: &Value, global: Option<&Value>, block: &Block<'_>, out: &mut Sink) {
     let random = option("rw").or(option("readwrite")).is_some_and(|rw| rw.contains("rand"));
     let direct = option("direct").is_some_and(|d| d.trim() == "1");
     let target = option("filename").or(option("directory")).unwrap_or_default();
-    let what = if target.contains("drbd") { "replicated" } else { storage_words::place(block.at) };
+    let what = if target.contains("drbd") { "replicated" } else { storage_words::location(block.at) };
     if number(job, &["error"]).is_some_and(|e| e != 0.0) {
         out.note(format!("{}: a job of fio ended with an error", block.at.file));
     }

@@ -1,9 +1,11 @@
-//! Tables that people make: a matrix of rates, a list of measurements, a list of who stands on which machine. Markdown, CSV with
-//! commas, semicolons or tabs, or columns with blanks between them. Rows come in; tests and memberships go out.
+//! Hand-made tables: a matrix of rates, a list of measurements, a list of group memberships. Markdown, CSV
+//! with commas, semicolons or tabs, or columns separated by blanks. Rows come in; tests and memberships go
+//! out.
 //!
-//! Rows send and columns receive, unless the corner or the lines above say it the other way round. A unit is looked for in the cell,
-//! in the corner and in the lines above; without one the numbers are Mbit/s, and that is noted. Where they say that the numbers are
-//! round trips or losses, nothing is read. A comma is a decimal one, or parts thousands, for the whole table.
+//! Rows send and columns receive, unless the corner or the lines above state the opposite. A unit is searched
+//! in the cell, in the corner and in the lines above; without one the numbers are Mbit/s, and that is noted.
+//! Tables of RTTs or losses are not read. A comma is a decimal separator or a thousands separator, for the
+//! whole table.
 
 use linerate_model::load::TestKind;
 use linerate_model::sample::{Measurement, Outcome};
@@ -47,7 +49,7 @@ const FAILED: [&str; 18] = [
     "0",
     "0.0",
 ];
-/// Rows that may tell that a table is one.
+/// Rows that are checked to recognise a table.
 const ROWS_TRIED: usize = 3;
 /// Most columns of a table.
 const COLUMNS_MAX: usize = 4096;
@@ -164,9 +166,9 @@ fn rate(cell: &str, scale: Scale) -> Option<Cell> {
         .map(Cell::Rate)
 }
 
-/// What a table is.
-enum Shape {
-    /// Names of the columns, what the corner says, and which side sends if it says that.
+/// Layout of a table.
+enum Layout {
+    /// Names of the columns, text of the corner, and which side sends if the corner states it.
     Square { columns: Vec<String>, corner: String, sides: Option<Sides> },
     /// Columns of sender, receiver and rate.
     Long { from: usize, to: usize, rate: usize },
@@ -184,7 +186,7 @@ fn word_in(cell: &str, words: &[&str]) -> Option<usize> {
     parts.position(|w| is_one_of(w, words))
 }
 
-/// Whether a line may be the head of a table: looked at before anything else, because every line is asked.
+/// Whether a line may be the head of a table: checked first, because it is called at every line.
 fn may_be_head(head: &[&str]) -> bool {
     let has = |words: &[&str]| head.iter().any(|c| word_in(c, words).is_some());
     let exact = |words: &[&str]| head.iter().any(|c| is_one_of(c, words));
@@ -200,7 +202,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Reads the head of a table with the row below it.
-fn shape(head: &[&str], below: &[&str]) -> Option<Shape> {
+fn layout(head: &[&str], below: &[&str]) -> Option<Layout> {
     if head.len() < 2 || below.len() < 2 {
         return None;
     }
@@ -218,14 +220,14 @@ fn shape(head: &[&str], below: &[&str]) -> Option<Shape> {
         };
         let rate = (0..head.len()).find(|i| *i != from && *i != to && is_rate(head[*i]))?;
         let fits = below.len() > rate.max(from).max(to) && is_host(below[from]) && is_host(below[to]);
-        return fits.then_some(Shape::Long { from, to, rate });
+        return fits.then_some(Layout::Long { from, to, rate });
     }
     let exact = |words: &[&str]| head.iter().position(|c| is_one_of(c, words));
     if let (Some(host), Some(group)) = (exact(&HOSTS), exact(&GROUPS))
         && host != group
         && below.len() > host.max(group)
     {
-        return Some(Shape::Members { host, group, kind: head[group].to_lowercase() });
+        return Some(Layout::Members { host, group, kind: head[group].to_lowercase() });
     }
     // Columns with blanks may lack a corner.
     let corner = if head.len() == below.len() { Some(head[0]) } else { None };
@@ -238,12 +240,12 @@ fn shape(head: &[&str], below: &[&str]) -> Option<Shape> {
     if !same || !is_of_hosts || below.len() != columns.len() + 1 {
         return None;
     }
-    // One that is no rate is told when its row is read.
+    // One that is no rate is reported when its row is read.
     let anything = Scale { unit: 1.0, thousands: false };
     let read = below[1..].iter().filter(|c| rate(c, anything).is_some()).count();
     let is_rate = |c: &&str| matches!(rate(c, anything), Some(Cell::Rate(_)));
     let values = read * 2 > columns.len() && (read == columns.len() || below[1..].iter().any(is_rate));
-    values.then(|| Shape::Square {
+    values.then(|| Layout::Square {
         columns: columns.into_iter().map(str::to_owned).collect(),
         corner: corner.unwrap_or_default().to_owned(),
         sides,
@@ -274,23 +276,23 @@ fn bracketed_unit(name: &str) -> bool {
     bare_unit_in(name, true).is_some() || name.contains(['[', '(']) && other_unit_in(name, true).is_some()
 }
 
-/// What is said about the numbers of a table.
-struct Said {
+/// What the head of a table and the lines above state about its numbers.
+struct Heading {
     /// Bit/s of one of them.
     unit: Option<f64>,
     /// What they are, when that is no rate.
     other: Option<&'static str>,
-    /// The lines above the table told one of these.
+    /// One of these is from the lines above the table.
     by_label: bool,
 }
 
-/// Looks at the head first, then at the lines above, the nearest one first.
-fn said(shape: &Shape, head: &[&str], label: &str) -> Said {
-    // What only says which hosts there are names no unit.
-    let own = match shape {
-        Shape::Square { corner, .. } => corner.as_str(),
-        Shape::Long { rate, .. } => head.get(*rate).copied().unwrap_or_default(),
-        Shape::Members { .. } => return Said { unit: None, other: None, by_label: false },
+/// Reads the head first, then the lines above, the nearest one first.
+fn heading(layout: &Layout, head: &[&str], label: &str) -> Heading {
+    // A list of memberships has no unit.
+    let own = match layout {
+        Layout::Square { corner, .. } => corner.as_str(),
+        Layout::Long { rate, .. } => head.get(*rate).copied().unwrap_or_default(),
+        Layout::Members { .. } => return Heading { unit: None, other: None, by_label: false },
     };
     let lines = || label.lines().rev().filter(|line| !line.is_empty());
     let above = lines().find_map(unit_in).or_else(|| lines().find_map(|line| bare_unit_in(line, true)));
@@ -300,19 +302,19 @@ fn said(shape: &Shape, head: &[&str], label: &str) -> Said {
         .or_else(|| head.iter().find_map(|cell| unit_in(cell)))
         .or_else(bracketed);
     if unit.is_some() {
-        // A title that says the same is understood too.
-        return Said { unit, other: None, by_label: above.is_some() };
+        // A title with the same unit is used too.
+        return Heading { unit, other: None, by_label: above.is_some() };
     }
     let column = || head.iter().skip(1).filter(|c| bracketed_unit(c)).find_map(|c| other_unit_in(c, true));
-    let is_square = matches!(shape, Shape::Square { .. });
+    let is_square = matches!(layout, Layout::Square { .. });
     let other = if is_square { other_than_rate(own, false).or_else(column) } else { None };
     if other.is_some() {
-        return Said { unit, other, by_label: false };
+        return Heading { unit, other, by_label: false };
     }
     // A column that is called throughput is one, whatever stands above.
     let mut nearest = lines().take_while(|line| !names_rate(line) || other_than_rate(line, true).is_some());
     let other = if names_rate(own) { None } else { nearest.find_map(|line| other_than_rate(line, true)) };
-    Said { unit: above, other, by_label: above.is_some() || other.is_some() }
+    Heading { unit: above, other, by_label: above.is_some() || other.is_some() }
 }
 
 /// Which side sends by the lines above a table; `None` when they do not speak of it.
@@ -321,7 +323,7 @@ fn sides_above(label: &str) -> Option<Sides> {
 }
 
 /// Head, first row and separator of a table that begins here.
-fn begin(block: &Block<'_>) -> Option<(Shape, Option<char>)> {
+fn begin(block: &Block<'_>) -> Option<(Layout, Option<char>)> {
     let sign = separator(block.first());
     let head = cells(block.first(), sign);
     if !may_be_head(&head) {
@@ -330,7 +332,7 @@ fn begin(block: &Block<'_>) -> Option<(Shape, Option<char>)> {
     let next = if is_divider(block.line(1)) { 2 } else { 1 };
     // A row that is cut off or full of odd words may be the first one.
     let mut rows = (next..next + ROWS_TRIED).map(|row| cells(block.line(row), sign));
-    Some((rows.find_map(|row| shape(&head, &row))?, sign))
+    Some((rows.find_map(|row| layout(&head, &row))?, sign))
 }
 
 impl Reader for Matrix {
@@ -351,25 +353,25 @@ impl Reader for Matrix {
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
-        let Some((shape, sign)) = begin(block) else {
+        let Some((layout, sign)) = begin(block) else {
             out.unread(0, "no table of rates between hosts");
             return 1;
         };
-        let lines = extent(&shape, sign, block);
-        if let Err(why) = check_size(&shape, lines, block) {
+        let lines = extent(&layout, sign, block);
+        if let Err(why) = check_size(&layout, lines, block) {
             out.unread(0, why);
             return lines;
         }
         let block = &Block { lines: &block.lines[..lines], at: block.at };
-        let said = said(&shape, &cells(block.first(), sign), &block.at.label);
-        out.used_label = said.by_label || block.at.label_says_layer();
-        if let Some(other) = said.other {
+        let heading = heading(&layout, &cells(block.first(), sign), &block.at.label);
+        out.used_label = heading.by_label || block.at.label_says_layer();
+        if let Some(other) = heading.other {
             out.unread(0, format!("a table of {other}, not of throughput: nothing of it is read"));
             // Its rows are not quoted one by one.
-            return Table::new(shape, sign, said.unit, block).rows(&mut Sink::default());
+            return Table::new(layout, sign, heading.unit, block).rows(&mut Sink::default());
         }
-        let mut table = Table::new(shape, sign, said.unit, block);
-        if let Shape::Square { sides: sides @ None, .. } = &mut table.shape {
+        let mut table = Table::new(layout, sign, heading.unit, block);
+        if let Layout::Square { sides: sides @ None, .. } = &mut table.layout {
             *sides = sides_above(&block.at.label);
             match sides {
                 None => {}
@@ -385,7 +387,7 @@ impl Reader for Matrix {
         if table.scale.thousands {
             out.note(format!("{}: its commas are read as those between thousands", block.at.file));
         }
-        if table.used && said.unit.is_none() {
+        if table.used && heading.unit.is_none() {
             out.note(format!(
                 "{}: no unit is named in the table: its numbers are read as Mbit/s",
                 block.at.file
@@ -396,31 +398,31 @@ impl Reader for Matrix {
 }
 
 /// How many lines a table takes, its head among them. Nothing is kept of them.
-fn extent(shape: &Shape, sign: Option<char>, block: &Block<'_>) -> usize {
+fn extent(layout: &Layout, sign: Option<char>, block: &Block<'_>) -> usize {
     let is_host_at = |cells: &[&str], at: usize| cells.get(at).is_some_and(|cell| is_host(cell));
-    let is_row = |cells: &[&str]| match shape {
-        Shape::Square { columns, .. } if cells.len() == columns.len() + 1 => {
+    let is_row = |cells: &[&str]| match layout {
+        Layout::Square { columns, .. } if cells.len() == columns.len() + 1 => {
             let scales = [false, true].map(|thousands| Scale { unit: 1.0, thousands });
             let is_rate = |cell: &&str| scales.iter().any(|scale| rate(cell, *scale).is_some());
             is_host_at(cells, 0) && cells[1..].iter().any(is_rate)
         }
-        // One that is cut off is told.
-        Shape::Square { .. } => is_host_at(cells, 0) && cells.len() > 2,
-        Shape::Long { from, to, rate } => {
+        // One that is cut off is reported.
+        Layout::Square { .. } => is_host_at(cells, 0) && cells.len() > 2,
+        Layout::Long { from, to, rate } => {
             is_host_at(cells, *from) && is_host_at(cells, *to) && cells.len() > *rate
         }
-        Shape::Members { host, group, .. } => is_host_at(cells, *group) && cells.len() > *host,
+        Layout::Members { host, group, .. } => is_host_at(cells, *group) && cells.len() > *host,
     };
     let rows = block.lines[1..].iter().take_while(|line| is_divider(line) || is_row(&cells(line, sign)));
     1 + rows.count()
 }
 
 /// Refuses a table with more pairs than can be judged, before anything of it is kept.
-fn check_size(shape: &Shape, lines: usize, block: &Block<'_>) -> Result<(), String> {
-    let columns = match shape {
-        Shape::Square { columns, .. } => columns.len(),
-        Shape::Long { .. } => 1,
-        Shape::Members { .. } => return Ok(()),
+fn check_size(layout: &Layout, lines: usize, block: &Block<'_>) -> Result<(), String> {
+    let columns = match layout {
+        Layout::Square { columns, .. } => columns.len(),
+        Layout::Long { .. } => 1,
+        Layout::Members { .. } => return Ok(()),
     };
     let rows = lines - 1 - usize::from(lines > 1 && is_divider(block.line(1)));
     let pairs = rows.saturating_mul(columns);
@@ -433,7 +435,7 @@ fn check_size(shape: &Shape, lines: usize, block: &Block<'_>) -> Result<(), Stri
 }
 
 struct Table<'b> {
-    shape: Shape,
+    layout: Layout,
     scale: Scale,
     /// Between cells; `None` for blanks.
     sign: Option<char>,
@@ -443,12 +445,12 @@ struct Table<'b> {
 }
 
 impl<'b> Table<'b> {
-    fn new(shape: Shape, sign: Option<char>, unit: Option<f64>, block: &'b Block<'b>) -> Self {
+    fn new(layout: Layout, sign: Option<char>, unit: Option<f64>, block: &'b Block<'b>) -> Self {
         let unit = unit.unwrap_or(1e6);
         // Where a semicolon parts the fields, the comma is taken: by the point of a number.
         let thousands = sign != Some(';')
             && parts_thousands(block.lines[1..].iter().flat_map(|line| cells(line, sign)), unit);
-        Self { shape, scale: Scale { unit, thousands }, sign, used: false, block }
+        Self { layout, scale: Scale { unit, thousands }, sign, used: false, block }
     }
 
     /// All rows; how many lines the table takes.
@@ -470,8 +472,8 @@ impl<'b> Table<'b> {
 
     /// One row: `Err(None)` when the table has ended, `Err(Some(…))` when this row cannot be used.
     fn row(&mut self, at: usize, cells: &[&str], out: &mut Sink) -> Result<(), Option<String>> {
-        match &self.shape {
-            Shape::Square { columns, sides, .. } => {
+        match &self.layout {
+            Layout::Square { columns, sides, .. } => {
                 let turned = *sides == Some(Sides::RowsReceive);
                 let Some(name) = cells.first().copied().filter(|n| is_host(n)) else { return Err(None) };
                 if cells.len() != columns.len() + 1 {
@@ -501,7 +503,7 @@ impl<'b> Table<'b> {
                 self.used |= used;
                 Ok(())
             }
-            Shape::Long { from, to, rate: column } => {
+            Layout::Long { from, to, rate: column } => {
                 let (from, to, column) = (*from, *to, *column);
                 let (Some(from), Some(to), Some(cell)) = (cells.get(from), cells.get(to), cells.get(column))
                 else {
@@ -524,7 +526,7 @@ impl<'b> Table<'b> {
                     None => Err(Some("no rate".to_owned())),
                 }
             }
-            Shape::Members { host, group, kind } => {
+            Layout::Members { host, group, kind } => {
                 let (Some(hosts), Some(group)) = (cells.get(*host), cells.get(*group).filter(|g| is_host(g)))
                 else {
                     return Err(None);
@@ -551,7 +553,7 @@ impl<'b> Table<'b> {
             from: from.to_owned(),
             to: to.to_owned(),
             layer: self.block.at.layer(),
-            // How long it took nobody tells; ten seconds is what the usual tools take.
+            // The duration is unknown; ten seconds is the default of the usual tools.
             kind: TestKind::Tcp { streams: 1, duration_ms: 10_000 },
             outcome,
             flow: None,

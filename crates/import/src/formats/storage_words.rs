@@ -1,4 +1,4 @@
-//! What titles, file names and commands say in passing about storage: on what a figure was measured, over which transport.
+//! Storage in titles, file names and commands: what a figure was measured on, and over which transport.
 
 use crate::context::Context;
 
@@ -11,7 +11,7 @@ pub(crate) fn transport(context: &Context) -> Option<String> {
 }
 
 /// `replicated` where DRBD or another replication is named, else `local-disk`.
-pub(crate) fn place(context: &Context) -> &'static str {
+pub(crate) fn location(context: &Context) -> &'static str {
     if ["drbd", "replicat", "gluster", "ceph", "rbd"].iter().any(|word| context.mentions(word)) {
         "replicated"
     } else {

@@ -1,5 +1,5 @@
-//! Tables of tiotest (tiobench): a rate for each pattern. `MB` are 1048576 bytes there (`MBYTE` in `tiotest.h`). Whether the disk
-//! was a replicated one, and over which transport, is told by the heading, the file's name or the folder of `-d`.
+//! Tables of tiotest (tiobench): a rate for each pattern. `MB` are 1048576 bytes there (`MBYTE` in
+//! `tiotest.h`). The heading, the file's name or the folder of `-d` name a replicated disk and its transport.
 
 use linerate_model::snapshot::StorageFigure;
 
@@ -51,7 +51,7 @@ impl Reader for Tiotest {
             if let Some((pattern, rate)) = row(text) {
                 if !latency {
                     out.figure(StorageFigure {
-                        what: storage_words::place(block.at).to_owned(),
+                        what: storage_words::location(block.at).to_owned(),
                         variant: storage_words::transport(block.at).unwrap_or_default(),
                         pattern: pattern.to_owned(),
                         bytes_per_s: rate * MEGABYTE,
