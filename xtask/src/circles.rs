@@ -10,7 +10,6 @@ mod paths;
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write as _};
@@ -37,28 +36,17 @@ const LAYERS: [(&str, &str, &str); 11] = [
     ("model", "", "knowledge"),
 ];
 
-/// What is left to do: crate, its files in circles, its breaches of layers. The numbers only fall.
-const LEFT: [(&str, usize, usize); 0] = [];
-
-/// What is said for `tidy`: numbers that differ from `LEFT`, and rules about modules that are gone.
+/// Lines for `tidy`: circles, breaches of layers, and rules about modules that are gone.
 pub(crate) fn breaches() -> Result<Vec<String>> {
-    let mut said = Vec::new();
+    let mut lines = Vec::new();
     let packages = packages()?;
     for package in &packages {
-        let found = Found::read(package)?;
-        let left = LEFT.iter().find(|(name, ..)| *name == found.name);
-        let (_, files, layers) = *left.unwrap_or(&("", 0, 0));
-        said.extend(ratchet(&found.name, "files in circles", found.files(), files, || found.circles(false)));
-        said.extend(ratchet(&found.name, "breaches of layers", found.layers.len(), layers, || {
-            found.layer_lines()
-        }));
-        said.extend(found.stale(&LAYERS));
+        lines.extend(Found::read(package)?.breaches(&LAYERS));
     }
-    let gone = LEFT.iter().map(|(name, ..)| *name).chain(LAYERS.iter().map(|(name, ..)| *name));
-    for name in gone.filter(|n| !packages.iter().any(|p| p.ends_with(n))).collect::<BTreeSet<_>>() {
-        said.push(format!("xtask/src/circles.rs: there is no crate {name}"));
-    }
-    Ok(said)
+    let is_gone = |name: &&str| !packages.iter().any(|p| p.ends_with(name));
+    let gone = LAYERS.iter().map(|(name, ..)| *name).filter(is_gone);
+    lines.extend(gone.map(|name| format!("xtask/src/circles.rs: there is no crate {name}")));
+    Ok(lines)
 }
 
 /// Prints all circles and breaches of one crate or of all.
@@ -94,23 +82,6 @@ fn packages() -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// A number may neither rise nor stay behind what was reached.
-fn ratchet(
-    name: &str,
-    what: &str,
-    now: usize,
-    left: usize,
-    lines: impl FnOnce() -> Vec<String>,
-) -> Option<String> {
-    match now.cmp(&left) {
-        Ordering::Greater => Some(format!("{name}: {now} {what}, at most {left}\n{}", lines().join("\n"))),
-        Ordering::Less => {
-            Some(format!("{name}: only {now} {what} are left: lower {left} in LEFT of xtask/src/circles.rs"))
-        }
-        Ordering::Equal => None,
-    }
-}
-
 /// What was found in one crate.
 struct Found {
     name: String,
@@ -129,6 +100,20 @@ struct Breach {
 }
 
 impl Found {
+    /// What `tidy` refuses.
+    fn breaches(&self, layers: &[(&'static str, &'static str, &'static str)]) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut refuse = |what: &str, found: Vec<String>| {
+            if !found.is_empty() {
+                lines.push(format!("{}: {what}\n{}", self.name, found.join("\n")));
+            }
+        };
+        refuse("files use each other in a circle", self.circles(false));
+        refuse("a module uses one above it", self.layer_lines());
+        lines.extend(self.stale(layers));
+        lines
+    }
+
     fn read(package: &Path) -> Result<Self> {
         let name = package.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let tree = Tree::read(package)?;

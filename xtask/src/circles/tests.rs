@@ -177,9 +177,18 @@ fn a_rule_about_a_module_that_is_gone_is_said() {
 }
 
 #[test]
-fn numbers_neither_rise_nor_stay_behind() {
-    let said = |now, left| super::ratchet("linerate", "files in circles", now, left, Vec::new);
-    assert!(said(3, 2).unwrap().contains("at most 2"));
-    assert!(said(1, 2).unwrap().contains("lower 2"));
-    assert!(said(2, 2).is_none());
+fn a_circle_is_refused() {
+    let (_folder, fine) =
+        found(&[("lib.rs", "mod a; mod b;"), ("a.rs", "pub struct A;"), ("b.rs", "use crate::a::A;")]);
+    assert_eq!(fine.breaches(&[]), Vec::<String>::new());
+    let (_folder, round) = found(&[
+        ("lib.rs", "mod a; mod b;"),
+        ("a.rs", "use crate::b::B; pub struct A;"),
+        ("b.rs", "use crate::a::A; pub struct B;"),
+    ]);
+    let refused = round.breaches(&[]).join("\n");
+    assert!(
+        refused.contains("in a circle") && refused.contains("a.rs") && refused.contains("b.rs"),
+        "{refused}"
+    );
 }
