@@ -37,7 +37,7 @@ pub(crate) const fn patience(own_ms: u64, in_tests_ms: u64) -> Duration {
 pub(crate) const FIRST_CONTACT: Duration = patience(3_000, 60_000);
 
 /// Moves the calling thread into the network namespace that a place means: `pid:1234`, `container:NAME`, a path.
-pub(crate) fn enter(place: &Path) -> Result<(), LoadError> {
+pub fn enter(place: &Path) -> Result<(), LoadError> {
     let path = linerate_sys::place::resolve(&Root::live(), place)
         .map_err(|reason| LoadError::Place { place: place.to_path_buf(), reason })?;
     linerate_sys::netns::enter(&path).map_err(|source| LoadError::Namespace { path, source })

@@ -3,8 +3,8 @@
 //! What comes in: one [`LoadSpec`] per end of a test. What goes out: a [`LoadReport`], always: whatever goes wrong is
 //! written into `stopped`. Threads only. It never listens longer than its test, accepts nothing from a stream or a
 //! datagram that does not show the token of the test, and never sets a buffer size of TCP unasked, because the
-//! host's own limits are what is measured. Only [`iperf3`] speaks to strangers, by iperf3's own protocol, and sets what its
-//! user asks for. A disk is written only in a file of the load's own, or where it provably holds nothing.
+//! host's own limits are what is measured. A disk is written only in a file of the load's own, or where it provably
+//! holds nothing.
 //!
 //! To add a load: one file with a type that implements [`Load`], and one line in [`LOADS`].
 #![deny(missing_docs)]
@@ -16,7 +16,6 @@ mod door;
 pub mod durable;
 mod endpoint;
 mod http;
-pub mod iperf3;
 mod job;
 mod latency;
 mod load;
@@ -27,20 +26,19 @@ mod sampler;
 mod tcp;
 mod token;
 mod udp;
-mod unproven;
+pub mod unproven;
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
-use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::load::{LoadReport, LoadSpec};
 use linerate_sys::cpu;
 
 use self::endpoint::{add_host_load, stopped};
 
 pub use disk::guard;
-pub use job::{Control, Job, LoadError};
+pub use job::{Control, Job, LoadError, enter};
 pub use load::Load;
+pub use sampler::INTERVAL;
 
 /// All loads.
 pub static LOADS: &[&dyn Load] = &[
@@ -55,9 +53,9 @@ pub static LOADS: &[&dyn Load] = &[
     &disk::Disk,
 ];
 
-/// Names of all loads, and `iperf3` for [`run_against_iperf3`].
+/// Names of all loads.
 pub fn names() -> Vec<String> {
-    LOADS.iter().map(|load| load.name()).chain(["iperf3"]).map(str::to_owned).collect()
+    LOADS.iter().map(|load| load.name().to_owned()).collect()
 }
 
 /// Runs one end of a test on threads of its own, in the namespace that the spec names, and returns when it is over:
@@ -66,13 +64,12 @@ pub fn run(spec: &LoadSpec, control: &Control) -> LoadReport {
     endpoint::run(LOADS, spec, control)
 }
 
-/// Makes a whole test against a plain iperf3 server on threads of its own, in the namespace that the spec names. Returns when it
-/// is over, at `deadline_ms`, or soon after `stop` was set. The report has the server's in `far`.
-pub fn run_against_iperf3(spec: &Iperf3Spec, stop: &AtomicBool) -> LoadReport {
+/// Runs a test that another crate makes on a thread with this name. Adds to its report what the CPUs of the host did
+/// meanwhile.
+pub fn run_external(name: &str, test: impl FnOnce() -> LoadReport + Send) -> LoadReport {
     let before = cpu::cpu_ticks(Path::new("/"));
     let mut report = std::thread::scope(|scope| {
-        let work = || iperf3::survey::run(spec, stop);
-        match std::thread::Builder::new().name("iperf3".into()).spawn_scoped(scope, work) {
+        match std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, test) {
             Ok(thread) => thread.join().unwrap_or_else(|_| stopped("the thread of the load panicked".into())),
             Err(error) => stopped(format!("cannot start a thread: {error}")),
         }

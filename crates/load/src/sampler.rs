@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use linerate_model::load::Interval;
 
 /// Usual length of an interval; the promise is 50 ms.
-pub(crate) const INTERVAL: Duration = Duration::from_millis(20);
+pub const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Intervals that are kept: 10 minutes. A longer test keeps its beginning.
 const INTERVALS_MAX: usize = 30_000;

@@ -16,7 +16,7 @@ use linerate_model::load::{LoadReport, LoadSpec, Role, TestKind};
 use linerate_sys::{affinity, socket};
 
 use crate::token::Token;
-use crate::{Control, LOADS, names, run};
+use crate::{Control, names, run};
 
 mod connects;
 mod latency;
@@ -132,9 +132,8 @@ pub(crate) fn reason(report: &LoadReport) -> &str {
 
 #[test]
 fn every_kind_has_its_load() {
-    let known = ["tcp", "udp", "rtt", "mtu", "latency", "path-mtu", "connects", "http", "disk", "iperf3"];
+    let known = ["tcp", "udp", "rtt", "mtu", "latency", "path-mtu", "connects", "http", "disk"];
     assert_eq!(names(), known);
-    assert_eq!(LOADS.len() + 1, names().len(), "iperf3 is no load of its own: it has its own request");
 }
 
 #[test]

@@ -30,7 +30,7 @@ const STRANGERS_MAX: usize = 256;
 
 /// Bounds of a queue.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Connections at the same time: each is a descriptor.
     pub capacity: usize,
     /// For so long no newcomer pushes a connection out.
@@ -54,7 +54,7 @@ pub(crate) fn is_over(waited: Duration, anyone_waits: bool) -> bool {
 
 /// What a read of a waiting connection brought.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Shown<R> {
+pub enum Shown<R> {
     /// Not everything yet.
     Part,
     /// It is closed, or what it showed is wrong.
@@ -65,7 +65,7 @@ pub(crate) enum Shown<R> {
 
 /// See the file's head.
 #[derive(Debug)]
-pub(crate) struct Unproven<T> {
+pub struct Unproven<T> {
     limits: Limits,
     queue: VecDeque<(Instant, T)>,
     paused: bool,
@@ -74,22 +74,24 @@ pub(crate) struct Unproven<T> {
 }
 
 impl<T> Unproven<T> {
-    pub(crate) fn new(limits: Limits) -> Self {
+    /// An empty queue.
+    pub fn new(limits: Limits) -> Self {
         Self { limits, queue: VecDeque::new(), paused: false, came: 0, proven: 0 }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether no connection waits.
+    pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
     /// Those that wait, the oldest first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.queue.iter().map(|(_, item)| item)
     }
 
     /// Whether the listener belongs into the next wait. Not after an accept that would fail again at once: it
     /// stays readable, and waiting for it would not wait.
-    pub(crate) fn takes(&self) -> bool {
+    pub fn takes(&self) -> bool {
         !self.paused
     }
 
@@ -106,14 +108,14 @@ impl<T> Unproven<T> {
     }
 
     /// Takes the first that waits and fits, whatever its time.
-    pub(crate) fn push_out_of(&mut self, fits: impl Fn(&T) -> bool) -> Option<T> {
+    pub fn push_out_of(&mut self, fits: impl Fn(&T) -> bool) -> Option<T> {
         let index = self.queue.iter().position(|(_, item)| fits(item))?;
         self.queue.remove(index).map(|(_, item)| item)
     }
 
     /// Accepts what has come, at most a batch: `accept` gives the next connection, `greet` prepares it. The
     /// error is the listener's own; everything else that an accept can fail with passes.
-    pub(crate) fn fill<S>(
+    pub fn fill<S>(
         &mut self,
         now: Instant,
         mut accept: impl FnMut() -> io::Result<S>,
@@ -159,7 +161,7 @@ impl<T> Unproven<T> {
 
     /// Reads every connection with `look`; returns the next one that has shown its proof, in the order in
     /// which they came. Those that are wrong or too late leave.
-    pub(crate) fn next_proven<R>(
+    pub fn next_proven<R>(
         &mut self,
         now: Instant,
         mut look: impl FnMut(&mut T) -> Shown<R>,

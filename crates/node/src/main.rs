@@ -3,6 +3,7 @@
 //! In: requests of an operator on stdin, or over a connection to the operator that an order on stdin names. Out: answers. It listens on nothing but the loads it was told to
 //! receive (and as `iperf3 -s`, started by hand, for iperf3's clients), changes nothing whose old value is not on its disk, and never decides.
 
+mod against_iperf3;
 mod audit;
 mod build;
 mod change;
@@ -10,7 +11,6 @@ mod change_worker;
 mod dial;
 mod disk_times;
 mod facts;
-mod iperf3;
 mod load_once;
 mod private;
 mod serve;
@@ -122,7 +122,7 @@ fn run() -> Result<ExitCode, String> {
             let text = serde_json::to_string_pretty(&facts::declarations()).map_err(|e| e.to_string())?;
             print(&format!("{text}\n"))?;
         }
-        Command::Iperf3(arguments) => return iperf3::run(arguments),
+        Command::Iperf3(arguments) => return linerate_iperf3::command::run(arguments),
         Command::Record(folder) => facts::record(&folder, &[])?,
         Command::Load => load_once::run()?,
         Command::Guard { journal, etc_dir } => change::guardian::run(&journal, &etc_dir),

@@ -21,6 +21,7 @@ use linerate_sys::root::Root;
 use linerate_wire::message::{Event, Hello, PROTOCOL, Request, RequestId};
 use linerate_wire::session::{NodeEvent, NodeSession, is_last};
 
+use crate::against_iperf3;
 use crate::audit;
 use crate::build::{self, Builds};
 use crate::change_worker::{self, Order};
@@ -118,7 +119,7 @@ pub(crate) fn hello() -> Hello {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         build: linerate_wire::BUILD.to_owned(),
         facts: facts::declarations(),
-        loads: linerate_load::names(),
+        loads: linerate_load::names().into_iter().chain([against_iperf3::NAME.to_owned()]).collect(),
         root: linerate_sys::sandbox::is_root(),
         wall_ms: std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
@@ -390,7 +391,7 @@ impl Node {
     }
 
     fn iperf3(&mut self, id: RequestId, spec: Iperf3Spec) {
-        self.traffic(id, move |_, stop| linerate_load::run_against_iperf3(&spec, &stop));
+        self.traffic(id, move |_, stop| against_iperf3::run(&spec, &stop));
     }
 
     /// Starts a load on a thread of its own, between two readings of the counters.
@@ -467,7 +468,14 @@ fn growth(before: i64, after: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::growth;
+    use super::{growth, hello};
+
+    #[test]
+    fn the_hello_names_all_loads_and_iperf3_which_is_no_load_of_its_own() {
+        let loads = hello().loads;
+        let (last, rest) = loads.split_last().unwrap();
+        assert_eq!((last.as_str(), rest), ("iperf3", &linerate_load::names()[..]));
+    }
 
     #[test]
     fn a_counter_that_began_anew_has_grown_by_what_it_shows() {

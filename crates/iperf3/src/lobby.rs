@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use super::protocol::{COOKIE_BYTES, Cookie, STREAMS_MAX, State};
-use crate::unproven::{Limits, Shown, Unproven};
+use linerate_load::unproven::{Limits, Shown, Unproven};
 
 /// So many wait at most. A client shows its cookie at once, so that those that wait are lost or silent.
 const LIMITS: Limits =

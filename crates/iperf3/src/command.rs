@@ -7,16 +7,17 @@ use std::cell::Cell;
 use std::io::Write;
 use std::process::ExitCode;
 
-use linerate_load::iperf3::flags::{self, Order};
-use linerate_load::iperf3::printer::Printer;
-use linerate_load::iperf3::{ask, serve};
 use linerate_sys::interrupt::Interrupt;
+
+use super::flags::{self, Order};
+use super::printer::Printer;
+use super::{ask, serve};
 
 /// A test that did not go through.
 const FAILED: u8 = 1;
 
 /// Runs the command.
-pub(crate) fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
+pub fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
     let password = || std::env::var("IPERF3_PASSWORD").ok();
     let (order, show) = flags::parse(arguments, password)?;
     // Before any thread is started: they inherit what is blocked.

@@ -3,10 +3,10 @@
 use std::io;
 use std::net::SocketAddr;
 
-use super::super::auth::AuthError;
-use super::super::parameters::Unfit;
-use super::super::protocol::number;
-use super::super::server::Failure;
+use crate::auth::AuthError;
+use crate::parameters::Unfit;
+use crate::protocol::number;
+use crate::server::Failure;
 
 /// Why a server or one of its tests ended.
 #[derive(Debug, thiserror::Error)]

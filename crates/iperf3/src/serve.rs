@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use linerate_sys::cpu::ThreadTimes;
 use linerate_sys::{affinity, socket, socket_options};
 
+use super::SLICE;
 use super::ask::{self, BLOCK, Watcher, finish_accepted, finish_udp, unix_ms};
 use super::auth::Users;
 use super::control::{Came, Control};
@@ -29,7 +30,6 @@ use super::results::Results;
 use super::server::{Event, Failure, Server};
 use super::streams::Wire;
 use super::traffic::Traffic;
-use crate::job::SLICE;
 
 pub use error::ServeError;
 use error::io_error;

@@ -11,9 +11,9 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::super::lenient;
-use super::super::protocol::{STREAMS_MAX, Violation};
 use super::{Results, ServerOutput, StreamResult};
+use crate::lenient;
+use crate::protocol::{STREAMS_MAX, Violation};
 
 /// Streams of the largest test, both directions.
 const STREAMS_OF_TEST_MAX: usize = 2 * STREAMS_MAX as usize;
@@ -30,6 +30,39 @@ impl Results {
     /// Reads the peer's message without the server's output, which was not asked for.
     pub fn from_json_plain(bytes: &[u8]) -> Result<Self, Violation> {
         read(bytes, false).map_err(|why| Violation::Message { what: "results", why })
+    }
+}
+
+impl StreamResult {
+    /// What is read of a stream.
+    const KEYS: [&str; 9] = [
+        "id",
+        "bytes",
+        "retransmits",
+        "jitter",
+        "errors",
+        "omitted_errors",
+        "packets",
+        "omitted_packets",
+        "end_time",
+    ];
+
+    fn from_map(value: &Map<String, Value>) -> Result<Self, String> {
+        let need = |key: &str| {
+            lenient::integer(value.get(key)).ok_or_else(|| format!("a stream without the number `{key}`"))
+        };
+        let jitter = lenient::number(value.get("jitter"));
+        Ok(Self {
+            id: u32::try_from(need("id")?).map_err(|_| "a stream with a negative number".to_owned())?,
+            bytes: u64::try_from(need("bytes")?).map_err(|_| "a stream with negative bytes".to_owned())?,
+            retransmits: need("retransmits")?,
+            jitter_s: jitter.ok_or("a stream without the number `jitter`")?,
+            errors: need("errors")?,
+            omitted_errors: lenient::integer(value.get("omitted_errors")),
+            packets: need("packets")?,
+            omitted_packets: lenient::integer(value.get("omitted_packets")),
+            end_s: lenient::number(value.get("end_time")).unwrap_or(0.0),
+        })
     }
 }
 

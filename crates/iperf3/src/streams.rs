@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use linerate_sys::datagram::Trains;
 use linerate_sys::socket::{self, BATCH_MAX, Ready};
 
+use super::SLICE;
 use super::board::{Board, Meter};
 use super::tally::{HEADER_BYTES, header};
-use crate::job::{SLICE, is_passing};
 
 /// A receiver that is draining ends when nothing came for so long.
 const QUIET: Duration = Duration::from_millis(60);
@@ -98,6 +98,10 @@ pub(super) fn start(
         board.add_costs(linerate_sys::cpu::thread_times());
         meter.ended.store(true, Ordering::Relaxed);
     })
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 /// Sleeps until the block is due, at most a slice; `false` when it is not due yet.

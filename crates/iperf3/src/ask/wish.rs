@@ -3,9 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::super::auth::Rsa;
-use super::super::parameters::{Parameters, VERSION};
-use super::super::protocol::PORT;
+use crate::auth::Rsa;
+use crate::parameters::{Parameters, VERSION};
+use crate::protocol::PORT;
 
 /// Which addresses of a name are used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use std::io;
 use std::net::SocketAddr;
 
-use super::super::auth::AuthError;
-use super::super::client::Failure;
-use super::super::parameters::Unfit;
+use crate::auth::AuthError;
+use crate::client::Failure;
+use crate::parameters::Unfit;
 
 /// Why a test ended early.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +67,6 @@ impl AskError {
     }
 }
 
-pub(in super::super) fn io_error(what: &'static str) -> impl Fn(io::Error) -> AskError {
+pub(crate) fn io_error(what: &'static str) -> impl Fn(io::Error) -> AskError {
     move |source| AskError::Io { what, source }
 }

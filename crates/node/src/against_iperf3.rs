@@ -6,20 +6,26 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use linerate_iperf3::ask::{self, Nobody, Wish};
+use linerate_iperf3::parameters::{Direction, Protocol};
+use linerate_iperf3::record::{Interval, Record, Side};
+use linerate_load::{INTERVAL, LoadError};
 use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::load::{Interval as Point, LoadReport, TcpEnd, TestKind, UdpEnd};
-
-use super::ask::{self, Nobody, Wish};
-use super::parameters::{Direction, Protocol};
-use super::record::{Interval, Record, Side};
-use crate::job::LoadError;
-use crate::sampler::INTERVAL;
 
 /// A server closes and opens its listener between tests: it is asked again for so long.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// Makes the test.
+/// How the tests are called beside the loads; they have a request of their own.
+pub(crate) const NAME: &str = "iperf3";
+
+/// Makes the whole test on threads of its own, in the namespace that the spec names. Returns when it is over, at
+/// `deadline_ms`, or soon after `stop` was set. The report has the server's in `far`.
 pub(crate) fn run(spec: &Iperf3Spec, stop: &AtomicBool) -> LoadReport {
+    linerate_load::run_external(NAME, || test(spec, stop))
+}
+
+fn test(spec: &Iperf3Spec, stop: &AtomicBool) -> LoadReport {
     let deadline = Instant::now() + Duration::from_millis(spec.deadline_ms.into());
     let stopped = |error: LoadError| LoadReport { stopped: Some(error.to_string()), ..LoadReport::default() };
     let wish = match wish(spec) {
@@ -27,7 +33,7 @@ pub(crate) fn run(spec: &Iperf3Spec, stop: &AtomicBool) -> LoadReport {
         Err(error) => return stopped(error),
     };
     if let Some(place) = &spec.netns
-        && let Err(error) = crate::job::enter(place)
+        && let Err(error) = linerate_load::enter(place)
     {
         return stopped(error);
     }

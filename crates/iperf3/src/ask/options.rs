@@ -6,29 +6,29 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_sys::{socket, socket_options};
 
-use super::super::parameters::{Parameters, Protocol};
+use crate::parameters::{Parameters, Protocol};
 
 /// Receive buffer of UDP that is asked for when no window is given: what the socket drops is lost by the measurement.
 const RECEIVE_BUFFER_BYTES: u32 = 8 << 20;
 
 /// Options that have to be there before the first packet of a connection, so that a server sets them on its
 /// listener.
-pub(in super::super) struct Before {
+pub(crate) struct Before {
     window: Option<u32>,
     segment: Option<u32>,
 }
 
 impl Before {
-    pub(in super::super) fn of(parameters: &Parameters) -> Self {
+    pub(crate) fn of(parameters: &Parameters) -> Self {
         let segment = parameters.mss.filter(|_| parameters.protocol == Protocol::Tcp);
         Self { window: parameters.window, segment }
     }
 
-    pub(in super::super) fn is_any(&self) -> bool {
+    pub(crate) fn is_any(&self) -> bool {
         self.window.is_some() || self.segment.is_some()
     }
 
-    pub(in super::super) fn set(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+    pub(crate) fn set(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
         if let Some(window) = self.window {
             socket_options::set_buffers(&socket, window)?;
         }
@@ -40,11 +40,7 @@ impl Before {
 }
 
 /// Everything that the socket of a stream needs before its first packet.
-pub(in super::super) fn prepare(
-    parameters: &Parameters,
-    socket: BorrowedFd<'_>,
-    ipv6: bool,
-) -> io::Result<()> {
+pub(crate) fn prepare(parameters: &Parameters, socket: BorrowedFd<'_>, ipv6: bool) -> io::Result<()> {
     Before::of(parameters).set(socket)?;
     mark(parameters, socket, ipv6)
 }
@@ -58,13 +54,13 @@ fn mark(parameters: &Parameters, socket: BorrowedFd<'_>, ipv6: bool) -> io::Resu
 }
 
 /// Options of a stream of TCP that a server accepted.
-pub(in super::super) fn finish_accepted(parameters: &Parameters, stream: &TcpStream) -> io::Result<()> {
+pub(crate) fn finish_accepted(parameters: &Parameters, stream: &TcpStream) -> io::Result<()> {
     mark(parameters, stream.as_fd(), stream.local_addr()?.is_ipv6())?;
     finish_tcp(parameters, stream)
 }
 
 /// Options of a stream of TCP that is connected.
-pub(in super::super) fn finish_tcp(parameters: &Parameters, stream: &TcpStream) -> io::Result<()> {
+pub(crate) fn finish_tcp(parameters: &Parameters, stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(parameters.nodelay)?;
     if let Some(name) = &parameters.congestion {
         socket_options::set_congestion(stream, name)
@@ -77,7 +73,7 @@ pub(in super::super) fn finish_tcp(parameters: &Parameters, stream: &TcpStream) 
 }
 
 /// What a stream of UDP gets when it can be had.
-pub(in super::super) fn finish_udp(parameters: &Parameters, udp: &UdpSocket) {
+pub(crate) fn finish_udp(parameters: &Parameters, udp: &UdpSocket) {
     if parameters.window.is_none() {
         // A smaller buffer makes more drops, which are counted as loss by iperf3 anyway.
         let _ = socket::set_receive_buffer(udp, RECEIVE_BUFFER_BYTES);

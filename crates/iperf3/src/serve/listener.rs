@@ -11,9 +11,9 @@ use std::os::fd::AsFd;
 
 use linerate_sys::socket_options;
 
-use super::super::ask::{self, Family};
-use super::super::parameters::Parameters;
 use super::{ServeError, Wish};
+use crate::ask::{self, Family};
+use crate::parameters::Parameters;
 
 /// See the file's head.
 pub(super) struct Listener {

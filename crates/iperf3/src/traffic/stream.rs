@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 
 use linerate_sys::tcp_info;
 
-use super::super::board::Meter;
-use super::super::record::{Extremes, Lane, StreamInterval, TcpNow};
-use super::super::streams::Wire;
-use super::super::tally::Tally;
+use crate::board::Meter;
+use crate::record::{Extremes, Lane, StreamInterval, TcpNow};
+use crate::streams::Wire;
+use crate::tally::Tally;
 
 /// Counts of a stream at some time.
 #[derive(Debug, Clone, Copy, Default)]

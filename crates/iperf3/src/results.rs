@@ -7,8 +7,6 @@ mod read;
 
 use serde_json::{Map, Value, json};
 
-use super::lenient;
-
 /// One stream, as one end counted it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StreamResult {
@@ -106,36 +104,5 @@ impl StreamResult {
             value["omitted_packets"] = packets.into();
         }
         value
-    }
-
-    /// What is read of a stream.
-    const KEYS: [&str; 9] = [
-        "id",
-        "bytes",
-        "retransmits",
-        "jitter",
-        "errors",
-        "omitted_errors",
-        "packets",
-        "omitted_packets",
-        "end_time",
-    ];
-
-    fn from_map(value: &Map<String, Value>) -> Result<Self, String> {
-        let need = |key: &str| {
-            lenient::integer(value.get(key)).ok_or_else(|| format!("a stream without the number `{key}`"))
-        };
-        let jitter = lenient::number(value.get("jitter"));
-        Ok(Self {
-            id: u32::try_from(need("id")?).map_err(|_| "a stream with a negative number".to_owned())?,
-            bytes: u64::try_from(need("bytes")?).map_err(|_| "a stream with negative bytes".to_owned())?,
-            retransmits: need("retransmits")?,
-            jitter_s: jitter.ok_or("a stream without the number `jitter`")?,
-            errors: need("errors")?,
-            omitted_errors: lenient::integer(value.get("omitted_errors")),
-            packets: need("packets")?,
-            omitted_packets: lenient::integer(value.get("omitted_packets")),
-            end_s: lenient::number(value.get("end_time")).unwrap_or(0.0),
-        })
     }
 }

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use linerate_sys::cpu::ThreadTimes;
 use linerate_sys::{socket, socket_options};
 
+use super::SLICE;
 use super::client::{Client, Event, Failure};
 use super::control::{Came, Control, connect};
 use super::parameters::{Parameters, Protocol};
@@ -24,7 +25,6 @@ use super::record::{Interval, Record};
 use super::results::{Results, ServerOutput};
 use super::streams::Wire;
 use super::traffic::Traffic;
-use crate::job::SLICE;
 
 pub use error::AskError;
 pub(super) use error::io_error;

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::super::ask::Family;
-use super::super::auth::Rsa;
-use super::super::protocol::PORT;
+use crate::ask::Family;
+use crate::auth::Rsa;
+use crate::protocol::PORT;
 
 /// Who is let in.
 #[derive(Debug, Clone)]

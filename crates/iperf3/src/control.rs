@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use linerate_sys::socket::{self, Ready};
 use linerate_sys::socket_options;
 
-use crate::job::SLICE;
+use super::SLICE;
 
 /// Whoever does not take a message within this time has vanished.
 const WRITE_WAIT: Duration = Duration::from_secs(10);
