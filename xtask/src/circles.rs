@@ -22,12 +22,11 @@ use modules::Tree;
 use paths::{Reference, references};
 
 /// Crate, module, and the module that it never uses; an empty name stands for every module.
-const LAYERS: [(&str, &str, &str); 11] = [
+const LAYERS: [(&str, &str, &str); 10] = [
     ("diagnose", "knowledge", "attribute"),
     ("diagnose", "localise", "attribute"),
     ("linerate", "fleet", "observe"),
     ("linerate", "fleet", "report"),
-    ("linerate", "inventory", "fleet"),
     ("linerate", "observe", "report"),
     ("linerate", "observe", "trial"),
     ("linerate", "report", "observe"),

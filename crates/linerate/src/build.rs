@@ -11,7 +11,7 @@ use linerate_wire::message::{BuildEntry, Event, Request};
 
 use crate::fleet::{Fleet, LinkError};
 use crate::progress::{Phase, Progress};
-use crate::shell::word;
+use linerate_model::shell::word;
 
 /// A node gives a look 20 s.
 const LOOK_WAIT: Duration = Duration::from_secs(25);
@@ -332,8 +332,8 @@ mod tests {
     use super::*;
     use crate::fake_node;
     use crate::fleet::programs::Programs;
-    use crate::inventory;
     use crate::progress::Silent;
+    use linerate_inventory as inventory;
 
     const HOST: &str = "localhost";
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use linerate_import::{BYTES_MAX, Document, is_wanted_of_sosreport};
 use linerate_model::names;
 
-use crate::input::{self, InputError};
+use linerate_input::{self as input, InputError};
 
 /// Most files that are read.
 const FILES_MAX: usize = 20_000;

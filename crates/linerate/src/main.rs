@@ -20,8 +20,6 @@ mod report;
 mod store;
 mod trial;
 
-use linerate::{input, inventory, shell};
-
 fn main() -> std::process::ExitCode {
     cli::main().into()
 }

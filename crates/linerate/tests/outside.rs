@@ -254,7 +254,7 @@ fn too_many_hosts_or_groups_are_refused_with_their_number() {
 #[test]
 fn a_byte_order_mark_is_no_part_of_any_format() {
     let site = Site::new();
-    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/inventories");
+    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../inventory/tests/inventories");
     let mut files: Vec<PathBuf> = std::fs::read_dir(fixtures).unwrap().map(|e| e.unwrap().path()).collect();
     files.retain(|file| file.extension().is_none_or(|e| e != "md"));
     files.sort();

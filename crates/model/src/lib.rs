@@ -35,6 +35,7 @@ pub mod plan;
 pub mod printable;
 mod response;
 pub mod sample;
+pub mod shell;
 pub mod snapshot;
 pub mod step;
 pub mod trial;

@@ -5,11 +5,11 @@
 
 use std::fmt::Write as _;
 
-use linerate::inventory::reader::Source;
-use linerate::inventory::readers::understand;
-use linerate::inventory::write;
 use linerate_diagnose::Knowledge;
 use linerate_import::{Document, Options};
+use linerate_inventory::reader::Source;
+use linerate_inventory::readers::understand;
+use linerate_inventory::write;
 use linerate_iperf3::client::Client;
 use linerate_iperf3::parameters::{Parameters, VERSION};
 use linerate_iperf3::protocol::cookie;
@@ -394,7 +394,7 @@ fn knowledge(input: &[u8]) -> String {
 
 /// Every fixture is a seed of every format: what one takes for a host is a surprise for another.
 fn inventory_seeds() -> Vec<Vec<u8>> {
-    let files = std::fs::read_dir("crates/linerate/tests/inventories").into_iter().flatten().flatten();
+    let files = std::fs::read_dir("crates/inventory/tests/inventories").into_iter().flatten().flatten();
     let mut paths: Vec<_> = files.map(|entry| entry.path()).collect();
     paths.sort();
     let seeds: Vec<Vec<u8>> = paths.into_iter().filter_map(|path| std::fs::read(path).ok()).collect();

@@ -82,7 +82,7 @@ pub(super) async fn take_back(
 /// What a host says has to be added to the command, as a command that runs as printed.
 fn whole_command(error: &str, words: impl Iterator<Item = String>) -> String {
     const OPTION: &str = "--discard ";
-    let mut words = words.map(|word| crate::shell::word(&word));
+    let mut words = words.map(|word| linerate_model::shell::word(&word));
     let program = words.next().unwrap_or_default();
     let name = program.rsplit('/').next().unwrap_or_default().to_owned();
     let command = std::iter::once(name).chain(words).collect::<Vec<_>>().join(" ");

@@ -9,8 +9,9 @@ use linerate_model::finding::Diagnosis;
 use linerate_model::snapshot::Snapshot;
 
 use super::{import, open, out};
+use crate::report;
 use crate::store::Store;
-use crate::{input, report};
+use linerate_input as input;
 
 /// Diagnose a stored run, a snapshot, a case, or files with what other tools printed.
 #[derive(Debug, clap::Args)]

@@ -12,8 +12,8 @@ use super::place::{self, End};
 use super::via::{self, Hosts, Via};
 use super::{open, out};
 use crate::fleet::Fleet;
-use crate::inventory;
 use crate::observe::run::read_facts;
+use linerate_inventory as inventory;
 
 /// Print facts of a host, all of them or only keys with a prefix.
 #[derive(Debug, clap::Args)]

@@ -10,7 +10,7 @@ use linerate_model::load::TestKind;
 use linerate_model::tuning::Tuning;
 
 use super::{pair, survey};
-use crate::input;
+use linerate_input as input;
 
 /// Download a URL through each front end, several times in turns: name, connection, TLS, first byte and rate apart.
 #[derive(Debug, clap::Args)]

@@ -16,11 +16,11 @@ use linerate_wire::message::{Event, Request};
 
 use super::{open, out, progress};
 use crate::fleet::Fleet;
-use crate::inventory::draft::{HostRead, Reach, Remark, Understood, Way};
-use crate::inventory::seen::{self, Seen};
-use crate::inventory::{readers, understand, write};
 use crate::observe::join;
 use crate::progress::Phase;
+use linerate_inventory::draft::{HostRead, Reach, Remark, Understood, Way};
+use linerate_inventory::seen::{self, Seen};
+use linerate_inventory::{readers, understand, write};
 
 /// Longest wait for what a host can see: 31 s of listening and the rest.
 const PROBE_WAIT: Duration = Duration::from_secs(45);

@@ -15,7 +15,8 @@ use super::out;
 use crate::fleet::Fleet;
 use crate::observe::addresses;
 use crate::store::{RunRow, Store};
-use crate::{input, inventory};
+use linerate_input as input;
+use linerate_inventory as inventory;
 
 /// Most files of a folder with knowledge.
 const KNOWLEDGE_FILES_MAX: usize = 10_000;

@@ -12,7 +12,7 @@ use super::events::{self, Event};
 use crate::clock;
 use crate::report;
 use crate::report::heat::Style;
-pub(super) use crate::shell::word;
+pub(super) use linerate_model::shell::word;
 
 /// Text that a terminal shows as it is.
 fn shown(text: &str) -> Cow<'_, str> {

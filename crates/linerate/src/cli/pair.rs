@@ -15,12 +15,12 @@ use super::place::{self, End};
 use super::targets::Ways;
 use super::{events, open, out, progress};
 use crate::fleet::Fleet;
-use crate::inventory;
 use crate::observe::addresses;
 use crate::observe::context::Context;
 use crate::observe::single;
 use crate::report::{self, Material};
 use crate::store::Store;
+use linerate_inventory as inventory;
 
 /// What takes longer is told while it runs.
 const NEEDS_PROGRESS: Duration = Duration::from_secs(2);

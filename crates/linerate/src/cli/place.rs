@@ -8,8 +8,8 @@ use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::inventory::{Endpoint, Inventory, Layer};
 
 use crate::fleet::Fleet;
-use crate::inventory::place;
 use crate::observe::run::read_facts;
+use linerate_inventory::place;
 
 /// One end: a host, and where inside of it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use linerate_model::inventory::Inventory;
 use super::via::Hosts;
 use super::{open, out};
 use crate::fleet::Fleet;
-use crate::inventory;
 use crate::observe::addresses::{self, Net};
+use linerate_inventory as inventory;
 
 /// Who.
 #[derive(Debug, clap::Args)]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::inventory::{HostName, Inventory, TransportSpec};
 
-use crate::shell::word;
+use linerate_model::shell::word;
 
 /// The arguments that name the hosts of a fleet.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ impl Given {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::inventory::named;
+    use linerate_inventory::named;
 
     #[test]
     fn hosts_are_named_as_they_were_given() {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-use crate::input;
+use linerate_input as input;
 
 /// Largest node program that is read, bytes: a debug build has 30 MB.
 const PROGRAM_BYTES_MAX: usize = 256 << 20;

@@ -8,7 +8,7 @@ use std::path::Path;
 use linerate_model::load::TestKind;
 use serde::Deserialize;
 
-use crate::input;
+use linerate_input as input;
 
 /// One span, Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_test_stays_on_the_host() {
-        let inventory = crate::inventory::localhost();
+        let inventory = linerate_inventory::localhost();
         let (own, test) = test_of(&inventory, "localhost");
         assert_eq!(test.from, test.to);
         assert!(own.endpoint("localhost", test.layer).unwrap().address.is_loopback());

@@ -113,7 +113,7 @@ impl List {
 /// The file cannot be read, or has no head.
 pub fn read(path: &Path) -> Result<Promises, PromisesError> {
     let strange = |reason: String| PromisesError::Strange { path: path.to_owned(), reason };
-    let file = crate::input::open(path).map_err(|error| PromisesError::Io {
+    let file = linerate_input::open(path).map_err(|error| PromisesError::Io {
         what: "read",
         path: path.to_owned(),
         source: std::io::Error::other(error.problem),

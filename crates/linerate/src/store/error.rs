@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::paths;
-use crate::shell;
+use linerate_model::shell;
 
 /// What can go wrong with the database.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::shell;
+use linerate_model::shell;
 
 /// Name of the database in its folder.
 pub(super) const FILE: &str = "linerate.sqlite";

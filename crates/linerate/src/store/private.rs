@@ -20,7 +20,7 @@ use linerate_sys::ancestors::{self, Exchange, Exchangeable, Trusted};
 
 use super::error::StoreError;
 use super::paths::{FILE, beside, copy};
-use crate::shell;
+use linerate_model::shell;
 
 /// Files that SQLite keeps beside the database.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];

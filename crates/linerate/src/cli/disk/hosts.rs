@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::super::open;
 use super::super::via::{self, Hosts, Via};
-use crate::inventory;
+use linerate_inventory as inventory;
 
 /// The hosts whose block devices are meant: those of a job, of an inventory, those named, or this one. `None` after an interrupt.
 pub(super) async fn hosts(

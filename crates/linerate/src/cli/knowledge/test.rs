@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::super::{open, out};
 use crate::fleet::programs::lab_program;
-use crate::input;
+use linerate_input as input;
 
 /// Most that the lab writes about its runs.
 const RECORDS_BYTES_MAX: usize = 16 << 20;

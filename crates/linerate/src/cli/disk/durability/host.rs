@@ -8,7 +8,7 @@ use linerate_model::inventory::{Inventory, TransportSpec};
 
 use super::super::super::{open, out};
 use crate::fleet::{Fleet, Link};
-use crate::inventory;
+use linerate_inventory as inventory;
 
 /// Who.
 #[derive(Debug, clap::Args)]

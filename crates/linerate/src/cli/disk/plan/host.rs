@@ -9,8 +9,8 @@ use super::measure::Place;
 use crate::build;
 use crate::cli::{open, out};
 use crate::fleet::Fleet;
-use crate::inventory;
 use crate::observe::run::read_facts;
+use linerate_inventory as inventory;
 
 /// The inventory, and the host's name in it.
 fn inventory_of(args: &Args, host: &str) -> anyhow::Result<(Inventory, String)> {

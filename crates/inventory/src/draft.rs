@@ -13,7 +13,7 @@ use linerate_model::inventory::{
 };
 use serde::Serialize;
 
-use crate::input::quoted;
+use linerate_input::quoted;
 
 use super::error::{Flaw, shown};
 

@@ -8,7 +8,7 @@ use super::error::InventoryError;
 use super::reader::{Source, TEXT_BYTES_MAX};
 use super::readers::{READERS, understand};
 use super::{alike, ssh_config};
-use crate::input::{self, InputError};
+use linerate_input::{self as input, InputError};
 
 /// Files of a folder that an `Include` with a wildcard looks through.
 const FOLDER_MAX: usize = 10_000;

@@ -14,7 +14,7 @@ use super::draft::{HOSTS_MAX, name_fits};
 use super::error::{Problem, did_you_mean};
 use super::place;
 use super::tables::{File, RawEndpoint, RawGroup, RawHost};
-use crate::input::quoted;
+use linerate_input::quoted;
 
 const TRANSPORTS: [&str; 4] = ["local", "netns", "ssh", "slurm"];
 const KINDS: [&str; 2] = ["node", "iperf3"];

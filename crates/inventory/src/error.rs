@@ -1,6 +1,6 @@
 //! What is wrong with an inventory: errors with file, line and hint, and the hint for a mistyped word.
 
-use crate::input;
+use linerate_input as input;
 
 /// Longest problem that is printed, characters: it may quote a value of the file.
 const PROBLEM_CHARS_MAX: usize = 600;

@@ -6,6 +6,7 @@
 //! so that no command waits for a writer that never comes. So is every file of the kernel: reading it may
 //! block, consume or set off something. Those of `/proc` that `linerate import` understands are read. Every
 //! file that a user names is read here: a new kind of file needs a limit and a call, nothing else.
+#![deny(missing_docs)]
 
 use std::fs::{File, FileType, OpenOptions};
 use std::io::Read;
@@ -13,9 +14,8 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use linerate_model::shell;
 use rustix::fs::OFlags;
-
-use crate::shell;
 
 /// Largest file with knowledge: the largest of those that are built in has 8 KiB.
 pub const KNOWLEDGE_BYTES_MAX: usize = 1 << 20;
