@@ -20,13 +20,14 @@ pub(crate) fn run(check: bool) -> Result<()> {
     // Programs of an older state would describe that.
     sh("cargo", &["build", "--locked", "-p", "linerate", "-p", "linerate-node", "-p", "linerate-lab"])?;
     let mut pages = vec![
-        ("exit-codes.md".to_owned(), exit_codes()),
-        ("commands.md".to_owned(), commands()?),
-        ("facts.md".to_owned(), facts()?),
+        ("reference/exit-codes.md".to_owned(), exit_codes()),
+        ("reference/facts.md".to_owned(), facts()?),
     ];
+    let commands = commands()?;
     let causes: Vec<Value> = serde_json::from_str(&program("linerate", &["knowledge", "list", "--json"])?)?;
     pages.extend(cause_pages(&causes)?);
-    pages.push(("../SUMMARY.md".to_owned(), summary(&causes)?));
+    pages.push(("SUMMARY.md".to_owned(), summary(&commands, &causes)?));
+    pages.extend(commands);
     let mut stale = Vec::new();
     for path in gone(&pages)? {
         if check {
@@ -37,8 +38,9 @@ pub(crate) fn run(check: bool) -> Result<()> {
         }
     }
     fs::create_dir_all("docs/reference/causes")?;
+    fs::create_dir_all("docs/reference/commands")?;
     for (name, text) in pages {
-        let path = Path::new("docs/reference").join(name);
+        let path = Path::new("docs").join(name);
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             continue;
         }
@@ -53,15 +55,18 @@ pub(crate) fn run(check: bool) -> Result<()> {
     Ok(())
 }
 
-/// Pages of causes that there are no more.
+/// Pages of commands and causes that no longer exist.
 fn gone(pages: &[(String, String)]) -> Result<Vec<PathBuf>> {
-    let Ok(entries) = fs::read_dir("docs/reference/causes") else { return Ok(Vec::new()) };
     let mut gone = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
-        let name = format!("causes/{}", path.file_name().unwrap_or_default().to_string_lossy());
-        if !pages.iter().any(|(page, _)| *page == name) {
-            gone.push(path);
+    for folder in ["causes", "commands"] {
+        let Ok(entries) = fs::read_dir(Path::new("docs/reference").join(folder)) else { continue };
+        for entry in entries {
+            let path = entry?.path();
+            let name =
+                format!("reference/{folder}/{}", path.file_name().unwrap_or_default().to_string_lossy());
+            if !pages.iter().any(|(page, _)| *page == name) {
+                gone.push(path);
+            }
         }
     }
     gone.sort();
@@ -92,23 +97,45 @@ fn exit_codes() -> String {
     page
 }
 
-/// The help of the program, of every subcommand it lists, and of theirs.
-fn commands() -> Result<String> {
-    let mut page = format!("{NOTE}# Commands\n");
-    let mut todo: Vec<(&str, Vec<String>)> = vec![("linerate", vec![]), ("linerate-lab", vec![])];
-    while let Some((name, path)) = (!todo.is_empty()).then(|| todo.remove(0)) {
-        let mut args: Vec<&str> = path.iter().map(String::as_str).collect();
-        args.push("--help");
-        let help = program(name, &args)?;
-        let title = if path.is_empty() { name.to_string() } else { format!("{name} {}", path.join(" ")) };
-        let _ = write!(page, "\n## {title}\n\n```text\n{}\n```\n", help.trim_end());
-        if path.len() < 2 {
-            for sub in subcommands(&help) {
-                todo.push((name, path.iter().cloned().chain([sub]).collect()));
-            }
+/// A page for each command with the help of its subcommands, and one that lists them.
+fn commands() -> Result<Vec<(String, String)>> {
+    let overview = program("linerate", &["--help"])?;
+    let mut names = subcommands(&overview);
+    names.retain(|name| !matches!(name.as_str(), "lab" | "demo"));
+    let mut index = format!("{NOTE}# Commands\n\n```text\n{}\n```\n\n", overview.trim_end());
+    let mut pages = Vec::new();
+    for name in &names {
+        let mut page = NOTE.to_owned();
+        help(&mut page, "linerate", std::slice::from_ref(name), 1)?;
+        let _ = writeln!(index, "- [linerate {name}]({name}.md)");
+        pages.push((format!("reference/commands/{name}.md"), page));
+    }
+    let mut lab = NOTE.to_owned();
+    help(&mut lab, "linerate-lab", &[], 1)?;
+    index.push_str("- [linerate-lab](lab.md), also `linerate lab` and `linerate demo`\n");
+    pages.push(("reference/commands/lab.md".to_owned(), lab));
+    pages.insert(0, ("reference/commands/README.md".to_owned(), index));
+    Ok(pages)
+}
+
+/// The help of a command, then that of its subcommands below headings of their own.
+fn help(page: &mut String, name: &str, path: &[String], level: usize) -> Result<()> {
+    let mut args: Vec<&str> = path.iter().map(String::as_str).collect();
+    args.push("--help");
+    let help_text = program(name, &args)?;
+    args.pop();
+    args.insert(0, name);
+    if level > 1 {
+        page.push('\n');
+    }
+    let marks = "#".repeat(level);
+    let _ = write!(page, "{marks} {}\n\n```text\n{}\n```\n", args.join(" "), help_text.trim_end());
+    if path.len() < 2 {
+        for sub in subcommands(&help_text) {
+            help(page, name, &[path, &[sub]].concat(), level + 1)?;
         }
     }
-    Ok(page)
+    Ok(())
 }
 
 fn subcommands(help: &str) -> Vec<String> {
@@ -118,7 +145,7 @@ fn subcommands(help: &str) -> Vec<String> {
         .take_while(|l| !l.is_empty())
         .filter(|l| l.starts_with("  ") && !l.starts_with("   "))
         .filter_map(|l| l.split_whitespace().next())
-        .filter(|n| !matches!(*n, "help" | "lab" | "demo"))
+        .filter(|n| *n != "help")
         .map(String::from)
         .collect()
 }
@@ -137,21 +164,28 @@ fn facts() -> Result<String> {
     Ok(page)
 }
 
-/// The summary of the book with the causes listed by area.
-fn summary(causes: &[Value]) -> Result<String> {
+/// The summary of the book with the commands, and the causes by area.
+fn summary(commands: &[(String, String)], causes: &[Value]) -> Result<String> {
+    let mut by_command = String::new();
+    for (path, text) in commands {
+        let title = text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or_default();
+        let title = if title == "Commands" { "All commands" } else { title };
+        let _ = writeln!(by_command, "- [{title}]({path})");
+    }
     let mut areas: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for cause in causes {
         let text = |key: &str| cause[key].as_str().unwrap_or_default();
         areas.entry(text("area")).or_default().insert(text("id"));
     }
-    let mut list = String::new();
+    let mut by_area = String::new();
     for (area, ids) in areas {
-        let _ = writeln!(list, "- [{area}]()");
+        let _ = writeln!(by_area, "- [{area}]()");
         for id in ids {
-            let _ = writeln!(list, "  - [{id}](reference/causes/{id}.md)");
+            let _ = writeln!(by_area, "  - [{id}](reference/causes/{id}.md)");
         }
     }
-    with_part(&fs::read_to_string("docs/SUMMARY.md")?, "Causes by area", &list)
+    let summary = with_part(&fs::read_to_string("docs/SUMMARY.md")?, "Reference by command", &by_command)?;
+    with_part(&summary, "Causes by area", &by_area)
 }
 
 /// The summary with another list below the heading of a part.
@@ -165,11 +199,11 @@ fn with_part(summary: &str, part: &str, list: &str) -> Result<String> {
 
 /// One page for each cause, and an index by symptom.
 fn cause_pages(causes: &[Value]) -> Result<Vec<(String, String)>> {
-    let mut pages = vec![("causes/README.md".to_owned(), index(causes))];
+    let mut pages = vec![("reference/causes/README.md".to_owned(), index(causes))];
     for cause in causes {
         let id = cause["id"].as_str().unwrap_or_default();
         let page = program("linerate", &["knowledge", "show", id, "--markdown"])?;
-        pages.push((format!("causes/{id}.md"), format!("{NOTE}{page}")));
+        pages.push((format!("reference/causes/{id}.md"), format!("{NOTE}{page}")));
     }
     Ok(pages)
 }

@@ -4,7 +4,7 @@
 //! known. Neither is so. A map with two numbers mends that: a temperature, which stretches or squeezes all log odds alike, and a
 //! lapse, the share of verdicts that are wrong however clear they look. It keeps the order and knows no cause by its name.
 //! The numbers are fitted on kept runs of which the truth is known: `linerate-lab judge --again FOLDER --fit` prints them, and
-//! `docs/journal/2026-judge-how.md` says on which. It never changes what is concluded, only how sure it is said to be.
+//! `docs/dev/accuracy.md` says on which. It never changes what is concluded, only how sure it is said to be.
 
 /// A monotone map of probabilities.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,7 +56,7 @@ impl Calibration {
     pub const NONE: Self = Self { finding: Map::NONE, place: Map::NONE, cause: Map::NONE };
 
     /// What readers get: `finding` fitted on lab runs and simulated clusters together, the other two on lab runs, for nothing but a bad
-    /// receiver is simulated: 854, 829 and 341 statements of the sixth judge (`docs/journal/2026-sixth-judge.md`). The fitted lapses of the last two
+    /// receiver is simulated: 854, 829 and 341 statements of the sixth judge (`docs/dev/accuracy.md`). The fitted lapses of the last two
     /// are 0.002 and 0.003; some hundred runs of one lab cannot promise less than one in a hundred.
     pub const FITTED: Self = Self {
         finding: Map { temperature: 0.54, lapse: 0.029 },

@@ -1,7 +1,7 @@
 //! Who a client is: the token that it shows, and the list of users that a server has.
 //!
 //! What comes in: names, passwords, tokens, the text of a users file. What goes out: tokens, yes or no with the reason. The RSA
-//! itself is done by the `openssl` program of the host (see [`Rsa`] and `docs/decisions/`), because iperf3's scheme needs the
+//! itself is done by the `openssl` program of the host (see [`Rsa`] and `docs/dev/decisions/`), because iperf3's scheme needs the
 //! decryption of what strangers send, for which the Rust libraries that are small enough leak time. The scheme knows no nonce:
 //! within the allowed clock difference a token can be shown again, and nothing after it is protected.
 

@@ -34,7 +34,7 @@ struct Kind {
     chance_tests: f64,
 }
 
-/// Of 5131 probes in healthy clusters of the lab none lost or reordered a datagram (`docs/journal/2026-seventh-judge.md`), but real ones
+/// Of 5131 probes in healthy clusters of the lab none lost or reordered a datagram (`docs/dev/accuracy.md`), but real ones
 /// have other people's load in them; a queue that is nearly three times as long as elsewhere is seen more often, and so is a transfer that
 /// loses 30 %: one in 24 transfers of each of 3 in 32 healthy clusters.
 const KINDS: [Kind; 4] = [

@@ -1,5 +1,5 @@
 //! Sysctls of one host that cost throughput. The values bite at the round trip of the labs; see
-//! `docs/journal/2026-lab-parameters.md` for what each of them costs.
+//! `docs/dev/lab.md` for what each of them costs.
 
 use linerate_model::finding::Direction;
 

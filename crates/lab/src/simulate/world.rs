@@ -15,7 +15,7 @@ use linerate_model::snapshot::Snapshot;
 
 use crate::random::Random;
 
-/// What the cluster and its noise are like. Defaults: `docs/journal/2026-simulation.md` says where each comes from.
+/// What the cluster and its noise are like. Defaults: `docs/dev/scale.md` says where each comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Nature {
     /// Hosts of a rack.
