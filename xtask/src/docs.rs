@@ -208,25 +208,25 @@ fn cause_pages(causes: &[Value]) -> Result<Vec<(String, String)>> {
     Ok(pages)
 }
 
-/// Names of responses in the files, with what a person would call them.
+/// Metrics by their names in the files, and as headings.
 const SYMPTOMS: [(&str, &str); 11] = [
     ("throughput", "throughput below what the hardware carries"),
-    ("loss", "datagrams are lost"),
-    ("retransmits", "segments are sent again"),
-    ("rtt-idle", "slow answers on an idle path"),
-    ("rtt-loaded", "slow answers under load"),
-    ("reordering", "packets out of order"),
-    ("cpu-cost", "much CPU for each gigabyte"),
+    ("loss", "packet loss"),
+    ("retransmits", "retransmissions"),
+    ("rtt-idle", "high RTT on an idle path"),
+    ("rtt-loaded", "high RTT under load"),
+    ("reordering", "reordering"),
+    ("cpu-cost", "high CPU cost per gigabyte"),
     ("path-mtu", "large packets do not arrive"),
-    ("two-state", "throughput jumps between two levels"),
+    ("two-state", "bimodal throughput"),
     ("storage", "disks and replication slower than their parts"),
-    ("setting", "a setting or counter alone is worth a word"),
+    ("setting", "a wrong setting or counter, without a measured loss"),
 ];
 
 fn index(causes: &[Value]) -> String {
     let text = |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().trim().to_string();
     let mut page = format!(
-        "{NOTE}# Causes\n\n{} causes; each is one file in `knowledge/`, and all about it on a page of its own. The same in a terminal:\n`linerate knowledge list`, `search WORDS`, `show ID`.\n",
+        "{NOTE}# Causes\n\n{} causes by symptom. Each is one file in `knowledge/` and one page here. In a terminal: `linerate knowledge list`,\n`search WORDS`, `show ID`.\n",
         causes.len()
     );
     for (name, meaning) in SYMPTOMS {
