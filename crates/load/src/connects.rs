@@ -19,7 +19,7 @@ use linerate_sys::affinity;
 use linerate_sys::socket::{self, Ready};
 
 use crate::door;
-use crate::job::{Job, LoadError, SLICE, is_passing, patience};
+use crate::job::{Job, LoadError, SLICE, is_passing};
 use crate::load::Load;
 use crate::token::{STAMP_BYTES, same};
 use crate::unproven::{self, Limits, Shown, Unproven};
@@ -37,11 +37,11 @@ const ANSWER: u8 = b'!';
 const PARALLEL_MAX: u16 = 32;
 const COUNT_MAX: u32 = 20_000;
 /// Longest life of one connection: the first packet of one is sent again after a second.
-const ONE_MAX: Duration = patience(3_000, 60_000);
+const ONE_MAX: Duration = Duration::from_secs(3);
 /// Failures in a row of one thread after which it ends.
 const FAILED_MAX: u32 = 10;
 /// Without a last word, the receiver ends so long after the expected end.
-const WITHOUT_END: Duration = patience(4_000, 60_000);
+const WITHOUT_END: Duration = Duration::from_secs(4);
 
 impl Load for Connects {
     fn name(&self) -> &'static str {

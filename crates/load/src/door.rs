@@ -12,12 +12,9 @@ use std::time::{Duration, Instant};
 use linerate_sys::affinity;
 use linerate_sys::socket::{self, Ready};
 
-use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, is_passing, patience};
+use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, is_passing};
 use crate::token::{Nonces, STAMP_BYTES, Stamp, same};
-use crate::unproven::{self, Limits, Shown, Unproven};
-
-/// How long the other end of a connection may take for its part of the exchange of proofs.
-const PROOF_TIME: Duration = patience(3_000, 30_000);
+use crate::unproven::{self, Limits, PROOF_TIME, Shown, Unproven};
 
 /// Labels of both proofs.
 const PROOF: &str = "door proof";

@@ -27,14 +27,8 @@ pub(crate) fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// How long the other end is waited for, milliseconds. The tests of this crate have a patience of their own: there both ends and much
-/// else share a few CPUs, and what is only late must not be taken for lost.
-pub(crate) const fn patience(own_ms: u64, in_tests_ms: u64) -> Duration {
-    Duration::from_millis(if cfg!(test) { in_tests_ms } else { own_ms })
-}
-
 /// How long a receiver waits for the first sign of its sender: the operator passes the port on in milliseconds.
-pub(crate) const FIRST_CONTACT: Duration = patience(3_000, 60_000);
+pub(crate) const FIRST_CONTACT: Duration = Duration::from_secs(3);
 
 /// Moves the calling thread into the network namespace that a place means: `pid:1234`, `container:NAME`, a path.
 pub fn enter(place: &Path) -> Result<(), LoadError> {

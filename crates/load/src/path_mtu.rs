@@ -13,7 +13,7 @@ use linerate_model::path_mtu::{MtuProbe, PathMtu, PathMtuPlan, SizeLimit};
 use linerate_sys::socket;
 
 use crate::datagram::{self, HEADER_BYTES};
-use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, is_passing, patience};
+use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, is_passing};
 use crate::load::Load;
 use crate::token::Stamp;
 
@@ -28,15 +28,18 @@ const BACK: &str = "path-mtu back";
 const REFUSED: &str = "path-mtu refused";
 const END: &str = "path-mtu end";
 
-/// Limits of the wait for an answer, and how many round trips it is.
-const WAIT_MIN: Duration = patience(40, 2_000);
-const WAIT_MAX: Duration = patience(500, 2_000);
+/// Limits of the wait for an answer, and how many round trips it is. The least is for ends that wait for a
+/// CPU: an answer that is late would look like a black hole. Each size that vanishes costs it once.
+const WAIT_MIN: Duration = Duration::from_millis(300);
+const WAIT_MAX: Duration = Duration::from_millis(500);
 const WAIT_TRIPS: u32 = 4;
 /// The first exchange pays for the resolution of addresses.
-const FIRST_WAIT: Duration = patience(250, 1_000);
+const FIRST_WAIT: Duration = Duration::from_millis(250);
 const FIRST_TRIES: usize = 4;
-/// A receiver without a sender's word for so long is done.
-const IDLE: Duration = patience(2_500, 30_000);
+/// A receiver without a sender's word for so long is done. On a path that lets little through it gets no
+/// probe while the sender halves its way down: 17 sizes, each with the longest wait.
+const IDLE: Duration = Duration::from_secs(10);
+const _: () = assert!(IDLE.as_millis() > 17 * WAIT_MAX.as_millis());
 /// Probes of the way back that a receiver sends at most: 17 sizes of at most 8 tries.
 const BACK_MAX: u32 = 256;
 

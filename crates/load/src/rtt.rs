@@ -11,7 +11,7 @@ use linerate_model::load::{LoadReport, Role, TestKind};
 use linerate_sys::socket;
 
 use crate::datagram::{self, HEADER_BYTES, Labels};
-use crate::job::{Job, LoadError, SLICE, is_passing, patience};
+use crate::job::{Job, LoadError, SLICE, is_passing};
 use crate::load::Load;
 use crate::token::Stamp;
 
@@ -24,10 +24,14 @@ const LABELS: Labels = Labels { request: "rtt request", answer: "rtt answer", en
 const PAYLOAD_BYTES: usize = 64;
 
 /// How long an answer is waited for before the next request goes out; an answer that comes later still counts.
-const ANSWER_WAIT: Duration = patience(100, 2_000);
+const ANSWER_WAIT: Duration = Duration::from_millis(100);
 
-/// The same for the first exchange, which waits for the resolution of addresses.
-const FIRST_ANSWER_WAIT: Duration = patience(200, 2_000);
+/// The same for the first exchange, which waits for the resolution of addresses. A peer that is not there
+/// costs five of them, as long as a connection attempt of the load `tcp`.
+const FIRST_ANSWER_WAIT: Duration = Duration::from_millis(300);
+
+/// How long answers are waited for after the last request, when some are missing.
+const LATE_WAIT: Duration = Duration::from_millis(400);
 
 /// Requests in a row without an answer after which the rest is not tried.
 const UNANSWERED_MAX: u32 = 5;
@@ -79,8 +83,24 @@ impl Asker {
         while first.is_empty() {
             self.ask_once(job, FIRST_ANSWER_WAIT, &mut first)?;
         }
+        // Late answers to other first requests do not count either.
+        self.sent.fill(None);
         for _ in 0..count {
             self.ask_once(job, ANSWER_WAIT, &mut report.rtt_us)?;
+        }
+        self.take_late(job, &mut report.rtt_us)
+    }
+
+    /// Takes answers that are still on their way.
+    fn take_late(&mut self, job: &Job<'_>, trips_us: &mut Vec<f64>) -> Result<(), LoadError> {
+        let begun = Instant::now();
+        while self.sent.iter().any(Option::is_some) {
+            job.check("waiting for late answers")?;
+            let left = LATE_WAIT.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            self.receive(left.min(SLICE), trips_us)?;
         }
         Ok(())
     }

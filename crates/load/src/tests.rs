@@ -1,7 +1,8 @@
 //! Both ends of every load against each other, and against ends that lie, stall or are not there.
 //!
-//! What comes in: loopback, and namespaces made here. What goes out: nothing. Times are asserted only as deadlines, and these lie so far
-//! ahead that a thread may stand still for seconds anywhere.
+//! What comes in: loopback, and namespaces made here. What goes out: nothing. The time-outs are those of
+//! production. Times are asserted only as deadlines, and these lie so far ahead that a thread may stand still
+//! for seconds.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -509,6 +510,36 @@ fn round_trips_are_listed_and_lost_ones_left_out() {
         Relay::start(receiver.address, |number, datagram| usize::from(number < 4 || datagram.len() != 64));
     let sent = send(&spec(kind, Role::Sender { peer: relay.address }, V4));
     assert!(sent.rtt_us.len() == 3 && reason(&sent).contains("not answered"), "{sent:?}");
+    receiver.report();
+    relay.end();
+}
+
+/// A path whose answers come only when nothing more is asked.
+fn late_at(last: u64, address: SocketAddr) -> Relay {
+    Relay::start_with(address, move |back, number, datagram| {
+        if back && number >= last {
+            thread::sleep(Duration::from_millis(150));
+        }
+        vec![datagram.to_vec()]
+    })
+}
+
+#[test]
+fn an_answer_after_the_last_request_counts() {
+    let kind = TestKind::Rtt { count: 3 };
+    let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
+    // The first exchange and three requests.
+    let relay = late_at(4, receiver.address);
+    let sent = send(&spec(kind, Role::Sender { peer: relay.address }, V4));
+    assert_eq!((sent.rtt_us.len(), &sent.stopped), (3, &None));
+    receiver.report();
+    relay.end();
+
+    let kind = TestKind::Mtu { sizes: vec![100], tries: 2 };
+    let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
+    let relay = late_at(3, receiver.address);
+    let sent = send(&spec(kind, Role::Sender { peer: relay.address }, V4));
+    assert_eq!((sent.mtu[0].sent, sent.mtu[0].answered), (2, 2));
     receiver.report();
     relay.end();
 }

@@ -20,12 +20,12 @@ use super::protocol::{
 };
 use crate::datagram::{self, HEADER_BYTES};
 use crate::door;
-use crate::job::{Job, LoadError, SLICE, is_passing, patience};
+use crate::job::{Job, LoadError, SLICE, is_passing};
 
 /// Longest silence of a sender: a phase, its load, and a queue that drains.
 const ORDER_WAIT: Duration = Duration::from_secs(30);
 /// Longest wait for the receiver of the load to listen.
-const LISTEN_WAIT: Duration = patience(3_000, 30_000);
+const LISTEN_WAIT: Duration = Duration::from_secs(3);
 /// A spinning end looks so seldom, in looks, whether the phase is over or the test stopped.
 const LOOKS: u32 = 1024;
 

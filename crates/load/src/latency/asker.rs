@@ -20,14 +20,16 @@ use super::protocol::{
 };
 use crate::datagram::{self, HEADER_BYTES};
 use crate::door;
-use crate::job::{Job, LoadError, SLICE, is_passing, patience};
+use crate::job::{Job, LoadError, SLICE, is_passing};
 
 /// Longest wait for the receiver to prepare a phase.
-const BEGIN_WAIT: Duration = patience(5_000, 30_000);
+const BEGIN_WAIT: Duration = Duration::from_secs(5);
 /// A datagram that was not answered for so long is lost: longer than a bloated queue.
-const DATAGRAM_WAIT: Duration = patience(800, 20_000);
+const DATAGRAM_WAIT: Duration = Duration::from_millis(800);
 /// An answer over TCP may take so long after the end of a phase: a retransmission or two.
-const STREAM_WAIT: Duration = patience(3_000, 30_000);
+const STREAM_WAIT: Duration = Duration::from_secs(3);
+/// How long the receiver may take to read the last word and close.
+const CLOSE_WAIT: Duration = Duration::from_millis(500);
 /// Datagrams in a row without an answer after which the phase ends.
 const LOST_MAX: u32 = 5;
 /// Pieces of the course of a phase.
@@ -50,7 +52,7 @@ pub(super) fn ask(
     }
     write_all(job, &mut control, &[QUIT])?;
     // The receiver closes when it has read that; a reset must not overtake it.
-    let _ = door::read_exactly(job, &mut control, &mut [0; 1], 2 * SLICE);
+    let _ = door::read_exactly(job, &mut control, &mut [0; 1], CLOSE_WAIT);
     if report.latency.iter().all(|result| result.round_trip_ns.count() == 0) {
         let lost = report.latency.iter().map(|result| result.lost).sum::<u64>() as u32;
         return Err(LoadError::Unanswered { unanswered: lost, sent: lost });

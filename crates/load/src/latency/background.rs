@@ -11,13 +11,13 @@ use linerate_model::latency::LatencyPlan;
 use linerate_model::load::{LoadReport, LoadSpec, Role, TestKind};
 
 use crate::endpoint;
-use crate::job::{Control, Job, LoadError, patience};
+use crate::job::{Control, Job, LoadError};
 use crate::tcp::Tcp;
 
 /// The load goes on for so long after a phase, so that the last requests are loaded too.
 const LOAD_TAIL: Duration = Duration::from_millis(100);
 /// The load may take so much longer than planned to drain a bloated queue.
-const LOAD_SLACK: Duration = patience(5_000, 60_000);
+const LOAD_SLACK: Duration = Duration::from_secs(5);
 
 /// A `tcp` load beside the requests.
 pub(super) struct Background<'scope> {

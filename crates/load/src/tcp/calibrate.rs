@@ -26,16 +26,17 @@ use super::receiver::{self, Wakes};
 use super::sender::Sending;
 use super::stream_end::StreamEnd;
 use super::ways::Ways;
-use crate::job::{Job, LoadError, is_passing, patience};
+use crate::job::{Job, LoadError, is_passing};
 
 const ROUNDS: usize = 2;
 const TURN: Duration = Duration::from_millis(TURN_MS as u64);
 /// No turn begins later.
-const LAST_TURN: Duration = patience(CALIBRATION_MS_MAX as u64 / 2, 60_000);
+const LAST_TURN: Duration = Duration::from_millis(CALIBRATION_MS_MAX as u64 / 2);
 /// An answer that takes longer will not come.
-const ANSWER_TIME: Duration = patience(CALIBRATION_MS_MAX as u64 / 2, 60_000);
-/// A path on which what was sent takes so long to arrive is so slow that any way fills it.
-const SLOW: Duration = patience(600, 60_000);
+const ANSWER_TIME: Duration = Duration::from_millis(CALIBRATION_MS_MAX as u64 / 2);
+/// A path on which what was sent takes so long to arrive is so slow that any way fills it. Threads of both
+/// ends that wait for a CPU do not take as long.
+const SLOW: Duration = Duration::from_secs(1);
 /// How often a receiver looks for the end of a turn.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 

@@ -14,14 +14,12 @@ use linerate_sys::stream;
 use super::options;
 use super::plan::Plan;
 use super::proof::{GO, PROOF, PROOF_BYTES, set_time_outs};
-use crate::job::{Job, LoadError, SLICE, is_passing, patience};
+use crate::job::{Job, LoadError, SLICE, is_passing};
 use crate::token::{STAMP_BYTES, same};
+use crate::unproven::PROOF_TIME;
 
 /// A connection attempt may take so long: one lost SYN is sent again after a second.
-const CONNECT_TIME: Duration = patience(1_500, 30_000);
-
-/// The exchange of proofs may take so long.
-const PROOF_TIME: Duration = patience(3_000, 30_000);
+const CONNECT_TIME: Duration = Duration::from_millis(1_500);
 
 /// Connects and proves all streams of a test.
 pub(super) fn connect(job: &Job<'_>, plan: Plan, peer: SocketAddr) -> Result<Vec<TcpStream>, LoadError> {
