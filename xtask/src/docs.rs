@@ -18,7 +18,8 @@ const NOTE: &str = "<!-- Made by `cargo xtask docs`; do not edit. -->\n\n";
 /// Writes the pages, or with `check` fails when one would change.
 pub(crate) fn run(check: bool) -> Result<()> {
     // Programs of an older state would describe that.
-    sh("cargo", &["build", "--locked", "-p", "linerate", "-p", "linerate-node", "-p", "linerate-lab"])?;
+    let programs = ["linerate", "linerate-node", "linerate-lab", "linerate-judge"];
+    sh("cargo", &[&["build", "--locked"][..], &programs.map(|program| ["-p", program]).concat()].concat())?;
     let mut pages = vec![
         ("reference/exit-codes.md".to_owned(), exit_codes()),
         ("reference/facts.md".to_owned(), facts()?),
@@ -110,10 +111,15 @@ fn commands() -> Result<Vec<(String, String)>> {
         let _ = writeln!(index, "- [linerate {name}]({name}.md)");
         pages.push((format!("reference/commands/{name}.md"), page));
     }
-    let mut lab = NOTE.to_owned();
-    help(&mut lab, "linerate-lab", &[], 1)?;
-    index.push_str("- [linerate-lab](lab.md), also `linerate lab` and `linerate demo`\n");
-    pages.push(("reference/commands/lab.md".to_owned(), lab));
+    for (name, page_name, also) in [
+        ("linerate-lab", "lab", ", also `linerate lab` and `linerate demo`"),
+        ("linerate-judge", "judge", ""),
+    ] {
+        let mut page = NOTE.to_owned();
+        help(&mut page, name, &[], 1)?;
+        let _ = writeln!(index, "- [{name}]({page_name}.md){also}");
+        pages.push((format!("reference/commands/{page_name}.md"), page));
+    }
     pages.insert(0, ("reference/commands/README.md".to_owned(), index));
     Ok(pages)
 }

@@ -26,6 +26,7 @@ pub(crate) fn run(filter: Option<&str>) -> Result<()> {
         ("LINERATE", bin.join("linerate")),
         ("LINERATE_NODE", bin.join("linerate-node")),
         ("LINERATE_LAB", bin.join("linerate-lab")),
+        ("LINERATE_JUDGE", bin.join("linerate-judge")),
         (SEED.0, seed.into()),
     ];
     let mut sum = Sum { filtered: filter.is_some(), ..Sum::default() };

@@ -4,6 +4,9 @@
 
 use std::fmt::Write as _;
 
+use linerate_sys::interrupt::Interrupt;
+use linerate_sys::{sandbox, tap};
+
 use crate::cluster::Cluster;
 use crate::control::{Answer, Request};
 use crate::damage::{Damage, Healing};
@@ -11,10 +14,22 @@ use crate::error::{LabError, Result};
 use crate::faults;
 use crate::faults::fault::{Fault, Place, Truth};
 use crate::folder::Folder;
+use crate::namespace;
 use crate::random::Random;
 use crate::topology::Topology;
 use crate::way;
 use crate::way::transport::{Reached, Way};
+
+/// Rights, signals and programs: what every command needs that builds a cluster. Must run before any thread starts.
+pub fn prepare() -> Result<Interrupt> {
+    if !sandbox::is_root() {
+        sandbox::become_root_of_a_new_world().map_err(|source| LabError::NoRights { source })?;
+    }
+    let interrupt = Interrupt::new().map_err(LabError::at("blocking the stop signals"))?;
+    namespace::check_programs()?;
+    tap::is_usable().map_err(|source| LabError::NoTun { source })?;
+    Ok(interrupt)
+}
 
 /// A fault in a running cluster.
 pub struct Injected {

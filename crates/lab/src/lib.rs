@@ -1,7 +1,7 @@
 //! Virtual clusters with faults of known truth: the only code of the project that breaks things.
 //!
-//! In: `labs/*.toml`, names of faults. Out: running clusters in network namespaces or in emulated machines, and judgements of `linerate` as a
-//! black box. It never touches the network of the machine that it runs on, and leaves nothing behind.
+//! In: `labs/*.toml`, names of faults. Out: running clusters in network namespaces or in emulated machines, with faults in them. It never
+//! touches the network of the machine that it runs on, and leaves nothing behind.
 
 pub mod cgroup;
 pub mod cluster;
@@ -12,16 +12,13 @@ pub mod device_watch;
 pub mod error;
 pub mod faults;
 pub mod folder;
-pub mod judge;
 pub mod lab;
 mod lab_file;
-mod methods;
 pub mod namespace;
 pub mod operator;
 pub mod periodic;
 pub mod random;
 pub mod readiness;
-pub mod simulate;
 pub mod supervisor;
 pub mod topology;
 pub mod vm;

@@ -1,6 +1,6 @@
 //! Program `linerate-lab`: the command line of the lab.
 //!
-//! In: arguments. Out: a running lab, a judgement, a demonstration; exit codes of `linerate_model::exit`. It never does
+//! In: arguments. Out: a running lab, a demonstration; exit codes of `linerate_model::exit`. It never does
 //! the work itself.
 
 use std::io::Write;
@@ -10,12 +10,11 @@ use std::process::ExitCode as Code;
 use clap::{Parser, Subcommand};
 use linerate_lab::control::{self, Request};
 use linerate_lab::error::{LabError, Result};
-use linerate_lab::lab::Lab;
+use linerate_lab::lab::{Lab, prepare};
 use linerate_lab::topology::Topology;
-use linerate_lab::{demo, faults, folder, judge, namespace, simulate, supervisor, vm, way};
+use linerate_lab::{demo, faults, folder, supervisor, vm, way};
 use linerate_model::exit::ExitCode;
-use linerate_sys::interrupt::Interrupt;
-use linerate_sys::{sandbox, tap};
+use linerate_sys::sandbox;
 
 /// Virtual clusters in network namespaces, with faults whose truth is known.
 #[derive(Debug, Parser)]
@@ -59,18 +58,6 @@ enum Do {
     Status(Which),
     /// List the faults.
     Faults,
-    /// Put faults at random places and see how often linerate is right.
-    Judge {
-        #[command(flatten)]
-        wanted: Box<judge::command::Wanted>,
-        #[command(flatten)]
-        way: By,
-    },
-    /// Draw large clusters that do not exist, and see how well and how fast bad receivers are found in them.
-    Simulate {
-        #[command(flatten)]
-        wanted: simulate::command::Wanted,
-    },
     /// Emulated machines with drives and links that can be made slow, broken or dishonest.
     Vm(vm::command::Args),
     /// Show everything once: a broken cluster, the verdict, the remedy, the proof, the truth.
@@ -173,13 +160,6 @@ fn run(command: Do) -> Result<ExitCode> {
             }
             Ok(ExitCode::Ok)
         }
-        Do::Judge { wanted, .. } if !wanted.measures() => wanted.again(&mut say, &mut progress),
-        Do::Judge { wanted, way } => {
-            let root = sandbox::is_root();
-            let interrupt = prepare()?;
-            wanted.judge(way.via, root, &interrupt, &mut say, &mut progress)
-        }
-        Do::Simulate { wanted } => simulate::command::run(&wanted, &mut say, &mut progress),
         Do::Vm(args) => vm::command::run(args, &mut say, &mut progress),
         Do::Demo { seed, fault, at, report, time, lab, way } => {
             let seed = seed.unwrap_or_else(|| random_seed() % 1_000_000);
@@ -189,17 +169,6 @@ fn run(command: Do) -> Result<ExitCode> {
             demo::demo(&options, &interrupt)
         }
     }
-}
-
-/// Rights, signals and programs: what every command needs that builds a cluster. Must run before any thread starts.
-fn prepare() -> Result<Interrupt> {
-    if !sandbox::is_root() {
-        sandbox::become_root_of_a_new_world().map_err(|source| LabError::NoRights { source })?;
-    }
-    let interrupt = Interrupt::new().map_err(LabError::at("blocking the stop signals"))?;
-    namespace::check_programs()?;
-    tap::is_usable().map_err(|source| LabError::NoTun { source })?;
-    Ok(interrupt)
 }
 
 fn up(lab: &str, via: &str) -> Result<ExitCode> {

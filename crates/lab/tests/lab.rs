@@ -378,34 +378,3 @@ fn a_running_lab_breaks_heals_and_ends_on_a_signal() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(!folder.exists());
 }
-
-/// The judge as a user's own cause meets it: a cluster, a fault, a survey, a verdict, all by the programs themselves.
-#[test]
-fn a_cause_of_ones_own_is_proven_by_the_lab() {
-    let test = "a_cause_of_ones_own_is_proven_by_the_lab";
-    let programs = linerate_testkit::Programs::beside(env!("CARGO_BIN_EXE_linerate-lab"));
-    if let Some(reason) = programs.missing() {
-        println!("SKIPPED {test}: {reason}");
-        return;
-    }
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let text = include_str!("../../../knowledge/tcp-rmem-small.toml")
-        .replace("\"tcp-rmem-small\"", "\"my-small-window\"")
-        .replace("prior = \"medium\"", "prior = \"high\"");
-    let file = std::env::temp_dir().join(format!("linerate-own-{}.toml", std::process::id()));
-    std::fs::write(&file, text).unwrap();
-    let output = Command::new(&programs.linerate)
-        .args(["knowledge", "test", "--lab", "--json"])
-        .arg(&file)
-        .env("LINERATE_LAB", env!("CARGO_BIN_EXE_linerate-lab"))
-        .env("LINERATE_NODE", &programs.node)
-        .output();
-    std::fs::remove_file(&file).unwrap();
-    let output = output.unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let tested: serde_json::Value =
-        serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said}{errors}"));
-    assert_eq!(tested["proofs"][0]["name"], "small-rmem", "{said}");
-    assert_eq!(tested["proofs"][0]["found"], true, "{said}{errors}");
-}

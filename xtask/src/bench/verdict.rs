@@ -21,10 +21,10 @@ pub(crate) struct Options {
     repeat: u64,
 }
 
-/// Builds the lab optimised and lets it print the figures.
+/// Builds the judge optimised and lets it print the figures.
 pub(super) fn run(options: &Options) -> Result<()> {
-    sh("cargo", &["build", "--release", "--locked", "-p", "linerate-lab"])?;
-    let mut command = Command::new(target_release().join("linerate-lab"));
+    sh("cargo", &["build", "--release", "--locked", "-p", "linerate-judge"])?;
+    let mut command = Command::new(target_release().join("linerate-judge"));
     command.arg("simulate");
     for (name, value) in [
         ("--hosts", options.hosts.to_string()),
@@ -34,8 +34,8 @@ pub(super) fn run(options: &Options) -> Result<()> {
         command.args([name, &value]);
     }
     println!("$ {command:?}");
-    let status = command.status().context("cannot run linerate-lab")?;
-    ensure!(status.success(), "linerate-lab simulate failed");
+    let status = command.status().context("cannot run linerate-judge")?;
+    ensure!(status.success(), "linerate-judge simulate failed");
     println!("demanded: 2 s together for 1000 hosts with 2000 facts each");
     Ok(())
 }

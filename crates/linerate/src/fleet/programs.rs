@@ -35,6 +35,11 @@ pub fn lab_program() -> Result<PathBuf, ProgramMissing> {
     find("linerate-lab", "LINERATE_LAB")
 }
 
+/// Path of `linerate-judge`: `LINERATE_JUDGE`, or beside this program.
+pub fn judge_program() -> Result<PathBuf, ProgramMissing> {
+    find("linerate-judge", "LINERATE_JUDGE")
+}
+
 fn find(name: &'static str, variable: &'static str) -> Result<PathBuf, ProgramMissing> {
     let path = std::env::var_os(variable).map_or_else(|| beside(name), PathBuf::from);
     if path.is_file() {

@@ -14,7 +14,7 @@ use linerate_model::finding::Diagnosis;
 use serde::Serialize;
 
 use super::super::{open, out};
-use crate::fleet::programs::lab_program;
+use crate::fleet::programs::judge_program;
 use linerate_input as input;
 
 /// Most that the lab writes about its runs.
@@ -163,7 +163,7 @@ fn by_case(proof: &str, name: &str, cases: &[(String, case::Case)], with: &Knowl
     Proof { name: proof.to_owned(), found: Some(found), said: verdict(&diagnosis) }
 }
 
-/// What the judge of the lab writes about a run, as far as it is read here.
+/// What `linerate-judge` writes about a run, as far as it is read here.
 #[derive(serde::Deserialize)]
 struct Judged {
     broken: Vec<Broken>,
@@ -228,12 +228,12 @@ fn by_lab(tested: &mut Tested, file: &Path) -> anyhow::Result<()> {
     if faults.is_empty() {
         return Ok(());
     }
-    let program = lab_program()?;
+    let program = judge_program()?;
     let folder = PrivateFolder::new(&std::env::temp_dir())?;
     let records = folder.0.join("records");
     out::note(&format!("running {} in the lab, about a minute each …", faults.join(", ")));
     let status = Command::new(&program)
-        .args(["judge", "--healthy", "0", "--labs", "casebook-a", "--runs", &faults.len().to_string()])
+        .args(["run", "--healthy", "0", "--labs", "casebook-a", "--runs", &faults.len().to_string()])
         .arg("--faults")
         .arg(faults.join(","))
         .arg("--json")
@@ -248,7 +248,7 @@ fn by_lab(tested: &mut Tested, file: &Path) -> anyhow::Result<()> {
     let runs: Vec<Judged> =
         text.lines().map(serde_json::from_str).collect::<Result<_, _>>().with_context(|| {
             format!(
-                "{} writes records that cannot be read\nhint: linerate-lab has to be of the same version",
+                "{} writes records that cannot be read\nhint: linerate-judge has to be of the same version",
                 program.display()
             )
         })?;

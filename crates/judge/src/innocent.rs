@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::damage::{Damage, Machine};
-use crate::error::Result;
-use crate::random::Random;
+use linerate_lab::damage::{Damage, Machine};
+use linerate_lab::error::Result;
+use linerate_lab::random::Random;
 
 /// sysctls of a network namespace with a value that is not the default and touches no transfer of a test: times of idle or dead
 /// connections, counts of retries, what is answered to pings, groups of multicast, ports to choose from.

@@ -8,9 +8,9 @@ use std::fmt::Write;
 use linerate_diagnose::stats::median;
 use serde::Serialize;
 
-use super::compare;
-use super::record::{Case, Record};
-use super::reliability::{self, Bin, wilson};
+use crate::compare;
+use crate::record::{Case, Record};
+use crate::reliability::{self, Bin, wilson};
 
 const EXACT_MIN: f64 = 0.97;
 const TOP1_MIN: f64 = 0.90;
@@ -186,8 +186,8 @@ fn section(text: &mut String, what: &str, rows: &[Row], all: Option<&Row>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::tests::record;
     use super::*;
+    use crate::record::tests::record;
 
     #[test]
     fn counts_and_judges() {

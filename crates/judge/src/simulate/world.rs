@@ -7,13 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 
+use linerate_lab::random::Random;
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SlurmSpec, TransportSpec};
 use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
-
-use crate::random::Random;
 
 /// What the cluster and its noise are like. Defaults: `docs/dev/scale.md` says where each comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]

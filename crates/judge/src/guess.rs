@@ -3,11 +3,11 @@
 //! In: a diagnosis with its cells, the truth. Out: a guess per method. It favours the others where it can: they are told how many
 //! faults there are.
 
+use linerate_lab::faults::fault::Truth;
 use linerate_model::finding::{Diagnosis, Direction, Element};
 use linerate_model::inventory::Inventory;
 use serde::{Deserialize, Serialize};
 
-use crate::faults::fault::Truth;
 use crate::methods::{METHODS, Method, shares_of_cells};
 
 /// What one method said.
@@ -22,7 +22,7 @@ pub struct Guess {
 }
 
 /// The guesses of all methods about a run in which this was true.
-pub(super) fn guesses(inventory: &Inventory, diagnosis: &Diagnosis, truths: &[&Truth]) -> Vec<Guess> {
+pub(crate) fn guesses(inventory: &Inventory, diagnosis: &Diagnosis, truths: &[&Truth]) -> Vec<Guess> {
     let shares = shares_of_cells(inventory, &diagnosis.cells);
     let guess = |method: &Method| {
         let (named, alarm) = method.suspects(inventory, &shares, truths.len().max(1));

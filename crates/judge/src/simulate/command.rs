@@ -1,14 +1,14 @@
-//! The command `linerate-lab simulate`: its arguments, and what it does with them.
+//! The command `linerate-judge simulate`: its arguments, and what it does with them.
 //!
 //! In: sizes, seeds, files. Out: tables, lines of JSON, a picture. It draws and diagnoses nothing itself.
 
 use std::path::PathBuf;
 
+use linerate_lab::error::{LabError, Result};
 use linerate_model::exit::ExitCode;
 
 use super::Size;
-use crate::error::{LabError, Result};
-use crate::judge::reliability;
+use crate::reliability;
 
 /// What to simulate.
 #[derive(Debug, clap::Args)]

@@ -4,13 +4,13 @@
 
 use std::path::Path;
 
+use linerate_lab::error::{LabError, Result};
+use linerate_lab::faults::fault::Truth;
 use linerate_model::finding::{Diagnosis, Finding, Place};
 use linerate_model::inventory::Inventory;
 use serde::{Deserialize, Serialize};
 
-use super::guess::{Guess, guesses};
-use crate::error::{LabError, Result};
-use crate::faults::fault::Truth;
+use crate::guess::{Guess, guesses};
 
 /// How many causes may be named until the right one.
 const TOP: usize = 3;
@@ -301,18 +301,13 @@ pub fn load(path: &Path) -> Result<Vec<Record>> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use linerate_model::finding::{Direction, Element};
 
     use super::*;
 
     /// A record for tests of tables.
-    pub(in crate::judge) fn record(
-        fault: Option<&str>,
-        exact: bool,
-        top1: bool,
-        false_alarms: usize,
-    ) -> Record {
+    pub(crate) fn record(fault: Option<&str>, exact: bool, top1: bool, false_alarms: usize) -> Record {
         let truth = Truth::at(Element::Host("a".into()), Direction::Rx, "c");
         let broken =
             fault.map(|fault| Broken { fault: fault.into(), place: "a".into(), truth, also: Vec::new() });

@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::guess::Guess;
-use super::record::Record;
-use super::reliability::wilson;
+use crate::guess::Guess;
 use crate::methods::METHODS;
+use crate::record::Record;
+use crate::reliability::wilson;
 
 /// A row of the comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -85,8 +85,8 @@ pub fn table(records: &[Record]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::tests::record;
     use super::*;
+    use crate::record::tests::record;
 
     #[test]
     fn every_method_has_a_row_over_the_same_runs() {

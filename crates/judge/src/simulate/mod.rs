@@ -1,4 +1,4 @@
-//! `linerate-lab simulate`: clusters that do not exist, to see how well and how fast the place of a fault is found in thousands of
+//! `linerate-judge simulate`: clusters that do not exist, to see how well and how fast the place of a fault is found in thousands of
 //! hosts, beside other methods on the same samples.
 //!
 //! In: sizes, a seed. Out: recall, precision, time, memory, as a table, as JSON, as a picture. Nothing is measured and no namespace
@@ -17,14 +17,13 @@ use std::time::Instant;
 use linerate_diagnose::calibrate::Calibration;
 use linerate_diagnose::stats::median;
 use linerate_diagnose::{Knowledge, diagnose, diagnose_with};
+use linerate_lab::faults::fault::Truth;
 use linerate_model::finding::{Diagnosis, Direction, Element, Finding, Place};
 use serde::Serialize;
 
-use crate::faults::fault::Truth;
-use crate::judge;
-use crate::judge::record::{Broken, Record};
-use crate::judge::reliability::{About, Claim};
 use crate::methods;
+use crate::record::{self, Broken, Record};
+use crate::reliability::{About, Claim};
 
 pub use plot::picture;
 pub use world::{Nature, Size, World, draw};
@@ -148,13 +147,13 @@ pub fn records(count: usize, knowledge: &Knowledge, calibration: &Calibration) -
             truth: Truth::at(Element::Host(host.clone()), Direction::Rx, "simulated"),
             also: Vec::new(),
         };
-        let run = judge::record::Run {
+        let run = record::Run {
             index: number,
             seed: number as u64,
             lab: "simulated".into(),
             hosts: size.hosts,
             broken: world.truth.iter().map(broken).collect(),
-            ..judge::record::Run::default()
+            ..record::Run::default()
         };
         let diagnosis = diagnose_with(&world.snapshot, knowledge, calibration);
         Record::new(run, Ok(&diagnosis), None, 0.0)

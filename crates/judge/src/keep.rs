@@ -13,11 +13,11 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use linerate_diagnose::calibrate::Calibration;
 use linerate_diagnose::{Knowledge, diagnose_with};
+use linerate_lab::error::{LabError, Result};
 use linerate_model::snapshot::Snapshot;
 use serde::{Deserialize, Serialize};
 
-use super::record::{Record, Run};
-use crate::error::{LabError, Result};
+use crate::record::{Record, Run};
 
 /// What is kept beside the snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,7 +65,7 @@ pub fn each(folders: &[PathBuf], see: &mut dyn FnMut(Kept, Option<Snapshot>) -> 
         names.sort();
         if names.is_empty() {
             return Err(LabError::Unknown(format!(
-                "no kept run in {}\nhint: `linerate-lab judge --keep FOLDER` keeps them",
+                "no kept run in {}\nhint: `linerate-judge run --keep FOLDER` keeps them",
                 folder.display()
             )));
         }
@@ -119,11 +119,11 @@ pub fn again(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::record::Case;
+    use crate::record::Case;
 
     #[test]
     fn a_kept_run_comes_back_as_it_was_and_one_without_snapshot_is_a_failure() {
-        let folder = crate::folder::Folder::create().unwrap();
+        let folder = linerate_lab::folder::Folder::create().unwrap();
         let kept = folder.path().join("kept");
         let world = crate::simulate::draw(
             crate::simulate::Size { hosts: 6, faults: 0, rounds: 4, lost: 0.5 },

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use linerate_diagnose::{Knowledge, diagnose, diff};
+use linerate_lab::random::Random;
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::fact_map::FactMap;
 use linerate_model::snapshot::Snapshot;
 use serde::Serialize;
 
 use super::{Nature, Size, draw, ran_s};
-use crate::random::Random;
 
 /// What took how long, in seconds of one CPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]

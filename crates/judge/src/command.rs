@@ -1,4 +1,4 @@
-//! The command `linerate-lab judge`: its arguments, and what it does with them.
+//! The command `linerate-judge run`: its arguments, and what it does with them.
 //!
 //! In: arguments. Out: options for the judge, or kept runs judged again; tables as text, data and a picture. It judges nothing
 //! itself.
@@ -7,14 +7,13 @@ use std::path::PathBuf;
 
 use linerate_diagnose::Knowledge;
 use linerate_diagnose::calibrate::Calibration;
+use linerate_lab::error::{LabError, Result};
 use linerate_model::exit::ExitCode;
 use linerate_sys::interrupt::Interrupt;
 
-use super::options::Options;
-use super::record::Record;
-use super::{fit, keep, reliability, table};
-use crate::error::{LabError, Result};
-use crate::simulate;
+use crate::options::Options;
+use crate::record::Record;
+use crate::{fit, keep, picture, reliability, run, simulate, table};
 
 /// What to judge.
 #[derive(Debug, clap::Args)]
@@ -82,6 +81,9 @@ pub struct Wanted {
     /// Draw how true the probabilities are into this file (SVG).
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
+    /// How linerate reaches the hosts: netns, or ssh (a real sshd on each host; root only).
+    #[arg(long, default_value = "netns")]
+    via: String,
 }
 
 impl Wanted {
@@ -90,13 +92,12 @@ impl Wanted {
         self.again.is_empty()
     }
 
-    /// Judges clusters that are reached in this way.
+    /// Builds clusters, breaks them and judges the verdicts.
     ///
     /// # Errors
     /// Nothing to judge, interrupted, a file that cannot be read or written.
     pub fn judge(
         self,
-        via: String,
         root: bool,
         interrupt: &Interrupt,
         say: &mut dyn FnMut(&str),
@@ -118,7 +119,7 @@ impl Wanted {
             flicker: self.flicker,
             seed: self.seed,
             labs: self.labs,
-            via,
+            via: self.via,
             faults: self.faults,
             time: self.time,
             part: self.part,
@@ -128,7 +129,7 @@ impl Wanted {
             keep: self.keep,
             root,
         };
-        let records = super::judge(&options, interrupt, progress)?;
+        let records = run::judge(&options, interrupt, progress)?;
         show(&records, tables, picture, say)
     }
 
@@ -168,7 +169,7 @@ fn show(
         write(&path, &text.map_err(|error| LabError::Unknown(error.to_string()))?)?;
     }
     if let Some(path) = picture {
-        write(&path, &super::picture::picture(&reliability::bins(&reliability::claims(records))))?;
+        write(&path, &picture::picture(&reliability::bins(&reliability::claims(records))))?;
     }
     Ok(if met { ExitCode::Ok } else { ExitCode::Findings })
 }

@@ -1,43 +1,30 @@
-//! `linerate-lab judge`: faults at random places, `linerate` as a black box, and how often it was right.
+//! `linerate-judge run`: faults at random places, `linerate` as a black box, and how often it was right.
 //!
 //! In: how many runs of which sort, which labs and faults, a seed. Out: one record per run as it ends, and tables. It never helps
 //! `linerate`: all that program gets is the inventory.
-
-pub mod command;
-pub mod compare;
-pub mod fit;
-mod guess;
-mod innocent;
-pub mod keep;
-pub mod options;
-mod picture;
-mod plan;
-pub mod record;
-pub mod reliability;
-mod stolen;
-pub mod table;
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use linerate_lab::error::{LabError, Result};
+use linerate_lab::lab::Lab;
+use linerate_lab::operator::{Ended, Operator, Output};
+use linerate_lab::random::Random;
+use linerate_lab::topology::Topology;
+use linerate_lab::way;
 use linerate_model::finding::Diagnosis;
 use linerate_model::snapshot::Snapshot;
 use linerate_sys::cpu::cpu_ticks;
 use linerate_sys::interrupt::Interrupt;
 use serde::Deserialize;
 
-use crate::error::{LabError, Result};
-use crate::lab::Lab;
-use crate::operator::{Ended, Operator, Output};
-use crate::random::Random;
-use crate::topology::Topology;
-use crate::way;
-use keep::Kept;
-use options::Options;
-use plan::{Job, plan};
-use record::{Broken, Case, Record, Run};
+use crate::keep::Kept;
+use crate::options::Options;
+use crate::plan::{Job, plan};
+use crate::record::{Broken, Case, Record, Run};
+use crate::{innocent, keep, plan, record, stolen};
 
 /// Judges, telling `tell` a line per run, and returns all records.
 pub fn judge(options: &Options, interrupt: &Interrupt, tell: &mut dyn FnMut(&str)) -> Result<Vec<Record>> {

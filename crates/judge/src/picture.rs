@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::reliability::{About, Bin};
+use crate::reliability::{About, Bin};
 
 const SIDE: f64 = 420.0;
 const LEFT: f64 = 60.0;
@@ -22,7 +22,7 @@ fn y(share: f64) -> f64 {
 }
 
 /// Draws the rows.
-pub(super) fn picture(bins: &[Bin]) -> String {
+pub(crate) fn picture(bins: &[Bin]) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
          font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
@@ -104,8 +104,8 @@ fn points(svg: &mut String, bins: &[Bin], about: About, colour: &str, aside: f64
 
 #[cfg(test)]
 mod tests {
-    use super::super::reliability::{Claim, bins};
     use super::*;
+    use crate::reliability::{Claim, bins};
 
     #[test]
     fn every_row_is_a_point() {

@@ -7,7 +7,7 @@
 use linerate_sys::cpu::CpuTicks;
 
 /// Share of the CPU time between two looks that was stolen, 0 to 1. Without ticks nothing is ever stolen.
-pub(super) fn between(before: &[CpuTicks], after: &[CpuTicks]) -> f64 {
+pub(crate) fn between(before: &[CpuTicks], after: &[CpuTicks]) -> f64 {
     let sum =
         |ticks: &[CpuTicks], of: fn(&CpuTicks) -> u64| ticks.iter().map(of).fold(0, u64::saturating_add);
     let gone = |of: fn(&CpuTicks) -> u64| sum(after, of).saturating_sub(sum(before, of));

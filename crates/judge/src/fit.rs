@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use linerate_diagnose::calibrate::Map;
 
-use super::record::{Record, Said};
-use super::reliability::About;
+use crate::record::{Record, Said};
+use crate::reliability::About;
 
 /// One statement before any map: all candidates with their raw probabilities, the said one first, and whether it was true.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,8 +130,9 @@ fn best(about: About, raws: &[&Raw]) -> Map {
 
 #[cfg(test)]
 mod tests {
+    use linerate_lab::random::Random;
+
     use super::*;
-    use crate::random::Random;
 
     /// Statements whose truth is drawn with the probability that a map gives them.
     fn drawn(map: &Map, count: usize) -> Vec<Raw> {

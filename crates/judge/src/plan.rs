@@ -4,28 +4,29 @@
 
 use std::collections::BTreeSet;
 
-use super::options::Options;
-use super::record::Case;
-use crate::error::{LabError, Result};
-use crate::faults;
-use crate::faults::fault::{Fault, Place};
-use crate::random::Random;
-use crate::topology::Topology;
+use linerate_lab::error::{LabError, Result};
+use linerate_lab::faults;
+use linerate_lab::faults::fault::{Fault, Place};
+use linerate_lab::random::Random;
+use linerate_lab::topology::Topology;
+
+use crate::options::Options;
+use crate::record::Case;
 
 /// One run to come.
-pub(super) struct Job {
+pub(crate) struct Job {
     /// Number.
-    pub(super) index: usize,
+    pub(crate) index: usize,
     /// Lab.
-    pub(super) lab: String,
+    pub(crate) lab: String,
     /// Time budget of the survey.
-    pub(super) time: String,
+    pub(crate) time: String,
     /// What sort of run.
-    pub(super) case: Case,
+    pub(crate) case: Case,
     /// What is broken, and where.
-    pub(super) faults: Vec<(&'static dyn Fault, Place)>,
+    pub(crate) faults: Vec<(&'static dyn Fault, Place)>,
     /// Seed of everything that is left to chance in it.
-    pub(super) seed: u64,
+    pub(crate) seed: u64,
 }
 
 /// A lab with the time that its survey gets.
@@ -39,7 +40,7 @@ struct Ground {
 type Wanted = (Case, usize, Vec<(&'static dyn Fault, Place)>);
 
 /// All runs in their order.
-pub(super) fn plan(options: &Options) -> Result<Vec<Job>> {
+pub(crate) fn plan(options: &Options) -> Result<Vec<Job>> {
     let grounds = grounds(options)?;
     let faults = usable(options)?;
     let mut random = Random::new(options.seed);
@@ -206,7 +207,7 @@ fn together(
 }
 
 /// The hosts whose traffic a fault at this place harms.
-pub(super) fn touched(topology: &Topology, place: &Place) -> BTreeSet<String> {
+pub(crate) fn touched(topology: &Topology, place: &Place) -> BTreeSet<String> {
     let on = |names: &[&String]| {
         let named = topology.hypervisors.iter().filter(|h| names.contains(&&h.name));
         named.flat_map(|h| h.hosts.clone()).collect()
@@ -235,7 +236,7 @@ mod tests {
             beside: 7,
             flicker: 6,
             seed: 3,
-            labs: crate::topology::BUILT_IN.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            labs: linerate_lab::topology::BUILT_IN.iter().map(|(name, _)| (*name).to_owned()).collect(),
             ..Options::default()
         }
     }

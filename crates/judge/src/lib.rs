@@ -1,0 +1,21 @@
+//! How often `linerate` is right: faults at random places, calibration, simulated clusters, other methods.
+//!
+//! In: labs, kept runs, sizes of clusters. Out: records, tables, maps to probabilities. It breaks nothing itself: the lab does, and
+//! `linerate` is a black box to it. It is part of no installation.
+
+pub mod command;
+pub mod compare;
+pub mod fit;
+pub mod guess;
+mod innocent;
+pub mod keep;
+mod methods;
+pub mod options;
+mod picture;
+mod plan;
+pub mod record;
+pub mod reliability;
+pub mod run;
+pub mod simulate;
+mod stolen;
+pub mod table;

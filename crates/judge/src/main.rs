@@ -1,0 +1,69 @@
+//! Program `linerate-judge`: the command line of the judge.
+//!
+//! In: arguments. Out: tables; exit codes of `linerate_model::exit`. It never does the work itself.
+
+use std::io::Write;
+use std::process::ExitCode as Code;
+
+use clap::{Parser, Subcommand};
+use linerate_judge::{command, simulate};
+use linerate_lab::error::{LabError, Result};
+use linerate_lab::lab::prepare;
+use linerate_model::exit::ExitCode;
+use linerate_sys::sandbox;
+
+/// How often linerate is right: virtual clusters with known faults, kept runs, simulated clusters.
+#[derive(Debug, Parser)]
+#[command(name = "linerate-judge", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Put faults at random places and see how often linerate is right.
+    Run {
+        #[command(flatten)]
+        wanted: Box<command::Wanted>,
+    },
+    /// Draw large clusters that do not exist, and see how well and how fast bad receivers are found in them.
+    Simulate {
+        #[command(flatten)]
+        wanted: simulate::command::Wanted,
+    },
+}
+
+/// Prints a line of the result. The reader may have closed the pipe; the work goes on all the same.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// Prints the progress of a long command.
+fn progress(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn main() -> Code {
+    let failed = match run(Arguments::parse().command) {
+        Ok(code) => return code.into(),
+        Err(error) => error,
+    };
+    progress(&format!("linerate-judge: {failed}"));
+    match failed {
+        LabError::Interrupted => ExitCode::Interrupted.into(),
+        _ => ExitCode::CouldNotRun.into(),
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Run { wanted } if !wanted.measures() => wanted.again(&mut say, &mut progress),
+        Command::Run { wanted } => {
+            let root = sandbox::is_root();
+            let interrupt = prepare()?;
+            wanted.judge(root, &interrupt, &mut say, &mut progress)
+        }
+        Command::Simulate { wanted } => simulate::command::run(&wanted, &mut say, &mut progress),
+    }
+}
