@@ -3,10 +3,10 @@
 //! A mild fault shows only towards some peers, and then the pairs that it shows on look like a place of their own ("from this group to
 //! that one"). A setting that is known to do just that, on a host through which each of these pairs goes, explains more.
 
+use linerate_knowledge::Knowledge;
 use linerate_model::finding::{Direction, Element, Finding, Response};
 
 use crate::context::Context;
-use crate::knowledge::Knowledge;
 
 /// What the place of the setting gets of the probability; the place of the loss alone keeps the rest.
 const SHARE: f64 = 0.9;

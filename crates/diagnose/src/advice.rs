@@ -281,9 +281,10 @@ fn crowd(hosts: &BTreeSet<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Knowledge, case};
+    use linerate_knowledge::Knowledge;
 
     use super::*;
+    use crate::case;
 
     fn advised(facts: &str, sample: &str) -> Vec<Advice> {
         let text = format!(

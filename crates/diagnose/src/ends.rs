@@ -3,12 +3,12 @@
 
 use std::net::IpAddr;
 
+use linerate_knowledge::keys::{bare, nic_of};
 use linerate_model::fact::FactValue;
 use linerate_model::inventory::Layer;
 
 use crate::endpoints::addresses;
 use crate::host_facts::Facts;
-use crate::knowledge::keys::{bare, nic_of};
 
 /// Whether another host has one of the addresses too. Two entries of the inventory for one and the same NIC are one host.
 pub(crate) fn shared(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue) -> bool {

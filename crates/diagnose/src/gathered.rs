@@ -54,11 +54,11 @@ pub(crate) fn on_others(wrong: &Wrong<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_knowledge::{ElementKind, Knowledge};
     use linerate_model::fact::FactValue;
 
     use super::*;
     use crate::attribute::FactHit;
-    use crate::knowledge::{ElementKind, Knowledge};
 
     fn wrong(knowledge: &Knowledge, count: usize) -> Vec<Wrong<'_>> {
         let cause = knowledge.causes().find(|c| c.is_static).unwrap();

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
+use linerate_knowledge::keys::nic_of;
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::fact_map::FactMap;
 use linerate_model::inventory::{Host, HostName, Layer};
 use linerate_model::snapshot::Snapshot;
 
 use crate::endpoints::Endpoints;
-use crate::knowledge::keys::nic_of;
 use crate::layouts::Layouts;
 
 /// Drivers and kinds of devices that only pretend to have a link speed.

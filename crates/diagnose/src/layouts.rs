@@ -8,9 +8,8 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
+use linerate_knowledge::keys::{nic_of, pattern_fits};
 use linerate_model::fact::HostFacts;
-
-use crate::knowledge::keys::{nic_of, pattern_fits};
 
 /// Facts of a namespace inside a host begin with this.
 const NAMESPACE: &str = "netns.";

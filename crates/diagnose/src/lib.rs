@@ -23,7 +23,6 @@ mod evidence;
 pub mod front_ends;
 mod gathered;
 mod host_facts;
-mod knowledge;
 mod layouts;
 mod localise;
 mod matrix;
@@ -40,11 +39,7 @@ pub mod trial;
 mod verdict;
 pub mod words;
 
-pub use knowledge::{
-    Cause, Condition, ElementKind, FactTest, Knowledge, KnowledgeError, LayerFit, NicRole, Op, Prior,
-    RemedyPlan, SettingPlan, ShapeTest, Side, Symptom, Target,
-};
-
+use linerate_knowledge::Knowledge;
 use linerate_model::finding::{Cell, Diagnosis};
 use linerate_model::plan::Test;
 use linerate_model::snapshot::Snapshot;

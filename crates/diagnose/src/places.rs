@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use linerate_knowledge::{ElementKind, Knowledge};
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
 use linerate_model::inventory::Layer;
 
@@ -11,7 +12,6 @@ use crate::attribute::{self, FactHit, Peers, Place, Scored, Subjects};
 use crate::context::Context;
 use crate::evidence::CellEvidence;
 use crate::host_facts::Facts;
-use crate::knowledge::{ElementKind, Knowledge};
 use crate::localise::{Column, Located};
 use crate::responses::{Row, are_confirmed};
 use crate::stats::median;
@@ -215,7 +215,7 @@ fn settle(facts: &Facts<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f
     if let Some(pattern) = &cause.cause.mismatch
         && *probability > 0.3
         && let Some(key) =
-            cause.hits.iter().map(|h| &h.key).find(|k| crate::knowledge::keys::pattern_fits(pattern, k))
+            cause.hits.iter().map(|h| &h.key).find(|k| linerate_knowledge::keys::pattern_fits(pattern, k))
     {
         let hosts: BTreeSet<String> = cause.hits.iter().map(|h: &FactHit| h.host.clone()).collect();
         let before = (element.clone(), *direction, places[0].2 * 0.1);

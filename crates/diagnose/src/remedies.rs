@@ -1,13 +1,13 @@
 //! From a cause with its facts to a remedy that leaves no choice: which setting on which host from what to what.
 
+use linerate_knowledge::keys::{nic_of, pattern_fits};
+use linerate_knowledge::{SettingPlan, Target};
 use linerate_model::change::{Change, Remedy};
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::writable::writable;
 
 use crate::attribute::{Place, Scored, candidates};
 use crate::host_facts::Facts;
-use crate::knowledge::keys::{nic_of, pattern_fits};
-use crate::knowledge::{SettingPlan, Target};
 
 /// The remedy of a cause at a place.
 pub(crate) fn remedy(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>) -> Option<Remedy> {

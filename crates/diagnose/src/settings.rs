@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use linerate_knowledge::{Cause, ElementKind, FactTest, Knowledge, LayerFit, Op};
 use linerate_model::fact::FactValue;
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
 use linerate_model::inventory::Group;
@@ -12,7 +13,6 @@ use linerate_model::snapshot::Snapshot;
 use crate::attribute::{self, Place, Subjects, shape};
 use crate::context::Context;
 use crate::gathered::{Wrong, gathered};
-use crate::knowledge::{Cause, ElementKind, FactTest, Knowledge, LayerFit, Op};
 use crate::places::subjects;
 
 /// All wrong settings of hosts and machines that `covered` does not name, and those that stand apart from it.
@@ -290,7 +290,7 @@ impl<'b> Ground<'b> {
             cause.shape.iter().filter(|t| t.required).filter_map(|t| t.value.strip_prefix(COUNTER));
         let mut keys = hosts.iter().filter_map(|host| self.moved.get(host)).flatten();
         let patterns: Vec<&str> = patterns.collect();
-        keys.any(|key| patterns.iter().any(|p| crate::knowledge::keys::pattern_fits(p, key)))
+        keys.any(|key| patterns.iter().any(|p| linerate_knowledge::keys::pattern_fits(p, key)))
     }
 
     /// The rows that a setting at a place may have harmed.
@@ -349,7 +349,8 @@ fn moved<'b>(snapshot: &'b Snapshot, knowledge: &Knowledge) -> BTreeMap<&'b str,
             let at_ms = sample.start_ms;
             tested.entry(host).and_modify(|seen| seen.again(at_ms)).or_insert(Seen::at(at_ms));
             for (key, _) in counters.iter().filter(|(_, delta)| **delta > 0) {
-                let fits = |key: &str| patterns.iter().any(|p| crate::knowledge::keys::pattern_fits(p, key));
+                let fits =
+                    |key: &str| patterns.iter().any(|p| linerate_knowledge::keys::pattern_fits(p, key));
                 if *known.entry(key).or_insert_with(|| fits(key)) {
                     let of_host = moved.entry(host).or_default();
                     of_host.entry(key).and_modify(|seen| seen.again(at_ms)).or_insert(Seen::at(at_ms));

@@ -303,10 +303,10 @@ fn disturbed(cells: &[CellEvidence<'_>]) -> Vec<(Layer, usize, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_knowledge::Knowledge;
     use linerate_model::plan::Test;
 
     use super::*;
-    use crate::knowledge::Knowledge;
 
     fn transfer(from: &str, to: &str, outcome: Outcome) -> Sample {
         let test = Test {

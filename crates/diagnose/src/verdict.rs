@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use linerate_knowledge::Knowledge;
 use linerate_model::finding::{
     Cell, Diagnosis, Direction, Element, Finding, Place as PlaceFound, RankedCause, Response,
 };
@@ -17,7 +18,6 @@ use crate::calibrate::Calibration;
 use crate::context::Context;
 use crate::gathered::Wrong;
 use crate::host_facts::Facts;
-use crate::knowledge::Knowledge;
 use crate::localise::{columns, locate};
 use crate::places::{Judged, judge, subjects};
 use crate::ports::Ports;
@@ -455,7 +455,7 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
     let mut element = wrong.element.clone();
     if let Some(pattern) = &wrong.scored.cause.mismatch
         && let Some(hit) =
-            wrong.scored.hits.iter().find(|h| crate::knowledge::keys::pattern_fits(pattern, &h.key))
+            wrong.scored.hits.iter().find(|h| linerate_knowledge::keys::pattern_fits(pattern, &h.key))
     {
         element = Element::Mismatch(hit.key.clone(), vec![hit.host.clone()]);
     }

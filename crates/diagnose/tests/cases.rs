@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use linerate_diagnose::{Knowledge, case};
+use linerate_diagnose::case;
+use linerate_knowledge::Knowledge;
 
 #[test]
 fn every_case_gives_its_verdict() {

@@ -5,8 +5,8 @@
 
 use std::path::PathBuf;
 
-use linerate_diagnose::Knowledge;
 use linerate_diagnose::calibrate::Calibration;
+use linerate_knowledge::Knowledge;
 use linerate_lab::error::{LabError, Result};
 use linerate_model::exit::ExitCode;
 use linerate_sys::interrupt::Interrupt;

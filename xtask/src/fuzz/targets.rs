@@ -5,7 +5,6 @@
 
 use std::fmt::Write as _;
 
-use linerate_diagnose::Knowledge;
 use linerate_import::{Document, Options};
 use linerate_inventory::reader::Source;
 use linerate_inventory::readers::understand;
@@ -16,6 +15,7 @@ use linerate_iperf3::protocol::cookie;
 use linerate_iperf3::results::{Results, StreamResult, stream_ids};
 use linerate_iperf3::server::Server;
 use linerate_iperf3::{client, flags, server};
+use linerate_knowledge::Knowledge;
 use linerate_wire::message::{Event, Hello, PROTOCOL, Request};
 use linerate_wire::sealed::{Caller, Greeting, Key, Sealed};
 use linerate_wire::session::{NodeSession, OperatorSession};

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::rc::Rc;
 
+use linerate_knowledge::keys::{bare, nic_of};
+use linerate_knowledge::{Cause, Condition, FactTest, NicRole, Op, Side};
 use linerate_model::fact::FactValue;
 use linerate_model::finding::LayerScope;
 use linerate_model::inventory::Layer;
@@ -15,8 +17,6 @@ use super::scored::{FactHit, Scored};
 use super::shape::Shape;
 use crate::ends;
 use crate::host_facts::Facts;
-use crate::knowledge::keys::{bare, nic_of};
-use crate::knowledge::{Cause, Condition, FactTest, NicRole, Op, Side};
 
 /// Adds the fact tests of a cause to its score; `None` when a required one fails or an exclusion holds.
 pub(super) fn judge(

@@ -1,12 +1,12 @@
 //! Differences between the suspects and their peers that no cause explains: candidates of low probability, or innocent.
 
+use linerate_knowledge::Knowledge;
 use linerate_model::finding::Innocent;
 
 use super::place::Place;
 use super::population;
 use super::scored::FactHit;
 use crate::host_facts::Facts;
-use crate::knowledge::Knowledge;
 
 /// Keys that differ between any two hosts, or that are state rather than settings.
 const IDENTITY: [&str; 29] = [
@@ -60,7 +60,7 @@ pub(crate) fn unexplained(
         }
         let Some(host_facts) = facts.of(host) else { continue };
         for (key, value) in &host_facts.readings {
-            if IDENTITY.iter().any(|p| crate::knowledge::keys::pattern_fits(p, key))
+            if IDENTITY.iter().any(|p| linerate_knowledge::keys::pattern_fits(p, key))
                 || explained.iter().any(|h| h.host == host && h.key == *key)
                 || found.len() >= LISTED_MAX
             {
@@ -68,7 +68,7 @@ pub(crate) fn unexplained(
             }
             let population = peers.population(facts, host, key);
             let absent_elsewhere =
-                population.values.is_empty() && crate::knowledge::keys::nic_of(key).is_none();
+                population.values.is_empty() && linerate_knowledge::keys::nic_of(key).is_none();
             if population.differs(value) || absent_elsewhere {
                 let known = knowledge.causes().any(|c| {
                     c.betrays.iter().any(|t| population::any_fits(&t.keys, key))

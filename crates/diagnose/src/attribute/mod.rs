@@ -17,10 +17,10 @@ pub(crate) use place::{Place, Subjects};
 pub(crate) use population::Peers;
 pub(crate) use scored::{FactHit, Scored};
 
+use linerate_knowledge::{Cause, ElementKind, Knowledge, LayerFit, Prior};
 use linerate_model::finding::LayerScope;
 
 use crate::host_facts::Facts;
-use crate::knowledge::{Cause, ElementKind, Knowledge, LayerFit, Prior};
 
 /// Log odds of the three grades of suspicion.
 fn prior(prior: Prior) -> f64 {

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
+use linerate_knowledge::Side;
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
 
 use super::population::Peers;
 use super::shape::Shape;
-use crate::knowledge::Side;
 
 /// A place to explain.
 #[derive(Clone)]

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use linerate_knowledge::keys::{nic_of, pattern_fits};
 use linerate_model::fact::FactValue;
 use linerate_model::inventory::Layer;
 
 use crate::host_facts::Facts;
-use crate::knowledge::keys::{nic_of, pattern_fits};
 
 /// Hosts with which a suspect is compared. Suspects that have the same ones share them, with what was found out about them: of
 /// thousands of hosts nearly all do.
@@ -163,7 +163,7 @@ fn same_role(facts: &Facts<'_>, host: &str, key: &str, peer: &str) -> Option<Fac
                 && let Some(other) = facts.nic(peer, layer)
             {
                 let there = key.replacen(&format!("nic.{nic}."), &format!("nic.{other}."), 1);
-                let bare = crate::knowledge::keys::bare(&there).to_owned();
+                let bare = linerate_knowledge::keys::bare(&there).to_owned();
                 return facts
                     .get(peer, &there)
                     .cloned()
@@ -172,7 +172,7 @@ fn same_role(facts: &Facts<'_>, host: &str, key: &str, peer: &str) -> Option<Fac
         }
     }
     facts.get(peer, key).cloned().or_else(|| {
-        let bare = crate::knowledge::keys::bare(key);
+        let bare = linerate_knowledge::keys::bare(key);
         (bare != key).then(|| facts.matching(peer, bare).first().map(|(_, v)| (*v).clone())).flatten()
     })
 }

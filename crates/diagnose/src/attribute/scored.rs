@@ -1,8 +1,7 @@
 //! A cause with its score and what speaks for and against it.
 
+use linerate_knowledge::{Cause, ElementKind};
 use linerate_model::fact::FactValue;
-
-use crate::knowledge::{Cause, ElementKind};
 
 /// A fact that betrayed a cause.
 #[derive(Debug, Clone, PartialEq)]

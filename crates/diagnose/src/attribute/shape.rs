@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use linerate_knowledge::Cause;
+use linerate_knowledge::keys::pattern_fits;
 use linerate_model::finding::Response;
 use linerate_model::inventory::Layer;
 use linerate_model::load::{LoadReport, TestKind};
@@ -9,8 +11,6 @@ use linerate_model::sample::{Measurement, Outcome, Sample};
 
 use super::scored::Scored;
 use crate::evidence::{CellEvidence, jump_together, series, two_hosts};
-use crate::knowledge::Cause;
-use crate::knowledge::keys::pattern_fits;
 use crate::responses::Row;
 use crate::stats::{mad, mean, median};
 use crate::words;

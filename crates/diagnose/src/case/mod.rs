@@ -7,12 +7,13 @@ mod expect;
 mod file;
 
 use include_dir::{Dir, include_dir};
+use linerate_knowledge::Knowledge;
 use linerate_model::finding::Diagnosis;
 
 pub use expect::{Expect, ExpectFinding};
 pub use file::{Case, CaseError, parse};
 
-use crate::{Knowledge, diff};
+use crate::diff;
 
 /// Changes of single pairs that are told beside the effect on all.
 const CELLS_TOLD: usize = 4;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_knowledge::{Cause, Condition, Knowledge};
 use linerate_model::drbd::{DrbdAlarm, DrbdTrouble};
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::inventory::HostName;
@@ -11,7 +12,6 @@ use linerate_model::step::Space;
 
 use crate::attribute;
 use crate::host_facts::Facts;
-use crate::knowledge::{Cause, Condition, Knowledge};
 
 /// What is known of one side beside its states.
 #[derive(Debug, Clone, Default)]

@@ -1,6 +1,7 @@
 //! Probes that lose datagrams once, or at times: repeated in turns with their neighbours before they are believed, and before they are dropped.
 
-use linerate_diagnose::{Knowledge, diagnose, second_stage};
+use linerate_diagnose::{diagnose, second_stage};
+use linerate_knowledge::Knowledge;
 use linerate_model::fact::FactValue;
 use linerate_model::finding::{Diagnosis, Direction, Element};
 use linerate_model::inventory::Layer;

@@ -1,7 +1,8 @@
 //! Tables of throughput alone, of clusters whose ports have different speeds that nobody told.
 
+use linerate_diagnose::diagnose;
 use linerate_diagnose::stats::Rng;
-use linerate_diagnose::{Knowledge, diagnose};
+use linerate_knowledge::Knowledge;
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::finding::{Diagnosis, Element};
 use linerate_model::inventory::{Endpoint, Host, Inventory, Layer, TransportSpec};

@@ -1,7 +1,8 @@
 //! Two hosts: throughput alone cannot tell sender, receiver and way apart, so the true place has to be among those that are offered, and
 //! the cause has to be right all the same.
 
-use linerate_diagnose::{Knowledge, diagnose};
+use linerate_diagnose::diagnose;
+use linerate_knowledge::Knowledge;
 use linerate_model::finding::{Diagnosis, Direction, Element, Finding};
 use linerate_model::inventory::Layer;
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use linerate_diagnose::Knowledge;
 use linerate_diagnose::case;
+use linerate_knowledge::Knowledge;
 use linerate_model::snapshot::Snapshot;
 
 use super::{file, read_one};

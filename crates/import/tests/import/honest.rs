@@ -1,8 +1,9 @@
 //! What pasted texts cannot tell is not said: no setting is blamed that nobody read, no fault is found in what was asked too much of, and what is
 //! dead is told as dead.
 
-use linerate_diagnose::{Knowledge, diagnose};
+use linerate_diagnose::diagnose;
 use linerate_import::{Document, Options, read};
+use linerate_knowledge::Knowledge;
 use linerate_model::finding::{Diagnosis, Element};
 
 fn told(texts: &[&str]) -> Diagnosis {

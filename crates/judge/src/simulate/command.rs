@@ -88,7 +88,7 @@ pub fn run(wanted: &Wanted, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(
         return noise_of(&wanted.noise_of, say);
     }
     let knowledge =
-        linerate_diagnose::Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
+        linerate_knowledge::Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
     if let Some(facts) = wanted.facts {
         return speed(wanted, facts, &knowledge, say);
     }
@@ -141,7 +141,7 @@ const FACTS_MAX: usize = 20_000_000;
 fn speed(
     wanted: &Wanted,
     facts: usize,
-    knowledge: &linerate_diagnose::Knowledge,
+    knowledge: &linerate_knowledge::Knowledge,
     say: &mut dyn FnMut(&str),
 ) -> Result<ExitCode> {
     for hosts in &wanted.hosts {

@@ -16,7 +16,8 @@ use std::time::Instant;
 
 use linerate_diagnose::calibrate::Calibration;
 use linerate_diagnose::stats::median;
-use linerate_diagnose::{Knowledge, diagnose, diagnose_with};
+use linerate_diagnose::{diagnose, diagnose_with};
+use linerate_knowledge::Knowledge;
 use linerate_lab::faults::fault::Truth;
 use linerate_model::finding::{Diagnosis, Direction, Element, Finding, Place};
 use serde::Serialize;

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use linerate_diagnose::{Knowledge, diagnose, diff};
+use linerate_diagnose::{diagnose, diff};
+use linerate_knowledge::Knowledge;
 use linerate_lab::random::Random;
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::fact_map::FactMap;

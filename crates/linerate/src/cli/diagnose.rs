@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use linerate_diagnose::Knowledge;
+use linerate_knowledge::Knowledge;
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
 use linerate_model::snapshot::Snapshot;

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use linerate_diagnose::Knowledge;
 use linerate_diagnose::drbd::ROUND_TRIP;
+use linerate_knowledge::Knowledge;
 use linerate_model::change::Change;
 use linerate_model::disk_load::{DiskPlan, DiskResult, DiskTarget};
 use linerate_model::drbd_bench::{BenchRequest, LocalDisk, PHASES};

@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_diagnose::Knowledge;
+use linerate_knowledge::Knowledge;
 use linerate_model::fact::{Gap, HostFacts};
 use linerate_model::fact_map::KeyLists;
 use linerate_model::finding::Diagnosis;

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use linerate_diagnose::Knowledge;
+use linerate_knowledge::Knowledge;
 use linerate_model::finding::{Diagnosis, Direction, Element};
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;

@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
-use linerate_diagnose::{
-    Cause, Condition, ElementKind, FactTest, LayerFit, NicRole, Op, ShapeTest, Side, words,
-};
+use linerate_diagnose::words;
+use linerate_knowledge::{Cause, Condition, ElementKind, FactTest, LayerFit, NicRole, Op, ShapeTest, Side};
 
 /// Who proves a cause, short: `lab`, `case`, `lab, case`.
 pub fn proven_by(cause: &Cause) -> &'static str {
@@ -256,7 +255,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_diagnose::Knowledge;
+    use linerate_knowledge::Knowledge;
 
     use super::*;
 

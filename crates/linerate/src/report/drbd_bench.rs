@@ -357,8 +357,8 @@ const SHOWN: [&str; 12] = [
 mod tests {
     use std::time::Duration;
 
-    use linerate_diagnose::Knowledge;
     use linerate_diagnose::drbd::shares;
+    use linerate_knowledge::Knowledge;
     use linerate_model::fact::HostFacts;
 
     use super::*;

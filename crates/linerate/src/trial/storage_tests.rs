@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_diagnose::Knowledge;
+use linerate_knowledge::Knowledge;
 use linerate_model::disk_load::{DiskPlan, DiskTarget};
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::finding::{Diagnosis, Response};

@@ -6,7 +6,7 @@ mod test;
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use linerate_diagnose::{Cause, Knowledge};
+use linerate_knowledge::{Cause, Knowledge};
 use linerate_model::exit::ExitCode;
 
 use super::{open, out};

@@ -1,7 +1,7 @@
 //! Finding causes by words. A word may be that of a person (`flow control`), a key (`nic.eth0.ring.rx`), or the name of a counter
 //! as a driver prints it (`rx_missed_errors`).
 
-use linerate_diagnose::{Cause, Knowledge};
+use linerate_knowledge::{Cause, Knowledge};
 
 /// A pattern whose pieces are together shorter fits too much.
 const PIECE_MIN: usize = 4;

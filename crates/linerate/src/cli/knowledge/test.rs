@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
-use linerate_diagnose::{Knowledge, case};
+use linerate_diagnose::case;
+use linerate_knowledge::Knowledge;
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
 use serde::Serialize;

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
-use linerate_diagnose::Knowledge;
+use linerate_knowledge::Knowledge;
 use linerate_model::fact::HostFacts;
 use linerate_model::inventory::Inventory;
 use linerate_model::load::{LoadReport, TestKind};

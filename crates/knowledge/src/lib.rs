@@ -1,11 +1,12 @@
 //! The causes: one TOML file each, embedded from `knowledge/` and extendable at run time.
 //!
 //! Text comes in, checked causes go out; a bad file is an error with its line and a hint, never a panic.
+#![deny(missing_docs)]
 
 mod check;
 mod error;
-pub(crate) mod features;
-pub(crate) mod keys;
+pub mod features;
+pub mod keys;
 mod schema;
 
 use include_dir::{Dir, include_dir};

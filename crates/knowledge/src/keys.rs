@@ -19,17 +19,20 @@ pub(crate) const FAMILIES: &[&str] = &[
 ];
 
 /// The part of a key after `netns.<path>|`.
-pub(crate) fn bare(key: &str) -> &str {
+#[must_use]
+pub fn bare(key: &str) -> &str {
     if key.starts_with("netns.") { key.split_once('|').map_or(key, |(_, rest)| rest) } else { key }
 }
 
 /// The NIC that a key speaks of.
-pub(crate) fn nic_of(key: &str) -> Option<&str> {
+#[must_use]
+pub fn nic_of(key: &str) -> Option<&str> {
     bare(key).strip_prefix("nic.")?.split('.').next()
 }
 
 /// Whether a key (without its namespace) fits a pattern, in which `*` stands for any run of characters.
-pub(crate) fn pattern_fits(pattern: &str, key: &str) -> bool {
+#[must_use]
+pub fn pattern_fits(pattern: &str, key: &str) -> bool {
     fn fits(pattern: &str, text: &str) -> bool {
         match pattern.split_once('*') {
             None => text.ends_with(pattern),

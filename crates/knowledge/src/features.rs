@@ -1,7 +1,7 @@
 //! The vocabulary of features: measured values that a cause may test, by name.
 
 /// Names of the features.
-pub(crate) const NAMES: &[&str] = &[
+pub const NAMES: &[&str] = &[
     "throughput_share",
     "loss",
     "reordered",
@@ -42,6 +42,7 @@ pub(crate) const NAMES: &[&str] = &[
 ];
 
 /// Whether a cause may test a feature of this name.
-pub(crate) fn is_known(name: &str) -> bool {
+#[must_use]
+pub fn is_known(name: &str) -> bool {
     NAMES.contains(&name) || name.strip_prefix("counter:").is_some_and(|key| !key.is_empty())
 }

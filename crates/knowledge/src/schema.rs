@@ -1,4 +1,4 @@
-//! The shape of a knowledge file. Data only: what each field means to the ranking is in `attribute`.
+//! The shape of a knowledge file. Data only: what each field means to the ranking is known to the reasoner.
 
 use linerate_model::change::Risk;
 use linerate_model::fact::FactValue;
