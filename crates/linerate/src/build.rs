@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use linerate_diagnose::drbd::On;
 use linerate_model::names::natural;
 use linerate_model::step::{Contents, Look, Refused, Seen, Step};
+use linerate_storage::drbd::On;
 use linerate_wire::message::{BuildEntry, Event, Request};
 
 use crate::fleet::{Fleet, LinkError};
@@ -327,7 +327,7 @@ async fn take_back(fleet: &Fleet, build: &str, steps: &[On], why: LinkError) -> 
 mod tests {
     use std::sync::Arc;
 
-    use linerate_diagnose::disks::plan::{CLASSES, Filesystem, Level, Wish, plan};
+    use linerate_storage::plan::{CLASSES, Filesystem, Level, Wish, plan};
 
     use super::*;
     use crate::fake_node;

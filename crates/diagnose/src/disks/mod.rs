@@ -10,7 +10,6 @@ pub(crate) mod figures;
 mod findings;
 mod history;
 mod link;
-pub mod plan;
 mod rates;
 mod reach;
 mod readings;

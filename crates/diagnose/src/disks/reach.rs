@@ -6,26 +6,20 @@
 use std::fmt::Write as _;
 
 use linerate_model::disk_load::{DiskPhase, DiskResult, Doubt, Durable};
+use linerate_storage::plan::{ROTATING_BYTES_PER_S, ROTATING_PER_S, SMALL_WRITE};
 use serde::Serialize;
 
 use super::volume::{Class, Volume};
 use crate::words::percent;
 
-/// Requests at random places that a drive with rotating discs ends in a second when it can choose among several: what was planned with
-/// and met in practice (casebook D1 and D2: 120 to 150).
-pub(super) const ROTATING_PER_S: f64 = 150.0;
 /// A revolution at 7,200 per minute, ms.
 const REVOLUTION_MS: f64 = 60_000.0 / 7_200.0;
 /// Mean way of the heads of such a drive, ms (data sheets of 3 TB drives of 2012: 8.5 for reads, 9.5 for writes).
 const SEEK_MS: f64 = 8.5;
 /// Requests that such a drive needs at once to choose well; more gain little (native command queueing orders up to 32).
 const CHOICE: f64 = 4.0;
-/// In a row, mean over the discs, bytes per second (the same data sheets: 156 MB/s mean, 210 outside, half of that inside).
-pub(super) const ROTATING_BYTES_PER_S: f64 = 150e6;
 /// SATA at 6 Gbit/s, which a drive without moving parts has where nobody tells its link: 10 bits carry a byte.
 const SATA_BYTES_PER_S: f64 = 600e6;
-/// Reads and writes on the drives for a write smaller than a row: old data and parity are read, new ones written.
-pub(super) const SMALL_WRITE: [f64; 3] = [1.0, 4.0, 6.0];
 /// Shares of a CPU second from which on our own thread is what limits.
 const CPU_FULL: f64 = 0.9;
 /// A flush that takes so much of a safe write is what it waits for.

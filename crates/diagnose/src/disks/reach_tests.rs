@@ -4,6 +4,7 @@
 use linerate_model::disk_load::{DeviceShare, DiskPhase, DiskRequests, DiskResult, Doubt, Durable};
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::histogram::Histogram;
+use linerate_storage::plan::{CLASSES, Filesystem, LEVELS, Wish, plan};
 
 use super::layout;
 use super::reach::{Term, beside, reach};
@@ -300,4 +301,54 @@ fn an_array_of_lvm_is_known_by_its_images_and_its_row() {
     assert_eq!(found.layers, ["LVM raid10", "LVM"]);
     let should = reach(&found, &phase(true, 100, 4096, 256)).unwrap();
     about(should.requests_per_s, 5400.0);
+}
+
+/// What is planned is what `linerate disk bench` holds against the same volume later.
+#[test]
+fn a_plan_and_the_ceilings_of_a_measurement_are_the_same_figures() {
+    let every = Wish {
+        levels: LEVELS.to_vec(),
+        shelves: vec![(0..36).map(|n| format!("/dev/sd{n}")).collect()],
+        drive_bytes: 3_000_000_000_000,
+        chunk_bytes: 64 << 10,
+        class: CLASSES[0],
+        volume_bytes: None,
+        filesystem: Filesystem::Xfs,
+        group: "vg0".to_owned(),
+        name: "data".to_owned(),
+    };
+    let plan = plan(&every).unwrap();
+    assert!(plan.not_offered.is_empty(), "{:?}", plan.not_offered);
+    let volume =
+        Volume { drives: 36, copies: 2, chunk_bytes: Some(64 << 10), ..Volume::drive(Class::Rotating) };
+    let phase = |random, reads, block_bytes| DiskPhase {
+        random,
+        reads,
+        block_bytes,
+        depth: 288,
+        threads: 1,
+        direct: true,
+        durable: Durable::Never,
+        batch: 1,
+    };
+    for layout in &plan.layouts {
+        let shape = layout.shape;
+        let volume = Volume {
+            copies: shape.copies as u32,
+            parity: shape.parity as u32,
+            reads_one: shape.reads_one,
+            ..volume.clone()
+        };
+        let should = |phase| reach(&volume, &phase).unwrap();
+        let rates = layout.rates;
+        let pairs = [
+            (rates.random_reads_per_s, should(phase(true, 100, 4096)).requests_per_s),
+            (rates.random_writes_per_s, should(phase(true, 0, 4096)).requests_per_s),
+            (rates.read_bytes_per_s, should(phase(false, 100, 1 << 20)).bytes_per_s),
+            (rates.write_bytes_per_s, should(phase(false, 0, 1 << 20)).bytes_per_s),
+        ];
+        for (planned, reached) in pairs {
+            assert!((planned / reached - 1.0).abs() < 1e-6, "{}: {planned} and {reached}", layout.name);
+        }
+    }
 }

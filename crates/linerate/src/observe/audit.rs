@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use linerate_diagnose::audit::sentences;
 use linerate_model::SCHEMA;
 use linerate_model::audit::{AuditPart, AuditReport, AuditRequest};
+use linerate_storage::audit::sentences;
 use linerate_wire::message::{Event, Request};
 
 use super::durability::DurableError;

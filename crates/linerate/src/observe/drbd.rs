@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::pin::Pin;
 
-use linerate_diagnose::drbd::{Generation, Known, ProcDevice, SideFacts, read_names, read_proc, read_state};
+use linerate_diagnose::replica_limits::SideFacts;
 use linerate_model::drbd::Replica;
 use linerate_model::fact::{FactValue, Gap, HostFacts};
 use linerate_model::inventory::Inventory;
 use linerate_model::step::Look;
+use linerate_storage::drbd::{Generation, Known, ProcDevice, read_names, read_proc, read_state};
 
 use super::join;
 use super::run::read_facts;

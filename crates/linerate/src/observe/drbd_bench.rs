@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use linerate_diagnose::drbd::ROUND_TRIP;
 use linerate_knowledge::Knowledge;
 use linerate_model::change::Change;
 use linerate_model::disk_load::{DiskPlan, DiskResult, DiskTarget};
@@ -17,6 +16,7 @@ use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::{Snapshot, StorageFigure};
+use linerate_storage::drbd::ROUND_TRIP;
 use tokio::time::Instant;
 
 use super::begin::begin;

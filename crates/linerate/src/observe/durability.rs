@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use linerate_diagnose::durability;
 use linerate_model::durability::{
     BATCH_MAX, DurabilityAnswer, DurabilityReport, DurabilityRequest, Pattern, Place, Promises, SeenFile,
 };
+use linerate_storage::durability;
 use linerate_wire::message::{Event, Request};
 use tokio::time::{Instant, MissedTickBehavior};
 

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use linerate_diagnose::disks::plan::{Rates, Shape};
 use linerate_diagnose::disks::{self, Beside, Volume};
 use linerate_model::disk_load::{DiskEnd, DiskResult};
 use linerate_model::printable::one_line;
 use linerate_model::units;
+use linerate_storage::plan::{Rates, Shape};
 use serde::Serialize;
 
 use super::heat::Style;
@@ -236,7 +236,7 @@ mod tests {
     const SHAPE: Shape = Shape { drives: 36, copies: 2, parity: 0, reads_one: false };
 
     fn planned() -> Rates {
-        Rates::of_one(linerate_diagnose::disks::plan::CLASSES[0]).over(SHAPE)
+        Rates::of_one(linerate_storage::plan::CLASSES[0]).over(SHAPE)
     }
 
     fn built(rows: Vec<Row>) -> Built {

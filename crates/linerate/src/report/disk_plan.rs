@@ -3,7 +3,7 @@
 use linerate_model::printable::one_line;
 use std::fmt::Write as _;
 
-use linerate_diagnose::disks::plan::{LayoutPlan, Plan};
+use linerate_storage::plan::{LayoutPlan, Plan};
 
 use super::heat::Style;
 use super::steps;
@@ -166,7 +166,7 @@ fn picture(layout: &LayoutPlan) -> String {
 
 #[cfg(test)]
 mod tests {
-    use linerate_diagnose::disks::plan::{CLASSES, Filesystem, LEVELS, Level, Wish, plan};
+    use linerate_storage::plan::{CLASSES, Filesystem, LEVELS, Level, Wish, plan};
 
     use super::*;
 

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use linerate_diagnose::drbd::{Plan, SyncProgress};
 use linerate_model::drbd::{DrbdAlarm, Replica};
 use linerate_model::printable::one_line;
+use linerate_storage::drbd::{Plan, SyncProgress};
 
 use super::disk_plan::hours;
 use super::heat::Style;

@@ -3,7 +3,6 @@
 
 use std::fmt::Write as _;
 
-use linerate_diagnose::drbd::{Share, TimeOfWrite};
 use linerate_model::disk_load::{DiskEnd, DiskTarget};
 use linerate_model::drbd_bench::{BenchRequest, LocalDisk, PHASES};
 use linerate_model::fact::FactValue;
@@ -11,6 +10,7 @@ use linerate_model::finding::Diagnosis;
 use linerate_model::printable::one_line;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::{Snapshot, StorageFigure};
+use linerate_storage::drbd::{Share, TimeOfWrite};
 use serde::Serialize;
 
 use super::card;
@@ -357,9 +357,9 @@ const SHOWN: [&str; 12] = [
 mod tests {
     use std::time::Duration;
 
-    use linerate_diagnose::drbd::shares;
     use linerate_knowledge::Knowledge;
     use linerate_model::fact::HostFacts;
+    use linerate_storage::drbd::shares;
 
     use super::*;
 
@@ -397,7 +397,7 @@ mod tests {
             figure("replicated", "random-write", 2.0),
             figure("replicated", "sync-write", 1.0),
             figure("transport", "stream", 1100.0),
-            figure("transport", linerate_diagnose::drbd::ROUND_TRIP, 0.0),
+            figure("transport", linerate_storage::drbd::ROUND_TRIP, 0.0),
         ];
         let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
         let request = BenchRequest {

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_diagnose::drbd::shares;
 use linerate_model::SCHEMA;
 use linerate_model::disk_load::DiskTarget;
 use linerate_model::drbd::Replica;
@@ -13,6 +12,7 @@ use linerate_model::inventory::Inventory;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::step::Look;
 use linerate_model::tuning::Tuning;
+use linerate_storage::drbd::shares;
 
 use super::super::hosts::{Hosts, Needs};
 use super::super::{open, out, progress, quantity, survey};

@@ -1,7 +1,7 @@
 //! `linerate drbd failover`: the primary goes to the other side, in order or because the old one is dead.
 
-use linerate_diagnose::drbd;
 use linerate_model::exit::ExitCode;
+use linerate_storage::drbd;
 
 use super::super::hosts::{Hosts, Needs, really};
 use super::super::{out, progress};

@@ -2,8 +2,8 @@
 //! So are those of earlier moves of the resource that were broken off: taken back later they would undo what
 //! is in force now.
 
-use linerate_diagnose::drbd::On;
 use linerate_model::exit::ExitCode;
+use linerate_storage::drbd::On;
 
 use super::super::builds::stop;
 use super::super::out;

@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use linerate_diagnose::drbd::{self, Place, Plan, Release, Side, Wish};
 use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::Inventory;
 use linerate_model::step::{Contents, Look, check_device};
+use linerate_storage::drbd::{self, Place, Plan, Release, Side, Wish};
 
 use super::super::hosts::{Hosts, Needs};
 use super::super::out;

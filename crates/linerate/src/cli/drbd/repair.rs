@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_diagnose::drbd::{self, Forecast, lost_by};
 use linerate_model::drbd::Replica;
 use linerate_model::exit::ExitCode;
+use linerate_storage::drbd::{self, Forecast, lost_by};
 
 use super::super::hosts::{Hosts, Needs, really};
 use super::super::{out, progress};

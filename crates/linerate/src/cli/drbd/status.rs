@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use linerate_diagnose::drbd::{alarms, limits};
+use linerate_diagnose::replica_limits::limits;
 use linerate_model::SCHEMA;
 use linerate_model::drbd::DrbdAlarm;
 use linerate_model::exit::ExitCode;
+use linerate_storage::drbd::alarms;
 
 use super::super::hosts::{Hosts, Needs};
 use super::super::{open, out};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use linerate_diagnose::drbd::{On, first_sync};
 use linerate_model::exit::ExitCode;
+use linerate_storage::drbd::{On, first_sync};
 
 use super::super::builds::stop;
 use super::super::hosts::{Needs, really};

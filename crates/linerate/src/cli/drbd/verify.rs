@@ -1,10 +1,10 @@
 //! `linerate drbd verify`: both sides are compared block by block; what differs is an alarm, whatever the states say.
 
-use linerate_diagnose::drbd::{On, alarms};
 use linerate_model::SCHEMA;
 use linerate_model::drbd::{DrbdTrouble, Replica};
 use linerate_model::exit::ExitCode;
 use linerate_model::step::{DrbdStep, Step};
+use linerate_storage::drbd::{On, alarms};
 
 use super::super::hosts::{Hosts, Needs};
 use super::super::{out, progress};

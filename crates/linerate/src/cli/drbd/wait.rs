@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use linerate_diagnose::drbd::{Pace, SyncProgress};
+use linerate_storage::drbd::{Pace, SyncProgress};
 
 use crate::fleet::Fleet;
 use crate::observe::drbd::{self as seen, Replicas};
@@ -185,8 +185,8 @@ pub(super) async fn until(
 
 #[cfg(test)]
 mod tests {
-    use linerate_diagnose::drbd::ProcDevice;
     use linerate_model::drbd::{Peer, PeerVolume, Replica, Volume};
+    use linerate_storage::drbd::ProcDevice;
 
     use super::*;
 

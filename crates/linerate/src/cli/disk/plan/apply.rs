@@ -4,11 +4,11 @@
 //! In: a plan and a host. Out: a volume with its journal, and a table. The filesystem comes last because only a volume that holds nothing may be
 //! written by a measurement. What is broken off goes on with the same command.
 
-use linerate_diagnose::disks::plan::{LayoutPlan, Plan};
-use linerate_diagnose::drbd::On;
 use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
 use linerate_model::step::Step;
+use linerate_storage::drbd::On;
+use linerate_storage::plan::{LayoutPlan, Plan};
 
 use super::args::{Args, json};
 use super::measure::{self, Place};

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_diagnose::disks::plan::{
-    self as planned, CLASSES, DriveClass, FILESYSTEMS, Filesystem, LEVELS, LayoutPlan, Level, Plan, Wish,
-};
 use linerate_model::SCHEMA;
 use linerate_model::fact::{FactValue, HostFacts};
+use linerate_storage::plan::{
+    self as planned, CLASSES, DriveClass, FILESYSTEMS, Filesystem, LEVELS, LayoutPlan, Level, Plan, Wish,
+};
 
 use crate::cli::{out, quantity, survey};
 use crate::report::heat::Style;

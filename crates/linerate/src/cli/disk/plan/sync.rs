@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_diagnose::disks::plan::{LayoutPlan, parse_mdstat, parse_status};
-use linerate_diagnose::drbd::Pace;
 use linerate_model::step::{Look, LvmStep, MdStep, Step};
+use linerate_storage::drbd::Pace;
+use linerate_storage::plan::{LayoutPlan, parse_mdstat, parse_status};
 
 use crate::build;
 use crate::cli::out;

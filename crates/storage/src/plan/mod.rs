@@ -26,7 +26,7 @@ pub use failures::Failures;
 pub use filesystems::{FILESYSTEMS, Filesystem};
 pub use layout::LayoutPlan;
 pub use levels::{LEVELS, Level};
-pub use rates::{CLASSES, DriveClass, Rates, Shape};
+pub use rates::{CLASSES, DriveClass, ROTATING_BYTES_PER_S, ROTATING_PER_S, Rates, SMALL_WRITE, Shape};
 pub use sync::{parse_mdstat, parse_status};
 pub use wish::Wish;
 

@@ -2,11 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::disk_load::{DiskPhase, Durable};
 use linerate_model::step::{Act, Step};
 
-use super::super::reach::reach;
-use super::super::volume::{Class, Volume};
 use super::*;
 
 const MIB: u64 = 1 << 20;
@@ -86,46 +83,6 @@ fn thirty_six_drives_reach_5400_reads_and_half_as_many_writes() {
     assert!((lvm.failures.rebuild_s - 20_000.0).abs() < 1.0);
     assert_eq!(mirror.failures.rebuild_bytes, 18 * lvm.failures.rebuild_bytes);
     assert!((mirror.failures.loss_per_year / lvm.failures.loss_per_year - 18.0).abs() < 1e-6);
-}
-
-/// What is planned is what `linerate disk bench` holds against the same volume later.
-#[test]
-fn a_plan_and_the_ceilings_of_a_measurement_are_the_same_figures() {
-    let every = Wish { levels: LEVELS.to_vec(), ..wish(vec![names(0..36)], 3_000_000_000_000) };
-    let plan = plan(&every).unwrap();
-    assert_eq!(plan.layouts.len(), layouts::LAYOUTS.len());
-    let volume =
-        Volume { drives: 36, copies: 2, chunk_bytes: Some(64 << 10), ..Volume::drive(Class::Rotating) };
-    let phase = |random, reads, block_bytes| DiskPhase {
-        random,
-        reads,
-        block_bytes,
-        depth: 288,
-        threads: 1,
-        direct: true,
-        durable: Durable::Never,
-        batch: 1,
-    };
-    for layout in &plan.layouts {
-        let shape = layout.shape;
-        let volume = Volume {
-            copies: shape.copies as u32,
-            parity: shape.parity as u32,
-            reads_one: shape.reads_one,
-            ..volume.clone()
-        };
-        let should = |phase| reach(&volume, &phase).unwrap();
-        let rates = layout.rates;
-        let pairs = [
-            (rates.random_reads_per_s, should(phase(true, 100, 4096)).requests_per_s),
-            (rates.random_writes_per_s, should(phase(true, 0, 4096)).requests_per_s),
-            (rates.read_bytes_per_s, should(phase(false, 100, 1 << 20)).bytes_per_s),
-            (rates.write_bytes_per_s, should(phase(false, 0, 1 << 20)).bytes_per_s),
-        ];
-        for (planned, reached) in pairs {
-            assert!((planned / reached - 1.0).abs() < 1e-6, "{}: {planned} and {reached}", layout.name);
-        }
-    }
 }
 
 /// `dev.raid.speed_limit_max` holds a RAID10 back however many drives it has; the older mirror has no such limit.

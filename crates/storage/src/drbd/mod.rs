@@ -5,7 +5,6 @@
 mod alarms;
 mod capacity;
 mod generation;
-mod limits;
 mod metadata;
 mod moves;
 mod progress;
@@ -17,7 +16,6 @@ mod shares;
 pub use alarms::{Known, alarms};
 pub use capacity::room;
 pub use generation::{Forecast, Generation};
-pub use limits::{SideFacts, limits};
 pub use metadata::{Place, Room, metadata_bytes};
 pub use moves::{MoveError, failover, failover_of_the_dead, first_sync, lost_by, repair};
 pub use progress::{Pace, SyncProgress};
