@@ -95,7 +95,7 @@ pub(crate) fn judge<'a, 'k>(
     settle(&context.facts, &mut places, &causes);
     narrow(context, &mut places, &causes);
     let mut located = located;
-    let likely = causes.first().is_some_and(|(_, probability)| *probability >= LIKELY);
+    let likely = causes.first().is_some_and(|(_, probability)| *probability >= EXPLAINS_MIN);
     located.unconfirmed |= !likely && responses.iter().copied().all(follows_from_a_loss);
     located.unconfirmed |=
         contradicts_the_overlay(context, &located, layer) && causes.iter().all(|(s, _)| s.hits.is_empty());
@@ -111,7 +111,7 @@ fn contradicts_the_overlay(context: &Context<'_>, located: &Located, layer: Laye
 }
 
 /// A cause that is less probable than this explains nothing.
-const LIKELY: f64 = 0.3;
+const EXPLAINS_MIN: f64 = 0.3;
 
 /// Values that follow from a loss and come by themselves too: a datagram that is late, a queue that is longer than others, CPU time on a
 /// busy machine. Without a loss, and without a cause that is known to do just that, they are no finding.

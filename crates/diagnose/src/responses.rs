@@ -73,7 +73,7 @@ fn comes_back(response: Response, again: &[f64]) -> bool {
 /// Doublings of a value beyond what is expected, or below it for a throughput; 0 in a response that is not read off single tests.
 pub(crate) fn badness(response: Response, value: f64, expected: f64) -> f64 {
     if response == Response::Throughput {
-        return (expected / value.max(1.0)).log2().clamp(0.0, DEAD);
+        return (expected / value.max(1.0)).log2().clamp(0.0, BADNESS_MAX);
     }
     READINGS.iter().find(|r| r.response == response).map_or(0.0, |r| r.badness(value, expected))
 }
@@ -110,7 +110,7 @@ struct Reading {
 impl Reading {
     /// Doublings of a value beyond what is expected.
     fn badness(&self, value: f64, expected: f64) -> f64 {
-        ((value + self.floor) / (expected + self.floor)).log2().clamp(0.0, DEAD)
+        ((value + self.floor) / (expected + self.floor)).log2().clamp(0.0, BADNESS_MAX)
     }
 }
 
@@ -129,8 +129,10 @@ const READINGS: [Reading; 7] = [
 
 /// Doublings by which the middle of a healthy path's requests is slower than the fastest: less than machines differ from each other.
 const OWN_SIGMA: f64 = 0.15;
-/// Badness of a throughput of zero: a thousandth.
-const DEAD: f64 = 10.0;
+/// Badness of a throughput of zero: a thousandth. No value is worse.
+const BADNESS_MAX: f64 = 10.0;
+/// Badness above which nothing got through: a state of its own, which tells nothing more.
+pub(crate) const DEAD: f64 = 6.0;
 /// Loss of throughput that is worth a finding where a ceiling is known (13 %).
 const THROUGHPUT_MIN: f64 = 0.2;
 /// The same where only peers are known: virtual links and busy machines differ by a factor of two by themselves.
@@ -169,7 +171,7 @@ pub(crate) fn rows(
     let mut rows = throughput(facts, cells, report, ports);
     let dead: Vec<bool> = {
         let mut dead = vec![false; cells.len()];
-        for row in rows.iter().filter(|r| r.y > 6.0) {
+        for row in rows.iter().filter(|r| r.y > DEAD) {
             dead[row.cell] = true;
         }
         dead
@@ -252,7 +254,7 @@ fn calibrated(list: &[(usize, f64, Option<f64>)]) -> (Vec<f64>, f64) {
     let shares: Vec<f64> = list.iter().filter_map(|(_, rate, ceiling)| Some(rate / (*ceiling)?)).collect();
     let reached = quantile(&shares, 0.8).filter(|_| shares.len() >= COMMON_MIN).unwrap_or(HEALTHY_SHARE);
     let (healthy, common) = if reached < CALIBRATION_MIN {
-        (HEALTHY_SHARE, (HEALTHY_SHARE / reached.max(1e-6)).log2().min(DEAD))
+        (HEALTHY_SHARE, (HEALTHY_SHARE / reached.max(1e-6)).log2().min(BADNESS_MAX))
     } else {
         (reached.min(1.0), 0.0)
     };

@@ -13,7 +13,7 @@ use linerate_model::inventory::Layer;
 use super::column::Column;
 use super::located::{Located, alike};
 use crate::evidence::{CellEvidence, Single};
-use crate::responses::{Row, badness, singles};
+use crate::responses::{DEAD, Row, badness, singles};
 use crate::stats::median;
 
 /// A response of which single tests are looked at.
@@ -41,7 +41,7 @@ const KINDS: [Kind; 4] = [
     Kind { response: Response::Loss, ..OF_PROBES },
     Kind { response: Response::Reordering, ..OF_PROBES },
     Kind { response: Response::RttLoaded, bad_min: 1.5, sigmas: 3.0, ..OF_TRANSFERS },
-    Kind { response: Response::Throughput, effect_max: 0.5, dead: 6.0, ..OF_TRANSFERS },
+    Kind { response: Response::Throughput, effect_max: 0.5, dead: DEAD, ..OF_TRANSFERS },
 ];
 const OF_PROBES: Kind = Kind {
     response: Response::Loss,

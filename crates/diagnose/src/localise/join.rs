@@ -10,11 +10,9 @@ use linerate_model::finding::{Direction, Element, Response};
 
 use super::column::Column;
 use super::located::Located;
-use crate::responses::Row;
+use crate::responses::{DEAD, Row};
 use crate::stats::median;
 
-/// A loss above so many doublings is none that comes and goes: nothing got through.
-const DEAD: f64 = 6.0;
 /// Fewer paths than this are paths.
 const PATHS_MIN: usize = 2;
 /// What is bad on a smaller share of its cells than this comes and goes.

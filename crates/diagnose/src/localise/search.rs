@@ -13,7 +13,7 @@ use super::join::join;
 use super::located::{AMBIGUOUS, Located};
 use super::queue::Queue;
 use crate::evidence::{CellEvidence, Kind, is_of_probes, two_hosts};
-use crate::responses::{Row, are_confirmed, are_refuted, badness};
+use crate::responses::{DEAD, Row, are_confirmed, are_refuted, badness};
 use crate::stats::{median, student_t_log_density};
 
 /// The rows with an index by cell, so that a narrow column does not look at all of them.
@@ -140,7 +140,7 @@ pub(super) fn search(
             // Bad cells scatter with the size of their loss: what is left of it is no loss of its own.
             residual[*row] = (residual[*row] - 1.6 * shift).max(0.0);
             // What is dead tells nothing more.
-            if rows[*row].y > 6.0 || rows[*row].response != Response::Throughput {
+            if rows[*row].y > DEAD || rows[*row].response != Response::Throughput {
                 alive[*row] = false;
             }
         }
