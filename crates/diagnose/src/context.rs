@@ -63,7 +63,8 @@ impl<'a> Context<'a> {
     }
 }
 
-/// What most peers have is known from a few hundred of them; of thousands these many are asked, spread over all.
+/// What most peers have is known from a few hundred of them; of thousands these many are asked, spread over
+/// all.
 const PEERS_MAX: usize = 256;
 
 fn some_of<'a>(all: &[&'a str]) -> impl Iterator<Item = &'a str> {

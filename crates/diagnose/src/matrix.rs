@@ -1,6 +1,8 @@
-//! The matrix: what each cell could reach, which of its two levels are a loss, and the cells as they are reported.
+//! The matrix: what each cell could reach, which of its two levels are a loss, and the cells as they are
+//! reported.
 //!
-//! Evidence and ports come in; each stage gives a new value: ceilings, then the evidence beside them, then the report.
+//! Evidence and ports come in; each stage gives a new value: ceilings, then the evidence beside them, then
+//! the report.
 
 use linerate_model::finding::{Ceiling, Cell};
 
@@ -10,10 +12,12 @@ use crate::host_facts::Facts;
 use crate::ports::Ports;
 use crate::stats::TwoLevels;
 
-/// What stood still and came all at once has a level that no path can carry: so many times its ceiling, for short intervals are not exact.
+/// What stood still and came all at once has a level that no path can carry: so many times its ceiling, for
+/// short intervals are not exact.
 const LEVEL_MAX: f64 = 1.2;
-/// Mean over the ceiling from which on nothing was lost, whatever the levels: a path that is at two thirds or less for a seventh of the time or
-/// more (`stats/levels.rs`) reaches 95 % at most. What stood still for a moment has made up for it with what was queued.
+/// Mean over the ceiling from which on nothing was lost, whatever the levels: a path that is at two thirds or
+/// less for a seventh of the time or more (`stats/levels.rs`) reaches 95 % at most. What stood still for a
+/// moment has made up for it with what was queued.
 const MEAN_MAX: f64 = 0.95;
 
 /// Whether two levels are a property of a path with a known ceiling.
@@ -68,7 +72,8 @@ fn reported(cell: &CellEvidence<'_>, ceiling: Ceiling) -> Cell {
 mod tests {
     use super::*;
 
-    /// 185 Mbit/s of 188, in intervals that jump between 134 and 216: seen on a machine whose CPUs were taken away.
+    /// 185 Mbit/s of 188, in intervals that jump between 134 and 216: seen on a machine whose CPUs were taken
+    /// away.
     #[test]
     fn levels_whose_mean_is_the_ceiling_lost_nothing() {
         let two = |high, low| TwoLevels { high, low, low_share: 0.3, switches: 4 };

@@ -42,8 +42,8 @@ pub(crate) struct Subjects<'a> {
     pub host_peers: Rc<Peers<'a>>,
     /// Machines of groups that are fine.
     pub machine_peers: Rc<Peers<'a>>,
-    /// Of two hosts one direction suffers and the other is fine: the way back is the peer that nobody else is, so that what is the
-    /// same at both ends betrays nothing.
+    /// Of two hosts one direction suffers and the other is fine: the way back is the peer that nobody else
+    /// is, so that what is the same at both ends betrays nothing.
     pub way_back_is_fine: bool,
 }
 

@@ -17,18 +17,22 @@ pub(crate) struct Located {
     pub gains: Vec<(Response, f64)>,
     /// Rows that it explains.
     pub rows: Vec<usize>,
-    /// Other hypotheses that explain nearly as much, with their scores. A hypothesis of several columns gives several.
+    /// Other hypotheses that explain nearly as much, with their scores. A hypothesis of several columns gives
+    /// several.
     pub alternatives: Vec<(Column, f64)>,
-    /// Too little to believe, such as one cell alone, which nothing confirmed yet: a suspicion for the second stage, not a finding.
+    /// Too little to believe, such as one cell alone, which nothing confirmed yet: a suspicion for the second
+    /// stage, not a finding.
     pub unconfirmed: bool,
-    /// What is expected and what was measured while it was bad, where the rows do not say so: they hold one value of good and bad times.
+    /// What is expected and what was measured while it was bad, where the rows do not say so: they hold one
+    /// value of good and bad times.
     pub values: Option<[f64; 2]>,
 }
 
 /// Alternatives within this of the best are shown: odds of 20 to 1.
 pub(super) const AMBIGUOUS: f64 = 3.0;
 
-/// What else explains nearly as much of nearly the same bad cells, where single tests were looked at. `of` gives score and bad cells of a column.
+/// What else explains nearly as much of nearly the same bad cells, where single tests were looked at. `of`
+/// gives score and bad cells of a column.
 pub(super) fn alike<'f>(
     best: usize,
     columns: &[Column],

@@ -21,8 +21,8 @@ use linerate_model::inventory::Inventory;
 use crate::evidence::CellEvidence;
 use crate::responses::Row;
 
-/// The elements that explain the rows, strongest first: three searches, each of which may put one element in the
-/// place of what those before it found.
+/// The elements that explain the rows, strongest first: three searches, each of which may put one element in
+/// the place of what those before it found.
 pub(crate) fn locate(
     inventory: &Inventory,
     cells: &[CellEvidence<'_>],
