@@ -22,8 +22,7 @@ use modules::Tree;
 use paths::{Reference, references};
 
 /// Crate, module, and the module that it never uses; an empty name stands for every module.
-const LAYERS: [(&str, &str, &str); 10] = [
-    ("diagnose", "knowledge", "attribute"),
+const LAYERS: [(&str, &str, &str); 9] = [
     ("diagnose", "localise", "attribute"),
     ("linerate", "fleet", "observe"),
     ("linerate", "fleet", "report"),
