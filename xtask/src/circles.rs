@@ -22,15 +22,10 @@ use modules::Tree;
 use paths::{Reference, references};
 
 /// Crate, module, and the module that it never uses; an empty name stands for every module.
-const LAYERS: [(&str, &str, &str); 9] = [
+const LAYERS: [(&str, &str, &str); 4] = [
     ("diagnose", "localise", "attribute"),
     ("linerate", "fleet", "observe"),
-    ("linerate", "fleet", "report"),
-    ("linerate", "observe", "report"),
     ("linerate", "observe", "trial"),
-    ("linerate", "report", "observe"),
-    ("linerate", "store", "observe"),
-    ("linerate", "trial", "report"),
     ("model", "", "knowledge"),
 ];
 

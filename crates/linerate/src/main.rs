@@ -16,8 +16,6 @@ mod fleet;
 mod import;
 mod observe;
 mod progress;
-mod report;
-mod store;
 mod trial;
 
 fn main() -> std::process::ExitCode {

@@ -10,8 +10,8 @@ use super::hosts::really;
 use super::out;
 use crate::build::{self, Stopped};
 use crate::fleet::{Fleet, LinkError};
-use crate::report::builds::Shown;
-use crate::report::steps;
+use linerate_report::builds::Shown;
+use linerate_report::steps;
 
 /// What a build that stopped means for the shell.
 pub(super) fn stop(stopped: &Stopped) -> ExitCode {

@@ -11,7 +11,7 @@ use linerate_model::finding::Diagnosis;
 
 use super::{open, out};
 use crate::anonymous;
-use crate::store::Store;
+use linerate_store::Store;
 
 /// Turn a stored run into a case that names nobody.
 #[derive(Debug, clap::Args)]

@@ -9,9 +9,9 @@ use linerate_model::finding::Diagnosis;
 use linerate_model::snapshot::Snapshot;
 
 use super::{import, open, out};
-use crate::report;
-use crate::store::Store;
 use linerate_input as input;
+use linerate_report as report;
+use linerate_store::Store;
 
 /// Diagnose a stored run, a snapshot, a case, or files with what other tools printed.
 #[derive(Debug, clap::Args)]

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use linerate_model::exit::ExitCode;
 
 use super::out;
-use crate::store::Store;
+use linerate_store::Store;
 
 /// What differs between two hosts, or between two runs.
 #[derive(Debug, clap::Args)]

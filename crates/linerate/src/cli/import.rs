@@ -8,8 +8,9 @@ use linerate_model::inventory::Layer;
 use linerate_model::snapshot::Snapshot;
 
 use super::{open, out};
-use crate::store::Store;
-use crate::{import, report};
+use crate::import;
+use linerate_report as report;
+use linerate_store::Store;
 
 /// How files of others are read; shared with `diagnose`.
 #[derive(Debug, Default, clap::Args)]

@@ -6,9 +6,10 @@ use linerate_model::exit::ExitCode;
 use linerate_model::trial::TrialStatus;
 
 use super::{open, out, progress};
+use crate::clock;
 use crate::fleet::Fleet;
-use crate::store::Store;
 use crate::trial::{self, FleetHands, drive};
+use linerate_store::Store;
 
 /// Make the change of a trial stay, also after a reboot.
 #[derive(Debug, clap::Args)]
@@ -55,7 +56,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         fleet.bye().await;
         trial
     });
-    store.save_trial(&trial)?;
+    store.save_trial(&trial, clock::now_ms())?;
     super::trial::show(&trial, args.json)?;
     Ok(match trial.status {
         TrialStatus::Kept => ExitCode::Ok,

@@ -14,9 +14,9 @@ use tokio::sync::watch;
 use super::out;
 use crate::fleet::Fleet;
 use crate::observe::addresses;
-use crate::store::{RunRow, Store};
 use linerate_input as input;
 use linerate_inventory as inventory;
+use linerate_store::{RunRow, Store};
 
 /// Most files of a folder with knowledge.
 const KNOWLEDGE_FILES_MAX: usize = 10_000;

@@ -10,9 +10,9 @@ use std::io::Write;
 
 use super::events::{self, Event};
 use crate::clock;
-use crate::report;
-use crate::report::heat::Style;
 pub(super) use linerate_model::shell::word;
+use linerate_report as report;
+use linerate_report::heat::Style;
 
 /// Text that a terminal shows as it is.
 fn shown(text: &str) -> Cow<'_, str> {

@@ -18,9 +18,9 @@ use crate::fleet::Fleet;
 use crate::observe::addresses;
 use crate::observe::context::Context;
 use crate::observe::single;
-use crate::report::{self, Material};
-use crate::store::Store;
 use linerate_inventory as inventory;
+use linerate_report::{self as report, Material};
+use linerate_store::Store;
 
 /// What takes longer is told while it runs.
 const NEEDS_PROGRESS: Duration = Duration::from_secs(2);

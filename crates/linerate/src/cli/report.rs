@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use linerate_model::exit::ExitCode;
 
 use super::{open, out};
-use crate::report::{self, Material};
-use crate::store::Store;
+use linerate_report::{self as report, Material};
+use linerate_store::Store;
 
 /// Write a run as HTML, JSON, Markdown or text.
 #[derive(Debug, clap::Args)]

@@ -6,7 +6,7 @@ use linerate_model::exit::ExitCode;
 use linerate_model::units;
 
 use super::out;
-use crate::store::Store;
+use linerate_store::Store;
 
 /// List runs and trials, newest first.
 #[derive(Debug, clap::Args)]

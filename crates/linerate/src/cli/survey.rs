@@ -12,8 +12,8 @@ use super::{open, out, progress};
 use crate::fleet::Fleet;
 use crate::observe::run::{Order, survey};
 use crate::progress::Progress;
-use crate::report;
-use crate::store::Store;
+use linerate_report as report;
+use linerate_store::Store;
 
 /// Measure every pair against its ceiling, read every setting, name the culprit.
 #[derive(Debug, clap::Args)]

@@ -10,10 +10,10 @@ use super::{open, out, progress};
 use crate::clock;
 use crate::fleet::Fleet;
 use crate::progress::{Phase, Progress};
-use crate::report;
-use crate::store::Store;
 use crate::trial::machine::Course;
 use crate::trial::{self, FleetHands, Options, choose, drive};
+use linerate_report as report;
+use linerate_store::Store;
 
 /// Try a remedy reversibly: before and after interleaved, beside an untouched control pair.
 // Each is a flag of the command line.
@@ -84,7 +84,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::Ok);
     }
     // What cannot be recorded is not begun.
-    store.save_trial(&planned)?;
+    store.save_trial(&planned, clock::now_ms())?;
     let inventory = snapshot.inventory.clone();
     let trial = open::runtime()?.block_on(async {
         let fleet = Fleet::open_told(&inventory, |h| takes_part(&planned, h), progress.as_ref()).await;
@@ -105,7 +105,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         fleet.bye().await;
         done
     })?;
-    store.save_trial(&trial)?;
+    store.save_trial(&trial, clock::now_ms())?;
     show(&trial, args.json)?;
     Ok(code(&trial))
 }
@@ -123,7 +123,7 @@ impl<'a> Watcher<'a> {
     }
 
     pub(super) fn step(&mut self, trial: &Trial, step: &str, left: usize) {
-        if let Err(error) = self.store.save_trial(trial) {
+        if let Err(error) = self.store.save_trial(trial, clock::now_ms()) {
             self.progress.note(&format!("the trial could not be saved: {error}"));
         }
         if left + 1 > self.steps {

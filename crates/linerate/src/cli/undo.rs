@@ -7,9 +7,10 @@ use linerate_model::trial::{Trial, TrialStatus};
 use linerate_wire::message::{Event, JournalEntry, Request};
 
 use super::{open, out, progress};
+use crate::clock;
 use crate::fleet::{Fleet, LinkError, REQUEST_WAIT};
-use crate::store::Store;
 use crate::trial::{self, FleetHands, drive};
+use linerate_store::Store;
 
 /// Put the old values back, of one trial or of all that hosts still hold.
 #[derive(Debug, clap::Args)]
@@ -58,7 +59,7 @@ fn one(args: &Args, store: &Store, stored: Trial) -> anyhow::Result<ExitCode> {
         fleet.bye().await;
         trial
     });
-    store.save_trial(&trial)?;
+    store.save_trial(&trial, clock::now_ms())?;
     super::trial::show(&trial, args.json)?;
     Ok(if trial.status == TrialStatus::Undone { ExitCode::Ok } else { ExitCode::RollbackFailed })
 }
@@ -93,7 +94,7 @@ fn all(args: &Args, store: &Store) -> anyhow::Result<ExitCode> {
         // A trial of another operator is not in our store.
         if let Ok(mut trial) = store.load_trial(&entry.trial) {
             trial.status = TrialStatus::Undone;
-            store.save_trial(&trial)?;
+            store.save_trial(&trial, clock::now_ms())?;
         }
     }
     if args.json {

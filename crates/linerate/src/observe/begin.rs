@@ -5,7 +5,7 @@ use linerate_model::snapshot::Snapshot;
 
 use crate::clock;
 use crate::fleet::Fleet;
-use crate::store::{Store, StoreError};
+use linerate_store::{Store, StoreError};
 
 /// Begins a run of now.
 ///

@@ -21,7 +21,7 @@ use super::context::{Context, with_progress};
 use super::run::read_facts;
 use super::{join, measure};
 use crate::fleet::Fleet;
-use crate::store::StoreError;
+use linerate_store::StoreError;
 
 /// Filling a file or looking through a device, about.
 const PREPARE: Duration = Duration::from_secs(6);

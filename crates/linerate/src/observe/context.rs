@@ -6,7 +6,7 @@ use linerate_model::tuning::Tuning;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::progress::Progress;
-use crate::store::Store;
+use linerate_store::Store;
 
 /// How often progress is told.
 const TICK: Duration = Duration::from_millis(500);

@@ -28,7 +28,7 @@ use crate::clock;
 use crate::fleet::Fleet;
 use crate::fleet::changes::Changes;
 use crate::progress::Phase;
-use crate::store::StoreError;
+use linerate_store::StoreError;
 
 /// Requests of the measurement of the way there and back.
 const RTT_COUNT: u16 = 40;

@@ -35,7 +35,7 @@ use super::{disturb, gather, join, measure, nic, plan};
 use crate::clock;
 use crate::fleet::{Fleet, Link};
 use crate::progress::{Phase, Progress};
-use crate::store::{Store, StoreError};
+use linerate_store::{Store, StoreError};
 
 /// Longest wait for the facts of a host.
 const FACTS_WAIT: Duration = Duration::from_secs(20);

@@ -12,8 +12,8 @@ use linerate_model::snapshot::Snapshot;
 use super::run::{Order, survey};
 use crate::fleet::simulated::{self, World};
 use crate::progress::{Phase, Progress};
-use crate::report::{self, Format, Material};
-use crate::store::Store;
+use linerate_report::{self as report, Format, Material};
+use linerate_store::Store;
 
 /// Hosts of the test; a scale run sets more.
 const NODES: usize = 500;

@@ -19,7 +19,7 @@ use super::context::{Context, with_progress};
 use super::measure;
 use crate::fleet::Fleet;
 use crate::progress::Phase;
-use crate::store::StoreError;
+use linerate_store::StoreError;
 
 /// Time that tests are expected to take, all together.
 pub fn expected(tests: &[Test], tuning: &Tuning) -> Duration {

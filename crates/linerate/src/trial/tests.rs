@@ -17,7 +17,10 @@ use super::drive::{self, Hands, Scene, Tested};
 use super::machine::{Action, Course, Event, Machine, UNDO_GRACE_MS, Which};
 use super::simulated::{Kill, World};
 use crate::fleet::changes::ChangeError;
-use crate::report::sample;
+
+#[path = "../../../report/src/sample.rs"]
+#[allow(dead_code, reason = "the reports use all of it")]
+mod sample;
 
 fn change(host: &str, key: &str) -> Change {
     Change { host: host.into(), key: key.into(), from: FactValue::Flag(true), to: FactValue::Flag(false) }

@@ -15,9 +15,9 @@ use super::super::{open, out, progress, quantity, survey};
 use crate::fleet::Fleet;
 use crate::observe::bench;
 use crate::observe::context::Context;
-use crate::report;
-use crate::report::bench as shown;
-use crate::store::Store;
+use linerate_report as report;
+use linerate_report::bench as shown;
+use linerate_store::Store;
 
 /// Where a file is made when nobody says where: on most hosts the disk of the system, and never memory.
 const FOLDER: &str = "/var/tmp";

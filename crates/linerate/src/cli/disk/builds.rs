@@ -5,7 +5,7 @@ use linerate_model::exit::ExitCode;
 
 use super::super::hosts::{Hosts, Needs};
 use super::super::{builds, out};
-use crate::report::builds as shown;
+use linerate_report::builds as shown;
 
 /// List what was built on hosts (volumes, replicas) and can be taken back from their journals
 #[derive(Debug, clap::Args)]

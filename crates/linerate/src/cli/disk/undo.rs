@@ -8,7 +8,7 @@ use super::super::hosts::{Hosts, Needs};
 use super::super::{builds, out};
 use crate::build::{self, DISK};
 use crate::fleet::Fleet;
-use crate::report::builds as shown;
+use linerate_report::builds as shown;
 
 /// Take back what `disk plan --apply` built: filesystem, volume, group, and what they left on the drives
 #[derive(Debug, clap::Args)]

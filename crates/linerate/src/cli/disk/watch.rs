@@ -20,8 +20,8 @@ use super::super::{open, out};
 use crate::clock;
 use crate::fleet::Fleet;
 use crate::observe::disk_watch::DiskWatch;
-use crate::report::disk_watch as report;
-use crate::store::Store;
+use linerate_report::disk_watch as report;
+use linerate_store::Store;
 
 /// Show what the block devices of hosts do, by the names that people know, and which of them is slow, full or uneven
 // Each switch of the command line is one.

@@ -22,9 +22,9 @@ use crate::observe::context::Context;
 use crate::observe::drbd as seen;
 use crate::observe::drbd_bench::{self as bench, BenchError};
 use crate::observe::run::read_facts;
-use crate::report::drbd_bench as shown;
-use crate::report::heat::Style;
-use crate::store::Store;
+use linerate_report::drbd_bench as shown;
+use linerate_report::heat::Style;
+use linerate_store::Store;
 
 /// Measure the replica beside its own disk and the transports under it: which share is lost where, which settings to try
 #[derive(Debug, clap::Args)]

@@ -12,8 +12,8 @@ use crate::clock;
 use crate::fleet::Fleet;
 use crate::observe::drbd as seen;
 use crate::progress::Progress;
-use crate::report::drbd as shown;
-use crate::report::heat::Style;
+use linerate_report::drbd as shown;
+use linerate_report::heat::Style;
 
 /// Does the steps of a kind of move under a name of their own; `None` when all went well, else the code of
 /// what was taken back.

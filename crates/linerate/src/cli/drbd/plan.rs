@@ -12,9 +12,9 @@ use super::super::hosts::{Hosts, Needs};
 use super::super::out;
 use crate::build;
 use crate::fleet::Fleet;
-use crate::report::drbd as shown;
-use crate::report::heat::Style;
-use crate::report::steps;
+use linerate_report::drbd as shown;
+use linerate_report::heat::Style;
+use linerate_report::steps;
 
 /// Work out a resource of two hosts: its file, the room for metadata, the steps. Nothing is written
 #[derive(Debug, clap::Args)]

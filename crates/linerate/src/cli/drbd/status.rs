@@ -12,8 +12,8 @@ use super::super::hosts::{Hosts, Needs};
 use super::super::{open, out};
 use super::wait::Follow;
 use crate::observe::drbd::{self as seen, Replicas, reasons};
-use crate::report::drbd as shown;
-use crate::report::heat::Style;
+use linerate_report::drbd as shown;
+use linerate_report::heat::Style;
 
 /// Show the replicas of all hosts in one table, and what is wrong or will be: split brain, blocks that differ, sides alone
 #[derive(Debug, clap::Args)]

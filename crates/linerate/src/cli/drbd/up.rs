@@ -12,8 +12,8 @@ use super::plan::{self, What};
 use super::wait;
 use crate::build::{self, DRBD, OnLoss};
 use crate::observe::drbd::Replicas;
-use crate::report::drbd as shown;
-use crate::report::heat::Style;
+use linerate_report::drbd as shown;
+use linerate_report::heat::Style;
 
 /// Build the resource on both hosts, and begin its first synchronisation from the side that is named
 #[derive(Debug, clap::Args)]

@@ -10,8 +10,8 @@ use super::super::hosts::{Hosts, Needs};
 use super::super::{out, progress};
 use super::{moves, wait};
 use crate::observe::drbd as seen;
-use crate::report::drbd as shown;
-use crate::report::heat::Style;
+use linerate_report::drbd as shown;
+use linerate_report::heat::Style;
 
 /// Compare both sides block by block, with remaining time; blocks that differ are a finding
 #[derive(Debug, clap::Args)]

@@ -8,7 +8,7 @@ use linerate_storage::drbd::{Pace, SyncProgress};
 use crate::fleet::Fleet;
 use crate::observe::drbd::{self as seen, Replicas};
 use crate::progress::{Phase, Progress};
-use crate::report::drbd as shown;
+use linerate_report::drbd as shown;
 
 /// Follows everything that is under way on some hosts.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use linerate_knowledge::{Cause, Knowledge};
 use linerate_model::exit::ExitCode;
 
 use super::{open, out};
-use crate::report;
+use linerate_report as report;
 
 /// List, search and tell the known causes; test a file with one of your own.
 #[derive(Debug, clap::Args)]

@@ -11,7 +11,7 @@ use super::{Survey, boxed};
 use crate::observe::measure::{self, Patience};
 use crate::observe::{join, own_limit};
 use crate::progress::Phase;
-use crate::store::StoreError;
+use linerate_store::StoreError;
 
 impl Survey<'_> {
     /// What the tool reaches on the hosts where it may be what binds: machines of their own at the same time, hosts on this one

@@ -10,7 +10,7 @@ use linerate_model::inventory::HostName;
 
 use super::{Survey, boxed};
 use crate::observe::join;
-use crate::store::StoreError;
+use linerate_store::StoreError;
 
 impl Survey<'_> {
     /// Hosts that were lost since the last call become gaps, once each. A host whose connection was lost is taken up again;

@@ -11,7 +11,7 @@ use linerate_model::sample::Outcome;
 use super::mark::{mark, mark_cut};
 use super::{Survey, round_s};
 use crate::observe::{disturb, nic, pack, plan};
-use crate::store::StoreError;
+use linerate_store::StoreError;
 
 /// How often a test that was worthless is repeated, while there is time: a machine is often busy for a minute and then is not.
 pub(super) const REPEATS_MAX: usize = 4;

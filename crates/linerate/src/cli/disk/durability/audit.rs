@@ -7,7 +7,7 @@ use linerate_model::exit::ExitCode;
 use super::super::super::{open, out, progress};
 use super::host::Place;
 use crate::observe::audit::audit;
-use crate::report::audit as shown;
+use linerate_report::audit as shown;
 
 /// How.
 #[derive(Debug, clap::Args)]

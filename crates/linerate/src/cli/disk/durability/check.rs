@@ -10,7 +10,7 @@ use super::host::Place;
 use crate::fleet::REQUEST_WAIT;
 use crate::observe::durability::{ask, check};
 use crate::observe::promises;
-use crate::report::durability as shown;
+use linerate_report::durability as shown;
 
 /// Look for the records of a list of promises, after the host is back
 #[derive(Debug, clap::Args)]

@@ -6,7 +6,7 @@ use linerate_model::exit::ExitCode;
 use super::super::super::{open, out};
 use super::host::Place;
 use crate::observe::durability::patterns;
-use crate::report::durability as shown;
+use linerate_report::durability as shown;
 
 /// List the ways of writing, and what is promised by each
 #[derive(Debug, clap::Args)]

@@ -12,7 +12,7 @@ use super::host::Place;
 use crate::clock;
 use crate::observe::durability::{Pace, patterns, prepare, write};
 use crate::observe::promises::List;
-use crate::report::durability as shown;
+use linerate_report::durability as shown;
 
 /// Write records into a folder and note each promise here, until the power of the host is cut
 #[derive(Debug, clap::Args)]

@@ -19,8 +19,8 @@ use crate::cli::hosts::really;
 use crate::cli::{out, progress};
 use crate::fleet::Fleet;
 use crate::progress::Progress;
-use crate::report::disk_built::{self, Built};
-use crate::report::heat::Style;
+use linerate_report::disk_built::{self, Built};
+use linerate_report::heat::Style;
 
 /// Drives that are named in a refusal.
 const NAMED: usize = 8;

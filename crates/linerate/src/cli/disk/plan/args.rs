@@ -10,8 +10,8 @@ use linerate_storage::plan::{
 };
 
 use crate::cli::{out, quantity, survey};
-use crate::report::heat::Style;
-use crate::report::{disk_plan, steps};
+use linerate_report::heat::Style;
+use linerate_report::{disk_plan, steps};
 
 /// Compare layouts of a volume over many drives: capacity, rates, what failures do; and the commands that build it
 #[derive(Debug, clap::Args)]

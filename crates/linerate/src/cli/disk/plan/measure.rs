@@ -19,7 +19,7 @@ use crate::observe::bench;
 use crate::observe::context::Context;
 use crate::observe::run::read_facts;
 use crate::progress::Progress;
-use crate::store::Store;
+use linerate_store::Store;
 
 /// Of each drive a quarter is used, but no more than that: longer ways of the heads change little, and filling takes time.
 const BYTES_MAX: u64 = 1 << 30;
@@ -150,9 +150,14 @@ async fn run(
     let mut store = Store::open_default()?;
     let tuning = Tuning::default();
     let mut context = Context { store: &mut store, progress, tuning: &tuning };
-    let (snapshot, _) =
-        bench::run(place.fleet, place.inventory, &plan, crate::report::single::disks_headline, &mut context)
-            .await?;
+    let (snapshot, _) = bench::run(
+        place.fleet,
+        place.inventory,
+        &plan,
+        linerate_report::single::disks_headline,
+        &mut context,
+    )
+    .await?;
     let sample = snapshot.samples.into_iter().next();
     let outcome = sample.map(|sample| sample.outcome);
     let report = match outcome {

@@ -12,9 +12,9 @@ use linerate_model::fact::Gap;
 use super::super::super::out;
 use crate::clock;
 use crate::observe::disk_watch::{DiskWatch, Event, WatchedHost};
-use crate::report::disk_watch::{self as report, Reach};
-use crate::report::disks::{self, Show};
-use crate::report::heat::Style;
+use linerate_report::disk_watch::{self as report, Reach};
+use linerate_report::disks::{self, Show};
+use linerate_report::heat::Style;
 
 /// How a watch is shown.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,7 @@
 //! Reports: a snapshot, its diagnosis and its trials in; text for people and programs out. Never measures, never decides.
 //!
 //! To add a format: one file with a `Format`, one line in `FORMATS`.
+#![deny(missing_docs)]
 
 pub mod audit;
 pub mod bench;
@@ -35,7 +36,7 @@ pub mod steps;
 pub mod text;
 pub mod transfer;
 pub mod udp;
-mod view;
+pub mod view;
 pub mod wrap;
 
 pub use material::{Format, Material};

@@ -22,8 +22,8 @@ pub struct TrialRow {
 }
 
 impl Store {
-    /// Writes a trial, new or again.
-    pub fn save_trial(&self, trial: &Trial) -> Result<(), StoreError> {
+    /// Writes a trial, new or again; `now_ms` is the Unix time in milliseconds.
+    pub fn save_trial(&self, trial: &Trial, now_ms: u64) -> Result<(), StoreError> {
         let status = serde_json::to_value(trial.status).ok().and_then(|v| v.as_str().map(str::to_owned));
         self.connection
             .execute(
@@ -33,7 +33,7 @@ impl Store {
                     trial.run,
                     trial.remedy.id,
                     status.unwrap_or_default(),
-                    crate::clock::now_ms() as i64,
+                    now_ms as i64,
                     to_json(trial)
                 ],
             )

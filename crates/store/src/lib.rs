@@ -5,6 +5,7 @@
 //!
 //! The folder is 0700 and the files are 0600, whatever the umask (see `private`). What only reads opens with
 //! [`Store::open_to_read`]: it makes nothing, and works where nothing can be written.
+#![deny(missing_docs)]
 
 mod error;
 mod facts;
