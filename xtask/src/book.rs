@@ -1,5 +1,5 @@
-//! Builds `docs/` as a book with mdBook, and checks every link and anchor: those of all Markdown files as GitHub
-//! shows them, and those of the built pages. No network is used but to install mdBook.
+//! Builds `docs/` as a book with mdBook, and checks every link and anchor: those of all Markdown files as
+//! GitHub shows them, and those of the built pages. No network is used but to install mdBook.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -34,7 +34,8 @@ fn docs_build() -> Result<()> {
     Ok(())
 }
 
-/// Licences, sources and doubled crates. The advisory database comes from the network and is checked by the public workflow.
+/// Licences, sources and doubled crates. The advisory database comes from the network and is checked by the
+/// public workflow.
 fn licences() -> Result<()> {
     let there = Command::new("cargo").args(["deny", "--version"]).output().is_ok_and(|o| o.status.success());
     if !there {

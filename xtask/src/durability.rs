@@ -1,7 +1,8 @@
-//! The table of what power cuts leave: file systems, kinds of drives and patterns of writing, made with real cuts in an emulated guest.
+//! The table of what power cuts leave: file systems, kinds of drives and patterns of writing, made with real
+//! cuts in an emulated guest.
 //!
-//! In: the VM lab, programs of now. Out: Markdown on stdout, the report of every check as a line of JSON in a file. Nothing of this
-//! machine is touched; the guest's drive is a file in the lab's folder.
+//! In: the VM lab, programs of now. Out: Markdown on stdout, the report of every check as a line of JSON in a
+//! file. Nothing of this machine is touched; the guest's drive is a file in the lab's folder.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Checks the knowledge against the programs: facts that a cause speaks of can be read, settings of a remedy can be written,
-//! and what proves it exists.
+//! Checks the knowledge against the programs: facts that a cause speaks of can be read, settings of a remedy
+//! can be written, and what proves it exists.
 
 use std::fs;
 use std::process::Command;
@@ -48,7 +48,8 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Facts that no node reads, but `linerate import` gives (`crates/import/src/formats/drbd.rs`, `drbd_show.rs`, `gluster_log.rs`, `audit.rs`).
+/// Facts that no node reads, but `linerate import` gives (`crates/import/src/formats/drbd.rs`,
+/// `drbd_show.rs`, `gluster_log.rs`, `audit.rs`).
 fn is_imported(keys: &Value) -> bool {
     let families = ["drbd.", "gluster.", "audit."];
     array(keys).iter().filter_map(Value::as_str).all(|key| families.iter().any(|f| key.starts_with(f)))

@@ -1,7 +1,8 @@
 //! Static builds of the node program: one file per machine that needs nothing on the host it is copied to.
 //!
-//! What comes in: a machine as `uname -m` says it. What goes out: `target/release/linerate-node-<machine>`, beside
-//! `linerate`, which copies it to hosts. What is missing to build it is named with the commands that get it.
+//! What comes in: a machine as `uname -m` says it. What goes out: `target/release/linerate-node-<machine>`,
+//! beside `linerate`, which copies it to hosts. What is missing to build it is named with the commands that
+//! get it.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,7 +14,8 @@ use crate::shell::{target, target_release};
 /// A machine for which the node is built.
 struct Machine {
     name: &'static str,
-    /// Static glibc works everywhere; the node resolves no names of users or hosts, so that it loads nothing of the host's.
+    /// Static glibc works everywhere; the node resolves no names of users or hosts, so that it loads nothing
+    /// of the host's.
     triple: &'static str,
     /// C compiler and linker, where it is not the native one; with the packages that bring it.
     cross: Option<(&'static str, &'static str)>,
@@ -83,7 +85,8 @@ fn missing(machine: &Machine) -> Result<Vec<String>> {
     Ok(missing)
 }
 
-/// A static program has no interpreter, and it runs: by itself on its own machine, elsewhere where there is an emulator.
+/// A static program has no interpreter, and it runs: by itself on its own machine, elsewhere where there is
+/// an emulator.
 fn check(placed: &std::path::Path, emulator: Option<&str>) -> Result<()> {
     let bytes = std::fs::read(placed)?;
     // The interpreter's path would be `/lib64/ld-linux-x86-64.so.2` or `/lib/ld-linux-aarch64.so.1`.

@@ -1,7 +1,7 @@
 //! A picture of what a terminal shows: text on stdin, SVG on stdout.
 //!
-//! In: the output of a command, plain or with colours. Out: an SVG whose text can be searched and read aloud. It changes nothing of
-//! the text; colours and bold are those of the terminal.
+//! In: the output of a command, plain or with colours. Out: an SVG whose text can be searched and read aloud.
+//! It changes nothing of the text; colours and bold are those of the terminal.
 
 use std::fmt::Write as _;
 use std::io::Read as _;

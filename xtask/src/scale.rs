@@ -1,7 +1,8 @@
-//! The figures of scale: one survey of thousands of simulated nodes, and one of hundreds of real node programs on this machine.
+//! The figures of scale: one survey of thousands of simulated nodes, and one of hundreds of real node
+//! programs on this machine.
 //!
-//! In: how many of each. Out: what the tests print, with times and memory. They are the same tests as in `cargo xtask test`, at
-//! their full size and optimised.
+//! In: how many of each. Out: what the tests print, with times and memory. They are the same tests as in
+//! `cargo xtask test`, at their full size and optimised.
 
 use std::process::Command;
 

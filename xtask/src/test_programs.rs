@@ -1,4 +1,5 @@
-//! The test programs of the workspace: built all at once, run in the folder of their crate, those that mostly wait beside each other.
+//! The test programs of the workspace: built all at once, run in the folder of their crate, those that mostly
+//! wait beside each other.
 //!
 //! In: the workspace. Out: the lines that they print, program by program.
 
@@ -11,12 +12,13 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 
 use crate::shell::am_root;
 
-/// Programs whose tests wait for other programs most of their time, for Slurm's daemons and for sessions that end, each in namespaces
-/// of its own. None measures what another one would disturb.
+/// Programs whose tests wait for other programs most of their time, for Slurm's daemons and for sessions that
+/// end, each in namespaces of its own. None measures what another one would disturb.
 const WAITING: [&str; 4] = ["slurm", "ssh", "ssh_failures", "ssh_ways"];
-/// Programs whose tests give real devices away. The guard looks at what all processes have open, and process 1 of a container or a
-/// sandbox hides that even from root: they see the processes that they started and no others. Their tests run
-/// one by one: a program that another test is about to start has, for a moment, everything open that this one has.
+/// Programs whose tests give real devices away. The guard looks at what all processes have open, and process
+/// 1 of a container or a sandbox hides that even from root: they see the processes that they started and no
+/// others. Their tests run one by one: a program that another test is about to start has, for a moment,
+/// everything open that this one has.
 const DEVICES: [&str; 2] = ["linerate_load", "linerate-node"];
 /// Tests of each of these at a time; two cores are busy a little more than half of the time with that.
 const AT_A_TIME: &str = "3";
@@ -61,8 +63,8 @@ fn program(message: &str) -> Option<Program> {
     })
 }
 
-/// Runs all, in an environment, and hands over their lines: those that wait beside each other and first, the others one by one.
-/// Whether all went well.
+/// Runs all, in an environment, and hands over their lines: those that wait beside each other and first, the
+/// others one by one. Whether all went well.
 pub(crate) fn run(
     programs: &[Program],
     filter: Option<&str>,

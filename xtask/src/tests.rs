@@ -1,10 +1,11 @@
 //! Runs all tests and counts them: passed, failed, skipped with the reason.
 //!
-//! A test that cannot run here prints `SKIPPED <name>: <reason>` and returns. In CI, as root, a skip is a failure, because
-//! CI can run everything, except what needs hardware that a virtual machine lacks: such a reason starts with `hardware`.
+//! A test that cannot run here prints `SKIPPED <name>: <reason>` and returns. In CI, as root, a skip is a
+//! failure, because CI can run everything, except what needs hardware that a virtual machine lacks: such a
+//! reason starts with `hardware`.
 //!
-//! Property tests get the same inputs each time, so that one commit has one answer. Others are for `PROPTEST_RNG_SEED=N script/test`
-//! and for `cargo xtask fuzz`.
+//! Property tests get the same inputs each time, so that one commit has one answer. Others are for
+//! `PROPTEST_RNG_SEED=N script/test` and for `cargo xtask fuzz`.
 
 use std::collections::BTreeSet;
 
@@ -76,13 +77,14 @@ struct Sum {
 }
 
 impl Sum {
-    /// Whether it is the ending of a test program that a test started again, in a namespace of its own, for one of its tests.
+    /// Whether it is the ending of a test program that a test started again, in a namespace of its own, for
+    /// one of its tests.
     fn is_nested(&self, ending: &str) -> bool {
         !self.filtered && number(ending, "filtered out") > 0
     }
 
-    /// Whether a line is to be shown: failures as they come, and what each program needed. The rest is counted, and what passed tests
-    /// print is read for skips only.
+    /// Whether a line is to be shown: failures as they come, and what each program needed. The rest is
+    /// counted, and what passed tests print is read for skips only.
     fn line(&mut self, line: &str) -> bool {
         if let Some(at) = line.find("SKIPPED ") {
             self.skipped.insert(line[at..].to_string());

@@ -1,7 +1,9 @@
-//! A loss for which nothing was read that causes it, beside a wrong setting of a host that all of it passes: one finding, not two.
+//! A loss for which nothing was read that causes it, beside a wrong setting of a host that all of it passes:
+//! one finding, not two.
 //!
-//! A mild fault shows only towards some peers, and then the pairs that it shows on look like a place of their own ("from this group to
-//! that one"). A setting that is known to do just that, on a host through which each of these pairs goes, explains more.
+//! A mild fault shows only towards some peers, and then the pairs that it shows on look like a place of their
+//! own ("from this group to that one"). A setting that is known to do just that, on a host through which each
+//! of these pairs goes, explains more.
 
 use linerate_knowledge::Knowledge;
 use linerate_model::finding::{Direction, Element, Finding, Response};
@@ -104,7 +106,8 @@ fn same(context: &Context<'_>, path: &Finding, host: &Finding) -> bool {
         && path.affected.iter().all(|(from, to)| context.passes(&place.element, place.direction, from, to))
 }
 
-/// Whether nothing that was read on a host speaks for any of the causes: they only have the shape of the loss.
+/// Whether nothing that was read on a host speaks for any of the causes: they only have the shape of the
+/// loss.
 fn is_unexplained(knowledge: &Knowledge, finding: &Finding) -> bool {
     let only_shape = |id: &str| {
         id.starts_with("unknown-setting:") || knowledge.get(id).is_some_and(|cause| cause.betrays.is_empty())

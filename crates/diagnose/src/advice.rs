@@ -1,5 +1,6 @@
-//! Tuning advice from arithmetic: buffers only where window over loaded RTT binds, and a word for what had better be left alone.
-//! Cells, facts and findings come in, advice goes out. Published values stand beside it as a reference; they are never the reason.
+//! Tuning advice from arithmetic: buffers only where window over loaded RTT binds, and a word for what had
+//! better be left alone. Cells, facts and findings come in, advice goes out. Published values stand beside it
+//! as a reference; they are never the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,7 +67,8 @@ impl Window<'_> {
         self.tighter().2 * 8e6 / self.rtt_us
     }
 
-    /// The window is below what the path needs, and what was measured is what the window gives: all of the buffer or half of it.
+    /// The window is below what the path needs, and what was measured is what the window gives: all of the
+    /// buffer or half of it.
     fn binds(&self) -> bool {
         let part = self.measured_bps / self.allowed_bps();
         let gives = |part: f64| (BINDS.0..=BINDS.1).contains(&part);
@@ -96,7 +98,8 @@ fn windows<'c>(facts: &Facts<'_>, cells: &'c [CellEvidence<'_>], report: &[Cell]
         .collect()
 }
 
-/// Larger buffers where the window is the limit; else the pair that comes nearest to it, as the reason to leave them alone.
+/// Larger buffers where the window is the limit; else the pair that comes nearest to it, as the reason to
+/// leave them alone.
 fn buffers(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Advice> {
     let windows = windows(facts, cells, report);
     let tight = |w: &Window<'_>| w.tighter().2 / w.needed_bytes();
@@ -241,7 +244,8 @@ fn advice(advised: Advised, about: &str, sentence: String, link_bps: f64) -> Adv
     Advice { advised, about: about.to_owned(), sentence, settings: Vec::new(), references }
 }
 
-/// What ESnet publishes for wide-area hosts of this speed (`fasterdata_tuning.py` of 2025, and the 100G page).
+/// What ESnet publishes for wide-area hosts of this speed (`fasterdata_tuning.py` of 2025, and the 100G
+/// page).
 fn published(link_bps: f64) -> String {
     // The ceiling is a little below the speed of the link.
     let (class, most, limit) = match link_bps * 1.1 {
@@ -314,7 +318,8 @@ mod tests {
         // 3.1 MB over 20 ms are 1.26 Gbit/s.
         let advice = advised(USUAL, "throughput_mbit = 1200\nrtt_loaded_us = 20000");
         assert_eq!(advice[0].advised, Advised::Change, "{advice:?}");
-        // 10 Gbit/s over 20 ms are 23.5 MB; half of tcp_rmem becomes window; the next power of two of one and a half times that.
+        // 10 Gbit/s over 20 ms are 23.5 MB; half of tcp_rmem becomes window; the next power of two of one and
+        // a half times that.
         assert!(
             advice[0].settings.contains(&"b net.ipv4.tcp_rmem = 4096 131072 134217728".to_owned()),
             "{advice:?}"

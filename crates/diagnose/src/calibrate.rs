@@ -1,10 +1,11 @@
 //! From the strength of the reasoning to the probability that a reader sees.
 //!
-//! The scores of places and causes add up log odds as if every piece of evidence were independent, and as if every cause were
-//! known. Neither is so. A map with two numbers mends that: a temperature, which stretches or squeezes all log odds alike, and a
-//! lapse, the share of verdicts that are wrong however clear they look. It keeps the order and knows no cause by its name.
-//! The numbers are fitted on kept runs of which the truth is known: `linerate-judge run --again FOLDER --fit` prints them, and
-//! `docs/dev/accuracy.md` says on which. It never changes what is concluded, only how sure it is said to be.
+//! The scores of places and causes add up log odds as if every piece of evidence were independent, and as if
+//! every cause were known. Neither is so. A map with two numbers mends that: a temperature, which stretches
+//! or squeezes all log odds alike, and a lapse, the share of verdicts that are wrong however clear they look.
+//! It keeps the order and knows no cause by its name. The numbers are fitted on kept runs of which the truth
+//! is known: `linerate-judge run --again FOLDER --fit` prints them, and `docs/dev/accuracy.md` says on which.
+//! It never changes what is concluded, only how sure it is said to be.
 
 /// A monotone map of probabilities.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,7 +30,8 @@ impl Map {
         (1.0 - self.lapse) / (1.0 + (-odds).exp())
     }
 
-    /// The probabilities of statements of which at most one is true. What they leave to one stays the share of "none of these".
+    /// The probabilities of statements of which at most one is true. What they leave to one stays the share
+    /// of "none of these".
     pub fn shares(&self, raw: &[f64]) -> Vec<f64> {
         let power = |p: f64| if p > 0.0 { (p.max(NEARLY).ln() / self.temperature).exp() } else { 0.0 };
         let left = 1.0 - raw.iter().sum::<f64>();
@@ -55,16 +57,18 @@ impl Calibration {
     /// No map: what the reasoning says by itself, to fit maps on.
     pub const NONE: Self = Self { finding: Map::NONE, place: Map::NONE, cause: Map::NONE };
 
-    /// What readers get: `finding` fitted on lab runs and simulated clusters together, the other two on lab runs, for nothing but a bad
-    /// receiver is simulated: 854, 829 and 341 statements of the sixth judge (`docs/dev/accuracy.md`). The fitted lapses of the last two
-    /// are 0.002 and 0.003; some hundred runs of one lab cannot promise less than one in a hundred.
+    /// What readers get: `finding` fitted on lab runs and simulated clusters together, the other two on lab
+    /// runs, for nothing but a bad receiver is simulated: 854, 829 and 341 statements of the sixth judge
+    /// (`docs/dev/accuracy.md`). The fitted lapses of the last two are 0.002 and 0.003; some hundred runs of
+    /// one lab cannot promise less than one in a hundred.
     pub const FITTED: Self = Self {
         finding: Map { temperature: 0.54, lapse: 0.029 },
         place: Map { temperature: 0.71, lapse: 0.01 },
         cause: Map { temperature: 0.38, lapse: 0.01 },
     };
 
-    /// Of what others measured: causes are not said surer than the reasoning is, for no runs of known truth have fitted that.
+    /// Of what others measured: causes are not said surer than the reasoning is, for no runs of known truth
+    /// have fitted that.
     pub const FOREIGN: Self = Self { cause: Map { temperature: 1.0, lapse: 0.02 }, ..Self::FITTED };
 }
 

@@ -1,7 +1,7 @@
-//! What a pair should reach, from the hardware: the smallest of link x framing, uplink of the groups, PCIe lanes; where
-//! nothing is known, what peers of the same kind reach. Window and core terms are listed beside them but never lower the
-//! ceiling: a setting that binds is a finding, not an excuse. What the tool itself reaches on the hosts does: beyond it
-//! nothing can be said about the network.
+//! What a pair should reach, from the hardware: the smallest of link x framing, uplink of the groups, PCIe
+//! lanes; where nothing is known, what peers of the same kind reach. Window and core terms are listed beside
+//! them but never lower the ceiling: a setting that binds is a finding, not an excuse. What the tool itself
+//! reaches on the hosts does: beyond it nothing can be said about the network.
 
 use linerate_model::finding::{Ceiling, CeilingTerm};
 use linerate_model::inventory::Layer;
@@ -103,7 +103,8 @@ fn uplinks(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
         .collect()
 }
 
-/// Bit/s of PCIe lanes after the coding of the line and before all headers: 8b/10b, from 8 GT/s on 128b/130b (PCIe 3.0).
+/// Bit/s of PCIe lanes after the coding of the line and before all headers: 8b/10b, from 8 GT/s on 128b/130b
+/// (PCIe 3.0).
 pub(crate) fn lanes_bps(gts: f64, width: f64) -> f64 {
     let coding = if gts >= 8.0 { 128.0 / 130.0 } else { 0.8 };
     gts * 1e9 * width * coding
@@ -155,8 +156,8 @@ fn core(cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
     Some(term("core", bps / busy.min(1.0), &why))
 }
 
-/// What the tool's own load reaches over the loopback of the weaker host, where that was measured. A pair that did better shows
-/// that it can do at least that.
+/// What the tool's own load reaches over the loopback of the weaker host, where that was measured. A pair
+/// that did better shows that it can do at least that.
 fn tool(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
     let own = |host: &str| Some((host.to_owned(), facts.of(host)?.tool_bps?));
     let (host, bps) =

@@ -1,5 +1,5 @@
-//! The second stage: what to measure next when the evidence so far leaves alternatives or rests on single tests.
-//! Judged places come in, serial tests and a sentence go out.
+//! The second stage: what to measure next when the evidence so far leaves alternatives or rests on single
+//! tests. Judged places come in, serial tests and a sentence go out.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,8 @@ const CELLS_MAX: usize = 6;
 const PROBED_MAX: usize = 2;
 /// Tests of one finding at most.
 const TESTS_MAX: usize = 30;
-/// A place that is less probable than this is worth tests of its own; one less probable than the second, a word.
+/// A place that is less probable than this is worth tests of its own; one less probable than the second, a
+/// word.
 const SURE_ENOUGH: f64 = 0.95;
 const SURE: f64 = 0.99;
 /// A cause that is less probable than this is worth no test of its own.
@@ -43,11 +44,12 @@ const SMALL_MS: u32 = 500;
 /// Time of a transfer when the survey had none to copy.
 const DURATION_MS: u32 = 1000;
 
-/// Tests that would tell the alternatives apart or confirm weak evidence, without numbers; empty when nothing is open.
+/// Tests that would tell the alternatives apart or confirm weak evidence, without numbers; empty when nothing
+/// is open.
 pub(crate) fn tests(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     let mut wanted: Vec<Test> = Vec::new();
-    // Of two hosts there is no third one to measure against, and one more look at the same pair says the same again, unless that is what
-    // there is to ask; what tells causes apart is another kind of test.
+    // Of two hosts there is no third one to measure against, and one more look at the same pair says the same
+    // again, unless that is what there is to ask; what tells causes apart is another kind of test.
     let others =
         context.facts.snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count() > 2;
     let weak = judged.located.unconfirmed || judged.located.score < WEAK;
@@ -89,8 +91,8 @@ pub(crate) fn is_open(judged: &Judged<'_, '_>, sure: f64) -> bool {
         && judged.located.alternatives.iter().any(|(c, _)| c.cells() != mine)
 }
 
-/// Tests of which a value is missing that tells a possible cause from the others: what many streams get, and what becomes of
-/// small datagrams.
+/// Tests of which a value is missing that tells a possible cause from the others: what many streams get, and
+/// what becomes of small datagrams.
 fn settling(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     if judged.causes.first().is_none_or(|(_, probability)| *probability >= SURE_ENOUGH) {
         return Vec::new();
@@ -119,7 +121,8 @@ fn settling(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     tests
 }
 
-/// Twice as many packets a second as TCP had, in datagrams that are so small that they ask for a third of the bytes.
+/// Twice as many packets a second as TCP had, in datagrams that are so small that they ask for a third of the
+/// bytes.
 fn small_datagrams(tcp_bps: Option<f64>) -> Option<TestKind> {
     let per_s = 2.0 * tcp_bps? / 8.0 / FULL_PAYLOAD_BYTES;
     SMALL_PER_S
@@ -127,8 +130,8 @@ fn small_datagrams(tcp_bps: Option<f64>) -> Option<TestKind> {
         .then(|| TestKind::udp(per_s * 8.0 * f64::from(SMALL_PAYLOAD_BYTES), SMALL_PAYLOAD_BYTES, SMALL_MS))
 }
 
-/// What lost or reordered datagrams again, in turns with what shares an end with it: what comes and goes is there in one turn and not in the
-/// next, and the ends tell where it is.
+/// What lost or reordered datagrams again, in turns with what shares an end with it: what comes and goes is
+/// there in one turn and not in the next, and the ends tell where it is.
 fn probes(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     let rows = judged.located.rows.iter().map(|row| &context.rows[*row]).filter(|r| is_of_probes(r.response));
     let bad: BTreeSet<usize> = rows.map(|row| row.cell).collect();
@@ -178,7 +181,8 @@ fn again(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     for cell in cells {
         let cell = &context.cells[cell];
         for name in &wanted {
-            // As it was measured before: a transfer inside a machine may be too short for a path with a delay.
+            // As it was measured before: a transfer inside a machine may be too short for a path with a
+            // delay.
             let kinds = cell.samples.iter().chain(context.cells.iter().flat_map(|c| &c.samples));
             let kind = kinds
                 .map(|s| &s.test.kind)

@@ -1,5 +1,5 @@
-//! Differences between two hosts of a run or between two runs, in words and with figures.
-//! Snapshots come in, differences go out; a fix is called proven only with an interval that excludes no change while the
+//! Differences between two hosts of a run or between two runs, in words and with figures. Snapshots come in,
+//! differences go out; a fix is called proven only with an interval that excludes no change while the
 //! untouched pairs stayed.
 
 use std::cmp::Ordering;
@@ -69,7 +69,8 @@ pub fn hosts(snapshot: &Snapshot, a: &str, b: &str) -> Vec<Difference> {
 
 fn facts(a: &FactMap, b: &FactMap, prefix: &str) -> Vec<Difference> {
     let mut found = Vec::new();
-    // Both are in the order of their keys: one walk over them, for there may be thousands of facts on each of thousands of hosts.
+    // Both are in the order of their keys: one walk over them, for there may be thousands of facts on each of
+    // thousands of hosts.
     let (mut left, mut right) = (a.iter().peekable(), b.iter().peekable());
     loop {
         let order = match (left.peek(), right.peek()) {
@@ -140,7 +141,8 @@ fn measured(snapshot: &Snapshot) -> BTreeMap<CellKey, Vec<f64>> {
         .collect()
 }
 
-/// A change that is small and yet no noise: at least two tests each, and every test after lies beyond every test before.
+/// A change that is small and yet no noise: at least two tests each, and every test after lies beyond every
+/// test before.
 fn small_but_real(before: &[f64], after: &[f64], ratio: f64) -> bool {
     let least = |v: &[f64]| v.iter().copied().fold(f64::INFINITY, f64::min);
     let most = |v: &[f64]| v.iter().copied().fold(0.0, f64::max);

@@ -1,5 +1,6 @@
-//! What hosts say about each other: routes and neighbour entries towards the endpoints of other hosts, and addresses that
-//! two of them have. A value of one host and the facts of the others come in, yes or no goes out.
+//! What hosts say about each other: routes and neighbour entries towards the endpoints of other hosts, and
+//! addresses that two of them have. A value of one host and the facts of the others come in, yes or no goes
+//! out.
 
 use std::net::IpAddr;
 
@@ -10,7 +11,8 @@ use linerate_model::inventory::Layer;
 use crate::endpoints::addresses;
 use crate::host_facts::Facts;
 
-/// Whether another host has one of the addresses too. Two entries of the inventory for one and the same NIC are one host.
+/// Whether another host has one of the addresses too. Two entries of the inventory for one and the same NIC
+/// are one host.
 pub(crate) fn shared(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue) -> bool {
     let nic = nic_of(key);
     let whole = |host: &str, nic: &str| {
@@ -25,8 +27,8 @@ pub(crate) fn shared(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue
     owners.flatten().any(|other| *other != host && !same_nic(other))
 }
 
-/// Whether an entry for a neighbour that is the endpoint of another host has a hardware address that no device of that host
-/// has.
+/// Whether an entry for a neighbour that is the endpoint of another host has a hardware address that no
+/// device of that host has.
 pub(crate) fn wrong_neighbour(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue) -> bool {
     let address = bare(key).split_once(".neighbour.").map(|(_, address)| address.replace('/', "."));
     let address: Option<IpAddr> = address.and_then(|a| a.parse().ok());
@@ -100,8 +102,9 @@ pub(crate) fn route_to_peers(
         && Route::parse(&text).is_some_and(|route| !led(facts, host, key, &route).is_empty())
 }
 
-/// Whether the host takes this route to another measured host, and the route makes packets smaller than its device would by
-/// more than the room that tunnels need. Ethernet's usual size on a device for larger ones has its reasons.
+/// Whether the host takes this route to another measured host, and the route makes packets smaller than its
+/// device would by more than the room that tunnels need. Ethernet's usual size on a device for larger ones
+/// has its reasons.
 pub(crate) fn small_packets(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue) -> bool {
     /// Headers of IPv6, TCP and a tunnel: a smaller difference has its reasons.
     const ROOM: f64 = 160.0;
@@ -120,7 +123,8 @@ pub(crate) fn small_packets(facts: &Facts<'_>, host: &str, key: &str, value: &Fa
     device.is_some_and(|mtu| bytes + ROOM < mtu.min(USUAL)) && !led(facts, host, key, &route).is_empty()
 }
 
-/// Whether the host takes this route, through another device, to another host that lies in the network of its own NIC.
+/// Whether the host takes this route, through another device, to another host that lies in the network of its
+/// own NIC.
 pub(crate) fn detour(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue) -> bool {
     let text = value.to_string();
     let Some(route) = Route::parse(&text) else { return false };

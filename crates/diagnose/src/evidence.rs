@@ -114,7 +114,8 @@ impl<'a> CellEvidence<'a> {
         self.measured().filter_map(|(_, m)| field(m)).filter(|v| v.is_finite()).collect()
     }
 
-    /// UDP loss of each test; 1 where no datagram came through. Not of small datagrams, of which many more are sent.
+    /// UDP loss of each test; 1 where no datagram came through. Not of small datagrams, of which many more
+    /// are sent.
     pub(crate) fn losses(&self) -> Vec<f64> {
         self.probed_where(lost, is_full)
     }
@@ -151,7 +152,8 @@ impl<'a> CellEvidence<'a> {
         self.samples.iter().filter_map(single).collect()
     }
 
-    /// Values of the UDP probes in a response that only they have, and those of their repetitions among them; `None` of another response.
+    /// Values of the UDP probes in a response that only they have, and those of their repetitions among them;
+    /// `None` of another response.
     pub(crate) fn probed(&self, response: Response) -> Option<[Vec<f64>; 2]> {
         if !is_of_probes(response) {
             return None;
@@ -166,7 +168,8 @@ impl<'a> CellEvidence<'a> {
         self.measured().flat_map(|(_, m)| &m.mtu).collect()
     }
 
-    /// Whether at least two repetitions say the same as the first look: most of the single transfers among them are bad again.
+    /// Whether at least two repetitions say the same as the first look: most of the single transfers among
+    /// them are bad again.
     pub(crate) fn is_confirmed(&self, expected_bps: Option<f64>) -> bool {
         let again = || self.samples.iter().filter(|s| s.test.second_stage);
         let good = |rate: &f64| expected_bps.is_some_and(|expected| *rate >= GOOD_AGAIN * expected);
@@ -245,8 +248,8 @@ pub(crate) fn collect(snapshot: &Snapshot) -> Vec<CellEvidence<'_>> {
     cells
 }
 
-/// The higher of two levels is a capacity only from this share of a healthy pair's throughput on: what trickles through a path
-/// that hardly works comes in jerks too.
+/// The higher of two levels is a capacity only from this share of a healthy pair's throughput on: what
+/// trickles through a path that hardly works comes in jerks too.
 const JERKS_MAX: f64 = 0.2;
 
 fn is_capacity(levels: &TwoLevels, healthy_bps: Option<f64>) -> bool {
@@ -294,11 +297,13 @@ fn cell<'a>(
     Some(cell)
 }
 
-/// Share of a busy CPU's work that the transfer itself must have asked for, so that the CPU can be what limits it.
+/// Share of a busy CPU's work that the transfer itself must have asked for, so that the CPU can be what
+/// limits it.
 const OWN_WORK_MIN: f64 = 0.5;
 
-/// The share of the busiest CPU, as far as the transfer can have filled it: where its threads, and the interrupts on that CPU, together
-/// spent much less, something else kept it busy. Interrupts of all CPUs stand in where nobody counted those of one.
+/// The share of the busiest CPU, as far as the transfer can have filled it: where its threads, and the
+/// interrupts on that CPU, together spent much less, something else kept it busy. Interrupts of all CPUs
+/// stand in where nobody counted those of one.
 fn busy_by_itself(end: &LoadReport) -> Option<f64> {
     let busy = end.core_busy_max?;
     let busiest = end.cores.iter().max_by(|a, b| a.busy.total_cmp(&b.busy)).map(|core| core.softirq);
@@ -336,7 +341,8 @@ fn rates_of<'s, 'a: 's>(samples: impl Iterator<Item = &'s &'a Sample>, single: b
         .collect()
 }
 
-/// The receiver's series where it has one, else the sender's, without the start of the transfer, smoothed over
+/// The receiver's series where it has one, else the sender's, without the start of the transfer, smoothed
+/// over
 /// [`WINDOW_MS`]: what is read in bunches shows as an empty interval beside a double one.
 pub(crate) fn series(measurement: &Measurement) -> Vec<f64> {
     let long = |report: &Option<Box<LoadReport>>| -> Option<Vec<f64>> {
@@ -366,9 +372,9 @@ fn two_state(cell: &CellEvidence<'_>) -> Option<TwoLevels> {
     jumping.into_iter().max_by_key(|t| t.switches)
 }
 
-/// Whether the throughput of several cells jumps between two levels when their tests are strung together: one test may
-/// be too short to show both. `healthy_bps`: what good cells reach. One cell that is apart from the others is another cell, not
-/// another time.
+/// Whether the throughput of several cells jumps between two levels when their tests are strung together: one
+/// test may be too short to show both. `healthy_bps`: what good cells reach. One cell that is apart from the
+/// others is another cell, not another time.
 pub(crate) fn jump_together(cells: &[&CellEvidence<'_>], healthy_bps: Option<f64>) -> bool {
     let Some(least) = cells.iter().map(|c| c.kind.shared_groups).min() else { return false };
     let strung = |cell: &CellEvidence<'_>| -> Vec<f64> {

@@ -1,8 +1,8 @@
 //! Which of several front ends is slow, in which step, and how sure that is.
 //!
-//! What comes in: downloads of the same thing through each of them, in turns. What goes out: per front end medians and
-//! ranges of each step, and for the slow ones the step with the largest loss. Pure. A front end is compared with the best
-//! ones, not with the average: three slow ones of five must not look normal.
+//! What comes in: downloads of the same thing through each of them, in turns. What goes out: per front end
+//! medians and ranges of each step, and for the slow ones the step with the largest loss. Pure. A front end
+//! is compared with the best ones, not with the average: three slow ones of five must not look normal.
 
 use linerate_model::http::HttpFetch;
 
@@ -68,8 +68,8 @@ pub struct Slow {
     pub step: Step,
     /// How many times worse than the best front ends, by the medians.
     pub times: f64,
-    /// Probability that it is no chance, corrected for the number of comparisons; `None` when there were too few downloads to
-    /// tell.
+    /// Probability that it is no chance, corrected for the number of comparisons; `None` when there were too
+    /// few downloads to tell.
     pub sure: Option<f64>,
 }
 
@@ -94,7 +94,8 @@ const TIMES_MIN: f64 = 1.5;
 const BEST: f64 = 1.3;
 /// A step must lose so much time to count, milliseconds: below, nobody feels it.
 const LOST_MS_MIN: f64 = 1.0;
-/// Not called slow when chance explains it with more than this probability and there were enough downloads to know.
+/// Not called slow when chance explains it with more than this probability and there were enough downloads to
+/// know.
 const CHANCE_MAX: f64 = 0.2;
 
 /// Front ends in the order in which they first appear.
@@ -171,8 +172,8 @@ fn judged(step: Step, values: &[Vec<f64>], index: usize) -> Option<Slow> {
     Some(Slow { step, times, sure: enough.then_some(1.0 - chance) })
 }
 
-/// Probability that chance puts `high` above `low` as far or further (Mann and Whitney's U, one-sided; exact where the lists
-/// are short, else by the normal distribution). Ties count against.
+/// Probability that chance puts `high` above `low` as far or further (Mann and Whitney's U, one-sided; exact
+/// where the lists are short, else by the normal distribution). Ties count against.
 fn chance(high: &[f64], low: &[f64]) -> f64 {
     let (n, m) = (high.len(), low.len());
     let above: usize = high.iter().map(|h| low.iter().filter(|l| h > l).count()).sum();

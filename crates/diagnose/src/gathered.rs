@@ -1,4 +1,5 @@
-//! A setting that is wrong on most hosts of a cluster is one thing to know and one remedy, not a finding of each host.
+//! A setting that is wrong on most hosts of a cluster is one thing to know and one remedy, not a finding of
+//! each host.
 //!
 //! In: what is wrong at single hosts, of one cause. Out: the same, or one place that stands for all hosts.
 

@@ -88,7 +88,8 @@ impl<'a> Facts<'a> {
         self.hosts.get(host).map(|(facts, _)| *facts)
     }
 
-    /// The hosts with endpoints that belong to the group, directly or through nested groups, in inventory order.
+    /// The hosts with endpoints that belong to the group, directly or through nested groups, in inventory
+    /// order.
     pub(crate) fn members(&self, group: &str) -> &[&'a Host] {
         self.members.get(group).map_or(&[], Vec::as_slice)
     }
@@ -115,7 +116,8 @@ impl<'a> Facts<'a> {
         self.nics.get(&(host, layer)).copied()
     }
 
-    /// The NICs that traffic of a host in a layer passes: the one with the address, and under an overlay the one below.
+    /// The NICs that traffic of a host in a layer passes: the one with the address, and under an overlay the
+    /// one below.
     pub(crate) fn path_nics(&self, host: &str, layer: Layer) -> Vec<&'a str> {
         let mut nics: Vec<&str> = self.nic(host, layer).into_iter().collect();
         if layer == Layer::Overlay {
@@ -150,7 +152,8 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// The one device that is known of a host of which nobody read the addresses: foreign evidence seldom has them.
+/// The one device that is known of a host of which nobody read the addresses: foreign evidence seldom has
+/// them.
 fn only_nic(readings: &FactMap) -> Option<&str> {
     let addresses = readings.keys().any(|key| key.ends_with(".addresses") && nic_of(key) != Some("lo"));
     let mut nics = readings.keys().filter_map(|key| nic_of(key)).filter(|nic| *nic != "lo");

@@ -1,7 +1,8 @@
-//! Which keys of a host match a pattern: asked once for all hosts that have the same keys, and of thousands of hosts of one
-//! make nearly all have.
+//! Which keys of a host match a pattern: asked once for all hosts that have the same keys, and of thousands
+//! of hosts of one make nearly all have.
 //!
-//! The facts of all hosts come in, keys go out, in the order in which a host has them. Values are never looked at.
+//! The facts of all hosts come in, keys go out, in the order in which a host has them. Values are never
+//! looked at.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! The reasoning: a snapshot and the knowledge come in, a diagnosis goes out.
 //!
-//! Pure: no file, no clock, no socket, no randomness except from a given seed. The same snapshot gives the same
-//! findings on any machine. It never measures and never changes anything.
+//! Pure: no file, no clock, no socket, no randomness except from a given seed. The same snapshot gives the
+//! same findings on any machine. It never measures and never changes anything.
 #![deny(missing_docs)]
 
 mod adopt;
@@ -69,14 +69,15 @@ pub fn cells(snapshot: &Snapshot) -> Vec<Cell> {
     matrix::report(&cells, ceilings)
 }
 
-/// Whether a UDP probe asks how many packets a path carries rather than how many bytes: its rate is no share of what TCP reached.
+/// Whether a UDP probe asks how many packets a path carries rather than how many bytes: its rate is no share
+/// of what TCP reached.
 #[must_use]
 pub fn asks_for_packets(kind: &linerate_model::load::TestKind) -> bool {
     evidence::is_small(kind)
 }
 
-/// The tests of the adaptive second stage: what would tell apart what the evidence so far cannot, serial, each pair
-/// and kind with its repetitions. Empty when nothing is open. Numbers of tests start at `first_id`.
+/// The tests of the adaptive second stage: what would tell apart what the evidence so far cannot, serial,
+/// each pair and kind with its repetitions. Empty when nothing is open. Numbers of tests start at `first_id`.
 pub fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id: u32) -> Vec<Test> {
     verdict::second_stage(snapshot, knowledge, first_id)
 }

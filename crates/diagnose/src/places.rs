@@ -1,5 +1,5 @@
-//! Joins where and why: every place that explains the losses nearly as well as the best is asked for its causes, and the
-//! two answers are weighed together. Located columns come in, judged places go out.
+//! Joins where and why: every place that explains the losses nearly as well as the best is asked for its
+//! causes, and the two answers are weighed together. Located columns come in, judged places go out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -102,8 +102,8 @@ pub(crate) fn judge<'a, 'k>(
     Judged { located, places, layer, responses, shape, subjects, causes }
 }
 
-/// Whether a way loses plain traffic while the tunnel that goes the same way has all of its rate: a disturbed test more often than a
-/// network, until a repetition says the same.
+/// Whether a way loses plain traffic while the tunnel that goes the same way has all of its rate: a disturbed
+/// test more often than a network, until a repetition says the same.
 fn contradicts_the_overlay(context: &Context<'_>, located: &Located, layer: LayerScope) -> bool {
     let is_way = matches!(located.column.element, Element::Pair(..) | Element::GroupToGroup(..));
     let bad: Vec<&Row> = located.rows.iter().map(|row| &context.rows[*row]).collect();
@@ -113,8 +113,9 @@ fn contradicts_the_overlay(context: &Context<'_>, located: &Located, layer: Laye
 /// A cause that is less probable than this explains nothing.
 const EXPLAINS_MIN: f64 = 0.3;
 
-/// Values that follow from a loss and come by themselves too: a datagram that is late, a queue that is longer than others, CPU time on a
-/// busy machine. Without a loss, and without a cause that is known to do just that, they are no finding.
+/// Values that follow from a loss and come by themselves too: a datagram that is late, a queue that is longer
+/// than others, CPU time on a busy machine. Without a loss, and without a cause that is known to do just
+/// that, they are no finding.
 fn follows_from_a_loss(response: Response) -> bool {
     matches!(response, Response::Stalls | Response::RttLoaded | Response::Retransmits | Response::CpuCost)
 }
@@ -122,8 +123,9 @@ fn follows_from_a_loss(response: Response) -> bool {
 /// Log odds against a host all of whose other paths are as they should be.
 const OTHERS_ARE_FINE: f64 = 2.0;
 
-/// Hosts that every bad path of a pair, or between two groups, shares. A mild fault shows only towards the fastest peers: then the loss looks
-/// like that of a path, and a setting on the host that all of it begins or ends at explains more.
+/// Hosts that every bad path of a pair, or between two groups, shares. A mild fault shows only towards the
+/// fastest peers: then the loss looks like that of a path, and a setting on the host that all of it begins or
+/// ends at explains more.
 fn common_ends(context: &Context<'_>, located: &Located, columns: &[(Column, f64)]) -> Vec<(Column, f64)> {
     let (best, score) = &columns[0];
     if context.measured.len() < 3 || !matches!(best.element, Element::Pair(..) | Element::GroupToGroup(..)) {
@@ -151,7 +153,8 @@ fn common_ends(context: &Context<'_>, located: &Located, columns: &[(Column, f64
     found
 }
 
-/// Of two hosts every pair is the one pair: under that name other causes are possible, such as a filter between them.
+/// Of two hosts every pair is the one pair: under that name other causes are possible, such as a filter
+/// between them.
 fn only_pair(context: &Context<'_>, columns: &[(Column, f64)]) -> Option<(Column, f64)> {
     let [a, b] = context.measured[..] else { return None };
     let element = Element::Pair(a.to_owned(), b.to_owned());
@@ -193,8 +196,8 @@ fn merge_causes<'k>(
     causes
 }
 
-/// The leading cause says what kind of element it sits in: a host and its group of one are the same place, and a cause
-/// that harms both directions is not a cause of one only because the other was too weak to see.
+/// The leading cause says what kind of element it sits in: a host and its group of one are the same place,
+/// and a cause that harms both directions is not a cause of one only because the other was too weak to see.
 fn settle(facts: &Facts<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f64)]) {
     let Some((cause, probability)) = causes.first() else { return };
     let (element, direction, _) = &mut places[0];
@@ -230,13 +233,14 @@ fn is_one_way(response: Response) -> bool {
     matches!(response, Response::Loss | Response::Reordering | Response::Stalls)
 }
 
-/// The direction of a place that seems to suffer in both, where datagrams tell it: what holds packets back on one way also holds the
-/// acknowledgements of the other one back, so that TCP suffers in both.
+/// The direction of a place that seems to suffer in both, where datagrams tell it: what holds packets back on
+/// one way also holds the acknowledgements of the other one back, so that TCP suffers in both.
 fn narrow(context: &Context<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f64)]) {
     let Some((cause, probability)) = causes.first() else { return };
     let symptom = &cause.cause.symptom;
     let Some(response) = symptom.responses.first().copied().filter(|r| is_one_way(*r)) else { return };
-    // Whether datagrams suffer on a way, if any were sent on it. What another finding has explained suffers all the same.
+    // Whether datagrams suffer on a way, if any were sent on it. What another finding has explained suffers
+    // all the same.
     let suffers = |element: &Element, direction: Direction| {
         let crossing = |row: &&Row| {
             let cell = &context.cells[row.cell];
@@ -296,8 +300,8 @@ fn is_twin(facts: &Facts<'_>, a: &Column, b: &Column) -> bool {
 /// Badness of a layer, as a share of that of the other one, from which both have the same loss.
 const SAME_LOSS_MIN: f64 = 0.2;
 
-/// The one layer that suffers while another one was measured on the same pairs and is fine; in the values in which the
-/// loss is clearest.
+/// The one layer that suffers while another one was measured on the same pairs and is fine; in the values in
+/// which the loss is clearest.
 fn layer_scope(context: &Context<'_>, located: &Located) -> LayerScope {
     let covered = located.column.cells();
     let strongest = located.gains.first().map(|(r, _)| *r);

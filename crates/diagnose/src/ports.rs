@@ -1,7 +1,9 @@
-//! Two or more speeds of ports in one cluster, seen from throughput alone: where nobody told the speed of a link, hosts that all reach the
-//! speed of a slower kind of port, with everyone and both ways, are taken for hosts with such ports and not for a loss.
+//! Two or more speeds of ports in one cluster, seen from throughput alone: where nobody told the speed of a
+//! link, hosts that all reach the speed of a slower kind of port, with everyone and both ways, are taken for
+//! hosts with such ports and not for a loss.
 //!
-//! In: cells. Out: what each of them can reach given the ports at its ends, and words for it; nothing where no such classes are plain.
+//! In: cells. Out: what each of them can reach given the ports at its ends, and words for it; nothing where
+//! no such classes are plain.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +17,8 @@ use crate::words;
 
 /// Speeds of ports that are sold or made of several that are, bit/s.
 const LINKS_BPS: [f64; 11] = [1e9, 2.5e9, 5e9, 10e9, 20e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9];
-/// What a healthy transfer reaches of its link: less than all for the headers (94 % at an MTU of 1500, 99 % at 9000), and a little may be lost.
+/// What a healthy transfer reaches of its link: less than all for the headers (94 % at an MTU of 1500, 99 %
+/// at 9000), and a little may be lost.
 const OF_LINK: [f64; 2] = [0.85, 1.0];
 /// Classes of ports are at least so far apart; the closest ones that are sold are 1.6 (25 and 40 Gbit/s).
 const APART_MIN: f64 = 1.5;
@@ -72,7 +75,8 @@ impl<'a> Ports<'a> {
         Some(end(cell.ends[0])?.min(end(cell.ends[1])?))
     }
 
-    /// What was taken for ports, as one sentence; nothing where the links are known. `report`: the cells with their ceilings.
+    /// What was taken for ports, as one sentence; nothing where the links are known. `report`: the cells with
+    /// their ceilings.
     pub(crate) fn words(&self, report: &[Cell]) -> Option<String> {
         let unknown = |layer: Layer| report.iter().any(|c| c.layer == layer && c.ceiling.binding == "peers");
         let said: Vec<String> = self
@@ -101,7 +105,8 @@ struct Found<'a> {
     hosts: Vec<(usize, &'a str)>,
 }
 
-/// The classes of one layer, the slowest first; `None` where the cells are not those of a few speeds of ports.
+/// The classes of one layer, the slowest first; `None` where the cells are not those of a few speeds of
+/// ports.
 fn classes<'a>(measured: &[(&CellEvidence<'a>, f64)]) -> Option<Vec<Found<'a>>> {
     let mut found = apart(measured)?;
     let class_of: BTreeMap<usize, usize> = found
@@ -129,7 +134,8 @@ fn classes<'a>(measured: &[(&CellEvidence<'a>, f64)]) -> Option<Vec<Found<'a>>> 
 
 /// Hosts by the best that they reach, cut where it jumps.
 fn apart<'a>(measured: &[(&CellEvidence<'a>, f64)]) -> Option<Vec<Found<'a>>> {
-    // The two best of each host: a single one may be chance, and two fast hosts among slow ones have no third.
+    // The two best of each host: a single one may be chance, and two fast hosts among slow ones have no
+    // third.
     let mut best: BTreeMap<usize, (&str, [f64; 2])> = BTreeMap::new();
     for (cell, bps) in measured {
         for (place, name) in cell.ends.into_iter().zip([cell.from, cell.to]) {

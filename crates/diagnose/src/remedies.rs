@@ -1,4 +1,5 @@
-//! From a cause with its facts to a remedy that leaves no choice: which setting on which host from what to what.
+//! From a cause with its facts to a remedy that leaves no choice: which setting on which host from what to
+//! what.
 
 use linerate_knowledge::keys::{nic_of, pattern_fits};
 use linerate_knowledge::{SettingPlan, Target};

@@ -1,5 +1,6 @@
-//! What is wrong with a resource that no state shows: settings that hold it back, and a filesystem on it that is full. Facts, rates, room and the
-//! knowledge come in, alarms go out. When a setting is worth an alarm, and what is said about it, stands in the file of its cause.
+//! What is wrong with a resource that no state shows: settings that hold it back, and a filesystem on it that
+//! is full. Facts, rates, room and the knowledge come in, alarms go out. When a setting is worth an alarm,
+//! and what is said about it, stands in the file of its cause.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +39,8 @@ const FULL: f64 = 0.01;
 pub fn limits(sides: &[SideFacts], syncing: &[(String, f64)], knowledge: &Knowledge) -> Vec<DrbdAlarm> {
     let mut found: Vec<DrbdAlarm> = Vec::new();
     let mut add = |alarm: DrbdAlarm| {
-        // Both sides have the same settings mostly: one alarm for a resource, with the first host that shows it.
+        // Both sides have the same settings mostly: one alarm for a resource, with the first host that shows
+        // it.
         if !found.iter().any(|known| known.resource == alarm.resource && known.what == alarm.what) {
             found.push(alarm);
         }
@@ -67,8 +69,8 @@ fn resources(facts: &HostFacts) -> Vec<&str> {
     facts.readings.keys().filter_map(|key| key.strip_prefix("drbd.")?.strip_suffix(".peer")).collect()
 }
 
-/// The facts of one resource of a side, so that those of another neither betray nor exclude anything; while it is synchronised also its limit
-/// (`resync.limit`, KiB/s) and how much of that it reaches.
+/// The facts of one resource of a side, so that those of another neither betray nor exclude anything; while
+/// it is synchronised also its limit (`resync.limit`, KiB/s) and how much of that it reaches.
 fn alone(side: &SideFacts, key: &str, rate_kib: Option<f64>) -> Snapshot {
     let head = format!("drbd.{key}.");
     let own = side.facts.readings.iter().filter(|(key, _)| key.starts_with(&head));

@@ -1,6 +1,6 @@
 //! What each cell says in each measured value, as badness: 0 where it is as expected, in doublings otherwise.
-//! Cells come in, rows for the localisation go out. Cells of one kind are compared with each other only: traffic inside
-//! a hypervisor is a hundred times as fast as traffic through its uplink.
+//! Cells come in, rows for the localisation go out. Cells of one kind are compared with each other only:
+//! traffic inside a hypervisor is a hundred times as fast as traffic through its uplink.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,14 +63,16 @@ pub(crate) fn are_refuted(rows: &[&Row], cells: &[CellEvidence<'_>]) -> bool {
 /// Fewer repetitions of a probe tell nothing.
 const AGAIN_MIN: usize = 2;
 
-/// Whether what one probe showed was seen in one of its repetitions too: datagrams that are lost at times are lost, and by chance hardly ever.
+/// Whether what one probe showed was seen in one of its repetitions too: datagrams that are lost at times are
+/// lost, and by chance hardly ever.
 fn comes_back(response: Response, again: &[f64]) -> bool {
     let reading = READINGS.iter().find(|r| r.response == response);
     let is_bad = |value: &f64| reading.is_some_and(|r| r.badness(*value, 0.0) >= r.effect_min);
     again.len() >= AGAIN_MIN && again.iter().any(is_bad)
 }
 
-/// Doublings of a value beyond what is expected, or below it for a throughput; 0 in a response that is not read off single tests.
+/// Doublings of a value beyond what is expected, or below it for a throughput; 0 in a response that is not
+/// read off single tests.
 pub(crate) fn badness(response: Response, value: f64, expected: f64) -> f64 {
     if response == Response::Throughput {
         return (expected / value.max(1.0)).log2().clamp(0.0, BADNESS_MAX);
@@ -114,9 +116,10 @@ impl Reading {
     }
 }
 
-/// Loss and reordering: a share of 0.3 % more than the peers' is where it starts to matter; retransmits of up to 60/s
-/// are normal, a healthy sender overruns any finite queue; a datagram may be late by 20 ms because its receiver was busy; of three
-/// hosts two thirds of the pairs wait for the one with the long way; CPU cost on a busy machine varies by a factor of 1.5.
+/// Loss and reordering: a share of 0.3 % more than the peers' is where it starts to matter; retransmits of up
+/// to 60/s are normal, a healthy sender overruns any finite queue; a datagram may be late by 20 ms because
+/// its receiver was busy; of three hosts two thirds of the pairs wait for the one with the long way; CPU cost
+/// on a busy machine varies by a factor of 1.5.
 const READINGS: [Reading; 7] = [
     Reading { response: Response::Loss, floor: 0.002, sigma: 0.35, effect_min: 1.3, healthy: 0.3 },
     Reading { response: Response::Reordering, floor: 0.003, sigma: 0.4, effect_min: 1.3, healthy: 0.3 },
@@ -127,7 +130,8 @@ const READINGS: [Reading; 7] = [
     Reading { response: Response::CpuCost, floor: 0.02, sigma: 0.5, effect_min: 1.3, healthy: 0.3 },
 ];
 
-/// Doublings by which the middle of a healthy path's requests is slower than the fastest: less than machines differ from each other.
+/// Doublings by which the middle of a healthy path's requests is slower than the fastest: less than machines
+/// differ from each other.
 const OWN_SIGMA: f64 = 0.15;
 /// Badness of a throughput of zero: a thousandth. No value is worse.
 const BADNESS_MAX: f64 = 10.0;
@@ -135,13 +139,15 @@ const BADNESS_MAX: f64 = 10.0;
 pub(crate) const DEAD: f64 = 6.0;
 /// Loss of throughput that is worth a finding where a ceiling is known (13 %).
 const THROUGHPUT_MIN: f64 = 0.2;
-/// The same where only peers are known: virtual links and busy machines differ by a factor of two by themselves.
+/// The same where only peers are known: virtual links and busy machines differ by a factor of two by
+/// themselves.
 const PEERS_MIN: f64 = 1.3;
 /// The better cells may lie this far below the computed ceiling; below it, everything is too slow.
 const CALIBRATION_MIN: f64 = 0.75;
 /// Fewer cells of a kind than this do not tell what is common to all.
 const COMMON_MIN: usize = 4;
-/// What queues on the way add to the RTT under load in a cluster at most, us: 256 kB of buffer at 100 Mbit/s, 2.5 MB at 1 Gbit/s.
+/// What queues on the way add to the RTT under load in a cluster at most, us: 256 kB of buffer at 100
+/// Mbit/s, 2.5 MB at 1 Gbit/s.
 const QUEUE_USUAL_US: f64 = 20_000.0;
 /// Fewer values than this do not tell how much they scatter.
 const SCATTER_MIN: usize = 12;
@@ -214,7 +220,8 @@ fn throughput(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell], po
             .zip(&expected)
             .map(|((_, rate, _), expected)| badness(Response::Throughput, *rate, *expected))
             .collect();
-        // Software links inside one machine share its CPUs with everything else; across machines the spread says it.
+        // Software links inside one machine share its CPUs with everything else; across machines the spread
+        // says it.
         let inside = list.first().is_some_and(|(cell, _, _)| same_machine(facts, &cells[*cell]));
         let (floor, effect_min) = match (known, inside) {
             (true, _) if common == 0.0 => (0.06, THROUGHPUT_MIN),
@@ -248,8 +255,8 @@ fn same_machine(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> bool {
         .any(|g| g.machine.is_some() && theirs.iter().any(|t| t.name == g.name))
 }
 
-/// Ceilings, lowered to what the better cells of the kind really reach as far as that is still healthy; and what is
-/// missing even there.
+/// Ceilings, lowered to what the better cells of the kind really reach as far as that is still healthy; and
+/// what is missing even there.
 fn calibrated(list: &[(usize, f64, Option<f64>)]) -> (Vec<f64>, f64) {
     let shares: Vec<f64> = list.iter().filter_map(|(_, rate, ceiling)| Some(rate / (*ceiling)?)).collect();
     let reached = quantile(&shares, 0.8).filter(|_| shares.len() >= COMMON_MIN).unwrap_or(HEALTHY_SHARE);
@@ -261,7 +268,8 @@ fn calibrated(list: &[(usize, f64, Option<f64>)]) -> (Vec<f64>, f64) {
     (list.iter().map(|(_, _, ceiling)| ceiling.unwrap_or(0.0) * healthy).collect(), common)
 }
 
-/// What the better peers reach, for all cells of the kind; with the ports at its ends where they seem to differ.
+/// What the better peers reach, for all cells of the kind; with the ports at its ends where they seem to
+/// differ.
 fn peers(list: &[(usize, f64, Option<f64>)], cells: &[CellEvidence<'_>], ports: &Ports<'_>) -> Vec<f64> {
     let rates: Vec<f64> = list.iter().map(|(_, rate, _)| *rate).collect();
     let better = quantile(&rates, 0.8).unwrap_or(0.0);
@@ -354,16 +362,18 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
     rows
 }
 
-/// What peers have, at the rank from the best that is usual for the value. Of so few that the quantile would lie between the good one and
-/// the bad one, as of two hosts, the best is the peer; only of datagrams that stand still, for two machines may well differ in the rest.
+/// What peers have, at the rank from the best that is usual for the value. Of so few that the quantile would
+/// lie between the good one and the bad one, as of two hosts, the best is the peer; only of datagrams that
+/// stand still, for two machines may well differ in the rest.
 fn peers_value(reading: &Reading, values: &[f64]) -> f64 {
     let best = reading.response == Response::Stalls && values.len() < COMMON_MIN;
     let rank = if best { 0.0 } else { reading.healthy };
     quantile(values, rank).unwrap_or(0.0)
 }
 
-/// How much the RTT under load scatters among the paths of a kind, doublings: where queues fill by chance, one that is twice as long means
-/// nothing. A queue without an end is many times as long, so that the scatter that it makes itself is taken for chance up to a limit.
+/// How much the RTT under load scatters among the paths of a kind, doublings: where queues fill by chance,
+/// one that is twice as long means nothing. A queue without an end is many times as long, so that the scatter
+/// that it makes itself is taken for chance up to a limit.
 fn scatter(reading: &Reading, values: &[f64]) -> f64 {
     if reading.response != Response::RttLoaded || values.len() < SCATTER_MIN {
         return 0.0;
@@ -373,7 +383,8 @@ fn scatter(reading: &Reading, values: &[f64]) -> f64 {
     ((doublings(0.75) - doublings(0.25)) / 1.35).min(SCATTER_MAX)
 }
 
-/// How many times slower a cell is than those of its kind with a healthy value: a port of 10 Gbit/s beside those of 25.
+/// How many times slower a cell is than those of its kind with a healthy value: a port of 10 Gbit/s beside
+/// those of 25.
 fn slower_than_healthy<'c>(
     cells: &'c [CellEvidence<'_>],
     list: &[(usize, f64)],
@@ -393,8 +404,9 @@ fn queue_of_its_rate(healthy_us: f64, idle_us: Option<f64>, slower: f64) -> f64 
     healthy_us + queue_us * (slower.min(SLOWER_MAX) - 1.0)
 }
 
-/// What a value may be where too few cells could be peers of each other: the RTT under load has the idle one to stand on, and that one
-/// the fastest of all its requests, for a path that is healthy takes as long every time.
+/// What a value may be where too few cells could be peers of each other: the RTT under load has the idle one
+/// to stand on, and that one the fastest of all its requests, for a path that is healthy takes as long every
+/// time.
 fn without_peers(reading: &Reading, cells: &[CellEvidence<'_>], list: &[(usize, f64)]) -> f64 {
     let cells = || list.iter().map(|(cell, _)| &cells[*cell]);
     match reading.response {
@@ -421,8 +433,9 @@ fn late_rtt(m: &Measurement) -> Option<f64> {
     if series.len() >= 6 { median(&late).or(m.rtt_loaded_us) } else { m.rtt_loaded_us }
 }
 
-/// Shares of lost datagrams. Where no probe of loss ran, the RTT requests still say whether anything gets through; that
-/// something does is worth saying only where no pair of the kind was probed: a few answers would outvote real probes.
+/// Shares of lost datagrams. Where no probe of loss ran, the RTT requests still say whether anything gets
+/// through; that something does is worth saying only where no pair of the kind was probed: a few answers
+/// would outvote real probes.
 fn losses(cell: &CellEvidence<'_>, kind_is_probed: bool) -> Vec<f64> {
     let probed = cell.losses();
     if !probed.is_empty() {
@@ -443,8 +456,8 @@ fn losses(cell: &CellEvidence<'_>, kind_is_probed: bool) -> Vec<f64> {
     requests.filter(|loss| !kind_is_probed || *loss > 0.0).collect()
 }
 
-/// Bytes of the smallest unanswered size and of the largest answered one, when a size does not arrive although a smaller
-/// one does and the sender's own interface lets it out.
+/// Bytes of the smallest unanswered size and of the largest answered one, when a size does not arrive
+/// although a smaller one does and the sender's own interface lets it out.
 pub(crate) fn size_limit(probes: &[&MtuProbe]) -> Option<(u32, u32)> {
     let mut answered = 0;
     let mut silent = u32::MAX;
@@ -497,7 +510,8 @@ fn path_mtu(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
         .collect()
 }
 
-/// Software links inside one machine share its CPUs and jump for that reason alone: only cells with a ceiling count.
+/// Software links inside one machine share its CPUs and jump for that reason alone: only cells with a ceiling
+/// count.
 fn two_state(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
     let has_series =
         |cell: &CellEvidence<'_>| cell.measured().any(|(_, m)| crate::evidence::series(m).len() >= 8);
@@ -521,8 +535,9 @@ fn two_state(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
         .collect()
 }
 
-/// Tests during which an end was held back by a CPU quota, or lost its link, also those that were worthless because of it.
-/// The value is the share of the tests; it is a row of `setting`, for it explains measurements rather than being one.
+/// Tests during which an end was held back by a CPU quota, or lost its link, also those that were worthless
+/// because of it. The value is the share of the tests; it is a row of `setting`, for it explains measurements
+/// rather than being one.
 fn held_back(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
     // Devices beside the path come and go with containers.
     let links: Vec<[Vec<String>; 2]> = cells
@@ -538,8 +553,8 @@ fn held_back(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
         counters.get(THROTTLED).is_some_and(|n| *n >= THROTTLED_MIN)
             || links.iter().any(|link| counters.get(link).is_some_and(|n| *n > 0))
     };
-    // Transfers and small tests apart: a generous quota holds back only what moves much, a mean one everything, and then
-    // there may be few transfers.
+    // Transfers and small tests apart: a generous quota holds back only what moves much, a mean one
+    // everything, and then there may be few transfers.
     let share = |number: usize, cell: &CellEvidence<'_>| {
         let [tx, rx] = &links[number];
         let held_back =

@@ -1,6 +1,6 @@
-//! Settings that are worth a finding although nothing was measured of them: causes marked `static`.
-//! Never for a host that a measured finding already speaks of, unless no loss between hosts comes from the cause; and never for differences
-//! that no cause knows.
+//! Settings that are worth a finding although nothing was measured of them: causes marked `static`. Never for
+//! a host that a measured finding already speaks of, unless no loss between hosts comes from the cause; and
+//! never for differences that no cause knows.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -65,8 +65,8 @@ fn is_of_groups(cause: &Cause) -> bool {
     cause.symptom.elements.iter().all(|e| e.is_group())
 }
 
-/// What is wrong at single hosts, by the number of its cause and in the order of the hosts. Host by host, for whose facts count at one is
-/// the same for every cause.
+/// What is wrong at single hosts, by the number of its cause and in the order of the hosts. Host by host, for
+/// whose facts count at one is the same for every cause.
 fn at_hosts<'k>(
     context: &Context<'_>,
     ground: &Ground<'_>,
@@ -83,7 +83,8 @@ fn at_hosts<'k>(
         let mut suspicions: Vec<Suspicion<'_>> = Vec::new();
         for (number, cause) in causes.iter().enumerate().filter(|(_, c)| is_of_one(c)) {
             let apart = cause.is_independent();
-            // Through a machine it may be everywhere at once; where nothing is measured it is a host like any other.
+            // Through a machine it may be everywhere at once; where nothing is measured it is a host like any
+            // other.
             let of_machines = apart && cause.symptom.elements.iter().any(|e| e.is_group());
             if !(of_machines || counts) || (is_covered && !apart) {
                 continue;
@@ -125,10 +126,11 @@ impl<'a> Suspicion<'a> {
 /// Beginning of the keys of block devices: the kernel's, not those of a namespace or container.
 const DEVICES: &str = "disk.";
 
-/// Of hosts that show the same block devices of the same machine, one: the machine where it is among them, else the first.
+/// Of hosts that show the same block devices of the same machine, one: the machine where it is among them,
+/// else the first.
 ///
-/// Namespaces and containers see the `/sys/block` of their machine, so that one volume would be a finding of each of them. Facts of other
-/// topics may be each host's own, although they are alike.
+/// Namespaces and containers see the `/sys/block` of their machine, so that one volume would be a finding of
+/// each of them. Facts of other topics may be each host's own, although they are alike.
 fn once_per_kernel<'k>(snapshot: &Snapshot, hit: Vec<Wrong<'k>>) -> Vec<Wrong<'k>> {
     let mut kept: Vec<(String, Wrong<'k>)> = Vec::new();
     // Machine and devices, and who stands for them: of thousands of hosts all may be hit.
@@ -156,7 +158,8 @@ fn once_per_kernel<'k>(snapshot: &Snapshot, hit: Vec<Wrong<'k>>) -> Vec<Wrong<'k
     kept.into_iter().map(|(_, wrong)| wrong).collect()
 }
 
-/// All facts of the block devices of which something is wrong at a host; none where anything else is wrong too.
+/// All facts of the block devices of which something is wrong at a host; none where anything else is wrong
+/// too.
 fn devices<'a>(snapshot: &'a Snapshot, host: &str, wrong: &Wrong<'_>) -> Vec<(&'a str, &'a FactValue)> {
     let hits = &wrong.scored.hits;
     if !hits.iter().all(|hit| hit.key.starts_with(DEVICES)) {
@@ -170,7 +173,8 @@ fn devices<'a>(snapshot: &'a Snapshot, host: &str, wrong: &Wrong<'_>) -> Vec<(&'
     shown.map(|(key, value)| (key.as_str(), value)).collect()
 }
 
-/// Machines whose kernel a host may share, itself among them. One that has other devices has another kernel: its hosts are virtual machines.
+/// Machines whose kernel a host may share, itself among them. One that has other devices has another kernel:
+/// its hosts are virtual machines.
 fn kernels<'a>(
     snapshot: &'a Snapshot,
     host: &str,
@@ -247,7 +251,8 @@ fn at<'k>(
     })
 }
 
-/// Whether a cause cannot be without the growth of a counter: then that is worth a finding also where no loss was measured.
+/// Whether a cause cannot be without the growth of a counter: then that is worth a finding also where no loss
+/// was measured.
 fn counts(cause: &Cause) -> bool {
     cause.shape.iter().any(|t| t.required && t.value.starts_with(COUNTER))
 }
@@ -329,8 +334,8 @@ impl Seen {
     }
 }
 
-/// Counters that moved at each host, as far as a static cause cannot be without them. One that moved for a moment, in a series of tests that was
-/// longer, is no state of the host.
+/// Counters that moved at each host, as far as a static cause cannot be without them. One that moved for a
+/// moment, in a series of tests that was longer, is no state of the host.
 fn moved<'b>(snapshot: &'b Snapshot, knowledge: &Knowledge) -> BTreeMap<&'b str, BTreeSet<&'b str>> {
     let causes = knowledge.causes().filter(|c| c.is_static);
     let tests = causes.flat_map(|c| &c.shape).filter(|t| t.required);

@@ -1,5 +1,5 @@
-//! Disk and replication figures: the ceiling of a replicated volume is the slower of the local disk and the transport.
-//! Figures come in, findings and refused evidence go out.
+//! Disk and replication figures: the ceiling of a replicated volume is the slower of the local disk and the
+//! transport. Figures come in, findings and refused evidence go out.
 
 use linerate_model::fact::FactValue;
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
@@ -66,8 +66,8 @@ pub(crate) fn refused(snapshot: &Snapshot) -> Vec<String> {
 
 /// A drive that is busy for this share of the time has nothing left.
 const SATURATED: f64 = 0.8;
-/// Beginnings of the names of single drives. Of volumes, arrays and NVMe drives being busy says nothing: they work on many requests
-/// at a time (`iostat(1)`, %util).
+/// Beginnings of the names of single drives. Of volumes, arrays and NVMe drives being busy says nothing: they
+/// work on many requests at a time (`iostat(1)`, %util).
 const DRIVES: [&str; 2] = ["sd", "hd"];
 
 /// What is worth knowing about disks.
@@ -77,7 +77,8 @@ pub(crate) fn notes(snapshot: &Snapshot) -> Vec<String> {
     notes
 }
 
-/// Drives that are slow among their equals, and those that had no time left. A slow one is busy because it is slow: one thing to say.
+/// Drives that are slow among their equals, and those that had no time left. A slow one is busy because it is
+/// slow: one thing to say.
 fn of_drives(snapshot: &Snapshot) -> Vec<String> {
     let slow = figures::slow(&snapshot.storage);
     let is_slow = |f: &StorageFigure| slow.iter().any(|d| d.host == f.host && d.device == f.variant);

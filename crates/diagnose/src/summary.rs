@@ -1,4 +1,5 @@
-//! What a diagnosis says beside its findings: the headline, notes, what was not used, what was not seen. Pure.
+//! What a diagnosis says beside its findings: the headline, notes, what was not used, what was not seen.
+//! Pure.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,8 @@ use crate::{storage, words};
 
 /// Retransmits below this rate mean nothing by themselves.
 const RETRANSMITS_WORTH_A_NOTE: f64 = 20.0;
-/// Loss of datagrams below this share means nothing by itself: of the 4000 of a probe, one in a thousand are four.
+/// Loss of datagrams below this share means nothing by itself: of the 4000 of a probe, one in a thousand are
+/// four.
 const LOSS_WORTH_A_NOTE: f64 = 0.002;
 /// Most pairs that are named for it.
 const LOSSY_PAIRS_MAX: usize = 4;
@@ -80,7 +82,8 @@ fn place_and_cause(finding: &Finding) -> String {
     format!("{place}{}: {what}", words::layer(finding.layer))
 }
 
-/// Findings after the first: one in full, for who reads only the headline must not repair the half; of more the number.
+/// Findings after the first: one in full, for who reads only the headline must not repair the half; of more
+/// the number.
 fn also(others: &[Finding]) -> String {
     match others {
         [] => String::new(),
@@ -116,7 +119,8 @@ pub(crate) fn notes(context: &Context<'_>, report: &[Cell], judged: &[Judged<'_,
     notes
 }
 
-/// A suspicion that was not confirmed. Where nothing speaks against it, what was read at the place may say what it would be.
+/// A suspicion that was not confirmed. Where nothing speaks against it, what was read at the place may say
+/// what it would be.
 fn suspicion(context: &Context<'_>, judged: &Judged<'_, '_>) -> String {
     let (element, direction, _) = &judged.places[0];
     let place = words::place(element, *direction);
@@ -157,8 +161,9 @@ fn is_disturbed(context: &Context<'_>, judged: &Judged<'_, '_>) -> bool {
     worthless.any(|sample| !valid.contains(&kind(sample)))
 }
 
-/// What a sentence about a cluster in which nothing was found must not pass over: that nothing got through once. A transfer that was slow once is a note,
-/// for that happens in healthy clusters; of what others measured it may be all that they ask about.
+/// What a sentence about a cluster in which nothing was found must not pass over: that nothing got through
+/// once. A transfer that was slow once is a note, for that happens in healthy clusters; of what others
+/// measured it may be all that they ask about.
 fn untested(context: &Context<'_>, judged: &[Judged<'_, '_>]) -> String {
     let places: Vec<String> = judged
         .iter()
@@ -265,7 +270,8 @@ pub(crate) fn refused(snapshot: &Snapshot, report: &[Cell]) -> Vec<String> {
     refused
 }
 
-/// What could not be seen: gaps, tests that could not run, and layers of which too many pairs have no valid transfer.
+/// What could not be seen: gaps, tests that could not run, and layers of which too many pairs have no valid
+/// transfer.
 pub(crate) fn blind(snapshot: &Snapshot, cells: &[CellEvidence<'_>]) -> Vec<Gap> {
     let mut blind = snapshot.gaps.clone();
     for sample in &snapshot.samples {
@@ -287,7 +293,8 @@ pub(crate) fn blind(snapshot: &Snapshot, cells: &[CellEvidence<'_>]) -> Vec<Gap>
     blind
 }
 
-/// Layers in which more pairs than [`DISTURBED_MAX`] had transfers, but only worthless ones: so many, of how many.
+/// Layers in which more pairs than [`DISTURBED_MAX`] had transfers, but only worthless ones: so many, of how
+/// many.
 fn disturbed(cells: &[CellEvidence<'_>]) -> Vec<(Layer, usize, usize)> {
     let transfer = |s: &&&Sample| matches!(s.test.kind, TestKind::Tcp { .. });
     let mut layers: BTreeMap<Layer, (usize, usize)> = BTreeMap::new();
@@ -343,7 +350,8 @@ mod tests {
         snapshot
     }
 
-    /// One probe of one pair lost 9 in a thousand, and TCP is as fast there as elsewhere: no place can be named.
+    /// One probe of one pair lost 9 in a thousand, and TCP is as fast there as elsewhere: no place can be
+    /// named.
     #[test]
     fn loss_that_was_seen_once_is_a_note() {
         let mut snapshot = snapshot(0);

@@ -1,5 +1,5 @@
-//! Counters of several hosts that move together count the same events: packets that reach all of them, and that only these do not
-//! want. A snapshot with watched counters comes in, sentences go out.
+//! Counters of several hosts that move together count the same events: packets that reach all of them, and
+//! that only these do not want. A snapshot with watched counters comes in, sentences go out.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -139,7 +139,8 @@ fn only_under_load(snapshot: &Snapshot, host: &str, under_load: f64) -> String {
 const CONCENTRATED: f64 = 100.0;
 const ELSEWHERE: f64 = 10.0;
 
-/// The one host to which everybody sends again, where that is too little for a finding: its throughput does not suffer.
+/// The one host to which everybody sends again, where that is too little for a finding: its throughput does
+/// not suffer.
 pub(crate) fn sent_again(snapshot: &Snapshot, report: &[Cell], findings: &[Finding]) -> Option<String> {
     if findings.iter().any(|f| f.responses.contains(&Response::Retransmits)) {
         return None;

@@ -1,5 +1,5 @@
-//! The effect of a change: ratio of medians with a bootstrap interval, judged beside an untouched control pair.
-//! Arms in, effect out. It never decides what to try.
+//! The effect of a change: ratio of medians with a bootstrap interval, judged beside an untouched control
+//! pair. Arms in, effect out. It never decides what to try.
 
 use linerate_model::finding::Response;
 use linerate_model::trial::{Arm, Effect, EffectSize};

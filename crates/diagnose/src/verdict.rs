@@ -1,5 +1,5 @@
-//! Puts a diagnosis together: cells, located losses, causes, wrong settings, storage; and says it in sentences.
-//! A snapshot and the knowledge come in, the diagnosis goes out.
+//! Puts a diagnosis together: cells, located losses, causes, wrong settings, storage; and says it in
+//! sentences. A snapshot and the knowledge come in, the diagnosis goes out.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -31,7 +31,8 @@ const CAUSES_MAX: usize = 5;
 const NAMED: f64 = 0.1;
 /// Candidates from unknown differences, and what they get of the probability that is left.
 const UNKNOWN_MAX: usize = 3;
-/// A setting that was read is no inference from measurements; that it is wrong is what its file says, before any map.
+/// A setting that was read is no inference from measurements; that it is wrong is what its file says, before
+/// any map.
 const READ: f64 = 0.99;
 
 /// The whole diagnosis.
@@ -64,8 +65,8 @@ pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, calibration: 
     }
 }
 
-/// Where nothing gets through first, then the other measured losses, then what made tests worthless, then what was only read;
-/// among equals as they were found.
+/// Where nothing gets through first, then the other measured losses, then what made tests worthless, then
+/// what was only read; among equals as they were found.
 fn rank_of(finding: &Finding) -> u8 {
     match finding.responses.first() {
         Some(primary) if nothing_gets_through(finding, *primary) => 0,

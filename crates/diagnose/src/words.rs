@@ -122,7 +122,8 @@ pub fn place(element: &Element, direction: Direction) -> String {
     }
 }
 
-/// A place where something was read and no loss was measured: what stands for every pair stands for the hosts.
+/// A place where something was read and no loss was measured: what stands for every pair stands for the
+/// hosts.
 pub fn read_at(element: &Element, direction: Direction) -> String {
     match element {
         Element::All => "most hosts".to_owned(),

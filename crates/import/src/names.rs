@@ -198,7 +198,8 @@ fn command(file: &str, base: &str) -> Command {
     Command::default()
 }
 
-/// The command and the host of `ethtool-k-arc-1.txt`: what stands behind the option is a device, unless the text names another one.
+/// The command and the host of `ethtool-k-arc-1.txt`: what stands behind the option is a device, unless the
+/// text names another one.
 fn of_device(base: &str, lines: &[&str]) -> Option<(Command, String)> {
     let rest = stem(base).strip_prefix("ethtool")?.trim_start_matches(['-', '_', '.']);
     let (option, host) = rest.split_once(['-', '_', '.'])?;

@@ -9,7 +9,8 @@ pub struct Options {
     pub host: Option<String>,
     /// Read every text as this format.
     pub format: Option<String>,
-    /// Layer of all measurements; without it they are underlay, except where a command enters a container's network.
+    /// Layer of all measurements; without it they are underlay, except where a command enters a container's
+    /// network.
     pub layer: Option<Layer>,
     /// Hosts, groups and addresses that are known already.
     pub inventory: Option<Inventory>,

@@ -28,7 +28,8 @@ pub(crate) struct Raw {
     pub flow: Option<String>,
     /// Start, Unix milliseconds; 0 when unknown.
     pub start_ms: u64,
-    /// The transport that a title names, such as `ipoib`: a figure of storage rather than a cell of the matrix.
+    /// The transport that a title names, such as `ipoib`: a figure of storage rather than a cell of the
+    /// matrix.
     pub variant: Option<String>,
 }
 

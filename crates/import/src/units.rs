@@ -1,7 +1,8 @@
 //! Units as the tools print them: text in, numbers in bit/s and bytes out.
 //!
-//! Rates in bits are decimal and amounts in bytes binary in iperf, iperf3 and nuttcp alike (`KILO_RATE_UNIT` 1000 and `KILO_UNIT`
-//! 1024 in iperf3's `units.c`; nuttcp divides by 1e6 and by 1048576), also when a rate is given in bytes (`-f M`).
+//! Rates in bits are decimal and amounts in bytes binary in iperf, iperf3 and nuttcp alike (`KILO_RATE_UNIT`
+//! 1000 and `KILO_UNIT` 1024 in iperf3's `units.c`; nuttcp divides by 1e6 and by 1048576), also when a rate
+//! is given in bytes (`-f M`).
 
 /// Factor of a prefix of bits.
 fn decimal(prefix: &str) -> Option<f64> {

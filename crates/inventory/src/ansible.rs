@@ -1,5 +1,5 @@
-//! What Ansible's INI and YAML inventories have in common: groups with hosts, children and variables. Turns them into hosts with
-//! the variables that say how to connect, the nearest group's winning as in Ansible.
+//! What Ansible's INI and YAML inventories have in common: groups with hosts, children and variables. Turns
+//! them into hosts with the variables that say how to connect, the nearest group's winning as in Ansible.
 //!
 //! Values of other variables are never kept: passwords stand among them.
 

@@ -1,6 +1,8 @@
-//! Ansible's INI inventories: `[group]` with hosts and their variables, `[group:children]`, `[group:vars]`, ranges as in `web[01:50]`.
+//! Ansible's INI inventories: `[group]` with hosts and their variables, `[group:children]`, `[group:vars]`,
+//! ranges as in `web[01:50]`.
 //!
-//! What comes in: a text. What goes out: hosts over ssh (`ansible_connection=local`: this machine) in nested groups.
+//! What comes in: a text. What goes out: hosts over ssh (`ansible_connection=local`: this machine) in nested
+//! groups.
 
 use super::ansible::Collected;
 use super::draft::Understood;
@@ -51,7 +53,8 @@ impl Reader for AnsibleIni {
     }
 }
 
-/// `[name]`, `[name:children]`, `[name:vars]`, with a remark behind it or not. An IPv6 address in brackets is a host.
+/// `[name]`, `[name:children]`, `[name:vars]`, with a remark behind it or not. An IPv6 address in brackets is
+/// a host.
 fn section(line: &str) -> Option<(&str, Option<&str>)> {
     let (inside, after) = line.strip_prefix('[')?.split_once(']')?;
     let after = after.trim();

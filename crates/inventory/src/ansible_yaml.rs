@@ -1,6 +1,7 @@
 //! Ansible's YAML inventories: groups with `hosts`, `children` and `vars`.
 //!
-//! What comes in: a text. What goes out: the same as from the INI form. Anchors and aliases are remarked, not followed.
+//! What comes in: a text. What goes out: the same as from the INI form. Anchors and aliases are remarked, not
+//! followed.
 
 use super::ansible::Collected;
 use super::draft::Understood;

@@ -1,4 +1,5 @@
-//! What an inventory must be beyond its format: names are unique and known, groups are a forest, addresses are addresses.
+//! What an inventory must be beyond its format: names are unique and known, groups are a forest, addresses
+//! are addresses.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;

@@ -1,8 +1,8 @@
-//! Nodes of a Docker swarm: `docker node ls --format json` (one object to a line, or a list) and `docker node inspect $(docker node
-//! ls -q)`, which has the addresses.
+//! Nodes of a Docker swarm: `docker node ls --format json` (one object to a line, or a list) and
+//! `docker node inspect $(docker node ls -q)`, which has the addresses.
 //!
-//! What comes in: a text. What goes out: hosts over ssh, with the address as endpoint where it is told. A node that is down stays in
-//! and is remarked.
+//! What comes in: a text. What goes out: hosts over ssh, with the address as endpoint where it is told. A
+//! node that is down stays in and is remarked.
 
 use serde_json::Value;
 

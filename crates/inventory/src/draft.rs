@@ -1,8 +1,8 @@
-//! What the readers of other people's formats collect: hosts, nested groups, ways to reach them, and remarks about everything
-//! that was left out. Turns it into checked groups and hosts.
+//! What the readers of other people's formats collect: hosts, nested groups, ways to reach them, and remarks
+//! about everything that was left out. Turns it into checked groups and hosts.
 //!
-//! A group of another format may have several parents, ours have one: the first stays, and the members of the group become
-//! direct members of the others.
+//! A group of another format may have several parents, ours have one: the first stays, and the members of the
+//! group become direct members of the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -52,7 +52,8 @@ pub enum Way {
     Ssh(Reach),
 }
 
-/// The transport of a host that a foreign format named. The only place that turns a [`Reach`] into what the fleet works with.
+/// The transport of a host that a foreign format named. The only place that turns a [`Reach`] into what the
+/// fleet works with.
 pub fn transport_of(host: &str, way: &Way) -> Result<TransportSpec, Flaw> {
     match way {
         Way::Known(spec) => Ok(spec.clone()),

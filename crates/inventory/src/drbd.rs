@@ -1,7 +1,8 @@
-//! Resource files of DRBD, versions 8.4 and 9: which hosts replicate to each other, over which addresses, onto which devices.
+//! Resource files of DRBD, versions 8.4 and 9: which hosts replicate to each other, over which addresses,
+//! onto which devices.
 //!
-//! What comes in: a text. What goes out: hosts over ssh with the address of the replication as endpoint, a group for each resource; its
-//! devices are remarked.
+//! What comes in: a text. What goes out: hosts over ssh with the address of the replication as endpoint, a
+//! group for each resource; its devices are remarked.
 
 use super::draft::{Draft, Understood};
 use super::error::{Flaw, InventoryError, shown};

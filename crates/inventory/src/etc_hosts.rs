@@ -1,6 +1,7 @@
 //! `/etc/hosts`: an address, a name, other names. The first name of an address becomes the host.
 //!
-//! What comes in: a text. What goes out: hosts over ssh with their address as endpoint; names of this machine alone are remarked.
+//! What comes in: a text. What goes out: hosts over ssh with their address as endpoint; names of this machine
+//! alone are remarked.
 
 use std::net::IpAddr;
 

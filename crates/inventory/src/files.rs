@@ -1,5 +1,5 @@
-//! Where the texts of inventories come from: a file, standard input, and the files that `~/.ssh/config` includes. The only file of
-//! this module that opens anything.
+//! Where the texts of inventories come from: a file, standard input, and the files that `~/.ssh/config`
+//! includes. The only file of this module that opens anything.
 
 use std::path::{Path, PathBuf};
 
@@ -60,8 +60,8 @@ fn text_of(path: &Path) -> Result<String, InputError> {
     input::text(path, TEXT_BYTES_MAX)
 }
 
-/// The files of an `Include`, in the order of their names: `~/` is the home folder, a relative path begins beside the file, and the
-/// last part may have wildcards.
+/// The files of an `Include`, in the order of their names: `~/` is the home folder, a relative path begins
+/// beside the file, and the last part may have wildcards.
 fn included(folder: &Path, pattern: &str) -> Result<Vec<(String, String)>, String> {
     let path = match pattern.strip_prefix("~/") {
         Some(rest) => home().ok_or("HOME is not set")?.join(rest),

@@ -1,5 +1,5 @@
-//! Every format: its fixture is recognised and read to the last detail, bad texts are refused with line and hint, and no bytes make
-//! a reader panic.
+//! Every format: its fixture is recognised and read to the last detail, bad texts are refused with line and
+//! hint, and no bytes make a reader panic.
 
 use linerate_model::inventory::TransportSpec;
 use proptest::prelude::*;

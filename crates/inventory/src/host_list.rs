@@ -1,6 +1,8 @@
-//! Lists of host names with ranges: `n[001-128,200]`, `root@r[1-2]n[1-4]:2222`, one or several to a line, `#` begins a remark.
+//! Lists of host names with ranges: `n[001-128,200]`, `root@r[1-2]n[1-4]:2222`, one or several to a line, `#`
+//! begins a remark.
 //!
-//! What comes in: a text. What goes out: hosts over ssh, those that are addresses with an endpoint. It asks no resolver.
+//! What comes in: a text. What goes out: hosts over ssh, those that are addresses with an endpoint. It asks
+//! no resolver.
 
 use std::net::IpAddr;
 

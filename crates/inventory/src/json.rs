@@ -1,5 +1,5 @@
-//! What the readers of JSON share: one document with an error that has a line, and lists of texts that some versions write as
-//! a single text.
+//! What the readers of JSON share: one document with an error that has a line, and lists of texts that some
+//! versions write as a single text.
 
 use serde_json::Value;
 

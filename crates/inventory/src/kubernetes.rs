@@ -1,7 +1,7 @@
 //! Nodes of Kubernetes: `kubectl get nodes -o json`.
 //!
-//! What comes in: a text. What goes out: hosts over ssh, the internal address as endpoint, zones in regions as groups. The addresses
-//! of pods, nodes that are not ready and nodes that take no pods are remarked.
+//! What comes in: a text. What goes out: hosts over ssh, the internal address as endpoint, zones in regions
+//! as groups. The addresses of pods, nodes that are not ready and nodes that take no pods are remarked.
 
 use serde_json::Value;
 

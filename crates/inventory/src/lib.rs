@@ -1,5 +1,5 @@
-//! Inventories: files in, checked [`linerate_model::inventory::Inventory`] out. One file per format, and one line for each in
-//! [`readers::READERS`].
+//! Inventories: files in, checked [`linerate_model::inventory::Inventory`] out. One file per format, and one
+//! line for each in [`readers::READERS`].
 #![deny(missing_docs)]
 
 pub mod alike;

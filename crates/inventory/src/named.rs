@@ -1,8 +1,9 @@
 //! Hosts by their names on a command line: an inventory of nothing but names, or some hosts of an inventory
 //! file.
 //!
-//! What comes in: words such as `arc-1`, `ops@arc-2`, `arc-3:2222`, an alias of ssh's configuration, `localhost`. What goes
-//! out: a checked inventory of hosts over ssh without endpoints; which addresses are measured is asked of the hosts.
+//! What comes in: words such as `arc-1`, `ops@arc-2`, `arc-3:2222`, an alias of ssh's configuration,
+//! `localhost`. What goes out: a checked inventory of hosts over ssh without endpoints; which addresses are
+//! measured is asked of the hosts.
 
 use linerate_model::inventory::{Host, Inventory, SshSpec, TransportSpec};
 

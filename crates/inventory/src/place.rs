@@ -1,5 +1,5 @@
-//! Network namespaces inside hosts: `netns = "…"` in the inventory and `host!place` on the command line. What a place means is found
-//! out on the host, when it is entered.
+//! Network namespaces inside hosts: `netns = "…"` in the inventory and `host!place` on the command line. What
+//! a place means is found out on the host, when it is entered.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,8 @@ use super::error::{Flaw, shown};
 const PLACE_BYTES_MAX: usize = 160;
 const HINT: &str = "pid:1234, container:NAME, netns:/run/docker/netns/NAME, or a name of `ip netns`";
 
-/// A place as the node takes it: `pid:1234`, `container:NAME`, or a path. A bare name means what `ip netns` means by it.
+/// A place as the node takes it: `pid:1234`, `container:NAME`, or a path. A bare name means what `ip netns`
+/// means by it.
 pub fn parse(text: &str) -> Result<PathBuf, Flaw> {
     let wrong = |why: &str| Flaw::new(format!("`{}` is no network namespace: {why}", shown(text)), HINT);
     // `|` ends the place in the key of a fact.

@@ -1,7 +1,8 @@
-//! Names with ranges, such as `n[001-128,200]-ib` (Slurm, pdsh, ClusterShell) and `web[01:50]` (Ansible), to lists of names.
+//! Names with ranges, such as `n[001-128,200]-ib` (Slurm, pdsh, ClusterShell) and `web[01:50]` (Ansible), to
+//! lists of names.
 //!
-//! What comes in: one expression and a limit. What goes out: names in the order of the expression, or a flaw. The number of
-//! names is known before the first is made, so that a range of a billion hosts costs nothing.
+//! What comes in: one expression and a limit. What goes out: names in the order of the expression, or a flaw.
+//! The number of names is known before the first is made, so that a range of a billion hosts costs nothing.
 
 use super::error::{Flaw, shown};
 

@@ -1,13 +1,16 @@
-//! What an inventory format is: a text with its name in, what was understood or one error with file, line and hint out. A reader
-//! starts no program and asks no resolver; the only further files it may see are those that the text includes.
+//! What an inventory format is: a text with its name in, what was understood or one error with file, line and
+//! hint out. A reader starts no program and asks no resolver; the only further files it may see are those
+//! that the text includes.
 
 use super::draft::Understood;
 use super::error::{Flaw, InventoryError};
 
-/// Longest text of an inventory, bytes: the node list of a large Kubernetes cluster with all its images is some 20 MB.
+/// Longest text of an inventory, bytes: the node list of a large Kubernetes cluster with all its images is
+/// some 20 MB.
 pub const TEXT_BYTES_MAX: usize = 64 << 20;
 
-/// Gives the files that an `Include` of this pattern means, each with its name and text, or why there is none.
+/// Gives the files that an `Include` of this pattern means, each with its name and text, or why there is
+/// none.
 pub type Include<'a> = dyn Fn(&str) -> Result<Vec<(String, String)>, String> + 'a;
 
 /// A text to read.
@@ -45,7 +48,8 @@ pub trait Reader: Sync {
     fn name(&self) -> &'static str;
     /// What it is, in a few words.
     fn describes(&self) -> &'static str;
-    /// Whether a text looks like it. Cheap, and asked in the order of the list: the first that says yes reads.
+    /// Whether a text looks like it. Cheap, and asked in the order of the list: the first that says yes
+    /// reads.
     fn looks_like(&self, text: &str) -> bool;
     /// Reads a text.
     fn read(&self, source: &Source<'_>) -> Result<Understood, InventoryError>;

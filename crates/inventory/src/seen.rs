@@ -1,7 +1,8 @@
-//! Groups that can be seen: which virtual machines are on which hypervisor, which hosts at which switch, which in which subnet.
+//! Groups that can be seen: which virtual machines are on which hypervisor, which hosts at which switch,
+//! which in which subnet.
 //!
-//! Facts come in, groups with their members go out. Pure: it asks nobody. What cannot be told stays untold, with a remark for each
-//! virtual machine whose hypervisor is unknown.
+//! Facts come in, groups with their members go out. Pure: it asks nobody. What cannot be told stays untold,
+//! with a remark for each virtual machine whose hypervisor is unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -63,7 +64,8 @@ fn guests(facts: &HostFacts) -> Vec<Vec<String>> {
     list.iter().map(|guest| guest.to_ascii_lowercase().split(' ').map(str::to_owned).collect()).collect()
 }
 
-/// Firmware tells the first three parts of an identifier in one order of bytes or the other (SMBIOS 2.6, 7.2.1).
+/// Firmware tells the first three parts of an identifier in one order of bytes or the other
+/// (SMBIOS 2.6, 7.2.1).
 fn same_uuid(a: &str, b: &str) -> bool {
     let digits = |text: &str| -> String { text.chars().filter(char::is_ascii_hexdigit).collect() };
     let (a, b) = (digits(a).to_ascii_lowercase(), digits(b).to_ascii_lowercase());
@@ -160,7 +162,8 @@ fn subnets(facts: &BTreeMap<HostName, HostFacts>, seen: &mut Seen) {
         }
     }
     for ((network, bits), hosts) in members {
-        // A subnet of all hosts says nothing; one in which hosts share an address is each host's own (docker0).
+        // A subnet of all hosts says nothing; one in which hosts share an address is each host's own
+        // (docker0).
         let addresses: BTreeSet<IpAddr> = hosts.values().map(|(address, _)| *address).collect();
         if hosts.len() < 2 || hosts.len() == facts.len() || addresses.len() < hosts.len() {
             continue;
@@ -205,7 +208,8 @@ fn push(seen: &mut Seen, mut group: Group, hosts: Vec<(HostName, String)>) {
 }
 
 impl Understood {
-    /// Adds groups that were seen. A group that is there already gets the members that it lacks; its own words stay.
+    /// Adds groups that were seen. A group that is there already gets the members that it lacks; its own
+    /// words stay.
     pub fn add(&mut self, seen: Seen) {
         for (group, hosts) in seen.groups {
             for (name, why) in hosts {

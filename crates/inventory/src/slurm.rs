@@ -1,8 +1,10 @@
-//! What Slurm says about its nodes: `scontrol show node` (one line each or not), `sinfo -h -N -o '%N|%o|%T|%P'`, `slurm.conf`,
-//! `topology.conf` or `scontrol show topology`, one behind the other in any order; and the JSON of `sinfo` and `scontrol`.
+//! What Slurm says about its nodes: `scontrol show node` (one line each or not),
+//! `sinfo -h -N -o '%N|%o|%T|%P'`, `slurm.conf`, `topology.conf` or `scontrol show topology`, one behind the
+//! other in any order; and the JSON of `sinfo` and `scontrol`.
 //!
-//! What comes in: a text. What goes out: hosts with their address, partitions and switches as groups, switches nested. A partition
-//! of all nodes says nothing and is left out; a node that is down stays in and is remarked.
+//! What comes in: a text. What goes out: hosts with their address, partitions and switches as groups,
+//! switches nested. A partition of all nodes says nothing and is left out; a node that is down stays in and
+//! is remarked.
 
 use std::collections::BTreeMap;
 
@@ -65,8 +67,8 @@ fn sinfo_line(line: &str) -> Option<[&str; 4]> {
     fields.iter().all(|field| !field.is_empty() && !field.contains(' ')).then_some(fields)
 }
 
-/// Whole records with the line that they begin at: lines that end in `\`, and the indented lines of `scontrol show node`, belong
-/// to the one before.
+/// Whole records with the line that they begin at: lines that end in `\`, and the indented lines of
+/// `scontrol show node`, belong to the one before.
 fn joined(text: &str) -> Vec<(usize, String)> {
     let mut records: Vec<(usize, String)> = Vec::new();
     let mut goes_on = false;
@@ -123,7 +125,8 @@ fn names(expression: &str) -> Result<Vec<String>, Flaw> {
 #[derive(Default)]
 struct Reading {
     draft: Draft,
-    /// Partition to hosts, with its line; groups are made at the end, when it is known which of them have all hosts.
+    /// Partition to hosts, with its line; groups are made at the end, when it is known which of them have all
+    /// hosts.
     partitions: BTreeMap<String, (usize, Vec<String>)>,
     /// Switch or block to its hosts.
     switches: Vec<(String, &'static str, Vec<String>, usize)>,

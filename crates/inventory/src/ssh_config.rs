@@ -1,8 +1,9 @@
-//! `~/.ssh/config`: every name behind `Host` without wildcards is a host. `HostName`, `User` and `Port` are taken as `ssh` does: the
-//! first value that fits counts, also from blocks with wildcards. `Include` is followed.
+//! `~/.ssh/config`: every name behind `Host` without wildcards is a host. `HostName`, `User` and `Port` are
+//! taken as `ssh` does: the first value that fits counts, also from blocks with wildcards. `Include` is
+//! followed.
 //!
-//! What comes in: a text and a way to its included files. What goes out: hosts over ssh. A `Match` block cannot be judged here and
-//! is remarked.
+//! What comes in: a text and a way to its included files. What goes out: hosts over ssh. A `Match` block
+//! cannot be judged here and is remarked.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +35,8 @@ impl Reader for SshConfig {
     }
 
     fn looks_like(&self, text: &str) -> bool {
-        // The keyword stands alone: `host: …` is YAML, and a list of hosts has no word `Host` at the start of a line.
+        // The keyword stands alone: `host: …` is YAML, and a list of hosts has no word `Host` at the start of
+        // a line.
         text.lines()
             .filter_map(keyword)
             .any(|(word, value)| ["host", "match", "include"].contains(&word.as_str()) && !value.is_empty())
@@ -105,7 +107,8 @@ impl Block {
     }
 }
 
-/// Whether a name is like a pattern with `*` and `?`; goes back to the last `*` only, so that its time is bounded.
+/// Whether a name is like a pattern with `*` and `?`; goes back to the last `*` only, so that its time is
+/// bounded.
 pub(super) fn like(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n, mut star) = (0, 0, None);
     while n < name.len() {

@@ -1,5 +1,5 @@
-//! What was understood, written in our own format. What comes in: groups and hosts. What goes out: TOML that reads back the same, with
-//! the remarks as comments.
+//! What was understood, written in our own format. What comes in: groups and hosts. What goes out: TOML that
+//! reads back the same, with the remarks as comments.
 
 use std::fmt::Write as _;
 

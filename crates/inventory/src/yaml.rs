@@ -1,7 +1,8 @@
 //! YAML as a plain tree with lines, out of the events of a parser that knows the whole language.
 //!
-//! What comes in: a text. What goes out: the first document, or where it is broken. Anchors are not followed: an alias stays an
-//! alias, so that a short text cannot become a large tree. Depth and size are bounded, and nothing here recurses.
+//! What comes in: a text. What goes out: the first document, or where it is broken. Anchors are not followed:
+//! an alias stays an alias, so that a short text cannot become a large tree. Depth and size are bounded, and
+//! nothing here recurses.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 

@@ -1,7 +1,8 @@
 //! A test as the client: connects, drives the state machine, opens the streams.
 //!
-//! What comes in: a wish. What goes out: a [`Record`], always: what went wrong stands in its `error`. Bounded: every step has a
-//! deadline, a test without progress ends, and the caller's stop flag is looked at every 20 ms.
+//! What comes in: a wish. What goes out: a [`Record`], always: what went wrong stands in its `error`.
+//! Bounded: every step has a deadline, a test without progress ends, and the caller's stop flag is looked at
+//! every 20 ms.
 
 mod error;
 mod options;
@@ -31,7 +32,8 @@ pub(super) use error::io_error;
 pub(super) use options::{Before, finish_accepted, finish_tcp, finish_udp, prepare};
 pub use wish::{Credentials, Family, Wish};
 
-/// Block of TCP when nobody says otherwise and time ends the test: divides well into what the kernel sends at once.
+/// Block of TCP when nobody says otherwise and time ends the test: divides well into what the kernel sends at
+/// once.
 const BLOCK_LARGE: u32 = 1 << 20;
 /// iperf3's own block, which counts where blocks are counted.
 pub(super) const BLOCK: u32 = 128 << 10;

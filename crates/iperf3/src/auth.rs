@@ -1,9 +1,10 @@
 //! Who a client is: the token that it shows, and the list of users that a server has.
 //!
-//! What comes in: names, passwords, tokens, the text of a users file. What goes out: tokens, yes or no with the reason. The RSA
-//! itself is done by the `openssl` program of the host (see [`Rsa`] and `docs/dev/decisions/`), because iperf3's scheme needs the
-//! decryption of what strangers send, for which the Rust libraries that are small enough leak time. The scheme knows no nonce:
-//! within the allowed clock difference a token can be shown again, and nothing after it is protected.
+//! What comes in: names, passwords, tokens, the text of a users file. What goes out: tokens, yes or no with
+//! the reason. The RSA itself is done by the `openssl` program of the host (see [`Rsa`] and
+//! `docs/dev/decisions/`), because iperf3's scheme needs the decryption of what strangers send, for which the
+//! Rust libraries that are small enough leak time. The scheme knows no nonce: within the allowed clock
+//! difference a token can be shown again, and nothing after it is protected.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,8 +17,8 @@ use sha2::{Digest, Sha256};
 
 /// Longest token, as text: the RSA block of a key of 16384 bits in base64.
 const TOKEN_BYTES_MAX: usize = 2732;
-/// The program, by its path: a server often runs as root, and neither `PATH` nor a variable of OpenSSL chooses
-/// what it starts.
+/// The program, by its path: a server often runs as root, and neither `PATH` nor a variable of OpenSSL
+/// chooses what it starts.
 const OPENSSL: &str = "/usr/bin/openssl";
 /// Longest users file, bytes.
 const USERS_BYTES_MAX: usize = 1 << 20;
@@ -108,8 +109,8 @@ pub struct Users {
 }
 
 impl Users {
-    /// Lines `user,hash`, where hash is the SHA-256 of `{user}password` in hex. Empty lines and those that start with `#` are
-    /// passed over, as is what is no such line.
+    /// Lines `user,hash`, where hash is the SHA-256 of `{user}password` in hex. Empty lines and those that
+    /// start with `#` are passed over, as is what is no such line.
     pub fn parse(text: &str, skew_s: u64) -> Self {
         let entries = text
             .lines()

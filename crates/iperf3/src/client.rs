@@ -1,7 +1,7 @@
 //! The client's side of a control connection, as a pure state machine.
 //!
-//! What comes in: bytes of the server in pieces of any size, and what our side has done. What goes out: bytes to send, and events
-//! that say what is to be done next. No I/O, no clock: who drives it sets the deadlines.
+//! What comes in: bytes of the server in pieces of any size, and what our side has done. What goes out: bytes
+//! to send, and events that say what is to be done next. No I/O, no clock: who drives it sets the deadlines.
 
 use std::collections::VecDeque;
 

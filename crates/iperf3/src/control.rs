@@ -1,6 +1,8 @@
-//! The control connection as a socket: reads what is there, writes within a time; and connections that are made within a time.
+//! The control connection as a socket: reads what is there, writes within a time; and connections that are
+//! made within a time.
 //!
-//! What comes in: bytes to send, addresses. What goes out: bytes that came. It knows nothing of what they mean.
+//! What comes in: bytes to send, addresses. What goes out: bytes that came. It knows nothing of what they
+//! mean.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};

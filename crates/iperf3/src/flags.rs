@@ -1,7 +1,7 @@
 //! The command line, with iperf3's own flags. Pure.
 //!
-//! What comes in: arguments. What goes out: what is to be done, or an error that names the flag and its limits. A flag that
-//! iperf3 has and this program has not is named as such, never ignored.
+//! What comes in: arguments. What goes out: what is to be done, or an error that names the flag and its
+//! limits. A flag that iperf3 has and this program has not is named as such, never ignored.
 
 mod table;
 

@@ -1,7 +1,7 @@
 //! Reading JSON of other people's programs: what is missing or of the wrong type is `None`, never an error.
 //!
-//! What comes in: values. What goes out: numbers and texts. iperf3 3.12 as packaged writes −1 as 18446744073709551615: integers
-//! are folded back. It never writes.
+//! What comes in: values. What goes out: numbers and texts. iperf3 3.12 as packaged writes −1 as
+//! 18446744073709551615: integers are folded back. It never writes.
 
 use serde_json::Value;
 

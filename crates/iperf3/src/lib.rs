@@ -1,10 +1,11 @@
 //! iperf3's protocol, so that a device that has only iperf3 can be one end of a test.
 //!
 //! The pure part: [`protocol`] (states, cookie, framing), [`parameters`] and [`results`] (the messages),
-//! [`client`] and [`server`] (the two state machines): bytes in, bytes and events out, no socket and no clock.
-//! Around it [`ask`] and [`serve`], which drive them over sockets, with one thread per stream; [`flags`],
-//! [`json`], [`text`], [`printer`] and [`command`] for the command line. Unlike the loads it accepts
-//! connections without a token, as iperf3's protocol has none, and sets the options that its user asks for.
+//! [`client`] and [`server`] (the two state machines): bytes in, bytes and events out, no socket and no
+//! clock. Around it [`ask`] and [`serve`], which drive them over sockets, with one thread per stream;
+//! [`flags`], [`json`], [`text`], [`printer`] and [`command`] for the command line. Unlike the loads it
+//! accepts connections without a token, as iperf3's protocol has none, and sets the options that its user
+//! asks for.
 #![deny(missing_docs)]
 
 pub mod ask;

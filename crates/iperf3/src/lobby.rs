@@ -86,8 +86,8 @@ impl Lobby {
         Some((visitor.stream, cookie))
     }
 
-    /// Tells those who have shown their cookie that we are busy. The others would get a reset while they still write it, and
-    /// say that instead of the reason.
+    /// Tells those who have shown their cookie that we are busy. The others would get a reset while they
+    /// still write it, and say that instead of the reason.
     pub(super) fn deny_shown(&mut self) {
         while let Some((stream, _)) = self.next() {
             Self::deny(&stream);

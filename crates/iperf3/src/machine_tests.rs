@@ -1,5 +1,5 @@
-//! Client and server against each other in memory, cut into pieces anywhere; recorded messages of several versions; bytes that no
-//! iperf3 would send.
+//! Client and server against each other in memory, cut into pieces anywhere; recorded messages of several
+//! versions; bytes that no iperf3 would send.
 
 use proptest::prelude::*;
 
@@ -260,7 +260,8 @@ fn a_stopped_end_tells_the_other() {
     assert_eq!(refusing.take_output(), [&[9][..], &[0xfe, 0, 0, 0, 114, 0, 0, 0, 0]].concat());
 }
 
-/// Parameters as versions before 3.17, 3.17 and 3.21 write them (names and types after their sources and traces).
+/// Parameters as versions before 3.17, 3.17 and 3.21 write them (names and types after their sources and
+/// traces).
 #[test]
 fn parameters_of_several_versions() {
     let old = br#"{"tcp":true,"omit":0,"time":10,"num":0,"blockcount":0,"parallel":1,"len":131072,"pacing_timer":1000,

@@ -1,15 +1,16 @@
 //! What a client asks a server for: the parameter message.
 //!
-//! What comes in: JSON of a client of any version, or our own wishes. What goes out: checked parameters, or JSON that every
-//! version understands. Flags travel only when they are set, because a server takes the mere presence of a boolean for "yes".
-//! It never accepts a number beyond iperf3's own limits.
+//! What comes in: JSON of a client of any version, or our own wishes. What goes out: checked parameters, or
+//! JSON that every version understands. Flags travel only when they are set, because a server takes the mere
+//! presence of a boolean for "yes". It never accepts a number beyond iperf3's own limits.
 
 use serde_json::{Map, Value};
 
 use super::lenient;
 use super::protocol::{STREAMS_MAX, Violation};
 
-/// How this program names itself to peers: the shape that iperf3 uses, so that whoever parses it does not stumble.
+/// How this program names itself to peers: the shape that iperf3 uses, so that whoever parses it does not
+/// stumble.
 pub const VERSION: &str = concat!("linerate ", env!("CARGO_PKG_VERSION"));
 
 /// Protocol of the streams.
@@ -191,8 +192,8 @@ impl Parameters {
         Value::Object(map).to_string().into_bytes()
     }
 
-    /// Reads a client's message. What is unknown, missing or of the wrong type is left at its default; whether a server takes
-    /// the rest is a question for [`Self::check`].
+    /// Reads a client's message. What is unknown, missing or of the wrong type is left at its default;
+    /// whether a server takes the rest is a question for [`Self::check`].
     pub fn from_json(bytes: &[u8]) -> Result<(Self, Option<Unfit>), Violation> {
         let unusable = |why: String| Violation::Message { what: "parameters", why };
         let value: Value = serde_json::from_slice(bytes).map_err(|error| unusable(error.to_string()))?;

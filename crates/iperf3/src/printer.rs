@@ -1,7 +1,7 @@
 //! Shows tests while they run and when they are over, as text or JSON.
 //!
-//! What comes in: what a [`Watcher`] sees. What goes out: lines to a writer, and for a server a copy of them for its client. It
-//! never fails: a reader that has gone away is remembered and left alone.
+//! What comes in: what a [`Watcher`] sees. What goes out: lines to a writer, and for a server a copy of them
+//! for its client. It never fails: a reader that has gone away is remembered and left alone.
 
 use std::io::Write;
 

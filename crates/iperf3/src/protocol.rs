@@ -1,13 +1,15 @@
-//! The words of iperf3's control connection: state bytes, the cookie, messages with their length, error numbers.
+//! The words of iperf3's control connection: state bytes, the cookie, messages with their length, error
+//! numbers.
 //!
-//! What comes in: bytes in pieces of any size. What goes out: single states and whole messages. No I/O, no clock; it never
-//! keeps more of a message than the limit that its reader names, whatever length the peer announces.
+//! What comes in: bytes in pieces of any size. What goes out: single states and whole messages. No I/O, no
+//! clock; it never keeps more of a message than the limit that its reader names, whatever length the peer
+//! announces.
 
 /// Bytes of the cookie: 36 characters and a zero byte.
 pub const COOKIE_BYTES: usize = 37;
 
-/// Proof that a data stream belongs to the test of a control connection. Travels in clear: it tells tests apart and protects
-/// against nobody who listens.
+/// Proof that a data stream belongs to the test of a control connection. Travels in clear: it tells tests
+/// apart and protects against nobody who listens.
 pub type Cookie = [u8; COOKIE_BYTES];
 
 /// Default port of control connection and data streams.

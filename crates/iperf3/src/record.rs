@@ -1,7 +1,7 @@
 //! Everything that one end knows about a test: what was asked, the streams, the intervals, both ends' counts.
 //!
-//! What comes in: the keeper's samples and the peer's results. What goes out: plain values from which the outputs are made. It
-//! does no I/O.
+//! What comes in: the keeper's samples and the peer's results. What goes out: plain values from which the
+//! outputs are made. It does no I/O.
 
 use std::net::SocketAddr;
 
@@ -63,7 +63,8 @@ pub struct TcpNow {
     pub rttvar_us: u32,
     /// Path MTU, bytes.
     pub pmtu: u32,
-    /// Times that segments were seen to overtake one another since the start; nothing where the kernel does not say.
+    /// Times that segments were seen to overtake one another since the start; nothing where the kernel does
+    /// not say.
     pub reorder: Option<u32>,
 }
 

@@ -1,7 +1,7 @@
 //! What each end tells the other when a test is over: the results message.
 //!
-//! What comes in: JSON of a peer of any version, or our own counts. What goes out: plain numbers, or JSON. Kinds of numbers that
-//! older versions leave out are `None`. It never judges.
+//! What comes in: JSON of a peer of any version, or our own counts. What goes out: plain numbers, or JSON.
+//! Kinds of numbers that older versions leave out are `None`. It never judges.
 
 mod read;
 

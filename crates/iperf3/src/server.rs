@@ -1,8 +1,8 @@
 //! The server's side of a control connection, as a pure state machine.
 //!
-//! What comes in: bytes of the client in pieces of any size, and what our side has done. What goes out: bytes to send, and events
-//! that say what is to be done next. No I/O, no clock: who drives it sets the deadlines. It never keeps more of a message
-//! than its limit.
+//! What comes in: bytes of the client in pieces of any size, and what our side has done. What goes out: bytes
+//! to send, and events that say what is to be done next. No I/O, no clock: who drives it sets the deadlines.
+//! It never keeps more of a message than its limit.
 
 use std::collections::VecDeque;
 
@@ -15,8 +15,8 @@ use super::results::Results;
 /// What the server's driver has to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The client's wishes, and what of them is not taken. Answer with [`Server::accept`] when ready for its streams, or
-    /// [`Server::refuse`].
+    /// The client's wishes, and what of them is not taken. Answer with [`Server::accept`] when ready for its
+    /// streams, or [`Server::refuse`].
     Parameters {
         /// Shown by every stream of this test.
         cookie: Box<Cookie>,

@@ -1,8 +1,8 @@
 //! The threads that send and receive: one per stream.
 //!
-//! What comes in: a connected socket, the shared board, block and rate. What goes out: counts on the stream's meter. Every wait is
-//! bounded by a slice, so that a thread ends soon after it is told to. A receiver of TCP throws bytes away in the kernel
-//! without copying them.
+//! What comes in: a connected socket, the shared board, block and rate. What goes out: counts on the stream's
+//! meter. Every wait is bounded by a slice, so that a thread ends soon after it is told to. A receiver of TCP
+//! throws bytes away in the kernel without copying them.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{TcpStream, UdpSocket};

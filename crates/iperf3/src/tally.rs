@@ -1,8 +1,8 @@
 //! Datagrams of a stream: their header, and what their numbers say about loss, order and jitter. Pure.
 //!
-//! What comes in: first bytes of datagrams with their time of arrival. What goes out: counts as iperf3 makes them: loss is the
-//! highest number minus what came, jitter after RFC 1889 (gain 1/16). Nothing is stored per datagram, so that a duplicate counts
-//! as one that came late.
+//! What comes in: first bytes of datagrams with their time of arrival. What goes out: counts as iperf3 makes
+//! them: loss is the highest number minus what came, jitter after RFC 1889 (gain 1/16). Nothing is stored per
+//! datagram, so that a duplicate counts as one that came late.
 
 use std::time::Duration;
 
@@ -46,7 +46,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts a datagram of which at least the first bytes are known, and that arrived at `at`; `false` when it is none.
+    /// Counts a datagram of which at least the first bytes are known, and that arrived at `at`; `false` when
+    /// it is none.
     pub(crate) fn note(&mut self, head: &[u8], wide: bool, at: Duration) -> bool {
         let Some((sent_s, number)) = parse(head, wide) else { return false };
         // A number far beyond anything that can have been sent comes from somebody else.

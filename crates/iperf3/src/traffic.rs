@@ -1,7 +1,7 @@
 //! The streams of a test under way: starts their threads, samples them, ends them.
 //!
-//! What comes in: connected sockets and the parameters. What goes out: intervals, and this end's counts. It never speaks on the
-//! control connection.
+//! What comes in: connected sockets and the parameters. What goes out: intervals, and this end's counts. It
+//! never speaks on the control connection.
 
 mod stream;
 
@@ -81,7 +81,8 @@ impl Traffic {
         self.time = time;
     }
 
-    /// Whether the next stream is one on which this end sends. A client sends on the first half of a test in both directions.
+    /// Whether the next stream is one on which this end sends. A client sends on the first half of a test in
+    /// both directions.
     pub(super) fn next_sends(&self) -> bool {
         let first_half = self.streams.len() < self.parameters.parallel as usize;
         match self.parameters.direction {
@@ -287,8 +288,8 @@ impl Traffic {
         }
     }
 
-    /// Waits until the peer's kernel has everything that we sent, within bounds: an iperf3 server stops reading when it hears of
-    /// the end, and what it had not read by then is missing in its count.
+    /// Waits until the peer's kernel has everything that we sent, within bounds: an iperf3 server stops
+    /// reading when it hears of the end, and what it had not read by then is missing in its count.
     pub(super) fn wait_until_acknowledged(&self) {
         let until = Instant::now() + DRAIN_MAX;
         let under_way = |stream: &Stream| match &stream.wire {
@@ -300,7 +301,8 @@ impl Traffic {
         }
     }
 
-    /// Tells the receivers of our streams of TCP that nothing more comes, once the control connection has said so too.
+    /// Tells the receivers of our streams of TCP that nothing more comes, once the control connection has
+    /// said so too.
     pub(super) fn close_senders(&self) {
         for stream in self.streams.iter().filter(|stream| stream.lane.sends) {
             if let Wire::Tcp(tcp) = &stream.wire {

@@ -1,7 +1,7 @@
 //! The command `linerate-judge run`: its arguments, and what it does with them.
 //!
-//! In: arguments. Out: options for the judge, or kept runs judged again; tables as text, data and a picture. It judges nothing
-//! itself.
+//! In: arguments. Out: options for the judge, or kept runs judged again; tables as text, data and a picture.
+//! It judges nothing itself.
 
 use std::path::PathBuf;
 
@@ -45,13 +45,16 @@ pub struct Wanted {
     /// Only these faults.
     #[arg(long, value_delimiter = ',')]
     faults: Vec<String>,
-    /// Time budget of each survey: one for each lab in its order, the last for all further ones. By the number of hosts when absent.
+    /// Time budget of each survey: one for each lab in its order, the last for all further ones. By the
+    /// number of hosts when absent.
     #[arg(long, value_delimiter = ',')]
     time: Vec<String>,
-    /// Only a part of the runs, such as 1/2 and 2/2 for two judges at once; join their files and `--resume` the whole.
+    /// Only a part of the runs, such as 1/2 and 2/2 for two judges at once; join their files and `--resume`
+    /// the whole.
     #[arg(long, value_name = "K/N", default_value = "1/1", value_parser = part)]
     part: (usize, usize),
-    /// Make a run again, at most twice, during which a hypervisor took more of this machine's CPU time (steal) than so many percent.
+    /// Make a run again, at most twice, during which a hypervisor took more of this machine's CPU time
+    /// (steal) than so many percent.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     calm: Option<f64>,
     /// Write one line of JSON per run to this file, as each ends.

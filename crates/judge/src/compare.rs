@@ -1,7 +1,7 @@
 //! Other methods beside `linerate`, on the same runs: how often each was right.
 //!
-//! In: records with the guesses of all methods. Out: a table. Where the rules leave a choice, they favour the others: they are told how
-//! many faults there are, a member counts for its group, either end for a pair.
+//! In: records with the guesses of all methods. Out: a table. Where the rules leave a choice, they favour the
+//! others: they are told how many faults there are, a member counts for its group, either end for a pair.
 
 use std::fmt::Write as _;
 

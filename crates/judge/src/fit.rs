@@ -1,8 +1,10 @@
-//! The two numbers of each map from the strength of the reasoning to a probability, fitted on runs of which the truth is known.
+//! The two numbers of each map from the strength of the reasoning to a probability, fitted on runs of which
+//! the truth is known.
 //!
-//! In: records of diagnoses without any map. Out: for each kind of statement the temperature and the lapse that make the
-//! truth most likely together with a mild prior, and what they are worth on runs that they were not fitted on. It changes nothing: the numbers are written into
-//! `crates/diagnose/src/calibrate.rs` by hand.
+//! In: records of diagnoses without any map. Out: for each kind of statement the temperature and the lapse
+//! that make the truth most likely together with a mild prior, and what they are worth on runs that they were
+//! not fitted on. It changes nothing: the numbers are written into `crates/diagnose/src/calibrate.rs` by
+//! hand.
 
 use std::fmt::Write as _;
 
@@ -11,7 +13,8 @@ use linerate_diagnose::calibrate::Map;
 use crate::record::{Record, Said};
 use crate::reliability::About;
 
-/// One statement before any map: all candidates with their raw probabilities, the said one first, and whether it was true.
+/// One statement before any map: all candidates with their raw probabilities, the said one first, and whether
+/// it was true.
 #[derive(Debug, Clone, PartialEq)]
 struct Raw {
     candidates: Vec<f64>,
@@ -60,8 +63,8 @@ pub fn fit(records: &[Record]) -> String {
     text
 }
 
-/// Surprise per statement when each hand of runs meets the map that the others made. All statements of a run go to the same hand:
-/// they stand and fall together.
+/// Surprise per statement when each hand of runs meets the map that the others made. All statements of a run
+/// go to the same hand: they stand and fall together.
 fn held_out(about: About, raws: &[(usize, Raw)]) -> f64 {
     let mut total = 0.0;
     for hand in 0..HANDS {
@@ -106,10 +109,12 @@ fn loss(about: About, map: &Map, raw: &Raw) -> f64 {
     -(if raw.right { p } else { 1.0 - p }).ln()
 }
 
-/// Doublings of the temperature that would not surprise before anything was measured: few runs shall not move it far.
+/// Doublings of the temperature that would not surprise before anything was measured: few runs shall not move
+/// it far.
 const USUAL_DOUBLINGS: f64 = 1.0;
 
-/// The map with the least surprise. So many right verdicts in a row prove no lapse below one in as many and two (Laplace).
+/// The map with the least surprise. So many right verdicts in a row prove no lapse below one in as many and
+/// two (Laplace).
 fn best(about: About, raws: &[&Raw]) -> Map {
     let least = 1.0 / (raws.len() + 2) as f64;
     let mut best = (f64::INFINITY, Map::NONE);

@@ -1,7 +1,8 @@
-//! What other methods would have said of the same run: their score of each host in each direction, from the same cells.
+//! What other methods would have said of the same run: their score of each host in each direction, from the
+//! same cells.
 //!
-//! In: a diagnosis with its cells, the truth. Out: a guess per method. It favours the others where it can: they are told how many
-//! faults there are.
+//! In: a diagnosis with its cells, the truth. Out: a guess per method. It favours the others where it can:
+//! they are told how many faults there are.
 
 use linerate_lab::faults::fault::Truth;
 use linerate_model::finding::{Diagnosis, Direction, Element};

@@ -1,7 +1,7 @@
 //! Differences that do no harm, put on a host beside a fault: a verdict must not fall for them.
 //!
-//! In: a running lab, hosts, a seed. Out: what was made different, in words; undone with the faults. Each of them changes what
-//! `linerate` reads and nothing that its loads could feel.
+//! In: a running lab, hosts, a seed. Out: what was made different, in words; undone with the faults. Each of
+//! them changes what `linerate` reads and nothing that its loads could feel.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,9 @@ use linerate_lab::damage::{Damage, Machine};
 use linerate_lab::error::Result;
 use linerate_lab::random::Random;
 
-/// sysctls of a network namespace with a value that is not the default and touches no transfer of a test: times of idle or dead
-/// connections, counts of retries, what is answered to pings, groups of multicast, ports to choose from.
+/// sysctls of a network namespace with a value that is not the default and touches no transfer of a test:
+/// times of idle or dead connections, counts of retries, what is answered to pings, groups of multicast,
+/// ports to choose from.
 const SYSCTLS: [(&str, &str); 9] = [
     ("net.ipv4.tcp_fin_timeout", "31"),
     ("net.ipv4.tcp_keepalive_time", "640"),

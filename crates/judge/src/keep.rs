@@ -1,8 +1,8 @@
-//! Evidence of runs, kept to be judged again by a later build: a diagnosis is a pure function of the snapshot, so nothing has to
-//! be measured for it.
+//! Evidence of runs, kept to be judged again by a later build: a diagnosis is a pure function of the
+//! snapshot, so nothing has to be measured for it.
 //!
-//! In: a run with its truth, and the file that the survey wrote. Out: two files of the same name, `.run.json` and
-//! `.snapshot.json.gz`; and later records as of a judgement. It never changes what was kept.
+//! In: a run with its truth, and the file that the survey wrote. Out: two files of the same name, `.run.json`
+//! and `.snapshot.json.gz`; and later records as of a judgement. It never changes what was kept.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read as _, Write as _};

@@ -1,7 +1,7 @@
 //! How often `linerate` is right: faults at random places, calibration, simulated clusters, other methods.
 //!
-//! In: labs, kept runs, sizes of clusters. Out: records, tables, maps to probabilities. It breaks nothing itself: the lab does, and
-//! `linerate` is a black box to it. It is part of no installation.
+//! In: labs, kept runs, sizes of clusters. Out: records, tables, maps to probabilities. It breaks nothing
+//! itself: the lab does, and `linerate` is a black box to it. It is part of no installation.
 
 pub mod command;
 pub mod compare;

@@ -1,8 +1,9 @@
-//! How other methods would find the bad hosts from the same tests. Each is told how many there are, which favours it; ours
-//! is not.
+//! How other methods would find the bad hosts from the same tests. Each is told how many there are, which
+//! favours it; ours is not.
 //!
-//! In: tests as shares of what they could reach. Out: a score of each host as a sender and as a receiver. Each method is written
-//! from its description in the literature, reduced to what this problem has: hosts that send, hosts that receive.
+//! In: tests as shares of what they could reach. Out: a score of each host as a sender and as a receiver.
+//! Each method is written from its description in the literature, reduced to what this problem has: hosts
+//! that send, hosts that receive.
 
 use std::collections::HashMap;
 
@@ -82,7 +83,8 @@ impl Method {
         order.into_iter().take(count).map(|i| hosts[i].name.as_str()).collect()
     }
 
-    /// The `count` hosts with a direction that it suspects most, and whether the first is bad enough to be an alarm.
+    /// The `count` hosts with a direction that it suspects most, and whether the first is bad enough to be an
+    /// alarm.
     pub(crate) fn suspects<'a>(
         &self,
         inventory: &'a Inventory,

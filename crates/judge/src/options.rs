@@ -27,13 +27,14 @@ pub struct Options {
     pub via: String,
     /// Names of faults; all that this machine can show when empty.
     pub faults: Vec<String>,
-    /// Time budget of a survey, as `linerate survey --time` takes it: one for each lab in its order, the last for all further ones.
-    /// When empty, by the number of hosts.
+    /// Time budget of a survey, as `linerate survey --time` takes it: one for each lab in its order, the last
+    /// for all further ones. When empty, by the number of hosts.
     pub time: Vec<String>,
-    /// Only the runs whose number leaves this rest (first) when divided by the second: several judges share the work, and one
-    /// that resumes their joined records prints the whole.
+    /// Only the runs whose number leaves this rest (first) when divided by the second: several judges share
+    /// the work, and one that resumes their joined records prints the whole.
     pub part: (usize, usize),
-    /// A run during which more of the CPU time than this share was stolen from this machine is made again; every run counts without.
+    /// A run during which more of the CPU time than this share was stolen from this machine is made again;
+    /// every run counts without.
     pub calm: Option<f64>,
     /// Records go here, one line each; runs that it already holds are not repeated.
     pub records: Option<PathBuf>,

@@ -82,7 +82,8 @@ pub(crate) fn picture(bins: &[Bin]) -> String {
     svg
 }
 
-/// The points of one kind of statement, a little aside so that they do not hide each other; larger for more statements.
+/// The points of one kind of statement, a little aside so that they do not hide each other; larger for more
+/// statements.
 fn points(svg: &mut String, bins: &[Bin], about: About, colour: &str, aside: f64) {
     for bin in bins.iter().filter(|b| b.about == about) {
         let (at, share) = (x(bin.said) + aside, bin.right as f64 / bin.count as f64);

@@ -1,6 +1,8 @@
-//! Which faults are put where: every fault equally often, each in all labs that have a place for it, healthy runs in between.
+//! Which faults are put where: every fault equally often, each in all labs that have a place for it, healthy
+//! runs in between.
 //!
-//! In: options. Out: runs to come, the same for the same seed. Faults and labs come from their lists; none is named here.
+//! In: options. Out: runs to come, the same for the same seed. Faults and labs come from their lists; none is
+//! named here.
 
 use std::collections::BTreeSet;
 
@@ -103,7 +105,8 @@ fn usable(options: &Options) -> Result<Vec<&'static dyn Fault>> {
     Ok(faults::ALL.iter().filter(can).copied().collect())
 }
 
-/// Runs with one fault: round after round through all faults, each in the next of the labs that have a place for it.
+/// Runs with one fault: round after round through all faults, each in the next of the labs that have a place
+/// for it.
 fn single(
     grounds: &[Ground],
     faults: &[&'static dyn Fault],
@@ -150,7 +153,8 @@ fn single(
 /// Draws until some fit together.
 const DRAWS_MAX: usize = 2000;
 
-/// Runs of a case with `count` faults at once, labs in turn; labs in which no such faults fit are passed over.
+/// Runs of a case with `count` faults at once, labs in turn; labs in which no such faults fit are passed
+/// over.
 fn several(
     grounds: &[Ground],
     faults: &[&'static dyn Fault],
@@ -177,8 +181,8 @@ fn several(
     Ok(wanted)
 }
 
-/// Different faults at random places that do not touch the same machine and leave at least half of the hosts alone: with
-/// fewer healthy hosts nobody could say which half is the sick one.
+/// Different faults at random places that do not touch the same machine and leave at least half of the hosts
+/// alone: with fewer healthy hosts nobody could say which half is the sick one.
 fn together(
     topology: &Topology,
     faults: &[&'static dyn Fault],

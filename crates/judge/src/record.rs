@@ -1,6 +1,7 @@
 //! One judged run: what was broken, what was said, whether that was right.
 //!
-//! In: the truth and a diagnosis. Out: a record that is one line of JSON. It never forgives: an error is a wrong verdict.
+//! In: the truth and a diagnosis. Out: a record that is one line of JSON. It never forgives: an error is a
+//! wrong verdict.
 
 use std::path::Path;
 
@@ -150,8 +151,8 @@ pub struct Record {
     /// What was done.
     #[serde(flatten)]
     pub run: Run,
-    /// The first finding names the right element and direction. Of several faults: each is named so by one of the findings. Among two
-    /// hosts: it is one of the places that the evidence cannot tell apart.
+    /// The first finding names the right element and direction. Of several faults: each is named so by one of
+    /// the findings. Among two hosts: it is one of the places that the evidence cannot tell apart.
     pub exact: bool,
     /// Its first cause is the right one.
     pub top1: bool,
@@ -265,11 +266,13 @@ struct Score {
 }
 
 impl Score {
-    /// Of one fault only the first finding counts: what an operator reads first has to be right. Of several, each needs a finding.
+    /// Of one fault only the first finding counts: what an operator reads first has to be right. Of several,
+    /// each needs a finding.
     fn of(run: &Run, said: &[Said]) -> Self {
         let one = |said: &Said, broken: &Broken| {
             let (rank, truth) = (said.rank(broken), &broken.truth);
-            // Between two hosts nothing tells the sender, the receiver and the way apart: it has to be among what is offered.
+            // Between two hosts nothing tells the sender, the receiver and the way apart: it has to be among
+            // what is offered.
             let exact = if run.hosts == 2 { said.among(truth) } else { said.at(truth) };
             Self { exact, top1: rank == Some(0), top3: rank.is_some_and(|r| r < TOP) }
         };

@@ -1,7 +1,7 @@
 //! Whether probabilities are true: of what was said with 80 to 90 %, are 80 to 90 % right?
 //!
-//! In: records with what was said and what was true. Out: a table with counts and intervals, the same as data, and the points
-//! of a picture. It leaves no finding out.
+//! In: records with what was said and what was true. Out: a table with counts and intervals, the same as
+//! data, and the points of a picture. It leaves no finding out.
 
 use std::fmt::Write as _;
 
@@ -178,7 +178,8 @@ pub fn table(claims: &[Claim]) -> String {
     text + "\n"
 }
 
-/// Brier score, and the mean distance of said and true over the rows of the table weighted with their statements.
+/// Brier score, and the mean distance of said and true over the rows of the table weighted with their
+/// statements.
 fn summary(claims: &[Claim], about: About) -> Option<(f64, f64, usize)> {
     let mine: Vec<Claim> = claims.iter().filter(|c| c.about == about).copied().collect();
     let count = mine.len();

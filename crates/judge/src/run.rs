@@ -1,7 +1,7 @@
 //! `linerate-judge run`: faults at random places, `linerate` as a black box, and how often it was right.
 //!
-//! In: how many runs of which sort, which labs and faults, a seed. Out: one record per run as it ends, and tables. It never helps
-//! `linerate`: all that program gets is the inventory.
+//! In: how many runs of which sort, which labs and faults, a seed. Out: one record per run as it ends, and
+//! tables. It never helps `linerate`: all that program gets is the inventory.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -145,7 +145,8 @@ fn run(options: &Options, job: &Job, interrupt: &Interrupt, calm: f64) -> Result
     Ok(Made::Counts(Box::new(record)))
 }
 
-/// Builds the cluster, breaks it, surveys it. Where the lab goes when something fails, the truth stays as far as it got.
+/// Builds the cluster, breaks it, surveys it. Where the lab goes when something fails, the truth stays as far
+/// as it got.
 fn surveyed(
     options: &Options,
     job: &Job,
@@ -194,7 +195,8 @@ fn survey(job: &Job, lab: &mut Lab, interrupt: &Interrupt) -> Result<Surveyed> {
         snapshot.as_os_str(),
     ];
     let start = Instant::now();
-    // The budget is a wish: repetitions of disturbed tests come on top. Ten times as long is a failure of its own.
+    // The budget is a wish: repetitions of disturbed tests come on top. Ten times as long is a failure of its
+    // own.
     let within = Duration::from_secs(300);
     let mut flicker = Flicker::new(job);
     let mut meanwhile = || flicker.as_mut().map_or(Ok(()), |flicker| flicker.tick(lab));

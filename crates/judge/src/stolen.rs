@@ -1,8 +1,8 @@
-//! CPU time that a hypervisor took from this machine (steal) while a run lasted. A run that was held up says more about the neighbours
-//! than about the verdict.
+//! CPU time that a hypervisor took from this machine (steal) while a run lasted. A run that was held up says
+//! more about the neighbours than about the verdict.
 //!
-//! In: the ticks of all CPUs before and after. Out: a share of all CPU time. It does not know what was said: whether a run counts must not
-//! depend on whether it went well.
+//! In: the ticks of all CPUs before and after. Out: a share of all CPU time. It does not know what was said:
+//! whether a run counts must not depend on whether it went well.
 
 use linerate_sys::cpu::CpuTicks;
 

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use linerate_testkit::Programs;
 
-/// The judge as a user's own cause meets it: a cluster, a fault, a survey, a verdict, all by the programs themselves.
+/// The judge as a user's own cause meets it: a cluster, a fault, a survey, a verdict, all by the programs
+/// themselves.
 #[test]
 fn a_cause_of_ones_own_is_proven_by_the_lab() {
     let test = "a_cause_of_ones_own_is_proven_by_the_lab";

@@ -105,7 +105,8 @@ impl Knowledge {
             .any(|pattern| keys::pattern_fits(pattern, key))
     }
 
-    /// Causes whose `proof` names neither a fault of the lab nor a recorded case of the given lists: one line each.
+    /// Causes whose `proof` names neither a fault of the lab nor a recorded case of the given lists: one line
+    /// each.
     pub fn unproven(&self, faults: &[&str], cases: &[&str]) -> Vec<String> {
         let known = |proof: &str| match proof.strip_prefix("case:") {
             Some(case) => cases.contains(&case),

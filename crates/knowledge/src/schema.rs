@@ -36,14 +36,16 @@ pub struct Cause {
     /// Facts that rule it out.
     #[serde(default)]
     pub excludes: Vec<FactTest>,
-    /// Where it is given, the state alone is worth an alarm of whoever looks at that (`linerate drbd status`) and measures nothing: what betrays the
-    /// cause and is required holds, all of these hold too, and nothing excludes it.
+    /// Where it is given, the state alone is worth an alarm of whoever looks at that (`linerate drbd status`)
+    /// and measures nothing: what betrays the cause and is required holds, all of these hold too, and nothing
+    /// excludes it.
     #[serde(default)]
     pub alarm: Option<Vec<Condition>>,
     /// Facts that go with it and mean nothing by themselves: never listed as unexplained differences.
     #[serde(default)]
     pub accompanies: Vec<String>,
-    /// Ids of causes that bring it about: where one of them is found, it is no finding of its own unless something was measured of it.
+    /// Ids of causes that bring it about: where one of them is found, it is no finding of its own unless
+    /// something was measured of it.
     #[serde(default)]
     pub follows_from: Vec<String>,
     /// What to try.
@@ -57,8 +59,8 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// Whether no loss between hosts comes from it: then what was measured of a host does not cover it, nor it
-    /// anything else.
+    /// Whether no loss between hosts comes from it: then what was measured of a host does not cover it, nor
+    /// it anything else.
     #[must_use]
     pub fn is_independent(&self) -> bool {
         let mut responses = self.symptom.responses.iter();
@@ -245,7 +247,8 @@ pub enum Op {
     GreaterThanPeers,
     /// Bytes that, as a window over the loaded RTT, give the measured rate within 35 % (or half of them do).
     WindowBinds,
-    /// Bytes that are more than enough as a window for the measured rate on any path inside a cluster, where no RTT is known.
+    /// Bytes that are more than enough as a window for the measured rate on any path inside a cluster, where
+    /// no RTT is known.
     WindowAmple,
     /// Mbit/s that are about the measured rate: it is 60 to 105 % of them.
     RateBinds,
@@ -253,7 +256,8 @@ pub enum Op {
     ExceedsLowerMtu,
     /// A route that the host takes to another measured host, with one of the values among its words.
     RouteToPeers,
-    /// A route that the host takes to another measured host, which makes packets much smaller than its device would.
+    /// A route that the host takes to another measured host, which makes packets much smaller than its device
+    /// would.
     SmallPackets,
     /// A route through another device to a measured host in the network of the own NIC.
     Detour,
@@ -263,7 +267,8 @@ pub enum Op {
     SharedAddress,
     /// There is such a fact.
     Present,
-    /// Number below that of another fact: `values` has its key (`nic.*` is the same NIC, `disk.*` the same block device) and, where wanted, a factor.
+    /// Number below that of another fact: `values` has its key (`nic.*` is the same NIC, `disk.*` the same
+    /// block device) and, where wanted, a factor.
     LessThanFact,
     /// Number of at least that of another fact; `values` as for [`Op::LessThanFact`].
     AtLeastFact,
@@ -314,7 +319,8 @@ pub struct FactTest {
     /// Without it there is no such cause.
     #[serde(default)]
     pub required: bool,
-    /// An interaction: the reading counts only where these hold too, on the same host and, in keys with `nic.*`, on the same NIC.
+    /// An interaction: the reading counts only where these hold too, on the same host and, in keys with
+    /// `nic.*`, on the same NIC.
     #[serde(default)]
     pub also: Vec<Condition>,
 }

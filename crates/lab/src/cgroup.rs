@@ -1,8 +1,9 @@
-//! A CPU quota on every process inside one namespace: the only thing of the lab that lives outside namespaces, because
-//! the kernel has no other way to starve a process.
+//! A CPU quota on every process inside one namespace: the only thing of the lab that lives outside
+//! namespaces, because the kernel has no other way to starve a process.
 //!
-//! In: a namespace and a quota. Out: a control group with the processes that are or will be inside. Dropping it lets them
-//! go and removes the group; what a killed lab leaves (an empty group) is removed by the next one.
+//! In: a namespace and a quota. Out: a control group with the processes that are or will be inside. Dropping
+//! it lets them go and removes the group; what a killed lab leaves (an empty group) is removed by the next
+//! one.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,8 +18,8 @@ use crate::periodic::Periodic;
 const PREFIX: &str = "linerate-lab-";
 /// How soon a process that starts in the namespace is caught.
 const PERIOD: Duration = Duration::from_millis(50);
-/// Daemons by which a host is reached: starved as well, they would let nobody in within minutes, and there would be a gap to look at
-/// instead of a fault. What they start is caught.
+/// Daemons by which a host is reached: starved as well, they would let nobody in within minutes, and there
+/// would be a gap to look at instead of a fault. What they start is caught.
 const WAYS_IN: [&str; 3] = ["slurmd", "slurmstepd", "sshd"];
 const REMOVE_WITHIN: Duration = Duration::from_secs(2);
 

@@ -1,7 +1,7 @@
 //! A virtual cluster, built and running: namespaces for hosts, hypervisors and core, bridges, wires, overlay.
 //!
-//! In: a topology and a folder. Out: a cluster that carries traffic, with an inventory for `linerate`. Everything of it
-//! except the folder vanishes with the process; the folder goes when the cluster is dropped.
+//! In: a topology and a folder. Out: a cluster that carries traffic, with an inventory for `linerate`.
+//! Everything of it except the folder vanishes with the process; the folder goes when the cluster is dropped.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,8 @@ use crate::wire::Wire;
 use crate::wire::disturbance::Disturbances;
 use crate::wire::settings::Settings;
 
-/// How long a fresh cluster may take until traffic flows. Bridges forward within a second on a machine that is not overloaded.
+/// How long a fresh cluster may take until traffic flows. Bridges forward within a second on a machine that
+/// is not overloaded.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// A running virtual cluster.
@@ -80,11 +81,13 @@ impl Cluster {
         })
     }
 
-    /// Makes all hosts forget path MTUs and TCP metrics: what they learned while something was broken would outlive it.
+    /// Makes all hosts forget path MTUs and TCP metrics: what they learned while something was broken would
+    /// outlive it.
     pub fn forget_what_hosts_learned(&self) -> Result<()> {
         for (_, host) in &self.hosts {
             host.ip("route flush cache\n")?;
-            // Refused in a user namespace. Connections that end with a reset, as those of linerate do, leave no metrics.
+            // Refused in a user namespace. Connections that end with a reset, as those of linerate do, leave
+            // no metrics.
             host.ip("tcp_metrics flush\n").ok();
         }
         Ok(())
@@ -100,9 +103,10 @@ impl Cluster {
         self.folder.join("inventory.toml")
     }
 
-    /// An inventory of this lab without the line that says where its wires confess that they were late. The confessions are for
-    /// judging how exact a verdict is; on a machine of which others take a part they spoil every test. Where it matters only that a
-    /// plain fault is found, tried and mended, they are left out.
+    /// An inventory of this lab without the line that says where its wires confess that they were late. The
+    /// confessions are for judging how exact a verdict is; on a machine of which others take a part they
+    /// spoil every test. Where it matters only that a plain fault is found, tried and mended, they are left
+    /// out.
     pub fn without_confessions(&self, inventory: &Path) -> Result<PathBuf> {
         let text = std::fs::read_to_string(inventory)
             .map_err(LabError::at(format!("reading {}", inventory.display())))?;
@@ -229,8 +233,8 @@ fn plug_wire(
         .map_err(LabError::at(format!("starting the wire of {}", hypervisor.name)))
 }
 
-/// A host with its NIC in the hypervisor's bridge and its overlay device. Neighbours are static: a lost ARP request would
-/// cost a second at random.
+/// A host with its NIC in the hypervisor's bridge and its overlay device. Neighbours are static: a lost ARP
+/// request would cost a second at random.
 fn make_host(
     topology: &Topology,
     plan: &HostPlan,

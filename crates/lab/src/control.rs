@@ -1,5 +1,5 @@
-//! How `linerate-lab break` and its like reach the lab that `linerate-lab up` keeps running: one line of JSON each way over
-//! a unix socket in the lab's private folder.
+//! How `linerate-lab break` and its like reach the lab that `linerate-lab up` keeps running: one line of JSON
+//! each way over a unix socket in the lab's private folder.
 //!
 //! In: requests. Out: answers. It never acts itself; the supervisor does.
 
@@ -64,8 +64,8 @@ pub fn ask_at(path: &Path, request: &impl Serialize, within: Duration) -> Result
     exchange(&mut stream).map_err(LabError::at(step()))
 }
 
-/// Takes one request from the listener, lets `act` answer it, and returns it. Whoever connects and says nothing sensible
-/// is dropped.
+/// Takes one request from the listener, lets `act` answer it, and returns it. Whoever connects and says
+/// nothing sensible is dropped.
 pub fn serve_one<R: for<'a> Deserialize<'a>>(
     listener: &UnixListener,
     act: impl FnOnce(&R) -> Answer,

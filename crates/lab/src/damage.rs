@@ -1,6 +1,7 @@
 //! What was broken in a cluster, each step with its way back.
 //!
-//! In: steps. Out: the steps done, or everything undone when one of them failed. It never forgets a step that worked.
+//! In: steps. Out: the steps done, or everything undone when one of them failed. It never forgets a step that
+//! worked.
 
 use linerate_sys::offload::Switch;
 

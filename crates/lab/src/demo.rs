@@ -1,7 +1,8 @@
-//! `linerate-lab demo`: a stranger sees a broken cluster, the verdict, the remedy and its proof, and then the truth.
+//! `linerate-lab demo`: a stranger sees a broken cluster, the verdict, the remedy and its proof, and then the
+//! truth.
 //!
-//! In: a seed, optionally a fault and a place. Out: the whole story on the terminal and an HTML report. It knows what is
-//! broken and says nothing about it until the end; `linerate` gets only the inventory.
+//! In: a seed, optionally a fault and a place. Out: the whole story on the terminal and an HTML report. It
+//! knows what is broken and says nothing about it until the end; `linerate` gets only the inventory.
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -1,9 +1,11 @@
-//! Looks at devices and lets the world around them follow. The receive offload of an uplink: switched on, the wire behind it
-//! starts to behave like the NIC of the casebook; switched off, by whomever, it stops. The MTU of an uplink: smaller than that
-//! of the network, it drops what is larger, as a real NIC does and a virtual one does not. The MTU of an overlay: what uses it
-//! (containers) sends packets of that size whatever the network below may say.
+//! Looks at devices and lets the world around them follow. The receive offload of an uplink: switched on, the
+//! wire behind it starts to behave like the NIC of the casebook; switched off, by whomever, it stops. The MTU
+//! of an uplink: smaller than that of the network, it drops what is larger, as a real NIC does and a virtual
+//! one does not. The MTU of an overlay: what uses it (containers) sends packets of that size whatever the
+//! network below may say.
 //!
-//! In: namespaces and wires. Out: a setting of the wires, a route of the hosts. It never switches anything on a device.
+//! In: namespaces and wires. Out: a setting of the wires, a route of the hosts. It never switches anything on
+//! a device.
 
 use std::sync::Arc;
 use std::time::Duration;

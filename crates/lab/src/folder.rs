@@ -1,7 +1,7 @@
 //! The folder of a running lab: inventory, control socket, what the nodes keep.
 //!
-//! In: nothing. Out: a private folder that goes away when it is dropped; folders of labs that were killed are removed by
-//! the next one. A lock that the kernel drops with the process tells the living from the dead.
+//! In: nothing. Out: a private folder that goes away when it is dropped; folders of labs that were killed are
+//! removed by the next one. A lock that the kernel drops with the process tells the living from the dead.
 
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};

@@ -1,6 +1,7 @@
 //! A running lab: the cluster, its folder, and the faults that are in it now.
 //!
-//! In: requests from the command line, the judge or the demo. Out: faults put in and healed. Dropping it leaves nothing.
+//! In: requests from the command line, the judge or the demo. Out: faults put in and healed. Dropping it
+//! leaves nothing.
 
 use std::fmt::Write as _;
 
@@ -20,7 +21,8 @@ use crate::topology::Topology;
 use crate::way;
 use crate::way::transport::{Reached, Way};
 
-/// Rights, signals and programs: what every command needs that builds a cluster. Must run before any thread starts.
+/// Rights, signals and programs: what every command needs that builds a cluster. Must run before any thread
+/// starts.
 pub fn prepare() -> Result<Interrupt> {
     if !sandbox::is_root() {
         sandbox::become_root_of_a_new_world().map_err(|source| LabError::NoRights { source })?;
@@ -122,7 +124,8 @@ impl Lab {
         Ok(())
     }
 
-    /// Makes hosts different in what does no harm; undone with the faults. Returns what `change` says about it.
+    /// Makes hosts different in what does no harm; undone with the faults. Returns what `change` says about
+    /// it.
     pub fn differ(
         &mut self,
         change: impl FnOnce(&mut Damage<'_>) -> Result<Vec<String>>,

@@ -1,7 +1,7 @@
 //! Files that say what a lab looks like: found by name, read, checked.
 //!
-//! In: the name of a lab that comes with the program, or a path. Out: the lab, with all its names checked, or what is wrong with it and in which
-//! file. What a lab consists of is said by its type.
+//! In: the name of a lab that comes with the program, or a path. Out: the lab, with all its names checked, or
+//! what is wrong with it and in which file. What a lab consists of is said by its type.
 
 use std::path::Path;
 
@@ -9,7 +9,8 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{LabError, Result};
 
-/// A device name holds 15 bytes, and a host's port is called `p-<host>`; a drive's serial number is shown up to 20.
+/// A device name holds 15 bytes, and a host's port is called `p-<host>`; a drive's serial number is shown up
+/// to 20.
 const NAME_BYTES_MAX: usize = 12;
 
 /// A sort of lab.

@@ -1,7 +1,8 @@
 //! Virtual clusters with faults of known truth: the only code of the project that breaks things.
 //!
-//! In: `labs/*.toml`, names of faults. Out: running clusters in network namespaces or in emulated machines, with faults in them. It never
-//! touches the network of the machine that it runs on, and leaves nothing behind.
+//! In: `labs/*.toml`, names of faults. Out: running clusters in network namespaces or in emulated machines,
+//! with faults in them. It never touches the network of the machine that it runs on, and leaves nothing
+//! behind.
 
 pub mod cgroup;
 pub mod cluster;

@@ -1,8 +1,8 @@
-//! One machine of the lab: a network namespace held only as an open file of this process, so that nothing of it is left
-//! when the process is gone.
+//! One machine of the lab: a network namespace held only as an open file of this process, so that nothing of
+//! it is left when the process is gone.
 //!
-//! In: commands for `ip`, `bridge`, `tc` and `nft`, sysctls. Out: what they said. It never names a namespace in the file
-//! system and never touches the one that the process started in.
+//! In: commands for `ip`, `bridge`, `tc` and `nft`, sysctls. Out: what they said. It never names a namespace
+//! in the file system and never touches the one that the process started in.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
 //! The program `linerate`, used as anybody would use it: arguments in, text and an exit code out.
 //!
-//! In: arguments. Out: what it printed and how it ended. It never looks inside; the judge and the demo know no more than a
-//! user does.
+//! In: arguments. Out: what it printed and how it ended. It never looks inside; the judge and the demo know
+//! no more than a user does.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -50,7 +50,8 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Finds the program: named by `LINERATE`, or beside this one. It keeps its data in the folder of the lab.
+    /// Finds the program: named by `LINERATE`, or beside this one. It keeps its data in the folder of the
+    /// lab.
     pub fn find(lab: &Lab) -> Result<Self> {
         Self::with(lab.folder.path().join("data"), lab.reached.environment.clone())
     }

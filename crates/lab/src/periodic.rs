@@ -1,6 +1,7 @@
 //! Something that is done again and again beside everything else, until it is dropped.
 //!
-//! In: a pause and what to do after it. Out: a thread of its own that ends, with the last turn finished, before the drop returns.
+//! In: a pause and what to do after it. Out: a thread of its own that ends, with the last turn finished,
+//! before the drop returns.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;

@@ -1,7 +1,8 @@
-//! When a fresh cluster is ready: all bridge ports forward, and a datagram gets from every host to the next one and back
-//! on both layers.
+//! When a fresh cluster is ready: all bridge ports forward, and a datagram gets from every host to the next
+//! one and back on both layers.
 //!
-//! In: the switches and hosts of a cluster. Out: ready, or what is missing after the deadline. It changes nothing.
+//! In: the switches and hosts of a cluster. Out: ready, or what is missing after the deadline. It changes
+//! nothing.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};

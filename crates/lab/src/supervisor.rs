@@ -1,7 +1,7 @@
 //! `linerate-lab up`: keeps a lab running until it is told to end.
 //!
-//! In: a lab, stop signals, requests over the control socket. Out: answers. It never outlives its lab or the other way
-//! round.
+//! In: a lab, stop signals, requests over the control socket. Out: answers. It never outlives its lab or the
+//! other way round.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, Write};
@@ -47,7 +47,8 @@ pub fn serve(lab: &mut Lab, interrupt: &Interrupt) -> Result<bool> {
     }
 }
 
-/// Starts this program again with arguments that start a lab, without a terminal, and returns what it said once it was ready.
+/// Starts this program again with arguments that start a lab, without a terminal, and returns what it said
+/// once it was ready.
 pub fn start_in_background(arguments: &[&str]) -> Result<String> {
     let step = || "starting the lab in the background".to_owned();
     let own = std::env::current_exe().map_err(LabError::at(step()))?;

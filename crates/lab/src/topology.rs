@@ -98,8 +98,8 @@ pub struct Hypervisor {
     /// Rate of its uplink and of all that hangs on it, where it differs from the others.
     #[serde(default)]
     pub rate_mbit: Option<u32>,
-    /// Whether the NICs of its hosts are of a kind that leaves the cutting of large sends to the kernel's generic code and joins
-    /// what they receive: other offload defaults, nothing wrong.
+    /// Whether the NICs of its hosts are of a kind that leaves the cutting of large sends to the kernel's
+    /// generic code and joins what they receive: other offload defaults, nothing wrong.
     #[serde(default)]
     pub other_driver: bool,
 }
@@ -126,7 +126,8 @@ impl HostPlan {
         Ipv4Addr::new(10, 78, 0, self.number)
     }
 
-    /// Line for `ip` that sets the route into the overlay, with an MTU that nothing learned can lower, or without.
+    /// Line for `ip` that sets the route into the overlay, with an MTU that nothing learned can lower, or
+    /// without.
     pub fn overlay_route(&self, locked_mtu: Option<u32>) -> String {
         let lock = locked_mtu.map(|mtu| format!(" mtu lock {mtu}")).unwrap_or_default();
         format!("route replace 10.78.0.0/24 dev vx0 proto kernel scope link src {}{lock}\n", self.overlay())

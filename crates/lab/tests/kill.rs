@@ -1,9 +1,9 @@
-//! `kill -9` in the middle of a real trial on a real cluster: the operator, the node of the changed host, both, and with them
-//! the guardian. Old values are back, journals are closed, nothing is left.
+//! `kill -9` in the middle of a real trial on a real cluster: the operator, the node of the changed host,
+//! both, and with them the guardian. Old values are back, journals are closed, nothing is left.
 //!
-//! In: the programs `linerate` and `linerate-node` (named by `LINERATE` and `LINERATE_NODE`, or beside the lab's). Each step
-//! is recognised by what it does to the host, never by a guessed time; the node is stopped at its sight, so that the kill hits
-//! just that step.
+//! In: the programs `linerate` and `linerate-node` (named by `LINERATE` and `LINERATE_NODE`, or beside the
+//! lab's). Each step is recognised by what it does to the host, never by a guessed time; the node is stopped
+//! at its sight, so that the kill hits just that step.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::collections::BTreeMap;
@@ -282,8 +282,8 @@ impl Scene {
             &format!("{what}: the journal is closed, or nobody is left to close it"),
             || open().is_none() || processes_in(self.host()).is_empty(),
         );
-        // Killed after the journal was written and before its guardian ran: nothing was changed yet, and the next contact
-        // closes the journal.
+        // Killed after the journal was written and before its guardian ran: nothing was changed yet, and the
+        // next contact closes the journal.
         if let Some((trial, state)) = open() {
             println!("{what}: nothing was changed yet, the journal says {state}");
             let (code, said) = self.run(&["undo", &trial]);

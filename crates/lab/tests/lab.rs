@@ -1,4 +1,5 @@
-//! The lab for real, in network namespaces: it carries traffic, breaks, heals to the last bit, and leaves nothing.
+//! The lab for real, in network namespaces: it carries traffic, breaks, heals to the last bit, and leaves
+//! nothing.
 //!
 //! Where neither root nor user namespaces are to be had, the tests say so and count as skipped.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -41,8 +42,8 @@ fn with_lab(test: &str, lab: &str, body: impl FnOnce(&mut Lab)) {
     body(&mut lab);
 }
 
-/// Mbit/s of TCP payload from one namespace to an address in another, from before the connection until the last byte is there:
-/// whatever stands still meanwhile makes it less, never more.
+/// Mbit/s of TCP payload from one namespace to an address in another, from before the connection until the
+/// last byte is there: whatever stands still meanwhile makes it less, never more.
 fn throughput(from: &Namespace, to: &Namespace, address: std::net::Ipv4Addr) -> f64 {
     let listener = to.run(|| TcpListener::bind((address, 0)).unwrap()).unwrap();
     let target = listener.local_addr().unwrap();
@@ -145,7 +146,8 @@ fn a_healthy_cluster_carries_traffic_within_the_rate_of_its_uplinks() {
         let [(_, a), (to, b), _] = &lab.cluster.hosts[..] else { panic!("three hosts") };
         let rate = f64::from(lab.cluster.topology.uplink.rate_mbit);
         for address in [to.underlay(), to.overlay()] {
-            // How exact the rate is shows with a clock of their own in the tests of the queue; a busy machine makes it less here.
+            // How exact the rate is shows with a clock of their own in the tests of the queue; a busy machine
+            // makes it less here.
             let mbit = throughput(a, b, address);
             assert!((0.02 * rate..rate).contains(&mbit), "{address}: {mbit} of {rate} Mbit/s");
         }
@@ -193,8 +195,8 @@ fn new_queues(before: &[String], now: &[String]) -> Vec<(String, String)> {
     new
 }
 
-/// How fast the other direction goes is up to the machine. So the limits themselves are looked at: each where its direction passes, and,
-/// with that of the other one as a control, nothing anywhere else.
+/// How fast the other direction goes is up to the machine. So the limits themselves are looked at: each where
+/// its direction passes, and, with that of the other one as a control, nothing anywhere else.
 #[test]
 fn a_limit_is_felt_in_its_direction_only() {
     with_lab("a_limit_is_felt_in_its_direction_only", "three", |lab| {
@@ -284,8 +286,8 @@ fn a_killed_lab_leaves_nothing_and_the_next_one_sweeps_up() {
     linerate_testkit::wait_until("namespaces and devices of a killed lab go with it", || {
         !in_use(&namespaces)
     });
-    // Only the folder is left, unless a lab of another process has swept it up already. Make it look older than the grace for labs
-    // that are just starting.
+    // Only the folder is left, unless a lab of another process has swept it up already. Make it look older
+    // than the grace for labs that are just starting.
     if let Ok(left) = std::fs::File::open(&folder) {
         let old = std::time::SystemTime::now() - Duration::from_secs(600);
         left.set_modified(old).unwrap();

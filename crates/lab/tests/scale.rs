@@ -1,6 +1,6 @@
-//! Many hosts on one machine: each a network namespace with a `linerate-node` of its own behind a process of its own, in one
-//! survey with a time budget, and one of them frozen in the middle. `LINERATE_SCALE_HOSTS` sets how many (`cargo xtask scale`);
-//! what the operator needed is printed.
+//! Many hosts on one machine: each a network namespace with a `linerate-node` of its own behind a process of
+//! its own, in one survey with a time budget, and one of them frozen in the middle. `LINERATE_SCALE_HOSTS`
+//! sets how many (`cargo xtask scale`); what the operator needed is printed.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::fmt::Write as _;
@@ -97,7 +97,8 @@ impl Needed {
     }
 }
 
-/// Waits for the end of the operator, looking at it meanwhile. As soon as measuring has begun one node is frozen.
+/// Waits for the end of the operator, looking at it meanwhile. As soon as measuring has begun one node is
+/// frozen.
 fn watched(mut operator: Operator, victim: &Namespace) -> (Option<i32>, Needed) {
     let pid = operator.0.id();
     let mut said = std::io::BufReader::new(operator.0.stderr.take().unwrap());

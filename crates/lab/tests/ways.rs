@@ -1,7 +1,9 @@
-//! The lab's faults through a real sshd on each host and through a real Slurm: the survey names one, the trial proves its remedy,
-//! `keep` makes it stay, `undo` takes it back; and an operator killed in the middle of a trial leaves nothing.
+//! The lab's faults through a real sshd on each host and through a real Slurm: the survey names one, the
+//! trial proves its remedy, `keep` makes it stay, `undo` takes it back; and an operator killed in the middle
+//! of a trial leaves nothing.
 //!
-//! In: the programs `linerate` and `linerate-node` (named by `LINERATE` and `LINERATE_NODE`, or beside the lab's), OpenSSH, Slurm.
+//! In: the programs `linerate` and `linerate-node` (named by `LINERATE` and `LINERATE_NODE`, or beside the
+//! lab's), OpenSSH, Slurm.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::collections::BTreeSet;
@@ -106,7 +108,8 @@ impl Scene {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {said}"))
     }
 
-    /// Files below the folders that stand for `/etc` and the state of the changed host, without locks and closed journals.
+    /// Files below the folders that stand for `/etc` and the state of the changed host, without locks and
+    /// closed journals.
     fn files(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut todo = vec![self.lab.folder.path().join("hosts").join(VICTIM)];
@@ -158,7 +161,8 @@ fn a_fault_is_found_mended_and_undone_over_slurm() {
     }
 }
 
-/// Whether the fault is among the findings. A machine of which a hypervisor takes a part has others, and they are true.
+/// Whether the fault is among the findings. A machine of which a hypervisor takes a part has others, and they
+/// are true.
 fn is_found(verdict: &serde_json::Value) -> bool {
     let is_it = |finding: &serde_json::Value| {
         finding["places"][0]["element"]["host"] == VICTIM && finding["causes"][0]["id"] == CAUSE

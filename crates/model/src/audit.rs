@@ -1,5 +1,5 @@
-//! What is asked of a node, and what it answers, when a folder of data is looked through for what a power cut has left. Nothing is ever
-//! changed by it.
+//! What is asked of a node, and what it answers, when a folder of data is looked through for what a power cut
+//! has left. Nothing is ever changed by it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

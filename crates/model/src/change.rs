@@ -82,7 +82,8 @@ impl Remedy {
         hosts
     }
 
-    /// Whether it changes settings of replicated volumes (DRBD): writes to them show what it does, no transfer between hosts does.
+    /// Whether it changes settings of replicated volumes (DRBD): writes to them show what it does, no
+    /// transfer between hosts does.
     pub fn is_of_replicas(&self) -> bool {
         self.changes.iter().any(|change| change.key.starts_with("drbd."))
     }

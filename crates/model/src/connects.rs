@@ -11,8 +11,8 @@ pub struct ConnectsPlan {
     pub parallel: u16,
     /// Longest time.
     pub duration_ms: u32,
-    /// Most connections in all, at most 20,000: ephemeral ports are a host's own, and the reset at the end frees them at
-    /// once, but a broken path must not eat them all.
+    /// Most connections in all, at most 20,000: ephemeral ports are a host's own, and the reset at the end
+    /// frees them at once, but a broken path must not eat them all.
     pub count_max: u32,
 }
 

@@ -4,14 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 
-/// Whether the kernel may cut one large write into datagrams (`UDP_SEGMENT`) and glue datagrams for one read (`UDP_GRO`).
+/// Whether the kernel may cut one large write into datagrams (`UDP_SEGMENT`) and glue datagrams for one read
+/// (`UDP_GRO`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Offload {
     /// Where the kernel can and where it does no harm: not in a paced flow whose bursts would be its own.
     #[default]
     Auto,
-    /// Segments are cut by the kernel, but each datagram is read alone: real packets, as small ones should be measured.
+    /// Segments are cut by the kernel, but each datagram is read alone: real packets, as small ones should be
+    /// measured.
     SendOnly,
     /// Each datagram is written and read alone.
     Off,
@@ -38,12 +40,13 @@ impl UdpOptions {
 /// How a UDP flow went at one end.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct UdpFlow {
-    /// Interarrival jitter as RFC 3550, section 6.4.1, smooths it (1/16), microseconds; at its highest and at the end.
-    /// Receiver only.
+    /// Interarrival jitter as RFC 3550, section 6.4.1, smooths it (1/16), microseconds; at its highest and at
+    /// the end. Receiver only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_us: Option<(f64, f64)>,
-    /// Change of the one-way delay, nanoseconds above the fastest datagram of the flow. The clocks of the ends need not
-    /// agree; what they drift apart during the flow (at most some tens of microseconds per second) is in it.
+    /// Change of the one-way delay, nanoseconds above the fastest datagram of the flow. The clocks of the
+    /// ends need not agree; what they drift apart during the flow (at most some tens of microseconds per
+    /// second) is in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_change_ns: Option<Histogram>,
     /// Datagrams lost in a row, by length: each gap in the numbers counts once, at the end of the flow.

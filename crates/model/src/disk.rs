@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::inventory::HostName;
 
 /// Counters of a block device in the order of `/proc/diskstats` behind its name, as they are called in keys
-/// (`disk.<dev>.stat.<name>`); the kernel's `Documentation/admin-guide/iostats.rst` says what they mean. All grow, but `in_flight`.
-/// Older kernels end after 11 or 15 of them.
+/// (`disk.<dev>.stat.<name>`); the kernel's `Documentation/admin-guide/iostats.rst` says what they mean. All
+/// grow, but `in_flight`. Older kernels end after 11 or 15 of them.
 pub const FIELDS: [&str; 17] = [
     "reads",
     "reads_merged",
@@ -30,9 +30,10 @@ pub const FIELDS: [&str; 17] = [
 /// A sector of these counters, whatever the device has, bytes.
 pub const SECTOR_BYTES: u32 = 512;
 
-/// What counters of the times of requests begin with: `disk_time.<dev>.<direction>.<from>-<to>`, requests that took from so many to so many
-/// nanoseconds; directions are `read`, `write`, `discard`, `flush`. They come from the tracepoints of the kernel and are counted only for who
-/// asks for this prefix, from then on until the session ends.
+/// What counters of the times of requests begin with: `disk_time.<dev>.<direction>.<from>-<to>`, requests
+/// that took from so many to so many nanoseconds; directions are `read`, `write`, `discard`, `flush`. They
+/// come from the tracepoints of the kernel and are counted only for who asks for this prefix, from then on
+/// until the session ends.
 pub const TIMES: &str = "disk_time.";
 
 /// What a block device is, as far as it matters for what its figures mean.
@@ -41,7 +42,8 @@ pub const TIMES: &str = "disk_time.";
 pub enum DiskKind {
     /// A drive with one set of heads: it works on one request at a time.
     Rotating,
-    /// A drive without moving parts, a virtual one, or one of which nothing is known: it may work on many requests at a time.
+    /// A drive without moving parts, a virtual one, or one of which nothing is known: it may work on many
+    /// requests at a time.
     Solid,
     /// A part of another device.
     Partition,
@@ -83,13 +85,15 @@ pub struct Disk {
     /// Legs of it that failed: by the name of the kernel, or by their place from 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
-    /// Legs of it that are being filled with what they have to hold: named as those that failed; of DRBD the devices of its own side.
+    /// Legs of it that are being filled with what they have to hold: named as those that failed; of DRBD the
+    /// devices of its own side.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rebuilding: Vec<String>,
 }
 
-/// How long requests of one direction took from being handed to the driver of the device until they ended: without their time in a scheduler
-/// before, which a mean of the kernel contains. Percentiles are within 13 %, the longest at most as long as it says and at least 0.8 of it.
+/// How long requests of one direction took from being handed to the driver of the device until they ended:
+/// without their time in a scheduler before, which a mean of the kernel contains. Percentiles are within 13
+/// %, the longest at most as long as it says and at least 0.8 of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskTimes {
     /// Requests that were counted.
@@ -116,7 +120,8 @@ pub struct DiskTraffic {
     /// Mean time of a request from its queueing to its end, milliseconds; `None` without requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<f64>,
-    /// How long single requests took; `None` without requests, for devices without a queue of their own, and where the kernel does not tell.
+    /// How long single requests took; `None` without requests, for devices without a queue of their own, and
+    /// where the kernel does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<DiskTimes>,
 }
@@ -144,8 +149,8 @@ pub struct DiskRates {
     pub flush_times: Option<DiskTimes>,
     /// Requests under way, mean.
     pub queue: f64,
-    /// Share of the time in which at least one request was under way, 0 to 1. Being busy all the time means that nothing is left only
-    /// for a device that works on one request at a time.
+    /// Share of the time in which at least one request was under way, 0 to 1. Being busy all the time means
+    /// that nothing is left only for a device that works on one request at a time.
     pub busy: f64,
 }
 
@@ -223,8 +228,9 @@ pub struct DiskEpisodes {
 pub enum DiskTrouble {
     /// A leg of an array or volume that failed: everything goes on without it, and with one copy less.
     Degraded,
-    /// A leg of an array, volume or replica that is being filled with what it has to hold: until then there is one copy less, and legs do not
-    /// carry the same. Or all legs, which are brought in line with each other: until then they are not proven equal.
+    /// A leg of an array, volume or replica that is being filled with what it has to hold: until then there
+    /// is one copy less, and legs do not carry the same. Or all legs, which are brought in line with each
+    /// other: until then they are not proven equal.
     Rebuilding,
     /// Much slower than its equals under the same load.
     SlowAmongEquals,
@@ -232,6 +238,7 @@ pub enum DiskTrouble {
     Saturated,
     /// It gets much more or less to do than its equals.
     Uneven,
-    /// Requests are merged on the way down, so that the drives are asked less than the volume: the volume's rate is not theirs.
+    /// Requests are merged on the way down, so that the drives are asked less than the volume: the volume's
+    /// rate is not theirs.
     Merged,
 }

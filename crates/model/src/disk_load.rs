@@ -43,7 +43,8 @@ pub struct DiskPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskTarget {
-    /// A file without a name in this folder, made for the load; it is gone when the program is, however that ends.
+    /// A file without a name in this folder, made for the load; it is gone when the program is, however that
+    /// ends.
     Folder {
         /// The folder.
         path: PathBuf,
@@ -175,8 +176,8 @@ pub struct DiskRequests {
     pub requests: u64,
     /// Bytes that they moved.
     pub bytes: u64,
-    /// How long each took, nanoseconds: from its hand-over to the kernel to its end; a write that has to be safe ends with the
-    /// flush that makes it so.
+    /// How long each took, nanoseconds: from its hand-over to the kernel to its end; a write that has to be
+    /// safe ends with the flush that makes it so.
     pub took_ns: Histogram,
 }
 

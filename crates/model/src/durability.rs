@@ -1,7 +1,8 @@
-//! Records that are written to be looked for after a power cut: what is asked of a node, what it answers, what is found.
+//! Records that are written to be looked for after a power cut: what is asked of a node, what it answers,
+//! what is found.
 //!
-//! Which file a record goes to follows from its number alone, so that a list of promises needs nothing but numbers, and no step
-//! depends on what a node remembers.
+//! Which file a record goes to follows from its number alone, so that a list of promises needs nothing but
+//! numbers, and no step depends on what a node remembers.
 
 use std::path::PathBuf;
 
@@ -81,8 +82,8 @@ pub struct Spot {
     pub pattern: usize,
     /// Number of the file.
     pub slot: u32,
-    /// Version of the file that the record makes; 1 is the first. Files that are written again have their first version before any
-    /// record is written.
+    /// Version of the file that the record makes; 1 is the first. Files that are written again have their
+    /// first version before any record is written.
     pub version: u32,
 }
 
@@ -125,7 +126,8 @@ impl WritePlan {
 pub enum DurabilityRequest {
     /// Tell the ways of writing.
     Patterns,
-    /// Make the folder, which must be empty or not there, and the first versions of files that are written again.
+    /// Make the folder, which must be empty or not there, and the first versions of files that are written
+    /// again.
     Prepare {
         /// Folder.
         folder: PathBuf,
@@ -240,7 +242,8 @@ pub struct SeenFile {
     pub temporary: bool,
 }
 
-/// What is found under a name. Versions are those of [`Spot`]; for a file that grows, the last record that is whole.
+/// What is found under a name. Versions are those of [`Spot`]; for a file that grows, the last record that is
+/// whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Seen {

@@ -46,8 +46,8 @@ pub struct HostFacts {
     /// What could not be read.
     #[serde(default)]
     pub gaps: Vec<Gap>,
-    /// What one stream of the tool's own load reaches over the loopback of this host, bit/s; `None` where nothing was fast
-    /// enough for it to matter.
+    /// What one stream of the tool's own load reaches over the loopback of this host, bit/s; `None` where
+    /// nothing was fast enough for it to matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_bps: Option<f64>,
 }

@@ -1,5 +1,5 @@
-//! The readings of a host: keys in order, each with its value. Hosts of one make have the same keys; of thousands of hosts they are
-//! kept once ([`KeyLists`]), so that a host costs little more than its values.
+//! The readings of a host: keys in order, each with its value. Hosts of one make have the same keys; of
+//! thousands of hosts they are kept once ([`KeyLists`]), so that a host costs little more than its values.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -87,12 +87,14 @@ impl FactMap {
         *self = all.into_iter().filter(|(key, value)| keep(key, value)).collect();
     }
 
-    /// Names the list of keys: the same number for two maps that share theirs. Only as long as both are there.
+    /// Names the list of keys: the same number for two maps that share theirs. Only as long as both are
+    /// there.
     pub fn key_list(&self) -> usize {
         Arc::as_ptr(&self.keys).addr()
     }
 
-    /// A map of keys that are in order already, each once; `None` when they are not, or when there is not one value for each.
+    /// A map of keys that are in order already, each once; `None` when they are not, or when there is not one
+    /// value for each.
     pub fn of_lists(keys: Arc<Vec<FactKey>>, values: Vec<FactValue>) -> Option<Self> {
         let sound = keys.len() == values.len() && keys.is_sorted_by(|a, b| a < b);
         sound.then_some(Self { keys, values })

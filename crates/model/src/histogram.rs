@@ -1,9 +1,9 @@
 //! A histogram of durations with a bounded relative error, small enough to travel in a report.
 //!
-//! What comes in: whole numbers, here nanoseconds. What goes out: counts, percentiles, and the buckets for a drawing. Below
-//! 128 every value has its bucket; above, every power of two is cut into 128 equal parts (the log-linear scheme of
-//! HdrHistogram), so that a value is off by less than 0.8 %. Minimum, maximum and sum are exact. It never forgets a value and
-//! never grows beyond 60 kB.
+//! What comes in: whole numbers, here nanoseconds. What goes out: counts, percentiles, and the buckets for a
+//! drawing. Below 128 every value has its bucket; above, every power of two is cut into 128 equal parts (the
+//! log-linear scheme of HdrHistogram), so that a value is off by less than 0.8 %. Minimum, maximum and sum
+//! are exact. It never forgets a value and never grows beyond 60 kB.
 
 use serde::{Deserialize, Serialize};
 

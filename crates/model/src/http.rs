@@ -16,8 +16,8 @@ pub const REDIRECTS_MAX: usize = 5;
 pub struct HttpPlan {
     /// `http://` or `https://`.
     pub url: String,
-    /// Front ends or nodes: a name or address, with a port when it is not that of the URL. Empty: every address of the
-    /// URL's host.
+    /// Front ends or nodes: a name or address, with a port when it is not that of the URL. Empty: every
+    /// address of the URL's host.
     #[serde(default)]
     pub via: Vec<String>,
     /// Downloads through each of them.
@@ -83,7 +83,8 @@ pub struct HttpFetch {
 }
 
 impl HttpFetch {
-    /// Rate of the body between its first and its last byte, bit/s; `None` where that took no time that can be measured.
+    /// Rate of the body between its first and its last byte, bit/s; `None` where that took no time that can
+    /// be measured.
     pub fn rate_bps(&self) -> Option<f64> {
         let seconds = self.body_ms? / 1e3;
         (seconds > 1e-4 && self.bytes > 0).then(|| self.bytes as f64 * 8.0 / seconds)

@@ -1,8 +1,9 @@
 //! The inside of each connection over time, stored compactly.
 //!
-//! What comes in: readings of `TCP_INFO`, stream by stream. What goes out: text (base64) in which every column holds the
-//! differences of its values as variable-length integers: about one byte for a value that hardly changes. Reading it back
-//! gives the same values; text that is damaged gives `None`, never a panic and never more readings than it has bytes.
+//! What comes in: readings of `TCP_INFO`, stream by stream. What goes out: text (base64) in which every
+//! column holds the differences of its values as variable-length integers: about one byte for a value that
+//! hardly changes. Reading it back gives the same values; text that is damaged gives `None`, never a panic
+//! and never more readings than it has bytes.
 
 use serde::{Deserialize, Serialize};
 

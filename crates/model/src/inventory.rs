@@ -24,9 +24,9 @@ pub struct Inventory {
     pub groups: Vec<Group>,
     /// Hosts in the order of the file.
     pub hosts: Vec<Host>,
-    /// A file of lines `{"from_ms":…,"to_ms":…,"reason":"…"}` (Unix milliseconds): spans in which somebody else knows
-    /// that measurements were disturbed (a maintenance log; the lab's wires when they were late). Tests that overlap
-    /// such a span are invalid and are repeated.
+    /// A file of lines `{"from_ms":…,"to_ms":…,"reason":"…"}` (Unix milliseconds): spans in which somebody
+    /// else knows that measurements were disturbed (a maintenance log; the lab's wires when they were late).
+    /// Tests that overlap such a span are invalid and are repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbances: Option<PathBuf>,
     /// Where each name stands; nothing to fill in.
@@ -77,8 +77,8 @@ pub struct Host {
     pub cache_dir: Option<PathBuf>,
 }
 
-/// Whether a folder of a host (`state_dir`, `etc_dir`, `cache_dir`) is the same one for every process of that host. The
-/// guardian of a change runs in another working folder than the node.
+/// Whether a folder of a host (`state_dir`, `etc_dir`, `cache_dir`) is the same one for every process of that
+/// host. The guardian of a change runs in another working folder than the node.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -107,7 +107,8 @@ pub enum TransportSpec {
     Ssh(SshSpec),
     /// A node of a Slurm cluster: the node program is a step of a job.
     Slurm(SlurmSpec),
-    /// Not at all: only an iperf3 server listens on its endpoints, which the other end of each test speaks to.
+    /// Not at all: only an iperf3 server listens on its endpoints, which the other end of each test speaks
+    /// to.
     Iperf3 {
         /// Its port.
         port: u16,
@@ -144,8 +145,9 @@ fn is_yes(value: &bool) -> bool {
 const SSH_NAME_BYTES_MAX: usize = 255;
 
 impl SshSpec {
-    /// Reads `host`, `user@host`, `host:port` and `[2001:db8::1]:port`. An address with several colons and no brackets has
-    /// no port. Refuses what `ssh`, or a command in its configuration, could take for anything but a name.
+    /// Reads `host`, `user@host`, `host:port` and `[2001:db8::1]:port`. An address with several colons and no
+    /// brackets has no port. Refuses what `ssh`, or a command in its configuration, could take for anything
+    /// but a name.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (user, rest) = match text.rsplit_once('@') {
             Some((user, rest)) => (Some(user.to_owned()), rest),
@@ -249,7 +251,8 @@ pub struct Endpoint {
     pub address: IpAddr,
     /// Which network it belongs to.
     pub layer: Layer,
-    /// Network namespace inside the host in which the address lives, such as `/var/run/docker/netns/ingress_sbox`.
+    /// Network namespace inside the host in which the address lives, such as
+    /// `/var/run/docker/netns/ingress_sbox`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netns: Option<PathBuf>,
     /// Rate of the link behind the address in bit/s, where known and not readable on the host.
@@ -303,7 +306,8 @@ impl Inventory {
         found
     }
 
-    /// The hosts with endpoints that belong to the group, directly or through nested groups, in inventory order.
+    /// The hosts with endpoints that belong to the group, directly or through nested groups, in inventory
+    /// order.
     pub fn members(&self, group: &str) -> Vec<&Host> {
         self.hosts
             .iter()
@@ -345,8 +349,9 @@ impl Inventory {
     }
 }
 
-/// Positions of the names of an inventory, made at the first look-up. Each hit is checked against the list and anything else
-/// is searched for, so an inventory that was changed after a look-up costs time but never gives a wrong answer.
+/// Positions of the names of an inventory, made at the first look-up. Each hit is checked against the list
+/// and anything else is searched for, so an inventory that was changed after a look-up costs time but never
+/// gives a wrong answer.
 #[derive(Default)]
 pub struct NameIndex(OnceLock<Positions>);
 

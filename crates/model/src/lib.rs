@@ -1,6 +1,7 @@
 //! The nouns of linerate, in the order of the flow:
 //!
-//! `Inventory` -> `Plan` -> (samples, readings, gaps) -> `Snapshot` -> findings -> `Remedy` -> `Trial` -> report and store.
+//! `Inventory` -> `Plan` -> (samples, readings, gaps) -> `Snapshot` -> findings -> `Remedy` -> `Trial` ->
+//! report and store.
 //!
 //! What comes in: nothing. What goes out: plain types that cross a crate border, the wire or the disk.
 //! It never reads a file, a clock or a socket, and holds no logic beyond validation, the order of names and

@@ -42,7 +42,8 @@ pub enum TestKind {
         /// Number of requests.
         count: u16,
     },
-    /// Which datagram sizes arrive unfragmented: each size is sent with "do not fragment" and answered by a small datagram.
+    /// Which datagram sizes arrive unfragmented: each size is sent with "do not fragment" and answered by a
+    /// small datagram.
     Mtu {
         /// IP packet sizes to probe, small and full size.
         sizes: Vec<u32>,
@@ -108,7 +109,8 @@ pub struct LoadSpec {
     /// Namespace inside the host in which the address lives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netns: Option<PathBuf>,
-    /// Secret of this test: 16 random bytes. Streams that do not show it are refused before anything is read from them.
+    /// Secret of this test: 16 random bytes. Streams that do not show it are refused before anything is read
+    /// from them.
     pub token: [u8; 16],
     /// The load ends itself after this time whatever happens.
     pub deadline_ms: u32,
@@ -117,8 +119,9 @@ pub struct LoadSpec {
     pub tuning: Box<Tuning>,
 }
 
-/// How the values of an interval are written: a transfer has tens of them, a survey of thousands of hosts millions, on the wire and
-/// in the store. Digits that no clock and no counter gave are left out, and so is what is zero anyway.
+/// How the values of an interval are written: a transfer has tens of them, a survey of thousands of hosts
+/// millions, on the wire and in the store. Digits that no clock and no counter gave are left out, and so is
+/// what is zero anyway.
 // By reference, because serde calls them so.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 mod digits {
@@ -174,8 +177,8 @@ pub struct LoadReport {
     pub elapsed_s: f64,
     /// CPU seconds of this end's threads.
     pub cpu_s: f64,
-    /// CPU seconds that all CPUs of the host spent in softirq during the test; `None` where the kernel does not say.
-    /// Kept apart from `cpu_s`, because other traffic of the host is in it.
+    /// CPU seconds that all CPUs of the host spent in softirq during the test; `None` where the kernel does
+    /// not say. Kept apart from `cpu_s`, because other traffic of the host is in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub softirq_s: Option<f64>,
     /// Seconds that the threads of this end that move data waited for a CPU (schedstat), all together.
@@ -201,8 +204,8 @@ pub struct LoadReport {
     /// Bulk transfer, sender: what the ways did in their turns before the test; empty when none were tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calibration: Vec<Turn>,
-    /// Bulk transfer, sender: when slow start ended, milliseconds since the start, by the state of the connections; `None`
-    /// when it did not end, or the kernel does not say.
+    /// Bulk transfer, sender: when slow start ended, milliseconds since the start, by the state of the
+    /// connections; `None` when it did not end, or the kernel does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_ms: Option<f64>,
     /// Bulk transfer with checksums: streams whose checksums agreed.
@@ -211,7 +214,8 @@ pub struct LoadReport {
     /// Bulk transfer, receiver: packets that the kernel threw away for want of room in the sockets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket_drops: Option<u64>,
-    /// Bulk transfer: the receiver read every stream to its end, and the sender had its count: bytes of both ends must be equal.
+    /// Bulk transfer: the receiver read every stream to its end, and the sender had its count: bytes of both
+    /// ends must be equal.
     #[serde(default)]
     pub drained: bool,
     /// Bulk transfer both ways: this end's report of the streams that went the other way.
@@ -383,8 +387,9 @@ pub struct UdpEnd {
     pub reordered: u64,
     /// Received more than once.
     pub duplicates: u64,
-    /// Thrown away by the receiver's own socket for want of buffer: lost by the measurement, not by the path. Exact for
-    /// datagrams that are read alone; where trains are read (`UdpFlow::offload`), trains times their length.
+    /// Thrown away by the receiver's own socket for want of buffer: lost by the measurement, not by the path.
+    /// Exact for datagrams that are read alone; where trains are read (`UdpFlow::offload`), trains times
+    /// their length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_drops: Option<u64>,
 }

@@ -5,14 +5,15 @@ use std::cmp::Ordering;
 /// Beginnings of the names of drives that the kernel counts with letters: `sdz` is followed by `sdaa`.
 const LETTERED: [&str; 4] = ["hd", "sd", "vd", "xvd"];
 
-/// The order of two names as people count: `sdz` before `sdaa`, `nvme2n1` before `nvme10n1`, `arc-2` before `arc-10`. Folders may stand
-/// before them.
+/// The order of two names as people count: `sdz` before `sdaa`, `nvme2n1` before `nvme10n1`, `arc-2` before
+/// `arc-10`. Folders may stand before them.
 #[must_use]
 pub fn natural(a: &str, b: &str) -> Ordering {
     pieces(a).cmp(&pieces(b)).then_with(|| a.cmp(b))
 }
 
-/// Names in their natural order and in few words: three or more that count up by one are `n[1-7]`, as Slurm and ClusterShell write it.
+/// Names in their natural order and in few words: three or more that count up by one are `n[1-7]`, as Slurm
+/// and ClusterShell write it.
 #[must_use]
 pub fn ranges(names: &[&str]) -> String {
     let mut names = names.to_vec();
@@ -49,7 +50,8 @@ fn counted(name: &str) -> (&str, &str) {
 /// A piece of a name.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Piece<'a> {
-    /// What counts, with its length: digits without zeros before them, and the letters of a drive. The shorter one comes first.
+    /// What counts, with its length: digits without zeros before them, and the letters of a drive. The
+    /// shorter one comes first.
     Counted(usize, &'a str),
     /// All else.
     Plain(&'a str),

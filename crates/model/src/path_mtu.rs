@@ -36,7 +36,8 @@ pub struct SizeLimit {
     /// Smallest one that did not, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_failing: Option<u32>,
-    /// The sending kernel refused it: it knows this path MTU, from its own interface or from a router's message.
+    /// The sending kernel refused it: it knows this path MTU, from its own interface or from a router's
+    /// message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused_mtu: Option<u32>,
     /// All sizes that were tried, in order.

@@ -50,7 +50,8 @@ pub enum Outcome {
     },
 }
 
-/// Values of a test that ran. A value that this kind of test does not give, or that foreign evidence lacks, is `None`.
+/// Values of a test that ran. A value that this kind of test does not give, or that foreign evidence lacks,
+/// is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// TCP payload received after the start-up was left out, bit/s; for UDP the payload received.

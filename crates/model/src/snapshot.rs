@@ -73,8 +73,8 @@ pub struct StorageFigure {
     /// On which host, or empty when it stands for all.
     #[serde(default)]
     pub host: String,
-    /// What was measured: `local-disk`, `replicated`, `transport`, `device` (one block device under whatever load there was),
-    /// `resync` (a replica that is brought up to date).
+    /// What was measured: `local-disk`, `replicated`, `transport`, `device` (one block device under whatever
+    /// load there was), `resync` (a replica that is brought up to date).
     pub what: String,
     /// Name of the variant, such as the transport: `ipoib`, `sdp`.
     #[serde(default)]

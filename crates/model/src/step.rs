@@ -1,7 +1,8 @@
-//! Steps: one command each that makes something on a host (a volume, a filesystem, a replica), with the commands that take it back.
+//! Steps: one command each that makes something on a host (a volume, a filesystem, a replica), with the
+//! commands that take it back.
 //!
-//! A step carries its own command, so that what a plan shows is what a host runs. What comes in: names and sizes. What goes out: programs with
-//! their arguments, never a line for a shell. Nothing here runs anything.
+//! A step carries its own command, so that what a plan shows is what a host runs. What comes in: names and
+//! sizes. What goes out: programs with their arguments, never a line for a shell. Nothing here runs anything.
 
 mod check;
 mod deed;

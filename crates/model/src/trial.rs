@@ -54,7 +54,8 @@ pub struct Arm {
 pub struct EffectSize {
     /// Better, no effect, worse, not shown.
     pub effect: Effect,
-    /// Ratio after / before of the medians (for values where less is better the inverse, so that above 1 is better).
+    /// Ratio after / before of the medians (for values where less is better the inverse, so that above 1 is
+    /// better).
     pub ratio: f64,
     /// Bootstrap interval of the ratio, 95 %.
     pub interval: (f64, f64),

@@ -1,7 +1,9 @@
-//! How a bulk transfer is made: everything about its sockets and threads that is not "how many streams for how long".
+//! How a bulk transfer is made: everything about its sockets and threads that is not "how many streams for
+//! how long".
 //!
-//! The default is what a survey uses: nothing of the host's own configuration is overruled, because that is what a survey
-//! measures. Limits are checked where the load runs, which also says what is wrong with a value.
+//! The default is what a survey uses: nothing of the host's own configuration is overruled, because that is
+//! what a survey measures. Limits are checked where the load runs, which also says what is wrong with a
+//! value.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +33,8 @@ pub struct Tuning {
     /// Largest segment, bytes: `TCP_MAXSEG`, 88 to 65 483.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mss: Option<u32>,
-    /// Buffers of both ends, bytes (`SO_SNDBUF` and `SO_RCVBUF` before connecting, which ends autotuning): 4 KiB to 1 GiB.
+    /// Buffers of both ends, bytes (`SO_SNDBUF` and `SO_RCVBUF` before connecting, which ends autotuning): 4
+    /// KiB to 1 GiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_bytes: Option<u32>,
     /// Most that one stream sends, bit/s (`SO_MAX_PACING_RATE`).
@@ -49,7 +52,8 @@ pub struct Tuning {
     /// Way of receiving, by its name; `None`: the first of the list, or what the calibration finds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive: Option<String>,
-    /// Before the test the ways of sending and receiving take turns on its own connections, and the best is used.
+    /// Before the test the ways of sending and receiving take turns on its own connections, and the best is
+    /// used.
     pub calibrate: bool,
     /// On which CPUs the threads run.
     pub pin: Pin,

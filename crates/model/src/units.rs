@@ -1,5 +1,5 @@
-//! Numbers as people read them: SI rates, durations, percent, sizes, dates. Numbers in, short text out. Never rounds a
-//! value that is not zero to zero.
+//! Numbers as people read them: SI rates, durations, percent, sizes, dates. Numbers in, short text out. Never
+//! rounds a value that is not zero to zero.
 
 /// A factor; one against (almost) nothing is not written out.
 pub fn factor(value: f64) -> String {
@@ -124,8 +124,8 @@ pub fn date(unix_ms: u64) -> String {
     format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", rest / 3600, rest / 60 % 60, rest % 60)
 }
 
-/// Year, month and day of a number of days since 1970-01-01. Counts years from March, so that the leap day is the last
-/// day of a year and the months have a regular length.
+/// Year, month and day of a number of days since 1970-01-01. Counts years from March, so that the leap day is
+/// the last day of a year and the months have a regular length.
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468; // days since 0000-03-01
     let era = shifted.div_euclid(146_097); // 400 years have 146 097 days

@@ -7,9 +7,9 @@
 //! `kernel.hotplug`, `kernel.poweroff_cmd`), what cannot be taken back (`kernel.modules_disabled`,
 //! `kernel.kexec_load_disabled`, `kernel.unprivileged_bpf_disabled`, `net.ipv6.conf.*.disable_ipv6`, which
 //! loses the addresses, `net.ipv4.ip_forward` and `net.ipv4.conf.*.forwarding`, which set the forwarding of
-//! every device and switch its large receive offload off), what protects the host (`kernel.kptr_restrict`, `kernel.randomize_va_space`,
-//! `kernel.yama.*`, `kernel.sysrq`, `net.core.bpf_jit_harden`, `net.ipv4.tcp_syncookies`, everything below
-//! `fs`), and secrets.
+//! every device and switch its large receive offload off), what protects the host (`kernel.kptr_restrict`,
+//! `kernel.randomize_va_space`, `kernel.yama.*`, `kernel.sysrq`, `net.core.bpf_jit_harden`,
+//! `net.ipv4.tcp_syncookies`, everything below `fs`), and secrets.
 
 use crate::change::Risk;
 

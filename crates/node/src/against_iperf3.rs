@@ -1,7 +1,7 @@
 //! A test of a survey against a plain iperf3 server: both ends' reports from one client.
 //!
-//! What comes in: a spec. What goes out: this end's report with the server's in `far`, always: what went wrong stands in
-//! `stopped`. Of the server is known what its results say, and nothing else.
+//! What comes in: a spec. What goes out: this end's report with the server's in `far`, always: what went
+//! wrong stands in `stopped`. Of the server is known what its results say, and nothing else.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -19,8 +19,8 @@ const PATIENCE: Duration = Duration::from_millis(1500);
 /// How the tests are called beside the loads; they have a request of their own.
 pub(crate) const NAME: &str = "iperf3";
 
-/// Makes the whole test on threads of its own, in the namespace that the spec names. Returns when it is over, at
-/// `deadline_ms`, or soon after `stop` was set. The report has the server's in `far`.
+/// Makes the whole test on threads of its own, in the namespace that the spec names. Returns when it is over,
+/// at `deadline_ms`, or soon after `stop` was set. The report has the server's in `far`.
 pub(crate) fn run(spec: &Iperf3Spec, stop: &AtomicBool) -> LoadReport {
     linerate_load::run_external(NAME, || test(spec, stop))
 }

@@ -1,9 +1,11 @@
 //! Folders of data looked through for what a power cut has left: empty files, files without their other half.
 //!
-//! In: a folder, where the last piece ended. Out: counts by class, with some paths. It opens files for reading only, keeps nothing between
-//! two requests, and needs memory for one folder, however many files there are.
+//! In: a folder, where the last piece ended. Out: counts by class, with some paths. It opens files for
+//! reading only, keeps nothing between two requests, and needs memory for one folder, however many files
+//! there are.
 //!
-//! To add a kind of data: one file here with a type that implements [`Auditor`], and one line in [`AUDITORS`].
+//! To add a kind of data: one file here with a type that implements [`Auditor`], and one line in
+//! [`AUDITORS`].
 
 mod auditor;
 mod gluster;

@@ -1,9 +1,9 @@
-//! Dials the operator instead of being spoken to on stdin: where one step of a job starts the node programs of all nodes, their
-//! outputs cannot carry frames.
+//! Dials the operator instead of being spoken to on stdin: where one step of a job starts the node programs
+//! of all nodes, their outputs cannot carry frames.
 //!
-//! In: one line on stdin with the key of the run and the addresses of the operator. Out: a sealed connection on which a session
-//! is served. It listens on nothing, tries within a bounded time, and keeps the key out of its arguments, its environment and
-//! every error.
+//! In: one line on stdin with the key of the run and the addresses of the operator. Out: a sealed connection
+//! on which a session is served. It listens on nothing, tries within a bounded time, and keeps the key out of
+//! its arguments, its environment and every error.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -14,7 +14,8 @@ use linerate_wire::sealed::{Caller, DialOrder, Greeting, ORDER_BYTES_MAX, Opener
 
 use crate::serve;
 
-/// Longest wait for the order: a step of thousands of nodes gives its stdin on only when the last of them is there.
+/// Longest wait for the order: a step of thousands of nodes gives its stdin on only when the last of them is
+/// there.
 const ORDER_WAIT: Duration = Duration::from_secs(60);
 /// Longest wait for a connection to one address; a firewall may drop what is sent there.
 const CONNECT_WAIT: Duration = Duration::from_secs(3);
@@ -27,7 +28,8 @@ const WAIT_S_MAX: u32 = 600;
 /// Bytes read at once.
 const READ_BYTES: usize = 16 << 10;
 
-/// Reads the order, dials and serves. The error names the node, because all nodes of a step say it on one stream.
+/// Reads the order, dials and serves. The error names the node, because all nodes of a step say it on one
+/// stream.
 pub(crate) fn run(sysfs_gap: Option<String>) -> Result<(), String> {
     let node = std::env::var("SLURMD_NODENAME").unwrap_or_default();
     let named = |error: String| format!("{node}: {error}");
@@ -67,7 +69,8 @@ fn order() -> Result<DialOrder, String> {
     serde_json::from_str(line.trim_end()).map_err(|_| "what came on stdin is no order".to_owned())
 }
 
-/// Tries the addresses in turn until one answers or the time is over; gives the words about each of the last round.
+/// Tries the addresses in turn until one answers or the time is over; gives the words about each of the last
+/// round.
 fn dial(order: &DialOrder, caller: &Caller) -> Result<(TcpStream, Sealed), String> {
     let wait = Duration::from_secs(u64::from(order.wait_s.min(WAIT_S_MAX)));
     let until = Instant::now() + wait;

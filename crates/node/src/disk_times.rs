@@ -1,8 +1,9 @@
-//! Counters `disk_time.*`: how long requests to block devices took. Counted only when asked for by this prefix, because it means a program of
-//! ours at tracepoints of the kernel: it begins with the first question of a session and is gone with the session, however that ends.
+//! Counters `disk_time.*`: how long requests to block devices took. Counted only when asked for by this
+//! prefix, because it means a program of ours at tracepoints of the kernel: it begins with the first question
+//! of a session and is gone with the session, however that ends.
 //!
-//! In: prefixes of keys. Out: counters by device, direction and range of time, or a gap with the reason. It never asks twice where the kernel
-//! has refused.
+//! In: prefixes of keys. Out: counters by device, direction and range of time, or a gap with the reason. It
+//! never asks twice where the kernel has refused.
 
 use std::sync::{Mutex, PoisonError};
 

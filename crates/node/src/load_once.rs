@@ -1,7 +1,7 @@
 //! One end of one test without an operator: for benchmarks and scripts.
 //!
-//! In: a `LoadSpec` as JSON on stdin. Out: on stdout a line `{"listening":PORT}` when a receiver is ready, and at the end the
-//! `LoadReport` as one line of JSON. It ends with its load.
+//! In: a `LoadSpec` as JSON on stdin. Out: on stdout a line `{"listening":PORT}` when a receiver is ready,
+//! and at the end the `LoadReport` as one line of JSON. It ends with its load.
 
 use std::io::{Read, Write};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! `linerate-node`: reads facts, makes load, applies and undoes changes on the host it runs on.
 //!
-//! In: requests of an operator on stdin, or over a connection to the operator that an order on stdin names. Out: answers. It listens on nothing but the loads it was told to
-//! receive (and as `iperf3 -s`, started by hand, for iperf3's clients), changes nothing whose old value is not on its disk, and never decides.
+//! In: requests of an operator on stdin, or over a connection to the operator that an order on stdin names.
+//! Out: answers. It listens on nothing but the loads it was told to receive (and as `iperf3 -s`, started by
+//! hand, for iperf3's clients), changes nothing whose old value is not on its disk, and never decides.
 
 mod against_iperf3;
 mod audit;
@@ -132,8 +133,8 @@ fn run() -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Moves the whole process, which has one thread yet, into a network namespace. Gives the reason when `/sys` is not that of
-/// the namespace.
+/// Moves the whole process, which has one thread yet, into a network namespace. Gives the reason when `/sys`
+/// is not that of the namespace.
 fn enter(path: &Path) -> Result<Option<String>, String> {
     let hint = "hint: entering a namespace needs root, or to own the user namespace it belongs to";
     let path = linerate_sys::place::resolve(&Root::live(), path)

@@ -1,11 +1,11 @@
 //! The node's state folder: journals that no other user of the host may write, exchange or read.
 //!
 //! In: absolute paths `STATE_DIR/FOLDER/FILE`. Out: the content of a file, or a refusal with path, owner and
-//! mode. The path is walked from the root by descriptors (`ancestors` of the crate `sys`): a folder above that
-//! another user may write or exchange is refused, and so are links of other users. The last two folders and the
-//! files in them are ours: owned by the effective user, no links, writable by no one else. Where an older
-//! version left them readable, they are made private; missing ones are made with 0700 and 0600, whatever the
-//! umask.
+//! mode. The path is walked from the root by descriptors (`ancestors` of the crate `sys`): a folder above
+//! that another user may write or exchange is refused, and so are links of other users. The last two folders
+//! and the files in them are ours: owned by the effective user, no links, writable by no one else. Where an
+//! older version left them readable, they are made private; missing ones are made with 0700 and 0600,
+//! whatever the umask.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};

@@ -1,8 +1,9 @@
-//! A session with an operator: two streams (stdin and stdout, or those of a connection), and the work that is asked for.
+//! A session with an operator: two streams (stdin and stdout, or those of a connection), and the work that is
+//! asked for.
 //!
-//! In: frames on one stream. Out: frames on the other, and changes of this host that are taken back when the operator is gone. The
-//! main thread owns the protocol and never blocks on anything else: one thread reads, one writes, one makes the changes in
-//! their order, and every load and every reading of facts has its own.
+//! In: frames on one stream. Out: frames on the other, and changes of this host that are taken back when the
+//! operator is gone. The main thread owns the protocol and never blocks on anything else: one thread reads,
+//! one writes, one makes the changes in their order, and every load and every reading of facts has its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -29,7 +30,8 @@ use crate::disk_times::DiskTimes;
 use crate::facts;
 use crate::session_event::SessionEvent;
 
-/// Loads and readings that run at the same time; a host is in one test at a time, so that this is never reached.
+/// Loads and readings that run at the same time; a host is in one test at a time, so that this is never
+/// reached.
 const JOBS_MAX: usize = 64;
 /// After the operator is gone (4 s of silence) its loads have this long to end.
 const LOADS_END_MS: u64 = 800;
@@ -71,8 +73,8 @@ pub(crate) fn serve(sysfs_gap: Option<String>) {
     serve_over(sysfs_gap, Box::new(std::io::stdin()), Box::new(std::io::stdout()));
 }
 
-/// Serves until the operator says bye or is gone. `sysfs_gap` says why `/sys` is not that of our namespace, where it is
-/// not.
+/// Serves until the operator says bye or is gone. `sysfs_gap` says why `/sys` is not that of our namespace,
+/// where it is not.
 pub(crate) fn serve_over(sysfs_gap: Option<String>, from_operator: Input, to_operator: Output) {
     let (to_self, events) = mpsc::sync_channel(EVENTS_MAX);
     let (output, to_write) = mpsc::channel::<Vec<u8>>();
@@ -159,8 +161,8 @@ impl Node {
 
     fn run(&mut self) {
         loop {
-            // Everything that is there is taken before the time is looked at: a node that was stopped itself must not
-            // take its own sleep for the operator's silence.
+            // Everything that is there is taken before the time is looked at: a node that was stopped itself
+            // must not take its own sleep for the operator's silence.
             while let Ok(event) = self.events.try_recv() {
                 if self.take(event) {
                     return self.end("the operator said bye");
@@ -252,7 +254,8 @@ impl Node {
         }
     }
 
-    /// Looks and steps have a thread each: a step may take minutes, and one of them at a time is let through by their lock.
+    /// Looks and steps have a thread each: a step may take minutes, and one of them at a time is let through
+    /// by their lock.
     fn build(&mut self, id: RequestId, request: Request) {
         let changes = matches!(request, Request::Step { .. } | Request::Unbuild { .. });
         let builds = self.builds.clone();
@@ -460,7 +463,8 @@ fn with_counters(load: impl FnOnce() -> LoadReport) -> (LoadReport, BTreeMap<Str
     (report, counters)
 }
 
-/// What was counted between two readings. A counter that went back began anew meanwhile, with its cgroup or its device.
+/// What was counted between two readings. A counter that went back began anew meanwhile, with its cgroup or
+/// its device.
 fn growth(before: i64, after: i64) -> i64 {
     let grown = after.wrapping_sub(before);
     if grown < 0 { after.max(0) } else { grown }

@@ -1,4 +1,5 @@
-//! The real program when something disappears: the operator, the node, the guardian. Old values are back, nothing listens.
+//! The real program when something disappears: the operator, the node, the guardian. Old values are back,
+//! nothing listens.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -19,8 +20,8 @@ use linerate_wire::session::{OperatorEvent, SILENCE_MS};
 
 use operator::{Operator, Place, SACK, listens, sack_off, signal, until};
 
-/// The contract allows 5 s for stopping loads, undoing and exiting; a busy machine may take far longer. Nothing but what is tested ends these
-/// nodes and trials so soon: a trial's own time is ten minutes.
+/// The contract allows 5 s for stopping loads, undoing and exiting; a busy machine may take far longer.
+/// Nothing but what is tested ends these nodes and trials so soon: a trial's own time is ten minutes.
 const GONE: Duration = Duration::from_secs(60);
 
 fn receiver() -> Request {
@@ -107,7 +108,8 @@ impl Group {
     fn new() -> Option<Self> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
         let mounts = linerate_sys::procfs::mounts(&mounts);
-        // The hierarchies by which groups are killed: that of all controllers, and the freezer where each has its own.
+        // The hierarchies by which groups are killed: that of all controllers, and the freezer where each has
+        // its own.
         let kills = |m: &&linerate_sys::procfs::Mount| {
             m.kind == "cgroup2" || (m.kind == "cgroup" && m.super_options.split(',').any(|o| o == "freezer"))
         };
@@ -163,8 +165,8 @@ fn a_scheduler_that_kills_all_it_knows_of_leaves_the_guardian() {
     operator.apply("t1", 600);
     assert_eq!(place.sack(), "0");
     assert_eq!(place.guardians("t1").len(), 1);
-    // What is left is asked politely, as a machine that goes down does. All else by the group and by the tree, and so that none of them has a
-    // moment after another one's end.
+    // What is left is asked politely, as a machine that goes down does. All else by the group and by the
+    // tree, and so that none of them has a moment after another one's end.
     place.guardians("t1").into_iter().for_each(|guardian| signal("TERM", guardian));
     let known: Vec<String> =
         [group.processes(), tree(operator.child.id())].concat().iter().map(u32::to_string).collect();

@@ -1,4 +1,5 @@
-//! Loads on disks as text, as a value for programs, and as drawings: what was reached, what should be, what binds. Fits 100 columns.
+//! Loads on disks as text, as a value for programs, and as drawings: what was reached, what should be, what
+//! binds. Fits 100 columns.
 
 use std::fmt::Write as _;
 
@@ -211,7 +212,8 @@ pub struct Told {
 }
 
 impl Told {
-    /// Whether it falls short of what should be reached. A wire is no promise: many drives are slower, and nothing is wrong with them.
+    /// Whether it falls short of what should be reached. A wire is no promise: many drives are slower, and
+    /// nothing is wrong with them.
     #[must_use]
     pub fn is_low(&self) -> bool {
         let promised = self.beside.should.as_ref().is_some_and(|should| should.binds != Term::Link);

@@ -1,4 +1,5 @@
-//! What stands in the journals of hosts, and what is left on drives, as text. Fits 100 columns but for the commands.
+//! What stands in the journals of hosts, and what is left on drives, as text. Fits 100 columns but for the
+//! commands.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,6 @@
-//! What there is to say about a finding or a trial, in order and in plain words: rows of a label and lines. Text, HTML and
-//! Markdown render the same cards, so none of them can forget something. Never formats for one medium.
+//! What there is to say about a finding or a trial, in order and in plain words: rows of a label and lines.
+//! Text, HTML and Markdown render the same cards, so none of them can forget something. Never formats for one
+//! medium.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -321,7 +322,8 @@ fn next_commands(trial: &Trial) -> Vec<String> {
     }
 }
 
-/// Whether the change is one of a file that belongs to several hosts and to the person who wrote it: `linerate keep` refuses to touch it.
+/// Whether the change is one of a file that belongs to several hosts and to the person who wrote it:
+/// `linerate keep` refuses to touch it.
 fn is_kept_by_hand(trial: &Trial) -> bool {
     trial.remedy.is_of_replicas()
 }

@@ -1,4 +1,5 @@
-//! A cause in words: for a terminal, and as a page of the reference. A cause comes in, text goes out; it judges nothing.
+//! A cause in words: for a terminal, and as a page of the reference. A cause comes in, text goes out; it
+//! judges nothing.
 
 use std::fmt::Write as _;
 
@@ -96,7 +97,8 @@ fn sentence_case(title: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The files of a proof as links from a page in `docs/reference/causes/`, and what Markdown would take for marks as it is.
+/// The files of a proof as links from a page in `docs/reference/causes/`, and what Markdown would take for
+/// marks as it is.
 fn linked(line: &str) -> String {
     if let Some(case) = line.strip_prefix("the case ") {
         return format!("[{case}](../../../{case})");

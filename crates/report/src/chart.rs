@@ -1,5 +1,6 @@
-//! Drawings for the HTML report, as inline SVG: the arms of a trial, the effect with its interval, and throughput over time.
-//! Values in, markup out. No scripts, no fonts, no colours of its own (classes of the style sheet).
+//! Drawings for the HTML report, as inline SVG: the arms of a trial, the effect with its interval, and
+//! throughput over time. Values in, markup out. No scripts, no fonts, no colours of its own (classes of the
+//! style sheet).
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
@@ -98,7 +99,8 @@ pub fn arms(trial: &Trial) -> Markup {
     }
 }
 
-/// The ratio after / before with its interval, beside the control's, on a logarithmic scale around "no change".
+/// The ratio after / before with its interval, beside the control's, on a logarithmic scale around "no
+/// change".
 pub fn effect(trial: &Trial) -> Markup {
     let Some(e) = &trial.effect else { return html! {} };
     let mut bars = vec![("changed pair", e.ratio, e.interval, "b")];
@@ -144,8 +146,8 @@ struct Line<'a> {
     cell: Option<&'a Cell>,
 }
 
-/// Throughput over time of the worst pair and of a healthy pair of the same layer, and the inside of the worst pair's
-/// connections; nothing when no series was kept.
+/// Throughput over time of the worst pair and of a healthy pair of the same layer, and the inside of the
+/// worst pair's connections; nothing when no series was kept.
 pub fn series(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Option<Markup> {
     let mut cells: Cells<'_> = HashMap::new();
     for cell in &diagnosis.cells {
@@ -243,7 +245,8 @@ fn draw_series(worst: &Line<'_>, healthy: Option<&Line<'_>>, layer: Layer) -> Ma
     }
 }
 
-/// Points of a line; several intervals that share a pixel are drawn as their lowest and highest, so that no jump is lost.
+/// Points of a line; several intervals that share a pixel are drawn as their lowest and highest, so that no
+/// jump is lost.
 fn points(series: &[Interval], axis: Axis, end_ms: f64, right: f64) -> String {
     let per_point = series.len().div_ceil(POINTS_MAX).max(1);
     let mut text = String::new();

@@ -1,5 +1,6 @@
-//! Facts that are not the same everywhere: a snapshot in, a table out. Only what can be compared is compared: machines that
-//! carry endpoints with each other, machines that do not (hypervisors) with each other. Never says which one is wrong.
+//! Facts that are not the same everywhere: a snapshot in, a table out. Only what can be compared is compared:
+//! machines that carry endpoints with each other, machines that do not (hypervisors) with each other. Never
+//! says which one is wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -105,7 +106,8 @@ fn compare(snapshot: &Snapshot, hosts: &[&HostName], said: &str) -> Vec<Differen
             if !lacking.is_empty() {
                 values.insert(String::new(), lacking);
             }
-            // All the same says nothing, and all different (identifiers, sizes of memory) says nothing either.
+            // All the same says nothing, and all different (identifiers, sizes of memory) says nothing
+            // either.
             let alone = values.len() > 2 && values.len() * 3 > hosts.len() * 2;
             if values.len() < 2 || alone {
                 return None;

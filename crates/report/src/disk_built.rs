@@ -1,4 +1,5 @@
-//! A volume that was built, measured beside its plan: by the class of its drives, and by one of them that was measured alone before. Fits 100 columns.
+//! A volume that was built, measured beside its plan: by the class of its drives, and by one of them that was
+//! measured alone before. Fits 100 columns.
 
 use std::fmt::Write as _;
 
@@ -73,7 +74,8 @@ const FIGURES: [Figure; 4] = [
 const REQUESTS: &str = "requests/s";
 const BYTES: &str = "bytes/s";
 
-/// What was measured: random reads and writes, reads and writes in a row, in this order; nothing when a phase is missing.
+/// What was measured: random reads and writes, reads and writes in a row, in this order; nothing when a phase
+/// is missing.
 #[must_use]
 pub fn figures(end: &DiskEnd) -> Option<Rates> {
     let [reads, writes, read, write] = end.phases.as_slice() else { return None };

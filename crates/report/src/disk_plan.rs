@@ -1,4 +1,5 @@
-//! A plan of a volume as text: layouts side by side, the pairs as a picture, the commands of one. Fits 100 columns but for the commands.
+//! A plan of a volume as text: layouts side by side, the pairs as a picture, the commands of one. Fits 100
+//! columns but for the commands.
 
 use linerate_model::printable::one_line;
 use std::fmt::Write as _;

@@ -59,7 +59,8 @@ const MEANS: &[Column] = &[
     column("busy", 7, busy),
 ];
 
-/// Where the kernel tells how long single requests take. A device of which it does not has its mean, in brackets.
+/// Where the kernel tells how long single requests take. A device of which it does not has its mean, in
+/// brackets.
 const TIMES: &[Column] = &[
     column("r/s", 6, |_, d| number(d.read.requests_per_s)),
     column("w/s", 6, |_, d| number(d.write.requests_per_s)),
@@ -108,7 +109,8 @@ pub fn table(layout: &Layout, interval: &DiskInterval, show: Show<'_>) -> String
     text.push_str(&heads(columns, name_width));
     let mut idle = 0;
     let mut lines: Vec<Leaf<'_>> = layout.lines(show.all);
-    // What has counters and no facts: a device that came a moment ago, or one without a size, as loop devices without a file are.
+    // What has counters and no facts: a device that came a moment ago, or one without a size, as loop devices
+    // without a file are.
     let strange = |d: &&DiskRates| layout.get(&d.device).is_none() && !d.is_idle();
     let strange: Vec<Disk> = interval.disks.iter().filter(strange).map(stranger).collect();
     lines.extend(strange.iter().map(|disk| Leaf { disk, depth: 0 }));

@@ -1,5 +1,5 @@
-//! Drawings of distributions and of values over time for the HTML report, as inline SVG. Values in, markup out. No scripts,
-//! no fonts, no colours of its own (classes of the style sheet).
+//! Drawings of distributions and of values over time for the HTML report, as inline SVG. Values in, markup
+//! out. No scripts, no fonts, no colours of its own (classes of the style sheet).
 
 use std::fmt::Write;
 
@@ -107,8 +107,8 @@ fn words_ns(ns: u64) -> String {
     units::duration_us(ns as f64 / 1e3)
 }
 
-/// Distributions of durations (nanoseconds) beside each other, each scaled to its own highest bar, with median and 99th
-/// percentile. `words` says what the values are.
+/// Distributions of durations (nanoseconds) beside each other, each scaled to its own highest bar, with
+/// median and 99th percentile. `words` says what the values are.
 pub fn histograms(lines: &[Line<'_, Histogram>], words: &str) -> Markup {
     let axis = Decades::of(lines.iter().map(|line| line.of));
     html! {

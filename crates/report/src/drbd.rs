@@ -1,4 +1,5 @@
-//! Replicas of DRBD as text: one table of all hosts, what is under way, what is wrong. Fits 100 columns but for sentences.
+//! Replicas of DRBD as text: one table of all hosts, what is under way, what is wrong. Fits 100 columns but
+//! for sentences.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! A bench of a replica as text: each pattern on the local disk, on the transport and replicated, which share is lost where, and the settings to try. Fits 100
-//! columns.
+//! A bench of a replica as text: each pattern on the local disk, on the transport and replicated, which share
+//! is lost where, and the settings to try. Fits 100 columns.
 
 use std::fmt::Write as _;
 
@@ -32,7 +32,8 @@ pub struct Told<'a> {
     pub shares: &'a [Share],
 }
 
-/// Columns: pattern, local disk, transport, replicated, reached, lost to the transport, lost to the replication.
+/// Columns: pattern, local disk, transport, replicated, reached, lost to the transport, lost to the
+/// replication.
 const NAME: usize = 22;
 const WIDTHS: [usize; 6] = [16, 11, 18, 9, 11, 12];
 const HEADS: [&str; 6] = ["local disk", "transport", "replicated", "reached", "transport", "replication"];

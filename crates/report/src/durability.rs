@@ -1,4 +1,5 @@
-//! What is left after a power cut, as text: a line per pattern, what it means, some of the files. Fits 100 columns.
+//! What is left after a power cut, as text: a line per pattern, what it means, some of the files. Fits 100
+//! columns.
 
 use std::fmt::Write as _;
 

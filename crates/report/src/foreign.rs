@@ -1,4 +1,5 @@
-//! What was understood of the files of others, as a table and as remarks: an account comes in, text and HTML go out.
+//! What was understood of the files of others, as a table and as remarks: an account comes in, text and HTML
+//! go out.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,5 +1,6 @@
-//! The matrix of a layer, ready to be drawn: a diagnosis in, squares with short text, a heat and a full sentence out.
-//! Text, HTML and Markdown draw the same squares. Never averages two levels, never hides an unseen cell.
+//! The matrix of a layer, ready to be drawn: a diagnosis in, squares with short text, a heat and a full
+//! sentence out. Text, HTML and Markdown draw the same squares. Never averages two levels, never hides an
+//! unseen cell.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -67,8 +68,8 @@ pub struct Grid {
     pub short: Vec<String>,
     /// The direct groups of each host, for the margin.
     pub groups: Vec<String>,
-    /// Squares of the pairs that were tested, by row (sends) and column (receives): of thousands of hosts that is a small part
-    /// of the matrix.
+    /// Squares of the pairs that were tested, by row (sends) and column (receives): of thousands of hosts
+    /// that is a small part of the matrix.
     pub tested: BTreeMap<(usize, usize), Square>,
     /// One line per binding term of the ceilings.
     pub ceilings: Vec<String>,
@@ -204,7 +205,8 @@ fn number(cell: &Cell, metric: Metric) -> Option<f64> {
     }
 }
 
-/// What the good half of the cells reaches: the quartile on the good side, as measure for heat without a ceiling.
+/// What the good half of the cells reaches: the quartile on the good side, as measure for heat without a
+/// ceiling.
 fn typical(cells: &[&Cell], metric: Metric) -> f64 {
     let mut seen: Vec<f64> =
         cells.iter().filter_map(|c| number(c, metric)).filter(|v| v.is_finite()).collect();

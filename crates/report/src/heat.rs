@@ -1,5 +1,5 @@
-//! Colours of the heat map, for a terminal and for a page. A heat class (0 to 5) in, colour codes out. Colour is never the
-//! only carrier: every square has its number too.
+//! Colours of the heat map, for a terminal and for a page. A heat class (0 to 5) in, colour codes out. Colour
+//! is never the only carrier: every square has its number too.
 
 use std::io::IsTerminal;
 
@@ -19,7 +19,8 @@ impl Default for Style {
 }
 
 impl Style {
-    /// Colour only when standard output is a terminal that can show it and nobody asked for none (<https://no-color.org>).
+    /// Colour only when standard output is a terminal that can show it and nobody asked for none
+    /// (<https://no-color.org>).
     pub fn detect() -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|v| v == "dumb");
@@ -73,8 +74,8 @@ impl Style {
     }
 }
 
-/// Background and foreground of the 256-colour palette: pale green, yellow, amber, orange, red, dark red. The lightness
-/// falls from class to class, so that the order also shows to the colour-blind and in grey.
+/// Background and foreground of the 256-colour palette: pale green, yellow, amber, orange, red, dark red. The
+/// lightness falls from class to class, so that the order also shows to the colour-blind and in grey.
 const TERMINAL: [(u8, u8); 6] = [(151, 16), (229, 16), (222, 16), (215, 16), (167, 231), (88, 231)];
 
 #[cfg(test)]

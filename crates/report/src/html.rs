@@ -1,5 +1,5 @@
-//! The report as one HTML page: works offline, prints, follows the dark mode of the reader. Material in, a page out. It
-//! loads nothing from anywhere, runs no script, and every name that came from a host is escaped.
+//! The report as one HTML page: works offline, prints, follows the dark mode of the reader. Material in, a
+//! page out. It loads nothing from anywhere, runs no script, and every name that came from a host is escaped.
 
 use linerate_model::SCHEMA;
 use linerate_model::finding::Diagnosis;
@@ -14,8 +14,8 @@ use super::grid::{self, Grid, Kind, Metric};
 use super::material::{Format, Material};
 use super::{chart, differ, names, text};
 
-/// A page stays one that a browser opens at once, however large the cluster: at most so many findings, worst pairs, remarks of a
-/// kind and groups.
+/// A page stays one that a browser opens at once, however large the cluster: at most so many findings, worst
+/// pairs, remarks of a kind and groups.
 const FINDINGS_MAX: usize = 50;
 const WORST_MAX: usize = 100;
 const LINES_MAX: usize = 200;

@@ -1,5 +1,5 @@
-//! What went on inside the connections of a transfer, drawn over time: round trip, congestion window, retransmissions, what
-//! held them up. Packed readings in, drawings out.
+//! What went on inside the connections of a transfer, drawn over time: round trip, congestion window,
+//! retransmissions, what held them up. Packed readings in, drawings out.
 
 use linerate_model::inside::{Packed, Reading};
 use maud::{Markup, html};

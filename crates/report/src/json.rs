@@ -1,4 +1,5 @@
-//! JSON for programs: the run, its diagnosis and its trials in; one object out. Never leaves anything out, never adds words.
+//! JSON for programs: the run, its diagnosis and its trials in; one object out. Never leaves anything out,
+//! never adds words.
 
 use std::fmt::Write;
 
@@ -72,8 +73,8 @@ fn write(page: &Page<'_>) -> String {
     shown(serde_json::to_string_pretty(page).expect("plain model values always serialise")) + "\n"
 }
 
-/// JSON that a terminal shows as it is: of the characters that act on one JSON itself escapes those below 32 only. The others
-/// stand in strings only, where any character may be written as its number.
+/// JSON that a terminal shows as it is: of the characters that act on one JSON itself escapes those below 32
+/// only. The others stand in strings only, where any character may be written as its number.
 pub fn shown(text: String) -> String {
     let passes = |c: char| !is_control(c) || c == '\n';
     if text.chars().all(passes) {

@@ -19,8 +19,8 @@ fn at(result: &LatencyResult, share: f64) -> f64 {
     result.round_trip_ns.quantile(share).unwrap_or(0) as f64 / 1e3
 }
 
-/// What load adds to a round trip, in words, by the milliseconds added to the median and to the slowest of a hundred.
-/// Interactive work notices 30 ms (a frame or two); storage and RPC inside a cluster notice one.
+/// What load adds to a round trip, in words, by the milliseconds added to the median and to the slowest of a
+/// hundred. Interactive work notices 30 ms (a frame or two); storage and RPC inside a cluster notice one.
 fn grade(added_p50_us: f64, added_p99_us: f64) -> &'static str {
     let worst = added_p50_us.max(added_p99_us / 3.0);
     match worst {

@@ -1,4 +1,5 @@
-//! Reports: a snapshot, its diagnosis and its trials in; text for people and programs out. Never measures, never decides.
+//! Reports: a snapshot, its diagnosis and its trials in; text for people and programs out. Never measures,
+//! never decides.
 //!
 //! To add a format: one file with a `Format`, one line in `FORMATS`.
 #![deny(missing_docs)]

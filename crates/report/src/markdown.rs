@@ -1,4 +1,5 @@
-//! The report as Markdown, for tickets and wikis: the same cards as the text. Material in, Markdown out. Names are escaped.
+//! The report as Markdown, for tickets and wikis: the same cards as the text. Material in, Markdown out.
+//! Names are escaped.
 
 use linerate_model::printable::is_control;
 use linerate_model::units;

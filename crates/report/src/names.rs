@@ -1,5 +1,5 @@
-//! Words for elements, directions, layers, responses and settings. Model values in, plain English out. Never formats a
-//! number (see `units`).
+//! Words for elements, directions, layers, responses and settings. Model values in, plain English out. Never
+//! formats a number (see `units`).
 
 use linerate_model::fact::FactValue;
 use linerate_model::finding::{Ceiling, Direction, Element, Finding, Response};
@@ -57,7 +57,8 @@ pub fn place(element: &Element, direction: Direction, inventory: &Inventory) -> 
     }
 }
 
-/// Where something was read that harmed nothing that was measured; none where a loss was, or where a direction matters.
+/// Where something was read that harmed nothing that was measured; none where a loss was, or where a
+/// direction matters.
 pub fn read_at(finding: &Finding) -> Option<String> {
     let place =
         finding.places.first().filter(|p| finding.was_only_read() && p.direction == Direction::Both)?;
@@ -159,7 +160,8 @@ pub fn binding(ceiling: &Ceiling) -> String {
     words.to_owned()
 }
 
-/// What was measured and what was to be expected, in words: `9.2 Mbit/s, where 190 Mbit/s is to be expected: 95 % lost`.
+/// What was measured and what was to be expected, in words:
+/// `9.2 Mbit/s, where 190 Mbit/s is to be expected: 95 % lost`.
 pub fn measured(finding: &Finding) -> String {
     use linerate_model::units::{percent_lost, short, value};
     let (expected, measured) = (finding.expected, finding.measured);

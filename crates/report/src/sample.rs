@@ -1,5 +1,5 @@
-//! Made-up evidence for the tests of this room: a cluster like casebook A with a fault on what one hypervisor receives, a
-//! healthy one, and a big one. Nothing in, model values out. Only compiled for tests.
+//! Made-up evidence for the tests of this room: a cluster like casebook A with a fault on what one hypervisor
+//! receives, a healthy one, and a big one. Nothing in, model values out. Only compiled for tests.
 
 use std::collections::BTreeMap;
 

@@ -35,7 +35,8 @@ pub fn shown(step: &Step) -> Shown {
     Shown { says: deed.says(), command, file, undo: deed.undo(), clear }
 }
 
-/// Program and arguments as one would type them, whole: people copy them. Names in steps are checked to be plain, so that nothing has to be quoted.
+/// Program and arguments as one would type them, whole: people copy them. Names in steps are checked to be
+/// plain, so that nothing has to be quoted.
 #[must_use]
 pub fn typed(argv: &[String]) -> String {
     argv.join(" ")

@@ -1,5 +1,5 @@
-//! Tests of all report formats on made-up evidence. Text and Markdown are compared with the files in `golden/`; with
-//! LINERATE_BLESS=1 in the environment they are written instead.
+//! Tests of all report formats on made-up evidence. Text and Markdown are compared with the files in
+//! `golden/`; with LINERATE_BLESS=1 in the environment they are written instead.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! The report for a terminal: matrices and verdicts in plain words, at most 100 columns. Material in, text out; colour only
-//! when the style says so. Never prints.
+//! The report for a terminal: matrices and verdicts in plain words, at most 100 columns. Material in, text
+//! out; colour only when the style says so. Never prints.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -26,7 +26,8 @@ const MATRIX_HOSTS_MAX: usize = 12;
 /// Findings in full, and lines of each kind of remark: a report is read by a person.
 const FINDINGS_MAX: usize = 20;
 const LINES_MAX: usize = 40;
-/// Tests that were not used: each says the same of another pair, and what follows from them is in the headline.
+/// Tests that were not used: each says the same of another pair, and what follows from them is in the
+/// headline.
 const REFUSED_MAX: usize = 5;
 /// Cells in the list of the worst.
 const WORST_MAX: usize = 15;
@@ -384,8 +385,8 @@ fn commands(out: &mut String, label: &str, lines: &[String], style: Style) {
     }
 }
 
-/// A step of an instruction in lines of at most `width` characters. What does not fit is mostly words, or a command with a remark: the remark
-/// gets lines of its own, each of which a shell passes over.
+/// A step of an instruction in lines of at most `width` characters. What does not fit is mostly words, or a
+/// command with a remark: the remark gets lines of its own, each of which a shell passes over.
 pub fn instruction(line: &str, width: usize) -> Vec<String> {
     const INDENT: &str = "  ";
     if line.chars().count() <= width {

@@ -1,4 +1,5 @@
-//! One bulk transfer in words: what came through, what it cost, what held it up, which ways were tried; drawn over time.
+//! One bulk transfer in words: what came through, what it cost, what held it up, which ways were tried; drawn
+//! over time.
 
 use std::fmt::Write;
 

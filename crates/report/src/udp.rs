@@ -208,7 +208,8 @@ impl View for Udp {
     }
 }
 
-/// In which units the datagrams went through the kernels: a rate of datagrams that were never cut is no rate of packets.
+/// In which units the datagrams went through the kernels: a rate of datagrams that were never cut is no rate
+/// of packets.
 fn carried(tx: &linerate_model::datagram::UdpFlow, rx: &linerate_model::datagram::UdpFlow) -> String {
     match (&tx.offload, &rx.offload) {
         (Some(_), Some(_)) => {

@@ -20,7 +20,8 @@ pub trait View: Sync {
     fn headline(&self, sample: &Sample, tx: &LoadReport, rx: &LoadReport) -> String;
     /// Tables and sentences, at most 100 columns.
     fn text(&self, sample: &Sample, tx: &LoadReport, rx: &LoadReport) -> String;
-    /// The same for a kind that says more when it knows the facts of the host; `ends` is what both ends reported.
+    /// The same for a kind that says more when it knows the facts of the host; `ends` is what both ends
+    /// reported.
     fn text_on(&self, sample: &Sample, ends: (&LoadReport, &LoadReport), _: Option<&HostFacts>) -> String {
         self.text(sample, ends.0, ends.1)
     }

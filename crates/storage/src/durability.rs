@@ -1,6 +1,7 @@
 //! What a list of promises and the files that are left say about a disk and about programs.
 //!
-//! In: promises, files, the place. Out: what became of each file, whether that had been promised otherwise, sentences. Pure.
+//! In: promises, files, the place. Out: what became of each file, whether that had been promised otherwise,
+//! sentences. Pure.
 
 mod fate;
 mod words;

@@ -1,4 +1,5 @@
-//! Facts of hosts in the database: keys, which most hosts have in common, once by their digest; for each host its values.
+//! Facts of hosts in the database: keys, which most hosts have in common, once by their digest; for each host
+//! its values.
 //!
 //! What comes in: facts. What goes out: rows, and the same facts again, also from rows of older versions.
 

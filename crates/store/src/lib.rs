@@ -1,7 +1,9 @@
-//! The operator's memory: every run, sample, fact, finding and trial in one SQLite file, written as it happens.
+//! The operator's memory: every run, sample, fact, finding and trial in one SQLite file, written as it
+//! happens.
 //!
-//! What comes in: values of the model. What goes out: the same, and lists of runs and trials. A kill at any point loses at
-//! most the round under way: each call is one transaction in a write-ahead log. Nothing is ever changed behind a run.
+//! What comes in: values of the model. What goes out: the same, and lists of runs and trials. A kill at any
+//! point loses at most the round under way: each call is one transaction in a write-ahead log. Nothing is
+//! ever changed behind a run.
 //!
 //! The folder is 0700 and the files are 0600, whatever the umask (see `private`). What only reads opens with
 //! [`Store::open_to_read`]: it makes nothing, and works where nothing can be written.

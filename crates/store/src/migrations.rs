@@ -1,4 +1,5 @@
-//! The schema of the database, step by step. A step that was released is never edited; a new one is added below.
+//! The schema of the database, step by step. A step that was released is never edited; a new one is added
+//! below.
 
 use std::path::Path;
 

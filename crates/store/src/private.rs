@@ -3,9 +3,9 @@
 //!
 //! Settings, addresses and names of a cluster stand in it, and what stands in it is believed. An existing
 //! folder or file that is a link, belongs to another user, or can be written by others is refused with its
-//! owner and mode; one that others can only read is closed to them, unless it is a folder with other things in
-//! it. A FIFO or a device in the place of a file is refused before it is opened. Every folder above is checked
-//! as the node checks those above its journals: another user can exchange none of them.
+//! owner and mode; one that others can only read is closed to them, unless it is a folder with other things
+//! in it. A FIFO or a device in the place of a file is refused before it is opened. Every folder above is
+//! checked as the node checks those above its journals: another user can exchange none of them.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, Metadata, OpenOptions, Permissions};

@@ -50,14 +50,15 @@ fn open_with(path: &Path, how: How, more: libc::c_int) -> io::Result<File> {
     OpenOptions::new().read(true).write(how.write).custom_flags(flags).open(path)
 }
 
-/// The same file once more, in another way: through its entry in `/proc`, for it may have no name. Requests to it wait as usual: io_uring takes
-/// `O_NONBLOCK` of a file for a wish that no request waits, and arrays of md and LVM then refuse those that have to (`EAGAIN`).
+/// The same file once more, in another way: through its entry in `/proc`, for it may have no name. Requests
+/// to it wait as usual: io_uring takes `O_NONBLOCK` of a file for a wish that no request waits, and arrays of
+/// md and LVM then refuse those that have to (`EAGAIN`).
 pub fn reopen(file: &File, how: How) -> io::Result<File> {
     open_with(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())), how, 0)
 }
 
-/// A new file without a name in a folder (`O_TMPFILE`): it is gone when the last program that has it open is. `Unsupported` where the
-/// file system cannot do that.
+/// A new file without a name in a folder (`O_TMPFILE`): it is gone when the last program that has it open is.
+/// `Unsupported` where the file system cannot do that.
 pub fn nameless(folder: &Path) -> io::Result<File> {
     let opened =
         OpenOptions::new().read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE).open(folder);

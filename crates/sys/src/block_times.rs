@@ -24,7 +24,8 @@ const WRITE: i32 = 1;
 const DISCARD: i32 = 2;
 const FLUSH: i32 = 3;
 
-/// Times in a direction: each power of two in four equal parts, in units of 256 ns, up to 2^33 of them (37 minutes) and what is longer.
+/// Times in a direction: each power of two in four equal parts, in units of 256 ns, up to 2^33 of them (37
+/// minutes) and what is longer.
 pub const BUCKETS: usize = 128;
 const UNIT_BITS: i32 = 8;
 const LONGEST_BITS: i32 = 33;
@@ -102,7 +103,8 @@ impl Places {
     }
 }
 
-/// Where the key of a request is on the stack: device, direction, first sector. The device alone is the key of its counts.
+/// Where the key of a request is on the stack: device, direction, first sector. The device alone is the key
+/// of its counts.
 const KEY: i16 = -16;
 const KEY_DIRECTION: i16 = -12;
 const KEY_SECTOR: i16 = -8;
@@ -110,11 +112,11 @@ const KEY_BYTES: u32 = 16;
 /// Where its start is.
 const START: i16 = -24;
 
-/// Puts the key on the stack and the direction into `R8`; requests that are neither of the four go on at `none`, and so does the end of an
-/// empty write, which stands for a flush that ended before it.
+/// Puts the key on the stack and the direction into `R8`; requests that are neither of the four go on at
+/// `none`, and so does the end of an empty write, which stands for a flush that ended before it.
 ///
-/// `rwbs` begins with `R`, `W` or `D`; with `F` where a flush comes first: `FF` is one by itself, `FW` a write behind one
-/// (`blk_fill_rwbs` in kernel/trace/blktrace.c).
+/// `rwbs` begins with `R`, `W` or `D`; with `F` where a flush comes first: `FF` is one by itself, `FW` a
+/// write behind one (`blk_fill_rwbs` in kernel/trace/blktrace.c).
 fn key(code: &mut Code, places: Places, none: Label) {
     let (known, keyed) = (code.label(), code.label());
     code.copy(Register::R6, Register::R1);
@@ -172,7 +174,8 @@ fn at_issue(places: Places, starts: &Map) -> Code {
     code
 }
 
-/// `R0` becomes the bucket of the nanoseconds in `R1`; changes `R1` to `R3`. The verifier of older kernels knows no loops.
+/// `R0` becomes the bucket of the nanoseconds in `R1`; changes `R1` to `R3`. The verifier of older kernels
+/// knows no loops.
 fn bucket(code: &mut Code) {
     let (small, fits, done) = (code.label(), code.label(), code.label());
     code.sum(Sum::Right, Register::R1, By::Value(UNIT_BITS));
@@ -257,7 +260,8 @@ fn load(code: Code) -> io::Result<Program> {
 pub struct Counts(Vec<u64>);
 
 impl Counts {
-    /// The times of a direction (one of [`DIRECTIONS`]) that had requests: smallest and largest time in nanoseconds, and how many.
+    /// The times of a direction (one of [`DIRECTIONS`]) that had requests: smallest and largest time in
+    /// nanoseconds, and how many.
     pub fn of(&self, direction: usize) -> impl Iterator<Item = (u64, u64, u64)> {
         let counts = self.0.chunks(BUCKETS).nth(direction).unwrap_or_default();
         counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(bucket, count)| {

@@ -1,7 +1,7 @@
 //! Files that a user names, read up to a limit.
 //!
-//! In: a path and a limit. Out: the bytes, or why not. A FIFO without a writer does not block, a device is not
-//! read, and a file that grows meanwhile costs no more than the limit.
+//! In: a path and a limit. Out: the bytes, or why not. A FIFO without a writer does not block, a device is
+//! not read, and a file that grows meanwhile costs no more than the limit.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read as _};

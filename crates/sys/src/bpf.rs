@@ -20,8 +20,8 @@ const NEW_ONLY: u64 = 1;
 const NO_PREALLOCATION: u32 = 1;
 /// Large enough for the last messages of the verifier.
 const LOG_BYTES: usize = 256 << 10;
-/// Helpers such as the clock are for programs under a licence that goes with the GPL (linux/license rules, `license_is_gpl_compatible`).
-/// Programs that are loaded through here are offered under both.
+/// Helpers such as the clock are for programs under a licence that goes with the GPL (linux/license rules,
+/// `license_is_gpl_compatible`). Programs that are loaded through here are offered under both.
 const LICENCE: &std::ffi::CStr = c"Dual MIT/GPL";
 
 /// Kind of a map.
@@ -76,9 +76,11 @@ fn address<T: ?Sized>(of: *const T) -> u64 {
     of.cast::<u8>() as usize as u64
 }
 
-/// The call. `T` has to be the arguments of this command, and what they point to has to live as long as the call.
+/// The call. `T` has to be the arguments of this command, and what they point to has to live as long as the
+/// call.
 fn bpf<T>(command: libc::c_int, arguments: &mut T) -> io::Result<libc::c_int> {
-    // SAFETY: the callers, all in this file, pass plain numbers and addresses of memory that outlives the call; the size is that of `T`.
+    // SAFETY: the callers, all in this file, pass plain numbers and addresses of memory that outlives the
+    // call; the size is that of `T`.
     let result = unsafe {
         libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(arguments), size_of::<T>() as libc::c_uint)
     };
@@ -91,7 +93,8 @@ fn owned(descriptor: libc::c_int) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
-/// Kernels before 5.11 count maps as locked memory, of which a process may have 64 KiB: our own limit is raised. Later ones do not ask.
+/// Kernels before 5.11 count maps as locked memory, of which a process may have 64 KiB: our own limit is
+/// raised. Later ones do not ask.
 fn raise_locked_memory() {
     let limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: a plain struct that lives as long as the call. Who may not do it meets the refusal again.

@@ -15,8 +15,8 @@ pub struct Instruction {
     value: i32,
 }
 
-/// A register. Calls take their arguments from `R1` on, answer in `R0`, and leave only `R6` to `R9` as they were; `Stack` is the end of
-/// 512 bytes below it.
+/// A register. Calls take their arguments from `R1` on, answer in `R0`, and leave only `R6` to `R9` as they
+/// were; `Stack` is the end of 512 bytes below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Register {
     /// Answers of calls and of the program.

@@ -53,7 +53,8 @@ pub fn thread_times() -> ThreadTimes {
     ThreadTimes { running: thread_running(), waiting: parse_waiting(&schedstat) }
 }
 
-/// Lets the calling thread have a CPU before others of its process when all of them want one; returns its nice value before.
+/// Lets the calling thread have a CPU before others of its process when all of them want one; returns its
+/// nice value before.
 pub fn prefer_thread() -> io::Result<libc::c_int> {
     // SAFETY: getpriority only returns a number; for a thread that exists it cannot fail.
     let before = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
@@ -104,7 +105,8 @@ fn parse_stat(text: &str) -> Vec<CpuTicks> {
     text.lines().filter_map(parse_stat_line).collect()
 }
 
-/// `cpu0 user nice system idle iowait irq softirq steal guest guest_nice`; guest time is already part of user time.
+/// `cpu0 user nice system idle iowait irq softirq steal guest guest_nice`; guest time is already part of user
+/// time.
 pub(crate) fn parse_stat_line(line: &str) -> Option<CpuTicks> {
     let mut fields = line.strip_prefix("cpu")?.split_ascii_whitespace();
     let cpu = fields.next()?.parse().ok()?;

@@ -20,7 +20,8 @@ pub const WRITE_MAX: usize = 65_507;
 /// Room for the control data of one message: a time stamp and a segment size, 56 bytes on 64-bit machines.
 const CONTROL_WORDS: usize = 12;
 
-/// From now on one write is cut into datagrams of this payload (the last may be shorter); 0 switches it off. Linux 4.18.
+/// From now on one write is cut into datagrams of this payload (the last may be shorter); 0 switches it off.
+/// Linux 4.18.
 pub fn set_segment_bytes(socket: &UdpSocket, bytes: u16) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, &libc::c_int::from(bytes))
 }
@@ -37,11 +38,13 @@ pub fn set_time_stamps(socket: &UdpSocket) -> io::Result<()> {
 
 /// Sleeps of the calling thread end as exactly as the kernel can; by default they may be 50 us late.
 pub fn sleep_exactly() {
-    // SAFETY: PR_SET_TIMERSLACK takes one number and touches no memory. It cannot fail for the calling thread.
+    // SAFETY: PR_SET_TIMERSLACK takes one number and touches no memory. It cannot fail for the calling
+    // thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_000 as libc::c_ulong) };
 }
 
-/// Whether an error says that the path out cannot cut writes into segments: no checksum offload, segments above the MTU.
+/// Whether an error says that the path out cannot cut writes into segments: no checksum offload, segments
+/// above the MTU.
 pub fn is_no_offload(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP))
 }
@@ -86,7 +89,8 @@ impl Trains {
         }
     }
 
-    /// Waits for at least one datagram (as long as the socket's read timeout says) and takes all that are there and fit.
+    /// Waits for at least one datagram (as long as the socket's read timeout says) and takes all that are
+    /// there and fit.
     pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<usize> {
         self.kept.clear();
         let mut parts: Vec<libc::iovec> = self
@@ -107,8 +111,8 @@ impl Trains {
                 message
             })
             .collect();
-        // SAFETY: every message points at one entry of `parts`, which points into `self.room`, and at one entry of
-        // `self.control`; all outlive the call and nothing else looks at them meanwhile.
+        // SAFETY: every message points at one entry of `parts`, which points into `self.room`, and at one
+        // entry of `self.control`; all outlive the call and nothing else looks at them meanwhile.
         let result = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -139,8 +143,9 @@ impl Trains {
 }
 
 fn read_control(header: &libc::msghdr, kept: &mut Kept) {
-    // SAFETY: the kernel filled `msg_control` up to `msg_controllen`, and both live as long as `header`; CMSG_FIRSTHDR and
-    // CMSG_NXTHDR stay inside. Each value is read only where its length says that it is there, from any alignment.
+    // SAFETY: the kernel filled `msg_control` up to `msg_controllen`, and both live as long as `header`;
+    // CMSG_FIRSTHDR and CMSG_NXTHDR stay inside. Each value is read only where its length says that it is
+    // there, from any alignment.
     unsafe {
         let mut at = libc::CMSG_FIRSTHDR(header);
         while let Some(part) = at.as_ref() {

@@ -50,7 +50,8 @@ pub fn status(device: Number) -> io::Result<Vec<Target>> {
     let size = words.len() * 8;
     let mut put = |at: usize, value: u32| {
         let shift = 32 * (at / 4 % 2);
-        // Little-endian machines alone are supported here; others answer with an error, for the version is wrong.
+        // Little-endian machines alone are supported here; others answer with an error, for the version is
+        // wrong.
         words[at / 8] |= u64::from(value) << shift;
     };
     put(0, 4);

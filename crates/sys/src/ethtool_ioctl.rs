@@ -1,8 +1,8 @@
-//! The older interface to a network device's driver: ethtool by ioctl. For what ethtool netlink does not have (driver
-//! information, hash fields, driver counters) and for kernels without ethtool netlink (before 5.6).
+//! The older interface to a network device's driver: ethtool by ioctl. For what ethtool netlink does not have
+//! (driver information, hash fields, driver counters) and for kernels without ethtool netlink (before 5.6).
 //!
-//! In: the name of a device. Out: numbers and names, or the kernel's reason. Buffers are always at least as large as
-//! what the kernel writes for their command.
+//! In: the name of a device. Out: numbers and names, or the kernel's reason. Buffers are always at least as
+//! large as what the kernel writes for their command.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -55,8 +55,8 @@ pub struct Feature {
     pub changeable: bool,
 }
 
-/// A family of numbers that is read by one command and written by another: the names stand for the 32-bit numbers
-/// after the command. An empty name is one that is not shown.
+/// A family of numbers that is read by one command and written by another: the names stand for the 32-bit
+/// numbers after the command. An empty name is one that is not shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbers {
     get: u32,
@@ -142,8 +142,8 @@ impl Control {
         }
         name[..nic.len()].copy_from_slice(nic.as_bytes());
         let mut request = Request { name, data: buffer.as_mut_ptr().cast(), rest: [0; 16] };
-        // SAFETY: the request names a buffer that is aligned, outlives the call and, by the contract of this private
-        // function, holds the answer of its command.
+        // SAFETY: the request names a buffer that is aligned, outlives the call and, by the contract of this
+        // private function, holds the answer of its command.
         let result =
             unsafe { libc::ioctl(self.fd.as_raw_fd(), SIOCETHTOOL as _, std::ptr::from_mut(&mut request)) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -271,7 +271,8 @@ impl Control {
     }
 }
 
-/// A buffer of at least `bytes` bytes, aligned for every structure, that starts with the command and these words.
+/// A buffer of at least `bytes` bytes, aligned for every structure, that starts with the command and these
+/// words.
 fn command(command: u32, words: &[u32], bytes: usize) -> Vec<u64> {
     let mut all = vec![command];
     all.extend(words);

@@ -1,6 +1,7 @@
 //! Signals that ask a program to stop, as a descriptor to wait on.
 //!
-//! In: nothing. Out: a descriptor that becomes readable on `SIGINT`, `SIGTERM` or `SIGHUP`. It never ends the program.
+//! In: nothing. Out: a descriptor that becomes readable on `SIGINT`, `SIGTERM` or `SIGHUP`. It never ends the
+//! program.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,8 +16,8 @@ pub struct Interrupt {
 impl Interrupt {
     /// Blocks the signals and opens the descriptor.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: the set is initialised by sigemptyset before any use; all pointers outlive the calls; the descriptor
-        // is checked before it is owned.
+        // SAFETY: the set is initialised by sigemptyset before any use; all pointers outlive the calls; the
+        // descriptor is checked before it is owned.
         unsafe {
             let mut set: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&raw mut set);

@@ -292,8 +292,8 @@ impl Socket {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Asks for everything; `each` gets every message. Asked again when a change disturbed the dump, so `each` may see
-    /// an object twice.
+    /// Asks for everything; `each` gets every message. Asked again when a change disturbed the dump, so
+    /// `each` may see an object twice.
     pub fn dump(
         &mut self,
         kind: u16,

@@ -26,8 +26,8 @@ pub fn current() -> io::Result<File> {
     File::open("/proc/thread-self/ns/net")
 }
 
-/// Makes a new network namespace and returns it; the calling thread stays where it is. The namespace lives as long as
-/// the file (or a process in it) does.
+/// Makes a new network namespace and returns it; the calling thread stays where it is. The namespace lives as
+/// long as the file (or a process in it) does.
 pub fn create() -> io::Result<File> {
     std::thread::spawn(|| {
         // SAFETY: unshare changes only the namespaces of this short-lived thread.
@@ -51,9 +51,9 @@ pub fn run_in<T: Send>(namespace: &File, work: impl FnOnce() -> T + Send) -> io:
     })
 }
 
-/// Moves the calling thread into the network namespace at `path` and gives it a `/sys` that shows this namespace.
-/// Answers with the reason where that `/sys` cannot be had: the thread is then inside, but `/sys` shows the devices of
-/// another namespace.
+/// Moves the calling thread into the network namespace at `path` and gives it a `/sys` that shows this
+/// namespace. Answers with the reason where that `/sys` cannot be had: the thread is then inside, but `/sys`
+/// shows the devices of another namespace.
 pub fn enter_with_sysfs(path: &Path) -> io::Result<Option<String>> {
     enter_file_with_sysfs(&File::open(path)?)
 }
@@ -64,8 +64,8 @@ pub fn enter_file_with_sysfs(namespace: &File) -> io::Result<Option<String>> {
     Ok(mount_fresh_sysfs().err().map(|e| format!("no /sys of this namespace: {e}")))
 }
 
-/// `/sys` shows the devices of the namespace in which it was mounted. Mounts a fresh one in a mount namespace of the
-/// calling thread's own, with the control groups of the old one, which a fresh one lacks.
+/// `/sys` shows the devices of the namespace in which it was mounted. Mounts a fresh one in a mount namespace
+/// of the calling thread's own, with the control groups of the old one, which a fresh one lacks.
 fn mount_fresh_sysfs() -> io::Result<()> {
     // SAFETY: only the namespace of the calling thread changes.
     check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
@@ -85,7 +85,8 @@ fn mount_fresh_sysfs() -> io::Result<()> {
 }
 
 fn open_path(path: &CStr) -> io::Result<File> {
-    // SAFETY: `path` ends in zero and outlives the call; the result is checked before it becomes an owned file.
+    // SAFETY: `path` ends in zero and outlives the call; the result is checked before it becomes an owned
+    // file.
     let fd = unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC | libc::O_DIRECTORY) };
     if fd < 0 {
         return Err(io::Error::last_os_error());

@@ -44,7 +44,8 @@ pub struct Hook {
 pub struct Ruleset {
     /// Rules of all chains.
     pub rules: u64,
-    /// By point: `input`, `forward`, `output`, `prerouting`, `postrouting`, `ingress`, `bridge-forward`, `input6` …
+    /// By point: `input`, `forward`, `output`, `prerouting`, `postrouting`, `ingress`, `bridge-forward`,
+    /// `input6` …
     pub hooks: BTreeMap<String, Hook>,
     /// Whether there were too many rules to look into each: then only their number is known.
     pub only_counted: bool,

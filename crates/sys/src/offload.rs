@@ -101,7 +101,8 @@ struct LinkSettings {
 }
 
 impl Ethtool {
-    /// A handle on the network namespace of the calling thread; it stays on that namespace when the thread moves on.
+    /// A handle on the network namespace of the calling thread; it stays on that namespace when the thread
+    /// moves on.
     pub fn open() -> io::Result<Self> {
         // SAFETY: a plain system call; the descriptor is checked before it is owned.
         let descriptor = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
@@ -172,8 +173,8 @@ impl Ethtool {
     fn request<T>(&self, device: &str, data: &mut T) -> io::Result<()> {
         let mut request = named(device)?;
         request.ifr_ifru.ifru_data = std::ptr::from_mut(data).cast();
-        // SAFETY: request and data outlive the call; every T here begins with the command and is as large as the
-        // kernel's struct for that command (variable-size ones say their number of blocks).
+        // SAFETY: request and data outlive the call; every T here begins with the command and is as large as
+        // the kernel's struct for that command (variable-size ones say their number of blocks).
         if unsafe { libc::ioctl(self.socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) } < 0 {
             return Err(io::Error::last_os_error());
         }

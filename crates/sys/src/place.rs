@@ -34,9 +34,9 @@ pub fn resolve(root: &Root, place: &Path) -> Result<PathBuf, String> {
     named(root, text)
 }
 
-/// Runs `work` with the root of a network namespace: on a thread of its own inside the namespace on a running machine,
-/// with the sub-tree of the namespace in a recorded one. `work` also gets the reason why `/sys` is not that of the
-/// namespace, where it is not.
+/// Runs `work` with the root of a network namespace: on a thread of its own inside the namespace on a running
+/// machine, with the sub-tree of the namespace in a recorded one. `work` also gets the reason why `/sys` is
+/// not that of the namespace, where it is not.
 pub fn in_namespace<T: Send>(
     root: &Root,
     path: &Path,

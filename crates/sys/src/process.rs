@@ -13,18 +13,21 @@ use crate::procfs;
 use crate::root::Root;
 use crate::spawn;
 
-/// Makes the command start as a process that nothing takes along which ends its parent, from its first moment on: it is in a session of
-/// its own (the hang-up of a terminal, Ctrl-C), nobody's child (schedulers that kill a tree), in none of its parent's control groups
-/// (schedulers and service managers that kill a group; where it may leave them, which takes root), and does not end at SIGTERM.
-/// It inherits no descriptor but its three streams: a lock or a pipe of the parent is not held by it.
+/// Makes the command start as a process that nothing takes along which ends its parent, from its first moment
+/// on: it is in a session of its own (the hang-up of a terminal, Ctrl-C), nobody's child (schedulers that
+/// kill a tree), in none of its parent's control groups (schedulers and service managers that kill a group;
+/// where it may leave them, which takes root), and does not end at SIGTERM. It inherits no descriptor but its
+/// three streams: a lock or a pipe of the parent is not held by it.
 ///
-/// The child that `spawn` gives has ended when it returns, or is about to: wait for it. Its streams are those of the command.
+/// The child that `spawn` gives has ended when it returns, or is about to: wait for it. Its streams are those
+/// of the command.
 pub fn outlive(command: &mut Command) {
     let outside: Vec<CString> = roots_of_control_groups(&Root::live())
         .iter()
         .filter_map(|folder| CString::new(folder.join("cgroup.procs").as_os_str().as_bytes()).ok())
         .collect();
-    // SAFETY: between fork and exec only system calls are made that are safe there; memory was allocated before.
+    // SAFETY: between fork and exec only system calls are made that are safe there; memory was allocated
+    // before.
     unsafe {
         command.pre_exec(move || {
             if libc::setsid() < 0 {

@@ -1,6 +1,7 @@
 //! Parsers of the tables of `/proc`.
 //!
-//! In: text of a file. Out: names and numbers. A line that is not as expected is passed over; it never panics.
+//! In: text of a file. Out: names and numbers. A line that is not as expected is passed over; it never
+//! panics.
 
 use std::collections::BTreeMap;
 
@@ -97,7 +98,8 @@ pub fn interrupt_names(text: &str) -> BTreeMap<u32, String> {
 /// One line of `/proc/self/mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Major and minor number of the device; a number without a driver for file systems on several devices or none.
+    /// Major and minor number of the device; a number without a driver for file systems on several devices or
+    /// none.
     pub number: String,
     /// Part of the file system that is mounted.
     pub root: String,

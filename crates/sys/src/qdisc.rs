@@ -1,8 +1,8 @@
 //! Queueing disciplines of a device: read, replace, and put back exactly as they were.
 //!
-//! In: a device index. Out: the disciplines with the raw bytes of their parameters, so that any of them can be restored
-//! without knowing what its parameters mean. Classes and filters are not kept: a discipline that has some is not
-//! replaceable (see [`Qdisc::is_restorable`]). It never touches ingress disciplines.
+//! In: a device index. Out: the disciplines with the raw bytes of their parameters, so that any of them can
+//! be restored without knowing what its parameters mean. Classes and filters are not kept: a discipline that
+//! has some is not replaceable (see [`Qdisc::is_restorable`]). It never touches ingress disciplines.
 
 use serde::{Deserialize, Serialize};
 
@@ -136,8 +136,8 @@ pub fn restore(qdisc: &Qdisc) -> Result<(), NetlinkError> {
     Socket::open(libc::NETLINK_ROUTE)?.request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, &payload, |_| {})
 }
 
-/// Puts a root discipline in force with the kernel's parameters for its kind. A token bucket has none: it gets a rate
-/// so high that it limits nothing, until [`restore`] gives it its own.
+/// Puts a root discipline in force with the kernel's parameters for its kind. A token bucket has none: it
+/// gets a rate so high that it limits nothing, until [`restore`] gives it its own.
 pub fn replace_root(link: u32, kind: &str) -> Result<(), NetlinkError> {
     let options = if kind == "tbf" { wide_open_tbf() } else { Vec::new() };
     restore(&Qdisc { link, kind: kind.to_string(), handle: 0, parent: ROOT, options })

@@ -74,8 +74,8 @@ fn strip_number(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }
 
-/// What a tree keeps in one file: a thousand small files would be a burden, links may not lead out of the tree, and
-/// every file in a tree can be read. A tree of plain files needs none of it.
+/// What a tree keeps in one file: a thousand small files would be a burden, links may not lead out of the
+/// tree, and every file in a tree can be read. A tree of plain files needs none of it.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Notes {
     /// Path to content of small files.
@@ -106,7 +106,8 @@ pub struct Root {
 }
 
 impl Root {
-    /// The running machine, as the calling thread sees it: network files come from the namespace of the thread.
+    /// The running machine, as the calling thread sees it: network files come from the namespace of the
+    /// thread.
     pub fn live() -> Self {
         Self { kind: Kind::Live }
     }
@@ -219,7 +220,8 @@ impl Root {
         Ok(file.write_all(text.as_bytes())?)
     }
 
-    /// An answer of the kernel that is no file: asked on a running machine, taken from `linerate/<name>.json` in a tree.
+    /// An answer of the kernel that is no file: asked on a running machine, taken from `linerate/<name>.json`
+    /// in a tree.
     pub fn answer<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,
@@ -240,7 +242,8 @@ impl Root {
         }
     }
 
-    /// The root of a network namespace: for threads inside it on a running machine, its sub-tree in a recorded one.
+    /// The root of a network namespace: for threads inside it on a running machine, its sub-tree in a
+    /// recorded one.
     pub(crate) fn of_namespace(&self, path: &Path) -> Result<Self, String> {
         Ok(match &self.kind {
             Kind::Live => Self::live(),
@@ -276,7 +279,8 @@ impl Root {
         write().map_err(|e| format!("cannot write {}: {e}", path.display()))
     }
 
-    /// Notes a file in the tree of a recording; what cannot be written shows at [`Root::finish`] as a missing folder.
+    /// Notes a file in the tree of a recording; what cannot be written shows at [`Root::finish`] as a missing
+    /// folder.
     fn keep(&self, file: &Path, content: &[u8]) {
         let write = || -> io::Result<()> {
             fs::create_dir_all(file.parent().unwrap_or(file))?;
@@ -318,7 +322,8 @@ fn check_path(path: &str) -> Result<(), ReadError> {
     if plain { Ok(()) } else { Err(ReadError::Path) }
 }
 
-/// `/proc/net` and `/proc/self` show the first thread of a process, which may live in another network namespace.
+/// `/proc/net` and `/proc/self` show the first thread of a process, which may live in another network
+/// namespace.
 fn live_path(path: &str) -> String {
     for (shown, own) in [("/proc/net/", "/proc/thread-self/net/"), ("/proc/self/", "/proc/thread-self/")] {
         if let Some(rest) = path.strip_prefix(shown) {

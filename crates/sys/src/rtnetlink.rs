@@ -200,7 +200,8 @@ pub struct Neighbour {
 /// A route of the main table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
-    /// What it does instead of leading somewhere: `blackhole`, `unreachable`, `prohibit`; `None` for one that leads.
+    /// What it does instead of leading somewhere: `blackhole`, `unreachable`, `prohibit`; `None` for one that
+    /// leads.
     #[serde(default)]
     pub refuses: Option<String>,
     /// Destination; `None` for the default route.
@@ -344,7 +345,8 @@ fn ip(data: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// Neighbours of all devices that are there for good, the first [`NEIGHBOURS_MAX`]; those that the kernel learned come and go.
+/// Neighbours of all devices that are there for good, the first [`NEIGHBOURS_MAX`]; those that the kernel
+/// learned come and go.
 pub fn neighbours() -> Result<Vec<Neighbour>, NetlinkError> {
     let mut found = Vec::new();
     let mut socket = Socket::open(libc::NETLINK_ROUTE)?;

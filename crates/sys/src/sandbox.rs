@@ -12,8 +12,8 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Moves the process into a new user, network and mount namespace in which it is root. It must have one thread only.
-/// A fresh `/sys` shows the devices of the new network namespace.
+/// Moves the process into a new user, network and mount namespace in which it is root. It must have one
+/// thread only. A fresh `/sys` shows the devices of the new network namespace.
 ///
 /// # Errors
 /// The kernel or its policy forbids user namespaces, or the process has more than one thread.

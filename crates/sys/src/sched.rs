@@ -46,11 +46,11 @@ pub fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Waits until one of the descriptors is readable or the monotonic clock reaches `until_ns`. Returns one flag per
-/// descriptor; none is set when the time came first or a signal interrupted the wait.
+/// Waits until one of the descriptors is readable or the monotonic clock reaches `until_ns`. Returns one flag
+/// per descriptor; none is set when the time came first or a signal interrupted the wait.
 ///
-/// The kernel turns the relative time of `ppoll` into a high-resolution timer at once, so that one call replaces the
-/// pair of arming an absolute timer and polling it.
+/// The kernel turns the relative time of `ppoll` into a high-resolution timer at once, so that one call
+/// replaces the pair of arming an absolute timer and polling it.
 pub fn wait_readable<const N: usize>(
     descriptors: [BorrowedFd<'_>; N],
     until_ns: u64,
@@ -78,7 +78,8 @@ fn wait(polled: &mut [libc::pollfd], until_ns: u64) -> io::Result<()> {
         tv_nsec: (left % 1_000_000_000) as libc::c_long,
     };
     let count = polled.len() as libc::nfds_t;
-    // SAFETY: the slice and the timespec outlive the call; the length is that of the slice; no signal mask is given.
+    // SAFETY: the slice and the timespec outlive the call; the length is that of the slice; no signal mask is
+    // given.
     let ready = unsafe { libc::ppoll(polled.as_mut_ptr(), count, &raw const timeout, std::ptr::null()) };
     if ready < 0 {
         let error = io::Error::last_os_error();

@@ -56,7 +56,8 @@ pub(crate) fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc:
     (storage, length as libc::socklen_t)
 }
 
-/// The local end for a connection to `peer`: address `bind`, any port, the peer's zone for link-local addresses.
+/// The local end for a connection to `peer`: address `bind`, any port, the peer's zone for link-local
+/// addresses.
 pub fn local_end(bind: IpAddr, peer: SocketAddr) -> SocketAddr {
     let mut local = SocketAddr::new(bind, 0);
     if let (SocketAddr::V6(local), SocketAddr::V6(peer)) = (&mut local, peer) {
@@ -65,8 +66,8 @@ pub fn local_end(bind: IpAddr, peer: SocketAddr) -> SocketAddr {
     local
 }
 
-/// Starts a TCP connection from address `bind` to `peer` and returns at once, non-blocking. It is ready, or failed
-/// (`take_error`), when it becomes writable.
+/// Starts a TCP connection from address `bind` to `peer` and returns at once, non-blocking. It is ready, or
+/// failed (`take_error`), when it becomes writable.
 pub fn connect_start(bind: IpAddr, peer: SocketAddr) -> io::Result<TcpStream> {
     let family = if peer.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
@@ -115,8 +116,8 @@ pub fn wait(sockets: &[BorrowedFd<'_>], ready: Ready, timeout: Duration) -> io::
     }
 }
 
-/// Takes bytes of a TCP stream out of the kernel without copying them: at most `room.len()`, whose content stays as it
-/// is or becomes arbitrary. 0 at the end of the stream.
+/// Takes bytes of a TCP stream out of the kernel without copying them: at most `room.len()`, whose content
+/// stays as it is or becomes arbitrary. 0 at the end of the stream.
 pub fn receive_discarding(stream: &TcpStream, room: &mut [u8]) -> io::Result<usize> {
     // SAFETY: `room` is writable for its length, should the kernel copy after all.
     count(unsafe { libc::recv(stream.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), libc::MSG_TRUNC) })
@@ -251,7 +252,8 @@ pub fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS))
 }
 
-/// Sends `data` on a connected socket as datagrams of `size` bytes each, at most [`BATCH_MAX`]; returns how many went.
+/// Sends `data` on a connected socket as datagrams of `size` bytes each, at most [`BATCH_MAX`]; returns how
+/// many went.
 pub fn send_batch(socket: &UdpSocket, data: &[u8], size: usize) -> io::Result<usize> {
     let mut parts: Vec<libc::iovec> = data
         .chunks_exact(size.max(1))
@@ -259,8 +261,8 @@ pub fn send_batch(socket: &UdpSocket, data: &[u8], size: usize) -> io::Result<us
         .map(|part| libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() })
         .collect();
     let mut messages = messages_of(&mut parts);
-    // SAFETY: every message points at one entry of `parts`, which points into `data`; both outlive the call, and the
-    // kernel only reads from them.
+    // SAFETY: every message points at one entry of `parts`, which points into `data`; both outlive the call,
+    // and the kernel only reads from them.
     let result = unsafe {
         libc::sendmmsg(
             socket.as_raw_fd(),

@@ -24,8 +24,8 @@ fn bind(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
     check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const raw).cast(), length) }).map(|_| ())
 }
 
-/// Starts a TCP connection and returns at once, non-blocking. `prepare` sets options before the first packet; `local` is the
-/// own end, any where none is given.
+/// Starts a TCP connection and returns at once, non-blocking. `prepare` sets options before the first packet;
+/// `local` is the own end, any where none is given.
 pub fn connect_prepared(
     local: Option<SocketAddr>,
     peer: SocketAddr,
@@ -72,8 +72,8 @@ pub fn listen_in_place_of(old: &TcpListener) -> io::Result<TcpListener> {
     Ok(TcpListener::from(new))
 }
 
-/// A UDP socket on an address that other sockets of this process may be bound to as well: one is connected to each peer, the
-/// last one takes whoever comes next.
+/// A UDP socket on an address that other sockets of this process may be bound to as well: one is connected to
+/// each peer, the last one takes whoever comes next.
 pub fn bind_shared(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = fresh(address, libc::SOCK_DGRAM)?;
     reuse_address(&socket)?;
@@ -96,8 +96,8 @@ pub fn set_buffers(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &as_int(bytes))
 }
 
-/// The same beyond the host's limits where the rights allow it; returns what the kernel gave the smaller one (it keeps half of a
-/// buffer for bookkeeping and says the double).
+/// The same beyond the host's limits where the rights allow it; returns what the kernel gave the smaller one
+/// (it keeps half of a buffer for bookkeeping and says the double).
 pub fn force_buffers(socket: &impl AsFd, bytes: u32) -> io::Result<u64> {
     let mut least = u64::MAX;
     for (forced, plain) in [(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)]

@@ -77,7 +77,8 @@ pub fn killed_with_parent(command: &mut Command) {
 
 fn tied(command: &mut Command, signal: libc::c_int) {
     let parent = std::process::id();
-    // SAFETY: between fork and exec only async-signal-safe calls are made (sigemptyset writes to its argument only).
+    // SAFETY: between fork and exec only async-signal-safe calls are made (sigemptyset writes to its argument
+    // only).
     unsafe {
         command.pre_exec(move || {
             let mut none: libc::sigset_t = std::mem::zeroed();
@@ -153,7 +154,8 @@ pub fn keep_until_exec(command: &mut Command, files: Vec<File>) -> io::Result<Ha
 /// Sends `SIGTERM` (or `SIGKILL` when `hard`) to a child that was not waited for yet.
 pub fn terminate(child: &std::process::Child, hard: bool) -> io::Result<()> {
     let signal = if hard { libc::SIGKILL } else { libc::SIGTERM };
-    // SAFETY: a plain system call; the child was not reaped, so that its number cannot have been given to another.
+    // SAFETY: a plain system call; the child was not reaped, so that its number cannot have been given to
+    // another.
     if unsafe { libc::kill(child.id() as libc::pid_t, signal) } < 0 {
         Err(io::Error::last_os_error())
     } else {
@@ -161,8 +163,8 @@ pub fn terminate(child: &std::process::Child, hard: bool) -> io::Result<()> {
     }
 }
 
-/// Whether a child has ended, and then how, and the CPU time (user and system) of all its threads and of the children that
-/// it waited for. Once it gave an answer the child is reaped and must not be waited for again.
+/// Whether a child has ended, and then how, and the CPU time (user and system) of all its threads and of the
+/// children that it waited for. Once it gave an answer the child is reaped and must not be waited for again.
 pub fn try_wait_cost(child: &std::process::Child) -> io::Result<Option<(ExitStatus, Duration)>> {
     let mut status = 0;
     // SAFETY: an all-zero rusage is a valid value of that plain C struct.

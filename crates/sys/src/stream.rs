@@ -1,8 +1,8 @@
 //! Stream sockets of every family that a transfer can use.
 //!
-//! In: a kind of socket, addresses. Out: streams, or the kernel's answer. A stream of any family is given as the
-//! standard library's `TcpStream`, of which only reading, writing, shutting down and time limits are used. It decides
-//! nothing and never retries.
+//! In: a kind of socket, addresses. Out: streams, or the kernel's answer. A stream of any family is given as
+//! the standard library's `TcpStream`, of which only reading, writing, shutting down and time limits are
+//! used. It decides nothing and never retries.
 
 use std::io;
 use std::mem::{offset_of, size_of, zeroed};
@@ -103,8 +103,8 @@ impl Raw {
     }
 }
 
-/// Starts a connection from address `bind` to `peer` and returns at once. It is ready, or failed (`take_error`), when it
-/// becomes writable. Only the port of `peer` matters to kinds without IP addresses.
+/// Starts a connection from address `bind` to `peer` and returns at once. It is ready, or failed
+/// (`take_error`), when it becomes writable. Only the port of `peer` matters to kinds without IP addresses.
 pub fn connect(socket: OwnedFd, kind: Kind, bind: IpAddr, peer: SocketAddr) -> io::Result<TcpStream> {
     match kind {
         Kind::Tcp | Kind::Mptcp => {
@@ -117,7 +117,8 @@ pub fn connect(socket: OwnedFd, kind: Kind, bind: IpAddr, peer: SocketAddr) -> i
     Ok(TcpStream::from(socket))
 }
 
-/// Listens on address `bind`; returns the port. A kind whose ports the kernel does not choose tries those from `first` on.
+/// Listens on address `bind`; returns the port. A kind whose ports the kernel does not choose tries those
+/// from `first` on.
 pub fn listen(socket: &OwnedFd, kind: Kind, bind: IpAddr, first: u16) -> io::Result<u16> {
     let from_first = || (0..64).map(|step| first.wrapping_add(step).max(1024));
     let taken = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;

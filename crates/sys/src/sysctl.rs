@@ -1,7 +1,8 @@
 //! Sysctls: `/proc/sys`.
 //!
-//! In: a name such as `net.ipv4.tcp_rmem`. Out: its text with fields separated by one space. Names use the convention of
-//! sysctl(8): `.` separates, a `.` inside a component (VLAN devices) is written `/`. It never reads secrets.
+//! In: a name such as `net.ipv4.tcp_rmem`. Out: its text with fields separated by one space. Names use the
+//! convention of sysctl(8): `.` separates, a `.` inside a component (VLAN devices) is written `/`. It never
+//! reads secrets.
 
 use crate::root::{ReadError, Root};
 

@@ -1,7 +1,7 @@
 //! Forms of values in `/sys`: CPU lists, CPU masks, PCIe links.
 //!
-//! In: text of a file. Out: numbers, or `None` for text of another form. It never panics and never makes a list longer
-//! than [`CPUS_MAX`].
+//! In: text of a file. Out: numbers, or `None` for text of another form. It never panics and never makes a
+//! list longer than [`CPUS_MAX`].
 
 /// More CPUs than Linux supports.
 pub const CPUS_MAX: usize = 8192;
@@ -38,8 +38,8 @@ pub fn format_cpu_list(cpus: &[u32]) -> String {
     parts.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
-/// `00000000,0000000f` -> `f`: a CPU mask without leading zeros, so that masks of machines with different numbers of
-/// possible CPUs compare equal.
+/// `00000000,0000000f` -> `f`: a CPU mask without leading zeros, so that masks of machines with different
+/// numbers of possible CPUs compare equal.
 pub fn normal_mask(text: &str) -> Option<String> {
     let text = text.trim();
     let hex = text.len() <= CPUS_MAX && text.chars().all(|c| c.is_ascii_hexdigit() || c == ',');

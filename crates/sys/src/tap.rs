@@ -1,8 +1,8 @@
-//! TAP devices that carry whole offloaded frames: each frame comes with a virtio-net header, so that a TCP frame of up
-//! to 64 kB crosses user space in one piece.
+//! TAP devices that carry whole offloaded frames: each frame comes with a virtio-net header, so that a TCP
+//! frame of up to 64 kB crosses user space in one piece.
 //!
-//! In: a device name. Out: a non-blocking descriptor that reads and writes frames, each behind its virtio-net header.
-//! It never looks into a frame.
+//! In: a device name. Out: a non-blocking descriptor that reads and writes frames, each behind its virtio-net
+//! header. It never looks into a frame.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -11,7 +11,8 @@ use std::os::unix::fs::OpenOptionsExt;
 
 /// Bytes of the virtio-net header before each frame.
 pub const VNET_HEADER_BYTES: usize = 10;
-/// Largest frame with its header that a read can return: a GSO packet of 64 KiB, an Ethernet header and room for tags.
+/// Largest frame with its header that a read can return: a GSO packet of 64 KiB, an Ethernet header and room
+/// for tags.
 pub const FRAME_BYTES_MAX: usize = VNET_HEADER_BYTES + 65536 + 64;
 
 // linux/if_tun.h

@@ -68,8 +68,9 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// Bytes sent and not yet acknowledged. Two counts, and the smaller one holds: the count of bytes grows too large when a
-    /// queue of this host refused segments that were then sent again; segments times their size, when they are not full.
+    /// Bytes sent and not yet acknowledged. Two counts, and the smaller one holds: the count of bytes grows
+    /// too large when a queue of this host refused segments that were then sent again; segments times their
+    /// size, when they are not full.
     pub fn in_flight_bytes(&self) -> u64 {
         let segments = u64::from(self.unacked) * u64::from(self.snd_mss);
         match (self.bytes_sent, self.bytes_retrans, self.bytes_acked) {
@@ -80,7 +81,8 @@ impl TcpInfo {
         }
     }
 
-    /// Reads the structure from its bytes; offsets after the kernel's `tcp.h`, which only ever grows at the end.
+    /// Reads the structure from its bytes; offsets after the kernel's `tcp.h`, which only ever grows at the
+    /// end.
     fn parse(bytes: &[u8]) -> Self {
         let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
         let short = |at: usize| {

@@ -155,7 +155,8 @@ impl Tracepoint {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// Has a program called whenever the kernel passes here, on whatever CPU: it hangs at the tracepoint, the event only holds it.
+    /// Has a program called whenever the kernel passes here, on whatever CPU: it hangs at the tracepoint, the
+    /// event only holds it.
     ///
     /// # Errors
     /// No right.
@@ -170,7 +171,8 @@ impl Tracepoint {
         let cpu = unsafe { libc::sched_getcpu() }.max(0);
         let everybody: libc::pid_t = -1;
         let no_group: libc::c_int = -1;
-        // SAFETY: a plain struct that lives as long as the call and says how long it is; the rest are numbers.
+        // SAFETY: a plain struct that lives as long as the call and says how long it is; the rest are
+        // numbers.
         let event = descriptor(unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,

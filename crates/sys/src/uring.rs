@@ -56,7 +56,8 @@ impl std::fmt::Debug for Ring {
     }
 }
 
-/// The best kind of ring that this kernel makes, and whether its ends are worked off when they are looked for.
+/// The best kind of ring that this kernel makes, and whether its ends are worked off when they are looked
+/// for.
 fn build(entries: u32) -> io::Result<(IoUring, bool)> {
     let deferred = IoUring::builder()
         .setup_single_issuer()
@@ -75,7 +76,8 @@ fn build(entries: u32) -> io::Result<(IoUring, bool)> {
     }
 }
 
-/// Whether io_uring cannot be had here: an old kernel, a sysctl (`kernel.io_uring_disabled`), a filter of system calls.
+/// Whether io_uring cannot be had here: an old kernel, a sysctl (`kernel.io_uring_disabled`), a filter of
+/// system calls.
 pub fn is_forbidden(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EACCES))
 }
@@ -144,8 +146,9 @@ impl Ring {
         self.push(slot, what, offset, squeue::Flags::empty())
     }
 
-    /// The same for a request that ended with "try again": the kernel first tries without waiting, and where it learns only below a stacked device (DRBD, md)
-    /// that it has to wait, it cannot begin anew by itself. This one may wait from the beginning, in a thread of the kernel.
+    /// The same for a request that ended with "try again": the kernel first tries without waiting, and where
+    /// it learns only below a stacked device (DRBD, md) that it has to wait, it cannot begin anew by itself.
+    /// This one may wait from the beginning, in a thread of the kernel.
     ///
     /// # Errors
     /// The slot does not exist or is in flight.
@@ -159,7 +162,8 @@ impl Ring {
         let bytes = self.slot_bytes as u32;
         let raw = types::Fd(self.file.as_raw_fd());
         let entry = self.entry(what, raw, (start, bytes), offset, number).user_data(slot as u64).flags(flags);
-        // SAFETY: the slot is marked busy until its end was seen, and memory and file outlive the ring's requests (see `drop`).
+        // SAFETY: the slot is marked busy until its end was seen, and memory and file outlive the ring's
+        // requests (see `drop`).
         let pushed = unsafe { self.queues.submission().push(&entry) };
         // One entry per slot: it cannot be full.
         pushed.map_err(|_| io::Error::other("the submission queue is full"))?;
@@ -240,7 +244,8 @@ impl Drop for Ring {
             }
             self.ended(|_, _| {});
         }
-        // The kernel takes a ring apart in its own time; without this a file system could not be unmounted for a while.
+        // The kernel takes a ring apart in its own time; without this a file system could not be unmounted
+        // for a while.
         let _ = self.queues.submitter().unregister_files();
         let _ = self.queues.submitter().unregister_buffers();
     }

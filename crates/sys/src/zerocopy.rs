@@ -30,7 +30,8 @@ pub fn allow(socket: &impl AsFd) -> io::Result<()> {
 /// not change before.
 pub fn send(socket: &impl AsFd, data: &[u8]) -> io::Result<usize> {
     let flags = libc::MSG_ZEROCOPY | libc::MSG_NOSIGNAL;
-    // SAFETY: `data` is readable for its length; the pages stay referenced by the kernel as long as it needs them.
+    // SAFETY: `data` is readable for its length; the pages stay referenced by the kernel as long as it needs
+    // them.
     count(unsafe { libc::send(socket.as_fd().as_raw_fd(), data.as_ptr().cast(), data.len(), flags) })
 }
 
@@ -101,7 +102,8 @@ pub fn memory_file(content: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Sends `length` bytes of a file from `offset` on. A peer that hung up raises SIGPIPE in programs that do not ignore it.
+/// Sends `length` bytes of a file from `offset` on. A peer that hung up raises SIGPIPE in programs that do
+/// not ignore it.
 pub fn send_file(socket: &impl AsFd, file: &File, offset: u64, length: usize) -> io::Result<usize> {
     let mut offset = i64::try_from(offset).map_err(io::Error::other)?;
     // SAFETY: both descriptors are open; the kernel reads and writes one offset.
@@ -132,7 +134,8 @@ impl PagePipe {
         Ok(Self { out, into, held: 0 })
     }
 
-    /// Fills the empty pipe with pages of `data`, whose content must not change, and moves what it holds into the socket.
+    /// Fills the empty pipe with pages of `data`, whose content must not change, and moves what it holds into
+    /// the socket.
     pub fn push(&mut self, socket: &impl AsFd, data: &[u8]) -> io::Result<usize> {
         if self.held == 0 {
             let part = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };

@@ -1,7 +1,9 @@
-//! Test support: a test starts itself again inside fresh namespaces, makes further ones, and waits for conditions.
+//! Test support: a test starts itself again inside fresh namespaces, makes further ones, and waits for
+//! conditions.
 //!
-//! In: the name of a test, what it needs. Out: `SKIPPED name: reason`, or a world that goes with the test. Nothing of the machine
-//! outside is touched. Fails as loudly as a test, which is what it is part of; no program uses it.
+//! In: the name of a test, what it needs. Out: `SKIPPED name: reason`, or a world that goes with the test.
+//! Nothing of the machine outside is touched. Fails as loudly as a test, which is what it is part of; no
+//! program uses it.
 #![deny(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::missing_panics_doc)]
 
@@ -37,8 +39,8 @@ impl World {
     }
 }
 
-/// Runs the test of this name again inside a fresh world. Gives `true` in the process inside; `false` outside, behind its end or
-/// after a skip.
+/// Runs the test of this name again inside a fresh world. Gives `true` in the process inside; `false`
+/// outside, behind its end or after a skip.
 #[must_use]
 pub fn inside(name: &str, world: World) -> bool {
     if is_inside() {
@@ -121,7 +123,8 @@ pub fn has(name: &str, program: &str, package: &str) -> bool {
         || skip(name, &format!("no {program} here (install the package {package})"))
 }
 
-/// Processes other than this one in the network namespace of this number, without those that only wait to be reaped.
+/// Processes other than this one in the network namespace of this number, without those that only wait to be
+/// reaped.
 pub fn processes_in(namespace: u64) -> Vec<u32> {
     use std::os::unix::fs::MetadataExt;
     let pids = std::fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
@@ -173,7 +176,8 @@ pub fn pause() {
     std::thread::park_timeout(Duration::from_millis(5));
 }
 
-/// A process in a network namespace of its own, which lives as long as our pipe to it: also a killed test leaves none.
+/// A process in a network namespace of its own, which lives as long as our pipe to it: also a killed test
+/// leaves none.
 #[derive(Debug)]
 pub struct Holder(Child);
 

@@ -1,8 +1,8 @@
 //! Frames: bounded, checksummed pieces of a byte stream.
 //!
-//! In: bytes as a pipe delivers them, cut anywhere. Out: whole bodies with their kind, or the one reason why the stream
-//! is worth nothing any more. It never panics on what came in, never allocates more than it was sent, and never looks
-//! into a body.
+//! In: bytes as a pipe delivers them, cut anywhere. Out: whole bodies with their kind, or the one reason why
+//! the stream is worth nothing any more. It never panics on what came in, never allocates more than it was
+//! sent, and never looks into a body.
 //!
 //! A stream starts with [`MAGIC`]; a login shell may say something before it. Then frames follow one another:
 //!
@@ -196,7 +196,8 @@ impl Decoder {
         Self::default()
     }
 
-    /// Takes bytes. Call [`Decoder::next_frame`] until it gives `None` after each, so that the buffer stays small.
+    /// Takes bytes. Call [`Decoder::next_frame`] until it gives `None` after each, so that the buffer stays
+    /// small.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.failed.is_none() {
             self.buffer.drain(..self.start);
@@ -257,8 +258,8 @@ impl Decoder {
         let Some(kind) = Kind::of(header[2]) else { return Ok(None) };
         let frame = Frame { kind, body: body.to_vec() };
         self.start += HEADER_BYTES + length;
-        // After a large frame its room is given back at once: an operator has thousands of these, and all of them send their
-        // facts in the same second.
+        // After a large frame its room is given back at once: an operator has thousands of these, and all of
+        // them send their facts in the same second.
         if self.start == self.buffer.len() && self.buffer.capacity() > KEPT_BYTES {
             self.buffer = Vec::new();
             self.start = 0;

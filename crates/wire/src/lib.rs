@@ -1,15 +1,16 @@
 //! The protocol between operator and node: bytes in, events out. No I/O, no clock.
 //!
-//! [`message`] is what is said, [`frame`] how it travels, [`session`] who may say what when, [`sealed`] what keeps strangers out
-//! where a session goes over a network. Whoever owns the pipe feeds
-//! the bytes that came in and the time, and writes the bytes that come out.
+//! [`message`] is what is said, [`frame`] how it travels, [`session`] who may say what when, [`sealed`] what
+//! keeps strangers out where a session goes over a network. Whoever owns the pipe feeds the bytes that came
+//! in and the time, and writes the bytes that come out.
 #![deny(missing_docs)]
 pub mod frame;
 pub mod message;
 pub mod sealed;
 pub mod session;
 
-/// Build id: operator and node of the same build have the same. Packagers set `LINERATE_BUILD` when they compile.
+/// Build id: operator and node of the same build have the same. Packagers set `LINERATE_BUILD` when they
+/// compile.
 pub const BUILD: &str = match option_env!("LINERATE_BUILD") {
     Some(build) => build,
     None => concat!(env!("CARGO_PKG_VERSION"), "-unmarked"),

@@ -1,5 +1,5 @@
-//! What operator and node say to each other. Bodies are JSON inside checksummed frames: few, small and easy to read in
-//! a trace; the measured data itself never travels here.
+//! What operator and node say to each other. Bodies are JSON inside checksummed frames: few, small and easy
+//! to read in a trace; the measured data itself never travels here.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,8 +28,8 @@ pub struct ToNode {
     pub body: Request,
 }
 
-/// What an operator asks. Every request except `Heartbeat` is answered by zero or more events and then exactly one
-/// `Done`, `Failed` or (for loads) `LoadDone`.
+/// What an operator asks. Every request except `Heartbeat` is answered by zero or more events and then
+/// exactly one `Done`, `Failed` or (for loads) `LoadDone`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
@@ -44,8 +44,8 @@ pub enum Request {
         /// The name of the host in the inventory, for error texts and the journal.
         host: String,
     },
-    /// Read facts and counters whose keys start with one of the prefixes (all when empty), also in the given namespaces.
-    /// Answered by `Facts`, then `Done`.
+    /// Read facts and counters whose keys start with one of the prefixes (all when empty), also in the given
+    /// namespaces. Answered by `Facts`, then `Done`.
     Facts {
         /// Key prefixes.
         prefixes: Vec<FactKey>,
@@ -54,9 +54,11 @@ pub enum Request {
     },
     /// Start one end of a test. A receiver answers `Listening`; both end with `LoadDone`.
     Load(LoadSpec),
-    /// Make a whole test against a plain iperf3 server. Ends with `LoadDone`, whose report has the server's in `far`.
+    /// Make a whole test against a plain iperf3 server. Ends with `LoadDone`, whose report has the server's
+    /// in `far`.
     Iperf3(Iperf3Spec),
-    /// Write records that are looked for after a power cut, or look for them. Answered by `Durability`, then `Done`.
+    /// Write records that are looked for after a power cut, or look for them. Answered by `Durability`, then
+    /// `Done`.
     Durability(DurabilityRequest),
     /// Look through a piece of a folder of data. Answered by `Audit`, then `Done`.
     Audit(AuditRequest),
@@ -87,15 +89,16 @@ pub enum Request {
         /// Seconds from now.
         deadline_s: u32,
     },
-    /// Make it stay: new values in force, written where they survive a reboot, timer disarmed, journal kept for a later
-    /// `Undo`. Answered by `Kept`, then `Done`.
+    /// Make it stay: new values in force, written where they survive a reboot, timer disarmed, journal kept
+    /// for a later `Undo`. Answered by `Kept`, then `Done`.
     Keep {
         /// Trial.
         trial: String,
         /// Changes again, for a trial that was measured earlier and is no longer armed.
         changes: Vec<Change>,
     },
-    /// Old values back, persistent files removed or restored, timer disarmed, journal closed. Answered by `Changed`, `Done`.
+    /// Old values back, persistent files removed or restored, timer disarmed, journal closed. Answered by
+    /// `Changed`, `Done`.
     Undo {
         /// Trial.
         trial: String,
@@ -104,14 +107,16 @@ pub enum Request {
     Journals,
     /// Ask about volumes and replicas. Answered by `Seen`, then `Done`.
     Look(Look),
-    /// Journal a step of a build, check what it needs, and do it. Answered by `Seen`, then `Done`; a command that fails is a refusal.
+    /// Journal a step of a build, check what it needs, and do it. Answered by `Seen`, then `Done`; a command
+    /// that fails is a refusal.
     Step {
         /// Name of the build.
         build: String,
         /// What to do.
         step: Step,
     },
-    /// Take all steps of a build back, the last one first, and close its journal. Answered by `Unbuilt`, then `Done`.
+    /// Take all steps of a build back, the last one first, and close its journal. Answered by `Unbuilt`, then
+    /// `Done`.
     Unbuild {
         /// Name of the build.
         build: String,
@@ -119,7 +124,8 @@ pub enum Request {
         #[serde(default)]
         discard: bool,
     },
-    /// Close the journal of a build: what it made stays, and is not taken back from here any more. Answered by `Done`.
+    /// Close the journal of a build: what it made stays, and is not taken back from here any more. Answered
+    /// by `Done`.
     Built {
         /// Name of the build.
         build: String,
@@ -236,11 +242,13 @@ pub struct Hello {
     pub build: String,
     /// Facts that this node can read.
     pub facts: Vec<FactDecl>,
-    /// Loads that it can run: `tcp`, `udp`, `rtt`, `mtu`, `latency`, …; `iperf3` for tests against a plain iperf3 server.
+    /// Loads that it can run: `tcp`, `udp`, `rtt`, `mtu`, `latency`, …; `iperf3` for tests against a plain
+    /// iperf3 server.
     pub loads: Vec<String>,
     /// Whether it runs with the rights of root in its user namespace.
     pub root: bool,
-    /// Time of day on the host, Unix milliseconds. Nothing is measured by it; it tells of a clock that is wrong.
+    /// Time of day on the host, Unix milliseconds. Nothing is measured by it; it tells of a clock that is
+    /// wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_ms: Option<u64>,
 }

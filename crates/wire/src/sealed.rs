@@ -1,12 +1,14 @@
-//! A sealed stream for sessions that go over a network of strangers: who dials and who answers prove to each other that they know
-//! the key of the run, and what follows is encrypted.
+//! A sealed stream for sessions that go over a network of strangers: who dials and who answers prove to each
+//! other that they know the key of the run, and what follows is encrypted.
 //!
-//! In: bytes of the other end, and what is to be said. Out: bytes to write, and what was said. No I/O, no clock. The cryptography
-//! is that of the Noise protocol (`Noise_NNpsk0_25519_ChaChaPoly_SHA256`, <https://noiseprotocol.org/noise.html>) as the crate
-//! `snow` has it: the key is mixed in before the first byte, so that a stranger's greeting is refused without an answer; the keys
-//! of a stream come from numbers that both ends draw for it, so that nothing that was recorded can be said again, and the key
-//! alone does not open what was recorded; the library asks the kernel for those numbers. Everything is bounded: a greeting has [`GREETING_BYTES`], a record at most
-//! [`RECORD_BYTES_MAX`]. After an error a stream says and takes nothing more.
+//! In: bytes of the other end, and what is to be said. Out: bytes to write, and what was said. No I/O, no
+//! clock. The cryptography is that of the Noise protocol (`Noise_NNpsk0_25519_ChaChaPoly_SHA256`,
+//! <https://noiseprotocol.org/noise.html>) as the crate `snow` has it: the key is mixed in before the first
+//! byte, so that a stranger's greeting is refused without an answer; the keys of a stream come from numbers
+//! that both ends draw for it, so that nothing that was recorded can be said again, and the key alone does
+//! not open what was recorded; the library asks the kernel for those numbers. Everything is bounded: a
+//! greeting has [`GREETING_BYTES`], a record at most [`RECORD_BYTES_MAX`]. After an error a stream says and
+//! takes nothing more.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -218,8 +220,8 @@ impl Greeting {
         std::mem::take(&mut self.output)
     }
 
-    /// Takes bytes; gives the stream when both ends know each other. What is to be written must be taken before the stream is
-    /// used. After an error it repeats that error.
+    /// Takes bytes; gives the stream when both ends know each other. What is to be written must be taken
+    /// before the stream is used. After an error it repeats that error.
     pub fn received(&mut self, bytes: &[u8]) -> Result<Option<Sealed>, SealError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -305,7 +307,8 @@ impl std::fmt::Debug for Opener {
 }
 
 impl Opener {
-    /// Takes bytes. Call [`Opener::next_record`] until it gives `None` after each, so that the buffer stays small.
+    /// Takes bytes. Call [`Opener::next_record`] until it gives `None` after each, so that the buffer stays
+    /// small.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.failed.is_none() {
             self.buffer.drain(..self.start);
@@ -314,7 +317,8 @@ impl Opener {
         }
     }
 
-    /// The text of the next whole record, `None` when more bytes are needed. After an error it repeats that error.
+    /// The text of the next whole record, `None` when more bytes are needed. After an error it repeats that
+    /// error.
     pub fn next_record(&mut self) -> Result<Option<Vec<u8>>, SealError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());

@@ -1,12 +1,13 @@
 //! The two ends of a session as pure state machines.
 //!
-//! In: bytes of the other end, the end of its stream, the time in milliseconds of any clock that never goes back. Out:
-//! bytes to write, events to act on, the time at which to come back. It never reads a clock, a pipe or a file.
+//! In: bytes of the other end, the end of its stream, the time in milliseconds of any clock that never goes
+//! back. Out: bytes to write, events to act on, the time at which to come back. It never reads a clock, a
+//! pipe or a file.
 //!
-//! Rules that both ends enforce: [`MAGIC`] first; the node's hello first and once; a heartbeat every second; 4 s without a
-//! byte, the end of the stream, a node that says more than it was asked for, or anything that is not the protocol ends the session
-//! for good. A request is answered by
-//! events and exactly one last event ([`is_last`]).
+//! Rules that both ends enforce: [`MAGIC`] first; the node's hello first and once; a heartbeat every second;
+//! 4 s without a byte, the end of the stream, a node that says more than it was asked for, or anything that
+//! is not the protocol ends the session for good. A request is answered by events and exactly one last event
+//! ([`is_last`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -29,19 +30,20 @@ pub const HELLO_MS: u64 = 15_000;
 /// [`crate::frame::BODY_BYTES_MAX`] and the events before it).
 pub const SAID_BYTES_MAX: u64 = 48 << 20;
 
-/// What it may say more for each request, bytes. A report of a test has some ten kilobytes, facts have up to a megabyte.
-/// Together with [`SAID_BYTES_MAX`] it bounds what a node can make its operator keep.
+/// What it may say more for each request, bytes. A report of a test has some ten kilobytes, facts have up to
+/// a megabyte. Together with [`SAID_BYTES_MAX`] it bounds what a node can make its operator keep.
 pub const SAID_BYTES_PER_REQUEST: u64 = 512 << 10;
 
-/// Events that may answer one request: none needs more than two. Small ones take far more room here than on the wire.
+/// Events that may answer one request: none needs more than two. Small ones take far more room here than on
+/// the wire.
 pub const EVENTS_PER_REQUEST_MAX: u32 = 4;
 
-/// Facts, counters and gaps in one answer. A node keeps itself to 200,000 readings; a host with hundreds of CPUs and queues has
-/// some ten thousand.
+/// Facts, counters and gaps in one answer. A node keeps itself to 200,000 readings; a host with hundreds of
+/// CPUs and queues has some ten thousand.
 pub const FACTS_MAX: usize = 400_000;
 
-/// Body of a heartbeat, the same both ways: an operator of thousands of nodes takes and sends thousands of them a second, so
-/// that they are told by their bytes.
+/// Body of a heartbeat, the same both ways: an operator of thousands of nodes takes and sends thousands of
+/// them a second, so that they are told by their bytes.
 const HEARTBEAT: &[u8] = br#"{"id":0,"body":"heartbeat"}"#;
 
 /// Whether nothing follows this event for its request.
@@ -250,7 +252,8 @@ impl OperatorSession {
         self.lose(reason);
     }
 
-    /// Time passed: call at least at [`OperatorSession::next_wakeup_ms`], after the bytes that are there were given.
+    /// Time passed: call at least at [`OperatorSession::next_wakeup_ms`], after the bytes that are there were
+    /// given.
     pub fn tick(&mut self, now_ms: u64) {
         if self.link.lost {
             return;
@@ -424,7 +427,8 @@ impl NodeSession {
         self.lose(reason);
     }
 
-    /// Time passed: call at least at [`NodeSession::next_wakeup_ms`], after the bytes that are there were given.
+    /// Time passed: call at least at [`NodeSession::next_wakeup_ms`], after the bytes that are there were
+    /// given.
     pub fn tick(&mut self, now_ms: u64) {
         if self.link.lost {
             return;

@@ -1,7 +1,8 @@
 //! Two network namespaces with a veth pair between them, and programs in them whose cost is counted.
 //!
-//! In: command lines. Out: what they printed and the CPU time of the whole process. The namespaces are open files of this
-//! process: nothing of them is left when it ends, however it ends. Every program has a deadline.
+//! In: command lines. Out: what they printed and the CPU time of the whole process. The namespaces are open
+//! files of this process: nothing of them is left when it ends, however it ends. Every program has a
+//! deadline.
 
 use std::io::{Read, Write};
 use std::net::Ipv4Addr;
@@ -36,7 +37,8 @@ pub(crate) enum End {
 pub(crate) enum Wire {
     /// As the kernel makes it: a train of datagrams passes as one piece, and the receiving socket cuts it.
     Trains,
-    /// Real packets: the sender's kernel cuts trains before they pass, as with a NIC that has no segmentation of its own for UDP.
+    /// Real packets: the sender's kernel cuts trains before they pass, as with a NIC that has no segmentation
+    /// of its own for UDP.
     Packets,
 }
 

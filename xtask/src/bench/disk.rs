@@ -1,6 +1,7 @@
-//! Requests to a disk against fio with the same features: io_uring, memory and file that the kernel knows beforehand, the same depth and
-//! size. What is compared is requests per CPU second: the difference of two runs of different length, so that starting and filling cancel.
-//! The contenders take turns within each round, and the ratio is that of the same round.
+//! Requests to a disk against fio with the same features: io_uring, memory and file that the kernel knows
+//! beforehand, the same depth and size. What is compared is requests per CPU second: the difference of two
+//! runs of different length, so that starting and filling cancel. The contenders take turns within each
+//! round, and the ratio is that of the same round.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -249,7 +250,8 @@ fn fio(case: &Case, seconds: u32) -> Result<Run> {
     Ok(Run { requests: number("total_ios")?, cpu_s, seconds: number("runtime")? / 1e3 })
 }
 
-/// Runs a program with this on its stdin; what it printed, and the CPU time of all its threads as the kernel counts it.
+/// Runs a program with this on its stdin; what it printed, and the CPU time of all its threads as the kernel
+/// counts it.
 fn ended(command: &mut Command, stdin: &str) -> Result<(String, f64)> {
     let what = format!("{command:?}");
     command.stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -1,7 +1,8 @@
 //! Benchmarks against the tools that people use now, in the same run, interleaved, as ratios with ranges.
 //!
-//! In: the programs, installed by their own packages. Out: a table on stdout. It asserts nothing about time and is no test:
-//! whether a demanded ratio was met is printed beside it. To add a benchmark: one module and one line in [`Bench`].
+//! In: the programs, installed by their own packages. Out: a table on stdout. It asserts nothing about time
+//! and is no test: whether a demanded ratio was met is printed beside it. To add a benchmark: one module and
+//! one line in [`Bench`].
 
 mod arena;
 mod disk;

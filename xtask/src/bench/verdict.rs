@@ -1,5 +1,5 @@
-//! How long a verdict takes: 1,000 hosts with 2,000 facts each, from the evidence of a run to its diagnosis, and the differences
-//! between two such runs. The demand is 2 seconds for both together on one core.
+//! How long a verdict takes: 1,000 hosts with 2,000 facts each, from the evidence of a run to its diagnosis,
+//! and the differences between two such runs. The demand is 2 seconds for both together on one core.
 
 use std::process::Command;
 

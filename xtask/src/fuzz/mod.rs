@@ -1,9 +1,10 @@
-//! `cargo xtask fuzz TARGET --time 60s`: throws mutated input at the parsers and state machines of the workspace.
+//! `cargo xtask fuzz TARGET --time 60s`: throws mutated input at the parsers and state machines of the
+//! workspace.
 //!
-//! In: a target of the list in `targets.rs`, a time, a seed. Out: how many inputs, how many of them behaved in a new way, and every
-//! finding (a panic, or an input that took long) as a file in `target/fuzz/`. It needs no nightly compiler and knows no code
-//! coverage: what it is guided by is what a target answers. The same seed gives the same inputs as long as the targets
-//! behave the same.
+//! In: a target of the list in `targets.rs`, a time, a seed. Out: how many inputs, how many of them behaved
+//! in a new way, and every finding (a panic, or an input that took long) as a file in `target/fuzz/`. It
+//! needs no nightly compiler and knows no code coverage: what it is guided by is what a target answers. The
+//! same seed gives the same inputs as long as the targets behave the same.
 
 mod mutate;
 mod targets;

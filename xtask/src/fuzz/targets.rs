@@ -1,7 +1,8 @@
-//! What is fuzzed: the list. To add a target: a function from input to answer, some seeds, one line in [`TARGETS`].
+//! What is fuzzed: the list. To add a target: a function from input to answer, some seeds, one line in
+//! [`TARGETS`].
 //!
-//! A target is pure: the same input gives the same answer. The answer is whatever tells one behaviour from another: the words
-//! of an error, the list of events.
+//! A target is pure: the same input gives the same answer. The answer is whatever tells one behaviour from
+//! another: the words of an error, the list of events.
 
 use std::fmt::Write as _;
 
@@ -316,7 +317,8 @@ fn run_key() -> Key {
     Key::new([1; 32])
 }
 
-/// Greetings that know the key and one that does not; what follows them in a real conversation is another for each run.
+/// Greetings that know the key and one that does not; what follows them in a real conversation is another for
+/// each run.
 fn door_seeds() -> Vec<Vec<u8>> {
     let greeting = |key: Key| Greeting::dial(&key).map(|mut g| g.take_output()).unwrap_or_default();
     let behind = [greeting(run_key()), vec![0, 40], vec![7; 40]].concat();
@@ -348,7 +350,8 @@ fn sealed_seeds() -> Vec<Vec<u8>> {
     vec![Caller { node: "n1".into(), pid: 7 }.record(), vec![0, 40, 1, 2, 3], vec![255; 40]]
 }
 
-/// Bytes into a stream between two that know each other, at a place that the first byte says: nothing forged is heard.
+/// Bytes into a stream between two that know each other, at a place that the first byte says: nothing forged
+/// is heard.
 fn wire_sealed(input: &[u8]) -> String {
     let pair = || {
         let (mut dials, mut answers) = (Greeting::dial(&run_key()).ok()?, Greeting::answer(&run_key()).ok()?);
@@ -445,7 +448,8 @@ fn import(format: &str, input: &[u8]) -> String {
                 && snapshot.inventory.host(&sample.test.to).is_some()
         );
     }
-    // What was read must not make the diagnosis fall over either; large clusters have a benchmark of their own.
+    // What was read must not make the diagnosis fall over either; large clusters have a benchmark of their
+    // own.
     let small = snapshot.samples.len() <= 200;
     let findings =
         if small { linerate_diagnose::diagnose(&snapshot, &Knowledge::default()).findings.len() } else { 0 };

@@ -70,7 +70,8 @@ pub(super) fn judge(
     Some(())
 }
 
-/// Whether some fact may betray the cause, whatever was measured. What depends on measured values counts as possible.
+/// Whether some fact may betray the cause, whatever was measured. What depends on measured values counts as
+/// possible.
 pub(crate) fn possible(facts: &Facts<'_>, place: &Place<'_>, cause: &Cause) -> bool {
     cause.betrays.iter().any(|test| {
         matches!(test.op, Op::WindowBinds | Op::WindowAmple | Op::RateBinds)
@@ -340,11 +341,12 @@ fn window_binds(bytes: f64, shape: &Shape) -> bool {
     })
 }
 
-/// No path inside a cluster has a longer RTT than this, with full queues, microseconds: a buffer of 16 MiB holds so much of 6 Gbit/s.
+/// No path inside a cluster has a longer RTT than this, with full queues, microseconds: a buffer of 16 MiB
+/// holds so much of 6 Gbit/s.
 const RTT_INSIDE_US: f64 = 20_000.0;
 
-/// Whether a window is far from what limits though nobody measured an RTT: at the measured rate even half of it lasts longer than any
-/// path inside a cluster. Where the RTT is known, that decides.
+/// Whether a window is far from what limits though nobody measured an RTT: at the measured rate even half of
+/// it lasts longer than any path inside a cluster. Where the RTT is known, that decides.
 fn window_ample(bytes: f64, shape: &Shape) -> bool {
     let lasts_us = |rate: f64| 0.5 * bytes * 8.0 / rate.max(1.0) * 1e6;
     shape.rtt_us.is_none() && shape.rate_bps.is_some_and(|rate| lasts_us(rate) >= RTT_INSIDE_US)

@@ -1,4 +1,5 @@
-//! Differences between the suspects and their peers that no cause explains: candidates of low probability, or innocent.
+//! Differences between the suspects and their peers that no cause explains: candidates of low probability, or
+//! innocent.
 
 use linerate_knowledge::Knowledge;
 use linerate_model::finding::Innocent;

@@ -1,8 +1,8 @@
 //! From a place with its shape to a ranked list of causes.
 //!
-//! Prior, response, element, layer, measured shape and facts each add log odds; a softmax makes them comparable. A cause
-//! of which required evidence is missing does not appear. Differences that no file knows come last, as candidates or as
-//! innocent.
+//! Prior, response, element, layer, measured shape and facts each add log odds; a softmax makes them
+//! comparable. A cause of which required evidence is missing does not appear. Differences that no file knows
+//! come last, as candidates or as innocent.
 
 mod facts;
 mod innocent;
@@ -31,8 +31,9 @@ fn prior(prior: Prior) -> f64 {
     }
 }
 
-/// What others measured lacks most of what tells causes apart. One of which nothing was seen is only possible, and must not be taken for likely because
-/// others could not even be asked: alone it has a fifth of the probability then.
+/// What others measured lacks most of what tells causes apart. One of which nothing was seen is only
+/// possible, and must not be taken for likely because others could not even be asked: alone it has a fifth of
+/// the probability then.
 const UNSEEN: f64 = 3.0;
 /// The same of one that is a setting which nobody has read, although something speaks for it.
 const UNREAD: f64 = 1.5;

@@ -10,8 +10,8 @@ use linerate_model::inventory::Layer;
 
 use crate::host_facts::Facts;
 
-/// Hosts with which a suspect is compared. Suspects that have the same ones share them, with what was found out about them: of
-/// thousands of hosts nearly all do.
+/// Hosts with which a suspect is compared. Suspects that have the same ones share them, with what was found
+/// out about them: of thousands of hosts nearly all do.
 #[derive(Debug, Default)]
 pub(crate) struct Peers<'a> {
     hosts: Vec<&'a str>,
@@ -50,7 +50,8 @@ impl<'a> Peers<'a> {
         if let Some(known) = self.known.borrow().get(key).and_then(|roles| roles[role].clone()) {
             return known;
         }
-        // What all of them have is known already, mostly; to read it again from hundreds of hosts for each suspect costs more.
+        // What all of them have is known already, mostly; to read it again from hundreds of hosts for each
+        // suspect costs more.
         let among = self.among.as_ref();
         let shared =
             among.and_then(|(all, left_out)| all.population(facts, host, key).without(left_out, key));
@@ -78,8 +79,8 @@ pub(crate) struct Population {
 }
 
 impl Population {
-    /// Values of the key on the peers. A NIC is compared with the NIC of the same role there, then with the one of the
-    /// same name, then with all NICs of the peers.
+    /// Values of the key on the peers. A NIC is compared with the NIC of the same role there, then with the
+    /// one of the same name, then with all NICs of the peers.
     pub(super) fn of(facts: &Facts<'_>, host: &str, key: &str, peers: &[&str]) -> Self {
         let (of, values): (Vec<usize>, Vec<FactValue>) = (peers.iter().enumerate())
             .filter_map(|(number, peer)| Some((number, same_role(facts, host, key, peer)?)))
@@ -97,7 +98,8 @@ impl Population {
         Self::with(all, of, peers.len(), true)
     }
 
-    /// The same without some of the peers, by their places; none where other values would have to be asked for then.
+    /// The same without some of the peers, by their places; none where other values would have to be asked
+    /// for then.
     fn without(&self, left_out: &[usize], key: &str) -> Option<Self> {
         let kept = self.of.iter().zip(&self.values).filter(|(of, _)| !left_out.contains(of));
         let (of, values): (Vec<usize>, Vec<FactValue>) = kept.map(|(of, value)| (*of, value.clone())).unzip();
@@ -140,7 +142,8 @@ impl Population {
         self.values.iter().filter(|v| *v == value).count()
     }
 
-    /// Log odds from the contrast: a peer that is fine with the same value speaks against, peers without it speak for.
+    /// Log odds from the contrast: a peer that is fine with the same value speaks against, peers without it
+    /// speak for.
     pub(crate) fn contrast(&self, value: &FactValue) -> f64 {
         let same = self.same(value) as f64;
         let others = self.asked.max(self.values.len()) as f64 - same;

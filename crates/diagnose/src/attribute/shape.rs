@@ -147,7 +147,8 @@ fn path_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEviden
     );
 }
 
-/// Whether nothing gets through that needs an answer. A rule in one direction lets the datagrams of the other one arrive.
+/// Whether nothing gets through that needs an answer. A rule in one direction lets the datagrams of the other
+/// one arrive.
 fn is_blocked(cell: &CellEvidence<'_>) -> bool {
     let answered = |kind: &TestKind| !matches!(kind, TestKind::Udp { .. });
     let refused = |s: &&Sample| matches!(s.outcome, Outcome::NothingThrough { .. }) && answered(&s.test.kind);
@@ -166,7 +167,8 @@ fn rtt_spread(cell: &CellEvidence<'_>) -> Option<f64> {
     median(&requests.filter_map(|(_, m)| spread(m)).collect::<Vec<_>>())
 }
 
-/// Payload of a segment on Ethernet with timestamps, bytes: what a program that only counts retransmissions has sent.
+/// Payload of a segment on Ethernet with timestamps, bytes: what a program that only counts retransmissions
+/// has sent.
 const SEGMENT_BYTES: f64 = 1448.0;
 
 /// Share of the segments that were sent again.
@@ -204,8 +206,9 @@ fn row_values(shape: &mut Shape, cells: &[CellEvidence<'_>], rows: &[Row], bad_c
     }
 }
 
-/// Whether bad cells run near their full rate for a part of the time and far below it for another part. Tests that are as
-/// short as the states do not show two clean levels, but a limit that always holds never lets the full rate through.
+/// Whether bad cells run near their full rate for a part of the time and far below it for another part. Tests
+/// that are as short as the states do not show two clean levels, but a limit that always holds never lets the
+/// full rate through.
 fn full_at_times(cells: &[CellEvidence<'_>], rows: &[Row], bad_cells: &BTreeSet<usize>) -> bool {
     const FULL: f64 = 0.75;
     const LOW: f64 = 0.5;
@@ -342,7 +345,8 @@ fn counters(
         .collect()
 }
 
-/// Sums of the counters at the ends of cells, at all of them when no host is named; and how many ends that are.
+/// Sums of the counters at the ends of cells, at all of them when no host is named; and how many ends that
+/// are.
 fn sums<'a>(cells: &[&CellEvidence<'a>], only: &[&str]) -> (BTreeMap<&'a str, f64>, usize) {
     let only: BTreeSet<&str> = only.iter().copied().collect();
     let mut sums: BTreeMap<&str, f64> = BTreeMap::new();

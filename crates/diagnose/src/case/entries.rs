@@ -1,4 +1,5 @@
-//! Samples of a case: entries with many values for one pair or many, and downloads. Entries come in, samples go out.
+//! Samples of a case: entries with many values for one pair or many, and downloads. Entries come in, samples
+//! go out.
 
 use std::collections::BTreeMap;
 

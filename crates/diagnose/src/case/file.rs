@@ -1,4 +1,5 @@
-//! The file format of a case. Unknown keys, bad tables and unknown hosts are errors with file, line and a hint.
+//! The file format of a case. Unknown keys, bad tables and unknown hosts are errors with file, line and a
+//! hint.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -295,7 +296,8 @@ fn facts(read: &File) -> BTreeMap<String, HostFacts> {
         let mut readings = common.cloned().unwrap_or_default();
         readings.extend(read.facts.get(host).cloned().unwrap_or_default());
         readings.retain(|_, value| *value != FactValue::Text("-".to_owned()));
-        // Endpoints of a case have addresses in the order of the hosts; the NIC that carries them is said once for all.
+        // Endpoints of a case have addresses in the order of the hosts; the NIC that carries them is said
+        // once for all.
         if let Some(number) = read.host.iter().position(|h| h.name == host) {
             for value in readings.values_mut() {
                 if let FactValue::Text(text) = value

@@ -1,6 +1,7 @@
 //! Recorded evidence with the expected verdict: one TOML file, matrices as text tables.
 //!
-//! Text comes in, a snapshot goes out; after the diagnosis, the mismatches with what was expected. It reads no file.
+//! Text comes in, a snapshot goes out; after the diagnosis, the mismatches with what was expected. It reads
+//! no file.
 
 mod entries;
 mod expect;
@@ -35,7 +36,8 @@ pub fn builtin() -> Result<Vec<(String, Case)>, CaseError> {
         .collect()
 }
 
-/// The diagnosis of a case; where it has a state before, the proof of the fix is the first note and opens the headline.
+/// The diagnosis of a case; where it has a state before, the proof of the fix is the first note and opens the
+/// headline.
 pub fn diagnose(case: &Case, knowledge: &Knowledge) -> Diagnosis {
     let mut diagnosis = crate::diagnose(&case.snapshot, knowledge);
     if let Some(before) = &case.before {

@@ -1,7 +1,8 @@
-//! Arrays and volumes that go on without a leg, and those of which legs are being filled: which drive it is, and what to do.
+//! Arrays and volumes that go on without a leg, and those of which legs are being filled: which drive it is,
+//! and what to do.
 //!
-//! In: what stands on what, with the legs that failed or are being filled. Out: the drive where that can be known, else the volume, and a
-//! sentence, with the remedy where there is something to do.
+//! In: what stands on what, with the legs that failed or are being filled. Out: the drive where that can be
+//! known, else the volume, and a sentence, with the remedy where there is something to do.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,8 @@ type Told = (String, DiskTrouble, String);
 
 /// What goes with a leg that is being filled.
 const LESS: &str = "and until that ends there is one copy less; its legs are uneven because of it";
-/// After an unclean stop, and when the device is new: no copy is missing, and none is known to be the right one.
+/// After an unclean stop, and when the device is new: no copy is missing, and none is known to be the right
+/// one.
 const IN_LINE: &str = "its copies are being brought in line with each other, \
      and are not proven equal until that ends";
 /// Several legs: beside a spare that waits it cannot be told which of the two it is.
@@ -102,7 +104,8 @@ fn remedy(disk: &Disk) -> String {
     }
 }
 
-/// The drive of a leg: by its own name, or by the place in the name of the image that stands on it (`vg0/home_rimage_7`).
+/// The drive of a leg: by its own name, or by the place in the name of the image that stands on it
+/// (`vg0/home_rimage_7`).
 fn leg_of<'a>(layout: &'a Layout, disk: &'a Disk, leg: &'a str) -> Option<&'a str> {
     if layout.get(leg).is_some() {
         return Some(leg);

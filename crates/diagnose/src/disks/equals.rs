@@ -11,7 +11,8 @@ use crate::stats::median;
 /// Fewer have no majority.
 pub(super) const EQUALS_MIN: usize = 4;
 
-/// Groups of drives of one kind and size below one device: legs of an array or a volume. A drive is in the largest group that it fits.
+/// Groups of drives of one kind and size below one device: legs of an array or a volume. A drive is in the
+/// largest group that it fits.
 pub(super) fn groups(layout: &Layout) -> Vec<(&Disk, Vec<&str>)> {
     let mut groups: Vec<(&Disk, Vec<&str>)> = Vec::new();
     for above in layout.disks() {
@@ -37,8 +38,9 @@ pub(super) fn groups(layout: &Layout) -> Vec<(&Disk, Vec<&str>)> {
     groups
 }
 
-/// What the others of a group would wait at this rate of requests: a line through their waits over their rates by the median of all slopes
-/// (Theil and Sen), which a few odd ones cannot turn; the median where they all have the same rate.
+/// What the others of a group would wait at this rate of requests: a line through their waits over their
+/// rates by the median of all slopes (Theil and Sen), which a few odd ones cannot turn; the median where they
+/// all have the same rate.
 pub(super) fn expected(others: &[(f64, f64)], rate: f64) -> Option<f64> {
     let middle = |values: Vec<f64>| median(&values);
     let slopes: Vec<f64> = others

@@ -1,7 +1,9 @@
-//! One slow drive among its equals, by figures that other tools took: means over some time, without what the drives belong to.
+//! One slow drive among its equals, by figures that other tools took: means over some time, without what the
+//! drives belong to.
 //!
-//! In: figures of devices, as `linerate import` reads them. Out: sentences. The comparison is that of `linerate disk watch`
-//! (`findings.rs`), which knows kinds and sizes of the drives and many intervals, and so can be surer.
+//! In: figures of devices, as `linerate import` reads them. Out: sentences. The comparison is that of
+//! `linerate disk watch` (`findings.rs`), which knows kinds and sizes of the drives and many intervals, and
+//! so can be surer.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +30,8 @@ pub(crate) struct SlowDrive<'a> {
 /// A figure with its requests per second, and milliseconds that each takes.
 type Seen<'a> = (&'a StorageFigure, f64, f64);
 
-/// What drives are called that can be equals: `sd` of `sdk`, `nvme` of `nvme3n1`. Nothing for partitions and volumes.
+/// What drives are called that can be equals: `sd` of `sdk`, `nvme` of `nvme3n1`. Nothing for partitions and
+/// volumes.
 fn family(device: &str) -> Option<&'static str> {
     let letters = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_lowercase());
     let whole = |rest: &str| {

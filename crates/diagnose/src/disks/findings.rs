@@ -1,8 +1,9 @@
-//! What intervals say about the devices of a host: a leg that failed or is being filled, one slow among its equals, none with time left, uneven legs,
-//! merged requests.
+//! What intervals say about the devices of a host: a leg that failed or is being filled, one slow among its
+//! equals, none with time left, uneven legs, merged requests.
 //!
-//! Latency is compared between drives under like load, after the fail-slow studies (Perseus, FAST'23): a fixed limit would call every
-//! busy drive slow. Being busy all the time is held against drives with one set of heads alone.
+//! Latency is compared between drives under like load, after the fail-slow studies (Perseus, FAST'23): a
+//! fixed limit would call every busy drive slow. Being busy all the time is held against drives with one set
+//! of heads alone.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +20,8 @@ use crate::words::{digits, percent};
 pub(super) const SLOW_RATIO: f64 = 3.0;
 /// … and so much longer, ms: below it is the difference between an idle and a busy drive.
 pub(super) const SLOW_MS: f64 = 5.0;
-/// Fewer requests in an interval have no mean. Counted, not per second: a drive that holds up its array leaves all drives little to do.
+/// Fewer requests in an interval have no mean. Counted, not per second: a drive that holds up its array
+/// leaves all drives little to do.
 const REQUESTS_MIN: f64 = 4.0;
 /// It has to be so in so many intervals, and in half of those in which it could be seen.
 const INTERVALS_MIN: usize = 2;
@@ -52,7 +54,8 @@ pub(super) fn findings_of(layout: &Layout, intervals: &[&DiskInterval]) -> Vec<D
     let failed: BTreeSet<String> = found.iter().map(|(device, _, _)| device.clone()).collect();
     found.extend(seen.slow().into_iter().filter(|(device, _, _)| !failed.contains(device)));
     let slow: BTreeSet<String> = found.iter().map(|(device, _, _)| device.clone()).collect();
-    // A slow drive is busy all the time and gets less to do because it is slow: one thing to say. A failed one gets nothing to do.
+    // A slow drive is busy all the time and gets less to do because it is slow: one thing to say. A failed
+    // one gets nothing to do.
     let others = seen.saturated().into_iter().chain(seen.uneven());
     found.extend(others.filter(|(device, _, _)| !slow.contains(device)));
     found.extend(seen.merged());
@@ -70,9 +73,10 @@ const WAYS: [Way; 2] = [("write", |d| &d.write), ("read", |d| &d.read)];
 struct Seen<'a> {
     layout: &'a Layout,
     intervals: &'a [&'a DiskInterval],
-    /// Drives below what is being rebuilt, those that are read for it too. They are called neither slow, full nor uneven: one that is filled is
-    /// written from end to end, one that it is filled from is read so, as fast as they can. That is no like load, and being busy with it is
-    /// what they are for; it is said of the volume already. A slow drive among them is found when the rebuild has ended.
+    /// Drives below what is being rebuilt, those that are read for it too. They are called neither slow, full
+    /// nor uneven: one that is filled is written from end to end, one that it is filled from is read so, as
+    /// fast as they can. That is no like load, and being busy with it is what they are for; it is said of the
+    /// volume already. A slow drive among them is found when the rebuild has ended.
     filled: BTreeSet<&'a str>,
 }
 

@@ -1,4 +1,5 @@
-//! Block devices: counters and facts come in; what they are, how fast they went, and what is wrong with them go out.
+//! Block devices: counters and facts come in; what they are, how fast they went, and what is wrong with them
+//! go out.
 //!
 //! What the devices did under whatever load there was is in `rates` and `findings`, when each finding began
 //! and ended in `history`; what a volume is made of, what it should reach under a load of ours, and what it

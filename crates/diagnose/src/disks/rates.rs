@@ -1,5 +1,5 @@
-//! Two readings of the counters of block devices: what each device did in between. The arithmetic is that of iostat (`iostat(1)`), with
-//! the interval by the clock of the host.
+//! Two readings of the counters of block devices: what each device did in between. The arithmetic is that of
+//! iostat (`iostat(1)`), with the interval by the clock of the host.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ const CLOCK: &str = "disk.clock_us";
 /// Times are 32-bit numbers in many kernels and start again at nothing.
 const WRAP: i64 = 1 << 32;
 
-/// What every device did, and the seconds in between; `None` when the second reading is not later than the first.
+/// What every device did, and the seconds in between; `None` when the second reading is not later than the
+/// first.
 ///
 /// A device whose counters went back (it was taken away and another one came) is left out.
 #[must_use]
@@ -85,7 +86,8 @@ fn mean(sum: f64, count: f64) -> Option<f64> {
     (count > 0.0).then(|| sum / count)
 }
 
-/// Gives a device whose traffic is counted at its ways alone the sum of theirs: so do older kernels (6.1 among them) with NVMe's own multipath.
+/// Gives a device whose traffic is counted at its ways alone the sum of theirs: so do older kernels (6.1
+/// among them) with NVMe's own multipath.
 pub fn join_paths(layout: &Layout, disks: &mut [DiskRates]) {
     for at in 0..disks.len() {
         let head = layout.get(&disks[at].device).filter(|disk| disk.kind == DiskKind::Multipath);

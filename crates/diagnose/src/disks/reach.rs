@@ -1,7 +1,8 @@
 //! What a volume should reach under a load, and which term binds.
 //!
-//! What comes in: what the volume is made of, what is asked of it. What goes out: requests and bytes per second with the arithmetic in a
-//! sentence, or nothing where nobody can know it from the outside. Every constant names its source. Pure.
+//! What comes in: what the volume is made of, what is asked of it. What goes out: requests and bytes per
+//! second with the arithmetic in a sentence, or nothing where nobody can know it from the outside. Every
+//! constant names its source. Pure.
 
 use std::fmt::Write as _;
 
@@ -14,11 +15,14 @@ use crate::words::percent;
 
 /// A revolution at 7,200 per minute, ms.
 const REVOLUTION_MS: f64 = 60_000.0 / 7_200.0;
-/// Mean way of the heads of such a drive, ms (data sheets of 3 TB drives of 2012: 8.5 for reads, 9.5 for writes).
+/// Mean way of the heads of such a drive, ms (data sheets of 3 TB drives of 2012: 8.5 for reads, 9.5 for
+/// writes).
 const SEEK_MS: f64 = 8.5;
-/// Requests that such a drive needs at once to choose well; more gain little (native command queueing orders up to 32).
+/// Requests that such a drive needs at once to choose well; more gain little (native command queueing orders
+/// up to 32).
 const CHOICE: f64 = 4.0;
-/// SATA at 6 Gbit/s, which a drive without moving parts has where nobody tells its link: 10 bits carry a byte.
+/// SATA at 6 Gbit/s, which a drive without moving parts has where nobody tells its link: 10 bits carry a
+/// byte.
 const SATA_BYTES_PER_S: f64 = 600e6;
 /// Shares of a CPU second from which on our own thread is what limits.
 const CPU_FULL: f64 = 0.9;
@@ -82,14 +86,15 @@ pub(super) fn counted(drives: f64) -> String {
 /// A bound: requests per second, what it comes from, and how.
 type Bound = (f64, Term, String);
 
-/// What a volume should reach; `None` where its drives do not tell (virtual ones, those behind a controller, files, NVMe whose lanes nobody
-/// knows): there is no figure to hold against it.
+/// What a volume should reach; `None` where its drives do not tell (virtual ones, those behind a controller,
+/// files, NVMe whose lanes nobody knows): there is no figure to hold against it.
 #[must_use]
 pub fn reach(volume: &Volume, phase: &DiskPhase) -> Option<Reach> {
     let volume = &volume.at_work();
     let bounds = match volume.class {
         Class::Rotating => rotating(volume, phase),
-        // What a chip needs for a request or a flush is its maker's secret; only of bytes in a row the wire is a bound that it comes near.
+        // What a chip needs for a request or a flush is its maker's secret; only of bytes in a row the wire
+        // is a bound that it comes near.
         Class::Solid | Class::Nvme if phase.random || phase.durable != Durable::Never => return None,
         Class::Solid => vec![wire(volume, phase)],
         Class::Nvme => vec![volume.link.as_ref().map(|_| wire(volume, phase))?],
@@ -150,7 +155,8 @@ fn seeks(volume: &Volume, phase: &DiskPhase) -> Bound {
     let cost = per_request(volume, phase);
     // What is under way at the drives, and how many of them have something to do.
     let under_way = f64::from(phase.outstanding()) * cost;
-    // What a write cache has taken has ended for the writer, and the drive puts it down in the order that it likes.
+    // What a write cache has taken has ended for the writer, and the drive puts it down in the order that it
+    // likes.
     let taken = volume.write_back == Some(true)
         && phase.reads == 0
         && phase.durable == Durable::Never
@@ -215,9 +221,10 @@ fn transfer(volume: &Volume, phase: &DiskPhase) -> Bound {
 
 /// How often a file system waits for the medium until a write is safe, and for what beside the data.
 ///
-/// A new time of a file is a record of the journal of ext4 and of the log of XFS (`fs/ext4/fsync.c`, `fs/xfs/xfs_file.c` of Linux); its last block is sent
-/// behind a flush of what came before, and flushed itself. `fdatasync` of content in its old place needs no record. Where content gets a new
-/// place each time, the tree that leads to it has to be safe too (`fs/btrfs/tree-log.c`).
+/// A new time of a file is a record of the journal of ext4 and of the log of XFS (`fs/ext4/fsync.c`,
+/// `fs/xfs/xfs_file.c` of Linux); its last block is sent behind a flush of what came before, and flushed
+/// itself. `fdatasync` of content in its old place needs no record. Where content gets a new place each time,
+/// the tree that leads to it has to be safe too (`fs/btrfs/tree-log.c`).
 fn waits(filesystem: &str, durable: Durable) -> (f64, &'static str) {
     match (filesystem, durable) {
         ("btrfs", _) => (2.0, ", once for the data and once for the tree of btrfs"),
@@ -233,7 +240,8 @@ fn turns(phase: &DiskPhase) -> f64 {
     f64::from(phase.threads) * 1000.0 / REVOLUTION_MS
 }
 
-/// Each flush waits until the place comes round again; mirrors and stripes wait together. Without a write cache each write waits by itself.
+/// Each flush waits until the place comes round again; mirrors and stripes wait together. Without a write
+/// cache each write waits by itself.
 fn flush(volume: &Volume, phase: &DiskPhase, every: u32) -> Bound {
     let every = f64::from(every.max(1));
     let (waits, what) = waits(&volume.filesystem, phase.durable);
@@ -251,7 +259,8 @@ fn flush(volume: &Volume, phase: &DiskPhase, every: u32) -> Bound {
     (requests, Term::Flush, sentence)
 }
 
-/// Writes in a row, one after the other, on drives without a write cache: when the next one comes, its place has just gone by.
+/// Writes in a row, one after the other, on drives without a write cache: when the next one comes, its place
+/// has just gone by.
 fn without_cache(phase: &DiskPhase) -> Bound {
     let requests = turns(phase);
     let sentence = format!(
@@ -293,7 +302,8 @@ pub struct Beside {
     pub sentence: String,
 }
 
-/// Compares a measured phase with what should be reached, and says what binds as far as the measurement shows it.
+/// Compares a measured phase with what should be reached, and says what binds as far as the measurement shows
+/// it.
 #[must_use]
 pub fn beside(volume: Option<&Volume>, result: &DiskResult) -> Beside {
     let should = volume.and_then(|volume| reach(volume, &result.phase));
@@ -340,7 +350,8 @@ fn binds(result: &DiskResult, should: Option<&Reach>) -> (String, String) {
         return (should.binds.word().to_owned(), format!("{}{merged}", should.sentence));
     }
     if result.phase.outstanding() == 1 {
-        // The mean, with what a flush after several adds to each: a median of what is waited for now and then says nothing of the rate.
+        // The mean, with what a flush after several adds to each: a median of what is waited for now and then
+        // says nothing of the rate.
         let requests = (result.read.requests + result.write.requests).max(1);
         let each_us = result.elapsed_s * 1e6 / requests as f64;
         return (

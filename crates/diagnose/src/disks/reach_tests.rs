@@ -45,7 +45,8 @@ fn thirty_six_drives_read_5400_times_a_second_and_write_half_of_it() {
     about(mixed.requests_per_s, 3600.0);
 }
 
-/// D2 as measured: 65,955 writes a second of 4 KB in a row are no random writes; merging makes large ones of them.
+/// D2 as measured: 65,955 writes a second of 4 KB in a row are no random writes; merging makes large ones of
+/// them.
 #[test]
 fn writes_in_a_row_are_bound_by_bytes_because_they_are_merged() {
     let should = reach(&of_36(), &phase(false, 0, 4096, 1024)).unwrap();
@@ -92,7 +93,8 @@ fn safe_writes_wait_for_a_revolution() {
     about(reach(&of_36(), &eight).unwrap().requests_per_s, 960.0);
 }
 
-/// A file system that has to make a record safe too waits twice, and where nothing is written to a cache there is nothing to empty.
+/// A file system that has to make a record safe too waits twice, and where nothing is written to a cache
+/// there is nothing to empty.
 #[test]
 fn the_file_system_and_the_write_cache_decide_what_a_safe_write_costs() {
     let safe = |durable: Durable| DiskPhase { durable, ..phase(false, 0, 4096, 1) };
@@ -202,7 +204,8 @@ fn what_binds_is_seen_where_the_drive_is_unknown() {
     assert!(seen.sentence.contains("of 64000 requests 1000 reached the device"), "{}", seen.sentence);
 }
 
-/// The recorded server: SATA at 6 and at 3 Gbit/s below one mirror, SAS with two ways, an NVMe drive with two of its four lanes.
+/// The recorded server: SATA at 6 and at 3 Gbit/s below one mirror, SAS with two ways, an NVMe drive with two
+/// of its four lanes.
 #[test]
 fn the_wire_to_a_drive_is_known_from_its_host() {
     let readings = serde_json::from_str(include_str!("recorded/storage-stack.json")).unwrap();

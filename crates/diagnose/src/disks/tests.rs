@@ -1,5 +1,5 @@
-//! Real figures of 36 drives, one of which becomes slow (recorded in a virtual machine with throttled drives, iostat every 2 s), the
-//! figures of the casebook (D1, D2), and the arithmetic.
+//! Real figures of 36 drives, one of which becomes slow (recorded in a virtual machine with throttled drives,
+//! iostat every 2 s), the figures of the casebook (D1, D2), and the arithmetic.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -152,7 +152,8 @@ fn drives_that_are_all_slow_alike_are_not_one_slow_drive() {
     assert_eq!(told(&findings(&layout, &vec![interval; 6])), []);
 }
 
-/// Seen in a virtual machine: one drive at 5 requests a second leaves the other 35 little more than one write a second each.
+/// Seen in a virtual machine: one drive at 5 requests a second leaves the other 35 little more than one write
+/// a second each.
 #[test]
 fn a_drive_that_holds_up_all_others_is_named_although_nobody_does_much() {
     let layout = above("dm-72", &drives(36), true, &[]);
@@ -333,7 +334,8 @@ fn rates_are_growth_over_the_time_of_the_host() {
     assert!(between(&after, &before).is_none() && between(&after, &after).is_none());
 }
 
-/// A server with a stack of every kind, as the node program reads it (`crates/node/tests/roots/storage-stack`).
+/// A server with a stack of every kind, as the node program reads it
+/// (`crates/node/tests/roots/storage-stack`).
 fn stack() -> Layout {
     let readings: BTreeMap<String, FactValue> =
         serde_json::from_str(include_str!("recorded/storage-stack.json")).unwrap();
@@ -423,7 +425,8 @@ fn the_ways_of_a_drive_give_it_their_traffic_and_are_not_compared() {
     assert_eq!(told(&findings(&layout, &vec![interval; 4])), []);
 }
 
-/// A volume of LVM over four drives, one image of which has failed: its drive is named, and not as an uneven one too.
+/// A volume of LVM over four drives, one image of which has failed: its drive is named, and not as an uneven
+/// one too.
 #[test]
 fn a_leg_that_failed_is_named_as_what_it_is() {
     let mut facts = host(&[
@@ -497,7 +500,8 @@ fn legs_are_not_called_uneven_while_some_are_being_filled() {
     assert!(said(&replica, "drbd0", DiskTrouble::Rebuilding).contains("uneven because of it"));
 }
 
-/// A volume stands on the metadata of its legs too, and one of its legs failed: the others are all that are left.
+/// A volume stands on the metadata of its legs too, and one of its legs failed: the others are all that are
+/// left.
 #[test]
 fn all_legs_of_a_volume_that_are_left_are_brought_in_line() {
     let below: Vec<String> = (0..6).map(|at| format!("dm-{at}")).collect();
@@ -518,7 +522,8 @@ fn all_legs_of_a_volume_that_are_left_are_brought_in_line() {
     assert!(found[1].sentence.starts_with("vg0/home (dm-8) is being synchronised"), "{found:#?}");
 }
 
-/// One drive is filled and another one read for it, both at their limit and with long requests: neither is slow, full or uneven.
+/// One drive is filled and another one read for it, both at their limit and with long requests: neither is
+/// slow, full or uneven.
 #[test]
 fn drives_of_what_is_being_rebuilt_are_neither_slow_nor_full() {
     let drives = drives(8);

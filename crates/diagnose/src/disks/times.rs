@@ -1,7 +1,7 @@
 //! How long single requests took: two readings of the counts by time become percentiles.
 //!
-//! In: counters `disk_time.*`. Out: percentiles of what ended in between, as near as the ranges of the counts are narrow. What makes no
-//! sense (a range that is none, a count that went back) gives nothing.
+//! In: counters `disk_time.*`. Out: percentiles of what ended in between, as near as the ranges of the counts
+//! are narrow. What makes no sense (a range that is none, a count that went back) gives nothing.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,8 @@ pub(super) fn times(before: &Counters, after: &Counters, device: &str, direction
     })
 }
 
-/// `1048576-1310719`; the range of all that is longer ends with the largest number and stands for its beginning.
+/// `1048576-1310719`; the range of all that is longer ends with the largest number and stands for its
+/// beginning.
 fn range(text: &str) -> Option<(u64, u64)> {
     let (low, high) = text.split_once('-')?;
     let (low, high) = (low.parse().ok()?, high.parse().ok()?);

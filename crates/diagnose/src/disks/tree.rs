@@ -65,7 +65,8 @@ pub fn layout(facts: &HostFacts) -> Layout {
         disk.on = vec![whole];
     }
     join_paths(&mut disks);
-    // A virtual drive says that it rotates when nobody told it otherwise; only SCSI and ATA drives have been asked.
+    // A virtual drive says that it rotates when nobody told it otherwise; only SCSI and ATA drives have been
+    // asked.
     for disk in disks.values_mut().filter(|d| d.kind == DiskKind::Rotating) {
         if !["sd", "hd"].iter().any(|start| disk.device.starts_with(start)) {
             disk.kind = DiskKind::Solid;
@@ -213,8 +214,8 @@ impl Layout {
         self.disks().filter(move |d| !below.contains(d.device.as_str()))
     }
 
-    /// All devices, each once: what stands on others first, then those. `inner` shows parts of volumes too; without it what they stand
-    /// on hangs below the volume.
+    /// All devices, each once: what stands on others first, then those. `inner` shows parts of volumes too;
+    /// without it what they stand on hangs below the volume.
     #[must_use]
     pub fn lines(&self, inner: bool) -> Vec<Leaf<'_>> {
         let mut lines = Vec::new();

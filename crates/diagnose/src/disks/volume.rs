@@ -1,7 +1,9 @@
-//! What a volume is made of, as far as it decides how fast it can be: drives of a class, copies, parity, pieces.
+//! What a volume is made of, as far as it decides how fast it can be: drives of a class, copies, parity,
+//! pieces.
 //!
-//! What comes in: the facts of a host and the name of a device, or a plan. What goes out: a [`Volume`]. It follows the stack down through
-//! partitions, LVM, md, DRBD and multipath to the drives, and takes those of one volume for equal.
+//! What comes in: the facts of a host and the name of a device, or a plan. What goes out: a [`Volume`]. It
+//! follows the stack down through partitions, LVM, md, DRBD and multipath to the drives, and takes those of
+//! one volume for equal.
 
 use std::fmt::Write as _;
 
@@ -40,7 +42,8 @@ pub struct Volume {
     pub drives: u32,
     /// How often each block is kept.
     pub copies: u32,
-    /// Whether only the first copy answers reads, as of the older mirror of LVM (`choose_mirror()` of drivers/md/dm-raid1.c).
+    /// Whether only the first copy answers reads, as of the older mirror of LVM (`choose_mirror()` of
+    /// drivers/md/dm-raid1.c).
     pub reads_one: bool,
     /// Drives' worth of parity in a row of pieces: 1 for RAID 5, 2 for RAID 6.
     pub parity: u32,
@@ -86,7 +89,8 @@ impl Volume {
         (self.drives / self.copies.max(1)).saturating_sub(self.parity).max(1)
     }
 
-    /// As far as its rates go: one whose reads all go to the first copy is no faster than that copy, whatever is written to the others meanwhile.
+    /// As far as its rates go: one whose reads all go to the first copy is no faster than that copy, whatever
+    /// is written to the others meanwhile.
     #[must_use]
     pub fn at_work(&self) -> Self {
         let copies = self.copies.max(1);
@@ -154,7 +158,8 @@ pub fn volume(layout: &Layout, facts: &HostFacts, device: &str) -> Option<Volume
     below(layout, facts, device, 0)
 }
 
-/// Models that hypervisors give to their drives, by their beginning: QEMU, VirtualBox, VMware and Hyper-V, Amazon, Google.
+/// Models that hypervisors give to their drives, by their beginning: QEMU, VirtualBox, VMware and Hyper-V,
+/// Amazon, Google.
 const OF_HYPERVISORS: [&str; 7] = [
     "QEMU",
     "VBOX",
@@ -164,8 +169,9 @@ const OF_HYPERVISORS: [&str; 7] = [
     "nvme_card",
     "PersistentDisk",
 ];
-/// Models that RAID controllers and storage arrays show in the place of their drives, by their beginning (hardware table of multipath-tools; PERC is
-/// Dell's, LOGICAL VOLUME that of HP's Smart Array, MR9 and MegaRAID are of LSI and its heirs, LUN is NetApp's).
+/// Models that RAID controllers and storage arrays show in the place of their drives, by their beginning
+/// (hardware table of multipath-tools; PERC is Dell's, LOGICAL VOLUME that of HP's Smart Array, MR9 and
+/// MegaRAID are of LSI and its heirs, LUN is NetApp's).
 const OF_CONTROLLERS: [&str; 10] = [
     "PERC",
     "LOGICAL VOLUME",
@@ -257,8 +263,9 @@ fn array(facts: &HostFacts, device: &str, count: u32) -> (String, Shape) {
     (format!("md {level}").trim_end().to_owned(), Shape::Many { copies, parity, chunk })
 }
 
-/// A volume of the device mapper. LVM's arrays do not name their level in `/sys`: images, the size of a piece and that of a row tell it.
-/// LVM says of a raid10 that its row is as long as all images together, also of the copies.
+/// A volume of the device mapper. LVM's arrays do not name their level in `/sys`: images, the size of a piece
+/// and that of a row tell it. LVM says of a raid10 that its row is as long as all images together, also of
+/// the copies.
 fn mapped(facts: &HostFacts, device: &str, members: &[&String], count: u32) -> (String, Shape) {
     let kind = text(facts, device, "dm_kind").unwrap_or_default();
     let word = match kind {

@@ -1,9 +1,12 @@
-//! Elements that harm what passes them at times: some tests of each of their paths show it, and others do not.
+//! Elements that harm what passes them at times: some tests of each of their paths show it, and others do
+//! not.
 //!
-//! Located losses come in, the same go out, with one element in the place of the paths that look like several because most of what passes
-//! them was tested at a good moment. The search before it works on one value of each path and wants most paths of an element to be bad;
-//! here single tests count. Of healthy ones hardly any is bad, so that three of an element's eight are enough, if they lie apart in time.
-//! Before it `intermittent` has looked for a limit, which is one rate; what is left for here are transfers that lose at times, and not alike.
+//! Located losses come in, the same go out, with one element in the place of the paths that look like several
+//! because most of what passes them was tested at a good moment. The search before it works on one value of
+//! each path and wants most paths of an element to be bad; here single tests count. Of healthy ones hardly
+//! any is bad, so that three of an element's eight are enough, if they lie apart in time. Before it
+//! `intermittent` has looked for a limit, which is one rate; what is left for here are transfers that lose at
+//! times, and not alike.
 
 use std::collections::BTreeSet;
 
@@ -19,24 +22,28 @@ use crate::stats::median;
 /// A response of which single tests are looked at.
 struct Kind {
     response: Response,
-    /// Badness from which on one counts, and at least so many times the noise. Below half of it a test is good; what lies between says nothing,
-    /// for a place that is always a little bad scatters around any limit.
+    /// Badness from which on one counts, and at least so many times the noise. Below half of it a test is
+    /// good; what lies between says nothing, for a place that is always a little bad scatters around any
+    /// limit.
     bad_min: f64,
     sigmas: f64,
     /// Badness above which nothing gets through: that is another state, and says nothing here.
     dead: f64,
     /// Rows with a rougher scale, whose healthy value is known from peers only, are left out.
     effect_max: f64,
-    /// Whether a path that was tested more than once has to show both states. A healthy probe loses nothing, so that good ones elsewhere are enough.
+    /// Whether a path that was tested more than once has to show both states. A healthy probe loses nothing,
+    /// so that good ones elsewhere are enough.
     must_change: bool,
-    /// Share of healthy tests that are bad by chance, before anything was measured, and so many tests' worth of it.
+    /// Share of healthy tests that are bad by chance, before anything was measured, and so many tests' worth
+    /// of it.
     chance: f64,
     chance_tests: f64,
 }
 
-/// Of 5131 probes in healthy clusters of the lab none lost or reordered a datagram (`docs/dev/accuracy.md`), but real ones
-/// have other people's load in them; a queue that is nearly three times as long as elsewhere is seen more often, and so is a transfer that
-/// loses 30 %: one in 24 transfers of each of 3 in 32 healthy clusters.
+/// Of 5131 probes in healthy clusters of the lab none lost or reordered a datagram (`docs/dev/accuracy.md`),
+/// but real ones have other people's load in them; a queue that is nearly three times as long as elsewhere is
+/// seen more often, and so is a transfer that loses 30 %: one in 24 transfers of each of 3 in 32 healthy
+/// clusters.
 const KINDS: [Kind; 4] = [
     Kind { response: Response::Loss, ..OF_PROBES },
     Kind { response: Response::Reordering, ..OF_PROBES },
@@ -61,14 +68,15 @@ const OF_TRANSFERS: Kind = Kind {
     chance_tests: 100.0,
     ..OF_PROBES
 };
-/// Fewer bad or good tests tell nothing; nor do bad ones that all began within this time, for one moment disturbs all that is under way.
+/// Fewer bad or good tests tell nothing; nor do bad ones that all began within this time, for one moment
+/// disturbs all that is under way.
 const BAD_MIN: usize = 3;
 const GOOD_MIN: usize = 2;
 const MOMENT_MS: u64 = 1000;
 /// What is bad in a larger share of its tests is found without this; in a smaller one, not worth a name.
 const SHARE: std::ops::RangeInclusive<f64> = 0.12..=0.85;
-/// Log odds against an element that is bad at times, how much better it has to explain the tests than what was found without it, and from
-/// which on it is worth a repetition.
+/// Log odds against an element that is bad at times, how much better it has to explain the tests than what
+/// was found without it, and from which on it is worth a repetition.
 const AT_TIMES: f64 = 2.0;
 const BETTER: f64 = 1.0;
 const SUSPECTED: f64 = -1.2;
@@ -103,7 +111,8 @@ struct Fit {
     cells: BTreeSet<usize>,
 }
 
-/// Replaces what one element explains better that is bad at times, or adds it as a suspicion where that needs a repetition.
+/// Replaces what one element explains better that is bad at times, or adds it as a suspicion where that needs
+/// a repetition.
 pub(super) fn instead(
     found: Vec<Located>,
     columns: &[Column],
@@ -222,8 +231,8 @@ fn with_best(
     found
 }
 
-/// What a located loss explains of the tests if it is always there, in the layers in which it was seen. That several connections hide it says
-/// nothing against it.
+/// What a located loss explains of the tests if it is always there, in the layers in which it was seen. That
+/// several connections hide it says nothing against it.
 fn steady(located: &Located, tests: &Tests, rows: &[Row], cells: &[CellEvidence<'_>]) -> f64 {
     let layers: BTreeSet<Layer> = located.rows.iter().map(|row| cells[rows[*row].cell].layer).collect();
     let chance = tests.kind.chance;
@@ -248,7 +257,8 @@ fn besides(located: &Located, response: Response) -> f64 {
     located.gains.iter().filter(|(r, _)| !follows(r)).map(|(_, gain)| *gain).sum()
 }
 
-/// How well it explains its tests that each of them is bad with one probability, instead of by chance as elsewhere.
+/// How well it explains its tests that each of them is bad with one probability, instead of by chance as
+/// elsewhere.
 fn fit(column: &Column, tests: &Tests) -> Option<Fit> {
     // Several faults look like one that is everywhere at times.
     if column.element == Element::All {

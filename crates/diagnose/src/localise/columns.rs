@@ -18,15 +18,15 @@ const ALL: f64 = 3.4;
 const GROUP_TO_GROUP: f64 = 3.2;
 const PAIR: f64 = 4.6;
 
-/// The more hypotheses of a class there are, the less likely each of them is before anything was measured: the logarithm of their
-/// number, as far as that is more than the class costs anyway. `usual`: how many of them, as a logarithm, are bad in any case, for
-/// of hosts it is a share that is bad.
+/// The more hypotheses of a class there are, the less likely each of them is before anything was measured:
+/// the logarithm of their number, as far as that is more than the class costs anyway. `usual`: how many of
+/// them, as a logarithm, are bad in any case, for of hosts it is a share that is bad.
 fn among(class: f64, count: usize, usual: f64) -> f64 {
     class.max((count.max(1) as f64).ln() - usual)
 }
 
-/// Cells by what they touch, each list in the order of the cells: a pass over all cells for every element would be a square of
-/// the number of hosts, and names are compared once.
+/// Cells by what they touch, each list in the order of the cells: a pass over all cells for every element
+/// would be a square of the number of hosts, and names are compared once.
 struct Touched<'a> {
     /// Names of the hosts that are an end of a cell, sorted, with the cells that they send and receive.
     hosts: Vec<(&'a str, [Vec<usize>; 2])>,
@@ -120,8 +120,8 @@ fn suspicious(cells: &[CellEvidence<'_>], rows: &[Row]) -> Vec<bool> {
     suspicious
 }
 
-/// All hypotheses that the cells can tell something about. Of ways between two hosts or groups only those on which something is wrong: there
-/// are as many of them as tests, and no healthy one explains anything.
+/// All hypotheses that the cells can tell something about. Of ways between two hosts or groups only those on
+/// which something is wrong: there are as many of them as tests, and no healthy one explains anything.
 pub(crate) fn columns(inventory: &Inventory, cells: &[CellEvidence<'_>], rows: &[Row]) -> Vec<Column> {
     let suspicious = suspicious(cells, rows);
     let is_of_interest = |cell: usize| suspicious[cell];

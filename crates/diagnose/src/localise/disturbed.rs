@@ -1,7 +1,8 @@
 //! How often single tests of a large cluster are disturbed by something else, and by how much.
 //!
-//! Rows come in, a density of noise goes out. In a small cluster the tests are repeated and the few bad cells are the finding
-//! itself; among thousands some hosts have several disturbed tests by chance alone, and must not look bad for it.
+//! Rows come in, a density of noise goes out. In a small cluster the tests are repeated and the few bad cells
+//! are the finding itself; among thousands some hosts have several disturbed tests by chance alone, and must
+//! not look bad for it.
 
 use linerate_model::finding::Response;
 
@@ -23,8 +24,8 @@ pub(super) struct Disturbed {
 }
 
 impl Disturbed {
-    /// From the throughput of all cells; `None` for small clusters and where nothing is disturbed. Real faults are counted in, which
-    /// makes the search a little more careful than it had to be.
+    /// From the throughput of all cells; `None` for small clusters and where nothing is disturbed. Real
+    /// faults are counted in, which makes the search a little more careful than it had to be.
     pub(super) fn of(hosts: usize, rows: &[Row]) -> Option<Self> {
         let all = rows.iter().filter(|r| r.response == Response::Throughput).count();
         let is_bad = |r: &&Row| r.response == Response::Throughput && r.y >= r.effect_min;
@@ -35,7 +36,8 @@ impl Disturbed {
         Some(Self { share: (bad as f64 / all as f64).min(SHARE_MAX), mean: sum / bad as f64 })
     }
 
-    /// Logarithm of the density of a badness when nothing is wrong: mostly Student's t, sometimes a disturbance.
+    /// Logarithm of the density of a badness when nothing is wrong: mostly Student's t, sometimes a
+    /// disturbance.
     pub(super) fn log_density(self, y: f64, sigma: f64) -> f64 {
         let undisturbed = (1.0 - self.share) * student_t_log_density(y, sigma).exp();
         let disturbed = if y > 0.0 { self.share * (-y / self.mean).exp() / self.mean } else { 0.0 };

@@ -1,8 +1,9 @@
 //! Elements that limit what passes to one rate at times, and let all of it through at others.
 //!
-//! Located losses come in, the same go out, with one element in the place of those that looked like several because its tests were
-//! partly good. The search before it works on pairs, of which most were measured once or twice, and wants most pairs of an element
-//! to be bad; here single transfers count, so that good ones between bad ones are expected.
+//! Located losses come in, the same go out, with one element in the place of those that looked like several
+//! because its tests were partly good. The search before it works on pairs, of which most were measured once
+//! or twice, and wants most pairs of an element to be bad; here single transfers count, so that good ones
+//! between bad ones are expected.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,8 @@ use super::located::{Located, alike};
 use crate::responses::Row;
 use crate::stats::{median, student_t_log_density};
 
-/// Losses from so many doublings on (30 %) are a state of their own. A nearly dead path says nothing about a rate.
+/// Losses from so many doublings on (30 %) are a state of their own. A nearly dead path says nothing about a
+/// rate.
 const LOW_MIN: f64 = 0.5;
 const LOW_MAX: f64 = 5.0;
 /// Spread of transfers at the lower rate and of good ones, doublings: a limit is one rate.
@@ -25,15 +27,16 @@ const BAD_MIN: usize = 3;
 const GOOD_MIN: usize = 2;
 /// What is bad in a smaller or larger share of its transfers does not come and go.
 const SHARE: std::ops::RangeInclusive<f64> = 0.15..=0.85;
-/// Log odds against an element that is bad at times, compared with one that always is; and how much better it has to explain what was
-/// measured than all that was found without it.
+/// Log odds against an element that is bad at times, compared with one that always is; and how much better it
+/// has to explain what was measured than all that was found without it.
 const AT_TIMES: f64 = 2.0;
 const BETTER: f64 = 1.0;
 /// Log odds that it needs in any case, and that are worth a repetition.
 const ACCEPT: f64 = 7.0;
 const SUSPECTED: f64 = 2.0;
 
-/// The transfers of each cell, and what is expected of them. Tens of thousands of cells are looked at where they are.
+/// The transfers of each cell, and what is expected of them. Tens of thousands of cells are looked at where
+/// they are.
 #[derive(Clone)]
 struct Transfers<'r> {
     rates: &'r [&'r [f64]],
@@ -76,7 +79,8 @@ struct Fit {
     level: f64,
 }
 
-/// Replaces what one element explains better that comes and goes. `rates` are the transfers of each cell, bit/s.
+/// Replaces what one element explains better that comes and goes. `rates` are the transfers of each cell,
+/// bit/s.
 pub(super) fn instead(
     found: Vec<Located>,
     columns: &[Column],
@@ -147,7 +151,8 @@ fn is_low(y: f64) -> bool {
     (LOW_MIN..LOW_MAX).contains(&y)
 }
 
-/// How well it explains its transfers that each of them was at one lower rate with a probability, instead of being disturbed by chance.
+/// How well it explains its transfers that each of them was at one lower rate with a probability, instead of
+/// being disturbed by chance.
 fn fit(column: &Column, by_cell: &Transfers<'_>) -> Option<Fit> {
     // A direction in which nothing is bad is not part of it.
     if column.parts.iter().any(|part| !part.iter().any(|cell| by_cell.is_bad(*cell))) {
@@ -201,7 +206,8 @@ mod tests {
 
     const FULL: f64 = 188e6;
 
-    /// Two elements with four cells each, two in each direction, and what was located with the transfers of the first one.
+    /// Two elements with four cells each, two in each direction, and what was located with the transfers of
+    /// the first one.
     fn look(rates: [&[f64]; 4]) -> Vec<Located> {
         let column = |name: &str, parts: [usize; 4]| Column {
             element: Element::Group(name.into()),

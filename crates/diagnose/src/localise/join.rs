@@ -1,8 +1,10 @@
-//! Several paths that are bad by themselves and have an end in common. What comes and goes there hits some tests and misses others;
-//! what limits it to a rate hurts only those partners that are faster. No column of the end is bad enough as a whole.
+//! Several paths that are bad by themselves and have an end in common. What comes and goes there hits some
+//! tests and misses others; what limits it to a rate hurts only those partners that are faster. No column of
+//! the end is bad enough as a whole.
 //!
-//! Located losses come in, the same go out with such paths joined, and with those paths left to a host or group that is bad anyway. Two
-//! places that are broken independently and share an end by chance are far less likely than one that is bad at times or for some.
+//! Located losses come in, the same go out with such paths joined, and with those paths left to a host or
+//! group that is bad anyway. Two places that are broken independently and share an end by chance are far less
+//! likely than one that is bad at times or for some.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +38,8 @@ pub(super) fn join(
     found
 }
 
-/// The host or group at which most paths begin, or end, with their places in the list; the narrowest when several have as many.
+/// The host or group at which most paths begin, or end, with their places in the list; the narrowest when
+/// several have as many.
 fn common_end(
     found: &[Located],
     columns: &[Column],

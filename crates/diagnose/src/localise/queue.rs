@@ -1,4 +1,5 @@
-//! Hypotheses by score, the best first, while their scores change: a look at all of them for each finding would be a square.
+//! Hypotheses by score, the best first, while their scores change: a look at all of them for each finding
+//! would be a square.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -37,7 +38,8 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Puts in a hypothesis, or puts it in again because its score has changed. Those that say nothing stay out.
+    /// Puts in a hypothesis, or puts it in again because its score has changed. Those that say nothing stay
+    /// out.
     pub(super) fn put(&mut self, column: usize, score: f64) {
         if score.is_finite() {
             self.heap.push(Entry { score, column });

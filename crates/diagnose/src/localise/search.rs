@@ -1,5 +1,5 @@
-//! Greedy search with re-scoring over the hypotheses, jointly in all responses: a column has one price and gains in
-//! every value that it explains, so responses that agree on an element strengthen it.
+//! Greedy search with re-scoring over the hypotheses, jointly in all responses: a column has one price and
+//! gains in every value that it explains, so responses that agree on an element strengthen it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,12 +65,14 @@ const ACCEPT: f64 = 3.0;
 const ACCEPT_MORE: f64 = 7.0;
 /// With two hosts there is one cell a direction, and nothing more to gain.
 const ACCEPT_TWO_HOSTS: f64 = 1.0;
-/// Price of each further path when several paths together stand in for one element, and the fewest ordered pairs for that.
+/// Price of each further path when several paths together stand in for one element, and the fewest ordered
+/// pairs for that.
 const SEVERAL: f64 = 2.5;
 /// Two senders are told apart from one receiver only by a third: shown up to odds of 100 to 1.
 const SEVERAL_AMBIGUOUS: f64 = 4.6;
 const SEVERAL_PAIRS_MIN: usize = 4;
-/// More findings than this are noise, and one more for so many hosts; so many suspicions that rest on single tests are kept.
+/// More findings than this are noise, and one more for so many hosts; so many suspicions that rest on single
+/// tests are kept.
 const FINDINGS_MAX: usize = 6;
 const HOSTS_PER_FINDING: usize = 20;
 const DOUBTED_MAX: usize = 6;
@@ -98,8 +100,8 @@ fn secondary(response: Response) -> bool {
     !matches!(response, Response::Throughput)
 }
 
-/// The elements that explain the rows, strongest first, and the log odds that one needs which is bad at times:
-/// alone, and beside others.
+/// The elements that explain the rows, strongest first, and the log odds that one needs which is bad at
+/// times: alone, and beside others.
 pub(super) fn search(
     inventory: &Inventory,
     cells: &[CellEvidence<'_>],
@@ -129,7 +131,8 @@ pub(super) fn search(
             queue.put(best, fits[best].score);
             break;
         }
-        // In a large cluster something else disturbs many single tests: they must not keep the search from going on.
+        // In a large cluster something else disturbs many single tests: they must not keep the search from
+        // going on.
         let mine = fits[best].shifts.iter().map(|(row, _)| *row).collect();
         if doubted.len() >= DOUBTED_MAX && is_unconfirmed(&columns[best], &mine, rows, cells) {
             continue;
@@ -174,8 +177,9 @@ pub(super) fn search(
     (found, accept)
 }
 
-/// What lost something where no loss was found, strongest first: too little to believe, and too much to pass over without a repetition. Healthy probes lose no
-/// datagram at all; between two hosts a transfer has to be slow twice.
+/// What lost something where no loss was found, strongest first: too little to believe, and too much to pass
+/// over without a repetition. Healthy probes lose no datagram at all; between two hosts a transfer has to be
+/// slow twice.
 fn suspicions(
     queue: &mut Queue,
     columns: &[Column],
@@ -204,8 +208,8 @@ fn suspicions(
     suspected
 }
 
-/// A suspicion that repetitions confirmed on the one way that it is about, at whose ends nothing else was found: a further finding needs more only because
-/// what remains of the first looks like others.
+/// A suspicion that repetitions confirmed on the one way that it is about, at whose ends nothing else was
+/// found: a further finding needs more only because what remains of the first looks like others.
 fn proven(suspicion: Located, found: &[Located], inventory: &Inventory, table: &Table<'_, '_>) -> Located {
     let cells = || suspicion.rows.iter().map(|row| &table.cells[table.rows[*row].cell]);
     let ways: BTreeSet<(&str, &str)> = cells().map(|c| (c.from.min(c.to), c.from.max(c.to))).collect();
@@ -220,8 +224,8 @@ fn proven(suspicion: Located, found: &[Located], inventory: &Inventory, table: &
     Located { unconfirmed: !is_proven, ..suspicion }
 }
 
-/// What is missing in all cells of a kind, before the differences between them are looked at: mostly `all`, unless an
-/// element passes through all of them.
+/// What is missing in all cells of a kind, before the differences between them are looked at: mostly `all`,
+/// unless an element passes through all of them.
 fn common(
     columns: &[Column],
     table: &Table<'_, '_>,
@@ -262,8 +266,8 @@ fn part_gain(indices: &[usize], table: &Table<'_, '_>, residual: &[f64]) -> Opti
     let mut shifts = Vec::new();
     for i in indices {
         let (y, sigma) = (residual[*i], rows[*i].sigma);
-        // Bad cells scatter with the size of their loss; of few cells the size is hardly known, so that cutting an element
-        // into its paths does not look like a better explanation.
+        // Bad cells scatter with the size of their loss; of few cells the size is hardly known, so that
+        // cutting an element into its paths does not look like a better explanation.
         let wide = sigma.max(shift * (0.25 + 0.6 / indices.len() as f64));
         let healthy = match table.disturbed.filter(|_| rows[*i].response == Response::Throughput) {
             Some(disturbed) => disturbed.log_density(y, sigma),
@@ -313,15 +317,16 @@ fn fit_part(part: &[usize], table: &Table<'_, '_>, residual: &[f64], alive: &[bo
             None => {}
         }
     }
-    // A kind of traffic that should suffer too and does not speaks mildly against the column. Of two hosts there is so little
-    // evidence that a layer which loses nothing must not outvote the one that does: only one layer may be bad.
+    // A kind of traffic that should suffer too and does not speaks mildly against the column. Of two hosts
+    // there is so little evidence that a layer which loses nothing must not outvote the one that does: only
+    // one layer may be bad.
     let counts = |layer: &&Layer| !table.two_hosts || gained.contains(*layer);
     fit.total -= 0.6 * clean.iter().filter(counts).count() as f64;
     fit
 }
 
-/// Whether less than the share that is asked of each kind of traffic is bad in all of them together: in a large cluster a single
-/// test of one kind says nothing against several of the other.
+/// Whether less than the share that is asked of each kind of traffic is bad in all of them together: in a
+/// large cluster a single test of one kind says nothing against several of the other.
 fn few_are_bad(slots: &BTreeMap<(Response, Kind), Vec<usize>>, rows: &[Row], residual: &[f64]) -> bool {
     let transfers = || slots.iter().filter(|((r, _), _)| *r == Response::Throughput).flat_map(|(_, i)| i);
     let bad = transfers().filter(|i| residual[**i] >= rows[**i].effect_min).count();
@@ -331,8 +336,8 @@ fn few_are_bad(slots: &BTreeMap<(Response, Kind), Vec<usize>>, rows: &[Row], res
 fn fit(column: &Column, table: &Table<'_, '_>, residual: &[f64], alive: &[bool]) -> Fit {
     let nothing = Fit { score: f64::NEG_INFINITY, ..Fit::default() };
     let parts: Vec<PartFit> = column.parts.iter().map(|p| fit_part(p, table, residual, alive)).collect();
-    // Every part has to gain, and in the same value, or it is not this column: what follows from a loss in one direction
-    // is no loss in the other.
+    // Every part has to gain, and in the same value, or it is not this column: what follows from a loss in
+    // one direction is no loss in the other.
     let gains = |part: &PartFit, r: &Response| part.gains.get(r).is_some_and(|gain| *gain > PART_MIN);
     let shared = |r: &Response| *r != Response::Retransmits && parts.iter().all(|p| gains(p, r));
     if parts.iter().any(|p| p.total <= PART_MIN) || !parts.iter().flat_map(|p| p.gains.keys()).any(shared) {
@@ -395,7 +400,8 @@ fn accept(
     }
 }
 
-/// Two or three paths that together explain the rows as well as the chosen column: the senders instead of the receiver.
+/// Two or three paths that together explain the rows as well as the chosen column: the senders instead of the
+/// receiver.
 fn several(
     best: usize,
     near: &BTreeSet<usize>,
@@ -474,8 +480,8 @@ fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, rows: &[Row], cells: 
         row.response == Response::Throughput && rates.len() >= 2 && rates.iter().all(is_collapsed)
     };
     let collapsed = mine.iter().any(|r| twice(&rows[*r]));
-    // Several tests in which nothing at all got through are repetitions of each other, whatever their kind; that others got through says that it
-    // comes and goes.
+    // Several tests in which nothing at all got through are repetitions of each other, whatever their kind;
+    // that others got through says that it comes and goes.
     let dead = |sample: &&&Sample| matches!(sample.outcome, Outcome::NothingThrough { .. });
     let dead_again = evidence.iter().flat_map(|c| &c.samples).filter(dead).count() >= DEAD_MIN;
     !(confirmed || collapsed || dead_again)

@@ -40,8 +40,8 @@ impl Rng {
 /// Resamplings of an interval: its ends then vary by about a tenth of its width.
 const RESAMPLES: usize = 2000;
 
-/// Bootstrap interval (95 %) of median(after) / median(before). `None` when a side is empty or its median is not
-/// positive, for then there is no ratio.
+/// Bootstrap interval (95 %) of median(after) / median(before). `None` when a side is empty or its median is
+/// not positive, for then there is no ratio.
 pub fn median_ratio_interval(before: &[f64], after: &[f64], seed: u64) -> Option<(f64, f64)> {
     median(before).filter(|m| *m > 0.0)?;
     median(after)?;

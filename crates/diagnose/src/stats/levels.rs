@@ -1,4 +1,5 @@
-//! Whether a series jumps between two levels. Their mean would be a number that never occurred, so it is never formed.
+//! Whether a series jumps between two levels. Their mean would be a number that never occurred, so it is
+//! never formed.
 
 use super::{median, quantile};
 
@@ -42,7 +43,8 @@ pub fn two_levels(series: &[f64]) -> Option<TwoLevels> {
     };
     let clean = near(&high, top) <= SPREAD_MAX * gap && near(&low, bottom) <= SPREAD_MAX * gap;
     let switches = logs.windows(2).filter(|w| (w[0] > cut) != (w[1] > cut)).count();
-    // Start-up and one disturbance also split a series once; two long plateaus or several switches do not come by chance.
+    // Start-up and one disturbance also split a series once; two long plateaus or several switches do not
+    // come by chance.
     let lasting = switches >= 3 || (high.len() >= 4 && low.len() >= 4 && switches >= 1 && low_share >= 0.3);
     let shares = (SHARE_MIN..=1.0 - SHARE_MIN).contains(&low_share);
     (gap >= RATIO_MIN.log2() && clean && lasting && shares).then(|| TwoLevels {

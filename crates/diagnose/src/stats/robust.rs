@@ -1,4 +1,5 @@
-//! Medians and the Student-t density. Empty input gives `None`, never a panic; values that are not finite are left out.
+//! Medians and the Student-t density. Empty input gives `None`, never a panic; values that are not finite are
+//! left out.
 
 /// Finite values in ascending order.
 fn sorted(values: &[f64]) -> Vec<f64> {
@@ -38,8 +39,9 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Some(v[((q.clamp(0.0, 1.0) * last as f64 - 1e-9).ceil().max(0.0) as usize).min(last)])
 }
 
-/// Log density of a Student-t with 3 degrees of freedom, scale `sigma`, at distance `x` from its centre; up to the
-/// constant that is the same for all scales. Three degrees because 2 to 10 % of single tests are disturbed by other load.
+/// Log density of a Student-t with 3 degrees of freedom, scale `sigma`, at distance `x` from its centre; up
+/// to the constant that is the same for all scales. Three degrees because 2 to 10 % of single tests are
+/// disturbed by other load.
 pub fn student_t_log_density(x: f64, sigma: f64) -> f64 {
     const NU: f64 = 3.0;
     -sigma.ln() - f64::midpoint(NU, 1.0) * (1.0 + (x / sigma).powi(2) / NU).ln()

@@ -1,4 +1,5 @@
-//! Probes that lose datagrams once, or at times: repeated in turns with their neighbours before they are believed, and before they are dropped.
+//! Probes that lose datagrams once, or at times: repeated in turns with their neighbours before they are
+//! believed, and before they are dropped.
 
 use linerate_diagnose::{diagnose, second_stage};
 use linerate_knowledge::Knowledge;
@@ -26,7 +27,8 @@ fn lose(sample: &mut Sample, share: f64) {
     }
 }
 
-/// A healthy cluster in which one probe in the overlay lost a part of its datagrams, and another one was disturbed.
+/// A healthy cluster in which one probe in the overlay lost a part of its datagrams, and another one was
+/// disturbed.
 fn lost_once(layout: Layout, lossy: [&str; 2], disturbed: Option<[&str; 2]>) -> Snapshot {
     let mut snapshot = Cluster::new(layout).measure(21, &|_, _, _, path| path.loss = 0.0);
     for sample in &mut snapshot.samples {
@@ -40,7 +42,8 @@ fn lost_once(layout: Layout, lossy: [&str; 2], disturbed: Option<[&str; 2]>) -> 
     snapshot
 }
 
-/// What the second stage asks for, measured: `share` says what a probe loses, by its place among the repetitions of its pair.
+/// What the second stage asks for, measured: `share` says what a probe loses, by its place among the
+/// repetitions of its pair.
 fn measured_again(mut snapshot: Snapshot, share: impl Fn(&Test, u16) -> f64) -> (Vec<Test>, Diagnosis) {
     let knowledge = Knowledge::builtin().expect("the knowledge is good");
     let wanted = second_stage(&snapshot, &knowledge, FIRST_ID);
@@ -144,7 +147,8 @@ fn what_is_counted_for_a_moment_is_no_state_of_the_host() {
     assert!(once.findings.is_empty(), "{}", once.headline);
 }
 
-/// What the first sentence says of a cluster in which the one transfer of a pair had this outcome, and that of the notes.
+/// What the first sentence says of a cluster in which the one transfer of a pair had this outcome, and that
+/// of the notes.
 fn said_of_one(outcome: impl Fn(&Sample) -> Outcome) -> (String, String) {
     let mut snapshot = Cluster::new(THREE).measure(23, &|_, _, _, path| path.loss = 0.0);
     let is_it = |s: &Sample| {
@@ -176,7 +180,8 @@ fn that_nothing_got_through_is_in_the_first_sentence_and_a_slow_transfer_a_note(
     assert!(headline.contains("suspected and not tested again: "), "{headline}");
 }
 
-/// A healthy cluster whose tests begin one after the other, `apart_ms` between them, and some of which came out otherwise.
+/// A healthy cluster whose tests begin one after the other, `apart_ms` between them, and some of which came
+/// out otherwise.
 fn changed(layout: Layout, apart_ms: u64, change: impl Fn(&mut Sample)) -> Snapshot {
     let mut snapshot =
         Cluster::new(layout).measure(24, &|_, _, _, path| (path.loss, path.reordered) = (0.0, 0.0));
@@ -191,7 +196,8 @@ fn said_of(snapshot: &Snapshot) -> Diagnosis {
     diagnose(snapshot, &Knowledge::builtin().expect("the knowledge is good"))
 }
 
-/// Six hosts of which these probes lost a part of their datagrams, one underlay or overlay probe after the other, `apart_ms` between them.
+/// Six hosts of which these probes lost a part of their datagrams, one underlay or overlay probe after the
+/// other, `apart_ms` between them.
 fn lossy(probes: &[(&str, &str, Layer)], apart_ms: u64) -> Diagnosis {
     said_of(&changed(SIX, apart_ms, |sample| {
         if probes.iter().any(|(from, to, layer)| is_probe(sample, from, to, *layer)) {
@@ -279,8 +285,8 @@ fn a_queue_that_is_long_at_times_is_the_host_behind_it() {
     assert!(sentence.contains("comes and goes"), "{sentence}");
 }
 
-/// Two hosts of which one sends at these shares of its rate in the underlay, again and again: what was asked for after the first two, and what is
-/// said after all of them.
+/// Two hosts of which one sends at these shares of its rate in the underlay, again and again: what was asked
+/// for after the first two, and what is said after all of them.
 fn slow_transfers(shares: [f64; 4]) -> (Vec<Test>, Diagnosis) {
     let is_it = |t: &Test| {
         matches!(t.kind, TestKind::Tcp { streams: 1, .. })

@@ -1,4 +1,5 @@
-//! Synthetic snapshots that look like those of the lab: hosts behind shared uplinks, an overlay, one fault, seeded noise.
+//! Synthetic snapshots that look like those of the lab: hosts behind shared uplinks, an overlay, one fault,
+//! seeded noise.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,5 +1,5 @@
-//! Synthetic clusters of 3, 6 and 12 hosts: every fault of the lab at every place is found, named and attributed;
-//! healthy clusters stay silent; names and order do not matter.
+//! Synthetic clusters of 3, 6 and 12 hosts: every fault of the lab at every place is found, named and
+//! attributed; healthy clusters stay silent; names and order do not matter.
 
 mod at_times;
 mod cluster;
@@ -105,8 +105,8 @@ fn healthy_clusters_stay_silent() {
     assert!(alarms.is_empty(), "{} alarms:\n{}", alarms.len(), alarms.join("\n"));
 }
 
-/// A sender whose congestion control is another one, mildly and only towards one group: it looks like the way between two groups, and
-/// the setting says what it is.
+/// A sender whose congestion control is another one, mildly and only towards one group: it looks like the way
+/// between two groups, and the setting says what it is.
 #[test]
 fn a_setting_takes_over_a_loss_that_it_explains() {
     let knowledge = Knowledge::builtin().unwrap();

@@ -1,5 +1,5 @@
-//! Two hosts: throughput alone cannot tell sender, receiver and way apart, so the true place has to be among those that are offered, and
-//! the cause has to be right all the same.
+//! Two hosts: throughput alone cannot tell sender, receiver and way apart, so the true place has to be among
+//! those that are offered, and the cause has to be right all the same.
 
 use linerate_diagnose::diagnose;
 use linerate_knowledge::Knowledge;
@@ -47,7 +47,8 @@ fn every_fault_between_two_hosts_is_attributed_and_its_place_offered() {
         }
     }
     println!("{runs} runs, {} wrong\n{}", wrong.len(), wrong.join("\n"));
-    // Open: a limit of windows whose two repeats differ by a fifth, and a delay that jitters alike in both directions.
+    // Open: a limit of windows whose two repeats differ by a fifth, and a delay that jitters alike in both
+    // directions.
     assert!(wrong.len() * 15 <= runs, "{} of {runs} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
@@ -62,7 +63,8 @@ fn two_healthy_hosts_stay_silent() {
     assert!(alarms.is_empty(), "{} alarms:\n{}", alarms.len(), alarms.join("\n"));
 }
 
-/// What holds packets back in one direction delays the acknowledgements of the other: TCP suffers in both, datagrams tell which.
+/// What holds packets back in one direction delays the acknowledgements of the other: TCP suffers in both,
+/// datagrams tell which.
 #[test]
 fn datagrams_tell_the_direction_when_tcp_suffers_in_both() {
     let knowledge = Knowledge::builtin().unwrap();

@@ -1,5 +1,6 @@
-//! JSON of `linerate disk durability --audit DIR --json`: what power cuts have left in a data node of Hadoop or a brick of Gluster. The report
-//! of one folder comes in; the number of files of each class of losses goes out, as a fact.
+//! JSON of `linerate disk durability --audit DIR --json`: what power cuts have left in a data node of Hadoop
+//! or a brick of Gluster. The report of one folder comes in; the number of files of each class of losses goes
+//! out, as a fact.
 
 use linerate_model::audit::{AuditReport, Harm};
 use linerate_model::fact::FactValue;

@@ -1,5 +1,5 @@
-//! `/proc/drbd` of DRBD 8: states, counters and the progress of a resync by device. Lines come in; facts, counters and a figure
-//! for each resync go out.
+//! `/proc/drbd` of DRBD 8: states, counters and the progress of a resync by device. Lines come in; facts,
+//! counters and a figure for each resync go out.
 
 use linerate_model::fact::FactValue;
 use linerate_model::snapshot::StorageFigure;
@@ -11,7 +11,8 @@ use crate::units::number;
 /// The format.
 pub(crate) struct Drbd;
 
-/// Counters of the second line that are kept; KiB for the first four (the kernel's `drbd_proc.c` halves sectors).
+/// Counters of the second line that are kept; KiB for the first four (the kernel's `drbd_proc.c` halves
+/// sectors).
 const COUNTERS: [&str; 8] = ["ns", "nr", "dw", "dr", "al", "bm", "lo", "oos"];
 
 /// States of a connection in which both sides should hold the same, if both report their data as good.
@@ -59,7 +60,8 @@ impl Reader for Drbd {
                 out.text("drbd.version", version);
             } else if let Some(minor) = minor.filter(|_| text.starts_with("ns:")) {
                 counters(minor, text, out);
-                // While something is copied, a side is alone or has no data yet, blocks that differ are the work that is left.
+                // While something is copied, a side is alone or has no data yet, blocks that differ are the
+                // work that is left.
                 if let Some(kib) = marked(text).filter(|_| is_at_rest) {
                     out.fact(format!("drbd.{minor}.out_of_sync_kib"), FactValue::Int(kib));
                 }

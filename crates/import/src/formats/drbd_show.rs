@@ -1,5 +1,6 @@
-//! `drbdsetup show`, `drbdadm dump` and resource files of DRBD: what is set for a resource. Lines come in, facts
-//! `drbd.<resource>.<section>.<option>` go out. What is not set has the default of its release and gives no fact.
+//! `drbdsetup show`, `drbdadm dump` and resource files of DRBD: what is set for a resource. Lines come in,
+//! facts `drbd.<resource>.<section>.<option>` go out. What is not set has the default of its release and
+//! gives no fact.
 
 use linerate_model::fact::FactValue;
 

@@ -1,4 +1,5 @@
-//! A table of addresses and names (`/etc/hosts`, or two columns in a mail): lines come in, names of addresses go out.
+//! A table of addresses and names (`/etc/hosts`, or two columns in a mail): lines come in, names of addresses
+//! go out.
 
 use std::net::IpAddr;
 

@@ -1,5 +1,5 @@
-//! `ethtool NIC`, `-g`, `-c`, `-l`: the link, and tables of numbers by device. Lines come in, facts of the same names as those
-//! of our own readers go out.
+//! `ethtool NIC`, `-g`, `-c`, `-l`: the link, and tables of numbers by device. Lines come in, facts of the
+//! same names as those of our own readers go out.
 
 use linerate_model::fact::FactValue;
 

@@ -1,4 +1,5 @@
-//! `ethtool -i NIC`: driver, firmware, bus. The output does not name the device, so that the command or the file's name must.
+//! `ethtool -i NIC`: driver, firmware, bus. The output does not name the device, so that the command or the
+//! file's name must.
 
 use crate::reader::{Block, Reader};
 use crate::sink::Sink;

@@ -10,7 +10,8 @@ use crate::sink::Sink;
 /// The format.
 pub(crate) struct Features;
 
-/// Names that are features, by their beginning: `udp-fragmentation-offload` is long gone from kernels, not from pastes.
+/// Names that are features, by their beginning: `udp-fragmentation-offload` is long gone from kernels, not
+/// from pastes.
 const FEATURES: [&str; 12] = [
     "rx-",
     "tx-",

@@ -1,5 +1,5 @@
-//! `ethtool -S NIC`: counters of the driver. The output does not name the device, so that the command or the file's name must.
-//! Counters alone prove nothing: they count since boot.
+//! `ethtool -S NIC`: counters of the driver. The output does not name the device, so that the command or the
+//! file's name must. Counters alone prove nothing: they count since boot.
 
 use crate::reader::{Block, Reader};
 use crate::sink::Sink;

@@ -1,5 +1,5 @@
-//! JSON of fio (`--output-format=json`): jobs come in, a figure for each that read or wrote goes out. A job without `direct=1` may
-//! have met the page cache only; that is noted.
+//! JSON of fio (`--output-format=json`): jobs come in, a figure for each that read or wrote goes out. A job
+//! without `direct=1` may have met the page cache only; that is noted.
 
 use linerate_model::snapshot::StorageFigure;
 use serde_json::Value;

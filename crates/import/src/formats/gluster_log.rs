@@ -1,4 +1,5 @@
-//! Lines of glusterd's log about the lock of the cluster: who waits for it and who holds it. Other lines of that log are not read.
+//! Lines of glusterd's log about the lock of the cluster: who waits for it and who holds it. Other lines of
+//! that log are not read.
 
 use crate::reader::{Block, Reader};
 use crate::sink::Sink;

@@ -1,4 +1,5 @@
-//! `hostname` and `uname -a`: a file or an answer of one line. The name belongs to the addresses of the host, the rest are facts.
+//! `hostname` and `uname -a`: a file or an answer of one line. The name belongs to the addresses of the host,
+//! the rest are facts.
 
 use crate::context::is_host;
 use crate::reader::{Block, Reader};

@@ -1,4 +1,5 @@
-//! `/proc/interrupts`: counts by CPU. The table comes in; counters by number, and for devices the names of their interrupts, go out.
+//! `/proc/interrupts`: counts by CPU. The table comes in; counters by number, and for devices the names of
+//! their interrupts, go out.
 
 use crate::reader::{Block, Reader};
 use crate::sink::Sink;
@@ -63,7 +64,8 @@ impl Reader for Interrupts {
             let Ok(number) = id.parse::<u32>() else { continue };
             out.counter(format!("irq.{number}"), sum);
             let name = what.split_whitespace().next_back().unwrap_or_default();
-            // `em1-TxRx-3`, `eth0-rx-0`, `mlx5_comp3@pci:0000:3b:00.0`: only those that begin with a device's name.
+            // `em1-TxRx-3`, `eth0-rx-0`, `mlx5_comp3@pci:0000:3b:00.0`: only those that begin with a device's
+            // name.
             let nic = name.split(['-', '@', ':']).next().unwrap_or_default();
             let is_nic = ["eth", "en", "em", "ib", "p"].iter().any(|start| {
                 nic.strip_prefix(start)

@@ -1,7 +1,8 @@
-//! `iostat -x` of sysstat, old and new columns, in KB or MB: reports come in, figures by device go out. The first report counts
-//! since boot; where others follow, it is left out, and of the others the median counts.
+//! `iostat -x` of sysstat, old and new columns, in KB or MB: reports come in, figures by device go out. The
+//! first report counts since boot; where others follow, it is left out, and of the others the median counts.
 //!
-//! `-h` puts the device behind its values, the values of a device into several tables, and a unit behind each: `32.1k`, `96.4%`.
+//! `-h` puts the device behind its values, the values of a device into several tables, and a unit behind
+//! each: `32.1k`, `96.4%`.
 
 use std::collections::BTreeMap;
 

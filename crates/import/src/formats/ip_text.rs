@@ -1,5 +1,5 @@
-//! `ip addr`, `ip link`, `ip -s link`, `ip -o addr` as text, and `ifconfig` of Linux. Blocks of lines come in; MTU, addresses and
-//! counters go out.
+//! `ip addr`, `ip link`, `ip -s link`, `ip -o addr` as text, and `ifconfig` of Linux. Blocks of lines come
+//! in; MTU, addresses and counters go out.
 
 use linerate_model::fact::FactValue;
 

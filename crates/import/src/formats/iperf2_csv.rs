@@ -1,5 +1,5 @@
-//! `iperf -y C` of iperf 2: `time,local,port,remote,port,id,start-end,bytes,bit/s`, one line an interval. Lines come in, a
-//! transfer goes out.
+//! `iperf -y C` of iperf 2: `time,local,port,remote,port,id,start-end,bytes,bit/s`, one line an interval.
+//! Lines come in, a transfer goes out.
 
 use super::iperf_lines::{Figures, Streams};
 use crate::ends;

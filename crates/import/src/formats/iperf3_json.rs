@@ -1,5 +1,5 @@
-//! JSON of iperf3 (`-J`), client or server: a value comes in, one transfer for each direction goes out. `--json-stream` prints the
-//! same in parts, one on each line: `{"event":"interval","data":{…}}`.
+//! JSON of iperf3 (`-J`), client or server: a value comes in, one transfer for each direction goes out.
+//! `--json-stream` prints the same in parts, one on each line: `{"event":"interval","data":{…}}`.
 
 use linerate_model::load::{Interval, TestKind};
 use linerate_model::sample::Outcome;
@@ -63,7 +63,8 @@ fn event(line: &str) -> Option<(String, Value)> {
     }
 }
 
-/// The events that begin here as the value that `-J` would print, and how many lines they take; `None` where none begins.
+/// The events that begin here as the value that `-J` would print, and how many lines they take; `None` where
+/// none begins.
 fn stream(block: &Block<'_>, out: &mut Sink) -> Option<(Value, usize)> {
     event(block.first())?;
     let mut whole = serde_json::Map::new();

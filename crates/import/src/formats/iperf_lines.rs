@@ -1,5 +1,5 @@
-//! What iperf 2 and iperf3 print alike: lines of intervals with `[ID] start-end sec amount rate …`. Lines come in, streams with
-//! their parts and totals go out.
+//! What iperf 2 and iperf3 print alike: lines of intervals with `[ID] start-end sec amount rate …`. Lines
+//! come in, streams with their parts and totals go out.
 
 use std::collections::BTreeMap;
 
@@ -92,7 +92,8 @@ pub(crate) fn figures(line: &str) -> Option<Figures> {
     Some(found)
 }
 
-/// What stands behind the rate: retransmits and window, or jitter and losses, or what `iperf -e` adds; and whose line it is.
+/// What stands behind the rate: retransmits and window, or jitter and losses, or what `iperf -e` adds; and
+/// whose line it is.
 fn tail(found: &mut Figures, words: &[&str]) {
     if let Some(whose) = words.iter().find(|w| ["sender", "receiver"].contains(w)) {
         (*whose).clone_into(&mut found.whose);
@@ -231,7 +232,8 @@ impl<'a> Split<'a> {
     }
 }
 
-/// Parts of all streams that begin at the same time, summed. What is much shorter than the others is the drain at the end.
+/// Parts of all streams that begin at the same time, summed. What is much shorter than the others is the
+/// drain at the end.
 fn series(split: &[Split<'_>]) -> Vec<Interval> {
     let mut parts: Vec<&Figures> = split.iter().flat_map(|s| s.parts.iter().copied()).collect();
     parts.sort_by(|a, b| a.start.total_cmp(&b.start));

@@ -1,5 +1,5 @@
-//! JSON in the middle of a text: lines come in, the first value and the number of its lines go out. A value that ends in the
-//! middle is closed behind its last whole part.
+//! JSON in the middle of a text: lines come in, the first value and the number of its lines go out. A value
+//! that ends in the middle is closed behind its last whole part.
 
 use std::io::Read;
 

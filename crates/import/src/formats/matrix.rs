@@ -138,7 +138,8 @@ fn has_thousands(number: &str) -> bool {
         && groups.all(|group| is_group(group, 3..=3))
 }
 
-/// Whether the commas of a table part thousands: each of them could, and numbers of so many Gbit/s there are none.
+/// Whether the commas of a table part thousands: each of them could, and numbers of so many Gbit/s there are
+/// none.
 fn parts_thousands<'c>(cells: impl Iterator<Item = &'c str>, unit: f64) -> bool {
     let number = |cell: &'c str| {
         let end = cell.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ',')).unwrap_or(cell.len());

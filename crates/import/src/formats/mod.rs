@@ -1,6 +1,6 @@
-//! The list of formats; one file per format, and helpers that several of them share. Pieces of text come in, values go
-//! to the sink. To add a format: a file in this folder, a line in `READERS`, fixtures in `tests/files/`, a line in
-//! `xtask/src/fuzz/targets.rs`.
+//! The list of formats; one file per format, and helpers that several of them share. Pieces of text come in,
+//! values go to the sink. To add a format: a file in this folder, a line in `READERS`, fixtures in
+//! `tests/files/`, a line in `xtask/src/fuzz/targets.rs`.
 
 mod audit;
 mod diskstats;

@@ -23,7 +23,8 @@ enum Kind {
     Turns,
 }
 
-/// `MIGRATED TCP STREAM TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to 10.0.0.2 () port 0 AF_INET : demo`: kind, from, to.
+/// `MIGRATED TCP STREAM TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to 10.0.0.2 () port 0 AF_INET : demo`:
+/// kind, from, to.
 fn title(line: &str) -> Option<(Kind, Option<&str>, &str)> {
     let line = line.trim();
     let (head, rest) = line.split_once(" TEST ")?;
@@ -50,8 +51,8 @@ fn title(line: &str) -> Option<(Kind, Option<&str>, &str)> {
 const HEADS: [&str; 11] =
     ["Recv", "Socket", "Size", "bytes", "Local", "Send", "!!!", "Messages", "enable_", "Final", "Remote"];
 
-/// A row of an omni test, whose rate has its unit behind it: seconds, rate, and bit/s of one unit; none of transactions.
-/// `2626560 6291456 16384 10.00 9414.92 10^6bits/s 2.16 S …`
+/// A row of an omni test, whose rate has its unit behind it: seconds, rate, and bit/s of one unit; none of
+/// transactions. `2626560 6291456 16384 10.00 9414.92 10^6bits/s 2.16 S …`
 fn omni(words: &[&str]) -> Option<(f64, f64, Option<f64>)> {
     let unit = |word: &str| match word {
         "bits/s" => Some(Some(1.0)),
@@ -141,7 +142,8 @@ impl Test {
             return true;
         }
         if line.starts_with("bytes") {
-            // `-f` chooses the unit: 10^6bits, 10^9bits, 10^3bits, MBytes, KBytes, GBytes; with CPU columns `10^6bits/s`.
+            // `-f` chooses the unit: 10^6bits, 10^9bits, 10^3bits, MBytes, KBytes, GBytes; with CPU columns
+            // `10^6bits/s`.
             let unit = line.replace("Bytes  /s", "Bytes/sec");
             let found = unit.split_whitespace().find_map(|w| match w.trim_end_matches("ec") {
                 "10^6bits/s" => Some(1e6),

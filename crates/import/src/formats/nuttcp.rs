@@ -1,5 +1,6 @@
-//! nuttcp: `69.4953 MB / 3.05 sec = 191.0820 Mbps 1 %TX 7 %RX 0 retrans 0.12 msRTT`, and the same as `key=value`. Lines come in, a
-//! transfer goes out. Mbps are decimal; the RTT is that of the connection's set-up; the percentages are shares of one CPU.
+//! nuttcp: `69.4953 MB / 3.05 sec = 191.0820 Mbps 1 %TX 7 %RX 0 retrans 0.12 msRTT`, and the same as
+//! `key=value`. Lines come in, a transfer goes out. Mbps are decimal; the RTT is that of the connection's
+//! set-up; the percentages are shares of one CPU.
 
 use linerate_model::load::Interval;
 

@@ -21,7 +21,8 @@ const LOSS_OF_MIN: f64 = 20.0;
 /// Largest packet that may pass unfragmented without `-M do` on a usual Ethernet.
 const ETHERNET_BYTES: u32 = 1500;
 
-/// `PING arc-1 (10.0.0.1) from 10.0.0.2 : 1472(1500) bytes of data.`: name, address, own address, packet size.
+/// `PING arc-1 (10.0.0.1) from 10.0.0.2 : 1472(1500) bytes of data.`: name, address, own address, packet
+/// size.
 fn title(line: &str) -> Option<(&str, &str, Option<&str>, u32)> {
     let rest = line.trim().strip_prefix("PING ")?;
     let (name, rest) = rest.split_once(['(', ' '])?;
@@ -64,7 +65,8 @@ impl Answers {
             self.times_ms.push(time);
             return true;
         }
-        // `local error: message too long, mtu=1500`, `Frag needed and DF set (mtu = 1400)`, `Packet too big: mtu=1400`.
+        // `local error: message too long, mtu=1500`, `Frag needed and DF set (mtu = 1400)`,
+        // `Packet too big: mtu=1400`.
         let lower = line.to_lowercase();
         if ["too long", "frag needed", "too big"].iter().any(|w| lower.contains(w)) {
             let mtu = lower.split("mtu").nth(1).map(|t| t.trim_start_matches([' ', '=', ':']));

@@ -1,4 +1,5 @@
-//! `/proc/net/softnet_stat`: a row of hexadecimal numbers for each CPU. The rows come in, their sums go out as counters.
+//! `/proc/net/softnet_stat`: a row of hexadecimal numbers for each CPU. The rows come in, their sums go out
+//! as counters.
 
 use crate::reader::{Block, Reader};
 use crate::sink::Sink;

@@ -1,5 +1,5 @@
-//! `sysctl -a`, what `grep` left of it, and files of `sysctl.d`: `name = value`. Lines come in, facts go out. Secrets, and values
-//! that change by themselves, are never kept.
+//! `sysctl -a`, what `grep` left of it, and files of `sysctl.d`: `name = value`. Lines come in, facts go out.
+//! Secrets, and values that change by themselves, are never kept.
 
 use linerate_model::fact::FactValue;
 

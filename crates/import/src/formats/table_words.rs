@@ -75,7 +75,8 @@ pub(crate) fn unit_in(text: &str) -> Option<f64> {
         .find_map(|w| spoken_rate(&w.text))
 }
 
-/// The same of one without its time, `Gbit`, where it can only be a unit; at the end too of what is no sentence.
+/// The same of one without its time, `Gbit`, where it can only be a unit; at the end too of what is no
+/// sentence.
 pub(crate) fn bare_unit_in(text: &str, is_sentence: bool) -> Option<f64> {
     words(text)
         .iter()
@@ -129,8 +130,8 @@ fn is_of_numbers(text: &str) -> bool {
         || text.split_whitespace().filter(|w| w.starts_with(|c: char| c.is_ascii_digit())).count() > 2
 }
 
-/// What a heading says that the numbers are, when that is no rate; `is_sentence`: it stands above the table, where a sentence may
-/// stand too that speaks of a loss and is no title.
+/// What a heading says that the numbers are, when that is no rate; `is_sentence`: it stands above the table,
+/// where a sentence may stand too that speaks of a loss and is no title.
 pub(crate) fn other_than_rate(text: &str, is_sentence: bool) -> Option<&'static str> {
     if unit_in(text).or_else(|| bare_unit_in(text, is_sentence)).is_some() {
         return None;
@@ -200,7 +201,8 @@ fn mark(word: &str, next: &str, has_both: bool) -> Option<Mark> {
     }
 }
 
-/// Which side the rows are by a text such as `sender in the column, receiver in the row`; `None` when it speaks of something else.
+/// Which side the rows are by a text such as `sender in the column, receiver in the row`; `None` when it
+/// speaks of something else.
 pub(crate) fn sides(text: &str) -> Option<Sides> {
     let lower = text.to_lowercase();
     let plain: Vec<&str> = lower

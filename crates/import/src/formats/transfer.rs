@@ -43,7 +43,8 @@ pub(crate) struct Transfer {
 }
 
 impl Transfer {
-    /// Hands the test to the sink. Names of transports that are no Ethernet make it a figure of storage instead.
+    /// Hands the test to the sink. Names of transports that are no Ethernet make it a figure of storage
+    /// instead.
     pub(crate) fn put(self, context: &Context, out: &mut Sink) {
         let Some(bps) = self.received_bps.or(self.sent_bps).filter(|b| b.is_finite() && *b >= 0.0) else {
             return;

@@ -1,4 +1,5 @@
-//! The investigations of `cases/` as somebody pasted them: the imported text must get the verdict that the case demands.
+//! The investigations of `cases/` as somebody pasted them: the imported text must get the verdict that the
+//! case demands.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! What pasted texts cannot tell is not said: no setting is blamed that nobody read, no fault is found in what was asked too much of, and what is
-//! dead is told as dead.
+//! What pasted texts cannot tell is not said: no setting is blamed that nobody read, no fault is found in
+//! what was asked too much of, and what is dead is told as dead.
 
 use linerate_diagnose::diagnose;
 use linerate_import::{Document, Options, read};

@@ -1,4 +1,5 @@
-//! Texts that real tools printed, and texts as people paste them: what is understood of them, and what the verdict is.
+//! Texts that real tools printed, and texts as people paste them: what is understood of them, and what the
+//! verdict is.
 
 // Helpers of tests may fail the test as loudly as the tests themselves.
 #![allow(clippy::unwrap_used)]

@@ -1,4 +1,5 @@
-//! Texts as people hand them over: sessions, mails, folders, broken files. Names of hosts, what is quoted, what is missing.
+//! Texts as people hand them over: sessions, mails, folders, broken files. Names of hosts, what is quoted,
+//! what is missing.
 
 use linerate_import::{Document, Options, is_wanted_of_sosreport, read};
 use linerate_model::fact::FactValue;

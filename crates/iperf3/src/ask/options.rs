@@ -8,7 +8,8 @@ use linerate_sys::{socket, socket_options};
 
 use crate::parameters::{Parameters, Protocol};
 
-/// Receive buffer of UDP that is asked for when no window is given: what the socket drops is lost by the measurement.
+/// Receive buffer of UDP that is asked for when no window is given: what the socket drops is lost by the
+/// measurement.
 const RECEIVE_BUFFER_BYTES: u32 = 8 << 20;
 
 /// Options that have to be there before the first packet of a connection, so that a server sets them on its

@@ -40,8 +40,8 @@ pub struct Wanted {
     /// Print JSON, one line for each cluster.
     #[arg(long)]
     json: bool,
-    /// Instead: print what the noise is like in this snapshot of a healthy cluster (`linerate survey --snapshot FILE`); may be given
-    /// several times.
+    /// Instead: print what the noise is like in this snapshot of a healthy cluster
+    /// (`linerate survey --snapshot FILE`); may be given several times.
     #[arg(long, value_name = "FILE")]
     noise_of: Vec<PathBuf>,
     /// Instead: how long diagnosis and differences take when every host has so many facts.

@@ -1,8 +1,9 @@
-//! `linerate-judge simulate`: clusters that do not exist, to see how well and how fast the place of a fault is found in thousands of
-//! hosts, beside other methods on the same samples.
+//! `linerate-judge simulate`: clusters that do not exist, to see how well and how fast the place of a fault
+//! is found in thousands of hosts, beside other methods on the same samples.
 //!
-//! In: sizes, a seed. Out: recall, precision, time, memory, as a table, as JSON, as a picture. Nothing is measured and no namespace
-//! is made; `linerate`'s own reasoning gets a snapshot as from a survey and no hint.
+//! In: sizes, a seed. Out: recall, precision, time, memory, as a table, as JSON, as a picture. Nothing is
+//! measured and no namespace is made; `linerate`'s own reasoning gets a snapshot as from a survey and no
+//! hint.
 
 pub mod command;
 pub mod noise;
@@ -58,8 +59,8 @@ pub struct Run {
     pub seed: u64,
     /// Tests.
     pub tests: usize,
-    /// From the snapshot to the diagnosis: seconds of one CPU, which other work on the machine does not change much. By the clock
-    /// where the kernel does not tell.
+    /// From the snapshot to the diagnosis: seconds of one CPU, which other work on the machine does not
+    /// change much. By the clock where the kernel does not tell.
     pub seconds: f64,
     /// Most memory of the process so far, megabytes; 0 where the kernel does not say.
     pub memory_mb: u64,
@@ -115,7 +116,8 @@ pub fn run(size: Size, seed: u64, knowledge: &Knowledge, compare: bool) -> Run {
     }
 }
 
-/// The probabilities that a diagnosis gives, of something being wrong at one of its places, and of the first of them if so.
+/// The probabilities that a diagnosis gives, of something being wrong at one of its places, and of the first
+/// of them if so.
 fn claims(diagnosis: &Diagnosis, truth: &BTreeSet<String>) -> Vec<Claim> {
     let of = |finding: &Finding| {
         let is = |place: &Place| is_right(&(&place.element, place.direction), truth);
@@ -132,7 +134,8 @@ const SIZES: [usize; 4] = [8, 12, 24, 48];
 const LOST: [u8; 3] = [20, 30, 50];
 const ROUNDS: [usize; 2] = [3, 4];
 
-/// Records of simulated clusters with one bad receiver each, as the judge writes them: places only, for no fact is simulated.
+/// Records of simulated clusters with one bad receiver each, as the judge writes them: places only, for no
+/// fact is simulated.
 pub fn records(count: usize, knowledge: &Knowledge, calibration: &Calibration) -> Vec<Record> {
     let one = |number: usize| {
         let size = Size {
@@ -205,7 +208,8 @@ pub fn legend() -> String {
     format!("{}All but linerate are told how many bad receivers there are.\n", lines.collect::<String>())
 }
 
-/// The runs of one size as a row of a Markdown table each: means of recall and precision over the seeds, median of the time.
+/// The runs of one size as a row of a Markdown table each: means of recall and precision over the seeds,
+/// median of the time.
 pub fn table(runs: &[Run]) -> String {
     let mut text = String::from(
         "| hosts | bad | lost | rounds | tests | method | recall | precision | CPU seconds | peak memory |\n\

@@ -1,7 +1,8 @@
-//! What the noise of real tests is like: how much repetitions differ, how often something disturbs one, how much that costs.
+//! What the noise of real tests is like: how much repetitions differ, how often something disturbs one, how
+//! much that costs.
 //!
-//! In: snapshots of clusters in which nothing is wrong. Out: the numbers that `Nature` wants. Tests between the same two ends,
-//! in the same direction and layer, are compared with the best of them only.
+//! In: snapshots of clusters in which nothing is wrong. Out: the numbers that `Nature` wants. Tests between
+//! the same two ends, in the same direction and layer, are compared with the best of them only.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,8 @@ pub struct Noise {
     pub refused: f64,
 }
 
-/// Third quartile of Student's t with three degrees of freedom, over the square root of two for the difference of two tests.
+/// Third quartile of Student's t with three degrees of freedom, over the square root of two for the
+/// difference of two tests.
 const QUARTILE: f64 = 0.765;
 /// Beyond so many scales it is no noise.
 const FAR: f64 = 8.0;
@@ -65,7 +67,8 @@ pub fn of(snapshots: &[Snapshot]) -> Option<Noise> {
     }
     let levels: Vec<f64> = by_receiver.values().filter_map(|rates| median(rates)).collect();
     let middle = median(&levels)?;
-    // Hosts on one machine are a hundred times as fast with each other; only what is near the middle is the same kind.
+    // Hosts on one machine are a hundred times as fast with each other; only what is near the middle is the
+    // same kind.
     let near: Vec<f64> = levels.iter().map(|l| l - middle).filter(|d| d.abs() < 0.5).collect();
     let host_sigma = (near.iter().map(|d| d * d).sum::<f64>() / near.len().max(1) as f64).sqrt();
     Some(Noise {

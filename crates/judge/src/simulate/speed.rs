@@ -1,7 +1,9 @@
-//! How long a verdict takes when every host has thousands of facts: diagnosis of one run, differences between two.
+//! How long a verdict takes when every host has thousands of facts: diagnosis of one run, differences between
+//! two.
 //!
-//! In: sizes, a seed. Out: seconds. The facts have the keys that the knowledge asks for, on several devices, and others like them; a
-//! few differ on every host, as in any real cluster. Nothing is measured but the reasoning.
+//! In: sizes, a seed. Out: seconds. The facts have the keys that the knowledge asks for, on several devices,
+//! and others like them; a few differ on every host, as in any real cluster. Nothing is measured but the
+//! reasoning.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,8 +1,8 @@
-//! A cluster that does not exist: hosts with different links in racks, some of them bad receivers, and what tests between
-//! them would give.
+//! A cluster that does not exist: hosts with different links in racks, some of them bad receivers, and what
+//! tests between them would give.
 //!
-//! In: sizes and a seed. Out: a snapshot as a survey would leave it, and who is bad. It computes rates with noise; no packet is
-//! sent, and no fact is read: only the place is looked for, not the cause.
+//! In: sizes and a seed. Out: a snapshot as a survey would leave it, and who is bad. It computes rates with
+//! noise; no packet is sent, and no fact is read: only the place is looked for, not the cause.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -23,9 +23,11 @@ pub struct Nature {
     pub links: [f64; 3],
     /// What a healthy transfer reaches of its ceiling.
     pub level: f64,
-    /// Doublings by which hosts differ from each other though nothing is wrong with them (standard deviation).
+    /// Doublings by which hosts differ from each other though nothing is wrong with them (standard
+    /// deviation).
     pub host_sigma: f64,
-    /// Doublings by which repetitions of a test differ (scale of a Student t with three degrees of freedom: heavy tails).
+    /// Doublings by which repetitions of a test differ (scale of a Student t with three degrees of freedom:
+    /// heavy tails).
     pub test_sigma: f64,
     /// Share of the tests that something else disturbed.
     pub disturbed: f64,
@@ -137,8 +139,8 @@ pub fn draw(size: Size, nature: &Nature, seed: u64) -> World {
     }
 }
 
-/// Another random order whose neighbours have not met yet, as far as a few exchanges can do that: a plan does not measure a
-/// pair twice while others are left.
+/// Another random order whose neighbours have not met yet, as far as a few exchanges can do that: a plan does
+/// not measure a pair twice while others are left.
 fn match_anew(order: &mut [usize], met: &mut HashSet<(usize, usize)>, random: &mut Random) {
     random.shuffle(order);
     let pair = |order: &[usize], i: usize| (order[i].min(order[i + 1]), order[i].max(order[i + 1]));

@@ -1,4 +1,5 @@
-//! A hypervisor whose bridge shows every frame to the firewall, which has a long list of rules for routed traffic.
+//! A hypervisor whose bridge shows every frame to the firewall, which has a long list of rules for routed
+//! traffic.
 
 use super::fault::{About, Fault, Place};
 use super::host_firewall::long_list;

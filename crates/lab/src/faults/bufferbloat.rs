@@ -27,8 +27,8 @@ impl Fault for Bufferbloat {
     fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
         let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
         damage.wire(hypervisor, Toward::Hypervisor, |s| s.queue_bytes = QUEUE_BYTES)?;
-        // A queue builds up before the slowest wire of a path. Without this it would be the first one, that of the sender, wherever
-        // the receiver is as fast or faster.
+        // A queue builds up before the slowest wire of a path. Without this it would be the first one, that
+        // of the sender, wherever the receiver is as fast or faster.
         let topology = &damage.cluster.topology;
         let fastest =
             (0..topology.hypervisors.len()).map(|h| topology.uplink_of(h).rate_mbit).max().unwrap_or(0);
@@ -43,8 +43,8 @@ impl Fault for Bufferbloat {
     }
 }
 
-/// bbr leaves long queues empty and does not mind short ones. Where it is the default, all hosts get the common behaviour of
-/// filling them: the same on every host, so that it is no difference between them.
+/// bbr leaves long queues empty and does not mind short ones. Where it is the default, all hosts get the
+/// common behaviour of filling them: the same on every host, so that it is no difference between them.
 pub(super) fn let_all_senders_fill_queues(damage: &mut Damage<'_>) -> Result<()> {
     for index in 0..damage.cluster.hosts.len() {
         if damage.cluster.hosts[index].1.read_sysctl(CONGESTION_CONTROL)? == "bbr" {

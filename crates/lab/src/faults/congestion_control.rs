@@ -1,4 +1,5 @@
-//! One host with an old congestion control in a network with a little loss, which the default of all others shrugs off.
+//! One host with an old congestion control in a network with a little loss, which the default of all others
+//! shrugs off.
 
 use linerate_model::finding::Direction;
 
@@ -7,7 +8,8 @@ use crate::damage::Damage;
 use crate::error::Result;
 use crate::wire::Toward;
 
-/// Per wire: two of them make about 1 per thousand on a path. Without any loss all algorithms reach the same rate.
+/// Per wire: two of them make about 1 per thousand on a path. Without any loss all algorithms reach the same
+/// rate.
 const LOSS_PPM: u32 = 500;
 
 pub(super) struct WrongCongestionControl;

@@ -1,4 +1,5 @@
-//! A host whose processes get next to no CPU, as on an overcommitted hypervisor or in a container with a tight limit.
+//! A host whose processes get next to no CPU, as on an overcommitted hypervisor or in a container with a
+//! tight limit.
 
 use linerate_model::finding::Direction;
 

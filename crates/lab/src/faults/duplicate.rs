@@ -1,5 +1,5 @@
-//! Two hosts with the same address: one that was written down twice, and a virtual machine that was cloned with its hardware
-//! address.
+//! Two hosts with the same address: one that was written down twice, and a virtual machine that was cloned
+//! with its hardware address.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! The same wrong sysctl on every host: a default, not a difference. No host stands out; everything is slower than it could be.
+//! The same wrong sysctl on every host: a default, not a difference. No host stands out; everything is slower
+//! than it could be.
 
 use super::fault::{About, Fault, Place};
 use super::host_sysctl::{self, HostSysctl};

@@ -1,6 +1,8 @@
-//! What a fault is: its names, where it can be put, what it breaks, and what a verdict has to say about it there.
+//! What a fault is: its names, where it can be put, what it breaks, and what a verdict has to say about it
+//! there.
 //!
-//! In: one line for each fault. Out: its places in a lab, and the truth at a place. It knows no fault by name.
+//! In: one line for each fault. Out: its places in a lab, and the truth at a place. It knows no fault by
+//! name.
 
 use linerate_model::finding::{Direction, Element};
 
@@ -123,7 +125,8 @@ impl About {
         self
     }
 
-    /// The same, where two hosts alone show nothing that could not be right: a path is longer only beside others.
+    /// The same, where two hosts alone show nothing that could not be right: a path is longer only beside
+    /// others.
     pub(super) const fn beside_others(mut self) -> Self {
         self.needs_others = true;
         self
@@ -229,8 +232,8 @@ impl Place {
 pub struct Truth {
     /// Cause id.
     pub cause: String,
-    /// Elements with the directions that are right; an empty list of directions accepts each. More than one element
-    /// where several names mean the same thing, such as a group with one host.
+    /// Elements with the directions that are right; an empty list of directions accepts each. More than one
+    /// element where several names mean the same thing, such as a group with one host.
     pub accepted: Vec<(Element, Vec<Direction>)>,
 }
 
@@ -241,8 +244,8 @@ impl Truth {
         Self { cause: cause.into(), accepted: vec![(element, directions)] }
     }
 
-    /// Whether a verdict names the right element in a right direction. A fact in which one host differs from all others
-    /// is a fault of that host.
+    /// Whether a verdict names the right element in a right direction. A fact in which one host differs from
+    /// all others is a fault of that host.
     pub fn accepts(&self, element: &Element, direction: Direction) -> bool {
         let same = |accepted: &Element| match (accepted, element) {
             (Element::Host(host), Element::Mismatch(_, minority)) => minority == std::slice::from_ref(host),

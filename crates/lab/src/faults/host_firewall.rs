@@ -1,4 +1,5 @@
-//! Rules in the firewall of one host: some that drop by chance, one that lets only a rate through, far too many of them.
+//! Rules in the firewall of one host: some that drop by chance, one that lets only a rate through, far too
+//! many of them.
 
 use std::fmt::Write as _;
 
@@ -33,7 +34,8 @@ pub(super) static RATE_LIMIT: HostFirewall = HostFirewall {
         "a rule in a host's own firewall drops what exceeds 20-24 % of the rate of the uplink",
         &[Direction::Rx],
     ),
-    // The kernel lets a second's worth through at once before it limits, so that a higher rate hardly shows in a short test.
+    // The kernel lets a second's worth through at once before it limits, so that a higher rate hardly shows
+    // in a short test.
     rules: |rate_mbit, strength| {
         let kbytes = f64::from(rate_mbit) * 125.0 * (0.2 + 0.04 * strength);
         format!("limit rate over {kbytes:.0} kbytes/second burst 256 kbytes drop\n")

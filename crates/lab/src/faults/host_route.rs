@@ -1,5 +1,5 @@
-//! Routes of one host that harm: limits on the route to its network, a refusal for one peer, a detour over a slow second NIC,
-//! and the reverse-path filter that drops what such a detour answers to.
+//! Routes of one host that harm: limits on the route to its network, a refusal for one peer, a detour over a
+//! slow second NIC, and the reverse-path filter that drops what such a detour answers to.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,8 @@
 //! Everything that the lab can break, each with the truth about it: where, which direction, which cause.
 //!
-//! In: a running cluster and a place in it. Out: damage that can be undone exactly. A new fault is one file (or one entry
-//! of a table of like faults) and one line in [`ALL`]. It never touches anything outside the cluster.
+//! In: a running cluster and a place in it. Out: damage that can be undone exactly. A new fault is one file
+//! (or one entry of a table of like faults) and one line in [`ALL`]. It never touches anything outside the
+//! cluster.
 
 mod between_groups;
 mod bridge_filter;

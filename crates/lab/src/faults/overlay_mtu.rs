@@ -23,8 +23,9 @@ impl Fault for OverlayMtuTooLarge {
         for index in 0..damage.cluster.hosts.len() {
             let plan = &damage.cluster.hosts[index].0;
             let (locked, plain) = (plan.overlay_route(Some(TOO_LARGE)), plan.overlay_route(None));
-            // For senders on the same machine the kernel feeds the smaller MTU of the path back into the overlay. Real
-            // overlays end in containers, which it does not reach: the locked route stands for them.
+            // For senders on the same machine the kernel feeds the smaller MTU of the path back into the
+            // overlay. Real overlays end in containers, which it does not reach: the locked route stands for
+            // them.
             damage.ip(
                 Machine::Host(index),
                 &format!("link set vx0 mtu {TOO_LARGE}\n{locked}"),

@@ -38,8 +38,8 @@ pub(super) fn capped_kbit(topology: &Topology, hypervisor: usize, strength: f64)
     (f64::from(topology.uplink_of(hypervisor).rate_mbit) * 1000.0 * (0.25 + 0.25 * strength)) as u64
 }
 
-/// A steady shaper. The burst holds the offloaded frames that TCP sends at such rates; the shaper cuts larger ones, which
-/// would pass in lumps.
+/// A steady shaper. The burst holds the offloaded frames that TCP sends at such rates; the shaper cuts larger
+/// ones, which would pass in lumps.
 pub(super) fn shaper(kbit: u64) -> String {
     format!("tbf rate {kbit}kbit burst 32kb latency 30ms")
 }

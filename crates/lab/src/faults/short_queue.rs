@@ -7,7 +7,8 @@ use crate::damage::Damage;
 use crate::error::Result;
 use crate::wire::Toward;
 
-/// A quarter of what the path holds: about 20 packets. Senders that cut their bursts in the NIC send nearly as many at once.
+/// A quarter of what the path holds: about 20 packets. Senders that cut their bursts in the NIC send nearly
+/// as many at once.
 const QUEUE_BYTES: u64 = 32_000;
 
 pub(super) struct ShortQueue;

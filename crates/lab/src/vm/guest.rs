@@ -1,6 +1,7 @@
 //! One emulated machine: its qemu, its drives, its console; switched on, and off as by pulling the plug.
 //!
-//! In: a plan, an image, the sockets of drives and of the network. Out: a running guest. Its qemu is killed by number, and with the lab.
+//! In: a plan, an image, the sockets of drives and of the network. Out: a running guest. Its qemu is killed
+//! by number, and with the lab.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -228,7 +229,8 @@ impl Guest {
         talk().map_err(LabError::at(step()))
     }
 
-    /// Pulls the plug: qemu is killed, and what drives had not made safe is gone or not. Gives the number of sectors that were lost.
+    /// Pulls the plug: qemu is killed, and what drives had not made safe is gone or not. Gives the number of
+    /// sectors that were lost.
     ///
     /// # Errors
     /// What survives could not be written.

@@ -1,7 +1,8 @@
-//! `linerate-lab vm judge`: faults at random places in guests, `linerate` as a black box, and how often it was right.
+//! `linerate-lab vm judge`: faults at random places in guests, `linerate` as a black box, and how often it
+//! was right.
 //!
-//! In: how many runs of which faults, a seed. Out: a line per run and a table. It never helps `linerate`: all that program gets is the
-//! inventory and the way in.
+//! In: how many runs of which faults, a seed. Out: a line per run and a table. It never helps `linerate`: all
+//! that program gets is the inventory and the way in.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

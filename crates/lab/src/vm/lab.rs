@@ -1,6 +1,7 @@
 //! A running lab of guests: machines, drives, switch, and the way in.
 //!
-//! In: a topology, requests. Out: guests that are up, and what was done to them. Dropping it ends every qemu and removes its folder.
+//! In: a topology, requests. Out: guests that are up, and what was done to them. Dropping it ends every qemu
+//! and removes its folder.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -34,7 +35,8 @@ pub struct VmLab {
 }
 
 impl VmLab {
-    /// Makes the image if there is none, switches all guests on and waits until they are ready. `interrupt` ends the waiting.
+    /// Makes the image if there is none, switches all guests on and waits until they are ready. `interrupt`
+    /// ends the waiting.
     ///
     /// # Errors
     /// Something is missing, or a guest does not come up; nothing is left then.

@@ -1,8 +1,9 @@
 //! Labs of emulated machines, for what namespaces cannot show: drives, what replicates them, and power cuts.
 //!
-//! In: `labs/vm-*.toml`. Out: one to four guests with the distribution's own kernel, reached over ssh, whose drives and links are programs
-//! of ours that can be made slow, broken or dishonest while everything runs. Needs qemu, neither root nor hardware virtualisation. It never
-//! touches a device of the machine that it runs on, and leaves nothing behind.
+//! In: `labs/vm-*.toml`. Out: one to four guests with the distribution's own kernel, reached over ssh, whose
+//! drives and links are programs of ours that can be made slow, broken or dishonest while everything runs.
+//! Needs qemu, neither root nor hardware virtualisation. It never touches a device of the machine that it
+//! runs on, and leaves nothing behind.
 
 pub mod command;
 mod console;

@@ -1,6 +1,8 @@
-//! How people, tests and `linerate` get into guests: a key made for the lab, known hosts, an ssh configuration, an inventory.
+//! How people, tests and `linerate` get into guests: a key made for the lab, known hosts, an ssh
+//! configuration, an inventory.
 //!
-//! In: what guests said when they were ready. Out: files in the lab's folder. Nothing of the user's own ssh is read or written.
+//! In: what guests said when they were ready. Out: files in the lab's folder. Nothing of the user's own ssh
+//! is read or written.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

@@ -1,7 +1,9 @@
-//! The switch between guests: learned addresses, and a link to each guest that can be slow, lossy or cut in either direction.
+//! The switch between guests: learned addresses, and a link to each guest that can be slow, lossy or cut in
+//! either direction.
 //!
-//! In: Ethernet frames as datagrams of qemu, one unix socket per port. Out: the same, at the time that the link's settings want. One
-//! thread. It never blocks on a guest: one that does not read loses frames, as with a real switch.
+//! In: Ethernet frames as datagrams of qemu, one unix socket per port. Out: the same, at the time that the
+//! link's settings want. One thread. It never blocks on a guest: one that does not read loses frames, as with
+//! a real switch.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;

@@ -1,6 +1,7 @@
 //! What a lab of guests looks like: `labs/vm-*.toml` read and checked.
 //!
-//! In: TOML with `[[guest]]` and `[[guest.drives]]`. Out: guests with their drives and addresses, all names checked. It starts nothing.
+//! In: TOML with `[[guest]]` and `[[guest.drives]]`. Out: guests with their drives and addresses, all names
+//! checked. It starts nothing.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;

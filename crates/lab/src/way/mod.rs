@@ -1,7 +1,7 @@
 //! The ways in which `linerate` can reach the hosts of a lab: the list of them.
 //!
-//! In: a running cluster. Out: an inventory, and what `linerate` has to find in its environment. A way never touches the cluster
-//! that is measured; what it needs lies in the lab's folder and goes with it.
+//! In: a running cluster. Out: an inventory, and what `linerate` has to find in its environment. A way never
+//! touches the cluster that is measured; what it needs lies in the lab's folder and goes with it.
 
 mod netns;
 pub mod slurm;

@@ -1,9 +1,10 @@
-//! Each host and hypervisor is a machine with OpenSSH: `linerate` comes in with keys, known hosts and the real `ssh`.
+//! Each host and hypervisor is a machine with OpenSSH: `linerate` comes in with keys, known hosts and the
+//! real `ssh`.
 //!
-//! The sshd of a host runs in its network namespace, with a home, users, `/run` and `/sys` of its own. It is started for one
-//! connection at a time, by `ssh` itself (`ProxyCommand`): so nothing listens on the networks that are measured, no fault can
-//! cut the way to a host, and no daemon has to be ended. Keys and homes lie in the lab's folder. Needs root, as every sshd
-//! does that lets in more than its own user.
+//! The sshd of a host runs in its network namespace, with a home, users, `/run` and `/sys` of its own. It is
+//! started for one connection at a time, by `ssh` itself (`ProxyCommand`): so nothing listens on the networks
+//! that are measured, no fault can cut the way to a host, and no daemon has to be ended. Keys and homes lie
+//! in the lab's folder. Needs root, as every sshd does that lets in more than its own user.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;

@@ -1,6 +1,7 @@
 //! What a transport is: how `linerate` reaches the hosts of a lab, and what it needs for that.
 //!
-//! In: a running cluster. Out: an inventory, and variables for the environment of `linerate`. It knows no transport by name.
+//! In: a running cluster. Out: an inventory, and variables for the environment of `linerate`. It knows no
+//! transport by name.
 
 use std::any::Any;
 use std::ffi::OsString;

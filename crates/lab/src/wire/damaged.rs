@@ -1,7 +1,8 @@
 //! A frame with a bit turned over on the way, as a bad cable or a sick line card makes them.
 //!
-//! In: a frame behind its virtio-net header. Out: the same with its checksum made, as it would be on a real wire, and then a
-//! bit of its end turned over: whoever looks at the checksum notices. It never damages addresses or ports.
+//! In: a frame behind its virtio-net header. Out: the same with its checksum made, as it would be on a real
+//! wire, and then a bit of its end turned over: whoever looks at the checksum notices. It never damages
+//! addresses or ports.
 
 use linerate_sys::tap::VNET_HEADER_BYTES as VNET;
 

@@ -1,7 +1,8 @@
-//! The lab's own confession: spans in which a wire was late, so that whoever measured then can throw the result away.
+//! The lab's own confession: spans in which a wire was late, so that whoever measured then can throw the
+//! result away.
 //!
-//! In: how late a wire was. Out: lines `{"from_ms":…,"to_ms":…,"reason":"…"}` appended to one file, Unix milliseconds.
-//! It never stops a wire: what cannot be written is dropped.
+//! In: how late a wire was. Out: lines `{"from_ms":…,"to_ms":…,"reason":"…"}` appended to one file, Unix
+//! milliseconds. It never stops a wire: what cannot be written is dropped.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -1,7 +1,9 @@
-//! A wire in user space between two TAP devices: rate, queue, delay, loss, damage, reordering, doubling, jitter, pauses, black holes.
+//! A wire in user space between two TAP devices: rate, queue, delay, loss, damage, reordering, doubling,
+//! jitter, pauses, black holes.
 //!
-//! In: two open TAPs and settings for each direction. Out: frames, on time; and a line in the disturbances file whenever
-//! they were not. Two threads, one per direction. It never outlives the process, and never waits for anybody.
+//! In: two open TAPs and settings for each direction. Out: frames, on time; and a line in the disturbances
+//! file whenever they were not. Two threads, one per direction. It never outlives the process, and never
+//! waits for anybody.
 
 pub mod damaged;
 pub mod disturbance;
@@ -122,7 +124,8 @@ struct Carrier {
 
 impl Carrier {
     fn run(&self) {
-        // Both only make the wire more exact. Without the right for it the wire still works, and reports when it was late.
+        // Both only make the wire more exact. Without the right for it the wire still works, and reports when
+        // it was late.
         let _ = sched::set_fifo(FIFO_PRIORITY);
         let _ = sched::set_timer_slack(1);
         let mut changes = self.shared.changes();
@@ -161,7 +164,8 @@ impl Carrier {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock || e.kind() == io::ErrorKind::Interrupted => {
                     break;
                 }
-                // The device is down for a moment while the lab is built, or gone for good when it is taken down.
+                // The device is down for a moment while the lab is built, or gone for good when it is taken
+                // down.
                 Err(e) if e.raw_os_error() == Some(libc::EIO) => break,
                 Err(e) => return Err(e),
             };

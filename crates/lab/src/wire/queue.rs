@@ -1,7 +1,8 @@
-//! The model of one direction of a wire: a link of some rate with a bounded queue before it and a delay behind it.
+//! The model of one direction of a wire: a link of some rate with a bounded queue before it and a delay
+//! behind it.
 //!
-//! In: frames with the time they came. Out: frames with the time at which they are due at the other end, in order of
-//! that time. It never reads a clock and never does I/O.
+//! In: frames with the time they came. Out: frames with the time at which they are due at the other end, in
+//! order of that time. It never reads a clock and never does I/O.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,7 +14,8 @@ use crate::wire::policer::Policer;
 use crate::wire::segment::{self, Shape};
 use crate::wire::settings::{PAUSE_EVERY_NS, Settings};
 
-/// How long a packet that is to be overtaken stays behind: longer than TCP's patience of a quarter of the RTT.
+/// How long a packet that is to be overtaken stays behind: longer than TCP's patience of a quarter of the
+/// RTT.
 const OVERTAKEN_NS: u64 = 3_000_000;
 const FLAP_NS: Range<u64> = 100_000_000..200_000_000;
 

@@ -1,7 +1,8 @@
 //! Offloaded frames: how many packets of a real wire a frame stands for, and cutting it between two of them.
 //!
-//! In: a frame behind its virtio-net header. Out: its shape, or the part of it that holds some of its segments, with
-//! lengths, sequence number and checksum seeds corrected. It never fails: what it does not understand is one segment.
+//! In: a frame behind its virtio-net header. Out: its shape, or the part of it that holds some of its
+//! segments, with lengths, sequence number and checksum seeds corrected. It never fails: what it does not
+//! understand is one segment.
 
 use std::ops::Range;
 
@@ -135,8 +136,8 @@ fn correct_tcp(tcp: &mut [u8], skipped_bytes: usize, segments: &Range<usize>, of
     }
 }
 
-/// Lengths and checksums. The TCP checksum field of a frame that still needs its checksum holds the folded sum of the
-/// pseudo header, which contains the length.
+/// Lengths and checksums. The TCP checksum field of a frame that still needs its checksum holds the folded
+/// sum of the pseudo header, which contains the length.
 fn correct_ip(part: &mut [u8], kind: u8, tcp: usize, skipped_segments: usize) {
     let ip = VNET + ETHERNET_BYTES;
     let tcp_bytes = part.len() - tcp;

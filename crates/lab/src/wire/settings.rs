@@ -37,11 +37,13 @@ pub struct Settings {
     pub packets_per_s: u32,
     /// Each packet is late by a random time up to this; none overtakes another.
     pub jitter_ns: u64,
-    /// At every turn of [`PAUSE_EVERY_NS`] nothing arrives for this long; what was held up arrives at its end.
+    /// At every turn of [`PAUSE_EVERY_NS`] nothing arrives for this long; what was held up arrives at its
+    /// end.
     pub pause_ns: u64,
     /// What the NIC of the hypervisor lets through, bytes of an IP packet; 0 is everything.
     pub nic_mtu: u32,
-    /// Destroys bursts of TCP inside vxlan, as a NIC does that joins received packets and joins these wrongly.
+    /// Destroys bursts of TCP inside vxlan, as a NIC does that joins received packets and joins these
+    /// wrongly.
     pub destroys_joined_overlay: bool,
 }
 

@@ -1,6 +1,6 @@
-//! A real Slurm in network namespaces, started as the lab does it, each node with its own network, host name, `/tmp` and `/var/lib`.
-//! In: the number of nodes. Out: a cluster that runs clients in the controller's namespace. Nothing of it is left when it is dropped;
-//! it touches no configuration of the machine.
+//! A real Slurm in network namespaces, started as the lab does it, each node with its own network, host name,
+//! `/tmp` and `/var/lib`. In: the number of nodes. Out: a cluster that runs clients in the controller's
+//! namespace. Nothing of it is left when it is dropped; it touches no configuration of the machine.
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -89,7 +89,8 @@ impl Cluster {
         let node = |number: usize| {
             let namespace = Namespace::create(&format!("n{number}")).unwrap();
             site::plug(&control, &namespace, number, "eth0").unwrap();
-            // A rate that costs little CPU: on a busy machine faster transfers would wait for one and be worth nothing.
+            // A rate that costs little CPU: on a busy machine faster transfers would wait for one and be
+            // worth nothing.
             let shaper = "root tbf rate 2gbit burst 256kb latency 10ms";
             control.tc(&format!("qdisc add dev p{number} {shaper}\n")).unwrap();
             // Each node has its own /tmp, /var/lib and persistent settings, as a machine has.
@@ -300,8 +301,8 @@ impl Cluster {
             .collect()
     }
 
-    /// Holds up what reads the order on a node, each time that it begins, until [`Self::let_go`]: the program that it waits with waits
-    /// for somebody itself first. Only in the mounts of this node.
+    /// Holds up what reads the order on a node, each time that it begins, until [`Self::let_go`]: the program
+    /// that it waits with waits for somebody itself first. Only in the mounts of this node.
     pub(crate) fn hold(&self, node: usize) {
         const PROGRAM: &str = "/usr/bin/timeout";
         let tmp = self.root_of(node).join("tmp");

@@ -1,5 +1,7 @@
-//! Surveys over a real Slurm: a job of its own and one that exists, a drained node, a dead node, a lost session, Ctrl-C and `kill -9`
-//! of the operator and of Slurm's clients; node programs that dial back (`one_step.rs`); remedies (`remedy.rs`). In: Slurm and munge as installed, `linerate` and `linerate-node` (`LINERATE`, `LINERATE_NODE`, or beside the lab's).
+//! Surveys over a real Slurm: a job of its own and one that exists, a drained node, a dead node, a lost
+//! session, Ctrl-C and `kill -9` of the operator and of Slurm's clients; node programs that dial back
+//! (`one_step.rs`); remedies (`remedy.rs`). In: Slurm and munge as installed, `linerate` and `linerate-node`
+//! (`LINERATE`, `LINERATE_NODE`, or beside the lab's).
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod cluster;
@@ -36,8 +38,8 @@ fn survey(cluster: &Cluster, hosts: &[&str]) -> (Output, Snapshot) {
     (output, serde_json::from_slice(&text).unwrap())
 }
 
-/// Ordered pairs with a transfer that ran: on a machine with other work one may have waited too long for a CPU to be of use,
-/// and still shows that both sessions live.
+/// Ordered pairs with a transfer that ran: on a machine with other work one may have waited too long for a
+/// CPU to be of use, and still shows that both sessions live.
 fn measured(snapshot: &Snapshot) -> Vec<(&str, &str)> {
     let transfers = snapshot.samples.iter().filter(|s| s.test.kind.name() == "tcp");
     let done = transfers.filter(|s| matches!(s.outcome, Outcome::Measured(_) | Outcome::Invalid { .. }));

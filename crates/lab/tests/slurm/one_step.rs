@@ -1,4 +1,5 @@
-//! One step for all nodes, whose node programs dial back: surveys, dead and frozen nodes, strangers at the door.
+//! One step for all nodes, whose node programs dial back: surveys, dead and frozen nodes, strangers at the
+//! door.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -36,7 +37,8 @@ fn node_programs_that_dial_back_are_surveyed() {
         assert_eq!(snapshot.facts.len(), 4);
         nothing_left(cluster, 4);
 
-        // While one runs: one srun for all nodes, no listener of the operator any more, the key in no place that others can read.
+        // While one runs: one srun for all nodes, no listener of the operator any more, the key in no place
+        // that others can read.
         let arguments = ["survey", "--quiet", "--time", "120s", "--via", "slurm", "-N", "4", ONE[0], ONE[1]];
         let mut operator = cluster.linerate_started(&arguments);
         let linked = |cluster: &Cluster| (0..4).all(|node| cluster.connections(node, true) > 0);

@@ -1,5 +1,5 @@
-//! `try`, `keep` and `undo` of a run whose hosts Slurm gave: each command gets its nodes anew, and a trial whose operator is killed with
-//! everything that holds the job leaves the old values.
+//! `try`, `keep` and `undo` of a run whose hosts Slurm gave: each command gets its nodes anew, and a trial
+//! whose operator is killed with everything that holds the job leaves the old values.
 
 use std::process::Output;
 
@@ -9,7 +9,8 @@ use linerate_testkit::wait_within;
 use crate::cluster::{Cluster, PATIENCE};
 use crate::{STEPS, kill, nothing_left, with_cluster};
 
-/// What was left on a NIC and is taken off in the trials. It needs hardly any CPU, so a survey names it on a busy machine as well.
+/// What was left on a NIC and is taken off in the trials. It needs hardly any CPU, so a survey names it on a
+/// busy machine as well.
 const SHAPER: &str = "qdisc add dev eth0 root tbf rate 30mbit burst 32k latency 30ms";
 const CAUSE: &str = "forgotten-shaper";
 /// The host that sends badly, by name and number.
@@ -69,7 +70,8 @@ fn a_remedy_is_tried_kept_and_undone_over_slurm() {
             println!("{steps}: the old value was back {:.1} s after the kill", took.as_secs_f64());
             nothing_left(cluster, 3);
             assert_eq!(value(cluster), broken);
-            // Its journal may be open until its deadline, when all who could close it were killed; nobody needs to wait for that.
+            // Its journal may be open until its deadline, when all who could close it were killed; nobody
+            // needs to wait for that.
             for killed in trials(cluster).into_iter().filter(|trial| !before.contains(trial)) {
                 let output = cluster.linerate(&["undo", &killed]);
                 assert_eq!(output.status.code(), Some(ExitCode::Ok as i32), "{}", said(&output));

@@ -1,5 +1,5 @@
-//! A replica that was brought up with the distribution's own tools, and whose primary is killed: `linerate drbd` takes over on the other side, and
-//! the dead one comes back as what it is.
+//! A replica that was brought up with the distribution's own tools, and whose primary is killed:
+//! `linerate drbd` takes over on the other side, and the dead one comes back as what it is.
 
 use linerate_lab::vm::disk::Keep;
 

@@ -1,5 +1,5 @@
-//! The line of 36 drives: a volume over some of them by plan and back; then one of all becomes slow under load, and `linerate disk watch` names it and no
-//! other.
+//! The line of 36 drives: a volume over some of them by plan and back; then one of all becomes slow under
+//! load, and `linerate disk watch` names it and no other.
 
 use std::collections::BTreeSet;
 

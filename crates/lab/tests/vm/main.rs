@@ -1,9 +1,10 @@
-//! Emulated guests for real: they boot, `linerate` works on them as on any host behind ssh, drives and links do what they are told, and
-//! what power cuts leave is what drives had made safe.
+//! Emulated guests for real: they boot, `linerate` works on them as on any host behind ssh, drives and links
+//! do what they are told, and what power cuts leave is what drives had made safe.
 //!
-//! In: qemu, packages of the distribution (the image of the guests is made of them), the programs `linerate` and `linerate-node` (named by
-//! `LINERATE` and `LINERATE_NODE`, or beside the lab's). As many labs at a time as the test runner has threads, one for each CPU: most of the time one guest of a
-//! lab computes and the others wait. Minutes under emulation.
+//! In: qemu, packages of the distribution (the image of the guests is made of them), the programs `linerate`
+//! and `linerate-node` (named by `LINERATE` and `LINERATE_NODE`, or beside the lab's). As many labs at a time
+//! as the test runner has threads, one for each CPU: most of the time one guest of a lab computes and the
+//! others wait. Minutes under emulation.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod cli;

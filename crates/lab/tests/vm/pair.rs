@@ -48,7 +48,8 @@ fn links_are_delayed_and_cut_by_direction_and_what_was_flushed_survives_the_plug
     link.update(Way::Both, |s| s.loss_ppm = 0);
     pinged(&scene, "one", "two");
 
-    // The third drive has a cache that a power cut empties. The filesystem makes nothing safe by itself meanwhile.
+    // The third drive has a cache that a power cut empties. The filesystem makes nothing safe by itself
+    // meanwhile.
     scene.sh(
         "one",
         "modprobe ext4; mkfs.ext4 -q /dev/sdc; mount -o commit=3600 /dev/sdc /mnt; echo kept >/mnt/kept; sync; echo lost >/mnt/lost",

@@ -1,5 +1,5 @@
-//! The two-guest line of DRBD by `linerate drbd` alone: from nothing to a replica, over and back, damage found, a split brain foreseen, explained and
-//! ended, and everything taken back.
+//! The two-guest line of DRBD by `linerate drbd` alone: from nothing to a replica, over and back, damage
+//! found, a split brain foreseen, explained and ended, and everything taken back.
 
 use linerate_lab::vm::switch::Way;
 
@@ -44,12 +44,14 @@ fn no_alarm(scene: &Scene, what: &str) {
     wait_for(what, || alarms(scene), |text| text == "[]");
 }
 
-/// The replica beside its own disk, without the peer for a moment, and beside the transport. The figures are those of emulated machines; what has to be
-/// there are all of them, shares that add up, and a replica that is whole again.
+/// The replica beside its own disk, without the peer for a moment, and beside the transport. The figures are
+/// those of emulated machines; what has to be there are all of them, shares that add up, and a replica that
+/// is whole again.
 fn loses_speed_where_it_is_said(scene: &Scene) {
     let words = ["bench", "r0", "--apart", "--rounds", "1", "--time", "2s", "--size", "4M", "--json"];
     assert!(refusal(scene, &["bench", "r0", "--in", "/tmp"]).contains("is not on /dev/drbd0"));
-    // Large writes are so slow under emulation that there may be too few of them for a figure, which is said (3).
+    // Large writes are so slow under emulation that there may be too few of them for a figure, which is said
+    // (3).
     let told: serde_json::Value = serde_json::from_str(&drbd(scene, &[0, FOUND, 3], &words)).unwrap();
     let shares = told["shares"].as_array().unwrap();
     let patterns: Vec<&str> = shares.iter().map(|s| s["pattern"].as_str().unwrap()).collect();
@@ -70,7 +72,8 @@ fn loses_speed_where_it_is_said(scene: &Scene) {
     a_setting_is_tried(scene);
 }
 
-/// A checksum of each block is work for an emulated CPU: the bench names it, the trial shows what it costs and leaves it as it was.
+/// A checksum of each block is work for an emulated CPU: the bench names it, the trial shows what it costs
+/// and leaves it as it was.
 fn a_setting_is_tried(scene: &Scene) {
     // They agree on it when they meet.
     let adjusted = |file: &str| {
@@ -151,7 +154,8 @@ fn linerate_brings_up_a_replica_ends_its_split_brain_and_takes_it_back() {
     link.update(Way::Both, |s| s.loss_ppm = 1_000_000);
     wait_for("the cut is seen", || alarms(&scene), |text| text.matches("peer-missing").count() == 2);
     scene.sh("one", "mount /dev/drbd0 /mnt; echo second >/mnt/b; sync");
-    // It is the cable that is cut: the primary answers over ssh, so nobody may call it dead. By hand the mistake can still be made.
+    // It is the cable that is cut: the primary answers over ssh, so nobody may call it dead. By hand the
+    // mistake can still be made.
     let dead = ["failover", "r0", "--to", "two", "--primary-is-dead", "--really", "two"];
     assert!(refusal(&scene, &dead).contains("which is not dead"));
     scene.sh("two", "drbdadm primary r0; mount /dev/drbd0 /mnt; echo third >/mnt/c; sync; umount /mnt");

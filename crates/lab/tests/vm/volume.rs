@@ -1,5 +1,6 @@
-//! A volume by `linerate disk plan --apply` on eight of the 36 drives: what is in the way is refused, what is printed is what is done, the alignment is
-//! the planned one, the figures stand beside the plan, and afterwards every byte of the drives is zero again.
+//! A volume by `linerate disk plan --apply` on eight of the 36 drives: what is in the way is refused, what is
+//! printed is what is done, the alignment is the planned one, the figures stand beside the plan, and
+//! afterwards every byte of the drives is zero again.
 
 use std::fs::File;
 use std::io::Read;

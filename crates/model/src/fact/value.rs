@@ -30,7 +30,8 @@ pub enum FactValue {
     List(Vec<String>),
 }
 
-/// By hand: the derived one copies each value before it tries the variants, and an operator reads millions of them.
+/// By hand: the derived one copies each value before it tries the variants, and an operator reads millions of
+/// them.
 impl<'de> Deserialize<'de> for FactValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ValueVisitor)

@@ -12,7 +12,8 @@ pub struct StepError {
     pub allowed: &'static str,
 }
 
-/// Longest name of a volume, an array or a resource, in bytes; the device mapper takes 127 for group and volume together.
+/// Longest name of a volume, an array or a resource, in bytes; the device mapper takes 127 for group and
+/// volume together.
 const NAME_BYTES_MAX: usize = 60;
 /// Longest path of a device, in bytes.
 const PATH_BYTES_MAX: usize = 200;

@@ -1,4 +1,5 @@
-//! What all kinds of steps implement, and its vocabulary: what a step does, needs, leaves behind and is known by.
+//! What all kinds of steps implement, and its vocabulary: what a step does, needs, leaves behind and is known
+//! by.
 
 use super::check::StepError;
 
@@ -48,7 +49,8 @@ pub enum Need {
     },
 }
 
-/// What a step leaves on devices that held nothing before, and that no command takes away: filled with zeros when the step is taken back.
+/// What a step leaves on devices that held nothing before, and that no command takes away: filled with zeros
+/// when the step is taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Clear {
     /// The beginning of devices, where volume managers and arrays keep what they know.
@@ -92,8 +94,9 @@ pub enum Remains {
     },
 }
 
-/// Where a step leaves an identifier that it has made for its devices alone. Names of devices change over a reboot, and drives are exchanged:
-/// before a step is taken back, what stands there is compared with what stood there right after it.
+/// Where a step leaves an identifier that it has made for its devices alone. Names of devices change over a
+/// reboot, and drives are exchanged: before a step is taken back, what stands there is compared with what
+/// stood there right after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
     /// Paths.
@@ -123,8 +126,8 @@ pub enum Own {
         /// Name.
         name: String,
     },
-    /// Nothing does. The first bytes of the device are zeros but for these ranges (start and end, multiples of
-    /// 512), so that nothing is lost with it.
+    /// Nothing does. The first bytes of the device are zeros but for these ranges (start and end, multiples
+    /// of 512), so that nothing is lost with it.
     Alone {
         /// Where the step writes.
         ranges: &'static [(u64, u64)],
@@ -174,7 +177,8 @@ pub trait Deed {
     fn says(&self) -> String;
     /// What it does.
     fn act(&self) -> Act;
-    /// Commands that take it back, in order. None for a step that leaves nothing behind. A file is put back without a command.
+    /// Commands that take it back, in order. None for a step that leaves nothing behind. A file is put back
+    /// without a command.
     fn undo(&self) -> Vec<Argv>;
     /// What is filled with zeros when all of these commands went well.
     fn clear(&self) -> Vec<Clear> {

@@ -27,9 +27,11 @@ pub enum DrbdStep {
         resource: String,
         /// Where they go: the data's own device when they are internal.
         device: String,
-        /// Bytes at the beginning of the device that a filesystem may have; without it the device has to be empty.
+        /// Bytes at the beginning of the device that a filesystem may have; without it the device has to be
+        /// empty.
         filesystem_max_bytes: Option<u64>,
-        /// The data's device where that is another one and the first synchronisation will write over it: it has to be empty too.
+        /// The data's device where that is another one and the first synchronisation will write over it: it
+        /// has to be empty too.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         overwritten: Option<String>,
     },
@@ -131,8 +133,8 @@ impl Deed for DrbdStep {
             Self::File { text, .. } => {
                 return Act::Write { path: format!("{FOLDER}/{name}.res"), text: text.clone() };
             }
-            // Without `--force`: where it finds something it asks, and nobody answers here. Only for a filesystem that the host has measured itself, right
-            // before, the answer is known.
+            // Without `--force`: where it finds something it asks, and nobody answers here. Only for a
+            // filesystem that the host has measured itself, right before, the answer is known.
             Self::Metadata { filesystem_max_bytes: None, .. } => drbdadm(&["create-md"], name),
             Self::Metadata { .. } => drbdadm(&["create-md", "--force"], name),
             Self::Up { .. } => drbdadm(&["up"], name),

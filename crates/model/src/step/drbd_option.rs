@@ -1,6 +1,8 @@
-//! Options of a running resource of DRBD: which can be read and changed while it runs, what their values look like, and the program that sets them.
+//! Options of a running resource of DRBD: which can be read and changed while it runs, what their values look
+//! like, and the program that sets them.
 //!
-//! In: a name and a value. Out: whether the value is one, and a program with its arguments. Sources: drbd.conf-8.4(5), drbdsetup-8.4(8), and for 9 drbdsetup(8).
+//! In: a name and a value. Out: whether the value is one, and a program with its arguments. Sources:
+//! drbd.conf-8.4(5), drbdsetup-8.4(8), and for 9 drbdsetup(8).
 
 use super::check::{StepError, check_name, shown};
 use super::deed::{Act, Argv, Deed as _, argv};
@@ -72,8 +74,9 @@ const fn option(
 use DrbdForm::{Count, Digest, Size, Switch, Word};
 use DrbdSection::{Disk, Net, PeerDisk};
 
-/// Options that take effect while the resource runs. `sndbuf-size` and `rcvbuf-size` are not among them: the kernel asks for the buffers of its sockets when
-/// a connection is made, so that a change while it stands would measure nothing.
+/// Options that take effect while the resource runs. `sndbuf-size` and `rcvbuf-size` are not among them: the
+/// kernel asks for the buffers of its sockets when a connection is made, so that a change while it stands
+/// would measure nothing.
 pub const DRBD_OPTIONS: &[DrbdOption] = &[
     option(
         Net,
@@ -216,8 +219,8 @@ impl DrbdOption {
     }
 }
 
-/// A name as kernels give to their checksums: `md5`, `crc32c-generic`, `hmac(sha1)`. Which of them this kernel has, only it knows; whatever was in
-/// force has to be accepted, or it could not be put back.
+/// A name as kernels give to their checksums: `md5`, `crc32c-generic`, `hmac(sha1)`. Which of them this
+/// kernel has, only it knows; whatever was in force has to be accepted, or it could not be put back.
 fn is_digest(text: &str) -> bool {
     (3..=63).contains(&text.len())
         && text.starts_with(|c: char| c.is_ascii_lowercase())

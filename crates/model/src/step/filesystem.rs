@@ -91,8 +91,8 @@ impl Deed for FilesystemStep {
         }]
     }
 
-    // It is made on what the steps before made, hours ago where a first synchronisation was waited for. Without a
-    // terminal `mkfs.ext4` replaces what is there.
+    // It is made on what the steps before made, hours ago where a first synchronisation was waited for.
+    // Without a terminal `mkfs.ext4` replaces what is there.
     fn needs(&self) -> Vec<Need> {
         vec![Need::Volume { device: self.device().clone() }]
     }

@@ -1,4 +1,5 @@
-//! Looks: what a host is asked about its volumes and replicas that stands in no file of the kernel. A look changes nothing.
+//! Looks: what a host is asked about its volumes and replicas that stands in no file of the kernel. A look
+//! changes nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +49,8 @@ pub enum Look {
         /// Path.
         device: String,
     },
-    /// Whether devices may be given away: nobody uses them, and they hold nothing. The output is a list of [`Refused`] as JSON.
+    /// Whether devices may be given away: nobody uses them, and they hold nothing. The output is a list of
+    /// [`Refused`] as JSON.
     Empty {
         /// Paths.
         devices: Vec<String>,
@@ -177,7 +179,8 @@ impl Seen {
 pub struct Contents {
     /// Size of the device, bytes.
     pub size_bytes: u64,
-    /// The kernel's number of the device (`st_rdev`): two paths with one number are one device. Nothing from a node that does not tell.
+    /// The kernel's number of the device (`st_rdev`): two paths with one number are one device. Nothing from
+    /// a node that does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
     /// `xfs`, `ext`; nothing where neither is.

@@ -1,12 +1,13 @@
-//! Steps with LVM. The forms are those that LVM 2.03 takes: `--mirrorlog` together with RAID10 is refused by it, `--stripes` with a log in
-//! memory needs `--type mirror`.
+//! Steps with LVM. The forms are those that LVM 2.03 takes: `--mirrorlog` together with RAID10 is refused by
+//! it, `--stripes` with a log in memory needs `--type mirror`.
 
 use serde::{Deserialize, Serialize};
 
 use super::check::{StepError, check_above_zero, check_devices, check_name};
 use super::deed::{Act, Argv, Clear, Deed, Listing, Need, Own, Remains, Stamp, argv};
 
-/// What LVM knows stands in the first MiB of a drive, and what its RAID knows in the first extent behind it (4 MiB unless another is asked for).
+/// What LVM knows stands in the first MiB of a drive, and what its RAID knows in the first extent behind it
+/// (4 MiB unless another is asked for).
 const HEAD_BYTES: u64 = 5 << 20;
 
 /// How a volume over the devices of a group is made.
@@ -183,7 +184,8 @@ impl Deed for LvmStep {
         }
     }
 
-    /// The identifier of the physical volume: behind the 32 bytes of the label (`struct label_header` of LVM2), which stands in the second sector.
+    /// The identifier of the physical volume: behind the 32 bytes of the label (`struct label_header` of
+    /// LVM2), which stands in the second sector.
     fn stamp(&self) -> Option<Stamp> {
         match self {
             Self::Drives { devices, .. } => Some(Stamp {

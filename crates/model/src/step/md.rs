@@ -115,7 +115,8 @@ impl Deed for MdStep {
         vec![Remains::Volume { device, listed: None, activate }]
     }
 
-    /// `set_uuid` of the superblock (`struct mdp_superblock_1` of linux/raid/md_p.h), 4 KiB from the start for 1.2.
+    /// `set_uuid` of the superblock (`struct mdp_superblock_1` of linux/raid/md_p.h), 4 KiB from the start
+    /// for 1.2.
     fn stamp(&self) -> Option<Stamp> {
         Some(Stamp {
             devices: self.devices.clone(),

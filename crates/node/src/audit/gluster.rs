@@ -1,5 +1,6 @@
-//! A Gluster brick: every file has a second name `.glusterfs/ab/cd/abcd…` by its identifier (gfid), a hard link; every folder has a
-//! symbolic link there. The identifier is in the attribute `trusted.gfid`, which only root may read.
+//! A Gluster brick: every file has a second name `.glusterfs/ab/cd/abcd…` by its identifier (gfid), a hard
+//! link; every folder has a symbolic link there. The identifier is in the attribute `trusted.gfid`, which
+//! only root may read.
 
 use std::fs::{self, Metadata};
 use std::io;

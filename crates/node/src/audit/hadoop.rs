@@ -1,7 +1,8 @@
 //! The data folder of an HDFS data node: block files `blk_N` and their metadata `blk_N_G.meta`.
 //!
-//! The format is that of `BlockMetadataHeader` and `DataChecksum` in Hadoop: two bytes of version (1), a byte for the kind of checksum
-//! (0 none, 1 CRC32, 2 CRC32C), four bytes for the bytes that each covers, then four bytes for each piece of the block, all big-endian.
+//! The format is that of `BlockMetadataHeader` and `DataChecksum` in Hadoop: two bytes of version (1), a byte
+//! for the kind of checksum (0 none, 1 CRC32, 2 CRC32C), four bytes for the bytes that each covers, then four
+//! bytes for each piece of the block, all big-endian.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -17,8 +18,8 @@ pub(super) struct Hadoop;
 
 /// Length of the head of a metadata file.
 const HEAD_BYTES: u64 = 7;
-/// Blocks of one folder that are held in memory at a time, about 50 bytes each. Folders of data nodes have some hundred, those of
-/// old versions some ten thousand.
+/// Blocks of one folder that are held in memory at a time, about 50 bytes each. Folders of data nodes have
+/// some hundred, those of old versions some ten thousand.
 const HELD_MAX: usize = 200_000;
 /// Piece of a block that one checksum may cover, bytes; Hadoop has 512.
 const PIECE_BYTES_MAX: u32 = 1 << 20;

@@ -1,5 +1,5 @@
-//! Data folders of Hadoop and Gluster, made here, with every kind of damage that a power cut leaves; and what every kind of data has
-//! to fulfil.
+//! Data folders of Hadoop and Gluster, made here, with every kind of damage that a power cut leaves; and what
+//! every kind of data has to fulfil.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::fs;
@@ -188,7 +188,8 @@ fn every_damage_of_a_brick_is_counted_and_named() {
     assert_eq!(common, [1, 1, 1, 1, 1], "{part:#?}");
     assert!(part.classes["dangling"].examples[0].contains(" -> ../../../gone: "), "{part:#?}");
     if with_gfids {
-        // aa, ad and the pointer are as they should be; ab has two names; ac too. `taken` has one and the identifier of ad, `alone` has none.
+        // aa, ad and the pointer are as they should be; ab has two names; ac too. `taken` has one and the
+        // identifier of ad, `alone` has none.
         let own = ["named", "link-other", "link-missing", "no-gfid", "unread-gfid"].map(count);
         assert_eq!(own, [3, 3, 2, 1, 0], "{part:#?}");
         assert_eq!((part.losses(), part.gaps.len()), (9, 0), "{part:#?}");

@@ -1,4 +1,5 @@
-//! All folders below one, in an order that is the same every time, so that a walk goes on where another ended.
+//! All folders below one, in an order that is the same every time, so that a walk goes on where another
+//! ended.
 //!
 //! Keeps the names of the folders beside those on its way, never those of files. Links are not followed.
 
@@ -39,7 +40,8 @@ impl<'a, F: Fn(&Path) -> bool> Walk<'a, F> {
         walk
     }
 
-    /// The next folder, below the root; the root itself comes first, without a name. `failed` hears of what cannot be read.
+    /// The next folder, below the root; the root itself comes first, without a name. `failed` hears of what
+    /// cannot be read.
     pub(super) fn next(&mut self, mut failed: impl FnMut(String, String)) -> Option<PathBuf> {
         if !self.begun {
             self.begun = true;

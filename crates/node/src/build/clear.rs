@@ -201,8 +201,8 @@ fn is_header(piece: &[u8]) -> bool {
     piece.get(4..).is_some_and(|rest| rest.starts_with(LVM_METADATA))
 }
 
-/// Whether volume managers write such a piece while they take a volume or a drive back. `has_text`: the text of
-/// LVM stands on the device, as its identifier or its header shows.
+/// Whether volume managers write such a piece while they take a volume or a drive back. `has_text`: the text
+/// of LVM stands on the device, as its identifier or its header shows.
 fn is_manager(at: u64, piece: &[u8], has_text: bool) -> bool {
     let is_text = |byte: &u8| matches!(byte, 0 | b'\t' | b'\n' | b' '..=b'~');
     let in_text = (LVM_TEXT.0..LVM_TEXT.1).contains(&at);
@@ -385,8 +385,9 @@ fn log_of(file: &File, (at, length): (u64, u64)) -> Option<Log> {
     Some(Log { last: Some(lsn), is_unmounted: word(40)? == 1 && operation[9] & UNMOUNTED != 0 })
 }
 
-/// Whether its root directory has entries; `None` where it cannot be found. The inode's place follows from its number (`XFS_INO_TO_AGNO` and its kin
-/// in `xfs_format.h`); a directory without or with few entries stands in the inode itself, with their number in the first byte.
+/// Whether its root directory has entries; `None` where it cannot be found. The inode's place follows from
+/// its number (`XFS_INO_TO_AGNO` and its kin in `xfs_format.h`); a directory without or with few entries
+/// stands in the inode itself, with their number in the first byte.
 fn has_files(file: &File, head: &[u8]) -> Option<bool> {
     let word = |at| bytes(head, at).map(|b| u64::from(u32::from_be_bytes(b)));
     let (block, group_blocks) = (word(4)?, word(84)?);

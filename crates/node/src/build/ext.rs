@@ -61,8 +61,8 @@ type Parts = Vec<(u64, u64)>;
 /// Bytes that are compared with zeros at a time.
 const PIECE: usize = 4096;
 
-/// Whether everything on a volume is what `mkfs.ext4` made, or was deleted from it. Where no ext4 is, it has to
-/// hold nothing.
+/// Whether everything on a volume is what `mkfs.ext4` made, or was deleted from it. Where no ext4 is, it has
+/// to hold nothing.
 pub(super) fn explained(file: &File, size: u64) -> Result<(), String> {
     let Some(volume) = understood(file)? else { return guard::holds_nothing(file, size) };
     guard::has_no_other_mark(file, size, OWNER, SUPERBLOCK)?;
@@ -92,9 +92,10 @@ pub(super) fn was_mounted(device: &Path) -> bool {
     known.is_ok_and(|known| known.is_some_and(|known| known.was_mounted))
 }
 
-/// Fills what `mkfs.ext4` wrote with zeros. Where no ext4 is nothing is done: what else stands there is found by
-/// the look at the volume below. `discard`: files on it are given up, as far as its superblock names places.
-/// What `mkfs.ext4` did not write into the journal of a filesystem that was never mounted is left and returned.
+/// Fills what `mkfs.ext4` wrote with zeros. Where no ext4 is nothing is done: what else stands there is found
+/// by the look at the volume below. `discard`: files on it are given up, as far as its superblock names
+/// places. What `mkfs.ext4` did not write into the journal of a filesystem that was never mounted is left and
+/// returned.
 pub(super) fn clear(file: &File, discard: bool) -> Result<Ranges, String> {
     let volume = match understood(file) {
         Ok(Some(volume)) => volume,
@@ -153,8 +154,8 @@ fn understood(file: &File) -> Result<Option<Volume>, String> {
     Ok(Some(volume))
 }
 
-/// Writes zeros into what is explained of parts, in their order and as far as the device goes, waits until they
-/// are safe, and returns the rest.
+/// Writes zeros into what is explained of parts, in their order and as far as the device goes, waits until
+/// they are safe, and returns the rest.
 fn zero(file: &File, parts: &[(u64, u64)], explains: pieces::Explains<'_>) -> Result<Ranges, String> {
     let (size, mut left) = (size_of(file)?, Ranges::default());
     let written = parts.iter().try_for_each(|(start, length)| {
@@ -311,8 +312,8 @@ impl Volume {
         Some(parts)
     }
 
-    /// Everything that `mkfs.ext4` wrote, and mounting without a file: what its inodes hold, the blocks that tell
-    /// where, the groups, the first one last.
+    /// Everything that `mkfs.ext4` wrote, and mounting without a file: what its inodes hold, the blocks that
+    /// tell where, the groups, the first one last.
     fn places(&self, file: &File) -> Result<Parts, String> {
         let (mut all, trees) = self.contents(file)?;
         all.extend(trees);
@@ -532,7 +533,8 @@ mod tests {
         assert_eq!(superblock(&file).unwrap(), None);
     }
 
-    /// Written past a filesystem that was never mounted: into its journal, which has nothing but its superblock.
+    /// Written past a filesystem that was never mounted: into its journal, which has nothing but its
+    /// superblock.
     #[test]
     fn data_in_a_journal_that_was_never_used_are_an_obstacle_and_are_left() {
         let test = "data_in_a_journal_that_was_never_used_are_an_obstacle_and_are_left";

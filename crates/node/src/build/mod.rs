@@ -1,4 +1,5 @@
-//! Builds: volumes, filesystems and replicas made step by step, each journalled before it is done and taken back in reverse order.
+//! Builds: volumes, filesystems and replicas made step by step, each journalled before it is done and taken
+//! back in reverse order.
 //!
 //! In: steps and looks of an operator. Out: what the programs printed. A step names its program and arguments
 //! itself and no shell sees them; a device that is written to has to be empty, and that is looked at here, at
@@ -273,8 +274,8 @@ impl Builds {
         remains::obstacles(journal, &ask, &|done| self.is_changed(done))
     }
 
-    /// Removes what a step did before it failed or was killed, as far as it can be, so that it can be done again.
-    /// Fails where something stands on it that the step did not make.
+    /// Removes what a step did before it failed or was killed, as far as it can be, so that it can be done
+    /// again. Fails where something stands on it that the step did not make.
     fn undo_half(&self, journal: &Journal, half: &Done, running: &Running) -> Result<(), BuildError> {
         let in_the_way = |obstacle: Obstacle| {
             let (device, why) = obstacle.what.split_once(": ").unwrap_or(("", &obstacle.what));

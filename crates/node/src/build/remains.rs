@@ -4,9 +4,9 @@
 //!
 //! In: a journal. Out: all that stands in the way, before anything is undone; and claims for the moment right
 //! before a volume goes. It only reads. A volume that no filesystem was made on, or whose filesystem was
-//! never mounted, has to read as zeros at both ends and at 4,095 places between: small data elsewhere on it are not
-//! seen. What was deleted from a filesystem that was mounted is no obstacle, and cannot be told from bytes that
-//! were written past the filesystem into its free space.
+//! never mounted, has to read as zeros at both ends and at 4,095 places between: small data elsewhere on it
+//! are not seen. What was deleted from a filesystem that was mounted is no obstacle, and cannot be told from
+//! bytes that were written past the filesystem into its free space.
 
 use std::path::Path;
 
@@ -62,8 +62,8 @@ pub(super) fn obstacles(
     all
 }
 
-/// Whether what stands on the devices of a step may stay when the rest is undone: metadata of a replica, which
-/// are not on a volume of the build, and whatever others made where the step was killed.
+/// Whether what stands on the devices of a step may stay when the rest is undone: metadata of a replica,
+/// which are not on a volume of the build, and whatever others made where the step was killed.
 pub(super) fn may_stay(done: &Done) -> bool {
     !done.whole || matches!(done.step, Step::Drbd(_))
 }

@@ -1,4 +1,5 @@
-//! Runs one program of a step or look: no shell, no input, a fixed environment, bounded in time and in what it may print.
+//! Runs one program of a step or look: no shell, no input, a fixed environment, bounded in time and in what
+//! it may print.
 //!
 //! The program of a step outlives a node that is killed. It holds a lock as its standard input until it ends:
 //! what follows waits for it.

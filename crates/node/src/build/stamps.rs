@@ -1,6 +1,8 @@
-//! Whether the devices of a step are still those that it was done to: letters change over a reboot, and drives are exchanged.
+//! Whether the devices of a step are still those that it was done to: letters change over a reboot, and
+//! drives are exchanged.
 //!
-//! In: where the step leaves an identifier of its own, and what stood there right after it. Out: the devices that are others now. Only reads.
+//! In: where the step leaves an identifier of its own, and what stood there right after it. Out: the devices
+//! that are others now. Only reads.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,7 +21,8 @@ const SECTOR: usize = 512;
 /// How much of the end of a device is read.
 const TAIL_BYTES: u64 = 1 << 20;
 
-/// What stands there on each device. A device that cannot be read has none, and is looked at by its marks later.
+/// What stands there on each device. A device that cannot be read has none, and is looked at by its marks
+/// later.
 pub(super) fn read(stamp: &Stamp) -> BTreeMap<String, Vec<u8>> {
     let one =
         |device: &String| Some((device.clone(), at(stamp, device).ok().filter(|bytes| !is_zero(bytes))?));
@@ -32,8 +35,8 @@ pub(super) fn strangers(stamp: &Stamp, left: &BTreeMap<String, Vec<u8>>, is_whol
     stamp.devices.iter().filter_map(wrong).collect()
 }
 
-/// Whether a device carries what the step left there: its identifier, or where the step was killed before that
-/// was known a mark that is the step's.
+/// Whether a device carries what the step left there: its identifier, or where the step was killed before
+/// that was known a mark that is the step's.
 pub(super) fn is_carried(stamp: &Stamp, device: &str, left: Option<&Vec<u8>>) -> bool {
     match left {
         Some(left) => at(stamp, device).is_ok_and(|now| now == *left),
@@ -66,8 +69,8 @@ fn has_own_mark(stamp: &Stamp, device: &str) -> Result<bool, String> {
     }
 }
 
-/// Whether a text that ends with its first zero byte is a name, behind a host and a colon or alone, and cut to
-/// fit.
+/// Whether a text that ends with its first zero byte is a name, behind a host and a colon or alone, and cut
+/// to fit.
 fn is_named(text: &[u8], name: &str) -> bool {
     let fits = &name.as_bytes()[..name.len().min(text.len().saturating_sub(1))];
     let stated = text.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -99,13 +102,14 @@ fn stranger(stamp: &Stamp, device: &str, left: Option<&Vec<u8>>, is_whole: bool)
     if left == Some(&now) {
         return Ok(());
     }
-    // Metadata behind data: marks at the front are of the data, or of those who use the device since. Nothing of
-    // the step is there any more, and the command that would remove it finds none and writes nothing.
+    // Metadata behind data: marks at the front are of the data, or of those who use the device since. Nothing
+    // of the step is there any more, and the command that would remove it finds none and writes nothing.
     if stamp.in_last_page && is_zero(&now) {
         return Ok(());
     }
-    // Taken back half before, or a step that failed before it wrote: then no mark is there, or one that the step
-    // itself leaves. An array or a physical volume that others have made since has the same kind of mark.
+    // Taken back half before, or a step that failed before it wrote: then no mark is there, or one that the
+    // step itself leaves. An array or a physical volume that others have made since has the same kind of
+    // mark.
     let mark = guard::mark(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
     let is_of_step = |owner: &str| left.is_none() && stamp.marks.iter().any(|mark| owner.starts_with(mark));
     let is_own = match mark {

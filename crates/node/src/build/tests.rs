@@ -1,4 +1,5 @@
-//! Builds on this machine: steps on real files and with real programs, their journal, and the way back. No device is touched but loop devices.
+//! Builds on this machine: steps on real files and with real programs, their journal, and the way back. No
+//! device is touched but loop devices.
 
 #![allow(clippy::unwrap_used)]
 

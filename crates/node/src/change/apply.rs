@@ -1,8 +1,8 @@
 //! The steps of a trial on this host: apply, revert, extend, keep, undo, end.
 //!
-//! In: what the operator asks, in any order. Out: values read back, files written, or the reason why not; after a reason
-//! the old values are back unless it says otherwise. The order of every step is: check, journal, guardian, write, read
-//! back, journal. It never decides what to change.
+//! In: what the operator asks, in any order. Out: values read back, files written, or the reason why not;
+//! after a reason the old values are back unless it says otherwise. The order of every step is: check,
+//! journal, guardian, write, read back, journal. It never decides what to change.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -206,7 +206,8 @@ impl<H: Host> Changes<H> {
 
     /// Undoes what is overdue, also of sessions whose node and guardian were both killed. Call once a second.
     pub(crate) fn tick(&self) {
-        // A folder that cannot be read now is looked at again in a second; failures are noted in the journals.
+        // A folder that cannot be read now is looked at again in a second; failures are noted in the
+        // journals.
         let Ok(paths) = journal::files(&self.host, &self.name, &self.trials) else { return };
         for path in paths {
             let Ok(Some(journal)) = self.read(&path) else { continue };

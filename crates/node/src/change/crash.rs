@@ -1,5 +1,6 @@
-//! Trials with a crash behind every single effect: of the node, of the node and its guardian, of the operator, of the
-//! whole machine. Whatever dies, the old values are back by the deadline, or the trial is kept as a whole.
+//! Trials with a crash behind every single effect: of the node, of the node and its guardian, of the
+//! operator, of the whole machine. Whatever dies, the old values are back by the deadline, or the trial is
+//! kept as a whole.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -119,8 +120,8 @@ fn world_at_start() -> World {
     world().borrow().clone()
 }
 
-/// Lets the living guardians work until they end; gives how many effects they had. Their time ends one second behind
-/// the deadline.
+/// Lets the living guardians work until they end; gives how many effects they had. Their time ends one second
+/// behind the deadline.
 fn guard(shared: &Shared, node_gone: bool, effects: Option<u32>) -> u32 {
     let guardians = std::mem::take(&mut shared.borrow_mut().guardians);
     let mut done = 0;

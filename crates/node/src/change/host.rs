@@ -1,6 +1,7 @@
 //! Everything that changes and their undoing touch, as one trait: settings, files, clock, guardian.
 //!
-//! In: the real host, or one in memory that can be made to crash at any step. Out: plain results. It decides nothing.
+//! In: the real host, or one in memory that can be made to crash at any step. Out: plain results. It decides
+//! nothing.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -46,7 +47,8 @@ pub(crate) struct Lock(
 pub(crate) trait Host {
     /// Time of day, Unix milliseconds. Somebody may set it, so that it serves for records only.
     fn now_ms(&self) -> u64;
-    /// Milliseconds of a clock that nobody sets and that all processes of one boot share: deadlines stand in it.
+    /// Milliseconds of a clock that nobody sets and that all processes of one boot share: deadlines stand in
+    /// it.
     fn running_ms(&self) -> u64;
     /// Identity of this boot of the kernel.
     fn boot_id(&self) -> String;

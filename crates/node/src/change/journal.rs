@@ -1,8 +1,9 @@
 //! The journal of a trial: what is on the node's disk before the first setting is written.
 //!
-//! In: the state of a trial. Out: one JSON file per trial, replaced in one step, so that whoever reads it after a crash
-//! sees one state or the next. It never holds a state whose promises are not true on the host yet, with one exception on
-//! purpose: [`State::Armed`] is written before the new values are, because undoing too much is harmless.
+//! In: the state of a trial. Out: one JSON file per trial, replaced in one step, so that whoever reads it
+//! after a crash sees one state or the next. It never holds a state whose promises are not true on the host
+//! yet, with one exception on purpose: [`State::Armed`] is written before the new values are, because undoing
+//! too much is harmless.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,8 @@
-//! A host in memory for tests: settings that move each other, files, a clock, and a crash after any number of effects.
+//! A host in memory for tests: settings that move each other, files, a clock, and a crash after any number of
+//! effects.
 //!
-//! In: how many effects may still happen. Out: what a disk and a kernel would hold afterwards. Several "processes" share
-//! one [`World`]; each has its own budget of effects.
+//! In: how many effects may still happen. Out: what a disk and a kernel would hold afterwards. Several
+//! "processes" share one [`World`]; each has its own budget of effects.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -1,7 +1,8 @@
 //! Files that make a change survive a reboot, and the way back from them.
 //!
-//! In: what a setting says about its persistence, and what is on the disk. Out: files before and after; lines of other
-//! people and of other trials in the same file stay as they are. It never writes before the journal holds what was there.
+//! In: what a setting says about its persistence, and what is on the disk. Out: files before and after; lines
+//! of other people and of other trials in the same file stay as they are. It never writes before the journal
+//! holds what was there.
 
 use std::path::{Path, PathBuf};
 

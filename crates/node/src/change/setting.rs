@@ -1,8 +1,8 @@
-//! What a setting must offer so that a trial can change it: read, write, name what else moves, say how it survives a
-//! reboot.
+//! What a setting must offer so that a trial can change it: read, write, name what else moves, say how it
+//! survives a reboot.
 //!
-//! In: a key of the vocabulary and a value. Out: values read back, or a reason in words. A setting never journals,
-//! never decides and never writes below `/etc`: that is the work of `change`.
+//! In: a key of the vocabulary and a value. Out: values read back, or a reason in words. A setting never
+//! journals, never decides and never writes below `/etc`: that is the work of `change`.
 
 use std::path::PathBuf;
 
@@ -12,9 +12,9 @@ use linerate_sys::root::Root;
 /// A fact that can be written and undone. One value of this trait usually serves a family of keys
 /// (`sysctl.*`, `nic.*.ring.*`).
 ///
-/// Contract, checked by the conformance test: after `write(key, v)` a `read(key)` gives `v` in the same form (so that
-/// the value read back can be compared with `==`); writing the value just read changes nothing; a wrong kind of value or
-/// an unknown key is an `Err`, never a panic.
+/// Contract, checked by the conformance test: after `write(key, v)` a `read(key)` gives `v` in the same form
+/// (so that the value read back can be compared with `==`); writing the value just read changes nothing; a
+/// wrong kind of value or an unknown key is an `Err`, never a panic.
 pub(crate) trait Setting: Sync {
     /// Value in force now.
     fn read(&self, root: &Root, key: &str) -> Result<FactValue, String>;
@@ -22,15 +22,15 @@ pub(crate) trait Setting: Sync {
     /// Puts `value` in force. Returns only when the kernel has taken it.
     fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String>;
 
-    /// Says why `value` could not be taken back from. Asked before a change is journalled, not by an undo: the old
-    /// value can always be written.
+    /// Says why `value` could not be taken back from. Asked before a change is journalled, not by an undo:
+    /// the old value can always be written.
     fn check(&self, _root: &Root, _key: &str, _value: &FactValue) -> Result<(), String> {
         Ok(())
     }
 
-    /// Other keys whose values the write of `key` may move (TSO when checksum offload is switched, the MTU of an overlay
-    /// when that of its lower device changes). Their old values are journalled and restored too. A key that cannot be
-    /// read on this host is passed over.
+    /// Other keys whose values the write of `key` may move (TSO when checksum offload is switched, the MTU of
+    /// an overlay when that of its lower device changes). Their old values are journalled and restored too. A
+    /// key that cannot be read on this host is passed over.
     fn related(&self, _key: &str) -> Vec<String> {
         Vec::new()
     }
@@ -55,7 +55,8 @@ pub(crate) enum Persist {
         /// The whole line without its line end: `net.ipv4.tcp_sack = 1`.
         line: String,
     },
-    /// A oneshot unit of its own: `systemd/system/<name>.service`, enabled by a link in `multi-user.target.wants`.
+    /// A oneshot unit of its own: `systemd/system/<name>.service`, enabled by a link in
+    /// `multi-user.target.wants`.
     Unit {
         /// Name without `.service`; ASCII letters, digits, `-`, `_`, `.`, `@`.
         name: String,
@@ -77,8 +78,8 @@ pub(crate) mod conformance {
 
     use super::{FactValue, Persist, Root, Setting};
 
-    /// Writes `other` to `key`, reads it back, undoes it with the value read before, reads that back, and looks at what
-    /// the setting says about persistence. Panics with the reason when the contract is broken.
+    /// Writes `other` to `key`, reads it back, undoes it with the value read before, reads that back, and
+    /// looks at what the setting says about persistence. Panics with the reason when the contract is broken.
     pub(crate) fn check(setting: &dyn Setting, root: &Root, key: &str, other: &FactValue) {
         let old = setting.read(root, key).unwrap_or_else(|e| panic!("{key} cannot be read: {e}"));
         assert_ne!(&old, other, "{key}: the check needs a value that differs from the one in force");

@@ -1,7 +1,7 @@
 //! The way back: old values in force, files as they were, journal closed.
 //!
-//! In: a journal. Out: nothing, or what could not be restored by name. Running it twice, or after half of it was done,
-//! does no harm. It never closes a journal whose values it has not read back.
+//! In: a journal. Out: nothing, or what could not be restored by name. Running it twice, or after half of it
+//! was done, does no harm. It never closes a journal whose values it has not read back.
 
 use std::path::Path;
 
@@ -12,11 +12,12 @@ use super::host::Host;
 use super::journal::{self, Journal, Old, State};
 use super::persist;
 
-/// Restoring one value can move another (offloads depend on each other), so that a second pass may be needed; the third
-/// is for chains.
+/// Restoring one value can move another (offloads depend on each other), so that a second pass may be needed;
+/// the third is for chains.
 const PASSES: usize = 3;
 
-/// Whether two values are the same for the kernel: knowledge may say `1` as text where the setting gives a number.
+/// Whether two values are the same for the kernel: knowledge may say `1` as text where the setting gives a
+/// number.
 pub(crate) fn same(a: &FactValue, b: &FactValue) -> bool {
     a == b || a.to_string() == b.to_string()
 }
@@ -60,8 +61,9 @@ pub(crate) fn take_back<H: Host>(
     }
 }
 
-/// Which values of a trial that was kept (or was about to be) are to be restored. What somebody changed since is not
-/// overwritten: a changed key with a third value is refused before anything is touched, a related one is left alone.
+/// Which values of a trial that was kept (or was about to be) are to be restored. What somebody changed since
+/// is not overwritten: a changed key with a third value is refused before anything is touched, a related one
+/// is left alone.
 pub(crate) fn still_ours<H: Host>(
     host: &H,
     journal: &Journal,
@@ -81,7 +83,8 @@ pub(crate) fn still_ours<H: Host>(
                 boot_applied |= booted && !old.related && !same(&now, &old.value);
                 ours.push(old.clone());
             }
-            // The crash came before it was noted how far this one moves; the boot has applied the change that moves it.
+            // The crash came before it was noted how far this one moves; the boot has applied the change that
+            // moves it.
             Ok(_) if boot_applied && old.related && after.is_none() => ours.push(old.clone()),
             // After a reboot a runtime value is whatever the boot gave.
             Ok(now) if !old.related && journal.state == State::Kept && !booted => {

@@ -1,4 +1,5 @@
-//! Facts `nic.*.bond.*` beside the mode: how a bond spreads what it sends, and how many of its ports take part.
+//! Facts `nic.*.bond.*` beside the mode: how a bond spreads what it sends, and how many of its ports take
+//! part.
 
 use linerate_model::fact::FactDecl;
 

@@ -1,4 +1,5 @@
-//! How the settings of a device survive a reboot: a line in its `.link` file, or a unit that runs a command at boot.
+//! How the settings of a device survive a reboot: a line in its `.link` file, or a unit that runs a command
+//! at boot.
 
 use std::path::PathBuf;
 
@@ -7,8 +8,8 @@ use linerate_sys::root::Root;
 use super::view::View;
 use crate::change::setting::Persist;
 
-/// A line in the `.link` file of a device. The first file that matches a device is the only one that counts, so the
-/// file also says what the system's default one does: the name stays as it is, also after a reboot.
+/// A line in the `.link` file of a device. The first file that matches a device is the only one that counts,
+/// so the file also says what the system's default one does: the name stays as it is, also after a reboot.
 pub(super) fn link_file(nic: &str, field: &str, value: &str) -> Persist {
     if !is_plain(nic) {
         return Persist::Impossible { reason: format!("'{nic}' cannot stand in the name of a file") };
@@ -26,7 +27,8 @@ pub(super) fn link_file(nic: &str, field: &str, value: &str) -> Persist {
     }
 }
 
-/// Names are given after `.link` files are matched, so that a renamed device is only found by its hardware address.
+/// Names are given after `.link` files are matched, so that a renamed device is only found by its hardware
+/// address.
 fn match_line(nic: &str) -> String {
     let root = Root::live();
     let view = View::new(&root, None, &[]);

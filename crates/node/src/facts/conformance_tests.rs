@@ -1,5 +1,5 @@
-//! Every setting is written, read, undone and read again in a network namespace of its own, on devices made for it.
-//! Where this machine lacks the right or the device, the reason is printed and counted.
+//! Every setting is written, read, undone and read again in a network namespace of its own, on devices made
+//! for it. Where this machine lacks the right or the device, the reason is printed and counted.
 
 use std::process::Command;
 
@@ -92,7 +92,8 @@ fn every_setting_is_written_and_undone() {
         for (key, mut other) in cases {
             let setting = setting_for(key).unwrap_or_else(|| panic!("{key} is no setting"));
             match setting.read(root, key) {
-                // Virtual devices have no rings, virtual machines no governor: the recorded trees stand in for them.
+                // Virtual devices have no rings, virtual machines no governor: the recorded trees stand in
+                // for them.
                 Err(reason) => {
                     println!("SKIPPED {key}: hardware: {reason}");
                     skipped += 1;

@@ -1,5 +1,5 @@
-//! Counters: numbers of which only the change around a test means something. Kept apart from facts, and cheap, because
-//! they are read before and after every test.
+//! Counters: numbers of which only the change around a test means something. Kept apart from facts, and
+//! cheap, because they are read before and after every test.
 
 use std::collections::BTreeMap;
 
@@ -105,7 +105,8 @@ fn read_softnet(root: &Root, counters: &mut Counters) -> Result<(), String> {
     Ok(())
 }
 
-/// Columns of `/proc/net/stat/nf_conntrack` that tell of packets that were not let in; hexadecimal, one row per CPU.
+/// Columns of `/proc/net/stat/nf_conntrack` that tell of packets that were not let in; hexadecimal, one row
+/// per CPU.
 fn conntrack(text: &str) -> Counters {
     const KEPT: [&str; 3] = ["drop", "early_drop", "insert_failed"];
     let mut lines = text.lines();

@@ -1,5 +1,5 @@
-//! Counters `disk.<dev>.stat.*` of `/proc/diskstats`. Read only when somebody asks for them: a server with many drives has thousands,
-//! and no test of a network is explained by them.
+//! Counters `disk.<dev>.stat.*` of `/proc/diskstats`. Read only when somebody asks for them: a server with
+//! many drives has thousands, and no test of a network is explained by them.
 
 use std::collections::BTreeMap;
 

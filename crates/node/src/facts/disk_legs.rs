@@ -1,8 +1,10 @@
-//! Facts `disk.<dev>.failed_legs` and `disk.<dev>.rebuilding_legs`: which legs of an array of md or a volume of LVM have failed, and which of them,
-//! or of the own side of a replica of DRBD, are being filled with what they have to hold.
+//! Facts `disk.<dev>.failed_legs` and `disk.<dev>.rebuilding_legs`: which legs of an array of md or a volume
+//! of LVM have failed, and which of them, or of the own side of a replica of DRBD, are being filled with what
+//! they have to hold.
 //!
-//! In: `/sys/block/<md>/md`, what the device mapper says of a volume, `/proc/drbd`, debugfs. Out: names of the kernel where it still tells them, places in
-//! the array (from 0) where it does not. Nothing for an array that is whole, or that is none.
+//! In: `/sys/block/<md>/md`, what the device mapper says of a volume, `/proc/drbd`, debugfs. Out: names of
+//! the kernel where it still tells them, places in the array (from 0) where it does not. Nothing for an array
+//! that is whole, or that is none.
 
 use linerate_sys::block::Number;
 use linerate_sys::device_mapper::{self, Target};
@@ -16,7 +18,8 @@ const PROC_DRBD: &str = "/proc/drbd";
 const DEBUG_DRBD: &str = "/sys/kernel/debug/drbd";
 /// Most peers of a replica of DRBD 9.
 const PEERS_MAX: usize = 32;
-/// What an array does while data are looked at or laid out anew, or while it was told to wait: nothing is filled then, whatever the share is.
+/// What an array does while data are looked at or laid out anew, or while it was told to wait: nothing is
+/// filled then, whatever the share is.
 const NOT_FILLING: [&str; 4] = ["check", "repair", "reshape", "frozen"];
 
 /// Legs of a device that are not as they should be.
@@ -88,7 +91,8 @@ impl Array<'_> {
         places.filter(|place| !names.contains(&format!("rd{place}"))).map(|place| place.to_string()).collect()
     }
 
-    /// `recover` fills single legs, `resync` brings all of them in line with each other (`admin-guide/md.rst` of the kernel).
+    /// `recover` fills single legs, `resync` brings all of them in line with each other (`admin-guide/md.rst`
+    /// of the kernel).
     fn rebuilding(&self) -> Vec<String> {
         let action = self.root.line(&format!("{}/md/sync_action", self.folder)).unwrap_or_default();
         if !["recover", "resync"].contains(&action.as_str()) {
@@ -104,7 +108,8 @@ impl Array<'_> {
     }
 }
 
-/// Whether a volume of the device mapper is the one that `pvmove` copies with: `vg0-pvmove0`. LVM lets no volume of people begin so.
+/// Whether a volume of the device mapper is the one that `pvmove` copies with: `vg0-pvmove0`. LVM lets no
+/// volume of people begin so.
 fn is_move(name: &str) -> bool {
     // A doubled dash is one within a name.
     let volume = name.rsplit_once('-').filter(|(group, _)| !group.ends_with('-')).map(|(_, volume)| volume);
@@ -172,7 +177,8 @@ impl<'a> Said<'a> {
         legs.filter(|(at, sign)| is_wanted(*at, *sign)).map(|(at, _)| at.to_string()).collect()
     }
 
-    /// Legs that are not in sync while not all is; older kernels do not say which, and a mirror is copied from its first one.
+    /// Legs that are not in sync while not all is; older kernels do not say which, and a mirror is copied
+    /// from its first one.
     fn rebuilding(&self) -> Vec<String> {
         let count = |text: &str| text.parse::<u64>().ok();
         let shares = self.synced.split_once('/').and_then(|(done, all)| count(done).zip(count(all)));
@@ -220,7 +226,8 @@ fn towards_peers(root: &Root, minor: &str) -> Vec<String> {
     names.iter().take(PEERS_MAX).map(|peer| format!("{peers}/{peer}/{volume}/proc_drbd")).collect()
 }
 
-/// Whether one of the lines is ` 0: cs:SyncTarget ro:Secondary/Primary ds:Inconsistent/UpToDate C r-----` of this device.
+/// Whether one of the lines is ` 0: cs:SyncTarget ro:Secondary/Primary ds:Inconsistent/UpToDate C r-----` of
+/// this device.
 fn says_filled(text: &str, minor: &str) -> bool {
     text.lines().any(|line| {
         line.trim_start().split_once(": cs:").is_some_and(|(number, state)| {

@@ -1,7 +1,7 @@
 //! The wire to a drive: facts `disk.*.sata_gbit`, `disk.*.sas_gbit`, `disk.*.pcie.*`.
 //!
-//! In: the name of a block device. Out: what its link runs at now. A drive whose link nobody tells has no fact and no gap: virtual ones
-//! have none.
+//! In: the name of a block device. Out: what its link runs at now. A drive whose link nobody tells has no
+//! fact and no gap: virtual ones have none.
 
 use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::root::Root;

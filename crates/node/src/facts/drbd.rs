@@ -1,8 +1,9 @@
-//! Facts and settings `drbd.<resource>.…`: what is in force for running resources of DRBD, defaults too. Read only when asked for by this prefix, because the
-//! kernel tells it to DRBD's own program alone, which has to be started for it.
+//! Facts and settings `drbd.<resource>.…`: what is in force for running resources of DRBD, defaults too. Read
+//! only when asked for by this prefix, because the kernel tells it to DRBD's own program alone, which has to
+//! be started for it.
 //!
-//! In: what `drbdsetup show` prints. Out: values by key; a written value is set while the resource runs, and what its file says stays as it is. It
-//! never touches a resource that does not run, and writes no file.
+//! In: what `drbdsetup show` prints. Out: values by key; a written value is set while the resource runs, and
+//! what its file says stays as it is. It never touches a resource that does not run, and writes no file.
 
 mod shown;
 
@@ -152,7 +153,8 @@ impl Fact for Drbd {
     }
 }
 
-/// Share of the largest device that can be written without a note in the activity log first, percent: `al-extents` parts of 4 MiB.
+/// Share of the largest device that can be written without a note in the activity log first, percent:
+/// `al-extents` parts of 4 MiB.
 fn log_covers(root: &Root, resource: &Running) -> Option<i64> {
     const EXTENT_SECTORS: i64 = (4 << 20) / 512;
     let extents: i64 = resource.one_value("disk", "al-extents").ok()?.parse().ok()?;

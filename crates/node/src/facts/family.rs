@@ -1,5 +1,5 @@
-//! Numbers of a driver that ethtool reads and writes in families: rings, coalescing, channels, flow control, EEE.
-//! One shape for all; each family has a file of its own with its words.
+//! Numbers of a driver that ethtool reads and writes in families: rings, coalescing, channels, flow control,
+//! EEE. One shape for all; each family has a file of its own with its words.
 
 use std::collections::BTreeMap;
 

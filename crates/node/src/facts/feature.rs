@@ -1,7 +1,8 @@
 //! Facts and settings `nic.*.feature.*`: offloads, by the names that `ethtool -k` prints.
 //!
-//! The kernel knows single features only; `ethtool` also has names for groups of them (`tcp-segmentation-offload`).
-//! A group is on when one of its features is, and switching it switches all that can be switched.
+//! The kernel knows single features only; `ethtool` also has names for groups of them
+//! (`tcp-segmentation-offload`). A group is on when one of its features is, and switching it switches all
+//! that can be switched.
 
 use std::collections::BTreeMap;
 
@@ -54,8 +55,8 @@ const GROUPS: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Send features that take each other along (`tx-checksumming off` switches TSO off, and `on` does not switch it on),
-/// in the order in which they can be switched on again.
+/// Send features that take each other along (`tx-checksumming off` switches TSO off, and `on` does not switch
+/// it on), in the order in which they can be switched on again.
 const SEND: [&str; 17] = [
     "tx-checksum-ipv4",
     "tx-checksum-ip-generic",

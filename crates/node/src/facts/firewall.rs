@@ -1,5 +1,5 @@
-//! Facts `firewall.*`: how many rules packets meet on this host, and how many of them drop. Never a rule itself: those name
-//! addresses and people.
+//! Facts `firewall.*`: how many rules packets meet on this host, and how many of them drop. Never a rule
+//! itself: those name addresses and people.
 
 use linerate_model::fact::FactDecl;
 use linerate_sys::nftables::{self, RULES_MAX, Ruleset};

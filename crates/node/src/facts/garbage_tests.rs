@@ -1,4 +1,5 @@
-//! No content of a tree makes a reader panic: empty, huge, binary and damaged files, and answers that are no answers.
+//! No content of a tree makes a reader panic: empty, huge, binary and damaged files, and answers that are no
+//! answers.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Facts `kernel.*` and `module.*`: which kernel runs, how it was started, and from where the drivers of the network
-//! devices were loaded. A driver from `weak-updates` was built for another kernel.
+//! Facts `kernel.*` and `module.*`: which kernel runs, how it was started, and from where the drivers of the
+//! network devices were loaded. A driver from `weak-updates` was built for another kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,6 @@
-//! Facts `lldp.*`: the switch port at the other end of each cable, as the switch tells it every 30 s. Read only when asked for by this
-//! prefix, because it means to listen: at most 31 s, with root, on devices that have a cable.
+//! Facts `lldp.*`: the switch port at the other end of each cable, as the switch tells it every 30 s. Read
+//! only when asked for by this prefix, because it means to listen: at most 31 s, with root, on devices that
+//! have a cable.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Facts `machine.*` and `nic.<if>.mac`: what kind of machine this is, and which virtual machines run on it; with them hosts
-//! are told to be on the same hypervisor. Serial numbers are not read.
+//! Facts `machine.*` and `nic.<if>.mac`: what kind of machine this is, and which virtual machines run on it;
+//! with them hosts are told to be on the same hypervisor. Serial numbers are not read.
 
 use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::root::{ReadError, Root};

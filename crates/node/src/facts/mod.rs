@@ -1,9 +1,9 @@
-//! What this host says about itself: settings and properties ([`read`]), counters ([`counters()`]), and the way to change
-//! the ones that are settings ([`setting_for`]).
+//! What this host says about itself: settings and properties ([`read`]), counters ([`counters()`]), and the
+//! way to change the ones that are settings ([`setting_for`]).
 //!
-//! In: a root (the running machine or a recorded tree) and the keys that are wanted. Out: values by key, and a gap with
-//! its reason for everything that this kernel, driver or right does not give. It never judges a value, starts no
-//! program but that of DRBD for keys that somebody asked for, and never fails as a whole.
+//! In: a root (the running machine or a recorded tree) and the keys that are wanted. Out: values by key, and
+//! a gap with its reason for everything that this kernel, driver or right does not give. It never judges a
+//! value, starts no program but that of DRBD for keys that somebody asked for, and never fails as a whole.
 //!
 //! Adding a fact: one file with a [`Fact`], one line in [`FACTS`]; a setting also one line in [`SETTINGS`]
 //! and its keys in `linerate_model::writable`.
@@ -150,8 +150,8 @@ pub(crate) fn counters(root: &Root) -> BTreeMap<FactKey, i64> {
     counters::read(root).0
 }
 
-/// Facts and counters whose keys start with one of the prefixes (all when there is none), also of network namespaces
-/// inside this host, keyed `netns.<path>|<key>`.
+/// Facts and counters whose keys start with one of the prefixes (all when there is none), also of network
+/// namespaces inside this host, keyed `netns.<path>|<key>`.
 pub(crate) fn read(root: &Root, prefixes: &[FactKey], netns: &[PathBuf]) -> HostFacts {
     let mut facts = read_here(root, None, prefixes, false);
     for path in netns {
@@ -222,8 +222,8 @@ fn read_here(root: &Root, sysfs_gap: Option<String>, prefixes: &[FactKey], insid
     facts
 }
 
-/// Writes everything that [`read`] and [`counters()`] look at into a folder, from which `Root::recorded` answers the same.
-/// Names of the host are replaced.
+/// Writes everything that [`read`] and [`counters()`] look at into a folder, from which `Root::recorded`
+/// answers the same. Names of the host are replaced.
 pub(crate) fn record(dir: &Path, netns: &[PathBuf]) -> Result<(), String> {
     let root = Root::recording(dir);
     // Only the files that the readers touch on the way are wanted.

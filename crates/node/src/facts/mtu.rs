@@ -24,8 +24,8 @@ fn find(root: &Root, nic: &str) -> Result<Link, String> {
     view.links().iter().find(|l| l.name == nic).cloned().ok_or_else(|| format!("there is no device {nic}"))
 }
 
-/// Devices above a device that get this MTU, with the largest that they could then have. They follow it down but
-/// not up again (vxlan, vlan, macvlan), and a bridge follows its ports.
+/// Devices above a device that get this MTU, with the largest that they could then have. They follow it down
+/// but not up again (vxlan, vlan, macvlan), and a bridge follows its ports.
 fn followers<'v>(view: &'v View<'_>, link: &'v Link, mtu: u32) -> Vec<(&'v Link, u32)> {
     let mut all = vec![(link, mtu)];
     let mut done = 0;

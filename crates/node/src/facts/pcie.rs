@@ -1,4 +1,5 @@
-//! Facts `nic.*.pcie.*`: the PCIe link of a device, now and at best. Drives (`disk.*.pcie.*`) ask for theirs in `disk.rs`.
+//! Facts `nic.*.pcie.*`: the PCIe link of a device, now and at best. Drives (`disk.*.pcie.*`) ask for theirs
+//! in `disk.rs`.
 
 use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::root::Root;

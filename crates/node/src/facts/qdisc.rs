@@ -1,7 +1,8 @@
 //! Facts and setting `nic.*.qdisc`: the root queueing discipline of a device, by its kind.
 //!
-//! The kind alone does not bring a token bucket back. `nic.*.qdisc_exact` is a setting too: the raw parameters of every
-//! discipline of the device, journalled and restored beside the kind. It is no fact, because it says nothing to people.
+//! The kind alone does not bring a token bucket back. `nic.*.qdisc_exact` is a setting too: the raw
+//! parameters of every discipline of the device, journalled and restored beside the kind. It is no fact,
+//! because it says nothing to people.
 
 use std::fmt::Write as _;
 

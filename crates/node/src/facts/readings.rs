@@ -1,7 +1,7 @@
 //! Where the topics put what they read.
 //!
-//! In: values and reasons. Out: the facts of a host. Keys that the vocabulary does not allow become gaps; the same reason
-//! for many devices becomes one gap.
+//! In: values and reasons. Out: the facts of a host. Keys that the vocabulary does not allow become gaps; the
+//! same reason for many devices becomes one gap.
 
 use std::collections::BTreeMap;
 

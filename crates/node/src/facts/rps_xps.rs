@@ -1,4 +1,5 @@
-//! Facts and settings `nic.*.queue.*`: which CPUs process what a queue receives (RPS), and which send through it (XPS).
+//! Facts and settings `nic.*.queue.*`: which CPUs process what a queue receives (RPS), and which send through
+//! it (XPS).
 
 use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::root::Root;

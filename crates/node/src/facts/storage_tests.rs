@@ -1,6 +1,6 @@
-//! A server with a stack of every kind: DRBD with internal and external metadata, multipath of the device mapper and of NVMe itself,
-//! encryption on md. What is read of it is what the reasoning about disks starts from
-//! (`crates/diagnose/src/disks/recorded/storage-stack.json`).
+//! A server with a stack of every kind: DRBD with internal and external metadata, multipath of the device
+//! mapper and of NVMe itself, encryption on md. What is read of it is what the reasoning about disks starts
+//! from (`crates/diagnose/src/disks/recorded/storage-stack.json`).
 
 use std::collections::BTreeMap;
 use std::path::Path;

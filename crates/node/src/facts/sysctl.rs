@@ -1,7 +1,7 @@
 //! Facts and settings `sysctl.*`: everything below `net`, `vm`, `kernel` and `sunrpc`.
 //!
-//! Left out are secrets, values that change by themselves (they would differ on every host), and files whose reading
-//! does something.
+//! Left out are secrets, values that change by themselves (they would differ on every host), and files whose
+//! reading does something.
 
 use std::path::PathBuf;
 
@@ -96,7 +96,8 @@ impl Fact for Sysctls {
             }
             for (name, error) in walk.refused {
                 match error {
-                    // Files that can only be written have no value, and EIO stands for a value that was never set.
+                    // Files that can only be written have no value, and EIO stands for a value that was never
+                    // set.
                     ReadError::Denied => {
                         out.gap_of(&format!("{head}.*"), "cannot be read with these rights", &name);
                     }

@@ -1,5 +1,5 @@
-//! Recorded trees, read to the values that a person would read from them: a host of a virtual cluster, a server with
-//! many devices and interrupts, an old kernel with little to say.
+//! Recorded trees, read to the values that a person would read from them: a host of a virtual cluster, a
+//! server with many devices and interrupts, an old kernel with little to say.
 
 use std::path::{Path, PathBuf};
 

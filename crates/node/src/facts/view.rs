@@ -1,4 +1,5 @@
-//! What several topics look at: devices, addresses, drivers, the folder of a device in `/sys`. Asked once for each reading.
+//! What several topics look at: devices, addresses, drivers, the folder of a device in `/sys`. Asked once for
+//! each reading.
 //!
 //! In: a root. Out: plain lists, empty where the kernel did not answer (the reason then becomes one gap).
 
@@ -89,7 +90,8 @@ impl<'a> View<'a> {
         self.links().iter().find(|l| l.index == index).map(|l| l.name.as_str())
     }
 
-    /// Folder of a device in `/sys`, if that is the folder of this very device and not one of another namespace.
+    /// Folder of a device in `/sys`, if that is the folder of this very device and not one of another
+    /// namespace.
     pub(super) fn sys_folder(&self, link: &Link) -> Option<String> {
         if self.sysfs_gap.is_some() || link.name.contains('/') {
             return None;
@@ -131,7 +133,8 @@ fn ask<T>(cell: &Asked<Vec<T>>, question: impl FnOnce() -> Result<Vec<T>, String
     cell.get_or_init(question).as_deref().unwrap_or_default()
 }
 
-/// Name of a device as it stands in a key: `.` separates the parts of a key and is written `/`, as in sysctl names.
+/// Name of a device as it stands in a key: `.` separates the parts of a key and is written `/`, as in sysctl
+/// names.
 pub(super) fn key_name(nic: &str) -> String {
     nic.replace('.', "/")
 }

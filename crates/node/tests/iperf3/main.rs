@@ -1,5 +1,6 @@
-//! Interoperation with Debian's iperf3, both ways, each option: the same command lines, once against our server and once
-//! against Debian's. Each test runs in a network namespace of its own; what is missing is printed as a skip with its reason.
+//! Interoperation with Debian's iperf3, both ways, each option: the same command lines, once against our
+//! server and once against Debian's. Each test runs in a network namespace of its own; what is missing is
+//! printed as a skip with its reason.
 // Helpers of tests may fail the test as loudly as the tests themselves.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -43,8 +44,8 @@ enum Able {
     Whole,
 }
 
-/// Asks another version than Debian's what it can do with itself: that is what it must be able to do with ours, no more and no
-/// less. Of Debian's everything is demanded.
+/// Asks another version than Debian's what it can do with itself: that is what it must be able to do with
+/// ours, no more and no less. Of Debian's everything is demanded.
 fn able(line: &str, check: Check) -> Able {
     if !stage::other_version() {
         return Able::Whole;
@@ -378,7 +379,8 @@ fn who_may_test_is_decided_alike() {
             if good {
                 json(&output);
             } else {
-                // Old versions exit with 0 all the same when they write JSON, still older ones have the error elsewhere.
+                // Old versions exit with 0 all the same when they write JSON, still older ones have the error
+                // elsewhere.
                 let said = [&output.stdout[..], &output.stderr].concat();
                 assert!(String::from_utf8_lossy(&said).contains("error"), "{client_is:?}: {output:?}");
             }
@@ -470,7 +472,8 @@ fn ours_against_ours_loses_no_byte() {
         let server = Server::start(Whose::Ours, &["-1"]);
         let arguments: Vec<&str> = line.split(' ').chain(["-J"]).collect();
         let value = json(&client(Whose::Ours, "127.0.0.1", &arguments, &[]));
-        // When time ends a test whose server sends, the client takes what comes within a moment, and a server that is late has sent more.
+        // When time ends a test whose server sends, the client takes what comes within a moment, and a server
+        // that is late has sent more.
         let exact = !line.starts_with("-t") || line == "-t 1";
         for stream in value["end"]["streams"].as_array().unwrap() {
             let [sent, received] = ["sender", "receiver"].map(|side| stream[side]["bytes"].as_u64().unwrap());

@@ -1,5 +1,5 @@
-//! Two programs in a network namespace of their own: Debian's iperf3 and ours, each as server or client. Another version of
-//! iperf3 takes Debian's place when `LINERATE_TEST_IPERF3` names its program.
+//! Two programs in a network namespace of their own: Debian's iperf3 and ours, each as server or client.
+//! Another version of iperf3 takes Debian's place when `LINERATE_TEST_IPERF3` names its program.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -18,7 +18,8 @@ pub(crate) fn iperf3() -> Command {
     Command::new(std::env::var_os(OTHER).unwrap_or_else(|| "iperf3".into()))
 }
 
-/// Whether another version of iperf3 stands in for Debian's, which may not know everything that Debian's does.
+/// Whether another version of iperf3 stands in for Debian's, which may not know everything that Debian's
+/// does.
 pub(crate) fn other_version() -> bool {
     std::env::var_os(OTHER).is_some()
 }
@@ -31,8 +32,8 @@ pub(crate) fn minor_version() -> u32 {
     number.unwrap_or_else(|| panic!("no version: {text}"))
 }
 
-/// Runs the test of this name again inside fresh network and mount namespaces, where every port is free and nobody listens in.
-/// Gives `true` in the process inside.
+/// Runs the test of this name again inside fresh network and mount namespaces, where every port is free and
+/// nobody listens in. Gives `true` in the process inside.
 pub(crate) fn inside(name: &str) -> bool {
     if !iperf3().arg("--version").output().is_ok_and(|output| output.status.success()) {
         return linerate_testkit::skip(name, "no iperf3 here (install the package iperf3)");

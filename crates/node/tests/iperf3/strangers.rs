@@ -190,7 +190,8 @@ fn results_beyond_the_largest_test_are_refused_before_they_are_kept() {
     let parameters = br#"{"tcp":true,"omit":0,"time":1,"num":0,"blockcount":0,"parallel":1}"#;
     let mut control = exchanging(parameters);
     control.write_all(&(256_u32 * 1024 + 1).to_be_bytes()).unwrap();
-    // The server gives it up without a byte of the message. One that waits for it would let the time-out pass.
+    // The server gives it up without a byte of the message. One that waits for it would let the time-out
+    // pass.
     let end = control.read_to_end(&mut Vec::new()).map_err(|error| error.kind());
     assert!(!matches!(end, Err(ErrorKind::WouldBlock | ErrorKind::TimedOut)), "{end:?}");
     assert_served();

@@ -1,4 +1,5 @@
-//! What is wrong with resources, or will be, from what all hosts say. "UpToDate" is no proof of anything here.
+//! What is wrong with resources, or will be, from what all hosts say. "UpToDate" is no proof of anything
+//! here.
 
 use std::collections::{BTreeMap, BTreeSet};
 

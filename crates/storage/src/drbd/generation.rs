@@ -1,7 +1,8 @@
-//! Generation identifiers: from those of both sides it is known, before they connect, who would copy from whom, and whether they have been written to
-//! without each other.
+//! Generation identifiers: from those of both sides it is known, before they connect, who would copy from
+//! whom, and whether they have been written to without each other.
 //!
-//! The rules are those of the kernel's `drbd_uuid_compare()` (drbd_receiver.c of 8.4; 9 asks the same per peer), with its numbers.
+//! The rules are those of the kernel's `drbd_uuid_compare()` (drbd_receiver.c of 8.4; 9 asks the same per
+//! peer), with its numbers.
 
 use serde::Serialize;
 
@@ -43,7 +44,8 @@ pub enum Forecast {
     },
     /// One is copied to the other; DRBD decides which while they connect.
     EitherWay,
-    /// Both were written to without each other since the generation that they have in common: they refuse to connect.
+    /// Both were written to without each other since the generation that they have in common: they refuse to
+    /// connect.
     SplitBrain {
         /// The last common generation; 0 when none is known any more.
         common: u64,
@@ -121,7 +123,8 @@ impl Generation {
         if self.bitmap != 0 && data(self.bitmap) == data(peer.bitmap) {
             return Forecast::SplitBrain { common: data(self.bitmap) }; // rule 90
         }
-        // Rule 100: the common generation is further back. The kernel also takes two places that were never used for the same.
+        // Rule 100: the common generation is further back. The kernel also takes two places that were never
+        // used for the same.
         let common = || past(self).into_iter().filter(|uuid| past(peer).contains(uuid));
         let known = common().find(|uuid| *uuid != 0 && *uuid != JUST_CREATED);
         match known.or_else(|| common().next().map(|_| 0)) {

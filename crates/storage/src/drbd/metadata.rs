@@ -41,8 +41,8 @@ pub struct Room {
     pub data_bytes: u64,
 }
 
-/// Size of the metadata for a device or for data of this size: the users' guide of LINBIT, "estimating metadata size",
-/// `ceil(sectors / 2^18) * 8 * peers + 72` sectors.
+/// Size of the metadata for a device or for data of this size: the users' guide of LINBIT, "estimating
+/// metadata size", `ceil(sectors / 2^18) * 8 * peers + 72` sectors.
 #[must_use]
 pub fn metadata_bytes(device_bytes: u64, peers: u64) -> u64 {
     let blocks = (device_bytes / SECTOR).div_ceil(DATA_PER_BITMAP_BLOCK);

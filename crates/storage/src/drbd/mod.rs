@@ -1,4 +1,5 @@
-//! DRBD: what hosts print comes in; states, alarms, forecasts, remaining times, resource files and the steps of a failover or a repair go out.
+//! DRBD: what hosts print comes in; states, alarms, forecasts, remaining times, resource files and the steps
+//! of a failover or a repair go out.
 //!
 //! Nothing here runs a command or knows a clock.
 

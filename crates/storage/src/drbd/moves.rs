@@ -1,4 +1,5 @@
-//! Moves: which steps on which host hand the primary over, begin the first synchronisation, or end a split brain; and why not now.
+//! Moves: which steps on which host hand the primary over, begin the first synchronisation, or end a split
+//! brain; and why not now.
 
 use linerate_model::drbd::Replica;
 use linerate_model::step::{DrbdStep, Step};
@@ -106,8 +107,8 @@ pub fn failover(replicas: &[Replica], resource: &str, to: &str) -> Result<Vec<On
     Ok(steps)
 }
 
-/// The primary goes to a host because the old one is dead: the operator says so, nobody can see the difference between a dead host and a cut
-/// cable.
+/// The primary goes to a host because the old one is dead: the operator says so, nobody can see the
+/// difference between a dead host and a cut cable.
 ///
 /// # Errors
 /// The peer still answers, to this host or to the operator, or the host's data are not good.
@@ -133,8 +134,8 @@ pub fn failover_of_the_dead(replicas: &[Replica], resource: &str, to: &str) -> R
     Ok(vec![on(to, DrbdStep::Primary { resource: resource.to_owned(), force: false })])
 }
 
-/// What a side would give up as the victim, KiB: what it has marked since it lost its peer. `marked_kib` is what `/proc/drbd` says, for a side
-/// that stands alone has no peer in its state.
+/// What a side would give up as the victim, KiB: what it has marked since it lost its peer. `marked_kib` is
+/// what `/proc/drbd` says, for a side that stands alone has no peer in its state.
 #[must_use]
 pub fn lost_by(victim: &Replica, marked_kib: u64) -> u64 {
     victim.out_of_sync_kib().max(marked_kib)

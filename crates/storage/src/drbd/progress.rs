@@ -1,13 +1,15 @@
 //! How far a synchronisation or comparison is, and how long it still takes.
 //!
-//! The kernel's own remaining time starts up to six times too long, because it counts from the first moment, and its percentage is rounded up to steps of
-//! 4 MiB. Here it is what is left over what went in the last seconds, and nothing is said before there is something to say.
+//! The kernel's own remaining time starts up to six times too long, because it counts from the first moment,
+//! and its percentage is rounded up to steps of 4 MiB. Here it is what is left over what went in the last
+//! seconds, and nothing is said before there is something to say.
 
 use std::collections::VecDeque;
 
 use serde::Serialize;
 
-/// A rate is taken over so long, s: long enough for the steps in which the kernel's controller works, short enough to follow it.
+/// A rate is taken over so long, s: long enough for the steps in which the kernel's controller works, short
+/// enough to follow it.
 const WINDOW_S: f64 = 15.0;
 /// Before that nothing is said about the remaining time, s.
 const SPAN_MIN_S: f64 = 2.0;

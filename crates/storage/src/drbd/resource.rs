@@ -21,7 +21,8 @@ pub enum Release {
 }
 
 impl Release {
-    /// From what `drbdadm --version` prints: the module counts, not the tools. `0x08040b` is 8.4.11; 0 where no module is loaded.
+    /// From what `drbdadm --version` prints: the module counts, not the tools. `0x08040b` is 8.4.11; 0 where
+    /// no module is loaded.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let code = text.lines().find_map(|line| line.trim().strip_prefix("DRBD_KERNEL_VERSION_CODE=0x"))?;
@@ -214,7 +215,8 @@ pub fn file_text(wish: &Wish) -> String {
     line(2, &format!("protocol {};", wish.protocol));
     // Without it both sides can never be compared.
     line(2, "verify-alg crc32c;");
-    // Of both the defaults are below what a fast disk keeps on its way; LINBIT's users' guide, optimising throughput.
+    // Of both the defaults are below what a fast disk keeps on its way; LINBIT's users' guide, optimising
+    // throughput.
     line(2, "max-buffers 8000;");
     line(2, "max-epoch-size 8000;");
     line(1, "}");

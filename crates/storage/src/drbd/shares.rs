@@ -1,7 +1,9 @@
-//! Which share of a local disk is lost where: in the transport, or in the replication itself. Figures come in, a line for each pattern and transport goes out.
+//! Which share of a local disk is lost where: in the transport, or in the replication itself. Figures come
+//! in, a line for each pattern and transport goes out.
 //!
-//! A replicated write can be no faster than the slower of the local disk and the transport. What is missing to the local disk because the transport is slower is
-//! the transport's; everything else is lost by how the replication uses it. For writes that have to be safe one by one it is time that counts: that of the own
+//! A replicated write can be no faster than the slower of the local disk and the transport. What is missing
+//! to the local disk because the transport is slower is the transport's; everything else is lost by how the
+//! replication uses it. For writes that have to be safe one by one it is time that counts: that of the own
 //! disk, of the way there and back, and the rest, which is the peer's disk and DRBD.
 
 use linerate_model::snapshot::StorageFigure;

@@ -28,7 +28,8 @@ fn a_split_brain_is_foreseen_before_the_sides_meet() {
 #[test]
 fn the_kernels_own_verdicts_are_foreseen() {
     let of = |ids: &str, crashed: u8| generation(&format!("{ids}:1:1:1:1:0:0:{crashed}"));
-    // drbd1 of the same capture: "self B06A… peer F43F…: uuid_compare()=1 by rule 70", and =-1 by rule 50 on the other side.
+    // drbd1 of the same capture: "self B06A… peer F43F…: uuid_compare()=1 by rule 70", and =-1 by rule 50 on
+    // the other side.
     let left = of("B06AB46A03D87A9B:F43F76E0BA4D7157:3645D21EFC10A4B7:0000000000000004", 0);
     let right = of("F43F76E0BA4D7156:0000000000000000:3645D21EFC10A4B6:0000000000000004", 0);
     assert_eq!(left.forecast(&right), Forecast::FirstToSecond { all: false });
@@ -262,7 +263,8 @@ fn the_end_of_a_filesystem_is_never_overwritten() {
     };
     external.sides[0].meta = own("/dev/vdb", 8 << 20);
     external.sides[1].meta = external.sides[0].meta.clone();
-    // The data of the good side stay as they are, those of the other are looked at on its host before anything is attached to them.
+    // The data of the good side stay as they are, those of the other are looked at on its host before
+    // anything is attached to them.
     let planned = plan(&external).unwrap();
     let empty = |host: &str| {
         let of_host = planned.steps.iter().filter(|on| on.host == host);

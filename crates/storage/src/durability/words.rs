@@ -1,4 +1,5 @@
-//! What a check means, in sentences: about the disk, about each habit of programs, about what the check cannot say.
+//! What a check means, in sentences: about the disk, about each habit of programs, about what the check
+//! cannot say.
 
 use linerate_model::durability::{DurabilityVerdict, Fate, PatternFate, Place, Promised, Promises, Shape};
 

@@ -17,9 +17,11 @@ pub struct Failures {
     pub rebuild_bytes: u64,
     /// Bytes that have to be read for that, from all drives together.
     pub rebuild_read_bytes: u64,
-    /// How long that takes with drives that have nothing else to do, seconds. With programs beside it, two to five times as long.
+    /// How long that takes with drives that have nothing else to do, seconds. With programs beside it, two to
+    /// five times as long.
     pub rebuild_s: f64,
-    /// Chance that data are lost in a year, if drives fail independently and a failed one is replaced at once.
+    /// Chance that data are lost in a year, if drives fail independently and a failed one is replaced at
+    /// once.
     pub loss_per_year: f64,
     /// Whether a whole shelf may fail.
     pub shelf_may_fail: Option<bool>,

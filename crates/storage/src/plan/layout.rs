@@ -1,5 +1,5 @@
-//! One layout of drives: what it defines, and what follows from that for a request. A layout defines in what it
-//! differs from stripes over pairs.
+//! One layout of drives: what it defines, and what follows from that for a request. A layout defines in what
+//! it differs from stripes over pairs.
 
 use linerate_model::step::Step;
 use serde::Serialize;
@@ -86,7 +86,8 @@ pub(super) trait Layout: Sync {
     fn failures(&self, wish: &Wish, each_bytes: u64) -> Failures {
         Failures::of_level(wish, self.level(), each_bytes)
     }
-    /// Drives in the order in which the command needs them: those of all shelves in turns, so that neighbours stand in different ones.
+    /// Drives in the order in which the command needs them: those of all shelves in turns, so that neighbours
+    /// stand in different ones.
     fn order(&self, wish: &Wish) -> Vec<String> {
         wish.in_turns()
     }

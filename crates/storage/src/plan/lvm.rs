@@ -1,4 +1,5 @@
-//! RAID10 of LVM: the same code of the kernel as md (`dm-raid`), with spares, snapshots and resizing, and 72 hidden devices for 36 drives.
+//! RAID10 of LVM: the same code of the kernel as md (`dm-raid`), with spares, snapshots and resizing, and 72
+//! hidden devices for 36 drives.
 
 use linerate_model::step::{LvmKind, LvmStep, Step};
 

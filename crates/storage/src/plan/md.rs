@@ -11,8 +11,8 @@ use super::wish::Wish;
 /// The layout of a level.
 pub(super) struct Md(pub(super) Level);
 
-/// Room that mdadm 3.3 and later leave before the data for a later change of shape: halved until it is below a thousandth of the drive
-/// (`super1.c`), bytes.
+/// Room that mdadm 3.3 and later leave before the data for a later change of shape: halved until it is below
+/// a thousandth of the drive (`super1.c`), bytes.
 const HEADROOM_BYTES: u64 = 128 << 20;
 /// Superblock and bitmap before it, bytes.
 const SUPER_BYTES: u64 = 1 << 20;

@@ -2,12 +2,14 @@
 
 use serde::Serialize;
 
-/// Requests at random places that a drive with rotating discs ends in a second when it can choose among several: what was planned with
-/// and met in practice (casebook D1 and D2: 120 to 150).
+/// Requests at random places that a drive with rotating discs ends in a second when it can choose among
+/// several: what was planned with and met in practice (casebook D1 and D2: 120 to 150).
 pub const ROTATING_PER_S: f64 = 150.0;
-/// In a row, mean over the discs, bytes per second (the same data sheets: 156 MB/s mean, 210 outside, half of that inside).
+/// In a row, mean over the discs, bytes per second (the same data sheets: 156 MB/s mean, 210 outside, half of
+/// that inside).
 pub const ROTATING_BYTES_PER_S: f64 = 150e6;
-/// Reads and writes on the drives for a write smaller than a row: old data and parity are read, new ones written.
+/// Reads and writes on the drives for a write smaller than a row: old data and parity are read, new ones
+/// written.
 pub const SMALL_WRITE: [f64; 3] = [1.0, 4.0, 6.0];
 /// What md copies at most, also for LVM and also when nothing else is done: `dev.raid.speed_limit_max`,
 /// 200,000 KiB/s unless it is changed (md(4)). Of a RAID10 that is made in line it counts what the volume
@@ -28,10 +30,13 @@ pub struct DriveClass {
     pub fail_per_year: f64,
 }
 
-/// Classes of drives. Figures are for planning: a round value of the class, to be replaced by what `linerate disk bench` measures.
+/// Classes of drives. Figures are for planning: a round value of the class, to be replaced by what
+/// `linerate disk bench` measures.
 ///
-/// `hdd`: the same figures with which `reach` judges what was measured. `sas`: 10,000 revolutions, 3 ms for half of one and 4 ms of seek. `ssd`: what a port of 6 Gbit/s carries behind
-/// its 8b/10b code. `nvme`: four lanes of PCIe 3 less its framing; a middling data-centre drive. Failures per year: Backblaze drive statistics 2024 (1.6 % of hard drives, 1 % of SSDs).
+/// `hdd`: the same figures with which `reach` judges what was measured. `sas`: 10,000 revolutions, 3 ms for
+/// half of one and 4 ms of seek. `ssd`: what a port of 6 Gbit/s carries behind its 8b/10b code. `nvme`: four
+/// lanes of PCIe 3 less its framing; a middling data-centre drive. Failures per year: Backblaze drive
+/// statistics 2024 (1.6 % of hard drives, 1 % of SSDs).
 pub const CLASSES: &[DriveClass] = &[
     DriveClass {
         name: "hdd",
@@ -73,7 +78,8 @@ pub struct Rates {
     /// Random writes per second, each smaller than a row: to two drives, or with the parity of its row read
     /// and written again.
     pub random_writes_per_s: f64,
-    /// Reading in a row, bytes per second. Each copy alone is read in a row; both at once skip over the other's part.
+    /// Reading in a row, bytes per second. Each copy alone is read in a row; both at once skip over the
+    /// other's part.
     pub read_bytes_per_s: f64,
     /// Writing in a row, bytes per second: of rows with parity that are written whole.
     pub write_bytes_per_s: f64,

@@ -1,7 +1,7 @@
 //! How far a first synchronisation is, from what md and LVM print.
 
-/// Share in sync of the array that has this drive (`sda`), from the kernel's list of arrays. `None` when no array has it; all in sync when no line
-/// tells of progress.
+/// Share in sync of the array that has this drive (`sda`), from the kernel's list of arrays. `None` when no
+/// array has it; all in sync when no line tells of progress.
 #[must_use]
 pub fn parse_mdstat(text: &str, drive: &str) -> Option<f64> {
     let has_it = |line: &str| {
@@ -26,8 +26,9 @@ pub fn parse_mdstat(text: &str, drive: &str) -> Option<f64> {
     Some(1.0)
 }
 
-/// Share in sync of a volume of the device mapper, from what `dmsetup status` prints: `done/all` of the targets `raid` (sectors) and `mirror` (regions).
-/// `lvs` has two digits of a percentage only, which for a large volume stand still for a minute.
+/// Share in sync of a volume of the device mapper, from what `dmsetup status` prints: `done/all` of the
+/// targets `raid` (sectors) and `mirror` (regions). `lvs` has two digits of a percentage only, which for a
+/// large volume stand still for a minute.
 #[must_use]
 pub fn parse_status(text: &str) -> Option<f64> {
     let mut words = text.split_whitespace().skip(2);

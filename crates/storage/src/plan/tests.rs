@@ -1,4 +1,5 @@
-//! Capacities against those that real tools gave for 36 drives of 136 MiB (LVM 2.03.16, mdadm 4.2), and the figures of a real plan.
+//! Capacities against those that real tools gave for 36 drives of 136 MiB (LVM 2.03.16, mdadm 4.2), and the
+//! figures of a real plan.
 
 use std::collections::BTreeSet;
 
@@ -85,7 +86,8 @@ fn thirty_six_drives_reach_5400_reads_and_half_as_many_writes() {
     assert!((mirror.failures.loss_per_year / lvm.failures.loss_per_year - 18.0).abs() < 1e-6);
 }
 
-/// `dev.raid.speed_limit_max` holds a RAID10 back however many drives it has; the older mirror has no such limit.
+/// `dev.raid.speed_limit_max` holds a RAID10 back however many drives it has; the older mirror has no such
+/// limit.
 #[test]
 fn copying_is_held_back_by_the_kernel() {
     let of = |drives: usize, class: &str, bytes: u64| {

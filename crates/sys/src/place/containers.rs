@@ -145,7 +145,8 @@ fn podman(root: &Root, found: &mut Found) {
     }
 }
 
-/// Tasks of containerd, as Kubernetes and nerdctl have them: the id of the process and the annotations with the names.
+/// Tasks of containerd, as Kubernetes and nerdctl have them: the id of the process and the annotations with
+/// the names.
 fn containerd(root: &Root, found: &mut Found) {
     let base = "/run/containerd/io.containerd.runtime.v2.task";
     for space in list(root, base, "containerd's tasks", found) {
@@ -175,8 +176,8 @@ fn containerd(root: &Root, found: &mut Found) {
     }
 }
 
-/// What the control groups of processes are called after: ids of containers, machines of systemd, containers of LXC. The process
-/// with the smallest number stands for the others.
+/// What the control groups of processes are called after: ids of containers, machines of systemd, containers
+/// of LXC. The process with the smallest number stands for the others.
 fn control_groups(root: &Root, found: &mut Found) {
     let mut pids: Vec<u32> =
         root.list("/proc").unwrap_or_default().iter().filter_map(|n| n.parse().ok()).collect();

@@ -1,4 +1,5 @@
-//! Places on recorded trees of every engine, real processes in namespaces of their own, and no panic on any content.
+//! Places on recorded trees of every engine, real processes in namespaces of their own, and no panic on any
+//! content.
 
 use std::fs;
 use std::io::Read as _;

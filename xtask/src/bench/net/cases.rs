@@ -77,7 +77,8 @@ const UDP_BULK: Case = Case {
 
 const SMALL_PEERS: &[&str] = &["iperf3 -u", "iperf2 -u", "nuttcp -u"];
 
-// iperf3 --gsro is not among these: its trains of so small datagrams have more segments than the kernel takes, and hardly any goes.
+// iperf3 --gsro is not among these: its trains of so small datagrams have more segments than the kernel
+// takes, and hardly any goes.
 const UDP_SMALL: Case = Case {
     name: "UDP flat out, 64 bytes",
     job: Job { bytes: 64, ..JOB },

@@ -1,5 +1,6 @@
-//! The load engine against its peers between two namespaces: TCP with one and two streams, bulk and small UDP, requests and
-//! answers. Every contender has its turn in every round, in random order; ratios are those of the same round.
+//! The load engine against its peers between two namespaces: TCP with one and two streams, bulk and small
+//! UDP, requests and answers. Every contender has its turn in every round, in random order; ratios are those
+//! of the same round.
 
 mod cases;
 mod contest;

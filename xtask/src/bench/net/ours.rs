@@ -40,8 +40,8 @@ pub(crate) fn tcp_survey(arena: &Arena, job: Job) -> Result<Figures> {
     bulk(&rx, cpu_s)
 }
 
-/// Bulk TCP as `linerate measure` makes it: the ways take turns first, the best pair of them is used. The figures are those of
-/// the transfer alone, which is why the turns have processes of their own here.
+/// Bulk TCP as `linerate measure` makes it: the ways take turns first, the best pair of them is used. The
+/// figures are those of the transfer alone, which is why the turns have processes of their own here.
 pub(crate) fn tcp(arena: &Arena, job: Job) -> Result<Figures> {
     let (tx, _, _) = both_ends(arena, &transfer(job, 100), &json!({ "calibrate": true }))?;
     let turns = tx["calibration"].as_array().context("no calibration")?;

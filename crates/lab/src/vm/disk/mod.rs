@@ -1,7 +1,8 @@
-//! Drives of guests: each a file behind a server of our own, which can make it slow, broken, forgetful or a liar while it runs.
+//! Drives of guests: each a file behind a server of our own, which can make it slow, broken, forgetful or a
+//! liar while it runs.
 //!
-//! In: sizes, behaviour, requests of qemu over a unix socket (NBD). Out: what was stored, counters. A drive never touches a device of
-//! the host.
+//! In: sizes, behaviour, requests of qemu over a unix socket (NBD). Out: what was stored, counters. A drive
+//! never touches a device of the host.
 
 mod medium;
 mod nbd;
@@ -230,7 +231,8 @@ impl Drive {
         Ok(lost)
     }
 
-    /// Does what it was asked, in the time that its behaviour wants. `live` ends the waiting when it turns false.
+    /// Does what it was asked, in the time that its behaviour wants. `live` ends the waiting when it turns
+    /// false.
     fn serve(&self, work: &mut Work<'_>, live: &dyn Fn() -> bool) -> Result<(), Refused> {
         if matches!(work, Work::Write { .. }) {
             self.wait_for_ration(live);
@@ -262,7 +264,8 @@ impl Drive {
         }
     }
 
-    /// Waits until this request had its time; a change of behaviour counts at once. Gives the behaviour at the end.
+    /// Waits until this request had its time; a change of behaviour counts at once. Gives the behaviour at
+    /// the end.
     fn wait(&self, live: &dyn Fn() -> bool) -> Behaviour {
         let begin = {
             let free = *lock(&self.free);

@@ -1,7 +1,8 @@
 //! The Network Block Device protocol, as much of it as qemu needs: fixed newstyle greeting, simple replies.
 //!
-//! In: bytes of a client that may be anything. Out: options and requests, or the reason why the talk is over; replies as bytes. Source:
-//! `doc/proto.md` of the project NetworkBlockDevice/nbd. No I/O but on the stream that is given, and never more memory than [`PAYLOAD_MAX`].
+//! In: bytes of a client that may be anything. Out: options and requests, or the reason why the talk is over;
+//! replies as bytes. Source: `doc/proto.md` of the project NetworkBlockDevice/nbd. No I/O but on the stream
+//! that is given, and never more memory than [`PAYLOAD_MAX`].
 
 use std::io::{self, Read, Write};
 

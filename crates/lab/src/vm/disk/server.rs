@@ -1,6 +1,8 @@
-//! Serves drives over a unix socket: one thread for the door, one per connection, as a drive does one thing at a time.
+//! Serves drives over a unix socket: one thread for the door, one per connection, as a drive does one thing
+//! at a time.
 //!
-//! In: drives. Out: a socket that qemu connects to. Dropping it ends everything; a guest that is gone is shown out by [`Server::hang_up`].
+//! In: drives. Out: a socket that qemu connects to. Dropping it ends everything; a guest that is gone is
+//! shown out by [`Server::hang_up`].
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,4 +1,5 @@
-//! Drives over their real socket, by the protocol: what they keep, what they forget, what they refuse, and clients that talk nonsense.
+//! Drives over their real socket, by the protocol: what they keep, what they forget, what they refuse, and
+//! clients that talk nonsense.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Read as _, Write as _};

@@ -18,7 +18,8 @@ pub(super) struct OneDrive {
     repair: Option<&'static str>,
 }
 
-/// From a fifteenth to a seventh of what the others do: slow enough to hold up the array, and no error is ever seen.
+/// From a fifteenth to a seventh of what the others do: slow enough to hold up the array, and no error is
+/// ever seen.
 pub(super) static SLOW_DRIVE: OneDrive = OneDrive {
     name: "slow-drive",
     summary: "one drive of 36 does 10 to 20 requests a second instead of 150",
@@ -42,7 +43,8 @@ pub(super) static FAILED_LEG: OneDrive = OneDrive {
     summary: "one drive of 36 answers everything with an error, so that the volume goes on without it",
     what: "degraded",
     behave: |b, _| b.gone = true,
-    // The volume takes its leg back and makes good what it missed, faster than it would beside the load by itself.
+    // The volume takes its leg back and makes good what it missed, faster than it would beside the load by
+    // itself.
     repair: Some(
         "echo 100000 >/proc/sys/dev/raid/speed_limit_min; lvchange -y --refresh vg0/home; for look in $(seq 1800); do \
          [ \"$(lvs --noheadings -o lv_health_status,sync_percent vg0/home | tr -d ' ')\" = 100.00 ] && exit 0; sleep 0.2; done; exit 1",

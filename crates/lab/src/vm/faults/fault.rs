@@ -1,4 +1,5 @@
-//! What a fault of guests is: its name, where it can be put, what it breaks, and what has to be said about it.
+//! What a fault of guests is: its name, where it can be put, what it breaks, and what has to be said about
+//! it.
 //!
 //! In: a lab with guests, and a place in it. Out: damage, and its end. It knows no fault by name.
 

@@ -1,7 +1,8 @@
-//! Everything that can be broken in guests, each with the truth about it: which device of which guest, and what is wrong with it.
+//! Everything that can be broken in guests, each with the truth about it: which device of which guest, and
+//! what is wrong with it.
 //!
-//! In: a stage that runs, and a place in it. Out: damage, and its end. A new fault is one file (or one entry of a table of like faults) and
-//! one line in [`ALL`].
+//! In: a stage that runs, and a place in it. Out: damage, and its end. A new fault is one file (or one entry
+//! of a table of like faults) and one line in [`ALL`].
 
 mod drive;
 pub mod fault;

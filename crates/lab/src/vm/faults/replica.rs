@@ -1,4 +1,5 @@
-//! What happens to replicas of DRBD: settings that hold them back, a split brain, sides that differ, a filesystem without room.
+//! What happens to replicas of DRBD: settings that hold them back, a split brain, sides that differ, a
+//! filesystem without room.
 
 use super::fault::{Place, VmFault};
 use crate::error::Result;

@@ -1,6 +1,7 @@
 //! What is in the image of the guests: the lists of packages, programs, kernel modules and files.
 //!
-//! In: nothing. Out: lists. Another program in the guests is one word in `PROGRAMS` and its package in `PACKAGES`.
+//! In: nothing. Out: lists. Another program in the guests is one word in `PROGRAMS` and its package in
+//! `PACKAGES`.
 
 /// Packages with everything that they need; taken without recommendations.
 pub(super) const PACKAGES: &[&str] = &[

@@ -1,7 +1,9 @@
-//! Writes a tree of files as the archive that a kernel unpacks into memory (cpio, `newc`), owned by root whoever packs it.
+//! Writes a tree of files as the archive that a kernel unpacks into memory (cpio, `newc`), owned by root
+//! whoever packs it.
 //!
-//! In: a folder. Out: bytes; the format is that of the kernel's `Documentation/driver-api/early-userspace/buffer-format.rst`. It needs
-//! no rights: device files exist in the archive only.
+//! In: a folder. Out: bytes; the format is that of the kernel's
+//! `Documentation/driver-api/early-userspace/buffer-format.rst`. It needs no rights: device files exist in
+//! the archive only.
 
 use std::fs;
 use std::io::{self, Write};
@@ -73,7 +75,8 @@ impl<W: Write> Archive<W> {
         let links = if entry.mode & FOLDER == FOLDER { 2 } else { 1 };
         let length =
             u32::try_from(entry.data.len()).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
-        // inode, mode, owner, group, links, time, length, device of the file, device that it is, name with its end, checksum
+        // inode, mode, owner, group, links, time, length, device of the file, device that it is, name with
+        // its end, checksum
         let fields = [
             self.number,
             entry.mode,

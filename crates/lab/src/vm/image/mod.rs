@@ -1,7 +1,8 @@
 //! What guests boot: the distribution's own kernel, and a first disk in memory made of its own programs.
 //!
-//! In: packages of the distribution that this runs on, and the lists of `contents.rs`. Out: a kernel and an initramfs in a folder that
-//! is kept for the next time. Everything is unpacked into that folder; nothing is installed and nothing on the host is changed.
+//! In: packages of the distribution that this runs on, and the lists of `contents.rs`. Out: a kernel and an
+//! initramfs in a folder that is kept for the next time. Everything is unpacked into that folder; nothing is
+//! installed and nothing on the host is changed.
 
 mod contents;
 mod cpio;
@@ -31,7 +32,8 @@ pub struct Image {
 }
 
 impl Image {
-    /// The image of the lists: the one that was made before, or a new one. `progress` is told what takes long.
+    /// The image of the lists: the one that was made before, or a new one. `progress` is told what takes
+    /// long.
     ///
     /// # Errors
     /// The packages cannot be had, or lack something.

@@ -1,6 +1,8 @@
-//! Packages of the distribution, downloaded and unpacked into folders of ours as on a machine that has nothing installed.
+//! Packages of the distribution, downloaded and unpacked into folders of ours as on a machine that has
+//! nothing installed.
 //!
-//! In: names. Out: a tree with all files of these packages and of what they depend on. It runs none of their scripts.
+//! In: names. Out: a tree with all files of these packages and of what they depend on. It runs none of their
+//! scripts.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,9 @@
-//! The tree of the guests: programs with their libraries and modules with what they need, picked from the unpacked packages.
+//! The tree of the guests: programs with their libraries and modules with what they need, picked from the
+//! unpacked packages.
 //!
-//! In: the unpacked packages. Out: a tree with one folder for programs and one for libraries, and the place of the kernel. The loader
-//! of the packages says which libraries a program needs; nothing of the host is looked at.
+//! In: the unpacked packages. Out: a tree with one folder for programs and one for libraries, and the place
+//! of the kernel. The loader of the packages says which libraries a program needs; nothing of the host is
+//! looked at.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -75,7 +77,8 @@ impl Tree<'_> {
         )))
     }
 
-    /// A file of the packages by its place there, wherever links lead; links that begin at the root begin at that of the packages.
+    /// A file of the packages by its place there, wherever links lead; links that begin at the root begin at
+    /// that of the packages.
     fn resolve(&self, path: &Path) -> Option<PathBuf> {
         let mut path = self.packages.join(path);
         for _ in 0..8 {
@@ -133,7 +136,8 @@ impl Tree<'_> {
 
     /// Names of the libraries that a program loads, as the loader of the packages finds them there.
     fn libraries_of(&self, program: &Path) -> Result<Vec<String>> {
-        // The path of its interpreter is near the beginning of a dynamic program; a static one has none and needs nothing.
+        // The path of its interpreter is near the beginning of a dynamic program; a static one has none and
+        // needs nothing.
         let bytes = fs::read(program).map_err(LabError::at(format!("reading {}", program.display())))?;
         let head = bytes.get(..4096).unwrap_or(&bytes);
         if !head.windows(LOADER.len()).any(|window| window == LOADER.as_bytes()) {

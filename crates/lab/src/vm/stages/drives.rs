@@ -1,4 +1,5 @@
-//! A RAID10 of LVM over 36 drives that do 150 requests a second each, written and read without a pause; watched by `linerate disk watch`.
+//! A RAID10 of LVM over 36 drives that do 150 requests a second each, written and read without a pause;
+//! watched by `linerate disk watch`.
 
 use serde::Deserialize;
 

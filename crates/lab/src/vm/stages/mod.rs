@@ -1,7 +1,8 @@
 //! What guests are made to run before something is broken, and what `linerate` is asked then.
 //!
-//! In: a lab whose guests are up. Out: a volume under load, a pair that replicates; the arguments of `linerate`, and its answer as who, what
-//! and where. To add one: a file beside this one; the faults that need it name it.
+//! In: a lab whose guests are up. Out: a volume under load, a pair that replicates; the arguments of
+//! `linerate`, and its answer as who, what and where. To add one: a file beside this one; the faults that
+//! need it name it.
 
 pub mod drives;
 pub mod replica;

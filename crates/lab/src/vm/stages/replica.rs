@@ -1,4 +1,5 @@
-//! Two guests with a resource of DRBD, a filesystem on it and a program that writes now and then; asked with `linerate drbd status`.
+//! Two guests with a resource of DRBD, a filesystem on it and a program that writes now and then; asked with
+//! `linerate drbd status`.
 
 use serde::Deserialize;
 
@@ -46,7 +47,8 @@ impl Stage for Pair {
             );
             lab.exec(guest, &["bash", "-ec", &lines])?;
         }
-        // Both sides are empty, so that they hold the same already; a first synchronisation is no part of what is judged.
+        // Both sides are empty, so that they hold the same already; a first synchronisation is no part of
+        // what is judged.
         let met =
             "for look in $(seq 900); do grep -q 'cs:Connected' /proc/drbd && exit 0; sleep 0.2; done; exit 1";
         lab.exec(PRIMARY, &["bash", "-c", met])?;

@@ -1,9 +1,9 @@
-//! A real Slurm in network namespaces: munge, slurmctld and one slurmd per node, none of which reads anything of the machine's own
-//! configuration.
+//! A real Slurm in network namespaces: munge, slurmctld and one slurmd per node, none of which reads anything
+//! of the machine's own configuration.
 //!
-//! In: a folder, the namespace of the controller, those of the nodes. Out: a cluster whose nodes are idle, and the means to run its
-//! clients. Each daemon is the first process of a PID namespace, so that everything that it started ends with it, and it ends with
-//! the thread that started it.
+//! In: a folder, the namespace of the controller, those of the nodes. Out: a cluster whose nodes are idle,
+//! and the means to run its clients. Each daemon is the first process of a PID namespace, so that everything
+//! that it started ends with it, and it ends with the thread that started it.
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;

@@ -5,9 +5,9 @@
 //!
 //! A point is never a guessed time. A gate stands in front of each program of a step in the guest: the
 //! command stands there until its victims are dead. Where something is to be killed while it writes, the
-//! drives answer so many writes and no more. The points are a table beside each command. The tests kill at every
-//! point, the three kinds of victims in turns; `cargo xtask lab kills` kills each of them at every point
-//! (`LINERATE_KILLS=all`).
+//! drives answer so many writes and no more. The points are a table beside each command. The tests kill at
+//! every point, the three kinds of victims in turns; `cargo xtask lab kills` kills each of them at every
+//! point (`LINERATE_KILLS=all`).
 
 mod replica;
 mod volume;

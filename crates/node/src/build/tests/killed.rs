@@ -115,7 +115,8 @@ fn a_command_of_an_undo_that_fails_is_the_last_one() {
     assert_eq!(builds.undo("disk-data", false).unwrap(), ["mdadm --stop /dev/md/linerate-test"]);
 }
 
-/// An undo was killed when it had taken the label away; the drive was given to a program that writes to it raw.
+/// An undo was killed when it had taken the label away; the drive was given to a program that writes to it
+/// raw.
 #[test]
 fn a_drive_that_was_used_since_an_undo_was_killed_is_not_zeroed() {
     let Some(drive) = Volume::new("a_drive_that_was_used_since_an_undo_was_killed_is_not_zeroed") else {

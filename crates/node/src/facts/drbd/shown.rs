@@ -1,5 +1,5 @@
-//! What `drbdsetup show --show-defaults` prints, of 8.4 and of 9: blocks in braces. In: the text. Out: what runs, with its options and what they belong to.
-//! A line that is none of this is passed over.
+//! What `drbdsetup show --show-defaults` prints, of 8.4 and of 9: blocks in braces. In: the text. Out: what
+//! runs, with its options and what they belong to. A line that is none of this is passed over.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Lines of `drbdsetup events2`, which 8.4 and 9 both print: what exists, what was created, changed, destroyed.
+//! Lines of `drbdsetup events2`, which 8.4 and 9 both print: what exists, what was created, changed,
+//! destroyed.
 
 use linerate_model::drbd::{Peer, PeerVolume, Replica, Volume};
 

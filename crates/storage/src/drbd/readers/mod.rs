@@ -1,4 +1,5 @@
-//! Readers of DRBD's states: one file each, one line in [`READERS`]. Lines of no meaning here are passed over: later releases add words.
+//! Readers of DRBD's states: one file each, one line in [`READERS`]. Lines of no meaning here are passed
+//! over: later releases add words.
 
 mod events2;
 mod json;
@@ -42,7 +43,8 @@ mod tests {
     /// The same moment of a first synchronisation, as 8.4.11 printed it.
     const EVENTS2: &str = include_str!("../fixtures/events2-now.txt");
     const STATUS: &str = include_str!("../fixtures/status-verbose.txt");
-    /// Made after the fields that the users' guide of DRBD 9 and `drbdsetup-status(8)` list: the module of 9 is in no distribution's kernel.
+    /// Made after the fields that the users' guide of DRBD 9 and `drbdsetup-status(8)` list: the module of 9
+    /// is in no distribution's kernel.
     const JSON: &str = include_str!("../fixtures/status-9.json");
 
     #[test]

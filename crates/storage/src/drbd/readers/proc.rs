@@ -1,4 +1,5 @@
-//! `/proc/drbd` of 8.4: the only place that tells how far a comparison is, and what a side that stands alone has written since.
+//! `/proc/drbd` of 8.4: the only place that tells how far a comparison is, and what a side that stands alone
+//! has written since.
 
 use super::reader::word;
 
@@ -11,8 +12,9 @@ pub struct ProcDevice {
     pub state: String,
     /// What differs as far as it is known, KiB.
     pub out_of_sync_kib: u64,
-    /// What a synchronisation or comparison has to do still and had to do in all, KiB. The kernel's percentage and remaining time are not taken: the
-    /// one is rounded to 4 MiB, the other starts up to six times too long.
+    /// What a synchronisation or comparison has to do still and had to do in all, KiB. The kernel's
+    /// percentage and remaining time are not taken: the one is rounded to 4 MiB, the other starts up to six
+    /// times too long.
     pub left_of_kib: Option<(u64, u64)>,
 }
 

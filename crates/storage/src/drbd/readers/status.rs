@@ -1,4 +1,5 @@
-//! `drbdsetup status --verbose --statistics`: a resource at the margin, its devices and peers below it, devices of a peer below that.
+//! `drbdsetup status --verbose --statistics`: a resource at the margin, its devices and peers below it,
+//! devices of a peer below that.
 
 use linerate_model::drbd::{Peer, PeerVolume, Replica, Volume};
 
@@ -40,7 +41,8 @@ impl StateReader for Status {
     }
 }
 
-/// A line below a resource. Lines that go on from the one before have no word of their own that begins a thing.
+/// A line below a resource. Lines that go on from the one before have no word of their own that begins a
+/// thing.
 fn below(replica: &mut Replica, line: &str) {
     let text = line.trim();
     let first = text.split_ascii_whitespace().next().unwrap_or_default();
