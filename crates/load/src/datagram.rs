@@ -33,6 +33,18 @@ pub(crate) fn header(stamp: &Stamp, sequence: u64, argument: u64) -> [u8; HEADER
     bytes
 }
 
+/// A datagram of this length, at least its header, filled up with zeros.
+pub(crate) fn padded(stamp: &Stamp, sequence: u64, argument: u64, length: usize) -> Vec<u8> {
+    let mut bytes = header(stamp, sequence, argument).to_vec();
+    bytes.resize(length.max(HEADER_BYTES), 0);
+    bytes
+}
+
+/// Bytes of the IP and UDP headers in front of a payload.
+pub(crate) fn outer_bytes(ipv6: bool) -> usize {
+    if ipv6 { 48 } else { 28 }
+}
+
 /// Sequence number and argument of a datagram that shows the stamp.
 pub(crate) fn parse(stamp: &Stamp, datagram: &[u8]) -> Option<(u64, u64)> {
     let head = datagram.get(..HEADER_BYTES)?;

@@ -125,15 +125,13 @@ impl Prober {
 
     /// UDP payload that makes an IP packet of the wanted size; `None` for sizes that cannot carry the header.
     fn payload(&self, index: usize) -> Option<usize> {
-        let headers = if self.ipv6 { 48 } else { 28 };
+        let headers = datagram::outer_bytes(self.ipv6);
         let payload = usize::try_from(self.probes[index].bytes).ok()?.checked_sub(headers)?;
         (HEADER_BYTES..=65_535 - headers).contains(&payload).then_some(payload)
     }
 
     fn send(&mut self, index: Option<usize>, payload: usize) {
-        let mut datagram = vec![0; payload];
-        let sequence = self.sent.len() as u64;
-        datagram[..HEADER_BYTES].copy_from_slice(&datagram::header(&self.request, sequence, 0));
+        let datagram = datagram::padded(&self.request, self.sent.len() as u64, 0, payload);
         self.sent.push((index, false));
         let mut result = self.socket.send(&datagram);
         if result.as_ref().is_err_and(socket::is_too_large) {

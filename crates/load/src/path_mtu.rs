@@ -12,7 +12,7 @@ use linerate_model::load::{LoadReport, Role, TestKind};
 use linerate_model::path_mtu::{MtuProbe, PathMtu, PathMtuPlan, SizeLimit};
 use linerate_sys::socket;
 
-use crate::datagram::{self, HEADER_BYTES};
+use crate::datagram;
 use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, is_passing};
 use crate::load::Load;
 use crate::token::Stamp;
@@ -75,9 +75,9 @@ impl Load for Search {
     }
 }
 
-/// UDP payload of an IP packet of this size.
-fn payload_of(bytes: u32, ipv6: bool) -> usize {
-    (bytes as usize).saturating_sub(if ipv6 { 48 } else { 28 }).max(HEADER_BYTES)
+/// A probe that makes an IP packet of this size.
+fn sized(stamp: &Stamp, sequence: u64, argument: u64, bytes: u32, ipv6: bool) -> Vec<u8> {
+    datagram::padded(stamp, sequence, argument, (bytes as usize).saturating_sub(datagram::outer_bytes(ipv6)))
 }
 
 /// Sends a datagram; the path MTU that the kernel knows when it refused for its size.
@@ -152,8 +152,7 @@ fn answer_probes(
             continue;
         }
         let bytes = argument.min(65_535) as u32;
-        let mut probe = vec![0; payload_of(bytes, ipv6)];
-        probe[..HEADER_BYTES].copy_from_slice(&datagram::header(&back, sequence, argument));
+        let probe = sized(&back, sequence, argument, bytes, ipv6);
         if let Some(mtu) = send_sized(socket, &probe, bytes, ipv6) {
             let _ = socket.send(&datagram::header(&refused, sequence, mtu.into()));
         }
@@ -287,8 +286,7 @@ impl Prober<'_> {
         for _ in 0..tries {
             self.sequence += 1;
             let refused = if there {
-                let mut datagram = vec![0; payload_of(bytes, self.ipv6)];
-                datagram[..HEADER_BYTES].copy_from_slice(&datagram::header(&self.there, self.sequence, 0));
+                let datagram = sized(&self.there, self.sequence, 0, bytes, self.ipv6);
                 send_sized(&self.socket, &datagram, bytes, self.ipv6)
             } else {
                 let wish = datagram::header(&self.wish, self.sequence, bytes.into());

@@ -40,7 +40,7 @@ pub(crate) fn spec(kind: TestKind, role: Role, bind: IpAddr) -> LoadSpec {
     LoadSpec { kind, role, bind, netns: None, token: TOKEN, deadline_ms: 120_000, tuning: Box::default() }
 }
 
-fn control(listening: impl Fn(u16) + Send + Sync + 'static) -> Control {
+pub(crate) fn control(listening: impl Fn(u16) + Send + Sync + 'static) -> Control {
     Control { stop: Arc::new(AtomicBool::new(false)), listening: Box::new(listening) }
 }
 

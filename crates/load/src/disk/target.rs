@@ -348,35 +348,27 @@ impl Drop for Target {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::sync::Arc;
-
     use linerate_model::load::{Role, TestKind};
 
     use super::*;
-    use crate::Control;
-    use crate::tests::{V4, spec};
+    use crate::tests::{V4, control, spec};
+
+    /// Eight mebibytes of a file of sixteen as a part of a device, and the file as another program has it.
+    fn target(job: &Job<'_>) -> (Target, File) {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(16 << 20).unwrap();
+        let other = file.try_clone().unwrap();
+        let (start, bytes, seal) = (DEVICE_START, 8 << 20, Seal::of(job));
+        (Target { file, device: None, start, bytes, is_memory: false, zero_after: true, seal }, other)
+    }
 
     /// A program writes into the part of the device while a load runs: less than a sector, a page, and over
     /// two mebibytes.
     #[test]
     fn what_another_program_wrote_meanwhile_is_left_and_named() {
-        let spec = spec(TestKind::Rtt { count: 1 }, Role::Receiver, V4);
-        let control = Control { stop: Arc::default(), listening: Box::new(|_| {}) };
+        let (spec, control) = (spec(TestKind::Rtt { count: 1 }, Role::Receiver, V4), control(|_| {}));
         let job = Job::new(&spec, &control);
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(16 << 20).unwrap();
-        let other = file.try_clone().unwrap();
-        let bytes = 8 << 20;
-        let seal = Seal::of(&job);
-        let mut target = Target {
-            file,
-            device: None,
-            start: DEVICE_START,
-            bytes,
-            is_memory: false,
-            zero_after: true,
-            seal,
-        };
+        let (mut target, other) = target(&job);
         fill(&job, &mut target, &mut DiskEnd::default()).unwrap();
         let written: [(u64, Vec<u8>); 3] = [
             (5 << 20, b"KEEPME".to_vec()),
@@ -410,17 +402,11 @@ mod tests {
     /// A program wrote to the device between the guard's read and the step of filling that would overwrite it.
     #[test]
     fn what_was_written_since_the_guard_read_is_not_filled_over() {
-        let spec = spec(TestKind::Rtt { count: 1 }, Role::Receiver, V4);
-        let control = Control { stop: Arc::default(), listening: Box::new(|_| {}) };
+        let (spec, control) = (spec(TestKind::Rtt { count: 1 }, Role::Receiver, V4), control(|_| {}));
         let job = Job::new(&spec, &control);
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(16 << 20).unwrap();
-        let other = file.try_clone().unwrap();
+        let (mut target, other) = target(&job);
         let written = (4 << 20) + 8192;
         other.write_all_at(b"KEEPME", written).unwrap();
-        let (start, bytes, seal) = (DEVICE_START, 8 << 20, Seal::of(&job));
-        let mut target =
-            Target { file, device: None, start, bytes, is_memory: false, zero_after: true, seal };
         let refused = fill(&job, &mut target, &mut DiskEnd::default()).unwrap_err();
         assert!(refused.to_string().contains(&format!("has written byte {written}")), "{refused}");
         drop(target);

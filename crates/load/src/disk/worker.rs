@@ -321,10 +321,8 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::*;
-    use crate::Control;
-    use crate::tests::{V4, spec};
+    use crate::tests::{V4, control, spec};
     use linerate_model::load::{Role, TestKind};
-    use std::sync::Arc;
 
     /// A queue whose every request is first told to be tried again, as a stacked device does.
     #[derive(Default)]
@@ -389,7 +387,7 @@ mod tests {
     #[test]
     fn what_has_to_be_tried_again_is_and_counts_once() {
         let spec = spec(TestKind::Rtt { count: 1 }, Role::Receiver, V4);
-        let control = Control { stop: Arc::default(), listening: Box::new(|_| {}) };
+        let control = control(|_| {});
         let job = Job::new(&spec, &control);
         let mut queue = Busy { memory: vec![1; 4096], ..Busy::default() };
         let tally = run(&job, work(), &mut queue).unwrap();
