@@ -1,7 +1,8 @@
 //! Both ends of one TCP load on the loopback of this machine, for a look at what the load itself costs.
 //!
-//! What comes in: number of streams and milliseconds as arguments. What goes out: one line of JSON. It is not part of the
-//! product and measures nothing but itself: `cargo run --release -p linerate-load --example loopback -- 1 3000`.
+//! What comes in: number of streams and milliseconds as arguments. What goes out: one line of JSON. It is not
+//! part of the product and measures nothing but itself:
+//! `cargo run --release -p linerate-load --example loopback -- 1 3000`.
 #![allow(clippy::print_stdout)]
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -98,8 +98,8 @@ pub(crate) struct Labels {
     pub end: &'static str,
 }
 
-/// Answers proven requests, each with `answer_bytes`, sequence number and the request's length as argument, until the
-/// sender says that it is done. Returns the bytes of the requests.
+/// Answers proven requests, each with `answer_bytes`, sequence number and the request's length as argument,
+/// until the sender says that it is done. Returns the bytes of the requests.
 pub(crate) fn answer(job: &Job<'_>, labels: &Labels, answer_bytes: usize) -> Result<u64, LoadError> {
     let [request, reply, end] =
         [labels.request, labels.answer, labels.end].map(|label| job.token.stamp(label, &[]));

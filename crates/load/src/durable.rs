@@ -1,9 +1,10 @@
 //! Files written in the ways of real programs, to be looked for after a power cut.
 //!
-//! What comes in: a [`DurabilityRequest`]. What goes out: a [`DurabilityAnswer`]; that records were written is said only when every call
-//! has returned, so that whoever hears it has the kernel's promise. Requests depend on each other through nothing but the disk: a host
-//! that was cut off and restarted can be asked at once. It writes into a folder that it made or found empty, at most what
-//! half of the free room holds, and judges nothing.
+//! What comes in: a [`DurabilityRequest`]. What goes out: a [`DurabilityAnswer`]; that records were written
+//! is said only when every call has returned, so that whoever hears it has the kernel's promise. Requests
+//! depend on each other through nothing but the disk: a host that was cut off and restarted can be asked at
+//! once. It writes into a folder that it made or found empty, at most what half of the free room holds, and
+//! judges nothing.
 //!
 //! To add a way of writing: see `ways`.
 

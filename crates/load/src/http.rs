@@ -1,9 +1,10 @@
 //! Downloads of a URL through chosen front ends, each step timed apart.
 //!
-//! What comes in: a URL, front ends, how often. What goes out: one line per download: name, connection, TLS, first byte,
-//! body, or why it ended. HTTP/1.1 without compression, one connection per download. Front ends take turns, each round
-//! beginning with another one, so that a slow minute does not fall on one of them. It verifies certificates unless told
-//! otherwise, follows at most 5 redirects, and is bounded in bytes and time whatever the server sends.
+//! What comes in: a URL, front ends, how often. What goes out: one line per download: name, connection, TLS,
+//! first byte, body, or why it ended. HTTP/1.1 without compression, one connection per download. Front ends
+//! take turns, each round beginning with another one, so that a slow minute does not fall on one of them. It
+//! verifies certificates unless told otherwise, follows at most 5 redirects, and is bounded in bytes and time
+//! whatever the server sends.
 
 mod dial;
 mod message;

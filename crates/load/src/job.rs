@@ -1,8 +1,8 @@
-//! What every load needs of the outside: its spec, its time limits, its stop flag, and where its threads account their
-//! CPU time; and the list of reasons for which a load ends early.
+//! What every load needs of the outside: its spec, its time limits, its stop flag, and where its threads
+//! account their CPU time; and the list of reasons for which a load ends early.
 //!
-//! What comes in: the spec and the caller's control. What goes out: yes or no, and errors that become a report's `stopped`.
-//! It never touches a socket.
+//! What comes in: the spec and the caller's control. What goes out: yes or no, and errors that become a
+//! report's `stopped`. It never touches a socket.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -27,10 +27,12 @@ pub(crate) fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// How long a receiver waits for the first sign of its sender: the operator passes the port on in milliseconds.
+/// How long a receiver waits for the first sign of its sender: the operator passes the port on in
+/// milliseconds.
 pub(crate) const FIRST_CONTACT: Duration = Duration::from_secs(3);
 
-/// Moves the calling thread into the network namespace that a place means: `pid:1234`, `container:NAME`, a path.
+/// Moves the calling thread into the network namespace that a place means: `pid:1234`, `container:NAME`, a
+/// path.
 pub fn enter(place: &Path) -> Result<(), LoadError> {
     let path = linerate_sys::place::resolve(&Root::live(), place)
         .map_err(|reason| LoadError::Place { place: place.to_path_buf(), reason })?;
@@ -45,7 +47,8 @@ pub struct Control {
     pub listening: Box<dyn Fn(u16) + Send + Sync>,
 }
 
-/// Why a load ended before it was done. Becomes the `stopped` of its report: a value, not a failure of the program.
+/// Why a load ended before it was done. Becomes the `stopped` of its report: a value, not a failure of the
+/// program.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// The caller set the stop flag.

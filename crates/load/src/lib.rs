@@ -1,10 +1,10 @@
 //! Load made on purpose, between two endpoints or on a disk: paced, sampled, bounded.
 //!
-//! What comes in: one [`LoadSpec`] per end of a test. What goes out: a [`LoadReport`], always: whatever goes wrong is
-//! written into `stopped`. Threads only. It never listens longer than its test, accepts nothing from a stream or a
-//! datagram that does not show the token of the test, and never sets a buffer size of TCP unasked, because the
-//! host's own limits are what is measured. A disk is written only in a file of the load's own, or where it provably
-//! holds nothing.
+//! What comes in: one [`LoadSpec`] per end of a test. What goes out: a [`LoadReport`], always: whatever goes
+//! wrong is written into `stopped`. Threads only. It never listens longer than its test, accepts nothing from
+//! a stream or a datagram that does not show the token of the test, and never sets a buffer size of TCP
+//! unasked, because the host's own limits are what is measured. A disk is written only in a file of the
+//! load's own, or where it provably holds nothing.
 //!
 //! To add a load: one file with a type that implements [`Load`], and one line in [`LOADS`].
 #![deny(missing_docs)]
@@ -58,14 +58,14 @@ pub fn names() -> Vec<String> {
     LOADS.iter().map(|load| load.name().to_owned()).collect()
 }
 
-/// Runs one end of a test on threads of its own, in the namespace that the spec names, and returns when it is over:
-/// at its end, at `deadline_ms`, or soon after `stop` was set.
+/// Runs one end of a test on threads of its own, in the namespace that the spec names, and returns when it is
+/// over: at its end, at `deadline_ms`, or soon after `stop` was set.
 pub fn run(spec: &LoadSpec, control: &Control) -> LoadReport {
     endpoint::run(LOADS, spec, control)
 }
 
-/// Runs a test that another crate makes on a thread with this name. Adds to its report what the CPUs of the host did
-/// meanwhile.
+/// Runs a test that another crate makes on a thread with this name. Adds to its report what the CPUs of the
+/// host did meanwhile.
 pub fn run_external(name: &str, test: impl FnOnce() -> LoadReport + Send) -> LoadReport {
     let before = cpu::cpu_ticks(Path::new("/"));
     let mut report = std::thread::scope(|scope| {

@@ -1,9 +1,11 @@
-//! Which packet sizes arrive unfragmented: datagrams of each size with "do not fragment", each answered by a small one.
+//! Which packet sizes arrive unfragmented: datagrams of each size with "do not fragment", each answered by a
+//! small one.
 //!
-//! What comes in: IP packet sizes and tries per size. What goes out: per size how many were sent and answered, and the path
-//! MTU that the kernel named when it, or a router through it, refused. A size that is neither answered nor refused is what a black
-//! hole looks like. All sizes are tried in turn, so that a short disturbance does not hit one size alone. The whole
-//! test takes less than 0.7 s also when everything is lost.
+//! What comes in: IP packet sizes and tries per size. What goes out: per size how many were sent and
+//! answered, and the path MTU that the kernel named when it, or a router through it, refused. A size that is
+//! neither answered nor refused is what a black hole looks like. All sizes are tried in turn, so that a short
+//! disturbance does not hit one size alone. The whole test takes less than 0.7 s also when everything is
+//! lost.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -67,7 +69,8 @@ struct Prober {
     request: Stamp,
     answer: Stamp,
     probes: Vec<MtuProbe>,
-    /// Which size each datagram had, by sequence number, and whether it was answered; the first is the small exchange.
+    /// Which size each datagram had, by sequence number, and whether it was answered; the first is the small
+    /// exchange.
     sent: Vec<(Option<usize>, bool)>,
 }
 
@@ -135,7 +138,8 @@ impl Prober {
         self.sent.push((index, false));
         let mut result = self.socket.send(&datagram);
         if result.as_ref().is_err_and(socket::is_too_large) {
-            // It may have been the late answer of a router to an earlier probe, told at the next call: ask again.
+            // It may have been the late answer of a router to an earlier probe, told at the next call: ask
+            // again.
             self.note_refusal();
             result = self.socket.send(&datagram);
         }
@@ -149,7 +153,8 @@ impl Prober {
         }
     }
 
-    /// A router, or the kernel for it, said that something was too large: every size above the path MTU was refused.
+    /// A router, or the kernel for it, said that something was too large: every size above the path MTU was
+    /// refused.
     fn note_refusal(&mut self) {
         let Ok(mtu) = socket::path_mtu(&self.socket, self.ipv6) else { return };
         for probe in &mut self.probes {

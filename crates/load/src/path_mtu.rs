@@ -1,9 +1,10 @@
 //! The largest packet that a path takes, searched in both directions in one test.
 //!
-//! What comes in: the smallest and the largest IP packet to try. What goes out: per direction the largest size that arrived
-//! and the smallest that did not, and whether the kernel refused it (it knows the path MTU) or it vanished without a word: a
-//! black hole. Packets forbid fragments. The sender asks for each probe of the way back, so that the receiver sends only to
-//! whom the token was shown, and only as many as were asked for.
+//! What comes in: the smallest and the largest IP packet to try. What goes out: per direction the largest
+//! size that arrived and the smallest that did not, and whether the kernel refused it (it knows the path MTU)
+//! or it vanished without a word: a black hole. Packets forbid fragments. The sender asks for each probe of
+//! the way back, so that the receiver sends only to whom the token was shown, and only as many as were asked
+//! for.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -20,7 +21,8 @@ use crate::token::Stamp;
 /// The load `path-mtu`.
 pub(crate) struct Search;
 
-/// A probe of the way there, its small answer, the wish for a probe of the way back, the probe, its refusal, the last word.
+/// A probe of the way there, its small answer, the wish for a probe of the way back, the probe, its refusal,
+/// the last word.
 const THERE: &str = "path-mtu there";
 const ARRIVED: &str = "path-mtu arrived";
 const WISH: &str = "path-mtu wish";
@@ -85,7 +87,8 @@ fn send_sized(socket: &UdpSocket, datagram: &[u8], bytes: u32, ipv6: bool) -> Op
     for _ in 0..2 {
         match socket.send(datagram) {
             Err(error) if socket::is_too_large(&error) => {
-                // It may be the late answer of a router to an earlier, larger probe: then the second try goes out.
+                // It may be the late answer of a router to an earlier, larger probe: then the second try goes
+                // out.
                 if let Some(mtu) = socket::path_mtu(socket, ipv6).ok().filter(|mtu| *mtu < bytes) {
                     return Some(mtu);
                 }
@@ -279,7 +282,8 @@ impl Prober<'_> {
         Ok(())
     }
 
-    /// Tries one size in one direction: all tries at once, then the wait. Size 0 is the smallest datagram of the test.
+    /// Tries one size in one direction: all tries at once, then the wait. Size 0 is the smallest datagram of
+    /// the test.
     fn probe(&mut self, there: bool, bytes: u32, tries: u8) -> Result<MtuProbe, LoadError> {
         let mut probe = MtuProbe { bytes, sent: 0, answered: 0, refused_mtu: None };
         let first = self.sequence + 1;

@@ -1,8 +1,8 @@
 //! Round trips of 64 bytes over UDP on an otherwise idle pair.
 //!
-//! What comes in: a number of requests. What goes out: the round trip of each one that was answered, in microseconds.
-//! The first exchange is left out: it pays for the resolution of addresses. It gives up after a few requests in a row
-//! without an answer.
+//! What comes in: a number of requests. What goes out: the round trip of each one that was answered, in
+//! microseconds. The first exchange is left out: it pays for the resolution of addresses. It gives up after a
+//! few requests in a row without an answer.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -23,7 +23,8 @@ const LABELS: Labels = Labels { request: "rtt request", answer: "rtt answer", en
 /// Payload of a request and of an answer.
 const PAYLOAD_BYTES: usize = 64;
 
-/// How long an answer is waited for before the next request goes out; an answer that comes later still counts.
+/// How long an answer is waited for before the next request goes out; an answer that comes later still
+/// counts.
 const ANSWER_WAIT: Duration = Duration::from_millis(100);
 
 /// The same for the first exchange, which waits for the resolution of addresses. A peer that is not there

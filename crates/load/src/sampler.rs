@@ -1,7 +1,8 @@
 //! The series of a test: what went through in each short interval.
 //!
-//! What comes in: running totals with the time at which they were read. What goes out: a list of [`Interval`]. It never
-//! averages over more than one interval, because a throughput that jumps between two levels must stay visible.
+//! What comes in: running totals with the time at which they were read. What goes out: a list of
+//! [`Interval`]. It never averages over more than one interval, because a throughput that jumps between two
+//! levels must stay visible.
 
 use std::time::{Duration, Instant};
 

@@ -1,14 +1,15 @@
 //! Bulk transfer from sender to receiver over one or more streams, in one direction or both.
 //!
-//! What comes in: number of streams, time, options. What goes out: bytes, which both ends counted and compared, the series
-//! of short intervals, the inside of each connection, and the end state. One thread per stream, and one that samples all of
-//! them and keeps the time. Unless a window is asked for, neither end sets a buffer size: the host's own autotuning and
-//! limits are what is measured.
+//! What comes in: number of streams, time, options. What goes out: bytes, which both ends counted and
+//! compared, the series of short intervals, the inside of each connection, and the end state. One thread per
+//! stream, and one that samples all of them and keeps the time. Unless a window is asked for, neither end
+//! sets a buffer size: the host's own autotuning and limits are what is measured.
 //!
-//! After the time is over the sender closes its direction; the receiver reads to the end and tells its count and checksum
-//! on the same stream; then the sender resets the stream, so that neither end keeps a TIME_WAIT.
+//! After the time is over the sender closes its direction; the receiver reads to the end and tells its count
+//! and checksum on the same stream; then the sender resets the stream, so that neither end keeps a TIME_WAIT.
 //!
-//! Streams are numbered: first those to the receiver, then those back, last the control stream of a calibration.
+//! Streams are numbered: first those to the receiver, then those back, last the control stream of a
+//! calibration.
 
 mod accept;
 mod calibrate;

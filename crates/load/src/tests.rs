@@ -77,8 +77,8 @@ pub(crate) fn send(spec: &LoadSpec) -> LoadReport {
     if matches!(spec.kind, TestKind::Udp { .. }) { on_one_cpu(work) } else { work() }
 }
 
-/// Keeps the calling thread, and those that it starts, on the CPU where it is: each CPU has a queue of its own in front of the loopback, and
-/// datagrams of a thread that moves may overtake each other.
+/// Keeps the calling thread, and those that it starts, on the CPU where it is: each CPU has a queue of its
+/// own in front of the loopback, and datagrams of a thread that moves may overtake each other.
 fn stay_on_this_cpu() {
     if let Some(cpu) = affinity::current_cpu() {
         affinity::restrict(0, &[cpu]).unwrap();
@@ -93,16 +93,17 @@ fn on_one_cpu<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(stays).join()).unwrap()
 }
 
-/// Packets that all CPUs threw away before a protocol saw them: a busy machine's queues in front of the loopback may overflow.
+/// Packets that all CPUs threw away before a protocol saw them: a busy machine's queues in front of the
+/// loopback may overflow.
 pub(crate) fn backlog_drops() -> u64 {
     let table = std::fs::read_to_string("/proc/net/softnet_stat").unwrap();
     let dropped = |line: &str| u64::from_str_radix(line.split_ascii_whitespace().nth(1)?, 16).ok();
     table.lines().filter_map(dropped).sum()
 }
 
-/// Demands that of the datagrams that did not arrive every one is accounted for. `told` is how many somebody says to have dropped: last
-/// words of the sender may be among them (eight at two sockets), and trains that were not full. `backlog` packets of up to `train`
-/// datagrams may have vanished besides.
+/// Demands that of the datagrams that did not arrive every one is accounted for. `told` is how many somebody
+/// says to have dropped: last words of the sender may be among them (eight at two sockets), and trains that
+/// were not full. `backlog` packets of up to `train` datagrams may have vanished besides.
 pub(crate) fn assert_accounted(missing: u64, told: u64, backlog: u64, train: u64, what: &str) {
     assert!(missing <= told + train * backlog, "{what}: {missing} missing, {told} told, {backlog} backlog");
     assert!(told <= missing + 8 * train, "{what}: {missing} missing, {told} told");
@@ -159,7 +160,8 @@ fn tcp_series_follow_the_transfer() {
     let (sent, received) = both(&tcp(1, 2_000), V4, |_| {});
     assert_eq!((&sent.stopped, &received.stopped), (&None, &None));
     for series in [&sent.series, &received.series] {
-        // How many intervals there are is up to the machine; one there always is, and each ends behind the one before.
+        // How many intervals there are is up to the machine; one there always is, and each ends behind the
+        // one before.
         assert!(series.iter().any(|point| point.throughput_bps > 0.0), "{series:?}");
         assert!(series.windows(2).all(|pair| pair[0].at_ms < pair[1].at_ms), "{series:?}");
     }
@@ -406,7 +408,8 @@ impl Relay {
         })
     }
 
-    /// Puts in the place of each datagram what `passes` makes of it; its first argument is true on the way back.
+    /// Puts in the place of each datagram what `passes` makes of it; its first argument is true on the way
+    /// back.
     fn start_with(
         far: SocketAddr,
         mut passes: impl FnMut(bool, u64, &[u8]) -> Vec<Vec<u8>> + Send + 'static,
@@ -618,7 +621,8 @@ fn a_token_of_an_old_run_opens_nothing() {
     drop((near, far));
     let _ = back.join().unwrap();
 
-    // The token of the run after, and for good measure the old one with a new nonce: a recording is worth nothing either way.
+    // The token of the run after, and for good measure the old one with a new nonce: a recording is worth
+    // nothing either way.
     for token in [[8; 16], TOKEN] {
         let fresh = LoadSpec { token, ..spec(tcp(1, 100), Role::Receiver, V4) };
         let receiver = Receiver::start(fresh);

@@ -1,9 +1,10 @@
-//! Proof that a stream or a datagram belongs to the test: a keyed hash (SipHash-2-4 with 128 bits, key: the token).
+//! Proof that a stream or a datagram belongs to the test: a keyed hash (SipHash-2-4 with 128 bits, key: the
+//! token).
 //!
-//! What comes in: the secret of the test, a label, a nonce. What goes out: a stamp of 16 bytes. The token itself never
-//! travels: a stream answers the receiver's nonce, so that a recorded proof is worth nothing later, and a datagram
-//! carries the stamp of its label in this one test. It hides nothing and protects no content: the payload of a measurement
-//! is worthless.
+//! What comes in: the secret of the test, a label, a nonce. What goes out: a stamp of 16 bytes. The token
+//! itself never travels: a stream answers the receiver's nonce, so that a recorded proof is worth nothing
+//! later, and a datagram carries the stamp of its label in this one test. It hides nothing and protects no
+//! content: the payload of a measurement is worthless.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -45,7 +46,8 @@ pub(crate) fn same(shown: &[u8], expected: &Stamp) -> bool {
         .is_ok_and(|shown| black_box(u128::from_ne_bytes(shown) ^ u128::from_ne_bytes(*expected)) == 0)
 }
 
-/// Random bytes for the nonces of a listener. Opened once: where strangers took all descriptors, there is none left to open it.
+/// Random bytes for the nonces of a listener. Opened once: where strangers took all descriptors, there is
+/// none left to open it.
 pub(crate) struct Nonces(File);
 
 impl Nonces {

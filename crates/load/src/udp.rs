@@ -1,10 +1,11 @@
 //! Datagrams from sender to receiver, paced or flat out; both ends count.
 //!
-//! What comes in: payload rate, datagram size, time. What goes out: datagrams sent, and received without duplicates, out of
-//! order, twice; jitter and the change of the one-way delay. A paced flow leaves on an absolute schedule in bursts of at
-//! most 4 datagrams, at 640 Mbit/s of large ones; faster ones in what 50 us hold. A sender that was late catches up at twice
-//! the rate and leaves out what it missed beyond a few milliseconds, instead of sending a burst that a queue on the way
-//! would drop. What the receiver's own socket had to drop is told apart from what the path lost.
+//! What comes in: payload rate, datagram size, time. What goes out: datagrams sent, and received without
+//! duplicates, out of order, twice; jitter and the change of the one-way delay. A paced flow leaves on an
+//! absolute schedule in bursts of at most 4 datagrams, at 640 Mbit/s of large ones; faster ones in what 50 us
+//! hold. A sender that was late catches up at twice the rate and leaves out what it missed beyond a few
+//! milliseconds, instead of sending a burst that a queue on the way would drop. What the receiver's own
+//! socket had to drop is told apart from what the path lost.
 
 mod plan;
 mod receiver;

@@ -1,6 +1,7 @@
 //! What the kernel counts below a load: at the device, and of this program.
 //!
-//! What comes in: the number of a device, `/sys/dev/block`, `/proc/self/io`. What goes out: differences between two looks.
+//! What comes in: the number of a device, `/sys/dev/block`, `/proc/self/io`. What goes out: differences
+//! between two looks.
 
 use std::time::Instant;
 

@@ -1,12 +1,14 @@
 //! Which figures are no evidence about a drive. Pure.
 //!
-//! What comes in: what a phase was asked for, what it did, what the kernel counted meanwhile. What goes out: reasons for doubt.
+//! What comes in: what a phase was asked for, what it did, what the kernel counted meanwhile. What goes out:
+//! reasons for doubt.
 
 use linerate_model::disk_load::{DiskPhase, Doubt, Durable};
 
 /// Fewer requests are too few for a figure.
 const REQUESTS_MIN: u64 = 20;
-/// Through the cache: storage has to give at least this share of what was read. Reading ahead gives more, never less.
+/// Through the cache: storage has to give at least this share of what was read. Reading ahead gives more,
+/// never less.
 const FROM_STORAGE: f64 = 0.9;
 /// Through the cache: the device has to get at least this share of what was written, by the end of the last
 /// flush. The journal of a file system and other programs add to it.
@@ -19,7 +21,8 @@ pub(super) struct Seen {
     pub requests: u64,
     /// Bytes that reads moved.
     pub read_bytes: u64,
-    /// Bytes that the kernel read from storage for this program meanwhile; `None` where it does not count them.
+    /// Bytes that the kernel read from storage for this program meanwhile; `None` where it does not count
+    /// them.
     pub from_storage: Option<u64>,
     /// Bytes that writes moved.
     pub write_bytes: u64,

@@ -1,9 +1,10 @@
-//! Requests to a file or a block device: at random places or in a row, reads and writes in any share, around the cache or through it.
+//! Requests to a file or a block device: at random places or in a row, reads and writes in any share, around
+//! the cache or through it.
 //!
-//! What comes in: a target and phases. What goes out: for each phase requests, bytes, how long each request took, a point every tenth of
-//! a second, the CPU time, what the device below counted, and why a figure is no evidence. It is bounded in time, bytes and requests, ends
-//! after a stop with the requests that are under way, and never writes anything but a file of its own or a device that provably
-//! holds nothing ([`guard`]).
+//! What comes in: a target and phases. What goes out: for each phase requests, bytes, how long each request
+//! took, a point every tenth of a second, the CPU time, what the device below counted, and why a figure is no
+//! evidence. It is bounded in time, bytes and requests, ends after a stop with the requests that are under
+//! way, and never writes anything but a file of its own or a device that provably holds nothing ([`guard`]).
 
 mod below;
 mod doubt;

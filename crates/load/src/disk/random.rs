@@ -1,4 +1,5 @@
-//! Chance for places and contents: fast, repeatable, good enough for both, of no use for secrets (xorshift64*, Vigna 2016).
+//! Chance for places and contents: fast, repeatable, good enough for both, of no use for secrets
+//! (xorshift64*, Vigna 2016).
 
 /// A source of numbers.
 #[derive(Debug, Clone)]

@@ -399,7 +399,8 @@ mod tests {
         assert!(target.put_back("sdx").is_empty(), "only once");
     }
 
-    /// A program wrote to the device between the guard's read and the step of filling that would overwrite it.
+    /// A program wrote to the device between the guard's read and the step of filling that would overwrite
+    /// it.
     #[test]
     fn what_was_written_since_the_guard_read_is_not_filled_over() {
         let (spec, control) = (spec(TestKind::Rtt { count: 1 }, Role::Receiver, V4), control(|_| {}));

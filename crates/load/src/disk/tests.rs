@@ -1,4 +1,5 @@
-//! Loads on files of the tests' own: every kind of phase, limits, what is refused. Times are asserted only as deadlines.
+//! Loads on files of the tests' own: every kind of phase, limits, what is refused. Times are asserted only as
+//! deadlines.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};

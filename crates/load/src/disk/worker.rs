@@ -1,8 +1,9 @@
-//! One thread of a phase: keeps its requests under way until time, bytes or requests are used up, and notes how long each took.
+//! One thread of a phase: keeps its requests under way until time, bytes or requests are used up, and notes
+//! how long each took.
 //!
-//! What comes in: a queue, the part of the target that is its own, limits. What goes out: a [`Tally`]. The clock is read once per look
-//! at the queue; a request counts from the look before its hand-over. After a stop it
-//! ends with the requests that are under way.
+//! What comes in: a queue, the part of the target that is its own, limits. What goes out: a [`Tally`]. The
+//! clock is read once per look at the queue; a request counts from the look before its hand-over. After a
+//! stop it ends with the requests that are under way.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -32,7 +33,8 @@ const AGAIN_MAX: u32 = 100;
 pub(super) struct Work {
     /// What.
     pub phase: DiskPhase,
-    /// First byte of the part of the target for requests at random places, and of its own part for those in a row.
+    /// First byte of the part of the target for requests at random places, and of its own part for those in a
+    /// row.
     pub start: u64,
     /// Whole requests that fit in there.
     pub blocks: u64,

@@ -1,4 +1,5 @@
-//! The folder that records are written into: made, known again, removed. Nothing in it is touched that was not made here.
+//! The folder that records are written into: made, known again, removed. Nothing in it is touched that was
+//! not made here.
 //!
 //! In: a path and a plan. Out: what it lies on, or why it is refused.
 
@@ -21,7 +22,8 @@ const MARKER: &str = "linerate-durability.json";
 const MARKER_BYTES_MAX: usize = 4096;
 /// An empty ext file system has this folder.
 const LOST_AND_FOUND: &str = "lost+found";
-/// Share of the free room that records may take: a full file system fails for other reasons than those that are looked for.
+/// Share of the free room that records may take: a full file system fails for other reasons than those that
+/// are looked for.
 const ROOM_SHARE: u64 = 2;
 /// Strange files that are named.
 const LEFT_MAX: usize = 10;
@@ -57,7 +59,8 @@ pub(super) fn ours(folder: &Path, run: &str) -> Result<(), DurabilityError> {
     }
 }
 
-/// What a folder lies on. Of one that is gone it is what it would lie on, without a run: a power cut may take a folder too.
+/// What a folder lies on. Of one that is gone it is what it would lie on, without a run: a power cut may take
+/// a folder too.
 pub(super) fn place(folder: &Path) -> Result<Place, DurabilityError> {
     let io = |source| DurabilityError::Io { what: "look at", path: folder.to_owned(), source };
     let is_gone =
@@ -111,7 +114,8 @@ fn needed_bytes(plan: &WritePlan, tried: &[Tried], run: u64) -> u64 {
     records.sum::<u64>() + rewritten * u64::from(plan.files) * 2 * (64 << 10)
 }
 
-/// Makes the folder and the first versions of files that are written again; when it returns they are on the disk.
+/// Makes the folder and the first versions of files that are written again; when it returns they are on the
+/// disk.
 pub(super) fn prepare(
     folder: &Path,
     plan: &WritePlan,

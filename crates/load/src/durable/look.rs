@@ -1,6 +1,7 @@
 //! What is left of a file: read and compared with every byte that it should have.
 //!
-//! In: a path and which file it is. Out: what is there. Reads at most as much as was written, and never follows a link.
+//! In: a path and which file it is. Out: what is there. Reads at most as much as was written, and never
+//! follows a link.
 
 use std::fs::OpenOptions;
 use std::io::{self, BufReader, Read};

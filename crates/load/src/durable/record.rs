@@ -1,5 +1,6 @@
-//! Records that say what they are: every block of 4 KiB names its run, file, version and place and carries a checksum, and every
-//! byte follows from these, so that a reader tells an older version, a block of another file and garbage apart.
+//! Records that say what they are: every block of 4 KiB names its run, file, version and place and carries a
+//! checksum, and every byte follows from these, so that a reader tells an older version, a block of another
+//! file and garbage apart.
 //!
 //! In: which record. Out: its bytes. No file, no clock.
 

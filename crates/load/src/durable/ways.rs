@@ -1,6 +1,7 @@
 //! The ways in which programs write files, and the calls by which they ask that it lasts.
 //!
-//! In: a file, its content, the calls that ask for durability. Out: nothing, when the kernel has acknowledged all that was asked for.
+//! In: a file, its content, the calls that ask for durability. Out: nothing, when the kernel has acknowledged
+//! all that was asked for.
 //!
 //! To add a way: one entry in [`WAYS`], and the function that writes when none of those here does.
 

@@ -1,7 +1,7 @@
 //! From a name to a connection, each step bounded in time.
 //!
-//! What comes in: host and port, the time that is left. What goes out: addresses, and a stream whose every read and write
-//! ends at that time or when the load is stopped. It sends nothing of its own.
+//! What comes in: host and port, the time that is left. What goes out: addresses, and a stream whose every
+//! read and write ends at that time or when the load is stopped. It sends nothing of its own.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -51,7 +51,8 @@ impl<'a> Until<'a> {
     }
 }
 
-/// The addresses of a name. The system's resolver cannot be interrupted: it is left alone when it takes too long.
+/// The addresses of a name. The system's resolver cannot be interrupted: it is left alone when it takes too
+/// long.
 pub(super) fn resolve(host: &str, port: u16, until: &Until<'_>) -> Result<Vec<SocketAddr>, Failure> {
     if let Ok(ip) = host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(ip, port)]);

@@ -1,7 +1,8 @@
 //! Answers of HTTP/1.1: head and body, read with bounds.
 //!
-//! What comes in: bytes of a server that may be broken or hostile. What goes out: status, length, where a redirect leads,
-//! and the count of the body's bytes. The body itself is thrown away. A head has at most 64 kB, a chunk's header 256 bytes.
+//! What comes in: bytes of a server that may be broken or hostile. What goes out: status, length, where a
+//! redirect leads, and the count of the body's bytes. The body itself is thrown away. A head has at most 64
+//! kB, a chunk's header 256 bytes.
 
 use std::io::{self, ErrorKind, Read};
 

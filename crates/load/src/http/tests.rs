@@ -1,7 +1,7 @@
 //! Downloads from servers made here: plain and with TLS, slow, redirecting, lying.
 //!
-//! What comes in: loopback addresses, certificates made on the spot. What goes out: nothing. Times are compared only with
-//! waits that the servers insist on.
+//! What comes in: loopback addresses, certificates made on the spot. What goes out: nothing. Times are
+//! compared only with waits that the servers insist on.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -175,7 +175,8 @@ fn a_slow_front_end_shows_in_the_step_that_is_slow() {
         thread::sleep(WAIT);
         let _ = stream.write_all(format!("{head}ok").as_bytes());
     });
-    // Far more than the kernel keeps for a reader: when the server has written it, the client is in the middle of the body.
+    // Far more than the kernel keeps for a reader: when the server has written it, the client is in the
+    // middle of the body.
     let most = vec![b'o'; 32 << 20];
     let length = most.len() + 1;
     let trickles = Server::start(None, move |_, stream| {

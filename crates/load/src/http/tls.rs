@@ -1,7 +1,8 @@
 //! TLS of a download: whom we trust, and the handshake.
 //!
-//! What comes in: certificates given by the user, or those of this host. What goes out: a stream that is proven to belong to
-//! the host of the URL, unless the user said that any certificate will do. It keeps no session and sends no certificate.
+//! What comes in: certificates given by the user, or those of this host. What goes out: a stream that is
+//! proven to belong to the host of the URL, unless the user said that any certificate will do. It keeps no
+//! session and sends no certificate.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! URLs and front ends as text. Pure.
 //!
-//! What comes in: what a user or a server wrote. What goes out: scheme, host, port and path that are safe to put into a
-//! request, or a sentence about what is wrong.
+//! What comes in: what a user or a server wrote. What goes out: scheme, host, port and path that are safe to
+//! put into a request, or a sentence about what is wrong.
 
 /// What a step says when it fails: a sentence for the download's line.
 pub(super) type Failure = String;

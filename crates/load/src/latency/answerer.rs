@@ -1,7 +1,7 @@
 //! The receiving end: answers what is asked, in the way that the phase wants.
 //!
-//! What comes in: orders and requests on the proven connection, datagrams that show the stamp. What goes out: answers of the
-//! request's length. It keeps no figures.
+//! What comes in: orders and requests on the proven connection, datagrams that show the stamp. What goes out:
+//! answers of the request's length. It keeps no figures.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};

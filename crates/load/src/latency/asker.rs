@@ -1,7 +1,7 @@
 //! The sending end: asks, waits, and keeps every round trip.
 //!
-//! What comes in: the phases. What goes out: a histogram and a course for each. A round trip is taken from just before the
-//! request is handed to the kernel until just after its answer was taken from it.
+//! What comes in: the phases. What goes out: a histogram and a course for each. A round trip is taken from
+//! just before the request is handed to the kernel until just after its answer was taken from it.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream, UdpSocket};

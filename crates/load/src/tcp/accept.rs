@@ -41,8 +41,8 @@ struct Door {
     since: Instant,
 }
 
-/// Listens, announces the port, and returns the proven streams, each of which was told to go. Nothing listens any more
-/// when it returns.
+/// Listens, announces the port, and returns the proven streams, each of which was told to go. Nothing listens
+/// any more when it returns.
 pub(super) fn accept(job: &Job<'_>, plan: Plan) -> Result<Vec<TcpStream>, LoadError> {
     // Strangers take descriptors too. If the limit cannot be raised, the oldest of them leaves earlier.
     let _ = affinity::raise_open_files();

@@ -1,13 +1,16 @@
-//! Finds out which ways of sending and receiving suit this path: they take turns on the connections of the test.
+//! Finds out which ways of sending and receiving suit this path: they take turns on the connections of the
+//! test.
 //!
-//! What comes in: proven streams and one more for control. What goes out: the ways to use, and at the sender the table of the
-//! turns. A turn begins when both ends are ready and ends when the receiver has everything that was sent, so that no byte of
-//! one turn is counted in another, nor in the test. The sender leads. Bounded in number and time.
+//! What comes in: proven streams and one more for control. What goes out: the ways to use, and at the sender
+//! the table of the turns. A turn begins when both ends are ready and ends when the receiver has everything
+//! that was sent, so that no byte of one turn is counted in another, nor in the test. The sender leads.
+//! Bounded in number and time.
 //!
-//! On the control stream the sender says `T` and the two ways (each a length and a name), the receiver answers `R`; after the
-//! turn the sender says how many bytes it sent (8 bytes) and the receiver, when it has them, its CPU time in nanoseconds, the
-//! bytes and the time between the first and the last in microseconds (8 bytes each). At the end the sender says `U` and the
-//! ways to use, and the receiver answers `R`. Numbers are big-endian.
+//! On the control stream the sender says `T` and the two ways (each a length and a name), the receiver
+//! answers `R`; after the turn the sender says how many bytes it sent (8 bytes) and the receiver, when it has
+//! them, its CPU time in nanoseconds, the bytes and the time between the first and the last in microseconds
+//! (8 bytes each). At the end the sender says `U` and the ways to use, and the receiver answers `R`. Numbers
+//! are big-endian.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

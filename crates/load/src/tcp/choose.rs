@@ -1,7 +1,7 @@
 //! Which ways won the calibration. Pure.
 //!
-//! What comes in: the turns. What goes out: the place of a pair of ways. Speed comes first; among those that are about as
-//! fast, the one that costs the least CPU on both ends together.
+//! What comes in: the turns. What goes out: the place of a pair of ways. Speed comes first; among those that
+//! are about as fast, the one that costs the least CPU on both ends together.
 
 use linerate_model::load::Turn;
 

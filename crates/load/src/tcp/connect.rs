@@ -1,7 +1,7 @@
 //! The sender's way in: connects all streams and shows the token on each.
 //!
-//! What comes in: the receiver's address. What goes out: streams whose receiver showed that it knows the token as well. It
-//! gives the receiver nothing before that.
+//! What comes in: the receiver's address. What goes out: streams whose receiver showed that it knows the
+//! token as well. It gives the receiver nothing before that.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};

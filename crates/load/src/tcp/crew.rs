@@ -1,7 +1,7 @@
 //! The threads of a transfer, one per stream, and the clock that one more thread keeps for them.
 //!
-//! What comes in: the work on one stream, and what to do at every tick. What goes out: how each stream ended. It bounds the
-//! transfer: the time of the test, no progress, the deadline, the stop flag.
+//! What comes in: the work on one stream, and what to do at every tick. What goes out: how each stream ended.
+//! It bounds the transfer: the time of the test, no progress, the deadline, the stop flag.
 
 use std::io;
 use std::net::TcpStream;
@@ -19,8 +19,8 @@ use crate::job::{Job, LoadError};
 /// What the threads of a transfer share.
 pub(super) struct Crew {
     aborted: AtomicBool,
-    /// When the time of the test is over; set when all workers are there, which is what they wait for. They look at it
-    /// themselves: on a machine with many more streams than CPUs the keeper may be late.
+    /// When the time of the test is over; set when all workers are there, which is what they wait for. They
+    /// look at it themselves: on a machine with many more streams than CPUs the keeper may be late.
     end: OnceLock<Instant>,
     done: AtomicUsize,
     /// Bytes moved by each stream.
@@ -111,7 +111,8 @@ pub(super) trait Keeper {
     }
 }
 
-/// Runs `work` on every stream until all are done or a limit is reached; the ends of the streams come back in any case.
+/// Runs `work` on every stream until all are done or a limit is reached; the ends of the streams come back in
+/// any case.
 pub(super) fn run<K: Keeper>(
     job: &Job<'_>,
     plan: Plan,
@@ -140,8 +141,8 @@ pub(super) fn run<K: Keeper>(
             }
         }
         let nice = if streams.len() > 1 {
-            // With more streams than CPUs the samples would come late; without the right to it they do. Only now, for
-            // threads inherit it.
+            // With more streams than CPUs the samples would come late; without the right to it they do. Only
+            // now, for threads inherit it.
             cpu::prefer_thread().ok()
         } else {
             None

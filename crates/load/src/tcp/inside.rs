@@ -1,17 +1,19 @@
 //! The inside of the connections: readings that are kept, and what they say about the end of slow start.
 //!
-//! What comes in: `TCP_INFO` of all streams at each tick. What goes out: packed readings of a bounded number, and a time.
+//! What comes in: `TCP_INFO` of all streams at each tick. What goes out: packed readings of a bounded number,
+//! and a time.
 
 use std::time::Duration;
 
 use linerate_model::inside::{Packed, Reading};
 use linerate_sys::tcp_info::TcpInfo;
 
-/// Readings of all streams together that are kept (about 20 bytes each): with more, only every second or third tick is.
+/// Readings of all streams together that are kept (about 20 bytes each): with more, only every second or
+/// third tick is.
 const READINGS_MAX: usize = 30_000;
 
-/// A rate that does not grow by more than this in [`FLAT_READINGS`] readings has reached its path (the criterion of BBR's
-/// start-up: three rounds with less than a quarter more).
+/// A rate that does not grow by more than this in [`FLAT_READINGS`] readings has reached its path (the
+/// criterion of BBR's start-up: three rounds with less than a quarter more).
 const GROWTH: f64 = 1.25;
 const FLAT_READINGS: usize = 3;
 
@@ -85,8 +87,9 @@ pub(super) fn started_ms(streams: &[Vec<Reading>]) -> Option<f64> {
     ends.get(needed.checked_sub(1)?).map(|&us| us as f64 / 1e3)
 }
 
-/// When slow start of one stream was over: a threshold was set (something was lost, or the kernel's own detection saw the
-/// delay grow), or the window and the delivered rate stopped to grow because something else holds the stream.
+/// When slow start of one stream was over: a threshold was set (something was lost, or the kernel's own
+/// detection saw the delay grow), or the window and the delivered rate stopped to grow because something else
+/// holds the stream.
 fn slow_start_end_us(readings: &[Reading]) -> Option<u64> {
     readings.iter().enumerate().find_map(|(at, reading)| {
         let by_threshold = reading.ssthresh > 0 && reading.cwnd >= reading.ssthresh;

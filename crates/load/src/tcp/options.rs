@@ -1,6 +1,7 @@
 //! The options of a transfer: checked, and put on sockets.
 //!
-//! What comes in: what was asked for. What goes out: sockets that have it, or the value that cannot be had and why.
+//! What comes in: what was asked for. What goes out: sockets that have it, or the value that cannot be had
+//! and why.
 
 use std::io;
 use std::net::TcpStream;

@@ -1,9 +1,10 @@
 //! Where the threads of a transfer run.
 //!
-//! What comes in: what was asked for, and the own address. What goes out: threads on their CPUs. By default only a host with
-//! several memory nodes is narrowed, to the node of the NIC that has the address: memory of another node costs up to a
-//! third of the rate. A reader beside its packets follows the CPU that handles them, so that nothing crosses between caches;
-//! its sender then stays on one CPU, or the two would chase each other.
+//! What comes in: what was asked for, and the own address. What goes out: threads on their CPUs. By default
+//! only a host with several memory nodes is narrowed, to the node of the NIC that has the address: memory of
+//! another node costs up to a third of the rate. A reader beside its packets follows the CPU that handles
+//! them, so that nothing crosses between caches; its sender then stays on one CPU, or the two would chase
+//! each other.
 
 use std::io;
 use std::net::{IpAddr, TcpStream};
@@ -61,7 +62,8 @@ pub(super) struct Place {
     cpus: Vec<u32>,
     /// Stream by stream on one CPU each.
     fixed: bool,
-    /// Streams that stay on one CPU begin with the one on which this was made: the scheduler chose it for being free.
+    /// Streams that stay on one CPU begin with the one on which this was made: the scheduler chose it for
+    /// being free.
     begin: Option<u32>,
     /// A thread could not be put where it belongs.
     failed: AtomicBool,
@@ -138,7 +140,8 @@ impl Follower {
     }
 }
 
-/// The CPUs of the memory node of the NIC that has this address; `None` on a host with one node, or where it is not known.
+/// The CPUs of the memory node of the NIC that has this address; `None` on a host with one node, or where it
+/// is not known.
 fn beside_nic(sys: &Path, address: IpAddr) -> Option<Vec<u32>> {
     let read = |path: &Path| std::fs::read_to_string(path).ok();
     if !sys.join("devices/system/node/node1").exists() {

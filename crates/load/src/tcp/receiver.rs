@@ -1,7 +1,7 @@
 //! The receiving end of a TCP load.
 //!
-//! What comes in: proven streams. What goes out: the report of the receiver. Bytes are taken out of the kernel in the way that
-//! was chosen; only a verifying way looks at them.
+//! What comes in: proven streams. What goes out: the report of the receiver. Bytes are taken out of the
+//! kernel in the way that was chosen; only a verifying way looks at them.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -21,12 +21,13 @@ use super::ways::Ways;
 use crate::job::{Job, LoadError, SLICE, is_passing};
 use crate::sampler::{Series, Totals, read_at};
 
-/// A reader may always wait for a 32nd of the receive buffer: what is unread then narrows the window that the sender sees by 3 %.
+/// A reader may always wait for a 32nd of the receive buffer: what is unread then narrows the window that the
+/// sender sees by 3 %.
 const WAKE_SHARE: u64 = 32;
 const WAKE_BYTES: u64 = 128 << 10;
 
-/// On a fast path that would wake it too often, and each wake-up costs microseconds: there it waits for what comes in so
-/// long, up to an eighth of the buffer.
+/// On a fast path that would wake it too often, and each wake-up costs microseconds: there it waits for what
+/// comes in so long, up to an eighth of the buffer.
 const WAKE_EVERY_S: f64 = 100e-6;
 const WAKE_SHARE_FAST: u64 = 8;
 const WAKE_BYTES_FAST: u64 = 1 << 20;

@@ -1,7 +1,7 @@
 //! The sending end of a TCP load.
 //!
-//! What comes in: proven streams. What goes out: the report of the sender, with the state of the connections sampled all
-//! along.
+//! What comes in: proven streams. What goes out: the report of the sender, with the state of the connections
+//! sampled all along.
 
 use std::io::{self, Read};
 use std::net::{Shutdown, TcpStream};
@@ -25,16 +25,16 @@ use super::ways::Ways;
 use crate::job::{Job, LoadError, is_passing};
 use crate::sampler::{Series, Totals, read_at};
 
-/// A queue of unsent bytes that takes longer than this to drain is kept from growing, or the end of a slow test would
-/// be spent on draining it. Nothing of the kind happens on a path that runs well.
+/// A queue of unsent bytes that takes longer than this to drain is kept from growing, or the end of a slow
+/// test would be spent on draining it. Nothing of the kind happens on a path that runs well.
 const UNSENT_TIME_MAX: f64 = 0.1;
 
 /// To what it is limited then: enough to keep the path busy between two wake-ups of the sender.
 const UNSENT_TIME: f64 = 0.05;
 const UNSENT_BYTES_MIN: u32 = 64 * 1024;
 
-/// Reading the state of many connections takes its time: the pause after it is so many times as long, so that it never
-/// takes more than half a percent of one CPU.
+/// Reading the state of many connections takes its time: the pause after it is so many times as long, so that
+/// it never takes more than half a percent of one CPU.
 const PAUSE_TIMES: u32 = 200;
 
 /// Samples the connections.
@@ -116,8 +116,8 @@ impl<'a> Sampler<'a> {
             totals.bytes += if let Some((now, then)) = acked {
                 now.saturating_sub(then)
             } else {
-                // A kernel that does not count acknowledged bytes, or counts those of one path of several: what was
-                // written and is no longer queued.
+                // A kernel that does not count acknowledged bytes, or counts those of one path of several:
+                // what was written and is no longer queued.
                 let queued = socket::unacknowledged(&self.streams[index]).unwrap_or(0);
                 crew.bytes_of(index).saturating_sub(queued)
             };
@@ -182,7 +182,8 @@ impl Sending {
             Err(error) => end.error = Some(error),
             Ok(mut push) => {
                 let (mut position, mut hasher) = (0_u64, Hasher::new());
-                // One that got no CPU in all the time sends once all the same: no bytes would look like a dead path.
+                // One that got no CPU in all the time sends once all the same: no bytes would look like a
+                // dead path.
                 while end.error.is_none() && !crew.is_aborted() && (position == 0 || !crew.is_over()) {
                     match push.push(stream, position) {
                         Ok(length) => {

@@ -1,6 +1,7 @@
 //! The pair of ways that a transfer uses: how bytes are sent, how they are received.
 //!
-//! What comes in: what was asked for. What goes out: one way of each kind, or those that a calibration has to compare.
+//! What comes in: what was asked for. What goes out: one way of each kind, or those that a calibration has to
+//! compare.
 
 use linerate_model::tuning::{Pin, Tuning};
 

@@ -1,4 +1,5 @@
-//! The search for the largest packet: open paths, limits that the kernel knows, and black holes in either direction.
+//! The search for the largest packet: open paths, limits that the kernel knows, and black holes in either
+//! direction.
 
 use linerate_model::path_mtu::{PathMtuPlan, SizeLimit};
 

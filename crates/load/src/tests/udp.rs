@@ -1,4 +1,5 @@
-//! Counts of datagrams: exact through a path that drops, doubles and swaps on purpose, with and without offload.
+//! Counts of datagrams: exact through a path that drops, doubles and swaps on purpose, with and without
+//! offload.
 
 use linerate_model::datagram::{Offload, UdpOptions};
 

@@ -1,7 +1,7 @@
 //! The receiving end: reads until the sender's last word, or until its time is over.
 //!
-//! What comes in: datagrams from anyone who finds the port. What goes out: the count of those that show the stamp. It
-//! answers nothing, and counts the others.
+//! What comes in: datagrams from anyone who finds the port. What goes out: the count of those that show the
+//! stamp. It answers nothing, and counts the others.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -18,7 +18,8 @@ use crate::job::{FIRST_CONTACT, Job, LoadError, is_passing};
 use crate::sampler::{INTERVAL, Series, Totals};
 use crate::token::Stamp;
 
-/// Receive buffer that is asked for: 100 ms of 500 Mbit/s, so that a receiver that waits for a CPU loses nothing.
+/// Receive buffer that is asked for: 100 ms of 500 Mbit/s, so that a receiver that waits for a CPU loses
+/// nothing.
 const RECEIVE_BUFFER_BYTES: u32 = 16 << 20;
 
 /// After the sender's last word, datagrams that were overtaken by it are waited for so long.
@@ -129,8 +130,9 @@ impl Collector {
         Ok(())
     }
 
-    /// Datagrams of the flow that the socket dropped. The kernel counts what it drops at once: a whole train where trains are
-    /// glued, all of one size unless something on the way cut them. A last word may be among them.
+    /// Datagrams of the flow that the socket dropped. The kernel counts what it drops at once: a whole train
+    /// where trains are glued, all of one size unless something on the way cut them. A last word may be among
+    /// them.
     fn dropped(&self, drops: u64, glues: bool) -> u64 {
         let missing = self.announced.map_or(u64::MAX, |sent| sent.saturating_sub(self.tally.end.datagrams));
         let each = if glues { self.plan.burst() } else { 1 };

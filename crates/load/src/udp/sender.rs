@@ -1,7 +1,7 @@
 //! The sending end: a clock, bursts, and the count of what the kernel took.
 //!
-//! What comes in: a plan. What goes out: datagrams with number and time of sending, then a few times the last word. It never
-//! catches up faster than at twice the rate.
+//! What comes in: a plan. What goes out: datagrams with number and time of sending, then a few times the last
+//! word. It never catches up faster than at twice the rate.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};

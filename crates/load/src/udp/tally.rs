@@ -1,7 +1,7 @@
 //! What a receiver of datagrams knows of them: which came, in which order, how late. Pure.
 //!
-//! What comes in: sequence numbers and transit times. What goes out: counts, gaps, jitter, delays. Clocks of the two ends
-//! need not agree: only differences between transit times are used.
+//! What comes in: sequence numbers and transit times. What goes out: counts, gaps, jitter, delays. Clocks of
+//! the two ends need not agree: only differences between transit times are used.
 
 use linerate_model::histogram::Histogram;
 use linerate_model::load::UdpEnd;

@@ -1,5 +1,5 @@
-//! Whether a device holds nothing: no mark of an owner, nothing but zeros at its start and end and wherever else is looked
-//! ([`looks_empty`]), and in all that a load is going to write ([`is_zero`]).
+//! Whether a device holds nothing: no mark of an owner, nothing but zeros at its start and end and wherever
+//! else is looked ([`looks_empty`]), and in all that a load is going to write ([`is_zero`]).
 //!
 //! What comes in: an open device. What goes out: yes, or what is there and where. It never writes.
 
@@ -81,7 +81,8 @@ pub(super) fn fresh(device: &File) -> Result<(), String> {
     block::forget(device).map_err(|e| format!("its cache cannot be emptied: {e}"))
 }
 
-/// Whether a device of this size looks as if it holds nothing: its edges, the marks of owners, places in between.
+/// Whether a device of this size looks as if it holds nothing: its edges, the marks of owners, places in
+/// between.
 pub(super) fn looks_empty(device: &File, size: u64) -> Result<(), String> {
     is_empty_at(device, size, PLACES)
 }
@@ -134,7 +135,8 @@ pub(super) fn is_zero_beside(device: &File, size: u64, made: &[(u64, u64)]) -> R
     Ok(())
 }
 
-/// Whether all of the `used` bytes from `start` on are zero, and none of them is in the first or last MiB. `go_on` is asked in between.
+/// Whether all of the `used` bytes from `start` on are zero, and none of them is in the first or last MiB.
+/// `go_on` is asked in between.
 pub(super) fn is_zero(
     device: &File,
     size: u64,

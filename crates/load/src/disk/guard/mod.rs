@@ -56,7 +56,8 @@ pub(super) struct Free {
     pub bytes: u64,
 }
 
-/// Opens a device for writing when it provably holds nothing and nobody uses it. `used` bytes from `start` on are all read.
+/// Opens a device for writing when it provably holds nothing and nobody uses it. `used` bytes from `start` on
+/// are all read.
 ///
 /// # Errors
 /// Why it may not be written.

@@ -1,4 +1,5 @@
-//! Checks by what the kernel has built on a device: holders, partitions, its neighbours on the same drive, loop devices.
+//! Checks by what the kernel has built on a device: holders, partitions, its neighbours on the same drive,
+//! loop devices.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};

@@ -1,7 +1,9 @@
-//! Marks that owners leave on a device: file systems, volume managers, arrays, replication, swap, encryption, partition tables.
+//! Marks that owners leave on a device: file systems, volume managers, arrays, replication, swap, encryption,
+//! partition tables.
 //!
-//! What comes in: the first and the last MiB of a device. What goes out: whose mark is there. Places and marks are those of the owners'
-//! formats as libblkid (util-linux) and their own sources name them. To add one: one line in [`SIGNATURES`].
+//! What comes in: the first and the last MiB of a device. What goes out: whose mark is there. Places and
+//! marks are those of the owners' formats as libblkid (util-linux) and their own sources name them. To add
+//! one: one line in [`SIGNATURES`].
 
 /// Where a mark is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +55,8 @@ pub(super) static SIGNATURES: &[Signature] = &[
     mark("md array (1.0)", Place::NewArray, MD),
     at("md array (1.1)", 0, MD),
     at("md array (1.2)", 4096, MD),
-    // drbd_int.h: DRBD_MD_MAGIC_07, _08, _84_UNCLEAN, _09; the magic is the field at byte 60 of the superblock.
+    // drbd_int.h: DRBD_MD_MAGIC_07, _08, _84_UNCLEAN, _09; the magic is the field at byte 60 of the
+    // superblock.
     mark("DRBD", Place::LastPage(60), b"\x83\x74\x02\x6b"),
     mark("DRBD", Place::LastPage(60), b"\x83\x74\x02\x6c"),
     mark("DRBD", Place::LastPage(60), b"\x83\x74\x02\x6d"),

@@ -1,4 +1,5 @@
-//! Ways in which people destroy disks with other tools, each a test: trees as the kernel shows them, and real loop devices.
+//! Ways in which people destroy disks with other tools, each a test: trees as the kernel shows them, and real
+//! loop devices.
 #![allow(clippy::unwrap_used)]
 
 mod users;
@@ -88,8 +89,8 @@ impl Tree {
 /// What somebody did before, what the guard answers.
 type Case = (&'static str, fn(&Tree), &'static str);
 
-/// Each row is a way to lose data, seen with tools that write where they are told (axboe/fio issues 1007, 1382, 1550 and 1637; mkfs and
-/// dd on a wrong name; names that changed over a reboot).
+/// Each row is a way to lose data, seen with tools that write where they are told (axboe/fio issues 1007,
+/// 1382, 1550 and 1637; mkfs and dd on a wrong name; names that changed over a reboot).
 const CASES: &[Case] = &[
     (
         "the drive is mounted",
@@ -444,7 +445,8 @@ fn what_real_programs_leave_is_found() {
     }
 }
 
-/// Waits until the device manager has looked at what changed, where there is one: it opens a device that came, or that a writer closed.
+/// Waits until the device manager has looked at what changed, where there is one: it opens a device that
+/// came, or that a writer closed.
 fn settle() {
     let _ = Command::new("udevadm").args(["settle", "--timeout=60"]).output();
 }
@@ -561,7 +563,8 @@ fn a_real_device_is_given_away_only_when_it_is_free() {
     assert!(unused(path).unwrap_err().ends_with("open (open)"));
     drop(held);
     settle();
-    // A place between the edges, seen through the file below: who puts something back may have it, nobody else.
+    // A place between the edges, seen through the file below: who puts something back may have it, nobody
+    // else.
     OpenOptions::new().write(true).open(&device.file).unwrap().write_all_at(&[7], SIZE / 256 * 200).unwrap();
     assert_eq!(empty(path).unwrap_err(), format!("there is data at byte {}", SIZE / 256 * 200));
     assert!(unused(path).is_ok());

@@ -1,4 +1,5 @@
-//! Requests by plain calls (`pread`, `pwrite`, `fdatasync`): one at a time for each thread, for hosts that forbid io_uring.
+//! Requests by plain calls (`pread`, `pwrite`, `fdatasync`): one at a time for each thread, for hosts that
+//! forbid io_uring.
 
 use std::fs::File;
 use std::io;

@@ -1,7 +1,7 @@
 //! Ways of making requests. To add one: one file here, one line in [`WAYS`].
 //!
-//! What comes in: an open file and memory cut into slots. What goes out: a queue that takes a request per slot and tells when it ended.
-//! Nothing here knows what is measured.
+//! What comes in: an open file and memory cut into slots. What goes out: a queue that takes a request per
+//! slot and tells when it ended. Nothing here knows what is measured.
 
 mod calls;
 pub(super) mod queue;

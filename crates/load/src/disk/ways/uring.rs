@@ -1,4 +1,5 @@
-//! Requests through io_uring: many under way at a time, with memory and file that the kernel knows beforehand.
+//! Requests through io_uring: many under way at a time, with memory and file that the kernel knows
+//! beforehand.
 
 use std::fs::File;
 use std::io;

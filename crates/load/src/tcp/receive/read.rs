@@ -1,4 +1,5 @@
-//! Reads that copy every byte, as an application does; with a checksum of them where the test is to be verified.
+//! Reads that copy every byte, as an application does; with a checksum of them where the test is to be
+//! verified.
 
 use std::io::{self, Read as _};
 use std::net::TcpStream;

@@ -1,4 +1,5 @@
-//! Reads that let the kernel throw the bytes away (`MSG_TRUNC`): no copy, where the family of the socket knows it.
+//! Reads that let the kernel throw the bytes away (`MSG_TRUNC`): no copy, where the family of the socket
+//! knows it.
 
 use std::io;
 use std::net::TcpStream;

@@ -1,8 +1,8 @@
 //! The ways of sending: how bytes come from memory into the kernel.
 //!
-//! What comes in: the content and a stream. What goes out: bytes that the kernel took. Byte number `p` of every stream is byte
-//! `p` modulo the length of the content, whatever the way and however short a write was. To add one: one file with a type
-//! that implements [`SendWay`] of `method.rs`, and one line in [`WAYS`].
+//! What comes in: the content and a stream. What goes out: bytes that the kernel took. Byte number `p` of
+//! every stream is byte `p` modulo the length of the content, whatever the way and however short a write was.
+//! To add one: one file with a type that implements [`SendWay`] of `method.rs`, and one line in [`WAYS`].
 
 pub(super) mod content;
 pub(super) mod method;

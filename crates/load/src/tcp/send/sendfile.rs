@@ -1,5 +1,5 @@
-//! `sendfile` from a file in memory: the kernel references the pages of the file. It looks each page up, which costs more
-//! than a copy where pages are small and the path is local.
+//! `sendfile` from a file in memory: the kernel references the pages of the file. It looks each page up,
+//! which costs more than a copy where pages are small and the path is local.
 
 use std::io;
 use std::net::TcpStream;

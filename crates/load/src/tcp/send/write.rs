@@ -1,4 +1,5 @@
-//! Plain writes: the kernel copies. On local paths the cheapest way of all, because it copies there in any case.
+//! Plain writes: the kernel copies. On local paths the cheapest way of all, because it copies there in any
+//! case.
 
 use std::io::{self, Write as _};
 use std::net::TcpStream;

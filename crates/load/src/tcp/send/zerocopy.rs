@@ -1,5 +1,5 @@
-//! `MSG_ZEROCOPY`: the device reads straight from our memory, where path and device allow it. The kernel says afterwards
-//! whether it copied after all, as it does on every local path; that is told in the remark.
+//! `MSG_ZEROCOPY`: the device reads straight from our memory, where path and device allow it. The kernel says
+//! afterwards whether it copied after all, as it does on every local path; that is told in the remark.
 
 use std::io;
 use std::net::TcpStream;
