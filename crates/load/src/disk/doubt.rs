@@ -12,7 +12,7 @@ const REQUESTS_MIN: u64 = 20;
 const FROM_STORAGE: f64 = 0.9;
 /// Through the cache: the device has to get at least this share of what was written, by the end of the last
 /// flush. The journal of a file system and other programs add to it.
-const TO_DEVICE: f64 = 0.9;
+pub(super) const TO_DEVICE: f64 = 0.9;
 
 /// What is known about a phase.
 #[derive(Debug, Clone, Copy, Default)]

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use linerate_model::disk_load::{DiskEnd, DiskPhase, DiskPlan, DiskTarget, Doubt, Durable};
 use linerate_model::load::{LoadReport, LoadSpec, Role, TestKind};
 
+use super::doubt::TO_DEVICE;
 use crate::tests::{V4, spec};
 use crate::{Control, run};
 
@@ -136,6 +137,11 @@ fn writes_that_the_cache_kept_are_recognised() {
     };
     let report = ask(again_and_again);
     for done in &end(&report).phases {
+        // Everything that others write to the same device at that time is counted too: it may be as much.
+        let reached = done.device.as_ref().map_or(0, |share| share.write_bytes);
+        if reached as f64 >= TO_DEVICE * done.write.bytes as f64 {
+            continue;
+        }
         // 80 MB into a file of 4 MB: the device gets a part of it.
         let kept = [Doubt::KeptInCache, Doubt::FitsMemory, Doubt::Memory];
         assert!(kept.iter().any(|doubt| done.doubts.contains(doubt)), "{:?}", done.doubts);

@@ -263,7 +263,7 @@ fn hostile_servers_are_left() {
     });
     let silent = Server::start(None, |_, stream| {
         // Until the other end gives up.
-        let _ = stream.read(&mut [0; 1]);
+        let _ = stream.read_exact(&mut [0; 1]);
     });
     assert!(fetch(plan(endless.url("/"))).error.unwrap().contains("64 kB"));
     let got = fetch(plan(flood.url("/")));
