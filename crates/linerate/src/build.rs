@@ -9,8 +9,8 @@ use linerate_model::step::{Contents, Look, Refused, Seen, Step};
 use linerate_storage::drbd::On;
 use linerate_wire::message::{BuildEntry, Event, Request};
 
-use crate::fleet::{Fleet, LinkError};
-use crate::progress::{Phase, Progress};
+use linerate_fleet::progress::{Phase, Progress};
+use linerate_fleet::{Fleet, LinkError};
 use linerate_model::shell::word;
 
 /// A node gives a look 20 s.
@@ -331,8 +331,8 @@ mod tests {
 
     use super::*;
     use crate::fake_node;
-    use crate::fleet::programs::Programs;
-    use crate::progress::Silent;
+    use linerate_fleet::programs::Programs;
+    use linerate_fleet::progress::Silent;
     use linerate_inventory as inventory;
 
     const HOST: &str = "localhost";

@@ -9,13 +9,12 @@
 mod anonymous;
 mod build;
 mod cli;
-mod clock;
 #[cfg(test)]
+#[path = "../../fleet/src/fake_node.rs"]
 mod fake_node;
-mod fleet;
 mod import;
 mod observe;
-mod progress;
+mod run_id;
 mod trial;
 
 fn main() -> std::process::ExitCode {

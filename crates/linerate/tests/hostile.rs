@@ -2,7 +2,7 @@
 //! their commands to a terminal or a browser. The nodes are processes of their own that speak the real protocol.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, dead_code)]
 
-#[path = "../src/fake_node.rs"]
+#[path = "../../fleet/src/fake_node.rs"]
 mod fake_node;
 
 use std::collections::BTreeSet;

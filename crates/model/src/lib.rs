@@ -34,6 +34,7 @@ pub mod names;
 pub mod path_mtu;
 pub mod plan;
 pub mod printable;
+pub mod random;
 mod response;
 pub mod sample;
 pub mod shell;

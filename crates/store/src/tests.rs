@@ -96,7 +96,7 @@ fn a_kill_loses_at_most_the_test_under_way() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.sqlite");
     let mut child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["store::tests::writer_for_the_kill_test", "--exact"])
+        .args(["tests::writer_for_the_kill_test", "--exact"])
         .env("LINERATE_TEST_STORE", &path)
         .stdout(std::process::Stdio::null())
         .spawn()
@@ -159,7 +159,7 @@ fn the_files_beside_the_database_are_private_too() {
     let path = folder.path().join("s.sqlite");
     // The umask belongs to the whole process: the program that writes has its own.
     let mut child = std::process::Command::new("sh")
-        .args(["-c", "umask 000; exec \"$0\" store::tests::writer_for_the_kill_test --exact"])
+        .args(["-c", "umask 000; exec \"$0\" tests::writer_for_the_kill_test --exact"])
         .arg(std::env::current_exe().unwrap())
         .env("LINERATE_TEST_STORE", &path)
         .stdout(std::process::Stdio::null())

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::hosts::really;
 use super::out;
 use crate::build::{self, Stopped};
-use crate::fleet::{Fleet, LinkError};
+use linerate_fleet::{Fleet, LinkError};
 use linerate_report::builds::Shown;
 use linerate_report::steps;
 

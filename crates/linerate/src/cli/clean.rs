@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use super::targets::Targets;
 use super::{open, out, progress};
-use crate::fleet::ssh::{self, Cleaned};
-use crate::fleet::transports;
-use crate::progress::Phase;
+use linerate_fleet::progress::Phase;
+use linerate_fleet::ssh::{self, Cleaned};
+use linerate_fleet::transports;
 
 /// Hosts that are cleaned at the same time.
 const CLEANING_MAX: usize = 16;

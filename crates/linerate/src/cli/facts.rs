@@ -11,8 +11,8 @@ use linerate_model::printable::one_line;
 use super::place::{self, End};
 use super::via::{self, Hosts, Via};
 use super::{open, out};
-use crate::fleet::Fleet;
 use crate::observe::run::read_facts;
+use linerate_fleet::Fleet;
 use linerate_inventory as inventory;
 
 /// Print facts of a host, all of them or only keys with a prefix.

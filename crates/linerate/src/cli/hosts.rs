@@ -5,8 +5,8 @@ use linerate_model::inventory::Inventory;
 
 use super::targets::Targets;
 use super::{open, out};
-use crate::fleet::Fleet;
 use crate::observe::addresses;
+use linerate_fleet::Fleet;
 
 /// Where a command in a hint wants the hosts that this command was given: `linerate drbd status HOSTS`.
 const PLACE_OF_HOSTS: &str = " HOSTS";

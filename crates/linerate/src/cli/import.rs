@@ -73,8 +73,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let knowledge = open::knowledge()?;
     let mut store = Store::open_default()?;
     let mut snapshot = read(&args.files, &args.reading)?;
-    snapshot.id = crate::clock::new_id();
-    snapshot.start_ms = crate::clock::now_ms();
+    snapshot.id = crate::run_id::new_id();
+    snapshot.start_ms = linerate_fleet::clock::now_ms();
     snapshot.parent =
         args.parent.as_deref().map(|id| store.find_run(Some(id))).transpose()?.map(|run| run.id);
     let diagnosis = linerate_diagnose::diagnose(&snapshot, &knowledge);

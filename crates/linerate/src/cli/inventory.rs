@@ -15,9 +15,9 @@ use linerate_model::inventory::{Group, TransportSpec};
 use linerate_wire::message::{Event, Request};
 
 use super::{open, out, progress};
-use crate::fleet::Fleet;
 use crate::observe::join;
-use crate::progress::Phase;
+use linerate_fleet::Fleet;
+use linerate_fleet::progress::Phase;
 use linerate_inventory::draft::{HostRead, Reach, Remark, Understood, Way};
 use linerate_inventory::seen::{self, Seen};
 use linerate_inventory::{readers, understand, write};

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 
 use linerate_model::exit::ExitCode;
 
-use crate::fleet::programs::node_program;
+use linerate_fleet::programs::node_program;
 
 /// A client for every iperf3 server, a server for every iperf3 client (hands over to linerate-node).
 #[derive(Debug, clap::Args)]

@@ -6,9 +6,9 @@ use linerate_model::exit::ExitCode;
 use linerate_model::trial::TrialStatus;
 
 use super::{open, out, progress};
-use crate::clock;
-use crate::fleet::Fleet;
 use crate::trial::{self, FleetHands, drive};
+use linerate_fleet::Fleet;
+use linerate_fleet::clock;
 use linerate_store::Store;
 
 /// Make the change of a trial stay, also after a reboot.

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 
 use linerate_model::exit::ExitCode;
 
-use crate::fleet::programs::lab_program;
+use linerate_fleet::programs::lab_program;
 
 /// Virtual clusters and faults with known truth (hands over to linerate-lab).
 #[derive(Debug, clap::Args)]

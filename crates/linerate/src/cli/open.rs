@@ -12,8 +12,8 @@ use linerate_model::snapshot::Snapshot;
 use tokio::sync::watch;
 
 use super::out;
-use crate::fleet::Fleet;
 use crate::observe::addresses;
+use linerate_fleet::Fleet;
 use linerate_input as input;
 use linerate_inventory as inventory;
 use linerate_store::{RunRow, Store};

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::io::Write;
 
 use super::events::{self, Event};
-use crate::clock;
+use linerate_fleet::clock;
 pub(super) use linerate_model::shell::word;
 use linerate_report as report;
 use linerate_report::heat::Style;

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::inventory::{Endpoint, Inventory, Layer};
 
-use crate::fleet::Fleet;
 use crate::observe::run::read_facts;
+use linerate_fleet::Fleet;
 use linerate_inventory::place;
 
 /// One end: a host, and where inside of it.

@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::events::{self, Event};
 use super::out;
-use crate::progress::{Phase, Progress, Silent};
+use linerate_fleet::progress::{Phase, Progress, Silent};
 
 /// Time between two plain lines of a phase, and between two events.
 const LINE_EVERY: Duration = Duration::from_secs(10);

@@ -9,9 +9,9 @@ use linerate_model::inventory::Inventory;
 use super::targets::{Targets, Ways};
 use super::via::{self, Hosts, Via};
 use super::{open, out, progress};
-use crate::fleet::Fleet;
 use crate::observe::run::{Order, survey};
-use crate::progress::Progress;
+use linerate_fleet::Fleet;
+use linerate_fleet::progress::Progress;
 use linerate_report as report;
 use linerate_store::Store;
 

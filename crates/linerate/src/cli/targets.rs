@@ -6,8 +6,8 @@ use linerate_model::inventory::Inventory;
 
 use super::via::Hosts;
 use super::{open, out};
-use crate::fleet::Fleet;
 use crate::observe::addresses::{self, Net};
+use linerate_fleet::Fleet;
 use linerate_inventory as inventory;
 
 /// Who.

@@ -7,11 +7,11 @@ use linerate_model::inventory::{Host, HostName};
 use linerate_model::trial::{Effect, Trial, TrialStatus};
 
 use super::{open, out, progress};
-use crate::clock;
-use crate::fleet::Fleet;
-use crate::progress::{Phase, Progress};
 use crate::trial::machine::Course;
 use crate::trial::{self, FleetHands, Options, choose, drive};
+use linerate_fleet::Fleet;
+use linerate_fleet::clock;
+use linerate_fleet::progress::{Phase, Progress};
 use linerate_report as report;
 use linerate_store::Store;
 
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         course: Course { arms: args.arms, keep: args.keep, ..Course::default() },
         transfer_ms: args.transfer_ms,
     };
-    let id = clock::new_id();
+    let id = crate::run_id::new_id();
     let planned = choose::plan(&snapshot, &diagnosis, &options, id.clone())?;
     if args.dry_run {
         show(&planned, args.json)?;

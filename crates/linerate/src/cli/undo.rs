@@ -7,9 +7,9 @@ use linerate_model::trial::{Trial, TrialStatus};
 use linerate_wire::message::{Event, JournalEntry, Request};
 
 use super::{open, out, progress};
-use crate::clock;
-use crate::fleet::{Fleet, LinkError, REQUEST_WAIT};
 use crate::trial::{self, FleetHands, drive};
+use linerate_fleet::clock;
+use linerate_fleet::{Fleet, LinkError, REQUEST_WAIT};
 use linerate_store::Store;
 
 /// Put the old values back, of one trial or of all that hosts still hold.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_model::inventory::{Inventory, SlurmSteps};
 
 use super::{open, out};
-use crate::fleet::slurm::{self, Allocation, NodeRequest};
+use linerate_fleet::slurm::{self, Allocation, NodeRequest};
 
 /// Time that a job has beyond the survey in it: copying, set-up, the last words.
 const AROUND: Duration = Duration::from_secs(300);

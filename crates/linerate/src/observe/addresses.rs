@@ -12,7 +12,7 @@ use linerate_model::inventory::{Endpoint, HostName, Inventory, Layer};
 
 use super::join;
 use super::run::read_facts;
-use crate::fleet::Fleet;
+use linerate_fleet::Fleet;
 
 /// What a host says about itself.
 #[derive(Debug)]

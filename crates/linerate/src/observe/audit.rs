@@ -9,8 +9,8 @@ use linerate_storage::audit::sentences;
 use linerate_wire::message::{Event, Request};
 
 use super::durability::DurableError;
-use crate::fleet::Link;
-use crate::progress::{Phase, Progress};
+use linerate_fleet::Link;
+use linerate_fleet::progress::{Phase, Progress};
 
 /// A piece, so that progress is told.
 const PIECE_MS: u32 = 500;

@@ -3,8 +3,8 @@
 use linerate_model::inventory::Inventory;
 use linerate_model::snapshot::Snapshot;
 
-use crate::clock;
-use crate::fleet::Fleet;
+use linerate_fleet::Fleet;
+use linerate_fleet::clock;
 use linerate_store::{Store, StoreError};
 
 /// Begins a run of now.
@@ -14,7 +14,7 @@ use linerate_store::{Store, StoreError};
 pub(super) fn begin(fleet: &Fleet, inventory: &Inventory, store: &mut Store) -> Result<Snapshot, StoreError> {
     let snapshot = Snapshot {
         schema: linerate_model::SCHEMA,
-        id: clock::new_id(),
+        id: crate::run_id::new_id(),
         start_ms: clock::now_ms(),
         inventory: inventory.clone(),
         gaps: fleet.gaps.clone(),

@@ -20,7 +20,7 @@ use super::begin::begin;
 use super::context::{Context, with_progress};
 use super::run::read_facts;
 use super::{join, measure};
-use crate::fleet::Fleet;
+use linerate_fleet::Fleet;
 use linerate_store::StoreError;
 
 /// Filling a file or looking through a device, about.
@@ -66,7 +66,12 @@ pub async fn run(
         fleet.hosts().into_iter().zip(1..).map(|(host, id)| test(id, host, plan)).collect();
     let (until, total) = (Instant::now() + expected(plan), tests.len());
     let expected_s = Some(expected(plan).as_secs_f64());
-    context.progress.begin(&crate::progress::Phase { name: "measuring", unit: "hosts", total, expected_s });
+    context.progress.begin(&linerate_fleet::progress::Phase {
+        name: "measuring",
+        unit: "hosts",
+        total,
+        expected_s,
+    });
     let running = tests.iter().map(|t| Box::pin(measure::alone(fleet, inventory, t)) as Running<'_>);
     let all = with_progress(join::all(running.collect()), until, |left_s| {
         context.progress.step(0, "disks", Some(left_s));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use linerate_model::tuning::Tuning;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::progress::Progress;
+use linerate_fleet::progress::Progress;
 use linerate_store::Store;
 
 /// How often progress is told.

@@ -19,8 +19,8 @@ use tokio::time::Instant;
 use super::disks::Watched;
 use super::join;
 use super::thinned::Thinned;
-use crate::clock;
-use crate::fleet::{Fleet, Link};
+use linerate_fleet::clock;
+use linerate_fleet::{Fleet, Link};
 
 /// First and longest pause before a lost host is asked again; it doubles in between.
 const AGAIN_MIN: Duration = Duration::from_secs(1);

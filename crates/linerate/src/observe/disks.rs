@@ -8,8 +8,8 @@ use linerate_model::fact::{FactKey, FactValue, HostFacts};
 use linerate_model::inventory::HostName;
 
 use super::run::facts_over;
-use crate::clock;
-use crate::fleet::Link;
+use linerate_fleet::Link;
+use linerate_fleet::clock;
 
 /// A host whose devices are watched.
 #[derive(Debug)]

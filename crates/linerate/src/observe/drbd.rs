@@ -13,7 +13,7 @@ use linerate_storage::drbd::{Generation, Known, ProcDevice, read_names, read_pro
 use super::join;
 use super::run::read_facts;
 use crate::build;
-use crate::fleet::Fleet;
+use linerate_fleet::Fleet;
 
 /// All that was seen at a moment.
 #[derive(Debug, Default)]

@@ -24,10 +24,9 @@ use super::context::{Context, with_progress};
 use super::measure::{self, Patience};
 use super::run::read_facts;
 use super::{bench, drbd};
-use crate::clock;
-use crate::fleet::Fleet;
-use crate::fleet::changes::Changes;
-use crate::progress::Phase;
+use linerate_fleet::Fleet;
+use linerate_fleet::changes::Changes;
+use linerate_fleet::progress::Phase;
 use linerate_store::StoreError;
 
 /// Requests of the measurement of the way there and back.
@@ -233,7 +232,7 @@ async fn apart(
     request: &BenchRequest,
     test: &Test,
 ) -> Result<Sample, String> {
-    let trial = clock::new_id();
+    let trial = crate::run_id::new_id();
     let host = request.primary.as_str();
     let change = Change {
         host: host.to_owned(),

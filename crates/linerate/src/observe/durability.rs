@@ -14,8 +14,8 @@ use linerate_wire::message::{Event, Request};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::promises::{List, PromisesError};
-use crate::fleet::{Link, LinkError};
-use crate::progress::{Phase, Progress};
+use linerate_fleet::progress::{Phase, Progress};
+use linerate_fleet::{Link, LinkError};
 
 /// Between two batches, so that at most this much is not known to be acknowledged.
 const BATCH_EVERY: Duration = Duration::from_millis(50);

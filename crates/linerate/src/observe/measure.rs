@@ -17,8 +17,8 @@ use linerate_wire::message::{Event, Request};
 use tokio::time::Instant;
 
 use super::gather;
-use crate::clock;
-use crate::fleet::{Exchange, Fleet, Link, LinkError};
+use linerate_fleet::clock;
+use linerate_fleet::{Exchange, Fleet, Link, LinkError};
 
 /// Time for a receiver to say on which port it listens.
 const LISTEN_WAIT: Duration = Duration::from_secs(3);

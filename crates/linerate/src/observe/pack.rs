@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::inventory::{Inventory, Layer};
 
-use super::pairs::Random;
+use linerate_model::random::Random;
 
 /// How much of an uplink one test takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,7 +155,7 @@ fn wanted_first(
         .map(|(i, pair)| {
             let (most, sum) = demand.weight(*pair, uplinks, sharing);
             // Larger first; among equals the order of the list with a little chance in it.
-            (u64::MAX - most * 4096 - sum, i as u64 / 8 * 8 + random.next() % 8, i)
+            (u64::MAX - most * 4096 - sum, i as u64 / 8 * 8 + random.next_u64() % 8, i)
         })
         .collect();
     order.sort_unstable();

@@ -3,32 +3,7 @@
 //! What comes in: a number of hosts and a seed. What goes out: every ordered pair, or rounds of random perfect matchings
 //! (a random regular graph is an expander, which is what localisation needs). Never which of them run together.
 
-/// A small deterministic generator (SplitMix64): the same seed gives the same plan on any machine.
-#[derive(Debug, Clone)]
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `limit`; 0 when the limit is 0.
-    pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
-    }
-
-    /// Shuffles in place.
-    pub fn shuffle<T>(&mut self, values: &mut [T]) {
-        for last in (1..values.len()).rev() {
-            values.swap(last, self.below(last + 1));
-        }
-    }
-}
+use linerate_model::random::Random;
 
 /// All ordered pairs of `0..hosts`.
 pub fn all(hosts: usize) -> Vec<(usize, usize)> {

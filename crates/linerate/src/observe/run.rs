@@ -32,9 +32,9 @@ use self::dead::Dead;
 use super::measure::Patience;
 use super::slow::Slow;
 use super::{disturb, gather, join, measure, nic, plan};
-use crate::clock;
-use crate::fleet::{Fleet, Link};
-use crate::progress::{Phase, Progress};
+use linerate_fleet::clock;
+use linerate_fleet::progress::{Phase, Progress};
+use linerate_fleet::{Fleet, Link};
 use linerate_store::{Store, StoreError};
 
 /// Longest wait for the facts of a host.
@@ -71,7 +71,7 @@ pub async fn survey(
 ) -> Result<(Snapshot, Diagnosis), StoreError> {
     let snapshot = Snapshot {
         schema: linerate_model::SCHEMA,
-        id: clock::new_id(),
+        id: crate::run_id::new_id(),
         parent: order.parent.clone(),
         start_ms: clock::now_ms(),
         inventory: order.inventory.clone(),

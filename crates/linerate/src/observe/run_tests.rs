@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::fake_node;
-use crate::fleet::programs::Programs;
-use crate::progress::Silent;
+use linerate_fleet::programs::Programs;
+use linerate_fleet::progress::Silent;
 use linerate_model::inventory::{Endpoint, Host, TransportSpec};
 use std::net::IpAddr;
 use std::sync::Arc;

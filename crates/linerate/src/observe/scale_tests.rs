@@ -10,8 +10,8 @@ use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
 
 use super::run::{Order, survey};
-use crate::fleet::simulated::{self, World};
-use crate::progress::{Phase, Progress};
+use linerate_fleet::progress::{Phase, Progress};
+use linerate_fleet::simulated::{self, World};
 use linerate_report::{self as report, Format, Material};
 use linerate_store::Store;
 

@@ -17,8 +17,8 @@ use tokio::time::Instant;
 use super::begin::begin;
 use super::context::{Context, with_progress};
 use super::measure;
-use crate::fleet::Fleet;
-use crate::progress::Phase;
+use linerate_fleet::Fleet;
+use linerate_fleet::progress::Phase;
 use linerate_store::StoreError;
 
 /// Time that tests are expected to take, all together.

@@ -18,7 +18,7 @@ use linerate_model::trial::Trial;
 use super::choose::{self, Options, TrialError};
 use super::machine::{Action, Course, Event, Machine, Which};
 use super::response;
-use crate::fleet::changes::ChangeError;
+use linerate_fleet::changes::ChangeError;
 
 /// Length of one transfer when nothing else is asked for, milliseconds.
 const TRANSFER_MS: u32 = 1000;

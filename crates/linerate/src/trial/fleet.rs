@@ -11,10 +11,10 @@ use linerate_model::plan::Test;
 use linerate_model::sample::Outcome;
 
 use super::drive::{Hands, Tested};
-use crate::clock;
-use crate::fleet::Fleet;
-use crate::fleet::changes::{ChangeError, Changes};
 use crate::observe::{disturb, measure};
+use linerate_fleet::Fleet;
+use linerate_fleet::changes::{ChangeError, Changes};
+use linerate_fleet::clock;
 
 /// A worthless measurement is repeated within this time; later the deadline of the node comes too near.
 const REPEAT_WITHIN: Duration = Duration::from_secs(5);

@@ -16,7 +16,7 @@ use super::choose::{self, Options, TrialError};
 use super::drive::{self, Hands, Scene, Tested};
 use super::machine::{Action, Course, Event, Machine, UNDO_GRACE_MS, Which};
 use super::simulated::{Kill, World};
-use crate::fleet::changes::ChangeError;
+use linerate_fleet::changes::ChangeError;
 
 #[path = "../../../report/src/sample.rs"]
 #[allow(dead_code, reason = "the reports use all of it")]

@@ -12,9 +12,9 @@ use linerate_model::tuning::Tuning;
 
 use super::super::via::{Hosts, Via};
 use super::super::{open, out, progress, quantity, survey};
-use crate::fleet::Fleet;
 use crate::observe::bench;
 use crate::observe::context::Context;
+use linerate_fleet::Fleet;
 use linerate_report as report;
 use linerate_report::bench as shown;
 use linerate_store::Store;

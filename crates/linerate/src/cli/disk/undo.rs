@@ -7,7 +7,7 @@ use linerate_model::step::{Refused, Step, given};
 use super::super::hosts::{Hosts, Needs};
 use super::super::{builds, out};
 use crate::build::{self, DISK};
-use crate::fleet::Fleet;
+use linerate_fleet::Fleet;
 use linerate_report::builds as shown;
 
 /// Take back what `disk plan --apply` built: filesystem, volume, group, and what they left on the drives

@@ -17,9 +17,9 @@ use linerate_model::snapshot::Snapshot;
 use self::shown::Output;
 use super::super::via::{Hosts, Via};
 use super::super::{open, out};
-use crate::clock;
-use crate::fleet::Fleet;
 use crate::observe::disk_watch::DiskWatch;
+use linerate_fleet::Fleet;
+use linerate_fleet::clock;
 use linerate_report::disk_watch as report;
 use linerate_store::Store;
 
@@ -168,7 +168,7 @@ fn keep(
     disks.sort_by_key(|interval| interval.at_ms);
     let snapshot = Snapshot {
         schema: SCHEMA,
-        id: clock::new_id(),
+        id: crate::run_id::new_id(),
         start_ms,
         inventory: inventory.clone(),
         facts: watch

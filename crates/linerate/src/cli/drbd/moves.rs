@@ -8,10 +8,10 @@ use linerate_storage::drbd::On;
 use super::super::builds::stop;
 use super::super::out;
 use crate::build::{self, OnLoss};
-use crate::clock;
-use crate::fleet::Fleet;
 use crate::observe::drbd as seen;
-use crate::progress::Progress;
+use linerate_fleet::Fleet;
+use linerate_fleet::clock;
+use linerate_fleet::progress::Progress;
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
 

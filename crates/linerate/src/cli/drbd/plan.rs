@@ -11,7 +11,7 @@ use linerate_storage::drbd::{self, Place, Plan, Release, Side, Wish};
 use super::super::hosts::{Hosts, Needs};
 use super::super::out;
 use crate::build;
-use crate::fleet::Fleet;
+use linerate_fleet::Fleet;
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
 use linerate_report::steps;

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use linerate_storage::drbd::{Pace, SyncProgress};
 
-use crate::fleet::Fleet;
 use crate::observe::drbd::{self as seen, Replicas};
-use crate::progress::{Phase, Progress};
+use linerate_fleet::Fleet;
+use linerate_fleet::progress::{Phase, Progress};
 use linerate_report::drbd as shown;
 
 /// Follows everything that is under way on some hosts.

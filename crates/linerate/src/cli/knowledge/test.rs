@@ -15,7 +15,7 @@ use linerate_model::finding::Diagnosis;
 use serde::Serialize;
 
 use super::super::{open, out};
-use crate::fleet::programs::judge_program;
+use linerate_fleet::programs::judge_program;
 use linerate_input as input;
 
 /// Most that the lab writes about its runs.

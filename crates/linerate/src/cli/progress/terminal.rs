@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use indicatif::TermLike;
 
-use crate::progress::is_terminal_taken;
+use linerate_fleet::progress::is_terminal_taken;
 
 /// Columns and lines of a terminal that does not say how many it has.
 const USUAL: (u16, u16) = (80, 24);

@@ -10,7 +10,7 @@ use linerate_model::sample::Outcome;
 use super::{Survey, boxed};
 use crate::observe::measure::{self, Patience};
 use crate::observe::{join, own_limit};
-use crate::progress::Phase;
+use linerate_fleet::progress::Phase;
 use linerate_store::StoreError;
 
 impl Survey<'_> {

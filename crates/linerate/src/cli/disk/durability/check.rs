@@ -7,9 +7,9 @@ use linerate_model::exit::ExitCode;
 
 use super::super::super::{open, out, progress};
 use super::host::Place;
-use crate::fleet::REQUEST_WAIT;
 use crate::observe::durability::{ask, check};
 use crate::observe::promises;
+use linerate_fleet::REQUEST_WAIT;
 use linerate_report::durability as shown;
 
 /// Look for the records of a list of promises, after the host is back

@@ -8,8 +8,8 @@ use linerate_model::exit::ExitCode;
 
 use super::super::super::{open, out};
 use super::host::Place;
-use crate::fleet::REQUEST_WAIT;
 use crate::observe::durability::ask;
+use linerate_fleet::REQUEST_WAIT;
 
 /// Remove the records of a run from a folder, and nothing else
 #[derive(Debug, clap::Args)]

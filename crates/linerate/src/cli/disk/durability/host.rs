@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use linerate_model::inventory::{Inventory, TransportSpec};
 
 use super::super::super::{open, out};
-use crate::fleet::{Fleet, Link};
+use linerate_fleet::{Fleet, Link};
 use linerate_inventory as inventory;
 
 /// Who.

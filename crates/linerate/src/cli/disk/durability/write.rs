@@ -9,9 +9,9 @@ use linerate_model::exit::ExitCode;
 
 use super::super::super::{open, out, progress};
 use super::host::Place;
-use crate::clock;
 use crate::observe::durability::{Pace, patterns, prepare, write};
 use crate::observe::promises::List;
+use linerate_fleet::clock;
 use linerate_report::durability as shown;
 
 /// Write records into a folder and note each promise here, until the power of the host is cut

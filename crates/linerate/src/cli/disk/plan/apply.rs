@@ -17,8 +17,8 @@ use crate::build::{self, Begun, DISK, OnLoss};
 use crate::cli::builds::stop;
 use crate::cli::hosts::really;
 use crate::cli::{out, progress};
-use crate::fleet::Fleet;
-use crate::progress::Progress;
+use linerate_fleet::Fleet;
+use linerate_fleet::progress::Progress;
 use linerate_report::disk_built::{self, Built};
 use linerate_report::heat::Style;
 

@@ -8,8 +8,8 @@ use super::args::Args;
 use super::measure::Place;
 use crate::build;
 use crate::cli::{open, out};
-use crate::fleet::Fleet;
 use crate::observe::run::read_facts;
+use linerate_fleet::Fleet;
 use linerate_inventory as inventory;
 
 /// The inventory, and the host's name in it.

@@ -14,11 +14,11 @@ use linerate_model::tuning::Tuning;
 use linerate_storage::plan::{LayoutPlan, Plan};
 
 use super::args::Args;
-use crate::fleet::Fleet;
 use crate::observe::bench;
 use crate::observe::context::Context;
 use crate::observe::run::read_facts;
-use crate::progress::Progress;
+use linerate_fleet::Fleet;
+use linerate_fleet::progress::Progress;
 use linerate_store::Store;
 
 /// Of each drive a quarter is used, but no more than that: longer ways of the heads change little, and filling takes time.

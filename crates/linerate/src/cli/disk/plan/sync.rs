@@ -8,8 +8,8 @@ use linerate_storage::plan::{LayoutPlan, parse_mdstat, parse_status};
 
 use crate::build;
 use crate::cli::out;
-use crate::fleet::Fleet;
-use crate::progress::{Phase, Progress};
+use linerate_fleet::Fleet;
+use linerate_fleet::progress::{Phase, Progress};
 
 /// Time between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -10,8 +10,8 @@ use linerate_model::disk::{DiskEpisodes, DiskInterval};
 use linerate_model::fact::Gap;
 
 use super::super::super::out;
-use crate::clock;
 use crate::observe::disk_watch::{DiskWatch, Event, WatchedHost};
+use linerate_fleet::clock;
 use linerate_report::disk_watch::{self as report, Reach};
 use linerate_report::disks::{self, Show};
 use linerate_report::heat::Style;

@@ -12,7 +12,7 @@ use super::{local, netns, slurm, ssh};
 pub const TRANSPORTS: &[&dyn Transport] = &[&local::Local, &netns::Netns, &ssh::Ssh, &slurm::Slurm];
 
 /// The command line for a host.
-pub fn argv(host: &Host, program: &Path) -> Vec<OsString> {
+pub(super) fn argv(host: &Host, program: &Path) -> Vec<OsString> {
     TRANSPORTS
         .iter()
         .find_map(|transport| transport.argv(host, program))

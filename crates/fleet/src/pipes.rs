@@ -76,7 +76,7 @@ impl Pipes {
     }
 
     /// A stream without a child.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     pub(super) fn without_child(stdout: FromNode, stdin: ToNode) -> Self {
         Self::over(stdout, stdin, Arc::default())
     }

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::door::{Door, Guest, UNKNOWN_MAX};
-use crate::fleet::sealed;
+use crate::sealed;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 

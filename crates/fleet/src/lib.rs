@@ -2,18 +2,23 @@
 //!
 //! What comes in: an inventory. What goes out: a [`Link`] per host that answered, and a gap with its reason for each one
 //! that did not. A host that dies later is a gap as well; it never ends a run. Nothing here knows what is measured.
+#![deny(missing_docs)]
 
 pub mod changes;
+pub mod clock;
+#[cfg(test)]
+mod fake_node;
 mod given;
 mod link;
 mod local;
 mod netns;
 mod pipes;
 pub mod programs;
+pub mod progress;
 mod remarks;
 mod sealed;
-#[cfg(test)]
-pub(crate) mod simulated;
+#[cfg(any(test, feature = "testing"))]
+pub mod simulated;
 pub mod slurm;
 pub mod ssh;
 mod transport;
@@ -33,7 +38,7 @@ pub use link::{Exchange, Link, LinkError, REQUEST_WAIT};
 use pipes::Pipes;
 use programs::Programs;
 
-use crate::progress::{Phase, Progress, Silent};
+use progress::{Phase, Progress, Silent};
 
 /// Sessions that are opened at the same time: each is a process here and a log-in or a job step there. An sshd refuses at random beyond ten unfinished log-ins (`MaxStartups`), but
 /// each host has its own; a jump host has them all.
@@ -105,7 +110,7 @@ impl Fleet {
     }
 
     /// The same with the programs to start on each host.
-    pub(crate) async fn open_with(
+    pub async fn open_with(
         inventory: &Inventory,
         programs: impl Fn(&Host) -> Arc<Programs>,
         wanted: impl Fn(&Host) -> bool,
@@ -214,8 +219,8 @@ impl Fleet {
     }
 
     /// A fleet of sessions that are open already.
-    #[cfg(test)]
-    pub(crate) fn of(links: Vec<Link>, gaps: Vec<Gap>) -> Self {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn of(links: Vec<Link>, gaps: Vec<Gap>) -> Self {
         let links = links.into_iter().map(|link| (link.host().to_owned(), Arc::new(link))).collect();
         Self { links: Mutex::new(links), gaps, ..Self::default() }
     }

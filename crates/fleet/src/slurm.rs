@@ -85,7 +85,7 @@ pub(super) struct Ready {
 
 impl Ready {
     /// The inventory with the job of each Slurm host that has one.
-    pub fn applied(&self, inventory: &Inventory) -> Inventory {
+    pub(super) fn applied(&self, inventory: &Inventory) -> Inventory {
         let mut inventory = inventory.clone();
         for host in &mut inventory.hosts {
             if let (TransportSpec::Slurm(spec), Some(Ok(job))) =
@@ -98,12 +98,12 @@ impl Ready {
     }
 
     /// The job of each host that has one.
-    pub fn jobs(&self) -> BTreeMap<HostName, SlurmJob> {
+    pub(super) fn jobs(&self) -> BTreeMap<HostName, SlurmJob> {
         self.hosts.iter().filter_map(|(host, job)| Some((host.clone(), job.clone().ok()?))).collect()
     }
 
     /// The node of each host.
-    pub fn nodes(inventory: &Inventory) -> BTreeMap<HostName, String> {
+    pub(super) fn nodes(inventory: &Inventory) -> BTreeMap<HostName, String> {
         let node = |host: &Host| match &host.transport {
             TransportSpec::Slurm(spec) => Some((host.name.clone(), spec.node.clone())),
             _ => None,
@@ -112,17 +112,17 @@ impl Ready {
     }
 
     /// Whether a host is reached by one step for all.
-    pub fn in_one_step(&self, host: &str) -> bool {
+    pub(super) fn in_one_step(&self, host: &str) -> bool {
         self.one.iter().any(|(_, hosts)| hosts.contains(host))
     }
 
     /// How many hosts are to dial back.
-    pub fn awaited(&self) -> usize {
+    pub(super) fn awaited(&self) -> usize {
         self.one.iter().map(|(_, hosts)| hosts.len()).sum()
     }
 
     /// Makes the steps for all and gives the sessions of the nodes that dial back.
-    pub async fn gather(&self, inventory: &Inventory) -> Gathered {
+    pub(super) async fn gather(&self, inventory: &Inventory) -> Gathered {
         let mut all = Gathered::default();
         for (id, names) in &self.one {
             let hosts: Vec<&Host> = inventory.hosts.iter().filter(|h| names.contains(&h.name)).collect();
@@ -136,12 +136,12 @@ impl Ready {
     }
 
     /// Why a host has no job.
-    pub fn refused(&self, host: &str) -> Option<&str> {
+    pub(super) fn refused(&self, host: &str) -> Option<&str> {
         self.hosts.get(host)?.as_ref().err().map(String::as_str)
     }
 
     /// The hosts without a job.
-    pub fn gaps(&self) -> impl Iterator<Item = Gap> {
+    pub(super) fn gaps(&self) -> impl Iterator<Item = Gap> {
         let gap = |host: &HostName, why: &String| Gap { what: format!("host {host}"), reason: why.clone() };
         self.hosts.iter().filter_map(move |(host, job)| Some(gap(host, job.as_ref().err()?)))
     }

@@ -291,7 +291,7 @@ pub(super) async fn copy_again(
 }
 
 /// Removes the copy of the node program from nodes on which it never ran. Nodes that are dead keep it, and nobody waits for them.
-pub(in crate::fleet) async fn remove(copies: Vec<(String, SlurmJob)>) {
+pub(crate) async fn remove(copies: Vec<(String, SlurmJob)>) {
     let mut tasks = tokio::task::JoinSet::new();
     for (node, job) in copies.into_iter().take(REMOVED_MAX) {
         tasks.spawn(async move {

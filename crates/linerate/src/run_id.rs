@@ -1,26 +1,12 @@
-//! Wall-clock time and identifiers of runs: the only place of the operator that asks for either.
+//! Identifiers of runs and trials.
 
-use std::io::Read;
-use std::time::{SystemTime, UNIX_EPOCH};
-
+use linerate_fleet::clock;
 use linerate_model::snapshot::RunId;
-
-/// Now, Unix milliseconds.
-pub fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
-}
-
-/// Random bytes of the kernel.
-pub fn random<const N: usize>() -> std::io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes)
-}
 
 /// A new identifier: sortable UTC time and four random hex digits, such as `20261121-083015-4f2a`.
 pub fn new_id() -> RunId {
-    let random = random::<2>().unwrap_or_else(|_| (std::process::id() as u16).to_be_bytes());
-    id_at(now_ms() / 1000, u16::from_be_bytes(random))
+    let random = clock::random::<2>().unwrap_or_else(|_| (std::process::id() as u16).to_be_bytes());
+    id_at(clock::now_ms() / 1000, u16::from_be_bytes(random))
 }
 
 fn id_at(unix_s: u64, random: u16) -> RunId {

@@ -12,9 +12,9 @@ use tokio::time::timeout;
 use super::secret;
 use super::talk::Talk;
 use super::{by_hand, hint, warning};
-use crate::fleet::link::Reached;
-use crate::fleet::pipes::{Pipes, escaped};
-use crate::fleet::programs::{Machine, Program, Programs};
+use crate::link::Reached;
+use crate::pipes::{Pipes, escaped};
+use crate::programs::{Machine, Program, Programs};
 
 /// Longest wait for a log-in: connecting, keys, start-up files.
 const LOGIN_WAIT: Duration = Duration::from_secs(30);
@@ -35,7 +35,7 @@ type Line = (String, String);
 
 /// Talks until the node program starts. `old` is the process id of a program of ours there that no longer answers, or 0. The
 /// error is the end of a sentence about the host.
-pub(in crate::fleet) async fn greet(
+pub(crate) async fn greet(
     pipes: &mut Pipes,
     (host, spec): (&Host, &SshSpec),
     programs: &Programs,

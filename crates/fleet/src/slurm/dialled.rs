@@ -19,10 +19,10 @@ use tokio::time::{Instant, sleep_until};
 use super::door::{Door, Guest};
 use super::one_step::{self, OneStep, Words};
 use crate::clock;
-use crate::fleet::link::HELLO_WAIT;
-use crate::fleet::link::{Link, LinkError, Reached};
-use crate::fleet::programs::Source;
-use crate::fleet::sealed;
+use crate::link::HELLO_WAIT;
+use crate::link::{Link, LinkError, Reached};
+use crate::programs::Source;
+use crate::sealed;
 
 /// Longest wait for the first node, and for the next one after one came.
 const FIRST_WAIT: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ const ADDRESSES_MAX: usize = 8;
 
 /// What came of one job.
 #[derive(Debug, Default)]
-pub(in crate::fleet) struct Gathered {
+pub(crate) struct Gathered {
     /// By host: its session, or the end of a sentence about it.
     pub hosts: BTreeMap<HostName, Result<Link, String>>,
     /// What a person should know.

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::talk::Talk;
 use super::{CLEAN, command, hint};
-use crate::fleet::pipes::{Pipes, escaped};
+use crate::pipes::{Pipes, escaped};
 
 /// Longest wait for each line of the host.
 const WAIT: Duration = Duration::from_secs(30);

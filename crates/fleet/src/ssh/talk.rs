@@ -9,7 +9,7 @@ use std::path::Path;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::clock;
-use crate::fleet::pipes::{Pipes, escaped};
+use crate::pipes::{Pipes, escaped};
 
 /// Bytes that are passed over before and between our lines, and the longest line of ours.
 const NOISE_BYTES_MAX: usize = 64 << 10;

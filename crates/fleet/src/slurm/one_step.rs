@@ -18,9 +18,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::step::{SHAPING, place_on_node};
 use super::{job, nodes};
-use crate::fleet::pipes::{keep, quoted};
-use crate::fleet::programs::Source;
-use crate::fleet::sealed::Said;
+use crate::pipes::{keep, quoted};
+use crate::programs::Source;
+use crate::sealed::Said;
 
 /// Longest wait for the step to be there on all nodes, and for the next of them after one came.
 const UP_WAIT: Duration = Duration::from_secs(60);
@@ -87,7 +87,7 @@ impl Words {
 
 /// A running step. Dropped in any state it is asked to end.
 #[derive(Debug)]
-pub(in crate::fleet) struct OneStep {
+pub(crate) struct OneStep {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: Option<BufReader<ChildStdout>>,
@@ -315,7 +315,7 @@ impl OneStep {
     }
 
     /// Ends the step. Its node programs should have been told bye before.
-    pub(in crate::fleet) async fn end(mut self) {
+    pub(crate) async fn end(mut self) {
         self.stdin = None;
         if timeout(END_WAIT, self.child.wait()).await.is_err() {
             ask_to_end(&self.child);

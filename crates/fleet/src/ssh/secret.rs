@@ -14,8 +14,8 @@ use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use tokio::sync::{OnceCell, oneshot};
 
-use crate::fleet::pipes::escaped;
-use crate::fleet::remarks::few;
+use crate::pipes::escaped;
+use crate::remarks::few;
 
 /// Longest wait for a person.
 const PERSON_WAIT: Duration = Duration::from_secs(120);

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use linerate_testkit::{self as testkit, text};
 
 use super::step::RUN;
-use crate::fleet::programs::Source;
+use crate::programs::Source;
 
 const STRANGER: u32 = 65_534;
 const PROGRAM: &str = "/usr/bin/id";

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use linerate_model::inventory::SshSpec;
 
-use crate::fleet::pipes::escaped;
+use crate::pipes::escaped;
 
 /// The command by which a person reaches the host.
 pub(super) fn by_hand(spec: &SshSpec) -> String {

@@ -192,8 +192,8 @@ pub struct Programs {
 
 impl Programs {
     /// The same program for every host.
-    #[cfg(test)]
-    pub(crate) fn only(path: PathBuf) -> Self {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn only(path: PathBuf) -> Self {
         Self { only: Some(path), read: Mutex::default() }
     }
 

@@ -3,6 +3,7 @@
 //! What comes in: how many, a seed, who is sick. What goes out: an inventory and its open sessions. Delays, failures and figures
 //! are drawn from the seed; time is the runtime's, so with virtual time a minute of measuring takes as long as the operator's
 //! work on it. No socket, no process, no clock.
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "part of tests alone")]
 
 mod meter;
 
@@ -24,7 +25,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use self::meter::Meter;
 use super::pipes::Pipes;
 use super::{Fleet, HELLO_WAIT, Link, OPENING_MAX};
-use crate::observe::pairs::Random;
+use linerate_model::random::Random;
 
 /// Rate of every host's link, and hosts in a rack. Racks are oversubscribed two to one.
 const LINK_BPS: f64 = 25e9;
@@ -42,7 +43,7 @@ const NIC_READINGS: usize = 110;
 const COUNTERS: usize = 600;
 
 /// All nodes.
-pub(crate) struct World {
+pub struct World {
     seed: u64,
     sick: usize,
     numbers: HashMap<IpAddr, usize>,
@@ -60,7 +61,7 @@ struct Character {
 }
 
 /// The inventory: racks of [`RACK`] hosts.
-pub(crate) fn inventory(hosts: usize) -> Inventory {
+pub fn inventory(hosts: usize) -> Inventory {
     let rack = |number: usize| Group {
         name: format!("rack{number:03}"),
         kind: "rack".to_owned(),
@@ -100,18 +101,18 @@ fn address(number: usize) -> IpAddr {
 
 impl World {
     /// A world in which the host of this number has a receive buffer that is too small.
-    pub(crate) fn new(hosts: usize, sick: usize, seed: u64) -> Arc<Self> {
+    pub fn new(hosts: usize, sick: usize, seed: u64) -> Arc<Self> {
         let numbers = (0..hosts).map(|number| (address(number), number)).collect();
         Arc::new(Self { seed, sick, numbers, flows: Mutex::default(), meter: Meter::default() })
     }
 
     /// Time that this process has spent as the nodes, not as their operator.
-    pub(crate) fn spent(&self) -> Duration {
+    pub fn spent(&self) -> Duration {
         self.meter.spent()
     }
 
     /// Opens a session with every node, as many at once as with real ones.
-    pub(crate) async fn open(self: &Arc<Self>) -> Fleet {
+    pub async fn open(self: &Arc<Self>) -> Fleet {
         let turns = Arc::new(Semaphore::new(OPENING_MAX));
         let mut tasks = tokio::task::JoinSet::new();
         for number in 0..self.numbers.len() {
@@ -141,7 +142,7 @@ impl World {
 
     fn random(&self, what: usize, number: usize) -> Random {
         let mut random = Random(self.seed ^ (what as u64) << 48 ^ number as u64);
-        random.next();
+        random.next_u64();
         random
     }
 

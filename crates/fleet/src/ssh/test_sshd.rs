@@ -21,7 +21,7 @@ pub(super) fn program() -> Option<OsString> {
 }
 
 /// Makes keys and configurations in the folder and lets this thread use them. The error says why it is impossible here.
-pub(in crate::fleet) fn use_in_this_thread(folder: &Path) -> Result<(), String> {
+pub(crate) fn use_in_this_thread(folder: &Path) -> Result<(), String> {
     if !Path::new(SSHD).exists() {
         return Err(format!("no {SSHD} here (install the package openssh-server)"));
     }

@@ -1,0 +1,28 @@
+//! Pseudo-random numbers.
+
+/// A small deterministic generator (SplitMix64): the same seed gives the same plan on any machine.
+#[derive(Debug, Clone)]
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next 64 bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `limit`; 0 when the limit is 0.
+    pub fn below(&mut self, limit: usize) -> usize {
+        (self.next_u64() % limit.max(1) as u64) as usize
+    }
+
+    /// Shuffles in place.
+    pub fn shuffle<T>(&mut self, values: &mut [T]) {
+        for last in (1..values.len()).rev() {
+            values.swap(last, self.below(last + 1));
+        }
+    }
+}
