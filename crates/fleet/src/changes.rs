@@ -1,5 +1,6 @@
-//! Changes of settings on hosts: each step is one request on the session of its host. Comes in: open sessions. Goes out: values
-//! read back. A host whose session ended gets a new one, but only for undoing and reading.
+//! Changes of settings on hosts: each step is one request on the session of its host. Comes in: open
+//! sessions. Goes out: values read back. A host whose session ended gets a new one, but only for undoing and
+//! reading.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Node programs that are not real, for tests: this very test program started again, as a child that speaks the protocol, or
-//! breaks it in one of the ways that nodes break. Makes no traffic and changes nothing.
+//! Node programs that are not real, for tests: this very test program started again, as a child that speaks
+//! the protocol, or breaks it in one of the ways that nodes break. Makes no traffic and changes nothing.
 
 // The file of this module is found from here also when a test beside the crate uses this file.
 #[path = "fake_node/hostile.rs"]

@@ -1,7 +1,8 @@
 //! The fleet: one open session with a node program per host.
 //!
-//! What comes in: an inventory. What goes out: a [`Link`] per host that answered, and a gap with its reason for each one
-//! that did not. A host that dies later is a gap as well; it never ends a run. Nothing here knows what is measured.
+//! What comes in: an inventory. What goes out: a [`Link`] per host that answered, and a gap with its reason
+//! for each one that did not. A host that dies later is a gap as well; it never ends a run. Nothing here
+//! knows what is measured.
 #![deny(missing_docs)]
 
 pub mod changes;
@@ -40,8 +41,9 @@ use programs::Programs;
 
 use progress::{Phase, Progress, Silent};
 
-/// Sessions that are opened at the same time: each is a process here and a log-in or a job step there. An sshd refuses at random beyond ten unfinished log-ins (`MaxStartups`), but
-/// each host has its own; a jump host has them all.
+/// Sessions that are opened at the same time: each is a process here and a log-in or a job step there. An
+/// sshd refuses at random beyond ten unfinished log-ins (`MaxStartups`), but each host has its own; a jump
+/// host has them all.
 const OPENING_MAX: usize = 16;
 /// A host is taken up again at most so often in a run.
 const TAKEN_UP_MAX: u32 = 3;
@@ -70,7 +72,8 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Starts the node program on every host of the inventory for which `wanted` says yes, many at the same time.
+    /// Starts the node program on every host of the inventory for which `wanted` says yes, many at the same
+    /// time.
     pub async fn open(inventory: &Inventory, wanted: impl Fn(&Host) -> bool) -> Self {
         Self::open_told(inventory, wanted, &Silent).await
     }
@@ -278,8 +281,9 @@ impl Fleet {
         self.slurm_jobs.contains_key(host)
     }
 
-    /// Opens a new session with a host whose connection was lost. `None` for a host that is not reached over a connection,
-    /// and for one that was taken up often enough; an error is the end of a sentence about the host.
+    /// Opens a new session with a host whose connection was lost. `None` for a host that is not reached over
+    /// a connection, and for one that was taken up often enough; an error is the end of a sentence about the
+    /// host.
     pub async fn take_up(&self, host: &Host) -> Option<Result<(), String>> {
         let job = self.slurm_jobs.get(&host.name);
         match &host.transport {
@@ -357,8 +361,9 @@ const FILES_PER_SESSION: u64 = 4;
 /// What the rest of the program needs.
 const FILES_BESIDE: u64 = 100;
 
-/// Allows this process as many open files as so many sessions need, where the hard limit lets it. Most systems start programs
-/// with 1024, for the sake of old ones. Where it is refused, hosts beyond it become gaps with the system's reason.
+/// Allows this process as many open files as so many sessions need, where the hard limit lets it. Most
+/// systems start programs with 1024, for the sake of old ones. Where it is refused, hosts beyond it become
+/// gaps with the system's reason.
 fn allow_files(sessions: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let needed = sessions as u64 * FILES_PER_SESSION + FILES_BESIDE;

@@ -1,7 +1,9 @@
-//! One session with one node program: a child process, the pure session of the wire, and the requests under way.
+//! One session with one node program: a child process, the pure session of the wire, and the requests under
+//! way.
 //!
-//! What comes in: a child process that speaks the protocol, and requests. What goes out: the events of each request, in
-//! order. A node that dies, stalls or talks nonsense turns every request under way into [`LinkError::Lost`]; nothing here retries or restarts.
+//! What comes in: a child process that speaks the protocol, and requests. What goes out: the events of each
+//! request, in order. A node that dies, stalls or talks nonsense turns every request under way into
+//! [`LinkError::Lost`]; nothing here retries or restarts.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -29,9 +31,10 @@ const UNREAD_BYTES_MAX: usize = 4 << 20;
 const READ_BYTES: usize = 4 << 10;
 /// How long a node may take to undo and exit after `Bye` before it is killed; its guardian then undoes.
 const BYE_WAIT: Duration = Duration::from_secs(5);
-/// How long a child whose session was lost may take to say why. The pipes of a node that was killed close before it can be reaped, and on
-/// a busy operator the end of the process is heard of much later than that of the stream. Whoever does not wait reaches only for `kill`
-/// then, and the user reads that the session ended instead of what ended it (`signal: 9`, and what `ssh` said last).
+/// How long a child whose session was lost may take to say why. The pipes of a node that was killed close
+/// before it can be reaped, and on a busy operator the end of the process is heard of much later than that of
+/// the stream. Whoever does not wait reaches only for `kill` then, and the user reads that the session ended
+/// instead of what ended it (`signal: 9`, and what `ssh` said last).
 const LOST_WAIT: Duration = Duration::from_secs(2);
 
 /// Why a request was not answered as hoped.
@@ -139,8 +142,8 @@ impl Link {
         }
     }
 
-    /// Takes over a child whose stdout begins, after any noise, with a node's protocol, and waits for its hello. `heard` is
-    /// what was read of it already.
+    /// Takes over a child whose stdout begins, after any noise, with a node's protocol, and waits for its
+    /// hello. `heard` is what was read of it already.
     pub(super) async fn over(
         host: &str,
         pipes: Pipes,
@@ -204,8 +207,8 @@ impl Link {
         &self.hello
     }
 
-    /// How far the clock of the host is ahead of ours, by the time in its hello; less than the way of the hello took is no
-    /// difference. `None` where the node does not say.
+    /// How far the clock of the host is ahead of ours, by the time in its hello; less than the way of the
+    /// hello took is no difference. `None` where the node does not say.
     pub fn clock_ahead_ms(&self) -> Option<i64> {
         self.clock_ahead_ms
     }

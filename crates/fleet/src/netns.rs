@@ -1,5 +1,5 @@
-//! Transport `netns`: a network namespace of the machine that `linerate` runs on. The node program enters it by itself,
-//! because only then it can give itself a matching `/sys`.
+//! Transport `netns`: a network namespace of the machine that `linerate` runs on. The node program enters it
+//! by itself, because only then it can give itself a matching `/sys`.
 
 use std::ffi::OsString;
 use std::path::Path;

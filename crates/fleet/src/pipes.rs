@@ -1,7 +1,8 @@
 //! The child process of a session: its pipes, what it said on stderr, and its end.
 //!
-//! What comes in: a command line, or a stream that somebody else opened. What goes out: bytes both ways, and in words why it ended. What a child says on stderr is
-//! never part of the protocol: its last lines are quoted, escaped, in the reason of a gap.
+//! What comes in: a command line, or a stream that somebody else opened. What goes out: bytes both ways, and
+//! in words why it ended. What a child says on stderr is never part of the protocol: its last lines are
+//! quoted, escaped, in the reason of a gap.
 
 use linerate_model::printable::is_control;
 use std::ffi::OsString;
@@ -153,8 +154,8 @@ pub(super) fn keep(said: &Mutex<Vec<u8>>, words: &[u8]) {
     said.drain(..surplus);
 }
 
-/// The last lines, on one line, with everything escaped that a terminal could take for a command. Lines of nothing but
-/// decoration are left out.
+/// The last lines, on one line, with everything escaped that a terminal could take for a command. Lines of
+/// nothing but decoration are left out.
 pub(super) fn quoted(text: &str) -> String {
     let telling = |line: &&str| line.chars().any(char::is_alphanumeric);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(telling).collect();

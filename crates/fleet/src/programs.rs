@@ -1,7 +1,7 @@
 //! The programs of ours that are started or copied: where they lie, and for which machines they are.
 //!
-//! What comes in: a name or an architecture. What goes out: a path, or the bytes of a node program with their hash. Nothing
-//! is copied or started here.
+//! What comes in: a name or an architecture. What goes out: a path, or the bytes of a node program with their
+//! hash. Nothing is copied or started here.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

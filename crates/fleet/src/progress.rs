@@ -21,8 +21,8 @@ pub struct Phase<'a> {
 pub trait Progress {
     /// Another phase begins.
     fn begin(&self, phase: &Phase<'_>);
-    /// So many are done; `what` is under way, empty when nothing new is; about so many seconds are to come, where that is known
-    /// better than by the rate.
+    /// So many are done; `what` is under way, empty when nothing new is; about so many seconds are to come,
+    /// where that is known better than by the rate.
     fn step(&self, done: usize, what: &str, left_s: Option<f64>);
     /// Something worth a line of its own.
     fn note(&self, text: &str);

@@ -1,7 +1,7 @@
 //! What the hellos of the nodes tell a person: clocks that are wrong, node programs of another build.
 //!
-//! What comes in: names of hosts with what their nodes said. What goes out: one sentence for all hosts of which the same is to be
-//! said. Nothing that is measured depends on either.
+//! What comes in: names of hosts with what their nodes said. What goes out: one sentence for all hosts of
+//! which the same is to be said. Nothing that is measured depends on either.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! A sealed connection as the pipes of a session.
 //!
-//! What comes in: a connection on which both ends know each other. What goes out: bytes both ways, and in words why the
-//! encryption broke, where it did. It never dials or listens.
+//! What comes in: a connection on which both ends know each other. What goes out: bytes both ways, and in
+//! words why the encryption broke, where it did. It never dials or listens.
 
 use std::io;
 use std::pin::Pin;
@@ -24,7 +24,8 @@ pub(super) type Said = Arc<Mutex<Vec<u8>>>;
 /// The pipes of a session over this connection.
 pub(super) fn pipes(connection: TcpStream, sealed: Sealed, said: Said) -> Pipes {
     let (from_node, to_node) = connection.into_split();
-    // What is written has to be sealed whole and then sent on, also when nobody writes any more: a task of its own does that.
+    // What is written has to be sealed whole and then sent on, also when nobody writes any more: a task of
+    // its own does that.
     let (stdin, unsent) = tokio::io::duplex(RECORD_BYTES_MAX);
     tokio::spawn(send(unsent, sealed.sealer, to_node));
     let opened = Opened {

@@ -1,8 +1,9 @@
-//! A fleet in memory, for tests: thousands of nodes that speak the real protocol over streams inside this process.
+//! A fleet in memory, for tests: thousands of nodes that speak the real protocol over streams inside this
+//! process.
 //!
-//! What comes in: how many, a seed, who is sick. What goes out: an inventory and its open sessions. Delays, failures and figures
-//! are drawn from the seed; time is the runtime's, so with virtual time a minute of measuring takes as long as the operator's
-//! work on it. No socket, no process, no clock.
+//! What comes in: how many, a seed, who is sick. What goes out: an inventory and its open sessions. Delays,
+//! failures and figures are drawn from the seed; time is the runtime's, so with virtual time a minute of
+//! measuring takes as long as the operator's work on it. No socket, no process, no clock.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "part of tests alone")]
 
 mod meter;

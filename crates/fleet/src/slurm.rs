@@ -1,10 +1,11 @@
 //! Transport `slurm`: a node of a Slurm cluster, where the node program is a step of a job.
 //!
-//! What comes in: a wish (partition, number or list of nodes), or an inventory with Slurm hosts. What goes out: a job that holds
-//! the nodes (the one that this program runs in, or one of its own that ends with it), the node program on them, and one command
-//! line per node: `srun` with its output unbuffered, for without that it keeps back what no line end follows, and never for
-//! several nodes, for then it cuts their frames into each other. For many nodes it is one step for all, whose node programs dial
-//! back (`dialled.rs`). Slurm does the rest; nothing here schedules.
+//! What comes in: a wish (partition, number or list of nodes), or an inventory with Slurm hosts. What goes
+//! out: a job that holds the nodes (the one that this program runs in, or one of its own that ends with it),
+//! the node program on them, and one command line per node: `srun` with its output unbuffered, for without
+//! that it keeps back what no line end follows, and never for several nodes, for then it cuts their frames
+//! into each other. For many nodes it is one step for all, whose node programs dial back (`dialled.rs`).
+//! Slurm does the rest; nothing here schedules.
 
 mod dialled;
 mod door;
@@ -38,12 +39,14 @@ pub use job::Allocation;
 pub use request::{LIMIT, NodeRequest};
 use step::{place_on_node, step};
 
-/// From so many nodes on one step for all is made, unless something else is asked for. A step of its own costs the controller and
-/// this machine about 0.1 s and a process per node; one for all costs one process and an open port while nodes are awaited.
+/// From so many nodes on one step for all is made, unless something else is asked for. A step of its own
+/// costs the controller and this machine about 0.1 s and a process per node; one for all costs one process
+/// and an open port while nodes are awaited.
 pub const ONE_STEP_FROM: usize = 256;
 
-/// The nodes that a request gives, as an inventory: their addresses and the switches between them from Slurm's own configuration.
-/// Nodes that are named but cannot take a job are in it too, so that they become gaps with their reason.
+/// The nodes that a request gives, as an inventory: their addresses and the switches between them from
+/// Slurm's own configuration. Nodes that are named but cannot take a job are in it too, so that they become
+/// gaps with their reason.
 pub async fn survey_nodes(request: &NodeRequest) -> Result<(Inventory, Allocation), SlurmError> {
     let allocation = Allocation::get(request).await?;
     match inventory::inventory(&allocation, request).await {
@@ -150,7 +153,8 @@ impl Ready {
 /// Jobs by host, or why there is none.
 type Jobs = BTreeMap<HostName, Result<u32, String>>;
 
-/// Gets a job for the Slurm hosts among those wanted, unless they have one, and spreads the node program on its nodes.
+/// Gets a job for the Slurm hosts among those wanted, unless they have one, and spreads the node program on
+/// its nodes.
 pub(super) async fn prepare(inventory: &Inventory, wanted: impl Fn(&Host) -> bool) -> Ready {
     let hosts: Vec<(&HostName, &SlurmSpec)> = inventory
         .hosts
@@ -198,8 +202,9 @@ fn is_one_step(members: &[(&HostName, &SlurmSpec)]) -> bool {
     asked.map_or(members.len() >= ONE_STEP_FROM, |steps| steps == SlurmSteps::One)
 }
 
-/// Brings a fresh copy of the node program to the node of a host whose session was lost, after what is left of the old program there
-/// has ended (its guardians stay and undo). Gives the job with the place of the copy, for a step of its own.
+/// Brings a fresh copy of the node program to the node of a host whose session was lost, after what is left
+/// of the old program there has ended (its guardians stay and undo). Gives the job with the place of the
+/// copy, for a step of its own.
 pub(super) async fn again(spec: &SlurmSpec, job: &SlurmJob) -> Result<SlurmJob, String> {
     let Source { path, hash } = Source::own()?;
     let place = place_on_node(job.id).map_err(|error| format!("no random name for its copy: {error}"))?;

@@ -1,4 +1,5 @@
-//! Conformance of every transport and of the sessions behind it: a member of the list needs no test code of its own.
+//! Conformance of every transport and of the sessions behind it: a member of the list needs no test code of
+//! its own.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! What nodes say in words: reasons, errors, hints. They become parts of our sentences, so each of them stays on one line and has
-//! nothing that acts on a terminal. Values of facts are data and are left as they are; whoever prints one escapes it.
+//! What nodes say in words: reasons, errors, hints. They become parts of our sentences, so each of them stays
+//! on one line and has nothing that acts on a terminal. Values of facts are data and are left as they are;
+//! whoever prints one escapes it.
 //!
 //! What comes in: an event of a node. What goes out: the same event.
 

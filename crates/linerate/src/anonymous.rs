@@ -1,6 +1,6 @@
-//! A snapshot without the names and addresses of its owner, so that it can be given away as a case. The same name gets the same
-//! replacement everywhere, so that the diagnosis is the same. What cannot be replaced with care is left out. In: a snapshot. Out:
-//! another one, and a check that nothing of the original is left.
+//! A snapshot without the names and addresses of its owner, so that it can be given away as a case. The same
+//! name gets the same replacement everywhere, so that the diagnosis is the same. What cannot be replaced with
+//! care is left out. In: a snapshot. Out: another one, and a check that nothing of the original is left.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -38,7 +38,8 @@ pub(crate) fn anonymous(snapshot: &Snapshot) -> (Snapshot, Renamer) {
     let first_ms = copy.samples.iter().map(|s| s.start_ms).filter(|ms| *ms > 0).min().unwrap_or(0);
     for sample in &mut copy.samples {
         renamer.sample(sample);
-        // When a test was in the run says whether what it shows comes and goes; when the run was is nobody's business.
+        // When a test was in the run says whether what it shows comes and goes; when the run was is nobody's
+        // business.
         sample.start_ms =
             sample.start_ms.saturating_sub(first_ms).saturating_add(u64::from(sample.start_ms > 0));
     }

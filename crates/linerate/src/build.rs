@@ -1,6 +1,8 @@
-//! Builds over the fleet: looks at volumes and replicas, steps one after the other, and the way back when one of them fails.
+//! Builds over the fleet: looks at volumes and replicas, steps one after the other, and the way back when one
+//! of them fails.
 //!
-//! What comes in: steps with their hosts. What goes out: what the hosts said. It decides nothing and repeats nothing.
+//! What comes in: steps with their hosts. What goes out: what the hosts said. It decides nothing and repeats
+//! nothing.
 
 use std::time::Duration;
 
@@ -250,10 +252,12 @@ pub fn hosts_of(steps: &[On]) -> Vec<&str> {
     hosts
 }
 
-/// All steps in order. When one fails everything of this build is taken back, on all hosts, the last one first.
+/// All steps in order. When one fails everything of this build is taken back, on all hosts, the last one
+/// first.
 ///
 /// # Errors
-/// Says which step failed and why, and what could not be taken back; or that there is such a build already, and nothing was begun.
+/// Says which step failed and why, and what could not be taken back; or that there is such a build already,
+/// and nothing was begun.
 pub async fn run(
     fleet: &Fleet,
     build: &str,

@@ -1,5 +1,5 @@
-//! Files and folders of foreign evidence: paths come in, texts for the readers of `linerate-import` go out. What cannot be opened is
-//! told and left out. Links are not followed, and nothing is written.
+//! Files and folders of foreign evidence: paths come in, texts for the readers of `linerate-import` go out.
+//! What cannot be opened is told and left out. Links are not followed, and nothing is written.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! `linerate disk durability` on this machine: written, acknowledged, lost on purpose, found, removed; and what it refuses.
+//! `linerate disk durability` on this machine: written, acknowledged, lost on purpose, found, removed; and
+//! what it refuses.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;

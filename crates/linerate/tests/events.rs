@@ -1,4 +1,5 @@
-//! What a program reads on stderr while a command with `--json` runs: every line an event, phases that begin, step and end.
+//! What a program reads on stderr while a command with `--json` runs: every line an event, phases that begin,
+//! step and end.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};

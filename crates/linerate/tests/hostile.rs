@@ -1,5 +1,6 @@
-//! Nodes that mean harm: the operator neither runs what they say, nor writes where they say, nor fills its memory, nor hands
-//! their commands to a terminal or a browser. The nodes are processes of their own that speak the real protocol.
+//! Nodes that mean harm: the operator neither runs what they say, nor writes where they say, nor fills its
+//! memory, nor hands their commands to a terminal or a browser. The nodes are processes of their own that
+//! speak the real protocol.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, dead_code)]
 
 #[path = "../../fleet/src/fake_node.rs"]

@@ -1,4 +1,5 @@
-//! `linerate import` and `linerate diagnose FILE…`: files of other tools as people hand them over, through the real program.
+//! `linerate import` and `linerate diagnose FILE…`: files of other tools as people hand them over, through
+//! the real program.
 // Helpers of tests may fail the test as loudly as the tests themselves.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

@@ -1,4 +1,5 @@
-//! `linerate knowledge` and `linerate case` as people use them: tables, words, a cause of one's own, a run given away.
+//! `linerate knowledge` and `linerate case` as people use them: tables, words, a cause of one's own, a run
+//! given away.
 // Helpers of tests may fail the test as loudly as the tests themselves.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

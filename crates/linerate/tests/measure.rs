@@ -1,5 +1,5 @@
-//! `linerate measure` with a real node program, on the loopback of this machine. Without a built `linerate-node` it is
-//! skipped, and says so.
+//! `linerate measure` with a real node program, on the loopback of this machine. Without a built
+//! `linerate-node` it is skipped, and says so.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Places inside hosts, for real: two hosts as network namespaces, a process in a namespace of its own inside of each, and a
-//! network between those two. Needs root or user namespaces, `ip`, `unshare`, `nsenter` and a built `linerate-node`; what is missing is
-//! printed as a skip with its reason.
+//! Places inside hosts, for real: two hosts as network namespaces, a process in a namespace of its own inside
+//! of each, and a network between those two. Needs root or user namespaces, `ip`, `unshare`, `nsenter` and a
+//! built `linerate-node`; what is missing is printed as a skip with its reason.
 // Helpers of tests may fail the test as loudly as the tests themselves.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -13,7 +13,8 @@ fn node_program() -> Option<PathBuf> {
     testkit::node_program(env!("CARGO_BIN_EXE_linerate"))
 }
 
-/// Runs the test of this name again inside fresh network and mount namespaces. Gives `true` in the process inside.
+/// Runs the test of this name again inside fresh network and mount namespaces. Gives `true` in the process
+/// inside.
 fn inside(name: &str) -> bool {
     if node_program().is_none() {
         return testkit::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
@@ -160,7 +161,8 @@ fn groups_that_can_be_seen_are_added() {
         return;
     }
     let site = Site::new();
-    // A third host beside the two, so that their subnet is not everybody's. It has no cable: nothing to listen on.
+    // A third host beside the two, so that their subnet is not everybody's. It has no cable: nothing to
+    // listen on.
     let path = site.folder.path().join("plain.toml");
     let third = Holder::new();
     let text = std::fs::read_to_string(&path).unwrap();

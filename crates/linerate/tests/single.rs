@@ -1,5 +1,5 @@
-//! Single tests over loopback with the real node program: what people and scripts see of them, and that each is a run in the
-//! store. Needs a built `linerate-node`; without it the tests say that they were skipped.
+//! Single tests over loopback with the real node program: what people and scripts see of them, and that each
+//! is a run in the store. Needs a built `linerate-node`; without it the tests say that they were skipped.
 // Helpers of tests may fail the test as loudly as the tests themselves.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

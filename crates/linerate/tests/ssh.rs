@@ -1,5 +1,5 @@
-//! Hosts behind real OpenSSH servers: survey, facts, a trial with its undoing, and what is copied, as root and as an ordinary
-//! user.
+//! Hosts behind real OpenSSH servers: survey, facts, a trial with its undoing, and what is copied, as root
+//! and as an ordinary user.
 // Helpers of tests may fail the test as loudly as the tests themselves.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

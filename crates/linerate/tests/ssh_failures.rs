@@ -1,4 +1,5 @@
-//! What goes wrong with hosts behind real OpenSSH servers: what the user reads, and that nothing stays behind.
+//! What goes wrong with hosts behind real OpenSSH servers: what the user reads, and that nothing stays
+//! behind.
 // Helpers of tests may fail the test as loudly as the tests themselves.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -422,8 +423,8 @@ fn a_clock_that_is_an_hour_ahead_is_said_and_spoils_nothing() {
         println!("SKIPPED {NAME}: no {library} here (install the package faketime)");
         return;
     }
-    // The kernel has one time of day for all namespaces, so the clock is turned between the C library and every program of the
-    // session: the shell, its tools, the node.
+    // The kernel has one time of day for all namespaces, so the clock is turned between the C library and
+    // every program of the session: the shell, its tools, the node.
     let loaded = sshd::node_program().is_some_and(|node| {
         let node = node.display().to_string();
         Command::new("grep").args(["-aqm1", "/ld-linux-", &node]).status().unwrap().success()

@@ -1,5 +1,5 @@
-//! The ways in which people have set up ssh: login shells, a jump host, an agent, a program that asks for passphrases, names that
-//! mean something else on the hosts, an operator who is no root.
+//! The ways in which people have set up ssh: login shells, a jump host, an agent, a program that asks for
+//! passphrases, names that mean something else on the hosts, an operator who is no root.
 // Helpers of tests may fail the test as loudly as the tests themselves.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -157,7 +157,8 @@ fn a_passphrase_is_asked_by_the_program_that_the_user_chose() {
     lab.nothing_is_left();
 }
 
-/// The name of a host is what the operator calls it; hosts speak with each other by the addresses that they have.
+/// The name of a host is what the operator calls it; hosts speak with each other by the addresses that they
+/// have.
 #[test]
 fn names_that_mean_something_else_on_the_hosts_do_no_harm() {
     if !inside("names_that_mean_something_else_on_the_hosts_do_no_harm") {

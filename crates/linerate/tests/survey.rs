@@ -1,6 +1,6 @@
-//! Real surveys with real node programs in network namespaces of our own: the whole line, a node killed in mid-survey, and
-//! Ctrl-C. Needs root or user namespaces, `ip`, `unshare`, `nsenter` and a built `linerate-node`; what is missing is printed as
-//! a skip with its reason.
+//! Real surveys with real node programs in network namespaces of our own: the whole line, a node killed in
+//! mid-survey, and Ctrl-C. Needs root or user namespaces, `ip`, `unshare`, `nsenter` and a built
+//! `linerate-node`; what is missing is printed as a skip with its reason.
 // Helpers of tests may fail the test as loudly as the tests themselves.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -14,15 +14,16 @@ use linerate_testkit::{self as testkit, Holder, World, run, wait_until};
 
 /// Far above what a step takes, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// Rates that a link of 200 Mbit/s can have shown, bit/s: far less on a busy machine, and never those of a loopback.
+/// Rates that a link of 200 Mbit/s can have shown, bit/s: far less on a busy machine, and never those of a
+/// loopback.
 const RATES: std::ops::Range<f64> = 1e5..1e9;
 
 fn node_program() -> Option<PathBuf> {
     testkit::node_program(env!("CARGO_BIN_EXE_linerate"))
 }
 
-/// Runs the test of this name again inside fresh network and mount namespaces, so that nothing outside is ever touched.
-/// Gives `true` in the process inside.
+/// Runs the test of this name again inside fresh network and mount namespaces, so that nothing outside is
+/// ever touched. Gives `true` in the process inside.
 fn inside(name: &str) -> bool {
     if node_program().is_none() {
         return testkit::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");

@@ -1,4 +1,5 @@
-//! A fake node that builds: it keeps a journal in its memory, and refuses to make filesystems when it is of that kind. Runs nothing.
+//! A fake node that builds: it keeps a journal in its memory, and refuses to make filesystems when it is of
+//! that kind. Runs nothing.
 
 use linerate_model::step::{Clear, Step};
 use linerate_wire::message::{BuildEntry, Event, Request};

@@ -1,5 +1,6 @@
-//! Node programs that mean harm, for tests: they speak the protocol and use every place where a node may say something. In:
-//! the name of an attack. Out: bytes on stdout. They send to nobody but the operator that started them.
+//! Node programs that mean harm, for tests: they speak the protocol and use every place where a node may say
+//! something. In: the name of an attack. Out: bytes on stdout. They send to nobody but the operator that
+//! started them.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,8 +13,8 @@ use linerate_wire::frame::{BODY_BYTES_MAX, Kind, encode};
 use linerate_wire::message::{Event, FromNode, Hello, JournalEntry, Request};
 use linerate_wire::session::NodeSession;
 
-/// What everything that is text says: commands to terminals, to browsers and to shells, a path out of every folder, a line
-/// that looks like one of ours.
+/// What everything that is text says: commands to terminals, to browsers and to shells, a path out of every
+/// folder, a line that looks like one of ours.
 pub(crate) const WORDS: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{202e}\r\nerror: all is lost\nhint: run $(touch owned)`touch owned`;touch owned\
      <script>alert(1)</script><img src=x onerror=alert(1)>'\"|&\u{0}../../../../../../tmp/owned\u{7f}";
 

@@ -1,7 +1,8 @@
-//! What simulated nodes cost, told apart from what their operator costs: both run on one thread, for only there is time virtual.
+//! What simulated nodes cost, told apart from what their operator costs: both run on one thread, for only
+//! there is time virtual.
 //!
-//! What comes in: futures of nodes. What goes out: the time that was spent in them. On a machine with other work it is more than
-//! their CPU time, never less.
+//! What comes in: futures of nodes. What goes out: the time that was spent in them. On a machine with other
+//! work it is more than their CPU time, never less.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,10 +1,11 @@
 //! The sessions of nodes that dial back.
 //!
-//! What comes in: a job, hosts in it, the node program. What goes out: a session for each host whose node program came, and a gap
-//! with its reason for each other one. The key of the run is made here, goes to the nodes on the stdin of their step, and is
-//! forgotten when this returns; nothing listens after that. What the key proves is that a program was started by this run: on which
-//! of its nodes it says itself, so that somebody with rights on one of the nodes could give himself out as another. That is refused
-//! where it shows: two that have the same name, or an address that belongs to another node.
+//! What comes in: a job, hosts in it, the node program. What goes out: a session for each host whose node
+//! program came, and a gap with its reason for each other one. The key of the run is made here, goes to the
+//! nodes on the stdin of their step, and is forgotten when this returns; nothing listens after that. What the
+//! key proves is that a program was started by this run: on which of its nodes it says itself, so that
+//! somebody with rights on one of the nodes could give himself out as another. That is refused where it
+//! shows: two that have the same name, or an address that belongs to another node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -156,8 +157,8 @@ fn addresses_of(host: &Host) -> impl Iterator<Item = IpAddr> {
     host.endpoints.iter().filter(|e| e.netns.is_none()).map(|e| e.address)
 }
 
-/// Addresses of this machine that nodes can reach: those named in `LINERATE_DIAL_TO`, or those from which the kernel would send to
-/// the nodes; the one that is right for most nodes first.
+/// Addresses of this machine that nodes can reach: those named in `LINERATE_DIAL_TO`, or those from which the
+/// kernel would send to the nodes; the one that is right for most nodes first.
 fn own_addresses(nodes: &BTreeSet<IpAddr>) -> Result<Vec<IpAddr>, String> {
     if let Some(named) = std::env::var("LINERATE_DIAL_TO").ok().filter(|text| !text.trim().is_empty()) {
         let parse = |text: &str| {

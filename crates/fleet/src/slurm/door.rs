@@ -1,9 +1,9 @@
 //! The door at which node programs arrive that dial back.
 //!
-//! What comes in: own addresses and the key of the run. What goes out: connections whose other end has shown that it knows the
-//! key, with the name that it gives itself. Everybody else is cut off: without an answer, after a bounded number of bytes and
-//! seconds, and where too many are there at once the one that has said nothing for longest makes room for the next. Nothing listens
-//! when the door is dropped.
+//! What comes in: own addresses and the key of the run. What goes out: connections whose other end has shown
+//! that it knows the key, with the name that it gives itself. Everybody else is cut off: without an answer,
+//! after a bounded number of bytes and seconds, and where too many are there at once the one that has said
+//! nothing for longest makes room for the next. Nothing listens when the door is dropped.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -22,7 +22,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 const GREETING_WAIT: Duration = Duration::from_secs(5);
 /// Connections that may be there without having said who they are. Each is an open file.
 pub(super) const UNKNOWN_MAX: usize = 256;
-/// Where so many are there, each has this long before it has to make room. Thousands of nodes come in the same moment: those wait.
+/// Where so many are there, each has this long before it has to make room. Thousands of nodes come in the
+/// same moment: those wait.
 const CROWDED_WAIT: Duration = Duration::from_secs(1);
 /// After an accept that failed (no open file left): the connection stays in the queue, and the next try would
 /// fail as well.
@@ -64,7 +65,8 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// Listens on each of these addresses, on ports that the system chooses. The error is the end of a sentence.
+    /// Listens on each of these addresses, on ports that the system chooses. The error is the end of a
+    /// sentence.
     pub(super) async fn open(addresses: &[IpAddr], key: Key) -> Result<Self, String> {
         let mut listeners = Vec::new();
         let mut words = Vec::new();

@@ -1,5 +1,6 @@
-//! The door against strangers, with real connections on the loopback: wrong keys, keys of old runs, garbage, recorded greetings,
-//! silence, floods, a damaged stream; and that those who are awaited come in all the same.
+//! The door against strangers, with real connections on the loopback: wrong keys, keys of old runs, garbage,
+//! recorded greetings, silence, floods, a damaged stream; and that those who are awaited come in all the
+//! same.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -139,7 +140,8 @@ fn a_recorded_greeting_does_not_bring_a_second_guest() {
         let again = async {
             let mut stream = TcpStream::connect(to).await.unwrap();
             stream.write_all(&recorded).await.unwrap();
-            // The answer is for somebody who has the numbers behind the greeting; anything else that follows is forged.
+            // The answer is for somebody who has the numbers behind the greeting; anything else that follows
+            // is forged.
             let mut answer = [0; 56];
             stream.read_exact(&mut answer).await.unwrap();
             stream.write_all(&[0, 40]).await.unwrap();

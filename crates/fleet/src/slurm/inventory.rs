@@ -63,7 +63,8 @@ fn endpoint(address: IpAddr) -> Endpoint {
     Endpoint { address, layer: Layer::Underlay, netns: None, link_bps: None }
 }
 
-/// An address, or the first one of a name. A name that cannot be resolved leaves a host of which only facts are read.
+/// An address, or the first one of a name. A name that cannot be resolved leaves a host of which only facts
+/// are read.
 async fn address(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);

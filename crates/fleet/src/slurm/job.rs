@@ -1,10 +1,11 @@
 //! The job that holds the nodes.
 //!
-//! What comes in: a request. What goes out: the number of a job and the nodes in it. A job of our own is a `salloc` whose only
-//! command (`keeper.sh`) reads a pipe that this process holds: when this process ends, in whatever way, the pipe closes, the command
-//! ends and Slurm takes the nodes back at once; where `salloc` itself was killed, the command cancels the job. A second line of
-//! defence is the job's time limit; a third that node programs leave when they hear nothing for four seconds. It never ends a job that
-//! it did not make.
+//! What comes in: a request. What goes out: the number of a job and the nodes in it. A job of our own is a
+//! `salloc` whose only command (`keeper.sh`) reads a pipe that this process holds: when this process ends, in
+//! whatever way, the pipe closes, the command ends and Slurm takes the nodes back at once; where `salloc`
+//! itself was killed, the command cancels the job. A second line of defence is the job's time limit; a third
+//! that node programs leave when they hear nothing for four seconds. It never ends a job that it did not
+//! make.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,8 +28,8 @@ use super::step::place_on_node;
 const QUEUE_WAIT: Duration = Duration::from_secs(15 * 60);
 /// Longest time of copying the node program.
 const SPREAD_WAIT: Duration = Duration::from_secs(60);
-/// Longest time of copying it to one node, and nodes to which it is copied at the same time. A step alone may take many seconds to begin
-/// where disks are busy.
+/// Longest time of copying it to one node, and nodes to which it is copied at the same time. A step alone may
+/// take many seconds to begin where disks are busy.
 const COPY_WAIT: Duration = Duration::from_secs(45);
 const COPIES_AT_ONCE: usize = 16;
 /// Longest time of removing a copy that never ran, and how many are removed: each is a step of its own.
@@ -207,9 +208,9 @@ pub(super) async fn broadcast(to: &str, program: &Path, place: &Path) -> Result<
     run("sbcast", &[&job, "--preserve", &from, &to], SPREAD_WAIT).await.map(drop).map_err(its_words)
 }
 
-/// Copies the node program to nodes of a job, to the same place on each: over Slurm's own tree, and where that fails (a node that
-/// died holds up the whole copy) or for a single node with a step per node. Gives the place, and the nodes that did not get it
-/// with the reason.
+/// Copies the node program to nodes of a job, to the same place on each: over Slurm's own tree, and where
+/// that fails (a node that died holds up the whole copy) or for a single node with a step per node. Gives the
+/// place, and the nodes that did not get it with the reason.
 pub(super) async fn spread(
     id: u32,
     program: &Path,
@@ -223,7 +224,8 @@ pub(super) async fn spread(
     {
         return Ok((place, BTreeMap::new()));
     }
-    // What a failed copy left is still open there, so that it cannot be run: another name, and the old one goes.
+    // What a failed copy left is still open there, so that it cannot be run: another name, and the old one
+    // goes.
     let abandoned = std::mem::replace(&mut place, place_on_node(id).map_err(no_name)?);
     let turns = Arc::new(Semaphore::new(COPIES_AT_ONCE));
     let mut tasks = tokio::task::JoinSet::new();
@@ -276,7 +278,8 @@ const TAKE_AGAIN: &str = concat!(include_str!("drop.sh"), include_str!("again.sh
 /// Removes a copy with its folder.
 const DROP: &str = concat!(include_str!("drop.sh"), "drop \"$0\"\n");
 
-/// Copies the node program to a node of which a session was lost, and ends what is left of the one at the other place.
+/// Copies the node program to a node of which a session was lost, and ends what is left of the one at the
+/// other place.
 pub(super) async fn copy_again(
     id: u32,
     node: &str,
@@ -290,7 +293,8 @@ pub(super) async fn copy_again(
     })
 }
 
-/// Removes the copy of the node program from nodes on which it never ran. Nodes that are dead keep it, and nobody waits for them.
+/// Removes the copy of the node program from nodes on which it never ran. Nodes that are dead keep it, and
+/// nobody waits for them.
 pub(crate) async fn remove(copies: Vec<(String, SlurmJob)>) {
     let mut tasks = tokio::task::JoinSet::new();
     for (node, job) in copies.into_iter().take(REMOVED_MAX) {
@@ -305,7 +309,8 @@ pub(crate) async fn remove(copies: Vec<(String, SlurmJob)>) {
     while tasks.join_next().await.is_some() {}
 }
 
-/// Copies the node program to the first place on one node through the stdin of a step that runs this script there.
+/// Copies the node program to the first place on one node through the stdin of a step that runs this script
+/// there.
 async fn copy_to(id: u32, node: &str, program: &Path, take: &str, places: [&Path; 2]) -> Result<(), String> {
     let file = std::fs::File::open(program).map_err(|e| format!("cannot read {}: {e}", program.display()))?;
     let child = Command::new("srun")

@@ -8,7 +8,8 @@ use super::error::{SlurmError, ask};
 
 /// Names in one call of `scontrol`: a command line has a limit.
 const NAMES_AT_ONCE: usize = 500;
-/// States that take no job, as words of a node's state. A node that is reserved or powered down for want of work may still.
+/// States that take no job, as words of a node's state. A node that is reserved or powered down for want of
+/// work may still.
 const UNFIT: [&str; 10] =
     ["DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR", "FUTURE", "NOT_RESPONDING", "MAINT"];
 
@@ -24,8 +25,8 @@ pub(super) struct Node {
     pub reason: String,
 }
 
-/// The nodes in the output of `scontrol --oneliner show node`: fields `Key=value` separated by spaces, the reason last and with
-/// spaces in it.
+/// The nodes in the output of `scontrol --oneliner show node`: fields `Key=value` separated by spaces, the
+/// reason last and with spaces in it.
 pub(super) fn parsed(text: &str) -> Vec<Node> {
     let node = |line: &str| {
         let field = |key: &str| {
@@ -69,8 +70,8 @@ pub(super) async fn expanded(list: &str) -> Result<Vec<String>, SlurmError> {
     Ok(text.lines().map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned).collect())
 }
 
-/// Names as one list that Slurm takes apart again, such as `n[1-4,7],login`: a command line has a limit, and thousands of names
-/// may be longer.
+/// Names as one list that Slurm takes apart again, such as `n[1-4,7],login`: a command line has a limit, and
+/// thousands of names may be longer.
 pub(super) fn compressed(names: &[String]) -> String {
     /// Names with the same letters and number of digits in front of and in their number, by number.
     type Runs<'a> = BTreeMap<(&'a str, usize), BTreeSet<u64>>;

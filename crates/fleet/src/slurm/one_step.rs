@@ -1,10 +1,12 @@
-//! One step of a job for all its nodes: how node programs are started where a step per node would take too long.
+//! One step of a job for all its nodes: how node programs are started where a step per node would take too
+//! long.
 //!
-//! What comes in: a job and names of nodes. What goes out: the node program on each of them, waiting for nothing but the order
-//! that this file gives it on the stdin that Slurm broadcasts; and what `srun` says about each node. The step is there before the
-//! program is copied, for two reasons: Slurm aborts a whole step, and gives up a whole copy, where one node is dead, so that those
-//! are found first and left out; and a shell that waits on the node removes the copy however things end before the program runs.
-//! No frame ever goes through the step: it would be cut into those of others.
+//! What comes in: a job and names of nodes. What goes out: the node program on each of them, waiting for
+//! nothing but the order that this file gives it on the stdin that Slurm broadcasts; and what `srun` says
+//! about each node. The step is there before the program is copied, for two reasons: Slurm aborts a whole
+//! step, and gives up a whole copy, where one node is dead, so that those are found first and left out; and a
+//! shell that waits on the node removes the copy however things end before the program runs. No frame ever
+//! goes through the step: it would be cut into those of others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Removes from a host what was copied there.
 //!
-//! What comes in: a host that is reached over ssh. What goes out: each file that was removed, and each that was not, with the
-//! host's words.
+//! What comes in: a host that is reached over ssh. What goes out: each file that was removed, and each that
+//! was not, with the host's words.
 
 use std::ffi::OsString;
 use std::path::Path;

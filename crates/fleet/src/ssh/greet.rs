@@ -33,8 +33,8 @@ const TYPED: &[u8] = b"typed\n";
 
 type Line = (String, String);
 
-/// Talks until the node program starts. `old` is the process id of a program of ours there that no longer answers, or 0. The
-/// error is the end of a sentence about the host.
+/// Talks until the node program starts. `old` is the process id of a program of ours there that no longer
+/// answers, or 0. The error is the end of a sentence about the host.
 pub(crate) async fn greet(
     pipes: &mut Pipes,
     (host, spec): (&Host, &SshSpec),

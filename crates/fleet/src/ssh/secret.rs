@@ -78,8 +78,8 @@ async fn ask() -> Option<Secret> {
     let prompt = Prompt::open().ok()?;
     let input = prompt.terminal.file.try_clone().ok()?;
     let (answer, typed) = oneshot::channel();
-    // A thread of its own: a read of a terminal cannot be undone, and nothing waits for it. It reads only what
-    // was typed in time: a later line is for others.
+    // A thread of its own: a read of a terminal cannot be undone, and nothing waits for it. It reads only
+    // what was typed in time: a later line is for others.
     std::thread::spawn(move || {
         if let Some(line) = typed_line(&input, PERSON_WAIT) {
             let _ = answer.send(line);

@@ -1,7 +1,7 @@
 //! The talk with a script on the host before the session: lines both ways.
 //!
-//! What comes in: what the host prints. What goes out: the lines that begin with our word; everything else (what start-up
-//! files of a login shell print) is passed over, within bounds.
+//! What comes in: what the host prints. What goes out: the lines that begin with our word; everything else
+//! (what start-up files of a login shell print) is passed over, within bounds.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -94,7 +94,8 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Takes a whole line of ours out of the buffer, with the noise before it. A banner may lack its line break.
+    /// Takes a whole line of ours out of the buffer, with the noise before it. A banner may lack its line
+    /// break.
     fn cut(&mut self) -> Option<(String, String)> {
         let word = self.word.as_bytes();
         let at = self.buffer.windows(word.len()).position(|w| w == word)?;

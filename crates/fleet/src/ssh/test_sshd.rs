@@ -1,6 +1,6 @@
-//! A real sshd for the conformance of the transport: one process per connection (`sshd -i`), started by `ssh` as its proxy
-//! command, so that nothing listens. It lets the current user in with a key made for the test, and keeps what is copied in the
-//! folder of the test.
+//! A real sshd for the conformance of the transport: one process per connection (`sshd -i`), started by `ssh`
+//! as its proxy command, so that nothing listens. It lets the current user in with a key made for the test,
+//! and keeps what is copied in the folder of the test.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -20,7 +20,8 @@ pub(super) fn program() -> Option<OsString> {
     PROGRAM.with_borrow(Clone::clone)
 }
 
-/// Makes keys and configurations in the folder and lets this thread use them. The error says why it is impossible here.
+/// Makes keys and configurations in the folder and lets this thread use them. The error says why it is
+/// impossible here.
 pub(crate) fn use_in_this_thread(folder: &Path) -> Result<(), String> {
     if !Path::new(SSHD).exists() {
         return Err(format!("no {SSHD} here (install the package openssh-server)"));

@@ -1,6 +1,8 @@
-//! Builds that stand in the journals of hosts, for the commands that make, list and take them back: `linerate disk …` and `linerate drbd …`.
+//! Builds that stand in the journals of hosts, for the commands that make, list and take them back:
+//! `linerate disk …` and `linerate drbd …`.
 //!
-//! In: open sessions and the name of a build. Out: lines for people and values for programs, and the code that an ending deserves.
+//! In: open sessions and the name of a build. Out: lines for people and values for programs, and the code
+//! that an ending deserves.
 
 use linerate_model::exit::ExitCode;
 use linerate_wire::message::BuildEntry;
@@ -46,8 +48,8 @@ impl TakenBack {
     }
 }
 
-/// Undoes a build on all hosts that have it, the last one first: one that was killed had not reached all of them,
-/// or had left some. `discard` is the name that was typed to give up what the build did not make.
+/// Undoes a build on all hosts that have it, the last one first: one that was killed had not reached all of
+/// them, or had left some. `discard` is the name that was typed to give up what the build did not make.
 ///
 /// # Errors
 /// None of the hosts has it.

@@ -25,7 +25,8 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Write a run as a case: hosts, groups, addresses, hardware addresses, identifiers and folders get other names
+    /// Write a run as a case: hosts, groups, addresses, hardware addresses, identifiers and folders get other
+    /// names
     Record {
         /// Run; the last one when it is left out
         run: Option<String>,
@@ -49,7 +50,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let text = file(title, &json, &diagnosis);
     let left = renamer.left_in(&text);
     if !left.is_empty() {
-        // Names that are words of the vocabulary, such as a host called `tcp`, stand there with another meaning.
+        // Names that are words of the vocabulary, such as a host called `tcp`, stand there with another
+        // meaning.
         out::note(&format!(
             "these words of the original are still in the file; look whether they mean somebody: {}",
             left.join(", ")

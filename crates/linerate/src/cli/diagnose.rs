@@ -1,4 +1,5 @@
-//! `linerate diagnose`: the reasoning again, on a stored run, a snapshot file, a case file, or on what other tools printed.
+//! `linerate diagnose`: the reasoning again, on a stored run, a snapshot file, a case file, or on what other
+//! tools printed.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,8 @@ use linerate_store::Store;
     after_help = "Examples:\n  linerate diagnose                      the last run\n  linerate diagnose snapshot.json\n  linerate diagnose cases/a3.toml\n  linerate diagnose mail.txt iperf3.json evidence/   what `linerate import` reads, without storing it\n  xclip -o | linerate diagnose -          a session that you copied"
 )]
 pub(super) struct Args {
-    /// A run, a snapshot (.json), a case (.toml), or files and folders of any tool; the last run when it is left out
+    /// A run, a snapshot (.json), a case (.toml), or files and folders of any tool; the last run when it is
+    /// left out
     #[arg(value_name = "RUN|FILE")]
     what: Vec<String>,
     #[command(flatten)]

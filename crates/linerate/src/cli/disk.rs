@@ -10,7 +10,8 @@ mod watch;
 
 use linerate_model::exit::ExitCode;
 
-/// Block devices: watch them, measure them, plan volumes over many of them, and see what they keep when the power is cut.
+/// Block devices: watch them, measure them, plan volumes over many of them, and see what they keep when the
+/// power is cut.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]

@@ -1,4 +1,5 @@
-//! `linerate drbd …`: replicated block devices, from nothing to a failover and back. One file per command beside this one.
+//! `linerate drbd …`: replicated block devices, from nothing to a failover and back. One file per command
+//! beside this one.
 
 mod bench;
 mod failover;
@@ -13,7 +14,8 @@ mod wait;
 
 use linerate_model::exit::ExitCode;
 
-/// DRBD: plan and bring up a replica, see its true state, compare both sides, hand over, end a split brain, see where it loses speed.
+/// DRBD: plan and bring up a replica, see its true state, compare both sides, hand over, end a split brain,
+/// see where it loses speed.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]

@@ -1,7 +1,8 @@
 //! What programs read on stderr while a command with `--json` runs: one JSON object per line, described in
 //! `docs/guide/programs.md`. A shape that is there is never changed; fields may be added.
 //!
-//! What comes in: events. What goes out: their lines. Without `--json`, or with `--quiet`, stderr is for people.
+//! What comes in: events. What goes out: their lines. Without `--json`, or with `--quiet`, stderr is for
+//! people.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

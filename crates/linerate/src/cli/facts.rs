@@ -21,8 +21,8 @@ use linerate_inventory as inventory;
     after_help = "Examples:\n  linerate facts localhost sysctl.net.ipv4.tcp\n  linerate facts ops@arc-1 nic.eth0\n  linerate facts -i cluster.toml arc-1 nic.eth0 cpu\n  linerate facts -i cluster.toml 'arc-1!container:web' nic."
 )]
 pub(super) struct Args {
-    /// Host of the inventory; without one `localhost`, or a host to reach over ssh. With `!container:NAME`, `!pid:1234` or
-    /// `!netns:PATH` a namespace inside of it
+    /// Host of the inventory; without one `localhost`, or a host to reach over ssh. With `!container:NAME`,
+    /// `!pid:1234` or `!netns:PATH` a namespace inside of it
     host: String,
     /// Prefixes of keys
     #[arg(value_name = "KEY")]

@@ -1,4 +1,5 @@
-//! Which hosts a command that builds or takes back is about, how they are opened, and the name that is typed once more.
+//! Which hosts a command that builds or takes back is about, how they are opened, and the name that is typed
+//! once more.
 
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::Inventory;
@@ -62,8 +63,8 @@ impl Hosts {
         texts.fold(innermost, anyhow::Error::context)
     }
 
-    /// Opens all hosts and does the work; the sessions end in every case. `needs` says whether the hosts are asked for addresses that the inventory does
-    /// not name.
+    /// Opens all hosts and does the work; the sessions end in every case. `needs` says whether the hosts are
+    /// asked for addresses that the inventory does not name.
     pub(super) fn with(
         &self,
         needs: Needs,

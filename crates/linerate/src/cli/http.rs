@@ -12,7 +12,8 @@ use linerate_model::tuning::Tuning;
 use super::{pair, survey};
 use linerate_input as input;
 
-/// Download a URL through each front end, several times in turns: name, connection, TLS, first byte and rate apart.
+/// Download a URL through each front end, several times in turns: name, connection, TLS, first byte and rate
+/// apart.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate http https://files.example/big.iso --via 192.0.2.11,192.0.2.12\n  linerate http http://files.example/big.iso -i cluster.toml --from arc-1,arc-3"
@@ -20,7 +21,8 @@ use linerate_input as input;
 pub(super) struct Args {
     /// What to download
     url: String,
-    /// Front ends or nodes to go through, with a port where it is not that of the URL; without it, all addresses of its host
+    /// Front ends or nodes to go through, with a port where it is not that of the URL; without it, all
+    /// addresses of its host
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     via: Vec<String>,
     /// Hosts of the inventory, or to reach over ssh, to download from; without it, this machine

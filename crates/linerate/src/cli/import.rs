@@ -21,7 +21,8 @@ pub(super) struct Reading {
     /// Read every file as this format instead of what it looks like
     #[arg(long = "as", value_name = "FORMAT", value_parser = clap::builder::PossibleValuesParser::new(linerate_import::formats().map(|(name, _)| name)))]
     format: Option<String>,
-    /// Network that was measured; without it the underlay, except where a command enters a container's network
+    /// Network that was measured; without it the underlay, except where a command enters a container's
+    /// network
     #[arg(long, value_parser = layer)]
     layer: Option<Layer>,
     /// Inventory that tells groups and addresses

@@ -39,7 +39,8 @@ pub(super) struct Args {
     /// Read it as this format instead of the one that it looks like
     #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(readers::names()))]
     format: Option<String>,
-    /// Ask the hosts too, and add groups that can be seen: hypervisors, switches (listens at most 31 s), subnets
+    /// Ask the hosts too, and add groups that can be seen: hypervisors, switches (listens at most 31 s),
+    /// subnets
     #[arg(long)]
     probe: bool,
     /// Print JSON

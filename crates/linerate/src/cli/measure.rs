@@ -9,7 +9,8 @@ use linerate_model::tuning::{Pin, Protocol, Tuning};
 use super::survey::duration;
 use super::{pair, quantity};
 
-/// One bulk transfer in full detail: ways of sending and receiving tried in turns, CPU, the inside of each connection.
+/// One bulk transfer in full detail: ways of sending and receiving tried in turns, CPU, the inside of each
+/// connection.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate measure -i cluster.toml arc-1 arc-2\n  linerate measure -i cluster.toml arc-1 arc-2 --streams 4 --both-ways --time 5s\n  linerate measure local --verify"

@@ -1,5 +1,5 @@
-//! The command line: one file per command. What comes in: arguments. What goes out: text through `report`, an exit code of
-//! [`linerate_model::exit`]. Commands are thin: they load, call a room, print.
+//! The command line: one file per command. What comes in: arguments. What goes out: text through `report`, an
+//! exit code of [`linerate_model::exit`]. Commands are thin: they load, call a room, print.
 
 mod builds;
 mod case;

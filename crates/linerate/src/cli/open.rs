@@ -1,4 +1,5 @@
-//! What several commands need open: the runtime, the store, the inventory of a run, the knowledge; and Ctrl-C.
+//! What several commands need open: the runtime, the store, the inventory of a run, the knowledge; and
+//! Ctrl-C.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -31,7 +32,8 @@ pub(super) fn knowledge() -> anyhow::Result<Knowledge> {
     knowledge_with(None)
 }
 
-/// The same for what is asked in an emergency: a mistake in the user's own is said, and what is built in has to do.
+/// The same for what is asked in an emergency: a mistake in the user's own is said, and what is built in has
+/// to do.
 pub(super) fn knowledge_at_any_rate() -> anyhow::Result<Knowledge> {
     knowledge().or_else(|error| {
         out::note(&format!("not used: your own knowledge: {error:#}"));
@@ -75,8 +77,8 @@ pub(super) fn knowledge_with(own: Option<&Path>) -> anyhow::Result<Knowledge> {
     Ok(knowledge)
 }
 
-/// Ends when the user or the system wants this program to stop, or has wanted it since it was first asked for: a signal that comes
-/// between two waits counts for the second one.
+/// Ends when the user or the system wants this program to stop, or has wanted it since it was first asked
+/// for: a signal that comes between two waits counts for the second one.
 pub(super) async fn interrupted() {
     static WANTED: OnceLock<Option<watch::Receiver<bool>>> = OnceLock::new();
     if let Some(mut wanted) = WANTED.get_or_init(|| signals().ok()).clone()
@@ -88,7 +90,8 @@ pub(super) async fn interrupted() {
     std::future::pending::<()>().await;
 }
 
-/// Becomes true with the first signal. The thread that listens outlives the runtimes of the steps of a command.
+/// Becomes true with the first signal. The thread that listens outlives the runtimes of the steps of a
+/// command.
 fn signals() -> std::io::Result<watch::Receiver<bool>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (tell, wanted) = watch::channel(false);
@@ -113,7 +116,8 @@ fn signals() -> std::io::Result<watch::Receiver<bool>> {
     Ok(wanted)
 }
 
-/// Waits for work; `None` when it was interrupted. What the work had begun ends with it: the sessions of hosts close.
+/// Waits for work; `None` when it was interrupted. What the work had begun ends with it: the sessions of
+/// hosts close.
 pub(super) async fn unless_interrupted<T>(work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         done = work => Some(done),
@@ -154,7 +158,8 @@ pub(super) fn verdict_code(snapshot: &Snapshot, diagnosis: &Diagnosis) -> ExitCo
     }
 }
 
-/// The inventory for a command that follows a run: the file given, else the file of the run, else the copy in the run.
+/// The inventory for a command that follows a run: the file given, else the file of the run, else the copy in
+/// the run.
 pub(super) fn inventory_of(given: Option<&Path>, run: &RunRow, store: &Store) -> anyhow::Result<Inventory> {
     // The file may have newer addresses and namespaces; when it is gone, what was true at the run must do.
     let path = given.or(run.inventory_path.as_deref().filter(|path| path.is_file()));

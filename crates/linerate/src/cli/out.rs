@@ -1,8 +1,8 @@
 //! The two streams of a command: results to stdout, everything else to stderr, for people or as events for
 //! programs. Nothing else in the crate prints.
 //!
-//! What hosts say passes through here on its way to a terminal or a log: whatever could move a cursor, hide or reorder text is
-//! written as an escape. Only line breaks, tabs and our own colours are let through.
+//! What hosts say passes through here on its way to a terminal or a log: whatever could move a cursor, hide
+//! or reorder text is written as an escape. Only line breaks, tabs and our own colours are let through.
 
 use linerate_model::printable::is_control;
 use std::borrow::Cow;

@@ -39,8 +39,9 @@ pub(super) struct Output {
 /// Two hosts.
 #[derive(Debug, clap::Args)]
 pub(super) struct Pair {
-    /// Sender: a host of the inventory; without one a host to reach over ssh, or `local` for both ends on this machine's
-    /// loopback. `HOST!container:NAME`, `HOST!pid:1234` and `HOST!netns:PATH` are namespaces inside of a host
+    /// Sender: a host of the inventory; without one a host to reach over ssh, or `local` for both ends on
+    /// this machine's loopback. `HOST!container:NAME`, `HOST!pid:1234` and `HOST!netns:PATH` are namespaces
+    /// inside of a host
     from: String,
     /// Receiver; left out with `local`
     to: Option<String>,
@@ -99,8 +100,8 @@ impl Pair {
     }
 }
 
-/// The inventory of a command and the names in it of these hosts: of the file, of this machine's loopback (`local`), or of
-/// hosts to reach over ssh.
+/// The inventory of a command and the names in it of these hosts: of the file, of this machine's loopback
+/// (`local`), or of hosts to reach over ssh.
 pub(super) fn inventory_for(
     file: Option<&Path>,
     hosts: &[&str],

@@ -1,5 +1,5 @@
-//! `host!place` on the command line: an end of a test inside a container, a process's namespace or a named one, without an endpoint
-//! in the inventory. Its address is asked of the host.
+//! `host!place` on the command line: an end of a test inside a container, a process's namespace or a named
+//! one, without an endpoint in the inventory. Its address is asked of the host.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -87,7 +87,8 @@ pub(super) async fn with_endpoints(
     Ok(changed)
 }
 
-/// Addresses of an end with the length of their prefix: of the inventory where it has some, else asked of the host.
+/// Addresses of an end with the length of their prefix: of the inventory where it has some, else asked of the
+/// host.
 async fn addresses(fleet: &Fleet, inventory: &Inventory, end: &End) -> anyhow::Result<Vec<(IpAddr, u8)>> {
     let host = inventory.host(&end.host);
     let listed = host.into_iter().flat_map(|host| &host.endpoints).filter(|e| e.netns == end.place);

@@ -1,7 +1,8 @@
-//! How far a command is, on stderr: on a terminal one live line per phase, which stays when the phase is over; in a file or pipe
-//! plain lines; with `--json` an event per line.
+//! How far a command is, on stderr: on a terminal one live line per phase, which stays when the phase is
+//! over; in a file or pipe plain lines; with `--json` an event per line.
 //!
-//! What comes in: phases and steps. What goes out: counts, rate and remaining time. Nothing is printed with `--quiet`.
+//! What comes in: phases and steps. What goes out: counts, rate and remaining time. Nothing is printed with
+//! `--quiet`.
 
 mod terminal;
 

@@ -26,7 +26,8 @@ pub(super) fn block(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Reads the size of a drive: `3T` as its label says it, in powers of 1000; `3TiB` in powers of 1024; plain bytes.
+/// Reads the size of a drive: `3T` as its label says it, in powers of 1000; `3TiB` in powers of 1024; plain
+/// bytes.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     const HINT: &str = "such as 3T (as on the label), 136MiB, 4096";
     let value = match text.strip_suffix("iB") {

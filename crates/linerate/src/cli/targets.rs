@@ -68,7 +68,8 @@ impl Ways {
         }
     }
 
-    /// Says what was learned on the way to the hosts, and asks them for their addresses where the inventory has none.
+    /// Says what was learned on the way to the hosts, and asks them for their addresses where the inventory
+    /// has none.
     pub(super) async fn settle(&self, fleet: &mut Fleet, inventory: &mut Inventory) {
         if addresses::is_needed(inventory) {
             let how = addresses::fill(fleet, inventory, self.net).await;

@@ -1,4 +1,5 @@
-//! `linerate try`: change what a remedy says, prove the effect beside an untouched control, put it back (or keep it).
+//! `linerate try`: change what a remedy says, prove the effect beside an untouched control, put it back (or
+//! keep it).
 
 use std::path::PathBuf;
 

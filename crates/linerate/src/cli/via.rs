@@ -11,13 +11,15 @@ use linerate_fleet::slurm::{self, Allocation, NodeRequest};
 /// Time that a job has beyond the survey in it: copying, set-up, the last words.
 const AROUND: Duration = Duration::from_secs(300);
 
-/// Where the options stand in the help. Each says so, because a heading for all of them would take what follows as well.
+/// Where the options stand in the help. Each says so, because a heading for all of them would take what
+/// follows as well.
 const HEADING: &str = "Hosts from Slurm";
 
 /// How the hosts are reached when no inventory says it.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Via {
-    /// Measure nodes of a Slurm cluster: those of the job that this runs in, or of a job of its own that ends with it
+    /// Measure nodes of a Slurm cluster: those of the job that this runs in, or of a job of its own that ends
+    /// with it
     #[arg(id = "via", long = "via", value_name = "WAY", value_enum, help_heading = HEADING)]
     way: Option<Way>,
     /// Partition
@@ -29,8 +31,8 @@ pub(super) struct Via {
     /// Nodes, such as n[1-4,7]
     #[arg(long, value_name = "NODES", requires = "via", help_heading = HEADING)]
     pub(super) nodelist: Option<String>,
-    /// Start the node programs by one job step per node, or by one for all, whose node programs dial back to this machine;
-    /// without this it is one for all from 256 nodes on
+    /// Start the node programs by one job step per node, or by one for all, whose node programs dial back to
+    /// this machine; without this it is one for all from 256 nodes on
     #[arg(long, value_name = "STEPS", value_enum, requires = "via", help_heading = HEADING)]
     slurm_steps: Option<Steps>,
 }

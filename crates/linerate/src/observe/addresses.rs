@@ -1,8 +1,8 @@
 //! Between which addresses is measured, where the inventory does not say. Pure but for [`fill`].
 //!
-//! What comes in: what the hosts say about their own addresses, and the address at which each was reached. What goes out: one
-//! endpoint for each host, and in words how it was chosen. Never a loopback or link-local address, and never one that several
-//! hosts have (a container bridge).
+//! What comes in: what the hosts say about their own addresses, and the address at which each was reached.
+//! What goes out: one endpoint for each host, and in words how it was chosen. Never a loopback or link-local
+//! address, and never one that several hosts have (a container bridge).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -201,8 +201,8 @@ struct Ranked {
     nics: BTreeSet<String>,
 }
 
-/// Networks of several hosts, the best first: most hosts, then the fastest slowest NIC, then where the hosts were reached, then
-/// IPv4.
+/// Networks of several hosts, the best first: most hosts, then the fastest slowest NIC, then where the hosts
+/// were reached, then IPv4.
 fn ranked(hosts: &[(&Seen, Vec<Own>)]) -> Vec<Ranked> {
     let mut nets: BTreeMap<Net, Ranked> = BTreeMap::new();
     for (host, own) in hosts {
@@ -271,8 +271,8 @@ pub fn is_needed(inventory: &Inventory) -> bool {
     inventory.hosts.iter().all(|h| h.endpoints.is_empty())
 }
 
-/// Asks the hosts for their addresses and writes the choice into the inventory. A host that is another name of one before
-/// leaves fleet and inventory as a gap. Gives the words for people.
+/// Asks the hosts for their addresses and writes the choice into the inventory. A host that is another name
+/// of one before leaves fleet and inventory as a gap. Gives the words for people.
 pub async fn fill(fleet: &mut Fleet, inventory: &mut Inventory, wanted: Option<Net>) -> Vec<String> {
     let prefixes = ["nic.".to_owned(), "route.".to_owned()];
     let names: Vec<HostName> =

@@ -1,4 +1,5 @@
-//! How a run begins that is no survey: the snapshot with its hosts, stored with those that could not be reached.
+//! How a run begins that is no survey: the snapshot with its hosts, stored with those that could not be
+//! reached.
 
 use linerate_model::inventory::Inventory;
 use linerate_model::snapshot::Snapshot;

@@ -1,7 +1,7 @@
 //! Loads on disks of many hosts at the same time, stored as a run.
 //!
-//! What comes in: open sessions and a plan. What goes out: a snapshot with the facts of all block devices and one sample per host, and a
-//! diagnosis of one sentence. A host that does not answer is a gap.
+//! What comes in: open sessions and a plan. What goes out: a snapshot with the facts of all block devices and
+//! one sample per host, and a diagnosis of one sentence. A host that does not answer is a gap.
 
 use std::pin::Pin;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Watching the block devices of a host: what they are, once; what they did since the last look, again and again.
+//! Watching the block devices of a host: what they are, once; what they did since the last look, again and
+//! again.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,8 @@ pub struct Watched {
     pub facts: HostFacts,
     /// Why there are no percentiles, where it is so.
     pub times_missing: Option<String>,
-    /// Whether other legs were being filled in the last interval than in the one before: what was seen until then is no measure of it.
+    /// Whether other legs were being filled in the last interval than in the one before: what was seen until
+    /// then is no measure of it.
     pub turned: bool,
     /// Facts of legs that are being filled: at the last look, and in the last interval.
     filled: BTreeMap<FactKey, FactValue>,
@@ -37,7 +39,8 @@ const FILLED: &str = ".rebuilding_legs";
 const NOT_ASKED: &str = "not asked for (--no-percentiles)";
 
 impl Watched {
-    /// Reads what there is; `percentiles` also has the host count how long single requests take, until the session ends.
+    /// Reads what there is; `percentiles` also has the host count how long single requests take, until the
+    /// session ends.
     ///
     /// # Errors
     /// The host does not answer, or shows no block device.
@@ -85,7 +88,8 @@ impl Watched {
         Ok(Some(DiskInterval { host, at_ms: clock::now_ms(), seconds, disks, times_missing }))
     }
 
-    /// Notes which legs were being filled since the last look: also those that are whole now, for the interval has their filling in it.
+    /// Notes which legs were being filled since the last look: also those that are whole now, for the
+    /// interval has their filling in it.
     fn follow(&mut self, now: &HostFacts) {
         let filled = filled(now);
         let mut during = std::mem::replace(&mut self.filled, filled.clone());
@@ -100,7 +104,8 @@ impl Watched {
         self.during = during;
     }
 
-    /// Facts of devices as they are now, legs that are being filled as they were in the interval, mounts as they were at the beginning.
+    /// Facts of devices as they are now, legs that are being filled as they were in the interval, mounts as
+    /// they were at the beginning.
     fn in_between(&self, now: &HostFacts) -> HostFacts {
         let mut facts = now.clone();
         facts.readings.extend(self.during.clone());

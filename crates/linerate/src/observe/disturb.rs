@@ -1,7 +1,8 @@
 //! Spans of time in which somebody else knows that measurements were disturbed.
 //!
-//! What comes in: the file that the inventory names, one JSON object a line. What goes out: spans. A missing file has no spans;
-//! a line that is not understood (half written, or foreign) is passed over: it is read again after the next round.
+//! What comes in: the file that the inventory names, one JSON object a line. What goes out: spans. A missing
+//! file has no spans; a line that is not understood (half written, or foreign) is passed over: it is read
+//! again after the next round.
 
 use std::path::Path;
 
@@ -32,13 +33,15 @@ fn parse(text: &str) -> Vec<Span> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Share of a transfer that may be disturbed: its throughput is less by as much at most, which is as exact as it is on a quiet machine.
+/// Share of a transfer that may be disturbed: its throughput is less by as much at most, which is as exact as
+/// it is on a quiet machine.
 const SHARE_MAX: f64 = 0.03;
 
-/// From this share of its path's rate on a transfer has filled it, whatever happened meanwhile: headers take 6 % of a frame, with a tunnel 9.
+/// From this share of its path's rate on a transfer has filled it, whatever happened meanwhile: headers take
+/// 6 % of a frame, with a tunnel 9.
 ///
-/// Nothing else that was disturbed shows anything: a transfer of which packets came late may stand still for several times as long, so that a
-/// tenth of the rate on a healthy path is no rarity.
+/// Nothing else that was disturbed shows anything: a transfer of which packets came late may stand still for
+/// several times as long, so that a tenth of the rate on a healthy path is no rarity.
 const PATH_FILLED: f64 = 0.88;
 
 /// Whether a transfer shows what it should although it was disturbed.
@@ -47,7 +50,8 @@ pub fn leaves(throughput_bps: f64, path_bps: f64) -> bool {
     throughput_bps >= PATH_FILLED * path_bps
 }
 
-/// What spoiled a test between the two moments. A transfer bears short spans; what is lost, late or asked once does not.
+/// What spoiled a test between the two moments. A transfer bears short spans; what is lost, late or asked
+/// once does not.
 pub fn harm<'s>(spans: &'s [Span], begin_ms: u64, end_ms: u64, kind: &TestKind) -> Option<&'s Span> {
     let mut met: Vec<&Span> =
         spans.iter().filter(|s| s.from_ms <= end_ms && s.to_ms >= begin_ms && s.from_ms <= s.to_ms).collect();

@@ -1,4 +1,5 @@
-//! Looking at the replicas of DRBD on many hosts: their states, what is in files and not in use, generation identifiers, what each side has marked.
+//! Looking at the replicas of DRBD on many hosts: their states, what is in files and not in use, generation
+//! identifiers, what each side has marked.
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -57,7 +58,8 @@ pub async fn look(fleet: &Fleet) -> Replicas {
     whole
 }
 
-/// Facts `drbd.*` of all hosts, and the room of what is mounted from their resources. What cannot be seen is left out: the states are what counts.
+/// Facts `drbd.*` of all hosts, and the room of what is mounted from their resources. What cannot be seen is
+/// left out: the states are what counts.
 pub async fn sides(fleet: &Fleet, inventory: &Inventory, now: &Replicas) -> Vec<SideFacts> {
     let hosts = fleet.hosts();
     let looks = hosts

@@ -1,7 +1,9 @@
-//! A replica beside its own disk and beside the transports under it, in turns: what each carries, so that it is known where the difference is lost.
+//! A replica beside its own disk and beside the transports under it, in turns: what each carries, so that it
+//! is known where the difference is lost.
 //!
-//! What comes in: open sessions and what to load. What goes out: a run with its samples, the middle of the rounds as figures, and a diagnosis of these alone. The
-//! peer is left only when that was asked for, as a change with a journal: the node looks for it again by itself when its operator is gone.
+//! What comes in: open sessions and what to load. What goes out: a run with its samples, the middle of the
+//! rounds as figures, and a diagnosis of these alone. The peer is left only when that was asked for, as a
+//! change with a journal: the node looks for it again by itself when its operator is gone.
 
 use std::time::Duration;
 
@@ -31,7 +33,8 @@ use linerate_store::StoreError;
 
 /// Requests of the measurement of the way there and back.
 const RTT_COUNT: u16 = 40;
-/// Beyond the load itself: making ready, and a host that is slow to answer. Then the node looks for the peer by itself.
+/// Beyond the load itself: making ready, and a host that is slow to answer. Then the node looks for the peer
+/// by itself.
 const APART_SLACK: Duration = Duration::from_secs(60);
 /// How long both sides may take to hold the same again.
 const TOGETHER_LIMIT: Duration = Duration::from_secs(600);
@@ -146,7 +149,8 @@ pub async fn run(
     snapshot.storage = figures(&all, request, variant(&snapshot, request));
     snapshot.samples = all.into_iter().map(|(_, sample)| sample).collect();
     context.store.set_storage(&snapshot)?;
-    // Of the transport one pair was measured, with nothing to compare it to: it is a figure here, and no survey.
+    // Of the transport one pair was measured, with nothing to compare it to: it is a figure here, and no
+    // survey.
     let alone = Snapshot { samples: Vec::new(), ..snapshot.clone() };
     let diagnosis = linerate_diagnose::diagnose(&alone, knowledge);
     context.store.finish(&snapshot, &diagnosis)?;
@@ -172,7 +176,8 @@ async fn rounds(
     let mut all: Vec<(Place, Sample)> = Vec::new();
     for round in 0..request.rounds {
         let progress = context.progress;
-        // How long the copying of what was written without the peer takes, nobody knows: then nothing is said of the time.
+        // How long the copying of what was written without the peer takes, nobody knows: then nothing is said
+        // of the time.
         let says = |what: &'static str| {
             move |left_s: f64| progress.step(round as usize, what, Some(left_s).filter(|s| *s >= 1.0))
         };

@@ -1,6 +1,7 @@
 //! Writing records on a host and noting each acknowledgement here, and looking for them later.
 //!
-//! In: a session, a plan. Out: promises, and files as they are. A host that disappears in the middle is what this is for.
+//! In: a session, a plan. Out: promises, and files as they are. A host that disappears in the middle is what
+//! this is for.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -108,8 +109,8 @@ pub async fn prepare(link: &Link, promises: &mut Promises) -> Result<(), Durable
     }
 }
 
-/// Writes records until all are written, the time is over, the disk fails, or the host is gone, which is no error. `promises` says
-/// how far it came and why it ended; so does the list.
+/// Writes records until all are written, the time is over, the disk fails, or the host is gone, which is no
+/// error. `promises` says how far it came and why it ended; so does the list.
 ///
 /// # Errors
 /// The list cannot be written.

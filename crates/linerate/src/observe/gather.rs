@@ -1,7 +1,7 @@
 //! From the two reports of a test to its outcome. Pure.
 //!
-//! What comes in: the test, the sender's and the receiver's report. What goes out: a measurement, "nothing got through", or
-//! "invalid" with the reason. Never an average over the start-up of a transfer.
+//! What comes in: the test, the sender's and the receiver's report. What goes out: a measurement, "nothing
+//! got through", or "invalid" with the reason. Never an average over the start-up of a transfer.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use linerate_model::fact::FactKey;
 use linerate_model::load::{Interval, LoadReport, Strangers, TestKind};
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
-/// A TCP receiver may lack this much of what the sender wrote before both ends count as disagreeing: what was still in
-/// buffers and in flight when the time was over.
+/// A TCP receiver may lack this much of what the sender wrote before both ends count as disagreeing: what was
+/// still in buffers and in flight when the time was over.
 const IN_FLIGHT_BYTES: u64 = 16 << 20;
 
 /// The outcome of a test that both ends reported.
@@ -154,7 +154,8 @@ fn disagreement(kind: &TestKind, tx: &LoadReport, rx: &LoadReport) -> Option<Str
 }
 
 fn tcp(m: &mut Measurement, tx: &LoadReport, rx: &LoadReport) {
-    // An iperf3 server that receives gives no series; its sender's, of bytes acknowledged, shows the same start-up.
+    // An iperf3 server that receives gives no series; its sender's, of bytes acknowledged, shows the same
+    // start-up.
     let series = if rx.series.is_empty() { &tx.series } else { &rx.series };
     let skipped = start_up(series, tx.started_ms);
     let begin_ms = skipped.checked_sub(1).and_then(|i| series.get(i)).map_or(0.0, |i| i.at_ms);
@@ -177,7 +178,8 @@ fn udp(m: &mut Measurement, tx: &LoadReport, rx: &LoadReport, planned: f64) -> O
     if sent == 0 || got.datagrams > sent {
         return Some(format!("{} datagrams received but {sent} sent", got.datagrams));
     }
-    // A late sender leaves datagrams out rather than sending them in a burst; with very few the share of the lost says nothing.
+    // A late sender leaves datagrams out rather than sending them in a burst; with very few the share of the
+    // lost says nothing.
     if tx.stopped.is_none() && (sent as f64) < planned * SENT_MIN {
         return Some(format!("only {sent} of about {planned:.0} datagrams could be sent in time"));
     }
@@ -194,7 +196,8 @@ fn udp(m: &mut Measurement, tx: &LoadReport, rx: &LoadReport, planned: f64) -> O
 /// Counter of the receiver for datagrams whose checksum was wrong.
 const WRONG_CHECKSUMS: &str = "snmp.Udp.InCsumErrors";
 
-/// The kernel counts a datagram that arrived damaged among those that the socket threw away. That one the path has lost.
+/// The kernel counts a datagram that arrived damaged among those that the socket threw away. That one the
+/// path has lost.
 pub(super) fn damaged_on_the_way(mut rx: LoadReport, counters: &BTreeMap<FactKey, i64>) -> LoadReport {
     let damaged = counters.get(WRONG_CHECKSUMS).copied().and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
     if let Some(drops) = rx.udp.as_mut().and_then(|udp| udp.kernel_drops.as_mut()) {
@@ -213,10 +216,11 @@ fn cpu_cost(tx: &LoadReport, rx: &LoadReport) -> Option<f64> {
     (rx.bytes > 0).then(|| (tx.cpu_s + rx.cpu_s) / (bytes as f64 / 1e9))
 }
 
-/// How many intervals belong to the start-up: until the sender's connections had left slow start (`started_ms`, by their own
-/// state) and until one interval reaches 80 % of the median of the second half; at least one, at most half of them. Both are
-/// needed: after slow start ended early a window may still grow, and a series alone cannot tell a start from a rate that
-/// jumps. Series of fewer than four intervals are kept whole.
+/// How many intervals belong to the start-up: until the sender's connections had left slow start
+/// (`started_ms`, by their own state) and until one interval reaches 80 % of the median of the second half;
+/// at least one, at most half of them. Both are needed: after slow start ended early a window may still grow,
+/// and a series alone cannot tell a start from a rate that jumps. Series of fewer than four intervals are
+/// kept whole.
 fn start_up(series: &[Interval], started_ms: Option<f64>) -> usize {
     if series.len() < 4 {
         return 0;
@@ -245,14 +249,17 @@ fn steady(series: &[Interval], skipped: usize) -> Option<f64> {
     (seconds > 0.0).then(|| bits / seconds)
 }
 
-/// Share of a test that an end may wait for a CPU before the test says more about the machine's other work than about the path.
+/// Share of a test that an end may wait for a CPU before the test says more about the machine's other work
+/// than about the path.
 const WAIT_SHARE_MAX: f64 = 0.5;
-/// Share of the path's rate from which a transfer counts as having filled it: framing and tunnel headers take up to a tenth.
+/// Share of the path's rate from which a transfer counts as having filled it: framing and tunnel headers take
+/// up to a tenth.
 const PATH_FILLED: f64 = 0.8;
 
-/// Whether a single stream mostly waited for a CPU because of what else its machine does. A host whose quota holds it back
-/// (its cgroup was throttled) is no disturbance but a finding; and a test that filled its path of `path_bps` was not harmed by
-/// waiting. Datagrams are counted at both ends and by the receiver's socket: waiting loses none of them on the path.
+/// Whether a single stream mostly waited for a CPU because of what else its machine does. A host whose quota
+/// holds it back (its cgroup was throttled) is no disturbance but a finding; and a test that filled its path
+/// of `path_bps` was not harmed by waiting. Datagrams are counted at both ends and by the receiver's socket:
+/// waiting loses none of them on the path.
 pub fn starved(sample: &Sample, path_bps: impl FnOnce() -> Option<f64>) -> Option<String> {
     let Outcome::Measured(m) = &sample.outcome else { return None };
     if !matches!(sample.test.kind, TestKind::Tcp { streams: 1, .. }) {

@@ -1,7 +1,8 @@
-//! Several futures at the same time on one thread, without a task of their own: when the whole is dropped (Ctrl-C), all are.
+//! Several futures at the same time on one thread, without a task of their own: when the whole is dropped
+//! (Ctrl-C), all are.
 //!
-//! What comes in: futures. What goes out: their results. Only a future that was woken is polled again, so thousands of them
-//! cost no more than each of them alone.
+//! What comes in: futures. What goes out: their results. Only a future that was woken is polled again, so
+//! thousands of them cost no more than each of them alone.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;

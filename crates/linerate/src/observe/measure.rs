@@ -1,7 +1,7 @@
 //! One test on two hosts: receiver, its port, sender, both reports.
 //!
-//! What comes in: the open sessions, the inventory and a test. What goes out: a sample, whatever happened; a host that
-//! dies makes a gap. Bounded in time: each step has its deadline, and the nodes have theirs.
+//! What comes in: the open sessions, the inventory and a test. What goes out: a sample, whatever happened; a
+//! host that dies makes a gap. Bounded in time: each step has its deadline, and the nodes have theirs.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -128,9 +128,9 @@ fn offers(link: &Link, kind: &TestKind) -> Result<(), String> {
 
 type End = (LoadReport, BTreeMap<String, i64>);
 
-/// Runs a test as a survey does: no calibration, nothing of the hosts' own configuration overruled. A survey compares pairs, so
-/// that all of them are measured in the same way, and its short tests do not get longer. The two hosts must not be in another
-/// test at the same time.
+/// Runs a test as a survey does: no calibration, nothing of the hosts' own configuration overruled. A survey
+/// compares pairs, so that all of them are measured in the same way, and its short tests do not get longer.
+/// The two hosts must not be in another test at the same time.
 pub async fn measure(fleet: &Fleet, inventory: &Inventory, test: &Test, patience: Patience) -> Sample {
     with(fleet, inventory, test, patience, &Tuning::default()).await
 }
@@ -261,8 +261,8 @@ fn never_began(tx: &LoadReport) -> bool {
     tx.stopped.is_some() && tx.bytes == 0 && tx.rtt_us.is_empty() && tx.mtu.iter().all(|p| p.answered == 0)
 }
 
-/// Whether two hosts can make a test of this kind: with an iperf3 server there is only TCP and UDP, and two of them have nobody
-/// who asks.
+/// Whether two hosts can make a test of this kind: with an iperf3 server there is only TCP and UDP, and two
+/// of them have nobody who asks.
 pub fn is_possible(inventory: &Inventory, from: &str, to: &str, kind: &TestKind) -> bool {
     match [from, to].iter().filter(|host| inventory.iperf3_port(host).is_some()).count() {
         0 => true,
@@ -323,7 +323,8 @@ async fn against_iperf3(
     Ok(if sends { (near, far) } else { (far, near) })
 }
 
-/// The receiver's report after the sender's end; a receiver that still waits for a stream after `slack` is stopped.
+/// The receiver's report after the sender's end; a receiver that still waits for a stream after `slack` is
+/// stopped.
 async fn drain(
     link: &Link,
     receiver: &mut Exchange,

@@ -9,7 +9,8 @@ use linerate_model::inventory::{Endpoint, HostName, Inventory, Layer};
 /// Facts by host.
 pub type Facts = BTreeMap<HostName, HostFacts>;
 
-/// The key prefix `nic.<if>.` of the NIC that has the endpoint's address, with the namespace prefix before it.
+/// The key prefix `nic.<if>.` of the NIC that has the endpoint's address, with the namespace prefix before
+/// it.
 fn nic_prefix(facts: &HostFacts, endpoint: &Endpoint) -> Option<String> {
     let namespace = endpoint.netns.as_ref().map_or(String::new(), |p| format!("netns.{}|", p.display()));
     let nics = format!("{namespace}nic.");
@@ -54,7 +55,8 @@ pub fn link_bps(facts: &Facts, inventory: &Inventory, host: &str, layer: Layer) 
     said.or_else(|| number(facts, inventory, host, layer, "speed_mbit").map(|mbit| mbit * 1e6))
 }
 
-/// The smallest known rate on the way between two hosts: both links, and the uplinks of the groups that it leaves and enters.
+/// The smallest known rate on the way between two hosts: both links, and the uplinks of the groups that it
+/// leaves and enters.
 pub fn path_bps(facts: &Facts, inventory: &Inventory, from: &str, to: &str, layer: Layer) -> Option<f64> {
     let (mine, theirs) = (inventory.groups_of(from), inventory.groups_of(to));
     let crossed = mine

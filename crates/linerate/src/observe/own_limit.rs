@@ -1,9 +1,10 @@
-//! What the tool itself reaches on a host: a short transfer over its loopback, so that "the tool was the bottleneck" is
-//! never mistaken for the network.
+//! What the tool itself reaches on a host: a short transfer over its loopback, so that "the tool was the
+//! bottleneck" is never mistaken for the network.
 //!
-//! What comes in: the samples so far. What goes out: hosts whose own limit is worth knowing, and the inventory in which that is
-//! a test like any other. A host none of whose pairs is fast is not asked: there the tool cannot be what binds, and the survey
-//! does not get longer. The figure is stored with the facts of the host.
+//! What comes in: the samples so far. What goes out: hosts whose own limit is worth knowing, and the
+//! inventory in which that is a test like any other. A host none of whose pairs is fast is not asked: there
+//! the tool cannot be what binds, and the survey does not get longer. The figure is stored with the facts of
+//! the host.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -15,7 +16,8 @@ use linerate_model::sample::{Measurement, Outcome, Sample};
 
 use super::nic::{self, Facts};
 
-/// From this rate on a small or busy host may be what binds: it moves several Gbit/s on its loopback at the least.
+/// From this rate on a small or busy host may be what binds: it moves several Gbit/s on its loopback at the
+/// least.
 const FAST_BPS: f64 = 2e9;
 /// Time of one transfer.
 const DURATION_MS: u32 = 200;
@@ -39,7 +41,8 @@ pub fn hosts_in_question(inventory: &Inventory, facts: &Facts, samples: &[Sample
     fast.into_iter().filter(|host| unknown(host)).map(str::to_owned).collect()
 }
 
-/// Hosts on the machine of the operator: they share its CPUs, so they are asked one after the other, and this many of them tell.
+/// Hosts on the machine of the operator: they share its CPUs, so they are asked one after the other, and this
+/// many of them tell.
 pub const HERE_MAX: usize = 16;
 /// Hosts on machines of their own that are asked at the same time: 10,000 of them in a few seconds.
 pub const AT_ONCE: usize = 1024;
@@ -73,15 +76,16 @@ pub fn test_of(inventory: &Inventory, host: &str) -> (Inventory, Test) {
     (own, test)
 }
 
-/// A send buffer that stays below this is a setting of the host, for on a loopback it grows to megabytes; so is a window that held a
-/// transfer up, for a window is small as well where its reader keeps up.
+/// A send buffer that stays below this is a setting of the host, for on a loopback it grows to megabytes; so
+/// is a window that held a transfer up, for a window is small as well where its reader keeps up.
 const SMALL_BYTES: u64 = 128 << 10;
 /// Share of the time from which on it held it up.
 const HELD_UP: f64 = 0.4;
 
-/// What a transfer over the loopback says about the tool: its rate, unless a buffer of the host was small. That is a fault to be found, and
-/// must not become the ceiling of the host's pairs. How long the sender waited for its own buffer is not asked: on a busy host both ends wait
-/// for a CPU as well, and each write that fills a small buffer costs two such waits.
+/// What a transfer over the loopback says about the tool: its rate, unless a buffer of the host was small.
+/// That is a fault to be found, and must not become the ceiling of the host's pairs. How long the sender
+/// waited for its own buffer is not asked: on a busy host both ends wait for a CPU as well, and each write
+/// that fills a small buffer costs two such waits.
 pub fn tool_bps(measured: &Measurement) -> Option<f64> {
     let end = measured.tx.as_ref().and_then(|report| report.tcp.as_ref());
     let is_small = |bytes: u64| (1..SMALL_BYTES).contains(&bytes);

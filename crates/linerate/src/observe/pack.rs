@@ -1,8 +1,9 @@
 //! Which tests may run at the same time. Pure.
 //!
-//! What comes in: ordered pairs and the inventory. What goes out: rounds. Each host is in at most one test of a round. With
-//! [`Sharing::Bulk`] two tests never share the uplink of a group (unless its rate is known to hold more than one link), and no
-//! rule ever lets both directions of an uplink run at once. Nothing here knows what the tests measure.
+//! What comes in: ordered pairs and the inventory. What goes out: rounds. Each host is in at most one test of
+//! a round. With [`Sharing::Bulk`] two tests never share the uplink of a group (unless its rate is known to
+//! hold more than one link), and no rule ever lets both directions of an uplink run at once. Nothing here
+//! knows what the tests measure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,8 +83,8 @@ impl Uplinks {
     }
 }
 
-/// Rounds that hold all the pairs. The most wanted resource is served first, which for the shapes that clusters have gives as
-/// many rounds as that resource has tests.
+/// Rounds that hold all the pairs. The most wanted resource is served first, which for the shapes that
+/// clusters have gives as many rounds as that resource has tests.
 pub fn pack(
     pairs: &[(usize, usize)],
     uplinks: &Uplinks,
@@ -97,8 +98,8 @@ pub fn pack(
         .unwrap_or_default()
 }
 
-/// From so many pairs on the order in which they are tried is made anew only every few rounds: what is most wanted changes
-/// slowly then, and sorting would take most of the time.
+/// From so many pairs on the order in which they are tried is made anew only every few rounds: what is most
+/// wanted changes slowly then, and sorting would take most of the time.
 const MANY_PAIRS: usize = 4000;
 const ORDER_KEPT_ROUNDS: usize = 8;
 

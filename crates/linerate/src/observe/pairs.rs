@@ -1,7 +1,8 @@
 //! Which pairs a survey measures. Pure.
 //!
-//! What comes in: a number of hosts and a seed. What goes out: every ordered pair, or rounds of random perfect matchings
-//! (a random regular graph is an expander, which is what localisation needs). Never which of them run together.
+//! What comes in: a number of hosts and a seed. What goes out: every ordered pair, or rounds of random
+//! perfect matchings (a random regular graph is an expander, which is what localisation needs). Never which
+//! of them run together.
 
 use linerate_model::random::Random;
 
@@ -10,8 +11,9 @@ pub fn all(hosts: usize) -> Vec<(usize, usize)> {
     (0..hosts).flat_map(|from| (0..hosts).filter(move |to| *to != from).map(move |to| (from, to))).collect()
 }
 
-/// Pairs of `rounds` random perfect matchings, each pair in both directions after each other; with an odd number of hosts one
-/// of them rests in each matching. A pair that an earlier matching holds is avoided where possible.
+/// Pairs of `rounds` random perfect matchings, each pair in both directions after each other; with an odd
+/// number of hosts one of them rests in each matching. A pair that an earlier matching holds is avoided where
+/// possible.
 pub fn matchings(hosts: usize, rounds: usize, seed: u64) -> Vec<(usize, usize)> {
     let mut random = Random(seed);
     let mut seen = std::collections::BTreeSet::new();

@@ -1,8 +1,8 @@
 //! What a survey will measure, in which order, within which time. Pure.
 //!
-//! What comes in: inventory, facts, a time budget. What goes out: rounds of tests, the expected time, and in words what the
-//! budget left out. The important goes first, so that a survey that is cut short has the most telling half. UDP rates are a
-//! first guess: the survey lowers them to what TCP reached on the pair.
+//! What comes in: inventory, facts, a time budget. What goes out: rounds of tests, the expected time, and in
+//! words what the budget left out. The important goes first, so that a survey that is cut short has the most
+//! telling half. UDP rates are a first guess: the survey lowers them to what TCP reached on the pair.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,8 +19,8 @@ use super::pairs;
 pub const FULL_MATRIX_HOSTS_MAX: usize = 8;
 /// Random matchings beyond; 8 find a host that is 20 % slow, 4 one that is 50 % slow.
 const MATCHINGS: [usize; 5] = [8, 7, 6, 5, 4];
-/// From so many hosts on the fewest matchings are all: each is twice as many tests as hosts, of four kinds, and what a host needs to
-/// be judged does not grow with the number of others.
+/// From so many hosts on the fewest matchings are all: each is twice as many tests as hosts, of four kinds,
+/// and what a host needs to be judged does not grow with the number of others.
 const VERY_MANY_HOSTS: usize = 4000;
 /// Times of one TCP transfer that a budget chooses from, milliseconds.
 const TCP_MS: [u32; 11] = [3000, 2000, 1500, 1000, 800, 600, 500, 400, 350, 300, 250];
@@ -29,8 +29,9 @@ const TCP_MS_DEFAULT: u32 = 1000;
 /// Time of a UDP loss probe, and where it would have to be left out otherwise.
 const UDP_MS: u32 = 500;
 const UDP_SHORT_MS: u32 = 250;
-/// Probes of loss of one pair in one layer, and how long each takes: what comes and goes is met by several short looks at different times
-/// rather than by a long one. The more there is time for transfers, the more looks come before longer transfers.
+/// Probes of loss of one pair in one layer, and how long each takes: what comes and goes is met by several
+/// short looks at different times rather than by a long one. The more there is time for transfers, the more
+/// looks come before longer transfers.
 const LOOKS: [Looks; 4] = [
     Looks { count: 3, udp_ms: UDP_MS, tcp_ms_max: u32::MAX },
     Looks { count: 3, udp_ms: UDP_SHORT_MS, tcp_ms_max: u32::MAX },
@@ -39,31 +40,34 @@ const LOOKS: [Looks; 4] = [
 ];
 /// With so many pairs that an end has probes at many times anyway; and where not even two short ones fit.
 const ONE_LOOK: Looks = Looks { count: 1, udp_ms: UDP_MS, tcp_ms_max: 250 };
-/// What a test takes beyond its transfer: four messages, counters before and after (measured on two busy cores).
+/// What a test takes beyond its transfer: four messages, counters before and after (measured on two busy
+/// cores).
 const TCP_OVERHEAD_S: f64 = 0.065;
 const UDP_OVERHEAD_S: f64 = 0.03;
 /// One request of an idle RTT test, with its pause.
 const RTT_REQUEST_S: f64 = 0.007;
-/// The idle RTT of every pair is measured where that takes at most this share of the budget, and at most so long.
+/// The idle RTT of every pair is measured where that takes at most this share of the budget, and at most so
+/// long.
 const RTT_ALL_SHARE: f64 = 0.06;
 const RTT_ALL_S_MAX: f64 = 6.0;
 /// Path MTU probes when all are answered.
 const MTU_S: f64 = 0.055;
-/// Pairs inside one machine are bound by its CPU: their transfers run alone, are this much shorter, and their probes slower,
-/// so that they take no time from what passes a NIC.
+/// Pairs inside one machine are bound by its CPU: their transfers run alone, are this much shorter, and their
+/// probes slower, so that they take no time from what passes a NIC.
 const INNER_SHARE: f64 = 0.5;
 const INNER_UDP_BPS_MAX: f64 = 50e6;
 /// With more such pairs than this, those of different machines run together after all.
 const INNER_ALONE_MAX: usize = 24;
-/// Share of the budget that is kept for the second stage and for what has to be repeated, but seconds enough for the few tests that tell
-/// causes apart, as long as they take no more than this share of it.
+/// Share of the budget that is kept for the second stage and for what has to be repeated, but seconds enough
+/// for the few tests that tell causes apart, as long as they take no more than this share of it.
 const RESERVE: f64 = 0.06;
 const RESERVE_S_MIN: f64 = 4.0;
 const RESERVE_MAX: f64 = 0.2;
 /// Streams of the many-stream tests.
 const STREAMS: u16 = 8;
-/// Payload of a UDP loss probe: fits every tunnel, so that loss is not mistaken for an MTU fault. On a slow path it is smaller, so
-/// that the probe has this many datagrams: of 4000, a loss of one in a thousand takes at least one with 98 %.
+/// Payload of a UDP loss probe: fits every tunnel, so that loss is not mistaken for an MTU fault. On a slow
+/// path it is smaller, so that the probe has this many datagrams: of 4000, a loss of one in a thousand takes
+/// at least one with 98 %.
 const UDP_PAYLOAD_BYTES: (u16, u16) = (512, 1200);
 const UDP_DATAGRAMS: f64 = 4000.0;
 /// Share of the path's rate that a UDP loss probe takes, and its limits in bit/s.
@@ -111,7 +115,8 @@ pub fn udp_payload(rate_bps: f64, duration_ms: u32) -> u16 {
     bytes.clamp(f64::from(least), f64::from(most)) as u16
 }
 
-/// A UDP probe with its share of what a path carries; one that asks for packets has a rate of its own, and other tests have none.
+/// A UDP probe with its share of what a path carries; one that asks for packets has a rate of its own, and
+/// other tests have none.
 pub fn probe_of(kind: &TestKind, path_bps: f64, inner: bool) -> TestKind {
     let mut kind = kind.clone();
     let has_its_own = linerate_diagnose::asks_for_packets(&kind);
@@ -258,8 +263,9 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
     squeezed(wish, room_s, budget.as_secs_f64() * (1.0 - RESERVE), full)
 }
 
-/// A budget in which not everything fits: the least important blocks go, then the transfers get the rest. Repetitions and loss probes may take what
-/// is kept for the second stage, up to `most_s`: what they show is seen by nothing else.
+/// A budget in which not everything fits: the least important blocks go, then the transfers get the rest.
+/// Repetitions and loss probes may take what is kept for the second stage, up to `most_s`: what they show is
+/// seen by nothing else.
 fn squeezed(wish: &Wish<'_>, room_s: f64, most_s: f64, full: bool) -> Plan {
     let mut blocks = blocks(wish, MATCHINGS[if full { 0 } else { MATCHINGS.len() - 1 }]);
     blocks.retain(|block| block.what.look() == 0);

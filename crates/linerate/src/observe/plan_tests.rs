@@ -222,7 +222,8 @@ fn the_second_stage_has_seconds_of_its_own_and_at_most_a_fifth() {
 fn a_probe_takes_its_share_of_the_path_unless_it_asks_for_packets() {
     let usual = TestKind::udp(4e7, 625, 500);
     assert_eq!(probe_of(&usual, 7e7, false), TestKind::udp(udp_rate(Some(7e7), false), 512, 500));
-    // Twice as many packets a second as TCP had, and as small as that: what tells a limit of packets from one of bytes.
+    // Twice as many packets a second as TCP had, and as small as that: what tells a limit of packets from one
+    // of bytes.
     let small = TestKind::udp(1.9e7, 200, 500);
     assert_eq!(probe_of(&small, 7e7, false), small);
     assert_eq!(probe_of(&TestKind::Rtt { count: 6 }, 7e7, false), TestKind::Rtt { count: 6 });

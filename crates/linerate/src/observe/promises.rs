@@ -1,8 +1,10 @@
-//! The list of promises: lines of JSON that grow while a node writes, on a disk that is not the one under test.
+//! The list of promises: lines of JSON that grow while a node writes, on a disk that is not the one under
+//! test.
 //!
-//! The first line is the head; `{"asked":N}` stands there before records up to `N` are begun, `{"promised":N,"ms":T}` after they were
-//! acknowledged. So whatever is cut off, a record that was begun is never taken for one that was not, and no record for promised that
-//! was not. In: such lines. Out: [`Promises`].
+//! The first line is the head; `{"asked":N}` stands there before records up to `N` are begun,
+//! `{"promised":N,"ms":T}` after they were acknowledged. So whatever is cut off, a record that was begun is
+//! never taken for one that was not, and no record for promised that was not. In: such lines. Out:
+//! [`Promises`].
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read as _, Write};

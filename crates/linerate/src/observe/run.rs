@@ -1,7 +1,8 @@
 //! A survey from beginning to end: facts, plan, rounds, repetitions, second stage, diagnosis.
 //!
-//! What comes in: an inventory, its open sessions, the store. What goes out: the snapshot and its diagnosis; every sample is in
-//! the store as soon as it is there. A host that dies makes gaps and nothing else. It changes no setting.
+//! What comes in: an inventory, its open sessions, the store. What goes out: the snapshot and its diagnosis;
+//! every sample is in the store as soon as it is there. A host that dies makes gaps and nothing else. It
+//! changes no setting.
 
 mod beside;
 mod dead;
@@ -124,15 +125,16 @@ struct Survey<'a> {
     transfers: HashMap<(HostName, HostName, Layer), Vec<usize>>,
     store: &'a mut Store,
     started: Instant,
-    /// What of the budget nothing before the second stage may use: repeating what was disturbed can take any time.
+    /// What of the budget nothing before the second stage may use: repeating what was disturbed can take any
+    /// time.
     kept: Duration,
     known_lost: BTreeSet<HostName>,
     /// Where no request is answered.
     dead: Dead,
     postponed: Vec<Test>,
     slow: Slow,
-    /// A load that waited for a CPU makes its test worthless. Not in the last repetition: a host that is always so busy is
-    /// what there is to see.
+    /// A load that waited for a CPU makes its test worthless. Not in the last repetition: a host that is
+    /// always so busy is what there is to see.
     strict: bool,
     knowledge: &'a Knowledge,
 }
@@ -254,7 +256,8 @@ impl Survey<'_> {
         Ok(())
     }
 
-    /// The round without the tests from which nothing is expected, which are put off, and without what is not worth waiting for.
+    /// The round without the tests from which nothing is expected, which are put off, and without what is not
+    /// worth waiting for.
     fn lightened(&mut self, round: &Round) -> Round {
         let is_dead = |t: &&Test| !t.second_stage && self.dead.has(t);
         let (dead, tests): (Vec<&Test>, Vec<&Test>) = round.tests.iter().partition(is_dead);
@@ -329,8 +332,8 @@ impl Survey<'_> {
         Ok(())
     }
 
-    /// A UDP probe takes its share of what TCP reached on the pair, where that is less than the rate of the path; one that asks for packets
-    /// has its own.
+    /// A UDP probe takes its share of what TCP reached on the pair, where that is less than the rate of the
+    /// path; one that asks for packets has its own.
     fn with_rate(&self, test: &Test) -> Test {
         let path =
             nic::path_bps(&self.snapshot.facts, self.order.inventory, &test.from, &test.to, test.layer);

@@ -1,5 +1,6 @@
-//! Surveys of clusters as large as they come, on simulated nodes in virtual time: the sick host is found, what fails is a gap,
-//! the report stays readable. `LINERATE_SCALE_NODES` sets the size (`cargo xtask scale`); what each phase took is printed.
+//! Surveys of clusters as large as they come, on simulated nodes in virtual time: the sick host is found,
+//! what fails is a gap, the report stays readable. `LINERATE_SCALE_NODES` sets the size
+//! (`cargo xtask scale`); what each phase took is printed.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,7 +25,8 @@ fn nodes() -> usize {
     std::env::var("LINERATE_SCALE_NODES").ok().and_then(|n| n.parse().ok()).unwrap_or(NODES)
 }
 
-/// One line per phase: seconds and seconds of CPU since the last one, and the most memory that this process ever had.
+/// One line per phase: seconds and seconds of CPU since the last one, and the most memory that this process
+/// ever had.
 struct Phases(Instant, f64);
 
 /// Prints when the parts of a survey begin.

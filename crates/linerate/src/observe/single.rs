@@ -1,7 +1,8 @@
 //! One test that somebody asked for, stored as a run of its own.
 //!
-//! What comes in: open sessions and tests. What goes out: a snapshot with their samples and a diagnosis that holds one
-//! sentence and the worst of what they show; both are in the store. It reads no facts and judges no setting: a survey does.
+//! What comes in: open sessions and tests. What goes out: a snapshot with their samples and a diagnosis that
+//! holds one sentence and the worst of what they show; both are in the store. It reads no facts and judges no
+//! setting: a survey does.
 
 use std::time::Duration;
 
@@ -45,7 +46,8 @@ fn expected_of(test: &Test, tuning: &Tuning) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// Runs the tests one after the other; `headline` makes the sentence of the diagnosis. Those of kind `http` and `disk` have one end.
+/// Runs the tests one after the other; `headline` makes the sentence of the diagnosis. Those of kind `http`
+/// and `disk` have one end.
 pub async fn run(
     fleet: &Fleet,
     inventory: &Inventory,

@@ -1,7 +1,8 @@
 //! Hosts that answer slowly, so that a round with them takes many times as long as one without.
 //!
-//! What comes in: how long each small test took. What goes out: which further small tests are not worth waiting for. A slow
-//! host still gets a few of each kind: that it is slow is what there is to see. It never drops a test that moves data.
+//! What comes in: how long each small test took. What goes out: which further small tests are not worth
+//! waiting for. A slow host still gets a few of each kind: that it is slow is what there is to see. It never
+//! drops a test that moves data.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! What to try and where to measure it: a diagnosis, the name of a remedy and hosts in; a trial that has not begun out. Pure.
+//! What to try and where to measure it: a diagnosis, the name of a remedy and hosts in; a trial that has not
+//! begun out. Pure.
 
 use linerate_model::change::Remedy;
 use linerate_model::disk_load::DiskPlan;
@@ -13,8 +14,8 @@ use thiserror::Error;
 use super::machine::Course;
 use linerate_model::drbd_bench::PHASES;
 
-/// A pair whose throughput is below this share of its ceiling is judged by throughput even when packet sizes are at fault:
-/// that is what its users feel, and what a remedy that makes packets smaller cures.
+/// A pair whose throughput is below this share of its ceiling is judged by throughput even when packet sizes
+/// are at fault: that is what its users feel, and what a remedy that makes packets smaller cures.
 const THROUGHPUT_SUFFERS: f64 = 0.8;
 
 /// What is asked for.
@@ -110,7 +111,8 @@ pub fn plan(
     })
 }
 
-/// A trial on a replicated volume: the host that writes to it, and the one that it replicates to. There is no untouched pair of the same kind.
+/// A trial on a replicated volume: the host that writes to it, and the one that it replicates to. There is no
+/// untouched pair of the same kind.
 fn of_storage(
     snapshot: &Snapshot,
     diagnosis: &Diagnosis,
@@ -141,8 +143,9 @@ fn of_storage(
     })
 }
 
-/// The test of a bench of a replica that showed the finding of a remedy: its first test on the replica, with the pattern of that finding alone. A
-/// setting that was only read has no figure; then it is the pattern that lost most against the disk.
+/// The test of a bench of a replica that showed the finding of a remedy: its first test on the replica, with
+/// the pattern of that finding alone. A setting that was only read has no figure; then it is the pattern that
+/// lost most against the disk.
 pub fn storage_test(snapshot: &Snapshot, diagnosis: &Diagnosis, remedy: &str) -> Option<Test> {
     let with = |f: &&Finding| f.causes.iter().any(|c| c.remedy.as_ref().is_some_and(|r| r.id == remedy));
     let finding = diagnosis.findings.iter().find(with)?;
@@ -249,7 +252,8 @@ fn affected<'a>(
     }
 }
 
-/// Whether a change of the remedy lies on the way of the pair: on one of its ends, or on the machine of one of its groups.
+/// Whether a change of the remedy lies on the way of the pair: on one of its ends, or on the machine of one
+/// of its groups.
 fn touches(cell: &Cell, remedy: &Remedy, inventory: &Inventory) -> bool {
     let machines = |host: &str| -> Vec<HostName> {
         inventory.groups_of(host).into_iter().filter_map(|g| g.machine.clone()).collect()
@@ -275,8 +279,8 @@ fn badness(cell: &Cell, response: Response) -> f64 {
     value.unwrap_or(f64::MIN)
 }
 
-/// An untouched pair of the same kind: same layer, across groups or not as the affected one, and without a host, a group or
-/// a machine in common with it or with the change. A healthy one if there is one.
+/// An untouched pair of the same kind: same layer, across groups or not as the affected one, and without a
+/// host, a group or a machine in common with it or with the change. A healthy one if there is one.
 fn control(
     affected: &Cell,
     finding: &Finding,

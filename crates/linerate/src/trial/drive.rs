@@ -1,6 +1,7 @@
-//! Carries a trial out: the actions of the machine become calls of [`Hands`], their results events. Comes in: a diagnosis and
-//! what to try. Goes out: the trial as it ended, and before every step the trial as it stands, for whoever stores it. Never
-//! decides what comes next (see `machine`) and never leaves a change behind when it is told to stop.
+//! Carries a trial out: the actions of the machine become calls of [`Hands`], their results events. Comes in:
+//! a diagnosis and what to try. Goes out: the trial as it ended, and before every step the trial as it
+//! stands, for whoever stores it. Never decides what comes next (see `machine`) and never leaves a change
+//! behind when it is told to stop.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -66,8 +67,8 @@ pub trait Hands {
     }
 }
 
-/// Hears of every step before it is taken, and of the end: the trial as it stands, what comes now in words, and how many
-/// steps are left (0 at the end).
+/// Hears of every step before it is taken, and of the end: the trial as it stands, what comes now in words,
+/// and how many steps are left (0 at the end).
 pub type Watch<'a> = &'a mut dyn FnMut(&Trial, &str, usize);
 
 /// What is known when a trial begins.
@@ -79,7 +80,8 @@ pub struct Scene<'a> {
     pub diagnosis: &'a Diagnosis,
 }
 
-/// Tries a remedy of the diagnosis. When `cancel` ends first, the old values are put back and the trial is `Undone`.
+/// Tries a remedy of the diagnosis. When `cancel` ends first, the old values are put back and the trial is
+/// `Undone`.
 pub async fn run<H: Hands>(
     hands: &mut H,
     scene: Scene<'_>,
@@ -142,7 +144,8 @@ impl<H: Hands> Drive<'_, H> {
         let mut cancelled = false;
         while let Some(action) = machine.action().cloned() {
             watch(machine.trial(), &words(&action, &machine), machine.left());
-            // Only a measurement is cut short: a write that is under way is waited for, so that its outcome is known.
+            // Only a measurement is cut short: a write that is under way is waited for, so that its outcome
+            // is known.
             let interruptible = matches!(action, Action::Measure { .. });
             let event = if cancelled {
                 self.act(&action, &machine).await

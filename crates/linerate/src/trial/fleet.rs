@@ -1,4 +1,5 @@
-//! The hands of a trial on real nodes. Comes in: open sessions. Goes out: values read back, outcomes of tests.
+//! The hands of a trial on real nodes. Comes in: open sessions. Goes out: values read back, outcomes of
+//! tests.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -1,9 +1,10 @@
-//! The steps of a trial as a pure state machine: events in, actions out, the time is given. It does no I/O and knows no clock,
-//! so that every crash at every step can be played in memory.
+//! The steps of a trial as a pure state machine: events in, actions out, the time is given. It does no I/O
+//! and knows no clock, so that every crash at every step can be played in memory.
 //!
-//! Way of a trial: apply and read back, revert and read back (the way back is proven before anything is measured), then arms
-//! A B B A A B B A with the dead-man deadline moved before each measurement, then the effect, then undo or keep. Any failure
-//! leads to the undo path. A host that is lost undoes by itself; the machine waits for its deadline and reads the values back.
+//! Way of a trial: apply and read back, revert and read back (the way back is proven before anything is
+//! measured), then arms A B B A A B B A with the dead-man deadline moved before each measurement, then the
+//! effect, then undo or keep. Any failure leads to the undo path. A host that is lost undoes by itself; the
+//! machine waits for its deadline and reads the values back.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -146,7 +147,8 @@ pub struct Machine {
     disturbed: Option<(usize, String)>,
 }
 
-/// Measurements of a trial that are made again because something disturbed them: a busy machine is no reason to know nothing.
+/// Measurements of a trial that are made again because something disturbed them: a busy machine is no reason
+/// to know nothing.
 const AGAIN_MAX: usize = 4;
 
 impl Machine {
@@ -276,7 +278,8 @@ impl Machine {
     }
 
     fn way(&mut self, action: Action, event: Event, now_ms: u64) {
-        // A machine that slept, or a network that hung: the node has undone by itself, the state is not what we think.
+        // A machine that slept, or a network that hung: the node has undone by itself, the state is not what
+        // we think.
         if let Some((host, late_ms)) = self.overdue(now_ms) {
             let late = late_ms / 1000;
             self.fail(format!(
@@ -304,7 +307,8 @@ impl Machine {
                 self.trial.persisted.extend(files.iter().map(|f| f.display().to_string()));
             }
             (Action::Read { host, changed }, Event::Values(values)) => self.check(&host, &values, changed),
-            // The change is in force and written; a pair that cannot be measured now is no reason to take it back.
+            // The change is in force and written; a pair that cannot be measured now is no reason to take it
+            // back.
             (Action::Measure { arm: None, .. }, _) => self.record(Which::Affected, None, None),
             (_, Event::Lost { error } | Event::Failed { error, .. }) => self.fail(error),
             (action, event) => self.fail(format!("{action:?} was answered by {event:?}")),
@@ -338,7 +342,8 @@ impl Machine {
         })
     }
 
-    /// Makes a measurement of an arm again, a few times in a trial: at once, for what this arm is about is still in force. Says whether it does.
+    /// Makes a measurement of an arm again, a few times in a trial: at once, for what this arm is about is
+    /// still in force. Says whether it does.
     fn makes_again(&mut self, which: Which, arm: Option<usize>) -> bool {
         if arm.is_none() || self.again >= AGAIN_MAX {
             return false;
@@ -351,8 +356,8 @@ impl Machine {
         true
     }
 
-    /// What is disturbed all the time counts: old and new values take turns, so it meets both alike, and the spread that it makes is in the
-    /// interval of the effect.
+    /// What is disturbed all the time counts: old and new values take turns, so it meets both alike, and the
+    /// spread that it makes is in the interval of the effect.
     fn record_disturbed(&mut self, which: Which, arm: Option<usize>, value: f64, reason: String) {
         if self.makes_again(which, arm) {
             return;

@@ -1,8 +1,10 @@
-//! Trials: a remedy of a diagnosis in; its effect out, with the old values back or, when asked for and proven, kept for good.
-//! Never writes a setting itself: nodes do, and undo by themselves when nobody confirms.
+//! Trials: a remedy of a diagnosis in; its effect out, with the old values back or, when asked for and
+//! proven, kept for good. Never writes a setting itself: nodes do, and undo by themselves when nobody
+//! confirms.
 //!
-//! [`choose`] picks remedy and pairs, [`response`] what is measured, [`machine`] is the order of the steps as a pure state
-//! machine, [`drive`] carries it out through [`drive::Hands`], [`fleet`] are the hands on real nodes.
+//! [`choose`] picks remedy and pairs, [`response`] what is measured, [`machine`] is the order of the steps as
+//! a pure state machine, [`drive`] carries it out through [`drive::Hands`], [`fleet`] are the hands on real
+//! nodes.
 
 pub mod choose;
 pub mod drive;

@@ -1,5 +1,5 @@
-//! What a trial measures: for each response the test that shows it, and the value read from its outcome. Pure. The value is
-//! in the unit of the response; which direction is better is the diagnosis' knowledge.
+//! What a trial measures: for each response the test that shows it, and the value read from its outcome.
+//! Pure. The value is in the unit of the response; which direction is better is the diagnosis' knowledge.
 
 use linerate_model::finding::Response;
 use linerate_model::inventory::{HostName, Layer};
@@ -17,7 +17,8 @@ const UDP_SHARE: f64 = 0.2;
 const UDP_BPS: (f64, f64, f64) = (20e6, 2e6, 200e6);
 /// Requests of an RTT test.
 const RTT_COUNT: u16 = 40;
-/// Packet sizes that are probed when the survey did not: the smallest that all must take, and Ethernet's full size.
+/// Packet sizes that are probed when the survey did not: the smallest that all must take, and Ethernet's full
+/// size.
 const MTU_SIZES: [u32; 2] = [576, 1500];
 /// Probes per size.
 const MTU_TRIES: u8 = 3;

@@ -1,5 +1,6 @@
-//! A fleet in memory for the tests of this room: hosts with settings, a journal that survives, a node program that can be
-//! killed between any two of its writes, and a guardian that undoes when the node is gone. Virtual time. Only for tests.
+//! A fleet in memory for the tests of this room: hosts with settings, a journal that survives, a node program
+//! that can be killed between any two of its writes, and a guardian that undoes when the node is gone.
+//! Virtual time. Only for tests.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Tests of the trial: the way through, every failure, and a kill at every step of node, operator and both, in memory.
+//! Tests of the trial: the way through, every failure, and a kill at every step of node, operator and both,
+//! in memory.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -103,7 +104,8 @@ fn a_good_remedy_is_proven_and_the_old_values_are_back() {
     assert!(old(&world));
 }
 
-/// A trial of which the first so many measurements were disturbed, and worth nothing or less: how many of its arms have a value, and what is said.
+/// A trial of which the first so many measurements were disturbed, and worth nothing or less: how many of its
+/// arms have a value, and what is said.
 fn disturbed(first: u32, worthless: bool) -> (usize, Option<Effect>, Vec<String>) {
     let mut machine = machine(trial(1), false);
     let mut world = World::new(&machine.trial().remedy.changes.clone(), None, true);
@@ -183,7 +185,8 @@ fn a_measured_trial_can_be_kept_later() {
     );
 }
 
-/// A kill at every step: whatever the operator says in the end is true, and within the deadline nothing is half done.
+/// A kill at every step: whatever the operator says in the end is true, and within the deadline nothing is
+/// half done.
 #[test]
 fn a_kill_at_any_step_leaves_the_old_values_or_what_was_confirmed() {
     for hosts in [1, 2] {
@@ -225,7 +228,8 @@ fn killed_at(hosts: usize, keep: bool, at: usize, kill: Kill, comes_back: bool) 
         }
         return;
     }
-    // Nobody is left to ask: each host alone is either wholly old or, when it had confirmed the keeping, wholly new.
+    // Nobody is left to ask: each host alone is either wholly old or, when it had confirmed the keeping,
+    // wholly new.
     for (name, host) in &world.hosts {
         let on = host.values.values().filter(|v| **v == FactValue::Flag(true)).count();
         let whole = (on == host.values.len() && host.files.is_empty()) || (on == 0 && !host.files.is_empty());

@@ -1,5 +1,5 @@
-//! A lab of real OpenSSH servers: one host per network namespace, with homes, users and a `/sys` of its own. Everything lives
-//! in namespaces and a temporary folder; nothing of the machine outside is changed.
+//! A lab of real OpenSSH servers: one host per network namespace, with homes, users and a `/sys` of its own.
+//! Everything lives in namespaces and a temporary folder; nothing of the machine outside is changed.
 // Helpers of tests may fail the test as loudly as the tests themselves; not every test file uses all of them.
 #![allow(dead_code)]
 
@@ -22,7 +22,8 @@ pub(crate) fn node_program() -> Option<PathBuf> {
     testkit::node_program(env!("CARGO_BIN_EXE_linerate"))
 }
 
-/// Runs the test of this name again inside fresh network and mount namespaces. Gives `true` in the process inside.
+/// Runs the test of this name again inside fresh network and mount namespaces. Gives `true` in the process
+/// inside.
 pub(crate) fn inside(name: &str) -> bool {
     if node_program().is_none() {
         return testkit::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
@@ -299,8 +300,8 @@ impl Lab {
         self.processes(number, "linerate-node")
     }
 
-    /// All processes of a host but its sshd, which is the host itself. That of a connection whose other end went silent waits for
-    /// it as long as TCP does, and has nothing below it.
+    /// All processes of a host but its sshd, which is the host itself. That of a connection whose other end
+    /// went silent waits for it as long as TCP does, and has nothing below it.
     fn strangers(&self, number: usize) -> Vec<u32> {
         let sshd = self.processes(number, "/usr/sbin/sshd");
         self.processes(number, "").into_iter().filter(|pid| !sshd.contains(pid)).collect()
@@ -339,8 +340,8 @@ impl Lab {
         self.command(arguments).output().unwrap()
     }
 
-    /// Runs a command on a terminal of its own, on which a line is typed as soon as something is asked. Gives what the terminal
-    /// shows.
+    /// Runs a command on a terminal of its own, on which a line is typed as soon as something is asked. Gives
+    /// what the terminal shows.
     pub(crate) fn typing(&self, arguments: &[&str], line: &str) -> String {
         let program = env!("CARGO_BIN_EXE_linerate");
         let ordinary = self.command(&[]);

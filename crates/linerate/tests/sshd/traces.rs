@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use super::{Lab, wait_until};
 
-/// Folders of a host that something of ours could be left in. `/etc`, `/usr` and `/var` are those of the machine.
+/// Folders of a host that something of ours could be left in. `/etc`, `/usr` and `/var` are those of the
+/// machine.
 const FOLDERS: [&str; 8] = ["/root", "/home", "/tmp", "/var/lib", "/var/log", "/run", "/dev/shm", "/var/tmp"];
 /// Settings that change by themselves.
 const RESTLESS: [&str; 2] = ["nf_conntrack_count", "random_secret"];
@@ -81,7 +82,8 @@ fn may_stay(lab: &Lab, number: usize, path: &str) -> bool {
 }
 
 impl Lab {
-    /// Fails unless everything of ours is gone from every host within the deadline, and from the operator's side as well.
+    /// Fails unless everything of ours is gone from every host within the deadline, and from the operator's
+    /// side as well.
     pub(crate) fn nothing_is_left(&self) {
         for number in 1..=self.hosts.len() {
             wait_until("no process of a session is left", || self.strangers(number).is_empty());

@@ -1,4 +1,5 @@
-//! `linerate disk durability …`: what a power cut leaves of files, and what earlier ones have left. One file per command beside this one.
+//! `linerate disk durability …`: what a power cut leaves of files, and what earlier ones have left. One file
+//! per command beside this one.
 
 mod audit;
 mod check;

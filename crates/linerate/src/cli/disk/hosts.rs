@@ -6,7 +6,8 @@ use super::super::open;
 use super::super::via::{self, Hosts, Via};
 use linerate_inventory as inventory;
 
-/// The hosts whose block devices are meant: those of a job, of an inventory, those named, or this one. `None` after an interrupt.
+/// The hosts whose block devices are meant: those of a job, of an inventory, those named, or this one. `None`
+/// after an interrupt.
 pub(super) async fn hosts(
     via: &Via,
     inventory: Option<&Path>,

@@ -1,4 +1,5 @@
-//! `linerate disk undo`: what `linerate disk plan --apply` built is taken back, from the journal on the host, and the drives are looked at again.
+//! `linerate disk undo`: what `linerate disk plan --apply` built is taken back, from the journal on the host,
+//! and the drives are looked at again.
 
 use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;

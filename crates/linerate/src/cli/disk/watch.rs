@@ -1,5 +1,5 @@
-//! `linerate disk watch`: what the block devices of many hosts do now, as a live screen, a table per interval, or lines of JSON; and what
-//! is wrong with them, when it begins and when it ends.
+//! `linerate disk watch`: what the block devices of many hosts do now, as a live screen, a table per
+//! interval, or lines of JSON; and what is wrong with them, when it begins and when it ends.
 
 mod shown;
 
@@ -23,7 +23,8 @@ use linerate_fleet::clock;
 use linerate_report::disk_watch as report;
 use linerate_store::Store;
 
-/// Show what the block devices of hosts do, by the names that people know, and which of them is slow, full or uneven
+/// Show what the block devices of hosts do, by the names that people know, and which of them is slow, full or
+/// uneven
 // Each switch of the command line is one.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
@@ -56,7 +57,8 @@ pub(in crate::cli) struct Args {
     /// Never use sudo on hosts
     #[arg(long)]
     no_sudo: bool,
-    /// Only the counters that the kernel keeps anyway: no program at its tracepoints, and only means of how long requests take
+    /// Only the counters that the kernel keeps anyway: no program at its tracepoints, and only means of how
+    /// long requests take
     #[arg(long)]
     no_percentiles: bool,
 }

@@ -1,4 +1,5 @@
-//! `linerate drbd bench`: the replica, its own disk and the transports under it in turns; which share is lost where, and which settings to try.
+//! `linerate drbd bench`: the replica, its own disk and the transports under it in turns; which share is lost
+//! where, and which settings to try.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,7 +27,8 @@ use linerate_report::drbd_bench as shown;
 use linerate_report::heat::Style;
 use linerate_store::Store;
 
-/// Measure the replica beside its own disk and the transports under it: which share is lost where, which settings to try
+/// Measure the replica beside its own disk and the transports under it: which share is lost where, which
+/// settings to try
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate drbd bench r0 --apart store-1 store-2               the local disk is r0 without its peer, for some seconds\n  linerate drbd bench r0 --beside /srv/scratch store-1 store-2  the local disk is a file on another volume of the same drives\n  linerate try drbd-activity-log                                tries a setting that the bench names, and puts it back\n\nOn the replica only a file of its own is written, which has no name and is gone afterwards: below the folder where the replica is mounted, or --in\nFOLDER. A replica that provably holds nothing is written with --empty and its name. The disk under a replica cannot be written beside DRBD:\nwithout --apart or --beside there is no local figure, and no share."
@@ -42,7 +44,8 @@ pub(in crate::cli) struct Args {
     /// The replica holds nothing and nobody uses it; its name once more, such as drbd0
     #[arg(long, value_name = "DEVICE")]
     empty: Option<String>,
-    /// The primary leaves its peer while the local disk is measured; what is written meanwhile is copied afterwards
+    /// The primary leaves its peer while the local disk is measured; what is written meanwhile is copied
+    /// afterwards
     #[arg(long, conflicts_with = "beside")]
     apart: bool,
     /// Folder of the primary on the same drives, but not on the replica, as the local disk

@@ -1,6 +1,6 @@
-//! Doing a move of a running resource: its steps are journalled while they run; once all went well their journal is closed, for what they did is meant.
-//! So are those of earlier moves of the resource that were broken off: taken back later they would undo what
-//! is in force now.
+//! Doing a move of a running resource: its steps are journalled while they run; once all went well their
+//! journal is closed, for what they did is meant. So are those of earlier moves of the resource that were
+//! broken off: taken back later they would undo what is in force now.
 
 use linerate_model::exit::ExitCode;
 use linerate_storage::drbd::On;

@@ -1,4 +1,5 @@
-//! `linerate drbd plan`: the resource file of two hosts, the room for metadata, and the steps; nothing is written.
+//! `linerate drbd plan`: the resource file of two hosts, the room for metadata, and the steps; nothing is
+//! written.
 
 use std::net::IpAddr;
 
@@ -39,7 +40,8 @@ pub(super) struct What {
     /// Device of the data, the same path on both hosts, or HOST=PATH for each
     #[arg(long, value_name = "DEVICE", required = true)]
     disk: Vec<String>,
-    /// Device for the metadata, the same or HOST=PATH for each; without it they go to the end of the data's device
+    /// Device for the metadata, the same or HOST=PATH for each; without it they go to the end of the data's
+    /// device
     #[arg(long, value_name = "DEVICE")]
     meta_disk: Vec<String>,
     /// Host whose data are the good ones: it is copied to the other

@@ -1,4 +1,5 @@
-//! `linerate drbd repair`: a split brain ends with the operator's choice of the side that gives up what it wrote alone.
+//! `linerate drbd repair`: a split brain ends with the operator's choice of the side that gives up what it
+//! wrote alone.
 
 use std::time::Duration;
 

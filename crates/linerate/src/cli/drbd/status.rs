@@ -1,4 +1,5 @@
-//! `linerate drbd status`: all hosts in one table, what is under way with its remaining time, and what is wrong though every state looks well.
+//! `linerate drbd status`: all hosts in one table, what is under way with its remaining time, and what is
+//! wrong though every state looks well.
 
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ use crate::observe::drbd::{self as seen, Replicas, reasons};
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
 
-/// Show the replicas of all hosts in one table, and what is wrong or will be: split brain, blocks that differ, sides alone
+/// Show the replicas of all hosts in one table, and what is wrong or will be: split brain, blocks that
+/// differ, sides alone
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate drbd status store-1 store-2\n  linerate drbd status -i cluster.toml --watch\n  linerate drbd status -i cluster.toml --json | jq .alarms\n\nName both hosts: a split brain is foreseen from what both sides know."

@@ -1,4 +1,5 @@
-//! `linerate drbd up`: from two devices to a replica: file, metadata, connection, and the first synchronisation from the side that is named.
+//! `linerate drbd up`: from two devices to a replica: file, metadata, connection, and the first
+//! synchronisation from the side that is named.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! `linerate drbd verify`: both sides are compared block by block; what differs is an alarm, whatever the states say.
+//! `linerate drbd verify`: both sides are compared block by block; what differs is an alarm, whatever the
+//! states say.
 
 use linerate_model::SCHEMA;
 use linerate_model::drbd::{DrbdTrouble, Replica};

@@ -1,4 +1,5 @@
-//! Waiting for what DRBD does by itself: synchronisations and comparisons, with a remaining time that is true.
+//! Waiting for what DRBD does by itself: synchronisations and comparisons, with a remaining time that is
+//! true.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -16,7 +17,8 @@ pub(super) struct Follow {
     begun: Option<Instant>,
     /// By host that sends, resource and device.
     paces: BTreeMap<(String, String, u32), (Pace, &'static str)>,
-    /// Something is under way of which nothing that is read here says how much is left: 8.4 says it in a file of its own, DRBD 9 in debugfs.
+    /// Something is under way of which nothing that is read here says how much is left: 8.4 says it in a file
+    /// of its own, DRBD 9 in debugfs.
     unmeasured: bool,
     /// Looks in a row that did not show a host on which something was under way.
     unseen: usize,
@@ -121,13 +123,15 @@ pub(super) struct Ended {
     pub last: Option<SyncProgress>,
 }
 
-/// A comparison that had so much to do still, and is not seen any more at the next look, did not come to its end.
+/// A comparison that had so much to do still, and is not seen any more at the next look, did not come to its
+/// end.
 const LEFT_S_MAX: f64 = 10.0;
 /// The same where no rate was seen: the share that has to be done.
 const DONE_MIN: f64 = 0.5;
 
 impl Ended {
-    /// How far it was when it was broken off, 0 to 1; `None` when it came to its end. `goes_on` is whether both sides are still connected.
+    /// How far it was when it was broken off, 0 to 1; `None` when it came to its end. `goes_on` is whether
+    /// both sides are still connected.
     pub(super) fn broken_off_at(&self, goes_on: bool) -> Option<f64> {
         let Some(last) = &self.last else { return (!goes_on).then_some(0.0) };
         let was_near = last.left_s.map_or(last.share >= DONE_MIN, |left| left <= LEFT_S_MAX);

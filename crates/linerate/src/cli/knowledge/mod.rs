@@ -42,7 +42,8 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Find causes that have all of these words: in their name, title, mechanism, keys, counters, remedy or sources
+    /// Find causes that have all of these words: in their name, title, mechanism, keys, counters, remedy or
+    /// sources
     Search {
         /// Words, keys or names of counters
         #[arg(required = true)]

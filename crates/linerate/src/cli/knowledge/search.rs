@@ -1,5 +1,5 @@
-//! Finding causes by words. A word may be that of a person (`flow control`), a key (`nic.eth0.ring.rx`), or the name of a counter
-//! as a driver prints it (`rx_missed_errors`).
+//! Finding causes by words. A word may be that of a person (`flow control`), a key (`nic.eth0.ring.rx`), or
+//! the name of a counter as a driver prints it (`rx_missed_errors`).
 
 use linerate_knowledge::{Cause, Knowledge};
 

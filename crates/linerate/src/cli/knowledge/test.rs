@@ -1,5 +1,5 @@
-//! `linerate knowledge test FILE`: is a cause of one's own sound, does it find what it says it finds, and whose verdicts does it
-//! change? In: a file. Out: an account; the lab is started only when asked for.
+//! `linerate knowledge test FILE`: is a cause of one's own sound, does it find what it says it finds, and
+//! whose verdicts does it change? In: a file. Out: an account; the lab is started only when asked for.
 
 use std::fs::DirBuilder;
 use std::hash::{BuildHasher as _, RandomState};
@@ -28,7 +28,8 @@ const RECORDS_BYTES_MAX: usize = 16 << 20;
 pub(super) struct Args {
     /// File with one cause, as `knowledge/README.md` describes
     file: PathBuf,
-    /// Also run the lab faults that it names as proof (starts virtual clusters; as root, or where user namespaces are allowed)
+    /// Also run the lab faults that it names as proof (starts virtual clusters; as root, or where user
+    /// namespaces are allowed)
     #[arg(long)]
     lab: bool,
     /// Print JSON

@@ -1,5 +1,5 @@
-//! What a survey learns beside its matrix: what the tool itself reaches on fast hosts, and what cannot be seen of devices without a
-//! node program.
+//! What a survey learns beside its matrix: what the tool itself reaches on fast hosts, and what cannot be
+//! seen of devices without a node program.
 //!
 //! What comes in: the samples so far, the inventory. What goes out: a figure in the facts of a host, gaps.
 
@@ -14,8 +14,8 @@ use linerate_fleet::progress::Phase;
 use linerate_store::StoreError;
 
 impl Survey<'_> {
-    /// What the tool reaches on the hosts where it may be what binds: machines of their own at the same time, hosts on this one
-    /// after the other.
+    /// What the tool reaches on the hosts where it may be what binds: machines of their own at the same time,
+    /// hosts on this one after the other.
     pub(super) async fn own_limits(&mut self) -> Result<(), StoreError> {
         let inventory = self.order.inventory;
         let all = own_limit::hosts_in_question(inventory, &self.snapshot.facts, &self.snapshot.samples);

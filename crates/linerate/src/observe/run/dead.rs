@@ -1,5 +1,6 @@
-//! Pairs between which not even a small request was answered, and hosts that no request reaches or that reach nobody. What else is planned for them
-//! comes after all others, and waits less: each such test takes its whole time to end.
+//! Pairs between which not even a small request was answered, and hosts that no request reaches or that reach
+//! nobody. What else is planned for them comes after all others, and waits less: each such test takes its
+//! whole time to end.
 //!
 //! What comes in: samples. What goes out: whether a test is worth its place in the plan.
 
@@ -10,8 +11,9 @@ use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Outcome, Sample};
 
-/// A host is dead in a direction after requests with so many others in vain, and none that was answered. The others are of two groups at least: all
-/// ways between two racks may be cut, and those inside them are as they were.
+/// A host is dead in a direction after requests with so many others in vain, and none that was answered. The
+/// others are of two groups at least: all ways between two racks may be cut, and those inside them are as
+/// they were.
 const PARTNERS_MIN: usize = 3;
 const GROUPS_MIN: usize = 2;
 

@@ -1,8 +1,8 @@
 //! What a survey of a very large cluster keeps in memory of a sample: what the diagnosis reads. Pure.
 //!
-//! What comes in: a sample whose whole is in the store already. What goes out: the same without the inside of its connections,
-//! the CPUs and whatever else only reports of single tests show. A run that is loaded from the store has all of it, and the
-//! diagnosis of both is the same.
+//! What comes in: a sample whose whole is in the store already. What goes out: the same without the inside of
+//! its connections, the CPUs and whatever else only reports of single tests show. A run that is loaded from
+//! the store has all of it, and the diagnosis of both is the same.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -16,7 +16,8 @@ use linerate_model::sample::{Outcome, Sample};
 /// From so many hosts on samples are kept lean: 10,000 hosts make about 300,000 of them.
 pub(super) const FROM_HOSTS: usize = 1000;
 
-/// What ceilings and reports look at, beside what the knowledge speaks of; the last part of a key of a NIC, or a whole key.
+/// What ceilings and reports look at, beside what the knowledge speaks of; the last part of a key of a NIC,
+/// or a whole key.
 const OF_NICS: [&str; 9] =
     ["addresses", "mtu", "speed_mbit", "driver", "kind", "lower", "master", "speed_gts", "width"];
 const OF_HOSTS: [&str; 2] = ["sysctl.net.ipv4.tcp_rmem", "sysctl.net.ipv4.tcp_wmem"];
@@ -46,7 +47,8 @@ impl<'a> Wanted<'a> {
         !self.prefixes.is_empty()
     }
 
-    /// Drops the rest of what a host sent, and its counters, which only say something when they are read twice.
+    /// Drops the rest of what a host sent, and its counters, which only say something when they are read
+    /// twice.
     pub(super) fn strip(&self, facts: &mut HostFacts) {
         if self.is_part() {
             facts.counters.clear();

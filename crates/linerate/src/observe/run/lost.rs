@@ -1,7 +1,7 @@
 //! Hosts that are lost while a survey runs.
 //!
-//! What comes in: the sessions. What goes out: a gap for each loss; a host whose connection was cut gets a new session, at most
-//! one per round, and within the fleet's limit.
+//! What comes in: the sessions. What goes out: a gap for each loss; a host whose connection was cut gets a
+//! new session, at most one per round, and within the fleet's limit.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ use crate::observe::join;
 use linerate_store::StoreError;
 
 impl Survey<'_> {
-    /// Hosts that were lost since the last call become gaps, once each. A host whose connection was lost is taken up again;
-    /// gives the names of those.
+    /// Hosts that were lost since the last call become gaps, once each. A host whose connection was lost is
+    /// taken up again; gives the names of those.
     pub(super) async fn lost_hosts(&mut self) -> Result<BTreeSet<HostName>, StoreError> {
         let mut lost = self.fleet.lost();
         lost.retain(|(name, _)| !self.known_lost.contains(name));

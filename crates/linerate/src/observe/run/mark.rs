@@ -9,7 +9,8 @@ use linerate_model::sample::{Outcome, Sample};
 
 use crate::observe::disturb;
 
-/// Marks a sample that a disturbance spoiled; says whether it did. `path_bps`: the rate of its path, where that is known.
+/// Marks a sample that a disturbance spoiled; says whether it did. `path_bps`: the rate of its path, where
+/// that is known.
 pub(super) fn mark(
     sample: &mut Sample,
     ended_ms: u64,
@@ -33,8 +34,8 @@ pub(super) fn mark(
     true
 }
 
-/// Marks a sample without a result as worthless when the session with one of its hosts was cut and is there again; says
-/// whether it did.
+/// Marks a sample without a result as worthless when the session with one of its hosts was cut and is there
+/// again; says whether it did.
 pub(super) fn mark_cut(sample: &mut Sample, back: &BTreeSet<HostName>) -> bool {
     let cut = back.contains(&sample.test.from) || back.contains(&sample.test.to);
     let Outcome::Gap { reason } = &sample.outcome else { return false };

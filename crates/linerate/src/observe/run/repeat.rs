@@ -1,6 +1,7 @@
 //! What has to be run again: tests that something disturbed, and that at once for those of the second stage.
 //!
-//! What comes in: the samples so far. What goes out: rounds of the same tests. Never more than a few repetitions.
+//! What comes in: the samples so far. What goes out: rounds of the same tests. Never more than a few
+//! repetitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,9 +14,11 @@ use super::{Survey, round_s};
 use crate::observe::{disturb, nic, pack, plan};
 use linerate_store::StoreError;
 
-/// How often a test that was worthless is repeated, while there is time: a machine is often busy for a minute and then is not.
+/// How often a test that was worthless is repeated, while there is time: a machine is often busy for a minute
+/// and then is not.
 pub(super) const REPEATS_MAX: usize = 4;
-/// From this repetition on a load that waited for a CPU counts: a host that is always so busy is what there is to see.
+/// From this repetition on a load that waited for a CPU counts: a host that is always so busy is what there
+/// is to see.
 const STRICT_MAX: usize = 2;
 
 impl Survey<'_> {
@@ -56,7 +59,8 @@ impl Survey<'_> {
         Ok(())
     }
 
-    /// What a host left unanswered before its session was found to be lost is worth repeating once it is there again.
+    /// What a host left unanswered before its session was found to be lost is worth repeating once it is
+    /// there again.
     pub(super) fn mark_unanswered(&mut self, back: &BTreeSet<HostName>) -> Result<(), StoreError> {
         for sample in self.snapshot.samples.iter_mut().filter(|_| !back.is_empty()) {
             if mark_cut(sample, back) {

@@ -1,4 +1,5 @@
-//! `linerate disk durability --audit DIR`: what earlier power cuts have left in the data of a Hadoop data node or a Gluster brick.
+//! `linerate disk durability --audit DIR`: what earlier power cuts have left in the data of a Hadoop data
+//! node or a Gluster brick.
 
 use std::path::Path;
 

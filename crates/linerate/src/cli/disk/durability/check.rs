@@ -43,7 +43,8 @@ async fn run_async(args: &Args) -> anyhow::Result<ExitCode> {
     let done = Place::with(&inventory, &host, async |link| {
         let mut report = check(&link, &promises, &folder, &*progress).await?;
         let is_ours = report.place.run.as_ref() == Some(&promises.plan.run);
-        // What a power cut took from its own folder is a loss; another folder that was never written to is a mistake.
+        // What a power cut took from its own folder is a loss; another folder that was never written to is a
+        // mistake.
         anyhow::ensure!(
             is_ours || folder == promises.folder,
             "{} on {host} is not the folder of run {}: it {}\nhint: the records were written to {}; without DIR that is looked at",

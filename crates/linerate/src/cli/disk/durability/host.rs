@@ -57,7 +57,8 @@ impl Place {
         Ok((inventory, name))
     }
 
-    /// Opens a session with the host and works with it; ends it in every case. `None` when it was interrupted.
+    /// Opens a session with the host and works with it; ends it in every case. `None` when it was
+    /// interrupted.
     pub(super) async fn with<T>(
         inventory: &Inventory,
         name: &str,

@@ -1,4 +1,5 @@
-//! `linerate disk durability write`: records into a folder of a host, each acknowledgement into a list here, until the power is cut.
+//! `linerate disk durability write`: records into a folder of a host, each acknowledgement into a list here,
+//! until the power is cut.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

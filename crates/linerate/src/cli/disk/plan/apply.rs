@@ -1,8 +1,9 @@
-//! A plan built on its host: the drives are looked at, one of them is measured, the steps are done, the first synchronisation is waited for, the
-//! volume is measured beside the plan, and its filesystem is made last.
+//! A plan built on its host: the drives are looked at, one of them is measured, the steps are done, the first
+//! synchronisation is waited for, the volume is measured beside the plan, and its filesystem is made last.
 //!
-//! In: a plan and a host. Out: a volume with its journal, and a table. The filesystem comes last because only a volume that holds nothing may be
-//! written by a measurement. What is broken off goes on with the same command.
+//! In: a plan and a host. Out: a volume with its journal, and a table. The filesystem comes last because only
+//! a volume that holds nothing may be written by a measurement. What is broken off goes on with the same
+//! command.
 
 use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;

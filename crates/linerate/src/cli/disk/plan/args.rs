@@ -13,7 +13,8 @@ use crate::cli::{out, quantity, survey};
 use linerate_report::heat::Style;
 use linerate_report::{disk_plan, steps};
 
-/// Compare layouts of a volume over many drives: capacity, rates, what failures do; and the commands that build it
+/// Compare layouts of a volume over many drives: capacity, rates, what failures do; and the commands that
+/// build it
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate disk plan --raid10 --drives 36 --size 3T\n  linerate disk plan --raid10 --shelf sda,sdb,sdc --shelf sdd,sde,sdf --size 4T --layout lvm\n  linerate disk plan --raid10 --raid5 --raid6 --drives 12 --size 4T\n  linerate disk plan --raid10 --drives 36 --size 3T --layout lvm --volume 2T --fs ext4\n  linerate disk plan --raid10 --drives 24 --size 1.92T --class nvme --chunk 128K --json\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1 --apply --really data\n\nWithout --apply nothing is written. With it every drive has to hold nothing; every step stands in a journal on the host before it is done;\nwhat fails is taken back; later `linerate disk undo` does. What was broken off goes on with the same command.\nRates are those of the class of the drives; --iops and --rate say better ones."
@@ -85,7 +86,8 @@ pub(super) struct Live {
     /// Never use sudo on the host
     #[arg(long, requires = "host")]
     pub(super) no_sudo: bool,
-    /// Build it on the host, on drives that hold nothing: volume, first synchronisation, measurement, filesystem
+    /// Build it on the host, on drives that hold nothing: volume, first synchronisation, measurement,
+    /// filesystem
     #[arg(long, requires = "host", requires = "shelf")]
     pub(super) apply: bool,
     #[command(flatten)]

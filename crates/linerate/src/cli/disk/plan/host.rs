@@ -1,4 +1,5 @@
-//! A plan for the drives of a host: their sizes and kinds are read there. Nothing is written here; with `--apply` it is handed on.
+//! A plan for the drives of a host: their sizes and kinds are read there. Nothing is written here; with
+//! `--apply` it is handed on.
 
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::Inventory;

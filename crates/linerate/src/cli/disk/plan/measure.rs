@@ -1,7 +1,8 @@
-//! One drive before a volume is built of it, and the volume before it gets a filesystem: measured by the load of `linerate disk bench`, which writes
-//! only what holds nothing and leaves it so.
+//! One drive before a volume is built of it, and the volume before it gets a filesystem: measured by the load
+//! of `linerate disk bench`, which writes only what holds nothing and leaves it so.
 //!
-//! In: the place and the drives of a plan. Out: four figures each. Both get as many bytes and requests per drive, so that they can be compared.
+//! In: the place and the drives of a plan. Out: four figures each. Both get as many bytes and requests per
+//! drive, so that they can be compared.
 
 use std::collections::BTreeSet;
 
@@ -21,11 +22,13 @@ use linerate_fleet::Fleet;
 use linerate_fleet::progress::Progress;
 use linerate_store::Store;
 
-/// Of each drive a quarter is used, but no more than that: longer ways of the heads change little, and filling takes time.
+/// Of each drive a quarter is used, but no more than that: longer ways of the heads change little, and
+/// filling takes time.
 const BYTES_MAX: u64 = 1 << 30;
 /// Of a small drive a load needs that much.
 const BYTES_MIN: u64 = 4 << 20;
-/// Requests under way at each drive with rotating discs: more gain little (as `disks/reach.rs` has it); others work on many at a time.
+/// Requests under way at each drive with rotating discs: more gain little (as `disks/reach.rs` has it);
+/// others work on many at a time.
 const ROTATING_DEPTH: u64 = 4;
 const SOLID_DEPTH: u64 = 32;
 /// In a row: MiB under way, for one drive and for each drive of a volume.

@@ -18,7 +18,8 @@ const STEPS: usize = 100;
 /// One that stands still for so long is not waited for any more.
 const STUCK: Duration = Duration::from_secs(600);
 
-/// Waits for its end; gives the seconds that it took, or nothing when it cannot be seen or stands still, which is said.
+/// Waits for its end; gives the seconds that it took, or nothing when it cannot be seen or stands still,
+/// which is said.
 pub(super) async fn wait(
     fleet: &Fleet,
     host: &str,
