@@ -14,11 +14,13 @@ mod knowledge;
 mod lab;
 mod node;
 mod picture;
+mod prose;
 mod scale;
 mod shell;
 mod test_programs;
 mod tests;
 mod tidy;
+mod words;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,7 +31,8 @@ use clap::Parser;
 /// Tasks of the linerate workspace.
 #[derive(Parser)]
 enum Task {
-    /// Everything that CI checks: format, tidy, clippy, tests, docs, licences, knowledge, generated files, the book.
+    /// Everything that CI checks: format, tidy, clippy, tests, docs, licences, knowledge, generated files,
+    /// the book.
     Ci {
         /// Leave the tests out, because they have just run.
         #[arg(long)]
@@ -60,7 +63,8 @@ enum Task {
         #[arg(long, default_value = std::env::consts::ARCH)]
         arch: String,
     },
-    /// Surveys at full size: simulated nodes in virtual time, and real node programs in network namespaces (root).
+    /// Surveys at full size: simulated nodes in virtual time, and real node programs in network namespaces
+    /// (root).
     Scale {
         /// Simulated nodes.
         #[arg(long, default_value_t = 10_000)]
@@ -72,7 +76,8 @@ enum Task {
         #[arg(long, default_value = "60s")]
         time: String,
     },
-    /// The table of what power cuts leave: file systems, kinds of drives, ways of writing, with real cuts in an emulated guest (minutes).
+    /// The table of what power cuts leave: file systems, kinds of drives, ways of writing, with real cuts in
+    /// an emulated guest (minutes).
     Durability {
         /// Records of each case before its cut.
         #[arg(long, default_value_t = 1500)]

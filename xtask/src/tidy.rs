@@ -1,5 +1,5 @@
-//! House rules that no compiler checks: who may use whom, a purpose at the top of each file, files that one reads in a
-//! sitting, names that say something.
+//! House rules that no compiler checks: who may use whom, a purpose at the top of each file, files that one
+//! reads in a sitting, names that say something.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::circles;
+use crate::{circles, prose, words};
 
 /// Longest file in lines, tests included.
 const LINES_MAX: usize = 800;
@@ -17,8 +17,15 @@ const NAMES_FORBIDDEN: [&str; 6] = ["utils", "util", "common", "helpers", "manag
 /// Checks all rules and lists every breach.
 pub(crate) fn run() -> Result<()> {
     let mut breaches = Vec::new();
-    for file in rust_files()? {
-        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
+    for file in files("*.md")?
+        .iter()
+        .filter(|file| !file.starts_with("docs/reference/") && !file.contains("/golden/"))
+    {
+        breaches.extend(wide(file, &read(file)?));
+    }
+    for file in files("*.rs")? {
+        let text = read(&file)?;
+        breaches.extend(wide(&file, &text));
         if !text.starts_with("//!") {
             breaches.push(format!("{file}: does not start with //! and its purpose"));
         }
@@ -36,17 +43,27 @@ pub(crate) fn run() -> Result<()> {
     }
     breaches.extend(dependency_breaches()?);
     breaches.extend(circles::breaches()?);
+    breaches.extend(words::breaches()?);
     ensure!(breaches.is_empty(), "tidy:\n  {}", breaches.join("\n  "));
     println!("tidy: fine");
     Ok(())
 }
 
-fn rust_files() -> Result<Vec<String>> {
+fn read(file: &str) -> Result<String> {
+    fs::read_to_string(file).with_context(|| format!("cannot read {file}"))
+}
+
+fn wide(file: &str, text: &str) -> Vec<String> {
+    let lines = prose::wide_lines(file, text).into_iter();
+    lines.map(|line| format!("{file}:{line}: prose wider than {} columns", prose::COLUMNS_MAX)).collect()
+}
+
+fn files(pattern: &str) -> Result<Vec<String>> {
     let out = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"])
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", pattern])
         .output()?;
     let files: Vec<String> = String::from_utf8_lossy(&out.stdout).lines().map(String::from).collect();
-    ensure!(!files.is_empty(), "git lists no Rust files: tidy needs a git checkout");
+    ensure!(!files.is_empty(), "git lists no {pattern}: tidy needs a git checkout");
     Ok(files.into_iter().filter(|f| fs::metadata(f).is_ok()).collect())
 }
 

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::Found;
 
-const RULE: (&str, &str, &str) = ("linerate", "trial", "report");
+const RULE: (&str, &str, &str) = ("linerate", "observe", "trial");
 
 /// A crate called `linerate` of these files, and what was found in it.
 fn found(files: &[(&str, &str)]) -> (TempDir, Found) {
@@ -152,28 +152,28 @@ fn a_way_round_names_each_line_and_item() {
 #[test]
 fn a_layer_is_broken_by_what_an_item_is_not_by_where_it_was_found() {
     let found = layers(&[
-        ("lib.rs", "mod trial; mod report; pub use report::Units;"),
-        ("trial/mod.rs", "mod machine;\nuse crate::report::card;\npub(crate) use crate::report::Page;"),
-        ("trial/machine.rs", "\nuse crate::Units;\nfn f(_: Units) { super::card::draw() }"),
-        ("report/mod.rs", "pub mod card; pub struct Units; pub struct Page;"),
-        ("report/card.rs", "pub fn draw() {}"),
+        ("lib.rs", "mod observe; mod trial; pub use trial::Units;"),
+        ("observe/mod.rs", "mod machine;\nuse crate::trial::card;\npub(crate) use crate::trial::Page;"),
+        ("observe/machine.rs", "\nuse crate::Units;\nfn f(_: Units) { super::card::draw() }"),
+        ("trial/mod.rs", "pub mod card; pub struct Units; pub struct Page;"),
+        ("trial/card.rs", "pub fn draw() {}"),
     ]);
     assert_eq!(
         found,
         [
-            "trial never uses report: trial/mod.rs:3 takes crate::report::Page",
-            "trial never uses report: trial/machine.rs:2 takes crate::report::Units",
-            "trial never uses report: trial/machine.rs:3 takes crate::report::card::draw",
+            "observe never uses trial: observe/mod.rs:3 takes crate::trial::Page",
+            "observe never uses trial: observe/machine.rs:2 takes crate::trial::Units",
+            "observe never uses trial: observe/machine.rs:3 takes crate::trial::card::draw",
         ]
     );
 }
 
 #[test]
 fn a_rule_about_a_module_that_is_gone_is_said() {
-    let (_folder, found) = found(&[("lib.rs", "mod trial;"), ("trial.rs", "")]);
+    let (_folder, found) = found(&[("lib.rs", "mod observe;"), ("observe.rs", "")]);
     let said = found.stale(&[RULE]);
     assert_eq!(said.len(), 1);
-    assert!(said[0].contains("names report"), "{said:?}");
+    assert!(said[0].contains("names trial"), "{said:?}");
 }
 
 #[test]
