@@ -5,6 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::shell::sh;
+use crate::test_programs::Choice;
 use crate::{book, docs, knowledge, tests, tidy};
 
 /// Runs all steps; stops at the first that fails.
@@ -13,7 +14,7 @@ pub(crate) fn run(skip_tests: bool) -> Result<()> {
     tidy::run()?;
     sh("cargo", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
     if !skip_tests {
-        tests::run(None)?;
+        tests::run(Choice { filter: None, is_quick: false })?;
     }
     docs_build()?;
     licences()?;

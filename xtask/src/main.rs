@@ -42,6 +42,9 @@ enum Task {
     Test {
         /// Only tests whose name contains this.
         filter: Option<String>,
+        /// Only what answers within three minutes: unit tests, cases, synthetic clusters, the command line.
+        #[arg(long)]
+        quick: bool,
     },
     /// Throw mutated input at a parser or state machine; `all` for each of them in turn.
     Fuzz {
@@ -131,7 +134,9 @@ fn run() -> Result<()> {
     std::env::set_current_dir(shell::workspace())?;
     match Task::parse() {
         Task::Ci { skip_tests } => ci::run(skip_tests),
-        Task::Test { filter } => tests::run(filter.as_deref()),
+        Task::Test { filter, quick } => {
+            tests::run(test_programs::Choice { filter: filter.as_deref(), is_quick: quick })
+        }
         Task::Fuzz { target, time, seed } => fuzz::run(&target, &time, seed),
         Task::Bench(bench) => bench::run(&bench),
         Task::Node { arch } => node::run(&arch),

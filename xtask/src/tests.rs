@@ -12,15 +12,15 @@ use std::collections::BTreeSet;
 use anyhow::{Result, bail, ensure};
 
 use crate::shell::{am_root, sh, target_debug};
-use crate::test_programs;
+use crate::test_programs::{self, Choice};
 
 /// Seed of the property tests' inputs, unless the environment has another.
 const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "2026");
 
 /// Builds the programs, runs the tests, prints the sum.
-pub(crate) fn run(filter: Option<&str>) -> Result<()> {
+pub(crate) fn run(choice: Choice<'_>) -> Result<()> {
     sh("cargo", &["build", "--workspace", "--locked"])?;
-    let programs = test_programs::build()?;
+    let programs = test_programs::build(choice)?;
     let bin = target_debug();
     let seed = std::env::var_os(SEED.0).unwrap_or_else(|| SEED.1.into());
     let environment = [
@@ -30,14 +30,16 @@ pub(crate) fn run(filter: Option<&str>) -> Result<()> {
         ("LINERATE_JUDGE", bin.join("linerate-judge")),
         (SEED.0, seed.into()),
     ];
-    let mut sum = Sum { filtered: filter.is_some(), ..Sum::default() };
-    let all_well = test_programs::run(&programs, filter, &environment, |line| {
+    let mut sum = Sum { filtered: choice.filter.is_some() || choice.is_quick, ..Sum::default() };
+    let all_well = test_programs::run(&programs, choice, &environment, |line| {
         if sum.line(line) {
             println!("{line}");
         }
     })?;
-    // Examples in the documentation are programs too, and only rustdoc runs them.
-    sh("cargo", &["test", "--workspace", "--locked", "--doc", "--quiet"])?;
+    if !choice.is_quick {
+        // Examples in the documentation are programs too, and only rustdoc runs them.
+        sh("cargo", &["test", "--workspace", "--locked", "--doc", "--quiet"])?;
+    }
     for skip in &sum.skipped {
         println!("{skip}");
     }
@@ -47,7 +49,7 @@ pub(crate) fn run(filter: Option<&str>) -> Result<()> {
     }
     println!("{} passed, {} failed, {} skipped", sum.passed, sum.failed, sum.skipped.len());
     ensure!(all_well && sum.failed == 0, "tests failed");
-    ensure!(filter.is_some() || sum.passed > 0, "no test ran");
+    ensure!(choice.filter.is_some() || sum.passed > 0, "no test ran");
     let avoidable = sum.skipped.iter().filter(|s| !s.contains(": hardware")).count();
     if avoidable > 0 && std::env::var_os("CI").is_some() && am_root() {
         bail!("CI can run all but hardware tests, yet {avoidable} others were skipped");
