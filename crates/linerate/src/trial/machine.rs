@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
 use linerate_model::change::{Change, ReadBack};
-use linerate_model::fact::FactValue;
 use linerate_model::finding::Response;
 use linerate_model::inventory::HostName;
 use linerate_model::trial::{Arm, Effect, EffectSize, Trial, TrialStatus};
@@ -334,7 +333,7 @@ impl Machine {
             let seen = values.iter().find(|(key, _)| *key == change.key).map(|(_, value)| value);
             match seen {
                 None => Some(format!("{host}: {} was not read back", change.key)),
-                Some(seen) if !same(seen, want) => {
+                Some(seen) if !seen.is_same(want) => {
                     Some(format!("{host}: {} reads {seen} where {want} was written", change.key))
                 }
                 Some(_) => None,
@@ -488,10 +487,4 @@ impl Machine {
         };
         self.trial.notes.push(note);
     }
-}
-
-/// Equal values, also when one is text with other white space.
-fn same(a: &FactValue, b: &FactValue) -> bool {
-    let words = |v: &FactValue| v.to_string().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    a == b || words(a) == words(b)
 }

@@ -81,6 +81,12 @@ impl<'de> Visitor<'de> for ValueVisitor {
 }
 
 impl FactValue {
+    /// Whether two values are the same for the kernel: `1` may be a number here and text there, and the
+    /// fields of a text may stand apart by any white space.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self == other || self.to_string().split_whitespace().eq(other.to_string().split_whitespace())
+    }
+
     /// The number in field `field` (0-based) of the value: sysctls of several fields have more than one.
     pub fn number(&self, field: usize) -> Option<f64> {
         match self {
@@ -115,6 +121,15 @@ pub fn decimal(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_are_the_same_whatever_their_form() {
+        let text = |text: &str| FactValue::Text(text.to_owned());
+        assert!(FactValue::Int(1).is_same(&text("1")));
+        assert!(text("4096 131072\t6291456").is_same(&text("4096\t131072 6291456\n")));
+        assert!(!text("4096 131072").is_same(&text("4096 13107 2")));
+        assert!(!FactValue::Int(1).is_same(&FactValue::Int(2)));
+    }
 
     #[test]
     fn no_number_has_hundreds_of_digits() {

@@ -16,7 +16,7 @@ use super::ChangeError;
 use super::host::{Host, Lock};
 use super::journal::{self, Journal, Old, State};
 use super::persist;
-use super::undo::{restore, same, still_ours, take_back};
+use super::undo::{restore, still_ours, take_back};
 
 /// Most changes of one trial on one host.
 const CHANGES_MAX: usize = 256;
@@ -309,7 +309,7 @@ impl<H: Host> Changes<H> {
                 });
             }
             let value = self.read_setting(&key)?;
-            if !same(&value, &change.from) {
+            if !value.is_same(&change.from) {
                 return Err(ChangeError::Differs { host, key, expected: change.from.clone(), seen: value });
             }
             if let Err(reason) = self.host.check(&key, &change.to) {
@@ -376,7 +376,7 @@ impl<H: Host> Changes<H> {
     /// Puts the new values in force and reads them back.
     fn put(&self, path: &Path, journal: &Journal) -> Result<ReadBack, ChangeError> {
         for change in &journal.changes {
-            if same(&self.read_setting(&change.key)?, &change.to) {
+            if self.read_setting(&change.key)?.is_same(&change.to) {
                 continue;
             }
             // A process that was stopped for long may find that its guardian has undone already; without a
@@ -399,7 +399,7 @@ impl<H: Host> Changes<H> {
     fn in_force(&self, journal: &Journal) -> Result<ReadBack, ChangeError> {
         let read_back = self.read_back(journal)?;
         for ((key, seen), change) in read_back.iter().zip(&journal.changes) {
-            if !same(seen, &change.to) {
+            if !seen.is_same(&change.to) {
                 return Err(ChangeError::NotTaken {
                     host: self.name.clone(),
                     key: key.clone(),

@@ -5,8 +5,6 @@
 
 use std::path::Path;
 
-use linerate_model::fact::FactValue;
-
 use super::ChangeError;
 use super::host::Host;
 use super::journal::{self, Journal, Old, State};
@@ -15,12 +13,6 @@ use super::persist;
 /// Restoring one value can move another (offloads depend on each other), so that a second pass may be needed;
 /// the third is for chains.
 const PASSES: usize = 3;
-
-/// Whether two values are the same for the kernel: knowledge may say `1` as text where the setting gives a
-/// number.
-pub(crate) fn same(a: &FactValue, b: &FactValue) -> bool {
-    a == b || a.to_string() == b.to_string()
-}
 
 /// Takes a trial back and closes its journal. The caller holds the lock. A journal that names what this
 /// program does not write is left as it is.
@@ -79,8 +71,8 @@ pub(crate) fn still_ours<H: Host>(
         let change = journal.changes.iter().find(|c| c.key == old.key && !old.related);
         let after = old.after.as_ref().or(change.map(|c| &c.to));
         match host.read(&old.key) {
-            Ok(now) if same(&now, &old.value) || after.is_some_and(|a| same(&now, a)) => {
-                boot_applied |= booted && !old.related && !same(&now, &old.value);
+            Ok(now) if now.is_same(&old.value) || after.is_some_and(|a| now.is_same(a)) => {
+                boot_applied |= booted && !old.related && !now.is_same(&old.value);
                 ours.push(old.clone());
             }
             // The crash came before it was noted how far this one moves; the boot has applied the change that
@@ -114,7 +106,7 @@ pub(crate) fn restore<H: Host>(host: &H, olds: &[Old]) -> Vec<String> {
         let changed = olds.iter().rev().filter(|old| !old.related);
         for old in changed.chain(olds.iter().filter(|old| old.related)) {
             match host.read(&old.key) {
-                Ok(now) if same(&now, &old.value) => {}
+                Ok(now) if now.is_same(&old.value) => {}
                 Ok(now) => {
                     if let Err(reason) = host.write(&old.key, &old.value) {
                         failures.push(format!("{} is {now} instead of {}: {reason}", old.key, old.value));
@@ -124,7 +116,7 @@ pub(crate) fn restore<H: Host>(host: &H, olds: &[Old]) -> Vec<String> {
             }
         }
         let wrong: Vec<&Old> =
-            olds.iter().filter(|old| !host.read(&old.key).is_ok_and(|now| same(&now, &old.value))).collect();
+            olds.iter().filter(|old| !host.read(&old.key).is_ok_and(|now| now.is_same(&old.value))).collect();
         if wrong.is_empty() {
             return Vec::new();
         }
