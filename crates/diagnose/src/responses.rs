@@ -137,10 +137,11 @@ const OWN_SIGMA: f64 = 0.15;
 const BADNESS_MAX: f64 = 10.0;
 /// Badness above which nothing got through: a state of its own, which tells nothing more.
 pub(crate) const DEAD: f64 = 6.0;
-/// Loss of throughput that is worth a finding where a ceiling is known (13 %).
+/// Loss of throughput that is worth a finding where a ceiling is known and all cells together reach it (13
+/// %).
 const THROUGHPUT_MIN: f64 = 0.2;
-/// The same where only peers are known: virtual links and busy machines differ by a factor of two by
-/// themselves.
+/// The same inside one machine where only peers are known: virtual links and busy machines differ by a factor
+/// of two by themselves.
 const PEERS_MIN: f64 = 1.3;
 /// The better cells may lie this far below the computed ceiling; below it, everything is too slow.
 const CALIBRATION_MIN: f64 = 0.75;

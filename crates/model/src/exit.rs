@@ -1,4 +1,4 @@
-//! The exit codes of `linerate` and `linerate-lab`: one documented list.
+//! The exit codes of all programs: one documented list.
 
 /// What a finished command tells the shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
