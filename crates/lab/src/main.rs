@@ -21,11 +21,11 @@ use linerate_sys::sandbox;
 #[command(name = "linerate-lab", version)]
 struct Arguments {
     #[command(subcommand)]
-    command: Do,
+    command: Command,
 }
 
 #[derive(Debug, Subcommand)]
-enum Do {
+enum Command {
     /// Build a virtual cluster and keep it running.
     Up {
         /// Lab file, or the name of a built-in lab: two, three, casebook-a, twelve, twenty-four, mixed, far.
@@ -140,28 +140,28 @@ fn main() -> Code {
     }
 }
 
-fn run(command: Do) -> Result<ExitCode> {
+fn run(command: Command) -> Result<ExitCode> {
     match command {
-        Do::Up { lab, background: true, way } => {
+        Command::Up { lab, background: true, way } => {
             say(supervisor::start_in_background(&["up", "--lab", &lab, "--via", &way.via])?.trim_end());
             Ok(ExitCode::Ok)
         }
-        Do::Up { lab, background: false, way } => up(&lab, &way.via),
-        Do::Break { fault, at, seed, which } => {
+        Command::Up { lab, background: false, way } => up(&lab, &way.via),
+        Command::Break { fault, at, seed, which } => {
             which.ask(&Request::Break { fault, at, seed: seed.unwrap_or_else(random_seed) })
         }
-        Do::Heal(which) => which.ask(&Request::Heal),
-        Do::Down(which) => which.ask(&Request::Down),
-        Do::Status(which) => which.ask(&Request::Status),
-        Do::Faults => {
+        Command::Heal(which) => which.ask(&Request::Heal),
+        Command::Down(which) => which.ask(&Request::Down),
+        Command::Status(which) => which.ask(&Request::Status),
+        Command::Faults => {
             for fault in faults::ALL {
                 let root = if fault.about().needs_root { " (root only)" } else { "" };
                 say(&format!("{:25} {}{root}", fault.about().name, fault.about().summary));
             }
             Ok(ExitCode::Ok)
         }
-        Do::Vm(args) => vm::command::run(args, &mut say, &mut progress),
-        Do::Demo { seed, fault, at, report, time, lab, way } => {
+        Command::Vm(args) => vm::command::run(args, &mut say, &mut progress),
+        Command::Demo { seed, fault, at, report, time, lab, way } => {
             let seed = seed.unwrap_or_else(|| random_seed() % 1_000_000);
             let (via, root) = (way.via, sandbox::is_root());
             let options = demo::Options { lab, seed, via, fault, at, report, time, root };

@@ -34,11 +34,11 @@ const LOOK_AGAIN_NS: u64 = 1_000_000_000;
 )]
 pub struct Args {
     #[command(subcommand)]
-    command: Do,
+    command: Command,
 }
 
 #[derive(Debug, Subcommand)]
-enum Do {
+enum Command {
     /// Boot guests and keep them running.
     Up {
         /// Lab file, or the name of a built-in lab: vm-pair, vm-replica, vm-36.
@@ -147,28 +147,30 @@ impl Which {
 /// What it could not do.
 pub fn run(args: Args, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(&str)) -> Result<ExitCode> {
     match args.command {
-        Do::Up { lab, background: true } => {
+        Command::Up { lab, background: true } => {
             say(supervisor::start_in_background(&["vm", "up", "--lab", &lab])?.trim_end());
             Ok(ExitCode::Ok)
         }
-        Do::Up { lab, background: false } => up(&lab, progress),
-        Do::Exec { guest, command, which } => {
+        Command::Up { lab, background: false } => up(&lab, progress),
+        Command::Exec { guest, command, which } => {
             let error = reach::command(&which.folder()?, &guest, &command).exec();
             Err(LabError::Kernel { step: "running ssh".into(), source: error })
         }
-        Do::Drive { guest, drive, change, which } => which.ask(&Request::Drive { guest, drive, change }, say),
-        Do::Link { guest, way, change, which } => which.ask(&Request::Link { guest, way, change }, say),
-        Do::Cut { guest, keep, seed, which } => which.ask(&Request::Cut { guest, keep, seed }, say),
-        Do::Boot { guest, which } => which.ask(&Request::Boot { guest }, say),
-        Do::Status { json, which } => which.ask(&Request::Status { json }, say),
-        Do::Down(which) => which.ask(&Request::Down, say),
-        Do::Faults => {
+        Command::Drive { guest, drive, change, which } => {
+            which.ask(&Request::Drive { guest, drive, change }, say)
+        }
+        Command::Link { guest, way, change, which } => which.ask(&Request::Link { guest, way, change }, say),
+        Command::Cut { guest, keep, seed, which } => which.ask(&Request::Cut { guest, keep, seed }, say),
+        Command::Boot { guest, which } => which.ask(&Request::Boot { guest }, say),
+        Command::Status { json, which } => which.ask(&Request::Status { json }, say),
+        Command::Down(which) => which.ask(&Request::Down, say),
+        Command::Faults => {
             for fault in faults::ALL {
                 say(&format!("{:14} {:10} {}", fault.name(), fault.stage().name(), fault.summary()));
             }
             Ok(ExitCode::Ok)
         }
-        Do::Judge(options) => {
+        Command::Judge(options) => {
             let interrupt = Interrupt::new().map_err(LabError::at("blocking the stop signals"))?;
             let mut tell = |record: &judge::Record| {
                 say(&if options.json {
