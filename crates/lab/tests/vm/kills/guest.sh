@@ -12,12 +12,13 @@ gates() {
 }
 # Processes of the node program.
 nodes() {
-  # One program for all processes: starting one for each takes seconds under emulation.
-  local process
-  find /proc/[0-9]*/exe -maxdepth 0 -lname '*linerate-node*' 2>/dev/null | while read -r process; do
-    process=${process#/proc/}
-    echo "${process%/exe}"
+  local process exe
+  for process in /proc/[0-9]*; do
+    [[ -e $process/exe ]] || continue
+    exe=$(readlink $process/exe)
+    [[ $exe == *linerate-node* ]] && echo ${process#/proc/}
   done
+  return 0
 }
 # Whether a command holds within some seconds; the caller asks again.
 soon() {
