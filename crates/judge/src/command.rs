@@ -15,76 +15,75 @@ use crate::options::Options;
 use crate::record::Record;
 use crate::{fit, keep, picture, reliability, run, simulate, table};
 
-/// What to judge.
+/// Options of `run`.
 #[derive(Debug, clap::Args)]
 pub struct Wanted {
-    /// Runs with a fault.
+    /// Number of runs with one fault.
     #[arg(long, default_value_t = 100)]
     runs: usize,
-    /// Runs of healthy clusters; in every second one a host differs in what does no harm.
+    /// Number of runs of healthy clusters; in every second one, a host has a benign difference.
     #[arg(long, default_value_t = 50)]
     healthy: usize,
-    /// Runs with two faults on different machines.
+    /// Number of runs with two faults on different machines.
     #[arg(long, value_name = "N", default_value_t = 0)]
     two: usize,
-    /// Runs with three faults on different machines.
+    /// Number of runs with three faults on different machines.
     #[arg(long, value_name = "N", default_value_t = 0)]
     three: usize,
-    /// Runs with a fault and differences that do no harm on the same hosts.
+    /// Number of runs with a fault and benign differences on the same hosts.
     #[arg(long, value_name = "N", default_value_t = 0)]
     innocent: usize,
-    /// Runs with a fault that comes and goes.
+    /// Number of runs with an intermittent fault.
     #[arg(long, value_name = "N", default_value_t = 0)]
     flicker: usize,
-    /// Repeats the same faults at the same places.
+    /// Seed; repeats the same faults at the same targets.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Labs, in turn.
+    /// Labs to run on, in turn.
     #[arg(long, value_delimiter = ',', default_value = "two,three,casebook-a,twelve,twenty-four,mixed")]
     labs: Vec<String>,
-    /// Only these faults.
+    /// Inject only these faults.
     #[arg(long, value_delimiter = ',')]
     faults: Vec<String>,
-    /// Time budget of each survey: one for each lab in its order, the last for all further ones. By the
-    /// number of hosts when absent.
+    /// Time budget of each survey, one per lab in order, the last for all remaining labs; defaults to a
+    /// budget by number of hosts.
     #[arg(long, value_delimiter = ',')]
     time: Vec<String>,
-    /// Only a part of the runs, such as 1/2 and 2/2 for two judges at once; join their files and `--resume`
+    /// Run only a part of the runs, e.g. 1/2 and 2/2 for two parallel judges; join their files and `--resume`
     /// the whole.
     #[arg(long, value_name = "K/N", default_value = "1/1", value_parser = part)]
     part: (usize, usize),
-    /// Make a run again, at most twice, during which a hypervisor took more of this machine's CPU time
-    /// (steal) than so many percent.
+    /// Repeat a run, at most twice, if CPU steal on this machine exceeded this percentage during it.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     calm: Option<f64>,
-    /// Write one line of JSON per run to this file, as each ends.
+    /// Write one line of JSON per run to this file, when it ends.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Go on where this file of `--json` ends.
+    /// Resume after the last run in this `--json` file.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     resume: Option<PathBuf>,
-    /// Keep snapshot and verdict of every wrong run in this folder.
+    /// Keep the snapshot and verdict of each wrong run in this folder.
     #[arg(long, value_name = "FOLDER")]
     keep_failures: Option<PathBuf>,
-    /// Keep the snapshot and the truth of every run in this folder, for `--again`.
+    /// Keep the snapshot and ground truth of each run in this folder, for `--again`.
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
-    /// Measure nothing: judge what `--keep` kept in these folders with the present knowledge.
+    /// Skip measuring: judge the runs kept by `--keep` in these folders with the current knowledge.
     #[arg(long, value_name = "FOLDER", value_delimiter = ',', conflicts_with_all = ["keep", "resume", "keep_failures"])]
     again: Vec<PathBuf>,
-    /// With `--again`: print the maps to probabilities that fit these runs.
+    /// With `--again`: print the calibration maps (score to probability) fitted to these runs.
     #[arg(long, requires = "again")]
     fit: bool,
-    /// With `--fit`: fit on so many simulated clusters as well, which tell about places only.
+    /// With `--fit`: also fit on this number of simulated clusters, which inform about locations only.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "fit")]
     simulated: usize,
-    /// Write the tables as JSON to this file.
+    /// Write the result tables as JSON to this file.
     #[arg(long, value_name = "FILE")]
     tables: Option<PathBuf>,
-    /// Draw how true the probabilities are into this file (SVG).
+    /// Write a reliability diagram of the probabilities to this file (SVG).
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
-    /// How linerate reaches the hosts: netns, or ssh (a real sshd on each host; root only).
+    /// Transport to the hosts: netns, or ssh (a real sshd on each host; root only).
     #[arg(long, default_value = "netns")]
     via: String,
 }

@@ -12,7 +12,7 @@ use linerate_lab::lab::prepare;
 use linerate_model::exit::ExitCode;
 use linerate_sys::sandbox;
 
-/// How often linerate is right: virtual clusters with known faults, kept runs, simulated clusters.
+/// Measure linerate's accuracy: virtual clusters with known faults, kept runs, simulations.
 #[derive(Debug, Parser)]
 #[command(name = "linerate-judge", version)]
 struct Arguments {
@@ -22,12 +22,12 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Put faults at random places and see how often linerate is right.
+    /// Inject faults at random targets and report linerate's accuracy.
     Run {
         #[command(flatten)]
         wanted: Box<command::Wanted>,
     },
-    /// Draw large clusters that do not exist, and see how well and how fast bad receivers are found in them.
+    /// Simulate large clusters; report accuracy and time of finding bad receivers.
     Simulate {
         #[command(flatten)]
         wanted: simulate::command::Wanted,

@@ -16,7 +16,7 @@ use linerate_lab::{demo, faults, folder, supervisor, vm, way};
 use linerate_model::exit::ExitCode;
 use linerate_sys::sandbox;
 
-/// Virtual clusters in network namespaces, with faults whose truth is known.
+/// Run virtual clusters in network namespaces and inject known faults.
 #[derive(Debug, Parser)]
 #[command(name = "linerate-lab", version)]
 struct Arguments {
@@ -26,25 +26,25 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Build a virtual cluster and keep it running.
+    /// Start a virtual cluster and keep it running.
     Up {
         /// Lab file, or the name of a built-in lab: two, three, casebook-a, twelve, twenty-four, mixed, far.
         #[arg(long, default_value = "casebook-a")]
         lab: String,
-        /// Return when the cluster is ready; `down` ends it.
+        /// Return when the cluster is ready; stop it with `down`.
         #[arg(long)]
         background: bool,
         #[command(flatten)]
         way: By,
     },
-    /// Put a fault into the running lab.
+    /// Inject a fault into the running lab.
     Break {
-        /// Name of the fault; `faults` lists them.
+        /// Fault name, as listed by `faults`.
         fault: String,
-        /// Host, hypervisor, or pair of hosts `a:b`; a random place when absent.
+        /// Fault target: host, hypervisor, or pair of hosts `a:b`; defaults to a random target.
         #[arg(long)]
         at: Option<String>,
-        /// Repeats the same choice.
+        /// Seed of the random target; repeats the same choice.
         #[arg(long)]
         seed: Option<u64>,
         #[command(flatten)]
@@ -52,26 +52,26 @@ enum Command {
     },
     /// Undo all faults of the running lab.
     Heal(Which),
-    /// End the running lab.
+    /// Stop the running lab.
     Down(Which),
-    /// Show the running lab.
+    /// Show the state of the running lab.
     Status(Which),
     /// List the faults.
     Faults,
-    /// Emulated machines with drives and links that can be made slow, broken or dishonest.
+    /// Run emulated machines with injected drive and link faults.
     Vm(vm::command::Args),
-    /// Show everything once: a broken cluster, the verdict, the remedy, the proof, the truth.
+    /// Demonstrate a full cycle: a broken cluster, the verdict, the fix, the proof, the actual fault.
     Demo {
-        /// Repeats the same fault at the same place.
+        /// Seed; repeats the same fault at the same target.
         #[arg(long)]
         seed: Option<u64>,
-        /// This fault instead of a random one.
+        /// Inject this fault instead of a random one.
         #[arg(long)]
         fault: Option<String>,
-        /// Here instead of at a random place.
+        /// Inject the fault at this target instead of a random one.
         #[arg(long, requires = "fault")]
         at: Option<String>,
-        /// Where the HTML report goes.
+        /// Output file of the HTML report.
         #[arg(long, value_name = "FILE", default_value = "linerate-demo.html")]
         report: PathBuf,
         /// Time budget of each of the two surveys.
@@ -87,14 +87,14 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct By {
-    /// How linerate reaches the hosts: netns, or ssh (a real sshd on each host; root only).
+    /// Transport to the hosts: netns, or ssh (a real sshd on each host; root only).
     #[arg(long, default_value = "netns")]
     via: String,
 }
 
 #[derive(Debug, clap::Args)]
 struct Which {
-    /// Folder of the lab, when more than one is running.
+    /// Folder of the lab; required if more than one is running.
     #[arg(long)]
     folder: Option<PathBuf>,
 }

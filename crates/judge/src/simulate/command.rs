@@ -10,44 +10,44 @@ use linerate_model::exit::ExitCode;
 use super::Size;
 use crate::reliability;
 
-/// What to simulate.
+/// Options of `simulate`.
 #[derive(Debug, clap::Args)]
 pub struct Wanted {
-    /// Hosts; several sizes, separated by commas, one after the other.
+    /// Number of hosts; several sizes, comma-separated, run one after the other.
     #[arg(long, value_delimiter = ',', default_value = "10000")]
     hosts: Vec<usize>,
-    /// Bad receivers among them.
+    /// Number of bad receivers.
     #[arg(long, default_value_t = 50)]
     faults: usize,
-    /// Tests that each host sends, and receives.
+    /// Number of tests that each host sends, and receives.
     #[arg(long, default_value_t = 4)]
     rounds: usize,
-    /// Percentage of the throughput that is lost at a bad receiver.
+    /// Throughput loss at a bad receiver, percent.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=99))]
     lost: u8,
     /// First seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Clusters of each size, each with the next seed.
+    /// Number of clusters of each size, each with the next seed.
     #[arg(long, default_value_t = 1)]
     repeat: u64,
-    /// Ask the other methods as well.
+    /// Also run the other methods.
     #[arg(long)]
     compare: bool,
-    /// Print how true the probabilities are, over all clusters.
+    /// Print the reliability of the probabilities over all clusters.
     #[arg(long)]
     reliability: bool,
-    /// Print JSON, one line for each cluster.
+    /// Print JSON, one line per cluster.
     #[arg(long)]
     json: bool,
-    /// Instead: print what the noise is like in this snapshot of a healthy cluster
-    /// (`linerate survey --snapshot FILE`); may be given several times.
+    /// Only print the noise in this snapshot of a healthy cluster (`linerate survey --snapshot FILE`);
+    /// repeatable.
     #[arg(long, value_name = "FILE")]
     noise_of: Vec<PathBuf>,
-    /// Instead: how long diagnosis and differences take when every host has so many facts.
+    /// Only time diagnosis and differences with this number of facts per host.
     #[arg(long, value_name = "N")]
     facts: Option<usize>,
-    /// Draw time over tests into this file (SVG).
+    /// Write a plot of time over tests to this file (SVG).
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 }

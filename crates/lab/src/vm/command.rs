@@ -27,10 +27,10 @@ use crate::{folder, supervisor};
 
 const LOOK_AGAIN_NS: u64 = 1_000_000_000;
 
-/// Emulated machines with drives and links that can be made slow, broken or dishonest while they run.
+/// Run emulated machines with drive and link faults injected at run time.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate-lab vm up --lab vm-pair --background\n  linerate-lab vm exec one -- lsblk\n  linerate-lab vm drive one data1 --ops-per-s 20\n  linerate-lab vm link two --loss 100\n  linerate-lab vm cut one --keep half && linerate-lab vm boot one\n  linerate-lab vm down\n\n`vm up` and `vm status` say with which inventory and environment linerate reaches the guests."
+    after_help = "Examples:\n  linerate-lab vm up --lab vm-pair --background\n  linerate-lab vm exec one -- lsblk\n  linerate-lab vm drive one data1 --ops-per-s 20\n  linerate-lab vm link two --loss 100\n  linerate-lab vm cut one --keep half && linerate-lab vm boot one\n  linerate-lab vm down\n\n`vm up` and `vm status` print the inventory and environment that linerate needs to reach the guests."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -44,36 +44,36 @@ enum Command {
         /// Lab file, or the name of a built-in lab: vm-pair, vm-replica, vm-36.
         #[arg(long, default_value = "vm-pair")]
         lab: String,
-        /// Return when the guests are ready; `down` ends them.
+        /// Return when the guests are ready; stop them with `down`.
         #[arg(long)]
         background: bool,
     },
-    /// Run a program in a guest as root; ends with its exit code.
+    /// Run a program in a guest as root, and exit with its exit code.
     Exec {
-        /// Guest.
+        /// Guest name.
         guest: String,
-        /// The program with its arguments.
+        /// Program and its arguments.
         #[arg(required = true, last = true)]
         command: Vec<OsString>,
         #[command(flatten)]
         which: Which,
     },
-    /// Show a drive of a guest, or make it behave otherwise.
+    /// Show or change the behaviour of a guest's drive.
     Drive {
-        /// Guest.
+        /// Guest name.
         guest: String,
-        /// Drive; its name is also the serial number that the guest sees.
+        /// Drive name, which is also the serial number that the guest sees.
         drive: String,
         #[command(flatten)]
         change: DriveChange,
         #[command(flatten)]
         which: Which,
     },
-    /// Delay, lose or cut what goes over the link of a guest.
+    /// Delay, drop or cut traffic on a guest's link.
     Link {
-        /// Guest.
+        /// Guest name.
         guest: String,
-        /// Direction, seen from the guest.
+        /// Direction, as seen from the guest.
         #[arg(long, value_enum, default_value = "both")]
         way: Way,
         #[command(flatten)]
@@ -81,45 +81,45 @@ enum Command {
         #[command(flatten)]
         which: Which,
     },
-    /// Pull the plug of a guest.
+    /// Cut the power of a guest.
     Cut {
-        /// Guest.
+        /// Guest name.
         guest: String,
-        /// What is left of what was written and not flushed, on drives with a volatile cache.
+        /// Unflushed writes that survive, on drives with a volatile cache.
         #[arg(long, value_enum, default_value = "nothing")]
         keep: Keep,
-        /// Repeats the same choice of what is left.
+        /// Seed; repeats the same choice of surviving writes.
         #[arg(long, default_value_t = 1)]
         seed: u64,
         #[command(flatten)]
         which: Which,
     },
-    /// Switch a guest on again, with the drives that it had.
+    /// Power a guest on again, with its drives.
     Boot {
-        /// Guest.
+        /// Guest name.
         guest: String,
         #[command(flatten)]
         which: Which,
     },
-    /// Show the running lab.
+    /// Show the state of the running lab.
     Status {
-        /// As JSON, with the counters of all drives.
+        /// Print JSON with the counters of all drives.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         which: Which,
     },
-    /// End the running lab.
+    /// Stop the running lab.
     Down(Which),
-    /// List the faults that are judged.
+    /// List the faults that `judge` injects.
     Faults,
-    /// Break drives at random places and see how often linerate is right.
+    /// Inject drive faults at random and report linerate's accuracy.
     Judge(judge::Options),
 }
 
 #[derive(Debug, clap::Args)]
 struct Which {
-    /// Folder of the lab, when more than one is running.
+    /// Folder of the lab; required if more than one is running.
     #[arg(long)]
     folder: Option<PathBuf>,
 }

@@ -13,7 +13,7 @@ use super::{open, out};
 use crate::anonymous;
 use linerate_store::Store;
 
-/// Turn a stored run into a case that names nobody.
+/// Convert a stored run into an anonymised case.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  linerate case record 20261121-083015-4f2a -o cases/slow-tuesday.toml\n  linerate diagnose cases/slow-tuesday.toml"
@@ -25,15 +25,14 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Write a run as a case: hosts, groups, addresses, hardware addresses, identifiers and folders get other
-    /// names
+    /// Write a run as a case, with pseudonyms for hosts, groups, addresses, MACs, identifiers and folders
     Record {
-        /// Run; the last one when it is left out
+        /// Run ID; defaults to the last run
         run: Option<String>,
-        /// File to write; standard output when it is left out
+        /// Output file; defaults to standard output
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// One line that says what it shows
+        /// Title of the case, one line
         #[arg(long)]
         title: Option<String>,
     },

@@ -16,7 +16,7 @@ use linerate_fleet::transports;
 /// Hosts that are cleaned at the same time.
 const CLEANING_MAX: usize = 16;
 
-/// Remove from hosts the node programs that were copied there.
+/// Remove the node programs that were copied to hosts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  linerate clean arc-1 arc-2\n  linerate clean -i cluster.toml")]
 pub(super) struct Args {

@@ -4,11 +4,11 @@ use linerate_model::exit::ExitCode;
 
 use super::out;
 
-/// Print completions for a shell.
+/// Print a shell completion script.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  linerate completions bash > /etc/bash_completion.d/linerate")]
 pub(super) struct Args {
-    /// Shell
+    /// Shell to print the script for
     shell: clap_complete::Shell,
 }
 

@@ -8,7 +8,7 @@ use linerate_model::load::TestKind;
 
 use super::{pair, survey};
 
-/// Set up connections, one byte each, and count them per second.
+/// Measure the connection rate: connections per second, one byte each.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate connects -i cluster.toml arc-1 arc-3\n  linerate connects local local --parallel 4"
@@ -16,13 +16,13 @@ use super::{pair, survey};
 pub(super) struct Args {
     #[command(flatten)]
     pair: pair::Pair,
-    /// Connections at the same time
+    /// Number of concurrent connections
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=32))]
     parallel: u16,
-    /// Most connections in all, at most 20000
+    /// Total number of connections, at most 20000
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     count: u32,
-    /// Longest time
+    /// Time limit
     #[arg(short, long, default_value = "2s", value_parser = survey::duration)]
     time: Duration,
 }

@@ -6,11 +6,11 @@ use linerate_model::exit::ExitCode;
 
 use super::lab;
 
-/// A broken virtual cluster, found and repaired (hands over to linerate-lab).
+/// Break a virtual cluster, diagnose it and fix it (runs linerate-lab).
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true, after_help = "Example:\n  linerate demo --seed 7")]
 pub(super) struct Args {
-    /// Arguments of linerate-lab demo
+    /// Arguments passed to linerate-lab demo
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
     arguments: Vec<OsString>,
 }

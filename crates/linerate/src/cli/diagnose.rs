@@ -14,14 +14,14 @@ use linerate_input as input;
 use linerate_report as report;
 use linerate_store::Store;
 
-/// Diagnose a stored run, a snapshot, a case, or files with what other tools printed.
+/// Diagnose a stored run, a snapshot, a case, or the output of other tools.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate diagnose                      the last run\n  linerate diagnose snapshot.json\n  linerate diagnose cases/a3.toml\n  linerate diagnose mail.txt iperf3.json evidence/   what `linerate import` reads, without storing it\n  xclip -o | linerate diagnose -          a session that you copied"
+    after_help = "Examples:\n  linerate diagnose                      the last run\n  linerate diagnose snapshot.json\n  linerate diagnose cases/a3.toml\n  linerate diagnose mail.txt iperf3.json evidence/   same inputs as `linerate import`, without storing them\n  xclip -o | linerate diagnose -          a copied terminal session"
 )]
 pub(super) struct Args {
-    /// A run, a snapshot (.json), a case (.toml), or files and folders of any tool; the last run when it is
-    /// left out
+    /// Run ID, snapshot (.json), case (.toml), or files and folders with output of other tools; defaults to
+    /// the last run
     #[arg(value_name = "RUN|FILE")]
     what: Vec<String>,
     #[command(flatten)]

@@ -7,17 +7,17 @@ use linerate_model::exit::ExitCode;
 use super::out;
 use linerate_store::Store;
 
-/// What differs between two hosts, or between two runs.
+/// Show differences between two hosts or two runs.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate diff arc-1 arc-2\n  linerate diff 20261121-083015-4f2a 20261121-084410-77b0"
 )]
 pub(super) struct Args {
-    /// Host or run
+    /// Host name or run ID
     first: String,
-    /// Host or run
+    /// Host name or run ID
     second: String,
-    /// Run in which the hosts are compared; the last one when it is left out
+    /// Run in which to compare the hosts; defaults to the last run
     #[arg(long)]
     run: Option<String>,
     /// Print JSON

@@ -10,8 +10,7 @@ mod watch;
 
 use linerate_model::exit::ExitCode;
 
-/// Block devices: watch them, measure them, plan volumes over many of them, and see what they keep when the
-/// power is cut.
+/// Monitor and benchmark block devices, plan volumes, and test durability across power loss.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]

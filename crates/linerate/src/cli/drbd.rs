@@ -14,8 +14,7 @@ mod wait;
 
 use linerate_model::exit::ExitCode;
 
-/// DRBD: plan and bring up a replica, see its true state, compare both sides, hand over, end a split brain,
-/// see where it loses speed.
+/// Manage DRBD replicas: plan, build, check, verify, fail over, repair a split brain, benchmark.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]

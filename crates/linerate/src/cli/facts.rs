@@ -15,16 +15,16 @@ use crate::observe::run::read_facts;
 use linerate_fleet::Fleet;
 use linerate_inventory as inventory;
 
-/// Print facts of a host, all of them or only keys with a prefix.
+/// Print a host's facts, optionally only keys with a prefix.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate facts localhost sysctl.net.ipv4.tcp\n  linerate facts ops@arc-1 nic.eth0\n  linerate facts -i cluster.toml arc-1 nic.eth0 cpu\n  linerate facts -i cluster.toml 'arc-1!container:web' nic."
 )]
 pub(super) struct Args {
-    /// Host of the inventory; without one `localhost`, or a host to reach over ssh. With `!container:NAME`,
-    /// `!pid:1234` or `!netns:PATH` a namespace inside of it
+    /// Host of the inventory; without an inventory, `localhost` or a host to reach over ssh. Append
+    /// `!container:NAME`, `!pid:1234` or `!netns:PATH` for a namespace on it
     host: String,
-    /// Prefixes of keys
+    /// Key prefixes; defaults to all keys
     #[arg(value_name = "KEY")]
     keys: Vec<String>,
     /// Inventory file
@@ -32,13 +32,13 @@ pub(super) struct Args {
     inventory: Option<PathBuf>,
     #[command(flatten)]
     via: Via,
-    /// Counters too
+    /// Include counters
     #[arg(long)]
     counters: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Never use sudo on the host; what only root may read is then missing
+    /// Never use sudo on the host; facts readable only by root are then missing
     #[arg(long)]
     no_sudo: bool,
 }

@@ -21,7 +21,7 @@ pub(super) enum Needs {
     Addresses,
 }
 
-/// Hosts that have the resource or the volume.
+/// Hosts with the resource or the volume.
 #[derive(Debug, clap::Args)]
 pub(super) struct Hosts {
     #[command(flatten)]

@@ -12,38 +12,37 @@ use linerate_model::tuning::Tuning;
 use super::{pair, survey};
 use linerate_input as input;
 
-/// Download a URL through each front end, several times in turns: name, connection, TLS, first byte and rate
-/// apart.
+/// Download a URL through each front end: DNS, connect, TLS and first-byte times, and rate.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate http https://files.example/big.iso --via 192.0.2.11,192.0.2.12\n  linerate http http://files.example/big.iso -i cluster.toml --from arc-1,arc-3"
 )]
 pub(super) struct Args {
-    /// What to download
+    /// URL to download
     url: String,
-    /// Front ends or nodes to go through, with a port where it is not that of the URL; without it, all
-    /// addresses of its host
+    /// Front ends or nodes to use, with a port if it differs from the URL's; defaults to all addresses of the
+    /// URL's host
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     via: Vec<String>,
-    /// Hosts of the inventory, or to reach over ssh, to download from; without it, this machine
+    /// Hosts to download from: of the inventory, or reached over ssh; defaults to this machine
     #[arg(long, value_name = "HOST", value_delimiter = ',')]
     from: Vec<String>,
     /// Inventory file
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
-    /// Downloads through each front end; five tell chance from fault
+    /// Downloads per front end, interleaved; five distinguish faults from noise
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
     repeat: u16,
-    /// Leave a body after so many bytes
+    /// Stop reading a body after this number of bytes
     #[arg(long, value_name = "BYTES", default_value_t = 100_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     max_bytes: u64,
-    /// Longest time of one download
+    /// Time limit of a download
     #[arg(short, long, default_value = "20s", value_parser = survey::duration)]
     time: Duration,
-    /// Trust the certificates in this file (PEM) instead of those of the host
+    /// Trust the certificates in this PEM file instead of the host's
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     ca: Option<PathBuf>,
-    /// Take any certificate: the answers may come from anybody
+    /// Skip certificate verification; responses may come from any server
     #[arg(long)]
     insecure: bool,
     #[command(flatten)]

@@ -12,20 +12,20 @@ use crate::import;
 use linerate_report as report;
 use linerate_store::Store;
 
-/// How files of others are read; shared with `diagnose`.
+/// Options for reading output of other tools; shared with `diagnose`.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct Reading {
-    /// Host of everything that has no prompt with a name
+    /// Host name for input without a prompt that names one
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Read every file as this format instead of what it looks like
+    /// Read every file as this format instead of detecting it
     #[arg(long = "as", value_name = "FORMAT", value_parser = clap::builder::PossibleValuesParser::new(linerate_import::formats().map(|(name, _)| name)))]
     format: Option<String>,
-    /// Network that was measured; without it the underlay, except where a command enters a container's
+    /// Network that was measured; defaults to the underlay, except where a command enters a container's
     /// network
     #[arg(long, value_parser = layer)]
     layer: Option<Layer>,
-    /// Inventory that tells groups and addresses
+    /// Inventory file with groups and addresses
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
 }
@@ -38,16 +38,16 @@ fn layer(text: &str) -> Result<Layer, String> {
     }
 }
 
-/// Read what you already have: iperf, ethtool, sysctl, ping, iostat, tables, sosreports, pasted sessions.
+/// Import output of other tools: iperf, ethtool, sysctl, ping, iostat, tables, sosreports, pasted sessions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
-    /// Files and folders; `-` is standard input
+    /// Files and folders; `-` for standard input
     #[arg(required = true, value_name = "FILE|FOLDER")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     reading: Reading,
-    /// The run that this one follows
+    /// Parent run of the new run
     #[arg(long, value_name = "RUN")]
     parent: Option<String>,
     /// Print JSON
@@ -56,12 +56,12 @@ pub(super) struct Args {
 }
 
 const AFTER_HELP: &str = "\
-What it reads:
+Supported input:
   iperf 2 and iperf3 (text, JSON, CSV), nuttcp, netperf, ping (also -M do), ss -ti
   ethtool, -k -g -c -i -S -l; ip -s -j link, ip addr, ifconfig; sysctl -a; /etc/hosts
   /proc/net/softnet_stat, /proc/interrupts, /proc/diskstats, /proc/drbd
-  iostat -x, fio JSON, tiotest; a matrix as Markdown, CSV or columns; a sosreport that is unpacked
-Prompts and file names tell the hosts. What is not understood is quoted.
+  iostat -x, fio JSON, tiotest; a matrix as Markdown, CSV or columns; an unpacked sosreport
+Host names are taken from prompts and file names. Unrecognised input is quoted.
 
 Examples:
   linerate import mail.txt

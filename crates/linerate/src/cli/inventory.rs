@@ -29,24 +29,23 @@ const MEMBERS_SHOWN: usize = 8;
 /// Levels of groups that are indented; deeper ones stand below each other.
 const DEPTH_SHOWN: usize = 16;
 
-/// Show what is understood of a list of hosts in any known format, or write it as an inventory.
+/// Validate a host list in any supported format, or convert it to a TOML inventory.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
-    /// File; `-` is standard input
+    /// Host list; `-` for standard input
     #[arg(default_value = "-")]
     file: PathBuf,
-    /// Read it as this format instead of the one that it looks like
+    /// Read the list as this format instead of detecting it
     #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(readers::names()))]
     format: Option<String>,
-    /// Ask the hosts too, and add groups that can be seen: hypervisors, switches (listens at most 31 s),
-    /// subnets
+    /// Probe the hosts and add detected groups: hypervisors, switches (listens for at most 31 s), subnets
     #[arg(long)]
     probe: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Write an inventory in linerate's own format
+    /// Print an inventory in linerate's TOML format
     #[arg(long, conflicts_with = "json")]
     toml: bool,
 }

@@ -7,11 +7,11 @@ use linerate_model::exit::ExitCode;
 
 use linerate_fleet::programs::node_program;
 
-/// A client for every iperf3 server, a server for every iperf3 client (hands over to linerate-node).
+/// Run an iperf3-compatible client or server (runs linerate-node).
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true, after_help = "Example:\n  linerate iperf3 -c nas.example -R -t 5")]
 pub(super) struct Args {
-    /// Flags of iperf3
+    /// iperf3 flags
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAG")]
     flags: Vec<OsString>,
 }

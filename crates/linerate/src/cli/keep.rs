@@ -11,19 +11,19 @@ use linerate_fleet::Fleet;
 use linerate_fleet::clock;
 use linerate_store::Store;
 
-/// Make the change of a trial stay, also after a reboot.
+/// Persist a tried change across reboots.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  linerate keep 20261121-083015-4f2a")]
 pub(super) struct Args {
-    /// Trial
+    /// Trial ID
     trial: String,
-    /// Inventory file; that of the run when it is left out
+    /// Inventory file; defaults to the run's inventory
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// No progress
+    /// Hide progress output
     #[arg(short, long)]
     quiet: bool,
 }

@@ -7,11 +7,11 @@ use linerate_model::exit::ExitCode;
 
 use linerate_fleet::programs::lab_program;
 
-/// Virtual clusters and faults with known truth (hands over to linerate-lab).
+/// Run virtual clusters with injected faults (runs linerate-lab).
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true, after_help = "Example:\n  linerate lab up labs/casebook-a.toml")]
 pub(super) struct Args {
-    /// Arguments of linerate-lab
+    /// Arguments passed to linerate-lab
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
     arguments: Vec<OsString>,
 }

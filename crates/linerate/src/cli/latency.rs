@@ -8,7 +8,7 @@ use linerate_model::load::TestKind;
 
 use super::{pair, survey};
 
-/// Requests and answers between two hosts: histograms over TCP and UDP, idle and under load.
+/// Measure latency between two hosts: TCP and UDP histograms, idle and under load.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate latency -i cluster.toml arc-1 arc-3 --under-load\n  linerate latency local local --tcp --spin"
@@ -18,28 +18,28 @@ use super::{pair, survey};
 pub(super) struct Args {
     #[command(flatten)]
     pair: pair::Pair,
-    /// Only over TCP
+    /// Measure only TCP
     #[arg(long, conflicts_with = "udp")]
     tcp: bool,
-    /// Only over UDP
+    /// Measure only UDP
     #[arg(long)]
     udp: bool,
-    /// Only spinning: both ends look all the time instead of sleeping
+    /// Measure only spinning: both ends busy-poll instead of sleeping
     #[arg(long, conflicts_with = "block")]
     spin: bool,
-    /// Only blocking: both ends sleep until the kernel wakes them
+    /// Measure only blocking: both ends sleep until the kernel wakes them
     #[arg(long)]
     block: bool,
-    /// Also while TCP streams run from FROM to TO: what the queues on the way add
+    /// Also measure while TCP streams run from FROM to TO, to show queueing delay
     #[arg(long)]
     under_load: bool,
-    /// Streams of that load
+    /// Number of load streams
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     streams: u16,
-    /// Payload of a request and its answer; datagrams have at least 32
+    /// Payload of a request and its response; at least 32 for datagrams
     #[arg(long, value_name = "BYTES", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1200))]
     size: u16,
-    /// Time of each phase
+    /// Duration of each phase
     #[arg(short, long, default_value = "1s", value_parser = survey::duration)]
     time: Duration,
 }

@@ -8,7 +8,7 @@ use super::out;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  linerate man > linerate.1")]
 pub(super) struct Args {
-    /// Page of one command instead
+    /// Print the page of this command instead
     command: Option<String>,
 }
 

@@ -9,8 +9,7 @@ use linerate_model::tuning::{Pin, Protocol, Tuning};
 use super::survey::duration;
 use super::{pair, quantity};
 
-/// One bulk transfer in full detail: ways of sending and receiving tried in turns, CPU, the inside of each
-/// connection.
+/// Measure one bulk transfer in detail: I/O methods in turn, CPU, connection state.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate measure -i cluster.toml arc-1 arc-2\n  linerate measure -i cluster.toml arc-1 arc-2 --streams 4 --both-ways --time 5s\n  linerate measure local --verify"
@@ -23,58 +22,58 @@ pub(super) struct Args {
     /// Parallel streams, 1 to 512
     #[arg(short = 'P', long, default_value_t = 1, value_name = "N")]
     streams: u16,
-    /// How long, such as 10s
+    /// Duration, e.g. 10s
     #[arg(short, long, default_value = "5s", value_parser = duration)]
     time: Duration,
-    /// As many streams in the other direction at the same time
+    /// Run as many streams in the reverse direction at the same time
     #[arg(long)]
     both_ways: bool,
-    /// Congestion control of the senders, such as bbr
+    /// Congestion control algorithm of the senders, e.g. bbr
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
-    /// Differentiated services code point, 0 to 63
+    /// Differentiated services code point (DSCP), 0 to 63
     #[arg(long, value_name = "CODE")]
     dscp: Option<u8>,
-    /// Largest segment
+    /// Maximum segment size (MSS)
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     mss: Option<u32>,
-    /// Buffers of both ends, instead of the hosts' autotuning
+    /// Socket buffer size at both ends, instead of autotuning
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     window: Option<u32>,
-    /// Most that one stream sends, such as 2.5G (bit/s)
+    /// Maximum rate of one stream, e.g. 2.5G (bit/s)
     #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
     pacing: Option<f64>,
-    /// Do not hold small segments back (TCP_NODELAY)
+    /// Send small segments immediately (TCP_NODELAY)
     #[arg(long)]
     no_delay: bool,
-    /// Multipath TCP
+    /// Use Multipath TCP
     #[arg(long, group = "protocol")]
     mptcp: bool,
-    /// UNIX sockets: what one host can do without a network
+    /// Use UNIX sockets: the limit of one host without a network
     #[arg(long, group = "protocol")]
     unix: bool,
-    /// VSOCK to the receiver with this context identifier
+    /// Use VSOCK to the receiver with this context identifier
     #[arg(long, group = "protocol", value_name = "CID")]
     vsock: Option<u32>,
-    /// Copy every byte at the receiver and compare checksums of both ends
+    /// Copy every byte at the receiver and compare the checksums of both ends
     #[arg(long)]
     verify: bool,
-    /// Way of sending instead of the best one: write, write-4m, sendfile, zerocopy, splice
+    /// Send method instead of the best one: write, write-4m, sendfile, zerocopy, splice
     #[arg(long, value_name = "WAY")]
     technique: Option<String>,
-    /// Way of receiving instead of the best one: truncate, truncate-beside, read
+    /// Receive method instead of the best one: truncate, truncate-beside, read
     #[arg(long, value_name = "WAY")]
     receive: Option<String>,
-    /// Do not try the ways before the test
+    /// Skip trying the methods before the test
     #[arg(long)]
     no_calibration: bool,
-    /// CPUs of the threads at both ends, such as 0,2,4, or `none` for wherever the scheduler likes
+    /// Pin the threads at both ends to these CPUs, e.g. 0,2,4; `none` leaves it to the scheduler
     #[arg(long, value_name = "CPUS", value_parser = pin)]
     pin: Option<Pin>,
-    /// Readings of each connection's state per second, 1 to 100
+    /// Samples of each connection's state per second, 1 to 100
     #[arg(long, default_value_t = 50, value_name = "HZ")]
     samples: u16,
-    /// Bytes of one write
+    /// Size of a write
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     write: Option<u32>,
 }

@@ -53,13 +53,13 @@ pub struct Cli {
 
 const AFTER_HELP: &str = "\
 Examples:
-  linerate demo                             a broken virtual cluster, found and repaired
-  linerate survey arc-1 arc-2 arc-3         over ssh: measure all pairs, read all settings, name the culprit
-  linerate survey -i cluster.toml           the same with an inventory
-  linerate measure -i cluster.toml a b      one transfer in full detail
-  linerate diagnose mail.txt iperf3.json    the verdict on what you already have
-  linerate try nic-gro-overlay --on vs-2    change it, prove the effect, put it back
-  linerate keep 20261121-083015-4f2a        make it stay
+  linerate demo                             break a virtual cluster, diagnose it and fix it
+  linerate survey arc-1 arc-2 arc-3         over ssh: measure pairs, read settings, name the root cause
+  linerate survey -i cluster.toml           same, with an inventory
+  linerate measure -i cluster.toml a b      measure one transfer in detail
+  linerate diagnose mail.txt iperf3.json    diagnose output of other tools
+  linerate try nic-gro-overlay --on vs-2    apply a fix, prove its effect, revert it
+  linerate keep 20261121-083015-4f2a        persist a tried change
 
 Exit codes:
   0    at ceiling, or done as asked
@@ -70,7 +70,7 @@ Exit codes:
   5    a change could not be taken back
   130  interrupted; everything was cleaned up
 
-Data (runs, trials) is kept in LINERATE_DATA, or ~/.local/share/linerate.";
+Runs and trials are stored in LINERATE_DATA, or ~/.local/share/linerate.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

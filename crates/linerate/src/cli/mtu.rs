@@ -6,7 +6,7 @@ use linerate_model::path_mtu::PathMtuPlan;
 
 use super::pair;
 
-/// Search the largest packet that a path takes in each direction, and black holes.
+/// Find the path MTU in each direction, and black holes.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate mtu -i cluster.toml arc-1 arc-3\n  linerate mtu -i cluster.toml arc-1 arc-3 --most 1500"
@@ -20,7 +20,7 @@ pub(super) struct Args {
     /// Largest IP packet to try
     #[arg(long, value_name = "BYTES", default_value_t = 9216, value_parser = clap::value_parser!(u32).range(128..=65_535))]
     most: u32,
-    /// Probes of one size
+    /// Number of probes per size
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=8))]
     tries: u8,
 }

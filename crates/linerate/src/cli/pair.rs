@@ -25,13 +25,13 @@ use linerate_store::Store;
 /// What takes longer is told while it runs.
 const NEEDS_PROGRESS: Duration = Duration::from_secs(2);
 
-/// Where a result goes.
+/// Output of a measurement.
 #[derive(Debug, clap::Args)]
 pub(super) struct Output {
-    /// Print the samples as JSON
+    /// Print samples as JSON
     #[arg(long)]
     json: bool,
-    /// Write one HTML file with histograms and series too
+    /// Also write one HTML file with histograms and time series
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
@@ -39,16 +39,16 @@ pub(super) struct Output {
 /// Two hosts.
 #[derive(Debug, clap::Args)]
 pub(super) struct Pair {
-    /// Sender: a host of the inventory; without one a host to reach over ssh, or `local` for both ends on
-    /// this machine's loopback. `HOST!container:NAME`, `HOST!pid:1234` and `HOST!netns:PATH` are namespaces
-    /// inside of a host
+    /// Sender: a host of the inventory; without an inventory, a host to reach over ssh, or `local` for both
+    /// ends on this machine's loopback. `HOST!container:NAME`, `HOST!pid:1234` and `HOST!netns:PATH` select a
+    /// namespace on a host
     from: String,
-    /// Receiver; left out with `local`
+    /// Receiver; omit with `local`
     to: Option<String>,
     /// Inventory file
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
-    /// Between the addresses of the overlay network
+    /// Measure between the addresses of the overlay network
     #[arg(long)]
     overlay: bool,
     #[command(flatten)]

@@ -14,21 +14,21 @@ use linerate_store::Store;
     after_help = "Examples:\n  linerate report --html                        the last run, to linerate-RUN.html\n  linerate report 20261121-083015-4f2a --md -o -"
 )]
 pub(super) struct Args {
-    /// Run; the last one when it is left out
+    /// Run ID; defaults to the last run
     run: Option<String>,
-    /// One HTML file that opens offline
+    /// Write one self-contained HTML file
     #[arg(long, group = "format")]
     html: bool,
-    /// JSON
+    /// Write JSON
     #[arg(long, group = "format")]
     json: bool,
-    /// Markdown
+    /// Write Markdown
     #[arg(long, group = "format")]
     md: bool,
-    /// File to write; `-` for stdout (default: HTML to a file, the others to stdout)
+    /// Output file; `-` for stdout (default: HTML to a file, other formats to stdout)
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// A line about what was really broken, for reports of the lab
+    /// Line with the actual fault, for reports of the lab
     #[arg(long, hide = true)]
     reveal: Option<String>,
 }

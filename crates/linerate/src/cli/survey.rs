@@ -15,7 +15,7 @@ use linerate_fleet::progress::Progress;
 use linerate_report as report;
 use linerate_store::Store;
 
-/// Measure every pair against its ceiling, read every setting, name the culprit.
+/// Measure every pair against its ceiling, read every setting, name the root cause.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate survey arc-1 arc-2 ops@arc-3\n  linerate survey -i cluster.toml\n  linerate survey -i cluster.toml --time 1m --json > result.json\n  linerate survey --via slurm -p compute -N 16 --time 5m",
@@ -29,22 +29,22 @@ pub(super) struct Args {
     ways: Ways,
     #[command(flatten)]
     via: Via,
-    /// Time budget such as 30s, 5m, 1h; says what it leaves out
+    /// Time budget, e.g. 30s, 5m, 1h; skipped measurements are reported
     #[arg(short, long, value_parser = duration)]
     time: Option<Duration>,
-    /// Repeats the choice of pairs of an earlier survey
+    /// Seed; repeats the choice of pairs of an earlier survey
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The run that this one follows
+    /// Parent run of the new run
     #[arg(long, value_name = "RUN")]
     parent: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Write the snapshot to this file too
+    /// Also write the snapshot to this file
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
-    /// No progress
+    /// Hide progress output
     #[arg(short, long)]
     quiet: bool,
 }

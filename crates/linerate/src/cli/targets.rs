@@ -10,14 +10,14 @@ use crate::observe::addresses::{self, Net};
 use linerate_fleet::Fleet;
 use linerate_inventory as inventory;
 
-/// Who.
+/// Hosts of a command.
 #[derive(Debug, clap::Args)]
 pub(super) struct Targets {
-    /// Hosts to reach over ssh: NAME, USER@NAME, NAME:PORT, or an alias of ssh's configuration; with
-    /// --inventory names of its hosts
+    /// Hosts to reach over ssh: NAME, USER@NAME, NAME:PORT, or an alias from the ssh configuration; with
+    /// --inventory, names from the inventory
     #[arg(value_name = "HOST", required_unless_present = "inventory")]
     hosts: Vec<String>,
-    /// Inventory file; without HOST all of its hosts
+    /// Inventory file; without HOST, selects all of its hosts
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
 }
@@ -49,13 +49,13 @@ impl Targets {
     }
 }
 
-/// How hosts are reached and measured where the inventory does not say.
+/// Defaults for reaching and measuring hosts, where the inventory specifies nothing.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct Ways {
-    /// Never use sudo on hosts; what only root may read is then missing
+    /// Never use sudo on hosts; facts readable only by root are then missing
     #[arg(long)]
     no_sudo: bool,
-    /// Network to measure in, such as 10.0.0.0/24, where the inventory names no addresses
+    /// Network to measure in, e.g. 10.0.0.0/24, if the inventory has no addresses
     #[arg(long, value_name = "NETWORK")]
     net: Option<Net>,
 }

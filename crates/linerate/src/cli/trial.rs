@@ -16,7 +16,7 @@ use linerate_fleet::progress::{Phase, Progress};
 use linerate_report as report;
 use linerate_store::Store;
 
-/// Try a remedy reversibly: before and after interleaved, beside an untouched control pair.
+/// Try a fix reversibly: baseline and changed interleaved, with an untouched control pair.
 // Each is a flag of the command line.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
@@ -24,33 +24,33 @@ use linerate_store::Store;
     after_help = "Examples:\n  linerate try nic-gro-overlay --on vs-2\n  linerate try tcp-rmem-small --on arc-3 --keep"
 )]
 pub(super) struct Args {
-    /// Remedy: the name after `Try` in the verdict
+    /// Fix to try: the name after `Try` in the verdict
     remedy: String,
-    /// Host to change; may be given several times; all that the remedy names when it is left out
+    /// Host to change; repeatable; defaults to all hosts that the fix names
     #[arg(long, value_name = "HOST")]
     on: Vec<HostName>,
-    /// Run whose finding is treated; the last one when it is left out
+    /// Run with the finding to fix; defaults to the last run
     #[arg(long)]
     run: Option<String>,
-    /// Keep the change when it is proven to be better
+    /// Keep the change if it is a proven improvement
     #[arg(long)]
     keep: bool,
-    /// Measurements, a multiple of four
+    /// Number of measurements, a multiple of four
     #[arg(long, default_value_t = Course::default().arms, value_parser = arms)]
     arms: usize,
-    /// Milliseconds of each transfer
+    /// Duration of each transfer in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 0, hide_default_value = true)]
     transfer_ms: u32,
-    /// Inventory file; that of the run when it is left out
+    /// Inventory file; defaults to the run's inventory
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
-    /// Print what would be changed and measured, and change nothing
+    /// Print the planned changes and measurements without changing anything
     #[arg(long)]
     dry_run: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// No progress
+    /// Hide progress output
     #[arg(short, long)]
     quiet: bool,
 }

@@ -8,7 +8,7 @@ use linerate_model::load::TestKind;
 
 use super::{pair, quantity, survey};
 
-/// Datagrams from one host to another: loss, reordering, duplication, jitter, change of the delay.
+/// Measure a UDP flow: packet loss, reordering, duplication, jitter, delay variation.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate udp -i cluster.toml arc-1 arc-3 --rate 200M\n  linerate udp -i cluster.toml arc-1 arc-3 --flat-out --size 64"
@@ -16,19 +16,19 @@ use super::{pair, quantity, survey};
 pub(super) struct Args {
     #[command(flatten)]
     pair: pair::Pair,
-    /// Payload rate such as 50M, 2.5G
+    /// Payload rate, e.g. 50M, 2.5G
     #[arg(long, value_parser = quantity::rate, default_value = "100M", conflicts_with = "flat_out")]
     rate: f64,
-    /// As fast as the sender can
+    /// Send as fast as possible
     #[arg(long)]
     flat_out: bool,
-    /// Payload of a datagram, 32 to 65507
+    /// Payload size of a datagram, 32 to 65507
     #[arg(long, value_name = "BYTES", default_value_t = 1200, value_parser = clap::value_parser!(u16).range(32..=65_507))]
     size: u16,
-    /// Time of the flow
+    /// Duration of the flow
     #[arg(short, long, default_value = "2s", value_parser = survey::duration)]
     time: Duration,
-    /// Segmentation offload: `auto`, `send` (cut by the kernel, read one by one), `off`
+    /// Segmentation offload: `auto`, `send` (segmented by the kernel, received one by one), `off`
     #[arg(long, value_parser = ["auto", "send", "off"], default_value = "auto")]
     offload: String,
 }

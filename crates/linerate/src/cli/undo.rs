@@ -12,19 +12,19 @@ use linerate_fleet::clock;
 use linerate_fleet::{Fleet, LinkError, REQUEST_WAIT};
 use linerate_store::Store;
 
-/// Put the old values back, of one trial or of all that hosts still hold.
+/// Restore the old values of one trial, or of all trials still open on hosts.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate undo 20261121-083015-4f2a\n  linerate undo --all -i cluster.toml"
 )]
 pub(super) struct Args {
-    /// Trial
+    /// Trial ID
     #[arg(required_unless_present = "all")]
     trial: Option<String>,
-    /// Everything that any host has not closed
+    /// Undo all trials that are still open on any host
     #[arg(long, conflicts_with = "trial")]
     all: bool,
-    /// Inventory file; that of the run when it is left out
+    /// Inventory file; defaults to the run's inventory
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
     /// Print JSON

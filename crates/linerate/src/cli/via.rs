@@ -15,24 +15,24 @@ const AROUND: Duration = Duration::from_secs(300);
 /// follows as well.
 const HEADING: &str = "Hosts from Slurm";
 
-/// How the hosts are reached when no inventory says it.
+/// Transport to the hosts without an inventory.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Via {
-    /// Measure nodes of a Slurm cluster: those of the job that this runs in, or of a job of its own that ends
-    /// with it
+    /// Measure nodes of a Slurm cluster: those of the surrounding job, or of a new job that ends with the
+    /// command
     #[arg(id = "via", long = "via", value_name = "WAY", value_enum, help_heading = HEADING)]
     way: Option<Way>,
-    /// Partition
+    /// Slurm partition
     #[arg(short, long, requires = "via", help_heading = HEADING)]
     partition: Option<String>,
     /// Number of nodes
     #[arg(short = 'N', long, value_name = "NUMBER", requires = "via", help_heading = HEADING)]
     nodes: Option<u32>,
-    /// Nodes, such as n[1-4,7]
+    /// Node list, e.g. n[1-4,7]
     #[arg(long, value_name = "NODES", requires = "via", help_heading = HEADING)]
     pub(super) nodelist: Option<String>,
-    /// Start the node programs by one job step per node, or by one for all, whose node programs dial back to
-    /// this machine; without this it is one for all from 256 nodes on
+    /// Start the node programs with one job step per node (each), or with one step for all (one), whose node
+    /// programs connect back to this machine; defaults to `one` from 256 nodes on, else to `each`
     #[arg(long, value_name = "STEPS", value_enum, requires = "via", help_heading = HEADING)]
     slurm_steps: Option<Steps>,
 }
@@ -44,14 +44,14 @@ impl Via {
     }
 }
 
-/// Ways to get hosts.
+/// Methods to obtain hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Way {
     // Without a text of its own, which would make the help twice as long.
     Slurm,
 }
 
-/// Ways to start node programs.
+/// Methods to start node programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Steps {
     Each,

@@ -22,14 +22,14 @@ use linerate_store::Store;
 /// Where a file is made when nobody says where: on most hosts the disk of the system, and never memory.
 const FOLDER: &str = "/var/tmp";
 
-/// Measure disks: rates, how long requests take, what binds, and what the volume should reach
+/// Benchmark disks: throughput, latency, bottleneck, and expected volume performance
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate disk bench                                   a file of its own in /var/tmp, five tests\n  linerate disk bench --in /srv store-1 store-2         two hosts at the same time, over ssh\n  linerate disk bench --read sda --do random-read --depth 64\n  linerate disk bench --write-to sdx                    a drive that provably holds nothing; asks for its name\n\nNothing but a file of its own is written, which has no name and is gone afterwards, also after a crash.\nA figure in brackets is no evidence about the drive: the sentence below says why."
+    after_help = "Examples:\n  linerate disk bench                                   a temporary file in /var/tmp, five tests\n  linerate disk bench --in /srv store-1 store-2         two hosts in parallel, over ssh\n  linerate disk bench --read sda --do random-read --depth 64\n  linerate disk bench --write-to sdx                    a provably empty drive; prompts for its name\n\nWithout --write-to, only an unnamed temporary file is written; it is removed afterwards, even after a crash.\nA figure in brackets is not evidence about the drive; the note below it gives the reason."
 )]
 pub(in crate::cli) struct Args {
-    /// Hosts to reach over ssh; without one this machine. With --inventory names of its hosts; without one
-    /// all of them
+    /// Hosts to reach over ssh; defaults to this machine. With --inventory: names from the inventory;
+    /// defaults to all of its hosts
     #[arg(value_name = "HOST")]
     hosts: Vec<String>,
     /// Inventory file
@@ -37,36 +37,36 @@ pub(in crate::cli) struct Args {
     inventory: Option<PathBuf>,
     #[command(flatten)]
     via: Via,
-    /// Make the file in this folder
+    /// Folder for the temporary test file
     #[arg(long = "in", value_name = "FOLDER", default_value = FOLDER, conflicts_with_all = ["read", "write_to"])]
     folder: PathBuf,
-    /// Only read this file or block device, which may be in use
+    /// Run read-only tests on this file or block device; it may be in use
     #[arg(long, value_name = "PATH", conflicts_with = "write_to")]
     read: Option<PathBuf>,
-    /// Write to this block device, if it provably holds nothing and nobody uses it
+    /// Write to this block device; refused unless it is provably empty and unused
     #[arg(long, value_name = "DEVICE")]
     write_to: Option<PathBuf>,
-    /// Name of that device once more, instead of the question for it
+    /// Confirm non-interactively by repeating the device name
     #[arg(long, value_name = "DEVICE", requires = "write_to")]
     really: Option<String>,
-    /// Size of the file, or of the part of the device
+    /// Size of the test file, or of the tested part of the device
     #[arg(short, long, value_name = "BYTES", default_value = "1G", value_parser = quantity::file_size)]
     size: u64,
-    /// Tests
+    /// Tests to run, comma-separated
     #[arg(long = "do", value_name = "TEST", value_enum, value_delimiter = ',')]
     tests: Vec<Kind>,
-    /// Longest time of each test
+    /// Time limit of each test
     #[arg(short, long, default_value = "5s", value_parser = survey::duration)]
     time: Duration,
     #[command(flatten)]
     shape: Shape,
-    /// Print the samples as JSON, each test beside what should be reached
+    /// Print samples as JSON, each test with its expected result
     #[arg(long)]
     json: bool,
-    /// Write one HTML file with histograms and series too
+    /// Also write one HTML file with histograms and time series
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// No progress
+    /// Hide progress output
     #[arg(short, long)]
     quiet: bool,
     /// Never use sudo on hosts
@@ -74,37 +74,37 @@ pub(in crate::cli) struct Args {
     no_sudo: bool,
 }
 
-/// What all tests have, instead of what each usually has.
+/// Parameters of all tests, in place of the defaults of each.
 #[derive(Debug, clap::Args)]
 struct Shape {
-    /// Size of a request [default: 4K at random places and safe, 1M in a row]
+    /// Request size [default: 4K random and safe, 1M sequential]
     #[arg(short, long, value_name = "BYTES", value_parser = quantity::block)]
     block: Option<u32>,
-    /// Requests under way of each thread [default: 32 at random places, 8 in a row, 1 safe]
+    /// Queue depth per thread [default: 32 random, 8 sequential, 1 safe]
     #[arg(short, long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=4096))]
     depth: Option<u16>,
-    /// Threads
+    /// Number of threads
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
-    /// Share of reads of the mixed test, percent
+    /// Percentage of reads in the mixed test
     #[arg(long, value_name = "PERCENT", default_value_t = 70, value_parser = clap::value_parser!(u8).range(0..=100))]
     reads: u8,
-    /// Through the cache of the kernel; what the cache answers is recognised and is no evidence
+    /// Use the kernel's page cache; results served from the cache are detected and not counted as evidence
     #[arg(long)]
     cached: bool,
-    /// Writes before a flush in the safe test
+    /// Writes per flush in the safe test
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     flush_every: u32,
-    /// What makes writes safe in the safe test
+    /// Method of making writes durable in the safe test
     #[arg(long, value_name = "HOW", value_enum, default_value_t = Safe::Fdatasync)]
     safe: Safe,
-    /// Ends of requests that are waited for at a time: more cost less CPU and more time
+    /// Completions to reap per wait; higher values reduce CPU use and increase latency
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4096))]
     batch: u16,
-    /// End each test after so many requests
+    /// Stop each test after this number of requests
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
-    /// Way of making requests [default: the best that the host allows]
+    /// I/O method [default: the best one available on the host]
     #[arg(long, value_name = "WAY", value_parser = ["io_uring", "calls"])]
     by: Option<String>,
 }
@@ -112,17 +112,17 @@ struct Shape {
 /// Kinds of tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Kind {
-    /// Small reads at random places
+    /// Small random reads
     RandomRead,
-    /// Small writes at random places
+    /// Small random writes
     RandomWrite,
-    /// Large reads in a row
+    /// Large sequential reads
     SeqRead,
-    /// Large writes in a row
+    /// Large sequential writes
     SeqWrite,
-    /// Small writes that are safe from a loss of power, one after the other
+    /// Small durable writes (safe from power loss), one at a time
     SafeWrite,
-    /// Small reads and writes at random places
+    /// Small random reads and writes
     Mixed,
 }
 
@@ -132,11 +132,11 @@ const USUAL: [Kind; 5] =
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Safe {
-    /// Content, and what is needed to find it
+    /// Flush file content and the metadata required to read it
     Fdatasync,
-    /// All that belongs to the file
+    /// Flush file content and all metadata
     Fsync,
-    /// Every write by itself
+    /// Make each write durable (O_DSYNC)
     Dsync,
 }
 

@@ -7,7 +7,7 @@ use super::super::hosts::{Hosts, Needs};
 use super::super::{builds, out};
 use linerate_report::builds as shown;
 
-/// List what was built on hosts (volumes, replicas) and can be taken back from their journals
+/// List volumes and replicas built on hosts that can be undone from their journals
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate disk builds store-1\n  linerate disk builds -i cluster.toml --json"

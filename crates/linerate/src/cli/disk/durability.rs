@@ -12,15 +12,15 @@ use std::path::PathBuf;
 
 use linerate_model::exit::ExitCode;
 
-/// Write records that are looked for after a power cut; count what earlier ones have left (--audit)
+/// Test durability across a power cut; count the damage left by earlier ones (--audit)
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     arg_required_else_help = true,
-    after_help = "A power cut, from the desk of an operator (the list of promises stays there):\n  linerate disk durability write /mnt/test --on store-1     cut its power while this runs\n  linerate disk durability check --promises FILE            when it is back\n\nWhat earlier ones have left in a data node of Hadoop or a brick of Gluster (nothing is changed):\n  linerate disk durability --audit /data/1/dfs/dn --on dn-1\n\nExit codes: 0 all that was promised is there, nothing is lost; 1 promised data, or blocks, are gone;\n3 the host was not restarted, or not everything could be read."
+    after_help = "Test a power cut from an operator's machine, which keeps the list of promises:\n  linerate disk durability write /mnt/test --on store-1     cut the host's power meanwhile\n  linerate disk durability check --promises FILE            after the host is back\n\nAudit a Hadoop data node or a Gluster brick for damage from earlier power cuts (read-only):\n  linerate disk durability --audit /data/1/dfs/dn --on dn-1\n\nExit codes: 0 all promised data is present, nothing is lost; 1 promised data or blocks are missing;\n3 the host was not restarted, or some data could not be read."
 )]
 pub(super) struct Args {
-    /// Count empty and orphaned files in the data folder of a Hadoop data node, or in a Gluster brick
+    /// Count empty and orphaned files in a Hadoop data node folder or in a Gluster brick
     #[arg(long, value_name = "DIR")]
     audit: Option<PathBuf>,
     #[command(flatten)]

@@ -11,20 +11,20 @@ use crate::build::{self, DISK};
 use linerate_fleet::Fleet;
 use linerate_report::builds as shown;
 
-/// Take back what `disk plan --apply` built: filesystem, volume, group, and what they left on the drives
+/// Revert `disk plan --apply`: remove filesystem, volume, group, and their traces on the drives
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate disk undo data store-1\n  linerate disk undo data --really data store-1\n\nA volume that is mounted, in use, or on which anything stands that the build did not make is left as it is: files, another filesystem, the mark of an owner, other data. `--discard NAME` gives up what is not in use. What was once written into files stays on the drives; whether they hold nothing again is printed."
+    after_help = "Examples:\n  linerate disk undo data store-1\n  linerate disk undo data --really data store-1\n\nA volume is left unchanged if it is mounted, in use, or holds content that the build did not create: files, another filesystem, an owner's mark, other data. `--discard NAME` discards such content unless it is in use. Former file content remains on the drives; the output reports whether they are empty again."
 )]
 pub(in crate::cli) struct Args {
     /// Name of the volume
     name: String,
     #[command(flatten)]
     hosts: Hosts,
-    /// The name of the volume once more, instead of typing it when asked
+    /// Confirm non-interactively by repeating the volume name
     #[arg(long, value_name = "NAME")]
     really: Option<String>,
-    /// Also remove a volume on which something stands that the build did not make: the name of the volume
+    /// Also remove a volume with content that the build did not create; takes the volume name
     #[arg(long, value_name = "NAME")]
     discard: Option<String>,
     /// Print JSON

@@ -23,23 +23,22 @@ use linerate_fleet::clock;
 use linerate_report::disk_watch as report;
 use linerate_store::Store;
 
-/// Show what the block devices of hosts do, by the names that people know, and which of them is slow, full or
-/// uneven
+/// Monitor block devices of hosts by familiar names; flag slow, full or uneven ones
 // Each switch of the command line is one.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate disk watch\n  linerate disk watch -i 5 --count 12 store-1 store-2\n  linerate disk watch --inventory cluster.toml --json | jq .disks\n  linerate disk watch --inventory cluster.toml store-1 > night.log\n\nPercentages in brackets are of devices that work on many requests at a time: busy does not mean full there."
+    after_help = "Examples:\n  linerate disk watch\n  linerate disk watch -i 5 --count 12 store-1 store-2\n  linerate disk watch --inventory cluster.toml --json | jq .disks\n  linerate disk watch --inventory cluster.toml store-1 > night.log\n\nPercentages in brackets mark devices that process many requests in parallel: busy does not mean saturated."
 )]
 pub(in crate::cli) struct Args {
-    /// Hosts to reach over ssh; without one this machine. With --inventory names of its hosts; without one
-    /// all of them
+    /// Hosts to reach over ssh; defaults to this machine. With --inventory: names from the inventory;
+    /// defaults to all of its hosts
     #[arg(value_name = "HOST")]
     hosts: Vec<String>,
-    /// Seconds between two looks
+    /// Seconds between samples
     #[arg(short, long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
     interval: f64,
-    /// Looks, then end; without it until Ctrl-C
+    /// Exit after this number of samples; defaults to running until Ctrl-C
     #[arg(short, long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     count: Option<u32>,
     /// Inventory file
@@ -47,18 +46,17 @@ pub(in crate::cli) struct Args {
     inventory: Option<PathBuf>,
     #[command(flatten)]
     via: Via,
-    /// Idle devices too, and the parts of volumes that nobody uses by themselves
+    /// Include idle devices, and volume members that are not used on their own
     #[arg(short, long)]
     all: bool,
-    /// A line of JSON for each interval of each host and for each finding that begins or ends; the last line
-    /// has all findings
+    /// Print a line of JSON per interval and host, and per finding that begins or ends; the last line has all
+    /// findings
     #[arg(long)]
     json: bool,
     /// Never use sudo on hosts
     #[arg(long)]
     no_sudo: bool,
-    /// Only the counters that the kernel keeps anyway: no program at its tracepoints, and only means of how
-    /// long requests take
+    /// Use only the kernel's built-in counters: no eBPF program at tracepoints, and only mean latencies
     #[arg(long)]
     no_percentiles: bool,
 }

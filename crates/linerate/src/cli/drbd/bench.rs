@@ -27,43 +27,41 @@ use linerate_report::drbd_bench as shown;
 use linerate_report::heat::Style;
 use linerate_store::Store;
 
-/// Measure the replica beside its own disk and the transports under it: which share is lost where, which
-/// settings to try
+/// Benchmark a replica, its disk and transports; show where speed is lost, and settings to try
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate drbd bench r0 --apart store-1 store-2               the local disk is r0 without its peer, for some seconds\n  linerate drbd bench r0 --beside /srv/scratch store-1 store-2  the local disk is a file on another volume of the same drives\n  linerate try drbd-activity-log                                tries a setting that the bench names, and puts it back\n\nOn the replica only a file of its own is written, which has no name and is gone afterwards: below the folder where the replica is mounted, or --in\nFOLDER. A replica that provably holds nothing is written with --empty and its name. The disk under a replica cannot be written beside DRBD:\nwithout --apart or --beside there is no local figure, and no share."
+    after_help = "Examples:\n  linerate drbd bench r0 --apart store-1 store-2               local disk: r0 without its peer, for some seconds\n  linerate drbd bench r0 --beside /srv/scratch store-1 store-2  local disk: a file on another volume of the same drives\n  linerate try drbd-activity-log                                try a setting that the benchmark names, and revert it\n\nOn the replica, only an unnamed temporary file is written, which is removed afterwards: below the mount point of the replica, or in --in FOLDER. To write to a provably empty replica, use --empty with its name. The disk under a replica cannot be written directly: without --apart or --beside, no local figure and no share are reported."
 )]
 pub(in crate::cli) struct Args {
     /// Name of the resource
     resource: String,
     #[command(flatten)]
     hosts: Hosts,
-    /// Folder on the mounted replica, on the primary [default: where it is mounted]
+    /// Folder on the mounted replica, on the primary [default: its mount point]
     #[arg(long = "in", value_name = "FOLDER", conflicts_with = "empty")]
     folder: Option<PathBuf>,
-    /// The replica holds nothing and nobody uses it; its name once more, such as drbd0
+    /// Write to an empty, unused replica; confirm by repeating the device name, e.g. drbd0
     #[arg(long, value_name = "DEVICE")]
     empty: Option<String>,
-    /// The primary leaves its peer while the local disk is measured; what is written meanwhile is copied
-    /// afterwards
+    /// Disconnect the primary from its peer to measure the local disk; writes are resynchronised afterwards
     #[arg(long, conflicts_with = "beside")]
     apart: bool,
-    /// Folder of the primary on the same drives, but not on the replica, as the local disk
+    /// Measure the local disk in this folder of the primary: on the same drives, outside the replica
     #[arg(long, value_name = "FOLDER")]
     beside: Option<PathBuf>,
-    /// Rounds; of each test the middle one counts
+    /// Number of rounds; the median of each test counts
     #[arg(long, default_value_t = 3, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=50))]
     rounds: u32,
-    /// Longest time of each test
+    /// Time limit of each test
     #[arg(short, long, default_value = "3s", value_parser = survey::duration)]
     time: Duration,
-    /// Size of the file; with --apart as much is copied after each round
+    /// Size of the test file; with --apart, this much is resynchronised after each round
     #[arg(short, long, value_name = "BYTES", default_value = "128M", value_parser = quantity::file_size)]
     size: u64,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// No progress
+    /// Hide progress output
     #[arg(short, long)]
     quiet: bool,
 }

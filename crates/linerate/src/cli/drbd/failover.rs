@@ -8,23 +8,23 @@ use super::super::{out, progress};
 use super::moves;
 use crate::observe::drbd as seen;
 
-/// Make the other side the primary: in order while both are alive, or because the primary is dead
+/// Promote the other side to primary: orderly while both are up, or after the primary died
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate drbd failover r0 --to store-2 store-1 store-2\n  linerate drbd failover r0 --to store-2 --primary-is-dead --really store-1 store-2\n\nUnmount the filesystem first: a primary in use does not let go. A primary that is only cut off and goes on writing makes a split brain;\n--primary-is-dead says that somebody looked."
+    after_help = "Examples:\n  linerate drbd failover r0 --to store-2 store-1 store-2\n  linerate drbd failover r0 --to store-2 --primary-is-dead --really store-1 store-2\n\nUnmount the filesystem first: a primary in use cannot be demoted. A primary that is only cut off and keeps writing causes a split brain; --primary-is-dead asserts that an operator has checked."
 )]
 pub(in crate::cli) struct Args {
     /// Name of the resource
     resource: String,
     #[command(flatten)]
     hosts: Hosts,
-    /// Host that becomes the primary
+    /// Host to promote to primary
     #[arg(long, value_name = "HOST")]
     to: String,
-    /// The old primary is off: nobody here can tell a dead host from a cut cable
+    /// Assert that the old primary is off; a dead host and a cut cable are indistinguishable
     #[arg(long)]
     primary_is_dead: bool,
-    /// Host that becomes the primary once more, instead of typing it when asked
+    /// Confirm non-interactively by repeating the host to promote
     #[arg(long, value_name = "HOST", requires = "primary_is_dead")]
     really: Option<String>,
     /// Print JSON

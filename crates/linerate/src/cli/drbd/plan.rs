@@ -17,7 +17,7 @@ use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
 use linerate_report::steps;
 
-/// Work out a resource of two hosts: its file, the room for metadata, the steps. Nothing is written
+/// Plan a resource of two hosts: its file, metadata space and steps. Writes nothing
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate drbd plan r0 --disk /dev/vg0/home -i cluster.toml\n  linerate drbd plan r0 --disk /dev/sdb --from store-1 --meta-disk /dev/sdc1 store-1 store-2"
@@ -30,36 +30,36 @@ pub(in crate::cli) struct Args {
     json: bool,
 }
 
-/// The resource that is wished for.
+/// Specification of the resource.
 #[derive(Debug, clap::Args)]
 pub(super) struct What {
     /// Name of the resource
     pub(super) resource: String,
     #[command(flatten)]
     pub(super) hosts: Hosts,
-    /// Device of the data, the same path on both hosts, or HOST=PATH for each
+    /// Data device: one path for both hosts, or HOST=PATH for each
     #[arg(long, value_name = "DEVICE", required = true)]
     disk: Vec<String>,
-    /// Device for the metadata, the same or HOST=PATH for each; without it they go to the end of the data's
+    /// Metadata device: one path for both hosts, or HOST=PATH for each; defaults to the end of the data
     /// device
     #[arg(long, value_name = "DEVICE")]
     meta_disk: Vec<String>,
-    /// Host whose data are the good ones: it is copied to the other
+    /// Host with the good data, which is copied to the other host
     #[arg(long, value_name = "HOST")]
     pub(super) from: Option<String>,
-    /// Number of the device: 0 is /dev/drbd0
+    /// Device minor number: 0 is /dev/drbd0
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=MINOR_MAX))]
     minor: u32,
-    /// Port of the replication
+    /// Replication port
     #[arg(long, default_value_t = 7789, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
-    /// C waits for the peer's disk, B for its memory, A for the own disk alone
+    /// Replication protocol: C waits for the peer's disk, B for its memory, A for the local disk only
     #[arg(long, default_value_t = 'C')]
     protocol: char,
-    /// Most that a synchronisation may take, MiB/s
+    /// Maximum synchronisation rate, MiB/s
     #[arg(long, value_name = "MIB/S", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     resync_max: Option<u64>,
-    /// Release of DRBD, 8.4 or 9; without it that of the hosts
+    /// DRBD release, 8.4 or 9; defaults to the release on the hosts
     #[arg(long, value_parser = release)]
     release: Option<Release>,
 }

@@ -12,20 +12,20 @@ use super::super::{out, progress};
 use super::{moves, wait};
 use crate::observe::drbd::{self as seen, Replicas};
 
-/// End a split brain: the victim gives up what it wrote alone. What that is, is said first
+/// Resolve a split brain: discard the victim's changes, after listing them
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate drbd repair r0 --victim store-2 store-1 store-2\n\nUnmount the filesystem on the victim first. Copy away what only the victim has, if it matters."
+    after_help = "Examples:\n  linerate drbd repair r0 --victim store-2 store-1 store-2\n\nUnmount the filesystem on the victim first. Back up data that exists only on the victim, if it matters."
 )]
 pub(in crate::cli) struct Args {
     /// Name of the resource
     resource: String,
     #[command(flatten)]
     hosts: Hosts,
-    /// Host that gives up what it wrote alone
+    /// Host whose changes are discarded
     #[arg(long, value_name = "HOST")]
     victim: String,
-    /// The victim once more, instead of typing it when asked
+    /// Confirm non-interactively by repeating the victim
     #[arg(long, value_name = "HOST")]
     really: Option<String>,
     /// Print JSON

@@ -16,16 +16,16 @@ use crate::observe::drbd::{self as seen, Replicas, reasons};
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
 
-/// Show the replicas of all hosts in one table, and what is wrong or will be: split brain, blocks that
-/// differ, sides alone
+/// Show all replicas in one table, and problems: split brain (also impending), differing blocks, disconnected
+/// sides
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate drbd status store-1 store-2\n  linerate drbd status -i cluster.toml --watch\n  linerate drbd status -i cluster.toml --json | jq .alarms\n\nName both hosts: a split brain is foreseen from what both sides know."
+    after_help = "Examples:\n  linerate drbd status store-1 store-2\n  linerate drbd status -i cluster.toml --watch\n  linerate drbd status -i cluster.toml --json | jq .alarms\n\nName both hosts: predicting a split brain requires the state of both sides."
 )]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
     hosts: Hosts,
-    /// Look again every two seconds until nothing is under way
+    /// Refresh every two seconds until no operation is in progress
     #[arg(short, long)]
     watch: bool,
     /// Print JSON

@@ -6,7 +6,7 @@ use super::super::builds;
 use super::super::hosts::{Hosts, Needs};
 use super::up::build_of;
 
-/// Take back what `up` built: resource down, metadata wiped, file as it was. The data on the devices stay
+/// Revert `up`: stop the resource, wipe its metadata, restore its file. Keeps the data on the devices
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  linerate drbd undo r0 --really r0 store-1 store-2")]
 pub(in crate::cli) struct Args {
@@ -14,11 +14,10 @@ pub(in crate::cli) struct Args {
     resource: String,
     #[command(flatten)]
     hosts: Hosts,
-    /// The name of the resource once more, instead of typing it when asked
+    /// Confirm non-interactively by repeating the resource name
     #[arg(long, value_name = "RESOURCE")]
     really: Option<String>,
-    /// Leave metadata that are not those of this build as they are, and undo the rest: the name of the
-    /// resource
+    /// Keep metadata that this build did not create, and undo the rest; takes the resource name
     #[arg(long, value_name = "RESOURCE")]
     discard: Option<String>,
 }

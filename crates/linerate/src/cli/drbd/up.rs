@@ -16,21 +16,21 @@ use crate::observe::drbd::Replicas;
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
 
-/// Build the resource on both hosts, and begin its first synchronisation from the side that is named
+/// Build a resource on both hosts and start the initial synchronisation from the named side
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate drbd up r0 --disk /dev/sdb --from store-1 --really r0 store-1 store-2\n\nEvery step is journalled on its host before it is done; when one fails everything is taken back. Later:\n  linerate drbd undo r0 --really r0 store-1 store-2"
+    after_help = "Examples:\n  linerate drbd up r0 --disk /dev/sdb --from store-1 --really r0 store-1 store-2\n\nEach step is journalled on its host before it runs; if one fails, all steps are reverted. To revert later:\n  linerate drbd undo r0 --really r0 store-1 store-2"
 )]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
     what: What,
-    /// The name of the resource once more, instead of typing it when asked
+    /// Confirm non-interactively by repeating the resource name
     #[arg(long, value_name = "RESOURCE")]
     really: Option<String>,
-    /// Do not wait for the end of the first synchronisation
+    /// Skip waiting for the initial synchronisation
     #[arg(long)]
     no_wait: bool,
-    /// Print JSON at the end, and events on the way
+    /// Print events while running and JSON at the end
     #[arg(long)]
     json: bool,
 }

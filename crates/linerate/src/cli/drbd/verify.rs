@@ -14,10 +14,10 @@ use crate::observe::drbd as seen;
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
 
-/// Compare both sides block by block, with remaining time; blocks that differ are a finding
+/// Compare both sides block by block, with an ETA; report differing blocks as a finding
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate drbd verify r0 store-1 store-2\n\nThe resource goes on working meanwhile. It needs a verify-alg, which files of `linerate drbd up` have."
+    after_help = "Examples:\n  linerate drbd verify r0 store-1 store-2\n\nThe resource stays online. It requires a verify-alg, which files written by `linerate drbd up` have."
 )]
 pub(in crate::cli) struct Args {
     /// Name of the resource

@@ -12,58 +12,57 @@ use linerate_model::exit::ExitCode;
 use super::{open, out};
 use linerate_report as report;
 
-/// List, search and tell the known causes; test a file with one of your own.
+/// List, search and show known causes; test a custom cause file.
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Examples:\n  linerate knowledge                          all causes\n  linerate knowledge nic-gro-overlay          all about one\n  linerate knowledge search rx_missed ring    by words: of causes, keys, counters\n  linerate knowledge test my-cause.toml       a file of your own against all cases\n\nFiles of your own are read from XDG_CONFIG_HOME/linerate/knowledge (~/.config/linerate/knowledge), or from the folder or file\nin LINERATE_KNOWLEDGE; every command that diagnoses uses them."
+    after_help = "Examples:\n  linerate knowledge                          all causes\n  linerate knowledge nic-gro-overlay          show one cause\n  linerate knowledge search rx_missed ring    search causes, keys and counters\n  linerate knowledge test my-cause.toml       test a custom file against all cases\n\nCustom files are read from XDG_CONFIG_HOME/linerate/knowledge (~/.config/linerate/knowledge), or from the folder or file in LINERATE_KNOWLEDGE; every command that diagnoses uses them."
 )]
 pub(super) struct Args {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Cause to tell all about
+    /// ID of the cause to show
     id: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Folder or file with causes of your own, beside the built-in ones
+    /// Folder or file with custom causes, in addition to the built-in ones
     #[arg(long, value_name = "PATH", global = true)]
     knowledge: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List the causes by area, with what proves them
+    /// List causes by area, with their proofs
     List {
-        /// Only this area: offload, mtu, rate, loss, tcp, cpu, queue, storage
+        /// List only this area: offload, mtu, rate, loss, tcp, cpu, queue, storage
         #[arg(long)]
         area: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Find causes that have all of these words: in their name, title, mechanism, keys, counters, remedy or
-    /// sources
+    /// Find causes that match all words in name, title, mechanism, keys, counters, fix or sources
     Search {
-        /// Words, keys or names of counters
+        /// Words, keys or counter names
         #[arg(required = true)]
         words: Vec<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Tell all about a cause
+    /// Show a cause in full
     Show {
-        /// Cause
+        /// ID of the cause
         id: String,
-        /// Print a page of the reference
+        /// Print as a Markdown page of the reference
         #[arg(long, conflicts_with = "json")]
         markdown: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Read a file with a cause of your own, run all recorded cases with it, and say which verdicts change
+    /// Validate a custom cause file against all recorded cases, and report changed verdicts
     Test(test::Args),
 }
 

@@ -23,13 +23,12 @@ const RECORDS_BYTES_MAX: usize = 16 << 20;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  linerate knowledge test my-cause.toml --lab\n\nExit codes:\n  0    the file is sound, what it names as proof finds it, and no recorded case loses its verdict\n  1    a proof does not find it, or a recorded case loses its verdict\n  2    the file cannot be used: file, line and reason are told"
+    after_help = "Example:\n  linerate knowledge test my-cause.toml --lab\n\nExit codes:\n  0    the file is valid, its proofs find the cause, and no recorded case loses its verdict\n  1    a proof does not find the cause, or a recorded case loses its verdict\n  2    the file is invalid; file, line and reason are printed"
 )]
 pub(super) struct Args {
-    /// File with one cause, as `knowledge/README.md` describes
+    /// File with one cause, in the format of `knowledge/README.md`
     file: PathBuf,
-    /// Also run the lab faults that it names as proof (starts virtual clusters; as root, or where user
-    /// namespaces are allowed)
+    /// Also run the lab faults named as proof (starts virtual clusters; requires root or user namespaces)
     #[arg(long)]
     lab: bool,
     /// Print JSON

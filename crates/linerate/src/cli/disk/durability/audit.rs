@@ -10,18 +10,18 @@ use super::host::Place;
 use crate::observe::audit::audit;
 use linerate_report::audit as shown;
 
-/// How.
+/// Options of an audit.
 #[derive(Debug, clap::Args)]
 pub(super) struct How {
     #[command(flatten)]
     place: Place,
-    /// What the folder holds, where it is not recognised
+    /// Kind of the folder, if not detected automatically
     #[arg(long, value_name = "KIND", value_parser = ["hadoop", "gluster"], requires = "audit")]
     kind: Option<String>,
-    /// Read all data and compare every checksum
+    /// Read all data and verify every checksum
     #[arg(long, requires = "audit")]
     sums: bool,
-    /// JSON
+    /// Print JSON
     #[arg(long, requires = "audit")]
     json: bool,
 }

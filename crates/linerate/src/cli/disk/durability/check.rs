@@ -12,21 +12,21 @@ use crate::observe::promises;
 use linerate_fleet::REQUEST_WAIT;
 use linerate_report::durability as shown;
 
-/// Look for the records of a list of promises, after the host is back
+/// Verify the records in a list of promises after the host has restarted
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
-    /// Folder, where it is another one than it was
+    /// Folder with the records, if it has moved
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// The list of promises
+    /// File with the list of promises
     #[arg(long, value_name = "FILE")]
     promises: PathBuf,
     #[command(flatten)]
     place: Place,
-    /// Remove the records behind the check
+    /// Remove the records after the check
     #[arg(long)]
     clean: bool,
-    /// JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

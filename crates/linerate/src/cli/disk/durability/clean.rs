@@ -11,15 +11,15 @@ use super::host::Place;
 use crate::observe::durability::ask;
 use linerate_fleet::REQUEST_WAIT;
 
-/// Remove the records of a run from a folder, and nothing else
+/// Remove only the records of a run from a folder
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
-    /// Folder
+    /// Folder with the records
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     #[command(flatten)]
     place: Place,
-    /// JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -10,13 +10,13 @@ use super::super::super::{open, out};
 use linerate_fleet::{Fleet, Link};
 use linerate_inventory as inventory;
 
-/// Who.
+/// Host of a command.
 #[derive(Debug, clap::Args)]
 pub(super) struct Place {
-    /// Host, reached over ssh or by the inventory; without it this machine
+    /// Host, reached over ssh or as the inventory specifies; defaults to this machine
     #[arg(long, value_name = "HOST")]
     on: Option<String>,
-    /// Inventory file that says how the host is reached
+    /// Inventory file that specifies how to reach the host
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
     /// Never use sudo on the host

@@ -8,12 +8,12 @@ use super::host::Place;
 use crate::observe::durability::patterns;
 use linerate_report::durability as shown;
 
-/// List the ways of writing, and what is promised by each
+/// List the write patterns and the guarantees of each
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
     place: Place,
-    /// JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -15,36 +15,36 @@ use crate::observe::promises::List;
 use linerate_fleet::clock;
 use linerate_report::durability as shown;
 
-/// Write records into a folder and note each promise here, until the power of the host is cut
+/// Write records to a folder and log each promise locally until the host loses power
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
-    /// Folder on the file system under test: empty, or not there yet
+    /// Folder on the filesystem under test; must be empty or not exist
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     #[command(flatten)]
     place: Place,
-    /// File for the list of promises, on another disk; `-` is stdout
+    /// File for the list of promises, on another disk; `-` for stdout
     #[arg(long, value_name = "FILE")]
     promises: Option<PathBuf>,
-    /// Ways of writing, such as create,replace+fsync; all when none is named
+    /// Write patterns, e.g. create,replace+fsync; defaults to all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     patterns: Vec<String>,
-    /// Most records
+    /// Maximum number of records
     #[arg(long, value_name = "NUMBER", default_value_t = 12_000, value_parser = clap::value_parser!(u32).range(1..=i64::from(RECORDS_MAX)))]
     records: u32,
     /// Records per second
     #[arg(long, value_name = "NUMBER", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rate: u32,
-    /// Seconds, at most
+    /// Time limit in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
     time: u32,
-    /// Files of each pattern that writes its files again
+    /// Number of files for each pattern that rewrites its files
     #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(durability::FILES_MAX)))]
     files: u32,
-    /// Write the list on the disk under test too; a power cut may take it along
+    /// Allow the list on the disk under test; a power cut may destroy it
     #[arg(long)]
     same_disk: bool,
-    /// A line of JSON at the end
+    /// Print a line of JSON at the end
     #[arg(long)]
     json: bool,
 }

@@ -13,55 +13,54 @@ use crate::cli::{out, quantity, survey};
 use linerate_report::heat::Style;
 use linerate_report::{disk_plan, steps};
 
-/// Compare layouts of a volume over many drives: capacity, rates, what failures do; and the commands that
-/// build it
+/// Compare volume layouts: capacity, throughput, failure impact; print the build commands
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate disk plan --raid10 --drives 36 --size 3T\n  linerate disk plan --raid10 --shelf sda,sdb,sdc --shelf sdd,sde,sdf --size 4T --layout lvm\n  linerate disk plan --raid10 --raid5 --raid6 --drives 12 --size 4T\n  linerate disk plan --raid10 --drives 36 --size 3T --layout lvm --volume 2T --fs ext4\n  linerate disk plan --raid10 --drives 24 --size 1.92T --class nvme --chunk 128K --json\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1 --apply --really data\n\nWithout --apply nothing is written. With it every drive has to hold nothing; every step stands in a journal on the host before it is done;\nwhat fails is taken back; later `linerate disk undo` does. What was broken off goes on with the same command.\nRates are those of the class of the drives; --iops and --rate say better ones."
+    after_help = "Examples:\n  linerate disk plan --raid10 --drives 36 --size 3T\n  linerate disk plan --raid10 --shelf sda,sdb,sdc --shelf sdd,sde,sdf --size 4T --layout lvm\n  linerate disk plan --raid10 --raid5 --raid6 --drives 12 --size 4T\n  linerate disk plan --raid10 --drives 36 --size 3T --layout lvm --volume 2T --fs ext4\n  linerate disk plan --raid10 --drives 24 --size 1.92T --class nvme --chunk 128K --json\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1 --apply --really data\n\nWithout --apply, nothing is written. With --apply, every drive must be empty. Each step is journalled on the host before it runs. A failed build is reverted; to revert it later, use `linerate disk undo`. To resume an interrupted build, run the same command again.\n\nRates are estimates for the drive class; override them with --iops and --rate."
 )]
 #[allow(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(in crate::cli) struct Args {
-    /// Compare layouts with stripes over mirrored pairs
+    /// Compare layouts striped over mirrored pairs
     #[arg(long, required_unless_present_any = ["raid5", "raid6"])]
     pub(super) raid10: bool,
-    /// Compare layouts with one parity: any drive may fail
+    /// Compare single-parity layouts: survive any one drive failure
     #[arg(long)]
     pub(super) raid5: bool,
-    /// Compare layouts with two parities: any two drives may fail
+    /// Compare double-parity layouts: survive any two drive failures
     #[arg(long)]
     pub(super) raid6: bool,
     /// Number of drives
     #[arg(long, value_name = "NUMBER", required_unless_present = "shelf", conflicts_with = "shelf")]
     pub(super) drives: Option<usize>,
-    /// Drives of one shelf, with commas; repeated, neighbours stand in different ones, and so does each pair
+    /// Drives of one shelf, comma-separated; repeat per shelf to put neighbours and mirror pairs on different
+    /// shelves
     #[arg(long, value_name = "DEVICES", value_parser = shelf)]
     pub(super) shelf: Vec<Shelf>,
-    /// Size of a drive, such as 3T as on its label, or 465GiB; with --host that of the smallest
+    /// Drive size as labelled, e.g. 3T, or 465GiB; defaults to the smallest drive with --host
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, required_unless_present = "host")]
     pub(super) size: Option<u64>,
-    /// Size of the volume, such as 2T or 500GiB; the rest stays free for another one. Without it the volume
-    /// takes all
+    /// Volume size, e.g. 2T or 500GiB, leaving the rest free for another volume; defaults to all capacity
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub(super) volume: Option<u64>,
-    /// Filesystem that is made on the volume: xfs, ext4
+    /// Filesystem to create on the volume: xfs, ext4
     #[arg(long, value_name = "TYPE", default_value = "xfs", value_parser = filesystem)]
     pub(super) fs: Filesystem,
-    /// Bytes on one drive before the next one follows
+    /// Stripe chunk size
     #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = quantity::bytes)]
     pub(super) chunk: u32,
-    /// What the drives are: hdd, sas, ssd, nvme; hdd, or with --host what the host says
+    /// Drive class: hdd, sas, ssd, nvme; defaults to hdd, or with --host to the reported class
     #[arg(long, value_parser = class)]
     pub(super) class: Option<DriveClass>,
-    /// Random requests that a drive does in a second
+    /// Random requests per second of a drive
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) iops: Option<u32>,
-    /// What a drive reads or writes in a row, MB/s
+    /// Sequential throughput of a drive, MB/s
     #[arg(long, value_name = "MB/S", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) rate: Option<u32>,
-    /// Layout of which the commands are shown; of several levels the first
+    /// Layout to print commands for; with several RAID levels, that of the first
     #[arg(long, default_value = "md", value_parser = ["md", "lvm", "mirror"])]
     pub(super) layout: String,
-    /// Group of LVM
+    /// LVM volume group
     #[arg(long, default_value = "vg0")]
     pub(super) group: String,
     /// Name of the volume or array
@@ -74,39 +73,38 @@ pub(in crate::cli) struct Args {
     pub(super) json: bool,
 }
 
-/// On a host.
+/// Options of a plan on a host.
 #[derive(Debug, clap::Args)]
 pub(super) struct Live {
-    /// Host that has the drives: over ssh, or localhost
+    /// Host with the drives: reached over ssh, or localhost
     #[arg(long, value_name = "HOST")]
     pub(super) host: Option<String>,
-    /// Inventory file that has the host
+    /// Inventory file that contains the host
     #[arg(short, long, value_name = "FILE", requires = "host")]
     pub(super) inventory: Option<PathBuf>,
     /// Never use sudo on the host
     #[arg(long, requires = "host")]
     pub(super) no_sudo: bool,
-    /// Build it on the host, on drives that hold nothing: volume, first synchronisation, measurement,
-    /// filesystem
+    /// Build on empty drives of the host: volume, initial synchronisation, measurement, filesystem
     #[arg(long, requires = "host", requires = "shelf")]
     pub(super) apply: bool,
     #[command(flatten)]
     pub(super) building: Building,
 }
 
-/// How it is built.
+/// Options of a build.
 #[derive(Debug, clap::Args)]
 pub(super) struct Building {
-    /// The name of the volume once more, instead of typing it when asked
+    /// Confirm non-interactively by repeating the volume name
     #[arg(long, value_name = "NAME", requires = "apply")]
     pub(super) really: Option<String>,
-    /// Do not wait for the end of the first synchronisation, and do not measure
+    /// Skip waiting for the initial synchronisation, and skip the measurement
     #[arg(long, requires = "apply")]
     pub(super) no_wait: bool,
-    /// Do not measure one drive before and the volume after
+    /// Skip measuring one drive before and the volume after the build
     #[arg(long, requires = "apply")]
     pub(super) no_measure: bool,
-    /// Time of each of the four tests, of the drive and of the volume
+    /// Duration of each of the four tests, of the drive and of the volume
     #[arg(short, long, value_name = "TIME", default_value = "5s", requires = "apply", value_parser = survey::duration)]
     pub(super) time: Duration,
 }
