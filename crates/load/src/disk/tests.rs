@@ -140,6 +140,7 @@ fn writes_that_the_cache_kept_are_recognised() {
         // Everything that others write to the same device at that time is counted too: it may be as much.
         let reached = done.device.as_ref().map_or(0, |share| share.write_bytes);
         if reached as f64 >= TO_DEVICE * done.write.bytes as f64 {
+            assert!(!done.doubts.contains(&Doubt::KeptInCache), "{:?}", done.doubts);
             continue;
         }
         // 80 MB into a file of 4 MB: the device gets a part of it.
