@@ -3,9 +3,9 @@
 //! `Inventory` -> `Plan` -> (samples, readings, gaps) -> `Snapshot` -> findings -> `Remedy` -> `Trial` ->
 //! report and store.
 //!
-//! What comes in: nothing. What goes out: plain types that cross a crate border, the wire or the disk.
-//! It never reads a file, a clock or a socket, and holds no logic beyond validation, the order of names and
-//! the arithmetic of a histogram.
+//! What comes in: nothing. What goes out: plain types that cross a crate border, the wire or the disk. It
+//! never reads a file, a clock or a socket. Its logic is validation, the order of names, the arithmetic of a
+//! histogram, seeded numbers, and how a number or a foreign text is written for people.
 #![deny(missing_docs)]
 
 pub mod advice;

@@ -1,6 +1,6 @@
-//! Pseudo-random numbers.
+//! Pseudo-random numbers. Never for secrets.
 
-/// A small deterministic generator (SplitMix64): the same seed gives the same plan on any machine.
+/// A small deterministic generator (SplitMix64): the same seed gives the same numbers on any machine.
 #[derive(Debug, Clone)]
 pub struct Random(pub u64);
 

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use mutate::Random;
+use linerate_model::random::Random;
 use targets::{TARGETS, Target};
 
 /// An input that takes longer is a finding: none of the parsers has a reason to.

@@ -2,23 +2,7 @@
 //!
 //! What comes in: a corpus. What goes out: one of its members, changed in one to eight places.
 
-/// A small deterministic generator (SplitMix64).
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `limit`; 0 when the limit is 0.
-    pub(super) fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
-    }
-}
+use linerate_model::random::Random;
 
 /// Bytes at which formats break.
 const BYTES: [u8; 12] = [0, 1, 2, 9, 0x7f, 0x80, 0xff, 0xfe, b'"', b'{', b'\\', b'\n'];

@@ -1,29 +1,22 @@
 //! A small seeded generator and the bootstrap interval of a ratio of medians.
 
+use linerate_model::random::Random;
+
 use super::median;
 
-/// SplitMix64: enough for resampling, the same on every machine. Not for secrets.
+/// Numbers for resampling.
 #[derive(Debug, Clone)]
-pub struct Rng(u64);
+pub struct Rng(Random);
 
 impl Rng {
     /// A generator that gives the same numbers for the same seed.
     pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next 64 bits.
-    pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        Self(Random(seed))
     }
 
     /// From 0 (included) to 1 (excluded).
     pub fn unit(&mut self) -> f64 {
-        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// From 0 to `n - 1`; 0 when `n` is 0.
