@@ -484,21 +484,16 @@ impl Loop {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("drive");
         File::create(&file).unwrap().set_len(SIZE).unwrap();
-        // One partition of 32 MiB from 8 MiB on, where it is asked for (MBR).
-        if parts {
-            let mut table = [0; 512];
-            table[446 + 4] = 0x83;
-            table[446 + 8..446 + 12].copy_from_slice(&(8_u32 << 11).to_le_bytes());
-            table[446 + 12..446 + 16].copy_from_slice(&(32_u32 << 11).to_le_bytes());
-            table[510..].copy_from_slice(&[0x55, 0xaa]);
-            OpenOptions::new().write(true).open(&file).unwrap().write_all_at(&table, 0).unwrap();
-        }
         let options: &[&str] = if parts { &["-P", "--find", "--show"] } else { &["--find", "--show"] };
         match Command::new("losetup").args(options).arg(&file).output() {
             Ok(output) if output.status.success() => {
                 let device = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+                let device = Self { _alone: alone, device, file, _folder: folder };
+                if parts {
+                    device.add_part();
+                }
                 settle();
-                Some(Self { _alone: alone, device, file, _folder: folder })
+                Some(device)
             }
             Ok(output) => {
                 println!("SKIPPED {test}: {}", String::from_utf8_lossy(&output.stderr).trim());
@@ -509,6 +504,14 @@ impl Loop {
                 None
             }
         }
+    }
+
+    /// Adds one partition of 32 MiB from 8 MiB on; not by a table, which some kernels are built not to read.
+    fn add_part(&self) {
+        let sectors = |mib: u32| (mib << 11).to_string();
+        let output =
+            Command::new("addpart").args([&self.device, "1", &sectors(8), &sectors(32)]).output().unwrap();
+        assert!(output.status.success(), "addpart: {}", String::from_utf8_lossy(&output.stderr));
     }
 
     fn name(&self) -> &str {
@@ -581,10 +584,6 @@ fn user(path: &str) -> Option<String> {
 fn a_drive_that_is_open_keeps_its_partitions_and_they_keep_the_drive() {
     let Some(device) = Loop::with("a_drive_that_is_open_keeps_its_partitions", true) else { return };
     let part = format!("{}p1", device.device);
-    if !Path::new(&part).exists() {
-        println!("SKIPPED a_drive_that_is_open_keeps_its_partitions: the kernel makes no {part}");
-        return;
-    }
     assert_eq!((user(&part), user(&device.device), empty(Path::new(&part))), (None, None, Ok(())));
     let whole = File::open(&device.device).unwrap();
     let refused = empty(Path::new(&part)).unwrap_err();
