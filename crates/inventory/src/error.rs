@@ -59,7 +59,12 @@ pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         return None;
     }
     let limit = (word.chars().count() / 3).clamp(1, 3);
-    known.into_iter().map(|k| (distance(word, k), k)).filter(|(d, _)| *d <= limit).min().map(|(_, k)| k)
+    known
+        .into_iter()
+        .map(|k| (strsim::levenshtein(word, k), k))
+        .filter(|(d, _)| *d <= limit)
+        .min()
+        .map(|(_, k)| k)
 }
 
 /// A hint with the known word that is nearest to `word`, or with the known words.
@@ -69,22 +74,6 @@ pub(super) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a s
     }
     let all: Vec<&str> = known.into_iter().take(12).collect();
     if all.is_empty() { String::new() } else { format!("known are: {}", all.join(", ")) }
-}
-
-/// Levenshtein distance, in characters.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// A text as a terminal may show it, shortened.
