@@ -135,13 +135,13 @@ fn best(about: About, raws: &[&Raw]) -> Map {
 
 #[cfg(test)]
 mod tests {
-    use linerate_lab::random::Random;
+    use linerate_model::random::Random;
 
     use super::*;
 
     /// Statements whose truth is drawn with the probability that a map gives them.
     fn drawn(map: &Map, count: usize) -> Vec<Raw> {
-        let mut random = Random::new(11);
+        let mut random = Random(11);
         let one = |_| {
             let first = 0.34 + 0.659 * random.fraction();
             let candidates = vec![first, 1.0 - first];

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use linerate_lab::damage::{Damage, Machine};
 use linerate_lab::error::Result;
-use linerate_lab::random::Random;
+use linerate_model::random::Random;
 
 /// sysctls of a network namespace with a value that is not the default and touches no transfer of a test:
 /// times of idle or dead connections, counts of retries, what is answered to pings, groups of multicast,
@@ -35,7 +35,7 @@ const PER_HOST: usize = 3;
 
 /// Makes the hosts different from the others; returns how, a line each.
 pub(crate) fn differ(damage: &mut Damage<'_>, hosts: &BTreeSet<String>, seed: u64) -> Result<Vec<String>> {
-    let mut random = Random::new(seed ^ 0x0d1f_f350);
+    let mut random = Random(seed ^ 0x0d1f_f350);
     let mut said = Vec::new();
     for host in hosts {
         let (_, machine) = damage.host(host)?;

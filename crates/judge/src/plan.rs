@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use linerate_lab::error::{LabError, Result};
 use linerate_lab::faults;
 use linerate_lab::faults::fault::{Fault, Place};
-use linerate_lab::random::Random;
 use linerate_lab::topology::Topology;
+use linerate_model::random::Random;
 
 use crate::options::Options;
 use crate::record::Case;
@@ -45,7 +45,7 @@ type Wanted = (Case, usize, Vec<(&'static dyn Fault, Place)>);
 pub(crate) fn plan(options: &Options) -> Result<Vec<Job>> {
     let grounds = grounds(options)?;
     let faults = usable(options)?;
-    let mut random = Random::new(options.seed);
+    let mut random = Random(options.seed);
     let mut deck: Vec<Wanted> = Vec::new();
     for (case, runs, fits) in [
         (Case::One, options.runs, (|_, _| true) as fn(&dyn Fault, &Place) -> bool),

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use linerate_lab::error::{LabError, Result};
 use linerate_lab::lab::Lab;
 use linerate_lab::operator::{Ended, Operator, Output};
-use linerate_lab::random::Random;
 use linerate_lab::topology::Topology;
 use linerate_lab::way;
 use linerate_model::finding::Diagnosis;
+use linerate_model::random::Random;
 use linerate_model::snapshot::Snapshot;
 use linerate_sys::cpu::cpu_ticks;
 use linerate_sys::interrupt::Interrupt;
@@ -171,7 +171,7 @@ fn surveyed(
     }
     if job.case == Case::HealthyBeside {
         let all = lab.cluster.topology.hosts();
-        hosts.extend(Random::new(job.seed).pick(&all).map(|h| h.name.clone()));
+        hosts.extend(Random(job.seed).pick(&all).map(|h| h.name.clone()));
     }
     if matches!(job.case, Case::Beside | Case::HealthyBeside) {
         truth.different = lab.differ(|damage| innocent::differ(damage, &hosts, job.seed))?;
@@ -217,13 +217,13 @@ struct Flicker {
 
 impl Flicker {
     fn new(job: &Job) -> Option<Self> {
-        let mut random = Random::new(job.seed);
+        let mut random = Random(job.seed);
         let next = Instant::now() + Self::pause(&mut random);
         (job.case == Case::ComesAndGoes).then_some(Self { random, next, is_in: true })
     }
 
     fn pause(random: &mut Random) -> Duration {
-        Duration::from_millis(2000 + random.below(3000))
+        Duration::from_millis(2000 + random.below(3000) as u64)
     }
 
     fn tick(&mut self, lab: &mut Lab) -> Result<()> {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::{Diagnosis, Finding, RankedCause, Response};
+use linerate_model::random::Random;
 use linerate_sys::interrupt::Interrupt;
 use serde::Deserialize;
 
@@ -19,7 +20,6 @@ use crate::faults;
 use crate::faults::fault::{Fault, Truth};
 use crate::lab::Lab;
 use crate::operator::{Operator, Output};
-use crate::random::Random;
 use crate::topology::Topology;
 use crate::way;
 
@@ -102,7 +102,7 @@ fn choose(options: &Options) -> Result<&'static dyn Fault> {
     }
     let can = |f: &&&'static dyn Fault| (options.root || !f.about().needs_root) && f.unavailable().is_none();
     let usable: Vec<&'static dyn Fault> = faults::ALL.iter().filter(can).copied().collect();
-    let pick = Random::new(options.seed ^ 0xd3e0).pick(&usable).copied();
+    let pick = Random(options.seed ^ 0xd3e0).pick(&usable).copied();
     pick.ok_or_else(|| LabError::Unknown("no fault can be shown on this machine".into()))
 }
 

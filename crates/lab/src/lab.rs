@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::random::Random;
 use linerate_sys::interrupt::Interrupt;
 use linerate_sys::{sandbox, tap};
 
@@ -16,7 +17,6 @@ use crate::faults;
 use crate::faults::fault::{Fault, Place, Truth};
 use crate::folder::Folder;
 use crate::namespace;
-use crate::random::Random;
 use crate::topology::Topology;
 use crate::way;
 use crate::way::transport::{Reached, Way};
@@ -90,7 +90,7 @@ impl Lab {
             return Err(LabError::Unknown(format!("{}: {reason}", fault.about().name)));
         }
         let topology = &self.cluster.topology;
-        let mut random = Random::new(seed);
+        let mut random = Random(seed);
         let place = match at {
             Some(name) => faults::place(fault, topology, name)?,
             None => random.pick(&fault.about().places(topology)).cloned().ok_or_else(|| {

@@ -18,7 +18,6 @@ mod lab_file;
 pub mod namespace;
 pub mod operator;
 pub mod periodic;
-pub mod random;
 pub mod readiness;
 pub mod supervisor;
 pub mod topology;

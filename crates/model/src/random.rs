@@ -19,6 +19,23 @@ impl Random {
         (self.next_u64() % limit.max(1) as u64) as usize
     }
 
+    /// A number from 0 up to 1, without 1.
+    pub fn fraction(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// One of the values.
+    pub fn pick<'a, T>(&mut self, values: &'a [T]) -> Option<&'a T> {
+        values.get(self.below(values.len()))
+    }
+
+    /// Fills memory.
+    pub fn fill(&mut self, memory: &mut [u8]) {
+        for part in memory.chunks_mut(8) {
+            part.copy_from_slice(&self.next_u64().to_le_bytes()[..part.len()]);
+        }
+    }
+
     /// Shuffles in place.
     pub fn shuffle<T>(&mut self, values: &mut [T]) {
         for last in (1..values.len()).rev() {

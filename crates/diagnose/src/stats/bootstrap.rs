@@ -16,7 +16,7 @@ impl Rng {
 
     /// From 0 (included) to 1 (excluded).
     pub fn unit(&mut self) -> f64 {
-        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+        self.0.fraction()
     }
 
     /// From 0 to `n - 1`; 0 when `n` is 0.

@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use linerate_diagnose::{diagnose, diff};
 use linerate_knowledge::Knowledge;
-use linerate_lab::random::Random;
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::fact_map::FactMap;
+use linerate_model::random::Random;
 use linerate_model::snapshot::Snapshot;
 use serde::Serialize;
 
@@ -52,7 +52,7 @@ impl Speed {
 }
 
 /// One value in so many differs from the usual for no reason.
-const ODD: u64 = 400;
+const ODD: usize = 400;
 /// Devices of a host.
 const DEVICES: usize = 8;
 /// Bad receivers, and tests that each host sends and receives.
@@ -67,7 +67,7 @@ pub fn speed(hosts: usize, facts: usize, seed: u64, knowledge: &Knowledge) -> Sp
         let world = draw(size(lost), &Nature::default(), seed);
         let mut snapshot = world.snapshot;
         // What was repaired differs between the runs; all else is drawn alike.
-        let mut random = Random::new(seed);
+        let mut random = Random(seed);
         let names: Vec<String> = snapshot.inventory.hosts.iter().map(|h| h.name.clone()).collect();
         for name in names {
             let repaired = lost == 0.0 && world.truth.contains(&name);

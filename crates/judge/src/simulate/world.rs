@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 
-use linerate_lab::random::Random;
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SlurmSpec, TransportSpec};
 use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
+use linerate_model::random::Random;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
@@ -88,7 +88,7 @@ pub struct World {
 
 /// Draws a cluster and the results of its tests.
 pub fn draw(size: Size, nature: &Nature, seed: u64) -> World {
-    let mut random = Random::new(seed);
+    let mut random = Random(seed);
     let links: Vec<f64> = (0..size.hosts).map(|_| link(nature, &mut random)).collect();
     let own: Vec<f64> = (0..size.hosts).map(|_| nature.host_sigma * normal(&mut random)).collect();
     let mut order: Vec<usize> = (0..size.hosts).collect();
@@ -150,7 +150,7 @@ fn match_anew(order: &mut [usize], met: &mut HashSet<(usize, usize)>, random: &m
             if !met.contains(&pair(order, i)) {
                 break;
             }
-            order.swap(i + 1, 2 * random.below(last as u64) as usize + 1);
+            order.swap(i + 1, 2 * random.below(last) + 1);
         }
     }
     met.extend((0..last).map(|i| pair(order, 2 * i)));
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn noise_has_the_width_that_is_asked_for() {
-        let mut random = Random::new(3);
+        let mut random = Random(3);
         let mut draws: Vec<f64> = (0..20_000).map(|_| normal(&mut random)).collect();
         draws.sort_by(f64::total_cmp);
         // Quartiles of the normal distribution: -0.674 and 0.674.

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
+use linerate_model::random::Random;
 use linerate_sys::interrupt::Interrupt;
 use serde::Serialize;
 
@@ -18,7 +19,6 @@ use super::stages::{Said, Stage};
 use super::topology::VmTopology;
 use crate::error::{LabError, Result};
 use crate::operator::{Operator, Output};
-use crate::random::Random;
 
 /// Most time of one call of `linerate`.
 const WITHIN: Duration = Duration::from_secs(300);
@@ -95,7 +95,7 @@ pub fn judge(
             stages.push(fault.stage());
         }
     }
-    let mut random = Random::new(options.seed);
+    let mut random = Random(options.seed);
     let mut records = Vec::new();
     for stage in stages {
         let lab = VmLab::up(VmTopology::load(stage.lab())?, Some(interrupt), progress)?;

@@ -7,7 +7,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::random::Random;
+use linerate_model::random::Random;
+
 use crate::wire::damaged;
 use crate::wire::overlay_join::is_tunnel;
 use crate::wire::policer::Policer;
@@ -58,7 +59,7 @@ impl Queue {
     pub fn new(settings: Settings, seed: u64) -> Self {
         Self {
             settings,
-            random: Random::new(seed),
+            random: Random(seed),
             free_ns: 0,
             last_due_ns: 0,
             on_the_way: VecDeque::new(),
@@ -142,7 +143,8 @@ impl Queue {
         }
         if now_ns >= self.flap_until_ns {
             self.flap_slow = !self.flap_slow;
-            self.flap_until_ns = now_ns + FLAP_NS.start + self.random.below(FLAP_NS.end - FLAP_NS.start);
+            self.flap_until_ns =
+                now_ns + FLAP_NS.start + self.random.below((FLAP_NS.end - FLAP_NS.start) as usize) as u64;
         }
         if self.flap_slow { self.settings.flapping_rate_bps } else { self.settings.rate_bps }
     }
@@ -167,7 +169,7 @@ impl Queue {
         }
         let sent_ns = self.free_ns.max(now) + self.time_on_the_wire_ns(rate, shape, &segments);
         self.free_ns = sent_ns;
-        let jitter_ns = self.random.below(self.settings.jitter_ns);
+        let jitter_ns = self.random.below(self.settings.jitter_ns as usize) as u64;
         let due_ns = after_the_pause(sent_ns + self.settings.delay_ns + jitter_ns, self.settings.pause_ns);
         let mut data = segment::part(frame, shape, &segments);
         if fate == Fate::Damaged {

@@ -9,7 +9,6 @@
 mod below;
 mod doubt;
 pub mod guard;
-mod random;
 mod seal;
 mod target;
 #[cfg(test)]

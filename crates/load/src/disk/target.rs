@@ -13,12 +13,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use linerate_model::disk_load::{DiskEnd, DiskPhase, DiskTarget, Durable};
+use linerate_model::random::Random;
 use linerate_sys::block::{self, How, Kind, Number};
 use linerate_sys::pages::Buffer;
 use linerate_sys::root::Root;
 
 use super::guard;
-use super::random::Random;
 use super::seal::{SECTOR, Seal};
 use crate::job::{Job, LoadError};
 
@@ -184,7 +184,7 @@ fn empty(
 /// Fills the part with what no drive and no file system can make smaller, around the cache where that goes.
 fn fill(job: &Job<'_>, target: &mut Target, end: &mut DiskEnd) -> Result<(), LoadError> {
     let io = LoadError::io("fill the file");
-    let mut random = Random::new(u64::from_le_bytes([1, 9, 2, 8, 3, 7, 4, 6]));
+    let mut random = Random(u64::from_le_bytes([1, 9, 2, 8, 3, 7, 4, 6]));
     let mut block = Buffer::new(STEP).map_err(LoadError::io("get memory"))?;
     random.fill(&mut block);
     target.seal.put(&mut block);

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use linerate_model::disk_load::{DiskPhase, DiskPoint, DiskRequests, Durable};
 use linerate_model::histogram::Histogram;
+use linerate_model::random::Random;
 use linerate_sys::uring::Ask;
 
-use super::random::Random;
 use super::seal::{SECTOR, Seal};
 use super::ways::queue::Queue;
 use crate::job::{Job, LoadError};
@@ -93,7 +93,7 @@ pub(super) fn run(job: &Job<'_>, work: Work, queue: &mut dyn Queue) -> Result<Ta
         job,
         work,
         queue,
-        random: Random::new(work.seed),
+        random: Random(work.seed),
         seal: Seal::of(job),
         free: (0..work.slots).rev().collect(),
         slots: vec![UnderWay::default(); work.slots],
@@ -190,7 +190,7 @@ impl Worker<'_> {
         match self.work.phase.reads {
             0 => Ask::Write,
             100 => Ask::Read,
-            reads if self.random.below(100) < u64::from(reads) => Ask::Read,
+            reads if self.random.below(100) < usize::from(reads) => Ask::Read,
             _ => Ask::Write,
         }
     }
@@ -198,7 +198,7 @@ impl Worker<'_> {
     /// Number of the block that is next.
     fn place(&mut self) -> u64 {
         if self.work.phase.random {
-            return self.random.below(self.work.blocks);
+            return self.random.below(self.work.blocks as usize) as u64;
         }
         let block = self.next;
         self.next = if block + 1 < self.work.blocks { block + 1 } else { 0 };
@@ -209,7 +209,7 @@ impl Worker<'_> {
         let Some(slot) = self.free.pop() else { return Ok(()) };
         if what == Ask::Write {
             // No two blocks alike: some drives and file systems keep only one of them.
-            let stamp = self.random.next().to_le_bytes();
+            let stamp = self.random.next_u64().to_le_bytes();
             if let Some(sector) = self.queue.slot(slot).and_then(|m| m.get_mut(..SECTOR)) {
                 sector[..stamp.len()].copy_from_slice(&stamp);
                 self.seal.put(sector);

@@ -5,6 +5,7 @@
 //! In: which record. Out: its bytes. No file, no clock.
 
 use linerate_model::durability::Shape;
+use linerate_model::random::Random;
 
 /// Bytes that are described together; file systems keep or lose them together.
 pub(super) const BLOCK_BYTES: usize = 4096;
@@ -32,28 +33,18 @@ impl Key {
     }
 
     fn seed(self, version: u32, block: u32) -> u64 {
-        let mut state = self.run ^ (u64::from(self.pattern) << 32) ^ u64::from(self.slot);
-        let first = splitmix(&mut state);
-        state = first ^ (u64::from(version) << 32) ^ u64::from(block);
-        splitmix(&mut state)
+        let state = self.run ^ (u64::from(self.pattern) << 32) ^ u64::from(self.slot);
+        let first = Random(state).next_u64();
+        Random(first ^ (u64::from(version) << 32) ^ u64::from(block)).next_u64()
     }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): enough for bytes that no other record has.
-fn splitmix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// Bytes of a version of a file, or of a record of a file that grows.
 pub(super) fn length(shape: Shape, key: Key, version: u32) -> usize {
     let (low, high) = if shape == Shape::Grown { GROWN_BYTES } else { WHOLE_BYTES };
     // A file that is written over in place keeps its length.
-    let mut state = key.seed(if shape == Shape::InPlace { 0 } else { version }, u32::MAX);
-    let bytes = (low + splitmix(&mut state) % (high - low + 1)) as usize;
+    let seed = key.seed(if shape == Shape::InPlace { 0 } else { version }, u32::MAX);
+    let bytes = (low + Random(seed).next_u64() % (high - low + 1)) as usize;
     // The last block has room for its head.
     match bytes % BLOCK_BYTES {
         rest @ 1..HEAD_BYTES => bytes - rest,
@@ -75,11 +66,9 @@ pub(super) fn content(shape: Shape, key: Key, version: u32) -> Vec<u8> {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
         bytes.extend_from_slice(&[0; 4]);
-        let mut state = key.seed(version, number);
-        while bytes.len() < from + size {
-            let left = (from + size - bytes.len()).min(8);
-            bytes.extend_from_slice(&splitmix(&mut state).to_le_bytes()[..left]);
-        }
+        let filled = bytes.len();
+        bytes.resize(from + size, 0);
+        Random(key.seed(version, number)).fill(&mut bytes[filled..]);
         let sum = checksum(&bytes[from..]);
         bytes[from + HEAD_BYTES - 4..from + HEAD_BYTES].copy_from_slice(&sum.to_le_bytes());
         number += 1;

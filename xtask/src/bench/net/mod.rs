@@ -14,7 +14,7 @@ mod sockperf;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
-use linerate_lab::random::Random;
+use linerate_model::random::Random;
 
 use contest::{Case, Contender, Demand, Figures, Job, Metric};
 
@@ -60,7 +60,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(node.is_file(), "{} is missing: cargo build --release -p linerate-node", node.display());
     println!("{}", machine());
     let arena = Arena::new()?;
-    let mut random = Random::new(options.seed);
+    let mut random = Random(options.seed);
     for case in cases::ALL.iter().filter(|c| options.only.as_ref().is_none_or(|o| c.name.contains(o))) {
         arena.set_wire(case.wire)?;
         let turns = one_case(case, options, &arena, &mut random);
@@ -87,9 +87,7 @@ fn one_case(case: &Case, options: &Options, arena: &Arena, random: &mut Random) 
     let begun = Instant::now();
     for round in 0..options.rounds {
         let mut order: Vec<usize> = (0..there.len()).collect();
-        for last in (1..order.len()).rev() {
-            order.swap(last, random.below(last as u64 + 1) as usize);
-        }
+        random.shuffle(&mut order);
         for index in order {
             let figures = one_turn(there[index], arena, job).with_context(|| there[index].name.to_owned());
             let turns = &mut turns[index];

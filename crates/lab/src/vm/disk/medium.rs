@@ -8,9 +8,8 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use linerate_model::random::Random;
 use serde::{Deserialize, Serialize};
-
-use crate::random::Random;
 
 /// Smallest unit of a drive, bytes.
 pub const SECTOR_BYTES: usize = 512;
@@ -106,7 +105,7 @@ impl Medium {
 
     /// Empties the cache, but for what survives. Gives the number of sectors that were lost.
     pub(super) fn power_cut(&mut self, keep: Keep, seed: u64) -> io::Result<u64> {
-        let mut random = Random::new(seed);
+        let mut random = Random(seed);
         let mut lost = 0;
         while let Some((number, sector)) = self.cache.pop_first() {
             let survives = match keep {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::sync::OnceLock;
 
+use linerate_model::random::Random;
 use linerate_sys::pages::{Buffer, Pages};
 use linerate_sys::zerocopy::memory_file;
 
@@ -17,14 +18,8 @@ impl Content {
     /// Of one call's length.
     pub(crate) fn new(bytes: usize) -> io::Result<Self> {
         let mut buffer = Buffer::new(bytes)?;
-        // Xorshift (Marsaglia): no two neighbouring words are alike, so that a checksum sees what was moved.
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        for word in buffer.chunks_mut(8) {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            word.copy_from_slice(&state.to_le_bytes()[..word.len()]);
-        }
+        // No two neighbouring words are alike, so that a checksum sees what was moved.
+        Random(0).fill(&mut buffer);
         Ok(Self { buffer, file: OnceLock::new() })
     }
 
