@@ -2,6 +2,9 @@
 //!
 //! What comes in: what a user or a server wrote. What goes out: scheme, host, port and path that are safe to
 //! put into a request, or a sentence about what is wrong.
+//!
+//! The crate `url` would save five lines and bring eight packages, or thirty with Unicode; without it hosts
+//! that are not ASCII panic in debug builds (`idna_adapter` 1.0.0), also written as %XX.
 
 /// What a step says when it fails: a sentence for the download's line.
 pub(super) type Failure = String;
