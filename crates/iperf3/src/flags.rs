@@ -9,6 +9,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lexopt::{Arg, ValueExt};
+
 use super::ask::{self, Credentials, Family};
 use super::auth::{Padding, Rsa};
 use super::parameters::{Direction, Protocol};
@@ -16,7 +18,7 @@ use super::serve::{self, Door};
 use super::text::Unit;
 
 pub use table::HELP;
-use table::{CLIENT_VALUES, SERVER_VALUES, takes_value, unknown};
+use table::{CLIENT_VALUES, SERVER_VALUES, is_in, takes_value, unknown};
 
 /// What is to be done.
 #[derive(Debug, Clone)]
@@ -86,51 +88,25 @@ pub fn parse(
         only_client: None,
         only_server: None,
     };
-    let mut arguments = arguments.into_iter();
-    while let Some(argument) = arguments.next() {
-        for (flag, glued) in split(&argument)? {
-            match flag.as_str() {
-                "-h" | "--help" => return Ok((Order::Help, draft.show)),
-                "-v" | "--version" => return Ok((Order::Version, draft.show)),
-                _ => {}
-            }
-            if draft.switch(&flag) {
-                if let Some(glued) = glued {
-                    return Err(format!("{flag} takes no value, yet `{glued}` stands behind it"));
-                }
-                continue;
-            }
-            if !takes_value(&flag) {
-                return Err(unknown(&flag));
-            }
-            let value = glued
-                .or_else(|| arguments.next())
-                .ok_or_else(|| format!("{flag} needs a value behind it"))?;
-            draft.value(&flag, &value)?;
+    let mut parser = lexopt::Parser::from_args(arguments);
+    while let Some(argument) = parser.next().map_err(|e| e.to_string())? {
+        let flag = match argument {
+            Arg::Short('h') | Arg::Long("help") => return Ok((Order::Help, draft.show)),
+            Arg::Short('v') | Arg::Long("version") => return Ok((Order::Version, draft.show)),
+            Arg::Short(letter) => format!("-{letter}"),
+            Arg::Long(name) => format!("--{name}"),
+            Arg::Value(_) => return Err(format!("{} (hint: --help)", argument.unexpected())),
+        };
+        if draft.switch(&flag) {
+            continue;
         }
+        if !takes_value(&flag) {
+            return Err(unknown(&flag));
+        }
+        let value = parser.value().and_then(ValueExt::string).map_err(|e| e.to_string())?;
+        draft.value(&flag, &value)?;
     }
     draft.order(password)
-}
-
-/// `--flag=value`, `--flag`, `-pVALUE`, `-uR` (switches in one word).
-fn split(argument: &str) -> Result<Vec<(String, Option<String>)>, String> {
-    if let Some(long) = argument.strip_prefix("--").filter(|long| !long.is_empty()) {
-        let (name, value) = long.split_once('=').map_or((long, None), |(n, v)| (n, Some(v.to_owned())));
-        return Ok(vec![(format!("--{name}"), value)]);
-    }
-    let letters = argument.strip_prefix('-').filter(|letters| !letters.is_empty());
-    let letters = letters.ok_or_else(|| format!("`{argument}` is not known here (hint: --help)"))?;
-    let mut flags = Vec::new();
-    for (at, letter) in letters.char_indices() {
-        let flag = format!("-{letter}");
-        let rest = &letters[at + letter.len_utf8()..];
-        if takes_value(&flag) {
-            flags.push((flag, (!rest.is_empty()).then(|| rest.to_owned())));
-            break;
-        }
-        flags.push((flag, None));
-    }
-    Ok(flags)
 }
 
 impl Draft {
@@ -177,10 +153,10 @@ impl Draft {
     }
 
     fn value(&mut self, flag: &str, value: &str) -> Result<(), String> {
-        if CLIENT_VALUES.contains(&flag) && !matches!(flag, "-c" | "--client") {
+        if is_in(CLIENT_VALUES, flag) {
             self.only_client.get_or_insert_with(|| flag.to_owned());
         }
-        if SERVER_VALUES.contains(&flag) {
+        if is_in(SERVER_VALUES, flag) {
             self.only_server.get_or_insert_with(|| flag.to_owned());
         }
         let wrong = |limit: &str| format!("{flag} is `{value}`, allowed is {limit}");

@@ -69,16 +69,16 @@ fn what_is_wrong_is_named() {
         ("-c h -P 200", "the number of streams is 200, allowed is 1 to 128"),
         ("-c h -t 0", "never ends"),
         ("-c h -b fast", "-b is `fast`"),
-        ("-c h -p", "-p needs a value"),
+        ("-c h -p", "missing argument for option '-p'"),
         ("-c h -p 0", "1 to 65535"),
         ("-c h -l 70000 -u", "16 to 65507"),
         ("-c h --frobnicate", "not known here"),
         ("-c h -Z", "sending from a file"),
         ("-s -D", "background"),
-        ("-c h --bidir=5", "takes no value"),
+        ("-c h --bidir=5", "unexpected argument for option '--bidir'"),
         ("-s --rsa-private-key-path k", "go together"),
         ("-c h --username a", "go together"),
-        ("h", "`h` is not known"),
+        ("h", "unexpected argument \"h\""),
     ] {
         let error = parsed(line).map(|_| ()).unwrap_err();
         assert!(error.contains(words), "{line}: {error}");

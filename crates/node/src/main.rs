@@ -22,6 +22,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use lexopt::prelude::*;
 use linerate_model::exit::ExitCode as Code;
 use linerate_sys::root::Root;
 
@@ -67,43 +68,43 @@ struct Options {
     netns: Option<PathBuf>,
 }
 
-fn parse(arguments: impl Iterator<Item = String>) -> Result<(Options, Command), String> {
-    let mut arguments = arguments.peekable();
+fn parse(mut parser: lexopt::Parser) -> Result<(Options, Command), lexopt::Error> {
     let mut options = Options::default();
-    while let Some(argument) = arguments.next() {
-        let mut path = |what: &str| {
-            arguments
-                .next()
-                .map(PathBuf::from)
-                .ok_or_else(|| format!("'{argument}' needs a {what} behind it"))
-        };
-        let command = match argument.as_str() {
-            "--netns" => {
-                options.netns = Some(path("path")?);
+    while let Some(argument) = parser.next()? {
+        let command = match &argument {
+            Long("netns") => {
+                options.netns = Some(parser.value()?.into());
                 continue;
             }
-            "dial" => Command::Dial,
-            "--version" | "-V" => Command::Version,
-            "--help" | "-h" => Command::Help,
-            "facts" => Command::Facts(arguments.by_ref().collect()),
-            "iperf3" => Command::Iperf3(arguments.by_ref().collect()),
-            "declarations" => Command::Declarations,
-            "load" => Command::Load,
-            "record" => Command::Record(path("folder")?),
-            "guard" => Command::Guard { journal: path("journal")?, etc_dir: path("folder of settings")? },
-            _ => return Err(format!("'{argument}' is not known here")),
+            Long("version") | Short('V') => Command::Version,
+            Long("help") | Short('h') => Command::Help,
+            Value(word) => match word.to_str() {
+                Some("dial") => Command::Dial,
+                Some("facts") => Command::Facts(rest(&mut parser)?),
+                Some("iperf3") => Command::Iperf3(rest(&mut parser)?),
+                Some("declarations") => Command::Declarations,
+                Some("load") => Command::Load,
+                Some("record") => Command::Record(parser.value()?.into()),
+                Some("guard") => {
+                    Command::Guard { journal: parser.value()?.into(), etc_dir: parser.value()?.into() }
+                }
+                _ => return Err(argument.unexpected()),
+            },
+            _ => return Err(argument.unexpected()),
         };
-        return match arguments.next() {
-            Some(rest) => Err(format!("'{rest}' is one argument too many")),
-            None => Ok((options, command)),
-        };
+        return parser.next()?.map_or(Ok((options, command)), |surplus| Err(surplus.unexpected()));
     }
     Ok((options, Command::Serve))
 }
 
+/// What follows a command, as it is.
+fn rest(parser: &mut lexopt::Parser) -> Result<Vec<String>, lexopt::Error> {
+    parser.raw_args()?.map(ValueExt::string).collect()
+}
+
 fn run() -> Result<ExitCode, String> {
     let (options, command) =
-        parse(std::env::args().skip(1)).map_err(|e| format!("{e}\nhint: linerate-node --help"))?;
+        parse(lexopt::Parser::from_env()).map_err(|e| format!("{e}\nhint: linerate-node --help"))?;
     let gap = match &options.netns {
         Some(path) => enter(path)?,
         None => None,
@@ -173,7 +174,7 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> Result<(Options, Command), String> {
-        parse(line.split_whitespace().map(str::to_owned))
+        parse(lexopt::Parser::from_args(line.split_whitespace())).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -192,18 +193,18 @@ mod tests {
         assert_eq!(parsed("load"), Ok((Options::default(), Command::Load)));
         let guard = Command::Guard { journal: "j".into(), etc_dir: "e".into() };
         assert_eq!(parsed("guard j e"), Ok((Options::default(), guard)));
-        for wrong in [
-            "--netns",
-            "record",
-            "guard",
-            "guard j",
-            "record a b",
-            "load x",
-            "dial x",
-            "serve",
-            "--version x",
+        for (wrong, words) in [
+            ("--netns", "missing argument for option '--netns'"),
+            ("record", "missing argument"),
+            ("guard j", "missing argument"),
+            ("record a b", "unexpected argument \"b\""),
+            ("load x", "unexpected argument \"x\""),
+            ("serve", "unexpected argument \"serve\""),
+            ("--version x", "unexpected argument \"x\""),
+            ("--nets /n", "invalid option '--nets'"),
         ] {
-            assert!(parsed(wrong).is_err(), "{wrong}");
+            let error = parsed(wrong).unwrap_err();
+            assert!(error.contains(words), "{wrong}: {error}");
         }
     }
 }

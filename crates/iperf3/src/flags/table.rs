@@ -58,56 +58,22 @@ client:
 K, M, G, T behind a rate are powers of 1000. exit code 0: the test went through; 1: it did not; 2: it could not start
 ";
 
-pub(super) const CLIENT_VALUES: [&str; 36] = [
-    "-t",
-    "--time",
-    "-n",
-    "--bytes",
-    "-k",
-    "--blockcount",
-    "-b",
-    "--bitrate",
-    "--bandwidth",
-    "--fq-rate",
-    "-l",
-    "--length",
-    "-P",
-    "--parallel",
-    "-O",
-    "--omit",
-    "-w",
-    "--window",
-    "-M",
-    "--set-mss",
-    "-C",
-    "--congestion",
-    "--linux-congestion",
-    "-S",
-    "--tos",
-    "--dscp",
-    "--cport",
-    "--connect-timeout",
-    "-T",
-    "--title",
-    "--extra-data",
-    "--username",
-    "--rsa-public-key-path",
-    "-c",
-    "--client",
-    "--pacing-timer",
-];
-pub(super) const SERVER_VALUES: [&str; 5] = [
-    "--rsa-private-key-path",
-    "--authorized-users-path",
-    "--time-skew-threshold",
-    "--server-bitrate-limit",
-    "--server-max-duration",
-];
-pub(super) const BOTH_VALUES: [&str; 10] =
-    ["-p", "--port", "-B", "--bind", "-i", "--interval", "-f", "--format", "--rcv-timeout", "--idle-timeout"];
+/// Flags with a value that only a client has.
+pub(super) const CLIENT_VALUES: &str = "-t --time -n --bytes -k --blockcount -b --bitrate --bandwidth --fq-rate \
+    -l --length -P --parallel -O --omit -w --window -M --set-mss -C --congestion --linux-congestion -S --tos --dscp \
+    --cport --connect-timeout -T --title --extra-data --username --rsa-public-key-path --pacing-timer";
+/// Flags with a value that only a server has.
+pub(super) const SERVER_VALUES: &str = "--rsa-private-key-path --authorized-users-path --time-skew-threshold \
+    --server-bitrate-limit --server-max-duration";
+const OTHER_VALUES: &str =
+    "-c --client -p --port -B --bind -i --interval -f --format --rcv-timeout --idle-timeout";
+
+pub(super) fn is_in(list: &str, flag: &str) -> bool {
+    list.split_whitespace().any(|known| known == flag)
+}
 
 pub(super) fn takes_value(flag: &str) -> bool {
-    [&CLIENT_VALUES[..], &SERVER_VALUES, &BOTH_VALUES].iter().any(|list| list.contains(&flag))
+    [CLIENT_VALUES, SERVER_VALUES, OTHER_VALUES].iter().any(|list| is_in(list, flag))
 }
 
 pub(super) fn unknown(flag: &str) -> String {
