@@ -223,7 +223,9 @@ fn throughput(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell], po
             .collect();
         // Software links inside one machine share its CPUs with everything else; across machines the spread
         // says it.
-        let inside = list.first().is_some_and(|(cell, _, _)| same_machine(facts, &cells[*cell]));
+        let inside = list.first().is_some_and(|(cell, _, _)| {
+            facts.snapshot.inventory.same_machine(cells[*cell].from, cells[*cell].to)
+        });
         let (floor, effect_min) = match (known, inside) {
             (true, _) if common == 0.0 => (0.06, THROUGHPUT_MIN),
             (true, _) | (false, false) => (0.2, 0.5),
@@ -244,16 +246,6 @@ fn throughput(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell], po
         }));
     }
     rows
-}
-
-/// Whether both ends are on one machine; a switch that they share is none.
-fn same_machine(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> bool {
-    let inventory = &facts.snapshot.inventory;
-    let theirs = inventory.groups_of(cell.to);
-    inventory
-        .groups_of(cell.from)
-        .iter()
-        .any(|g| g.machine.is_some() && theirs.iter().any(|t| t.name == g.name))
 }
 
 /// Ceilings, lowered to what the better cells of the kind really reach as far as that is still healthy; and

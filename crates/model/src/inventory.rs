@@ -291,6 +291,14 @@ impl Inventory {
         named(&self.groups, name, |g| &g.name, || &self.index.of(self).groups)
     }
 
+    /// Whether both hosts are on one machine: their traffic passes no NIC. A switch that they share is none.
+    pub fn same_machine(&self, a: &str, b: &str) -> bool {
+        let groups = self.groups_of(b);
+        self.groups_of(a)
+            .iter()
+            .any(|g| g.machine.is_some() && groups.iter().any(|other| other.name == g.name))
+    }
+
     /// All groups of a host, direct ones first, then their parents; each once. Stops at a cycle.
     pub fn groups_of(&self, host: &str) -> Vec<&Group> {
         let mut found: Vec<&Group> = Vec::new();

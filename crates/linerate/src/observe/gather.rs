@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_diagnose::stats::median;
 use linerate_model::fact::FactKey;
 use linerate_model::load::{Interval, LoadReport, Strangers, TestKind};
 use linerate_model::sample::{Measurement, Outcome, Sample};
@@ -282,18 +283,6 @@ pub fn starved(sample: &Sample, path_bps: impl FnOnce() -> Option<f64>) -> Optio
     let filled =
         || path_bps().zip(m.throughput_bps).is_some_and(|(path, reached)| reached >= PATH_FILLED * path);
     waited.filter(|_| !filled())
-}
-
-/// Median of the finite values.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(sorted[middle]),
-        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
-    }
 }
 
 #[cfg(test)]

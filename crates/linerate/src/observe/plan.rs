@@ -129,12 +129,6 @@ pub fn probe_of(kind: &TestKind, path_bps: f64, inner: bool) -> TestKind {
     kind
 }
 
-/// Whether both hosts are on the same machine: their traffic passes no NIC.
-pub fn inner(inventory: &Inventory, from: &str, to: &str) -> bool {
-    let theirs = inventory.groups_of(to);
-    inventory.groups_of(from).iter().any(|g| g.machine.is_some() && theirs.iter().any(|t| t.name == g.name))
-}
-
 /// About how long a test takes when all is well, seconds.
 pub fn expected_s(kind: &TestKind) -> f64 {
     match kind {
@@ -406,7 +400,7 @@ impl Packed {
         };
         let small = with_nodes(&wanted);
         let every = if all_pairs { with_nodes(&pairs::all(hosts.len())) } else { small.clone() };
-        let is_inner = |(from, to): &(usize, usize)| inner(inventory, &hosts[*from], &hosts[*to]);
+        let is_inner = |(from, to): &(usize, usize)| inventory.same_machine(&hosts[*from], &hosts[*to]);
         let named = |pairs: &[(usize, usize)], sharing: Sharing| -> Rounds {
             let (inside, outside): (Vec<_>, Vec<_>) =
                 pairs.iter().partition(|p| sharing == Sharing::Bulk && is_inner(p));
@@ -474,7 +468,7 @@ fn kind(
     (from, to): (&str, &str),
     mtus: &BTreeSet<u32>,
 ) -> TestKind {
-    let inner = inner(wish.inventory, from, to);
+    let inner = wish.inventory.same_machine(from, to);
     match block.what {
         What::Rtt => TestKind::Rtt { count: RTT_COUNT },
         What::Mtu => {

@@ -70,7 +70,7 @@ fn the_lab_in_25_seconds_keeps_what_matters() {
     assert!(plan.left_out.iter().any(|l| l.contains("second time")), "{:?}", plan.left_out);
     for test in plan.rounds.iter().flat_map(|r| &r.tests) {
         if let TestKind::Tcp { duration_ms, .. } = test.kind {
-            let inside = inner(&lab, &test.from, &test.to);
+            let inside = lab.same_machine(&test.from, &test.to);
             assert!(if inside {
                 (125..=200).contains(&duration_ms)
             } else {
@@ -165,7 +165,7 @@ fn transfers_inside_a_machine_run_alone() {
     let lab = cluster(&[4, 4, 3, 4, 5, 2]);
     let plan = planned(&lab, &Facts::new(), Some(60));
     for round in plan.rounds.iter().filter(|r| matches!(r.tests[0].kind, TestKind::Tcp { .. })) {
-        let inside = round.tests.iter().any(|t| inner(&lab, &t.from, &t.to));
+        let inside = round.tests.iter().any(|t| lab.same_machine(&t.from, &t.to));
         assert!(!inside || round.tests.len() == 1, "{round:?}");
     }
 }

@@ -16,6 +16,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use linerate_diagnose::stats::median;
 use linerate_knowledge::Knowledge;
 use linerate_model::fact::{Gap, HostFacts};
 use linerate_model::fact_map::KeyLists;
@@ -338,7 +339,7 @@ impl Survey<'_> {
         let path =
             nic::path_bps(&self.snapshot.facts, self.order.inventory, &test.from, &test.to, test.layer);
         let least = [self.tcp_median(test), path].into_iter().flatten().reduce(f64::min);
-        let inner = plan::inner(self.order.inventory, &test.from, &test.to);
+        let inner = self.order.inventory.same_machine(&test.from, &test.to);
         let kind = least.map_or_else(|| test.kind.clone(), |bps| plan::probe_of(&test.kind, bps, inner));
         Test { kind, ..test.clone() }
     }
@@ -353,7 +354,7 @@ impl Survey<'_> {
                 _ => None,
             })
             .collect();
-        gather::median(&values)
+        median(&values)
     }
 
     /// While time is left: what the evidence cannot tell apart is tested serially, then judged again.

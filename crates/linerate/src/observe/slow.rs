@@ -6,11 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use linerate_diagnose::stats::median;
 use linerate_model::inventory::HostName;
 use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
-
-use super::gather::median;
 
 /// Small tests of one kind, layer and direction that a slow host gets in any case.
 const ENOUGH: usize = 3;

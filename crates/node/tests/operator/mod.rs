@@ -84,13 +84,8 @@ pub(crate) fn sack_off() -> Vec<Change> {
 }
 
 /// Waits until a condition holds; fails with `what` after [`PATIENCE`].
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) -> Duration {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < PATIENCE, "after {PATIENCE:?} still not: {what}");
-        std::thread::park_timeout(Duration::from_millis(10));
-    }
-    start.elapsed()
+pub(crate) fn until(what: &str, holds: impl FnMut() -> bool) -> Duration {
+    linerate_testkit::wait_within(PATIENCE, what, holds)
 }
 
 /// Sends a signal by its name to a process that the test started.

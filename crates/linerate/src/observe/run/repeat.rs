@@ -11,7 +11,7 @@ use linerate_model::sample::Outcome;
 
 use super::mark::{mark, mark_cut};
 use super::{Survey, round_s};
-use crate::observe::{disturb, nic, pack, plan};
+use crate::observe::{disturb, nic, pack};
 use linerate_store::StoreError;
 
 /// How often a test that was worthless is repeated, while there is time: a machine is often busy for a minute
@@ -77,7 +77,7 @@ impl Survey<'_> {
         for mut test in tests {
             id += 1;
             test.id = id;
-            let inner = plan::inner(self.order.inventory, &test.from, &test.to);
+            let inner = self.order.inventory.same_machine(&test.from, &test.to);
             kinds.entry((test.layer, test.kind.name(), test.repeat, inner)).or_default().push(test);
         }
         let inventory = self.order.inventory;
