@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::netlink::u32_at;
 
-const SIOCETHTOOL: u64 = 0x8946;
 const ETHTOOL_GSET: u32 = 0x01;
 const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
@@ -144,8 +143,9 @@ impl Control {
         let mut request = Request { name, data: buffer.as_mut_ptr().cast(), rest: [0; 16] };
         // SAFETY: the request names a buffer that is aligned, outlives the call and, by the contract of this
         // private function, holds the answer of its command.
-        let result =
-            unsafe { libc::ioctl(self.fd.as_raw_fd(), SIOCETHTOOL as _, std::ptr::from_mut(&mut request)) };
+        let result = unsafe {
+            libc::ioctl(self.fd.as_raw_fd(), libc::SIOCETHTOOL as _, std::ptr::from_mut(&mut request))
+        };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 

@@ -10,11 +10,6 @@ use crate::netlink::{
     NLM_F_CREATE, NLM_F_REPLACE, NetlinkError, Payload, Socket, attribute, attributes, u32_at,
 };
 
-const RTM_NEWQDISC: u16 = 36;
-const RTM_DELQDISC: u16 = 37;
-const RTM_GETQDISC: u16 = 38;
-const TCA_KIND: u16 = 1;
-const TCA_OPTIONS: u16 = 2;
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;
@@ -82,7 +77,7 @@ impl Qdisc {
 /// Disciplines of all devices, without ingress.
 pub fn qdiscs() -> Result<Vec<Qdisc>, NetlinkError> {
     let mut found = Vec::new();
-    Socket::open(libc::NETLINK_ROUTE)?.dump(RTM_GETQDISC, &Payload::new(&[0; 20]), |message| {
+    Socket::open(libc::NETLINK_ROUTE)?.dump(libc::RTM_GETQDISC, &Payload::new(&[0; 20]), |message| {
         if let Some(qdisc) = parse(message.payload)
             && found.len() < QDISCS_MAX
             && !found.contains(&qdisc)
@@ -100,9 +95,9 @@ fn parse(payload: &[u8]) -> Option<Qdisc> {
         link: u32_at(header, 4)?,
         handle: u32_at(header, 8)?,
         parent: u32_at(header, 12)?,
-        kind: attribute(body, TCA_KIND)?.text(),
+        kind: attribute(body, libc::TCA_KIND)?.text(),
         options: attributes(body)
-            .find(|a| a.kind == TCA_OPTIONS)
+            .find(|a| a.kind == libc::TCA_OPTIONS)
             .map(|a| a.data.to_vec())
             .unwrap_or_default(),
     };
@@ -119,7 +114,8 @@ fn header(link: u32, handle: u32, parent: u32) -> Payload {
 
 /// Removes the root discipline; the kernel attaches its default. Succeeds when only the default was there.
 pub fn delete_root(link: u32) -> Result<(), NetlinkError> {
-    let result = Socket::open(libc::NETLINK_ROUTE)?.request(RTM_DELQDISC, 0, &header(link, 0, ROOT), |_| {});
+    let result =
+        Socket::open(libc::NETLINK_ROUTE)?.request(libc::RTM_DELQDISC, 0, &header(link, 0, ROOT), |_| {});
     match result {
         // What the kernel attached by itself has no handle and cannot be deleted.
         Err(NetlinkError::Refused { errno: libc::ENOENT | libc::EINVAL, .. }) => Ok(()),
@@ -129,11 +125,16 @@ pub fn delete_root(link: u32) -> Result<(), NetlinkError> {
 
 /// Puts a discipline in force exactly as it was read.
 pub fn restore(qdisc: &Qdisc) -> Result<(), NetlinkError> {
-    let mut payload = header(qdisc.link, qdisc.handle, qdisc.parent).text(TCA_KIND, &qdisc.kind);
+    let mut payload = header(qdisc.link, qdisc.handle, qdisc.parent).text(libc::TCA_KIND, &qdisc.kind);
     if !qdisc.options.is_empty() {
-        payload = payload.bytes(TCA_OPTIONS | 0x8000, &qdisc.options);
+        payload = payload.bytes(libc::TCA_OPTIONS | 0x8000, &qdisc.options);
     }
-    Socket::open(libc::NETLINK_ROUTE)?.request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, &payload, |_| {})
+    Socket::open(libc::NETLINK_ROUTE)?.request(
+        libc::RTM_NEWQDISC,
+        NLM_F_CREATE | NLM_F_REPLACE,
+        &payload,
+        |_| {},
+    )
 }
 
 /// Puts a root discipline in force with the kernel's parameters for its kind. A token bucket has none: it

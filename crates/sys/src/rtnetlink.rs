@@ -2,6 +2,9 @@
 //!
 //! In: nothing, or a device and a value to set. Out: plain types, which are also what a recorded tree keeps
 //! (`links.json`, `addresses.json`, `routes.json`). Bounded in number; it never decides what a value means.
+//!
+//! The crate `netlink-packet-route` would save no line, as each field and counter is named all the same, and
+//! it drops a whole message for one attribute that it cannot read; here the others are kept.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,42 +15,13 @@ use crate::netlink::{
     Attribute, Message, NetlinkError, Payload, Socket, attribute, attributes, i32_at, u16_at, u32_at,
 };
 
-const RTM_NEWLINK: u16 = 16;
-const RTM_GETLINK: u16 = 18;
-const RTM_GETADDR: u16 = 22;
-const RTM_GETROUTE: u16 = 26;
-const RTM_GETNEIGH: u16 = 30;
-
-const IFLA_ADDRESS: u16 = 1;
-const IFLA_IFNAME: u16 = 3;
-const IFLA_MTU: u16 = 4;
-const IFLA_LINK: u16 = 5;
-const IFLA_QDISC: u16 = 6;
-const IFLA_MASTER: u16 = 10;
-const IFLA_TXQLEN: u16 = 13;
-const IFLA_OPERSTATE: u16 = 16;
-const IFLA_LINKINFO: u16 = 18;
-const IFLA_STATS64: u16 = 23;
-const IFLA_EXT_MASK: u16 = 29;
-const IFLA_NUM_TX_QUEUES: u16 = 31;
-const IFLA_NUM_RX_QUEUES: u16 = 32;
-const IFLA_CARRIER_CHANGES: u16 = 35;
-const IFLA_LINK_NETNSID: u16 = 37;
-const IFLA_GSO_MAX_SEGS: u16 = 40;
-const IFLA_GSO_MAX_SIZE: u16 = 41;
-const IFLA_MAX_MTU: u16 = 51;
-const IFLA_PERM_ADDRESS: u16 = 54;
-const IFLA_GRO_MAX_SIZE: u16 = 58;
-const IFLA_INFO_KIND: u16 = 1;
-const IFLA_INFO_DATA: u16 = 2;
-const IFLA_INFO_SLAVE_KIND: u16 = 4;
 const IFLA_VXLAN_ID: u16 = 1;
 const IFLA_VXLAN_LINK: u16 = 3;
 const IFLA_VXLAN_PORT: u16 = 15;
 const IFLA_VLAN_ID: u16 = 1;
 const IFLA_BOND_MODE: u16 = 1;
 /// Leaves virtual functions and statistics of bridges out of the answer.
-const RTEXT_FILTER_SKIP_STATS: u32 = 8;
+const RTEXT_FILTER_SKIP_STATS: u32 = libc::RTEXT_FILTER_SKIP_STATS as u32;
 
 /// Most links, addresses and routes that are kept.
 pub const LINKS_MAX: usize = 4096;
@@ -57,33 +31,10 @@ pub const ROUTES_MAX: usize = 1024;
 pub const NEIGHBOURS_MAX: usize = 1024;
 
 /// Names of the fields of `rtnl_link_stats64`, in its order.
-const STATS: [&str; 25] = [
-    "rx_packets",
-    "tx_packets",
-    "rx_bytes",
-    "tx_bytes",
-    "rx_errors",
-    "tx_errors",
-    "rx_dropped",
-    "tx_dropped",
-    "multicast",
-    "collisions",
-    "rx_length_errors",
-    "rx_over_errors",
-    "rx_crc_errors",
-    "rx_frame_errors",
-    "rx_fifo_errors",
-    "rx_missed_errors",
-    "tx_aborted_errors",
-    "tx_carrier_errors",
-    "tx_fifo_errors",
-    "tx_heartbeat_errors",
-    "tx_window_errors",
-    "rx_compressed",
-    "tx_compressed",
-    "rx_nohandler",
-    "rx_otherhost_dropped",
-];
+const STATS: &str = "rx_packets tx_packets rx_bytes tx_bytes rx_errors tx_errors rx_dropped tx_dropped multicast \
+    collisions rx_length_errors rx_over_errors rx_crc_errors rx_frame_errors rx_fifo_errors \
+    rx_missed_errors tx_aborted_errors tx_carrier_errors tx_fifo_errors tx_heartbeat_errors \
+    tx_window_errors rx_compressed tx_compressed rx_nohandler rx_otherhost_dropped";
 
 /// Outer addressing of a vxlan device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -236,8 +187,8 @@ pub struct Route {
 /// All devices.
 pub fn links() -> Result<Vec<Link>, NetlinkError> {
     let mut found: BTreeMap<u32, Link> = BTreeMap::new();
-    let payload = Payload::new(&[0; 16]).u32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
-    Socket::open(libc::NETLINK_ROUTE)?.dump(RTM_GETLINK, &payload, |message| {
+    let payload = Payload::new(&[0; 16]).u32(libc::IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
+    Socket::open(libc::NETLINK_ROUTE)?.dump(libc::RTM_GETLINK, &payload, |message| {
         if let Some(link) = parse_link(message)
             && found.len() < LINKS_MAX
         {
@@ -249,7 +200,7 @@ pub fn links() -> Result<Vec<Link>, NetlinkError> {
 
 /// Reads one device out of a message.
 pub fn parse_link(message: &Message<'_>) -> Option<Link> {
-    let header = message.payload.get(..16).filter(|_| message.kind == RTM_NEWLINK)?;
+    let header = message.payload.get(..16).filter(|_| message.kind == libc::RTM_NEWLINK)?;
     let flags = u32_at(header, 8)?;
     let mut link = Link {
         index: u32_at(header, 4)?,
@@ -260,25 +211,25 @@ pub fn parse_link(message: &Message<'_>) -> Option<Link> {
     let mut lower_is_elsewhere = false;
     for a in attributes(&message.payload[16..]) {
         match a.kind {
-            IFLA_IFNAME => link.name = a.text(),
-            IFLA_ADDRESS => link.address = Some(hardware_address(a.data)),
-            IFLA_PERM_ADDRESS => link.permanent_address = Some(hardware_address(a.data)),
-            IFLA_MTU => link.mtu = a.u32(),
-            IFLA_MAX_MTU => link.max_mtu = a.u32().filter(|m| *m != 0),
-            IFLA_LINK => link.lower = a.u32().filter(|l| *l != 0 && *l != link.index),
-            IFLA_LINK_NETNSID => lower_is_elsewhere = true,
-            IFLA_QDISC => link.qdisc = Some(a.text()),
-            IFLA_MASTER => link.master = a.u32(),
-            IFLA_TXQLEN => link.txqueuelen = a.u32(),
-            IFLA_OPERSTATE => link.operstate = a.u8(),
-            IFLA_CARRIER_CHANGES => link.carrier_changes = a.u32(),
-            IFLA_NUM_RX_QUEUES => link.rx_queues = a.u32(),
-            IFLA_NUM_TX_QUEUES => link.tx_queues = a.u32(),
-            IFLA_GSO_MAX_SIZE => link.gso_max_size = a.u32(),
-            IFLA_GSO_MAX_SEGS => link.gso_max_segs = a.u32(),
-            IFLA_GRO_MAX_SIZE => link.gro_max_size = a.u32(),
-            IFLA_STATS64 => link.stats = parse_stats(a.data),
-            IFLA_LINKINFO => parse_kind(&a, &mut link),
+            libc::IFLA_IFNAME => link.name = a.text(),
+            libc::IFLA_ADDRESS => link.address = Some(hardware_address(a.data)),
+            libc::IFLA_PERM_ADDRESS => link.permanent_address = Some(hardware_address(a.data)),
+            libc::IFLA_MTU => link.mtu = a.u32(),
+            libc::IFLA_MAX_MTU => link.max_mtu = a.u32().filter(|m| *m != 0),
+            libc::IFLA_LINK => link.lower = a.u32().filter(|l| *l != 0 && *l != link.index),
+            libc::IFLA_LINK_NETNSID => lower_is_elsewhere = true,
+            libc::IFLA_QDISC => link.qdisc = Some(a.text()),
+            libc::IFLA_MASTER => link.master = a.u32(),
+            libc::IFLA_TXQLEN => link.txqueuelen = a.u32(),
+            libc::IFLA_OPERSTATE => link.operstate = a.u8(),
+            libc::IFLA_CARRIER_CHANGES => link.carrier_changes = a.u32(),
+            libc::IFLA_NUM_RX_QUEUES => link.rx_queues = a.u32(),
+            libc::IFLA_NUM_TX_QUEUES => link.tx_queues = a.u32(),
+            libc::IFLA_GSO_MAX_SIZE => link.gso_max_size = a.u32(),
+            libc::IFLA_GSO_MAX_SEGS => link.gso_max_segs = a.u32(),
+            libc::IFLA_GRO_MAX_SIZE => link.gro_max_size = a.u32(),
+            libc::IFLA_STATS64 => link.stats = parse_stats(a.data),
+            libc::IFLA_LINKINFO => parse_kind(&a, &mut link),
             _ => {}
         }
     }
@@ -289,9 +240,9 @@ pub fn parse_link(message: &Message<'_>) -> Option<Link> {
 }
 
 fn parse_kind(info: &Attribute<'_>, link: &mut Link) {
-    link.kind = attribute(info.data, IFLA_INFO_KIND).map(|a| a.text());
-    link.slave_kind = attribute(info.data, IFLA_INFO_SLAVE_KIND).map(|a| a.text());
-    let Some(data) = attribute(info.data, IFLA_INFO_DATA) else { return };
+    link.kind = attribute(info.data, libc::IFLA_INFO_KIND).map(|a| a.text());
+    link.slave_kind = attribute(info.data, libc::IFLA_INFO_SLAVE_KIND).map(|a| a.text());
+    let Some(data) = attribute(info.data, libc::IFLA_INFO_DATA) else { return };
     match link.kind.as_deref() {
         Some("vxlan") => {
             let field = |kind| attribute(data.data, kind);
@@ -309,7 +260,7 @@ fn parse_kind(info: &Attribute<'_>, link: &mut Link) {
 
 fn parse_stats(data: &[u8]) -> BTreeMap<String, u64> {
     let values = data.chunks_exact(8).filter_map(|c| Some(u64::from_ne_bytes(c.try_into().ok()?)));
-    STATS.iter().map(ToString::to_string).zip(values).collect()
+    STATS.split_whitespace().map(str::to_owned).zip(values).collect()
 }
 
 fn hardware_address(bytes: &[u8]) -> String {
@@ -319,7 +270,7 @@ fn hardware_address(bytes: &[u8]) -> String {
 /// Addresses of all devices.
 pub fn addresses() -> Result<Vec<Address>, NetlinkError> {
     let mut found = Vec::new();
-    Socket::open(libc::NETLINK_ROUTE)?.dump(RTM_GETADDR, &Payload::new(&[0; 8]), |message| {
+    Socket::open(libc::NETLINK_ROUTE)?.dump(libc::RTM_GETADDR, &Payload::new(&[0; 8]), |message| {
         if let Some(address) = parse_address(message.payload)
             && found.len() < LINKS_MAX
             && !found.contains(&address)
@@ -333,7 +284,8 @@ pub fn addresses() -> Result<Vec<Address>, NetlinkError> {
 fn parse_address(payload: &[u8]) -> Option<Address> {
     let header = payload.get(..8)?;
     // IFA_LOCAL is the own address where IFA_ADDRESS is that of the other end.
-    let own = attribute(&payload[8..], 2).or_else(|| attribute(&payload[8..], 1))?;
+    let own =
+        attribute(&payload[8..], libc::IFA_LOCAL).or_else(|| attribute(&payload[8..], libc::IFA_ADDRESS))?;
     Some(Address { link: u32_at(header, 4)?, address: ip(own.data)?, prefix: header[1] })
 }
 
@@ -353,7 +305,7 @@ pub fn neighbours() -> Result<Vec<Neighbour>, NetlinkError> {
     for family in [libc::AF_INET, libc::AF_INET6] {
         let mut header = [0; 12];
         header[0] = family as u8;
-        socket.dump(RTM_GETNEIGH, &Payload::new(&header), |message| {
+        socket.dump(libc::RTM_GETNEIGH, &Payload::new(&header), |message| {
             if let Some(neighbour) = parse_neighbour(message.payload)
                 && found.len() < NEIGHBOURS_MAX
                 && !found.contains(&neighbour)
@@ -366,15 +318,14 @@ pub fn neighbours() -> Result<Vec<Neighbour>, NetlinkError> {
 }
 
 fn parse_neighbour(payload: &[u8]) -> Option<Neighbour> {
-    const PERMANENT: u16 = 0x80;
     let header = payload.get(..12)?;
-    let hardware = attribute(&payload[12..], 2)?.data;
-    if u16_at(header, 8)? & PERMANENT == 0 || hardware.is_empty() {
+    let hardware = attribute(&payload[12..], libc::NDA_LLADDR)?.data;
+    if u16_at(header, 8)? & libc::NUD_PERMANENT == 0 || hardware.is_empty() {
         return None;
     }
     Some(Neighbour {
         link: u32_at(header, 4)?,
-        address: ip(attribute(&payload[12..], 1)?.data)?,
+        address: ip(attribute(&payload[12..], libc::NDA_DST)?.data)?,
         hardware: hardware_address(hardware),
     })
 }
@@ -386,7 +337,7 @@ pub fn routes() -> Result<Vec<Route>, NetlinkError> {
     for family in [libc::AF_INET, libc::AF_INET6] {
         let mut header = [0; 12];
         header[0] = family as u8;
-        socket.dump(RTM_GETROUTE, &Payload::new(&header), |message| {
+        socket.dump(libc::RTM_GETROUTE, &Payload::new(&header), |message| {
             if let Some(route) = parse_route(message.payload)
                 && found.len() < ROUTES_MAX
                 && !found.contains(&route)
@@ -399,32 +350,33 @@ pub fn routes() -> Result<Vec<Route>, NetlinkError> {
 }
 
 fn parse_route(payload: &[u8]) -> Option<Route> {
-    const MAIN_TABLE: u32 = 254;
-    const CLONED: u32 = 0x200;
     let header = payload.get(..12)?;
     let body = &payload[12..];
-    let table = attribute(body, 15).and_then(|a| a.u32()).unwrap_or_else(|| u32::from(header[4]));
+    let table =
+        attribute(body, libc::RTA_TABLE).and_then(|a| a.u32()).unwrap_or_else(|| u32::from(header[4]));
     let refuses = match header[7] {
-        1 => None,
-        6 => Some("blackhole".to_string()),
-        7 => Some("unreachable".to_string()),
-        8 => Some("prohibit".to_string()),
+        libc::RTN_UNICAST => None,
+        libc::RTN_BLACKHOLE => Some("blackhole".to_string()),
+        libc::RTN_UNREACHABLE => Some("unreachable".to_string()),
+        libc::RTN_PROHIBIT => Some("prohibit".to_string()),
         _ => return None,
     };
-    if table != MAIN_TABLE || u32_at(header, 8)? & CLONED != 0 {
+    if table != u32::from(libc::RT_TABLE_MAIN) || u32_at(header, 8)? & libc::RTM_F_CLONED != 0 {
         return None;
     }
     let ipv6 = header[0] == libc::AF_INET6 as u8;
     let mut route = Route { refuses, prefix: header[1], ipv6, ..Route::default() };
     for a in attributes(body) {
         match a.kind {
-            1 => route.destination = ip(a.data),
-            4 => route.link = a.u32(),
-            5 => route.gateway = ip(a.data),
-            6 => route.metric = a.u32(),
-            7 => route.source = ip(a.data),
-            8 => route.limits = a.nested().filter_map(|m| Some((limit_name(m.kind)?, m.u32()?))).collect(),
-            9 => route.next_hops = parse_next_hops(a.data),
+            libc::RTA_DST => route.destination = ip(a.data),
+            libc::RTA_OIF => route.link = a.u32(),
+            libc::RTA_GATEWAY => route.gateway = ip(a.data),
+            libc::RTA_PRIORITY => route.metric = a.u32(),
+            libc::RTA_PREFSRC => route.source = ip(a.data),
+            libc::RTA_METRICS => {
+                route.limits = a.nested().filter_map(|m| Some((limit_name(m.kind)?, m.u32()?))).collect();
+            }
+            libc::RTA_MULTIPATH => route.next_hops = parse_next_hops(a.data),
             _ => {}
         }
     }
@@ -456,7 +408,7 @@ fn parse_next_hops(data: &[u8]) -> Vec<(Option<IpAddr>, u32)> {
         && (8..=rest.len()).contains(&length)
         && hops.len() < 64
     {
-        let gateway = attribute(&rest[8..length], 5).and_then(|a| ip(a.data));
+        let gateway = attribute(&rest[8..length], libc::RTA_GATEWAY).and_then(|a| ip(a.data));
         hops.push((gateway, i32_at(rest, 4).unwrap_or(0).max(0) as u32));
         rest = rest.get((length + 3) & !3..).unwrap_or_default();
     }
@@ -465,24 +417,24 @@ fn parse_next_hops(data: &[u8]) -> Vec<(Option<IpAddr>, u32)> {
 
 /// Sets the MTU of a device.
 pub fn set_mtu(link: u32, mtu: u32) -> Result<(), NetlinkError> {
-    set_link(link, IFLA_MTU, mtu)
+    set_link(link, libc::IFLA_MTU, mtu)
 }
 
 /// Sets into how many packets an aggregated one of a device may be cut.
 pub fn set_gso_max_segs(link: u32, packets: u32) -> Result<(), NetlinkError> {
-    set_link(link, IFLA_GSO_MAX_SEGS, packets)
+    set_link(link, libc::IFLA_GSO_MAX_SEGS, packets)
 }
 
 /// Sets the length of the transmit queue of a device.
 pub fn set_txqueuelen(link: u32, packets: u32) -> Result<(), NetlinkError> {
-    set_link(link, IFLA_TXQLEN, packets)
+    set_link(link, libc::IFLA_TXQLEN, packets)
 }
 
 fn set_link(link: u32, kind: u16, value: u32) -> Result<(), NetlinkError> {
     let mut header = [0; 16];
     header[4..8].copy_from_slice(&link.to_ne_bytes());
     let payload = Payload::new(&header).u32(kind, value);
-    Socket::open(libc::NETLINK_ROUTE)?.request(RTM_NEWLINK, 0, &payload, |_| {})
+    Socket::open(libc::NETLINK_ROUTE)?.request(libc::RTM_NEWLINK, 0, &payload, |_| {})
 }
 
 #[cfg(test)]
@@ -495,7 +447,7 @@ mod tests {
         #[test]
         fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400), kind in 0_u16..40) {
             let _ = parse_link(&Message { kind, flags: 0, sequence: 0, payload: &bytes });
-            let _ = parse_link(&Message { kind: RTM_NEWLINK, flags: 0, sequence: 0, payload: &bytes });
+            let _ = parse_link(&Message { kind: libc::RTM_NEWLINK, flags: 0, sequence: 0, payload: &bytes });
             let _ = parse_address(&bytes);
             let _ = parse_route(&bytes);
             let _ = parse_neighbour(&bytes);
