@@ -4,6 +4,9 @@
 //!
 //! What comes in: a text and a way to its included files. What goes out: hosts over ssh. A `Match` block
 //! cannot be judged here and is remarked.
+//!
+//! `ssh -G HOST` would read the values too, but it runs the commands of `Match exec`, also those of a file
+//! that is only converted, and it is a process for each of thousands of hosts.
 
 use std::collections::BTreeMap;
 

@@ -4,6 +4,9 @@
 //! drawing. Below 128 every value has its bucket; above, every power of two is cut into 128 equal parts (the
 //! log-linear scheme of HdrHistogram), so that a value is off by less than 0.8 %. Minimum, maximum and sum
 //! are exact. It never forgets a value and never grows beyond 60 kB.
+//!
+//! The crate `hdrhistogram` keeps no exact minimum, maximum and sum and has no JSON of its own: both would
+//! stay here around it.
 
 use serde::{Deserialize, Serialize};
 
