@@ -4,12 +4,13 @@
 //! message is a few hundred kilobytes, but a tree of its values would take fifty times as much: unknown keys,
 //! nested values in the place of numbers, and streams beyond the largest test are never kept.
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::{Results, ServerOutput, StreamResult};
 use crate::lenient;
@@ -33,322 +34,130 @@ impl Results {
     }
 }
 
-impl StreamResult {
-    /// What is read of a stream.
-    const KEYS: [&str; 9] = [
-        "id",
-        "bytes",
-        "retransmits",
-        "jitter",
-        "errors",
-        "omitted_errors",
-        "packets",
-        "omitted_packets",
-        "end_time",
-    ];
+/// A message, its values still as texts.
+#[derive(Deserialize)]
+struct Whole<'a> {
+    #[serde(borrow)]
+    cpu_util_total: Option<&'a RawValue>,
+    cpu_util_user: Option<&'a RawValue>,
+    cpu_util_system: Option<&'a RawValue>,
+    sender_has_retransmits: Option<&'a RawValue>,
+    congestion_used: Option<&'a RawValue>,
+    server_output_text: Option<&'a RawValue>,
+    server_output_json: Option<&'a RawValue>,
+    streams: Option<Streams>,
+}
 
-    fn from_map(value: &Map<String, Value>) -> Result<Self, String> {
-        let need = |key: &str| {
-            lenient::integer(value.get(key)).ok_or_else(|| format!("a stream without the number `{key}`"))
-        };
-        let jitter = lenient::number(value.get("jitter"));
-        Ok(Self {
-            id: u32::try_from(need("id")?).map_err(|_| "a stream with a negative number".to_owned())?,
-            bytes: u64::try_from(need("bytes")?).map_err(|_| "a stream with negative bytes".to_owned())?,
-            retransmits: need("retransmits")?,
-            jitter_s: jitter.ok_or("a stream without the number `jitter`")?,
-            errors: need("errors")?,
-            omitted_errors: lenient::integer(value.get("omitted_errors")),
-            packets: need("packets")?,
-            omitted_packets: lenient::integer(value.get("omitted_packets")),
-            end_s: lenient::number(value.get("end_time")).unwrap_or(0.0),
-        })
+/// A stream, its values still as texts.
+#[derive(Deserialize)]
+struct Stream<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    bytes: Option<&'a RawValue>,
+    retransmits: Option<&'a RawValue>,
+    jitter: Option<&'a RawValue>,
+    errors: Option<&'a RawValue>,
+    omitted_errors: Option<&'a RawValue>,
+    packets: Option<&'a RawValue>,
+    omitted_packets: Option<&'a RawValue>,
+    end_time: Option<&'a RawValue>,
+}
+
+/// A number, a text, a boolean; anything with something in it counts as nothing.
+fn scalar(raw: Option<&RawValue>) -> Option<Value> {
+    raw.filter(|raw| !raw.get().starts_with(['[', '{'])).and_then(|raw| serde_json::from_str(raw.get()).ok())
+}
+
+fn integer(raw: Option<&RawValue>) -> Option<i64> {
+    lenient::integer(scalar(raw).as_ref())
+}
+
+fn number(raw: Option<&RawValue>) -> Option<f64> {
+    lenient::number(scalar(raw).as_ref())
+}
+
+fn text(raw: Option<&RawValue>) -> Option<String> {
+    lenient::text(scalar(raw).as_ref())
+}
+
+/// A whole value with a bound on how many are in it.
+fn bounded(raw: &RawValue) -> Result<Value, String> {
+    // Each value but the first follows one of these.
+    if raw.get().bytes().filter(|byte| b",[{".contains(byte)).count() >= OUTPUT_VALUES_MAX {
+        return Err(format!("more than {OUTPUT_VALUES_MAX} values of output"));
     }
+    serde_json::from_str(raw.get()).map_err(|error| error.to_string())
 }
 
 /// Reads a message; `output`: the server's own output was asked for, and is kept.
 fn read(bytes: &[u8], output: bool) -> Result<Results, String> {
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let draft = Whole { output }.deserialize(&mut reader).map_err(|error| error.to_string())?;
-    reader.end().map_err(|error| error.to_string())?;
-    draft.finish()
+    let whole: Whole<'_> = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let without = |key: &str| format!("without the number `{key}`");
+    let streams = whole.streams.ok_or("without the list `streams`")?.0;
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = streams.iter().find(|stream| !seen.insert(stream.id)) {
+        return Err(format!("stream {} twice", twice.id));
+    }
+    let json = whole.server_output_json.filter(|_| output).map(bounded).transpose()?;
+    let plain = || text(whole.server_output_text.filter(|_| output)).map(ServerOutput::Text);
+    Ok(Results {
+        cpu_percent: [
+            number(whole.cpu_util_total).ok_or_else(|| without("cpu_util_total"))?,
+            number(whole.cpu_util_user).ok_or_else(|| without("cpu_util_user"))?,
+            number(whole.cpu_util_system).ok_or_else(|| without("cpu_util_system"))?,
+        ],
+        sender_has_retransmits: integer(whole.sender_has_retransmits)
+            .ok_or_else(|| without("sender_has_retransmits"))?,
+        congestion: text(whole.congestion_used),
+        streams,
+        server_output: json.filter(Value::is_object).map(ServerOutput::Json).or_else(plain),
+    })
 }
 
-/// What was found of a message.
-#[derive(Default)]
-struct Draft {
-    cpu: [Option<Value>; 3],
-    retransmits: Option<Value>,
-    congestion: Option<Value>,
-    streams: Option<Vec<StreamResult>>,
-    text: Option<Value>,
-    json: Option<Value>,
-}
-
-impl Draft {
-    fn finish(self) -> Result<Results, String> {
-        let without = |key: &str| format!("without the number `{key}`");
-        let streams = self.streams.ok_or("without the list `streams`")?;
-        let mut seen = BTreeSet::new();
-        if let Some(twice) = streams.iter().find(|stream| !seen.insert(stream.id)) {
-            return Err(format!("stream {} twice", twice.id));
-        }
-        let mut cpu_percent = [0.0; 3];
-        for ((place, value), key) in cpu_percent.iter_mut().zip(&self.cpu).zip(CPU_KEYS) {
-            *place = lenient::number(value.as_ref()).ok_or_else(|| without(key))?;
-        }
-        let text = || lenient::text(self.text.as_ref()).map(ServerOutput::Text);
-        Ok(Results {
-            cpu_percent,
-            sender_has_retransmits: lenient::integer(self.retransmits.as_ref())
-                .ok_or_else(|| without("sender_has_retransmits"))?,
-            congestion: lenient::text(self.congestion.as_ref()),
-            streams,
-            server_output: self.json.filter(Value::is_object).map(ServerOutput::Json).or_else(text),
+impl Stream<'_> {
+    fn read(&self) -> Result<StreamResult, String> {
+        let need = |raw: Option<&RawValue>, key: &str| {
+            integer(raw).ok_or_else(|| format!("a stream without the number `{key}`"))
+        };
+        Ok(StreamResult {
+            id: u32::try_from(need(self.id, "id")?).map_err(|_| "a stream with a negative number")?,
+            bytes: u64::try_from(need(self.bytes, "bytes")?).map_err(|_| "a stream with negative bytes")?,
+            retransmits: need(self.retransmits, "retransmits")?,
+            jitter_s: number(self.jitter).ok_or("a stream without the number `jitter`")?,
+            errors: need(self.errors, "errors")?,
+            omitted_errors: integer(self.omitted_errors),
+            packets: need(self.packets, "packets")?,
+            omitted_packets: integer(self.omitted_packets),
+            end_s: number(self.end_time).unwrap_or(0.0),
         })
     }
 }
 
-const CPU_KEYS: [&str; 3] = ["cpu_util_total", "cpu_util_user", "cpu_util_system"];
-
-/// The message.
-struct Whole {
-    output: bool,
-}
-
-impl<'de> DeserializeSeed<'de> for Whole {
-    type Value = Draft;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Draft, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Whole {
-    type Value = Draft;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("results")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Draft, A::Error> {
-        let mut draft = Draft::default();
-        while let Some(key) = map.next_key::<String>()? {
-            let place = match key.as_str() {
-                "streams" => {
-                    draft.streams = Some(map.next_value_seed(Streams)?);
-                    continue;
-                }
-                "server_output_json" if self.output => {
-                    let left = Cell::new(OUTPUT_VALUES_MAX);
-                    draft.json = Some(map.next_value_seed(Bounded { left: &left })?);
-                    continue;
-                }
-                "server_output_text" if self.output => &mut draft.text,
-                "sender_has_retransmits" => &mut draft.retransmits,
-                "congestion_used" => &mut draft.congestion,
-                key => {
-                    let Some(index) = CPU_KEYS.iter().position(|known| *known == key) else {
-                        map.next_value::<IgnoredAny>()?;
-                        continue;
-                    };
-                    &mut draft.cpu[index]
-                }
-            };
-            *place = Some(map.next_value_seed(Scalar)?);
-        }
-        Ok(draft)
-    }
-}
-
 /// The list of streams.
-struct Streams;
+struct Streams(Vec<StreamResult>);
 
-impl<'de> DeserializeSeed<'de> for Streams {
-    type Value = Vec<StreamResult>;
+impl<'de> Deserialize<'de> for Streams {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = Streams;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Streams {
-    type Value = Vec<StreamResult>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of streams")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let mut streams = Vec::new();
-        while let Some(stream) = list.next_element_seed(Stream)? {
-            if streams.len() == STREAMS_OF_TEST_MAX {
-                return Err(A::Error::custom(format!("more than {STREAMS_OF_TEST_MAX} streams")));
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of streams")
             }
-            streams.push(stream);
-        }
-        Ok(streams)
-    }
-}
 
-/// One stream.
-struct Stream;
-
-impl<'de> DeserializeSeed<'de> for Stream {
-    type Value = StreamResult;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<StreamResult, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Stream {
-    type Value = StreamResult;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a stream")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StreamResult, A::Error> {
-        let mut known = Map::new();
-        while let Some(key) = map.next_key::<String>()? {
-            if StreamResult::KEYS.contains(&key.as_str()) {
-                let value = map.next_value_seed(Scalar)?;
-                known.insert(key, value);
-            } else {
-                map.next_value::<IgnoredAny>()?;
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Streams, A::Error> {
+                let mut streams = Vec::new();
+                while let Some(stream) = list.next_element::<Stream<'de>>()? {
+                    if streams.len() == STREAMS_OF_TEST_MAX {
+                        return Err(A::Error::custom(format!("more than {STREAMS_OF_TEST_MAX} streams")));
+                    }
+                    streams.push(stream.read().map_err(A::Error::custom)?);
+                }
+                Ok(Streams(streams))
             }
         }
-        StreamResult::from_map(&known).map_err(A::Error::custom)
-    }
-}
-
-/// A number, a text, a boolean; anything with something in it is read over and counts as nothing.
-struct Scalar;
-
-impl<'de> DeserializeSeed<'de> for Scalar {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Scalar {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Value::Null)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Value::Null)
-    }
-}
-
-/// A whole value with a bound on how many are in it.
-struct Bounded<'a> {
-    left: &'a Cell<usize>,
-}
-
-impl Bounded<'_> {
-    fn again(&self) -> Self {
-        Self { left: self.left }
-    }
-
-    fn take<E: Error>(&self) -> Result<(), E> {
-        let left = self.left.get().checked_sub(1);
-        self.left
-            .set(left.ok_or_else(|| E::custom(format!("more than {OUTPUT_VALUES_MAX} values of output")))?);
-        Ok(())
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Bounded<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        self.take()?;
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Bounded<'_> {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        Scalar.visit_bool(value)
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        Scalar.visit_i64(value)
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        Scalar.visit_u64(value)
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Scalar.visit_f64(value)
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        Scalar.visit_str(value)
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
-        let mut values = Vec::new();
-        while let Some(value) = list.next_element_seed(self.again())? {
-            values.push(value);
-        }
-        Ok(values.into())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut values = Map::new();
-        while let Some(key) = map.next_key::<String>()? {
-            let value = map.next_value_seed(self.again())?;
-            values.insert(key, value);
-        }
-        Ok(Value::Object(values))
+        deserializer.deserialize_seq(List)
     }
 }
 
