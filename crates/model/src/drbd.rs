@@ -69,12 +69,6 @@ impl PeerVolume {
     pub fn is_syncing(&self) -> bool {
         ["SyncSource", "SyncTarget", "PausedSyncS", "PausedSyncT"].contains(&self.replication.as_str())
     }
-
-    /// Whether both sides are compared now.
-    #[must_use]
-    pub fn is_verifying(&self) -> bool {
-        ["VerifyS", "VerifyT"].contains(&self.replication.as_str())
-    }
 }
 
 impl Replica {

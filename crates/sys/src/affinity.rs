@@ -1,20 +1,12 @@
-//! CPU affinity of threads, the CPU that a thread runs on, CPU time of this process, and its limit of open
-//! files.
+//! CPU affinity of threads, the CPU that a thread runs on, and the limit of open files of this process.
 //!
 //! In: numbers of CPUs and threads. Out: the kernel's answer. It never decides where a thread should run.
 
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::time::Duration;
 
 /// CPUs that a set of the C library holds.
 const CPUS_MAX: u32 = libc::CPU_SETSIZE as u32;
-
-/// Number of the calling thread.
-pub fn thread_id() -> i32 {
-    // SAFETY: gettid only returns a number.
-    unsafe { libc::gettid() }
-}
 
 /// CPU on which the calling thread runs now.
 pub fn current_cpu() -> Option<u32> {
@@ -68,14 +60,6 @@ pub fn raise_open_files() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
-/// CPU time that this process used so far, all threads, user and system.
-pub fn process_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one timespec; this clock always exists on Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
-    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,14 +72,13 @@ mod tests {
             let last = *cpus.last().unwrap();
             restrict(0, &[last]).unwrap();
             assert_eq!((allowed().unwrap(), current_cpu()), (vec![last], Some(last)));
-            assert!(restrict(thread_id(), &[CPUS_MAX]).is_err());
+            assert!(restrict(0, &[CPUS_MAX]).is_err());
             assert!(restrict(0, &[]).is_err());
-            restrict(thread_id(), &cpus).unwrap();
+            restrict(0, &cpus).unwrap();
             assert_eq!(allowed().unwrap(), cpus);
         })
         .join()
         .unwrap();
         assert!(raise_open_files().unwrap() > 0);
-        assert!(process_time() > Duration::ZERO);
     }
 }

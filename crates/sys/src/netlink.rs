@@ -61,13 +61,6 @@ pub enum NetlinkError {
     Disturbed,
 }
 
-impl NetlinkError {
-    /// Whether the kernel or the driver does not know what was asked.
-    pub fn is_unsupported(&self) -> bool {
-        matches!(self, Self::Refused { errno, .. } if [libc::EOPNOTSUPP, libc::ENOENT, libc::ENOSYS].contains(errno))
-    }
-}
-
 fn reason(errno: i32) -> String {
     match errno {
         libc::EOPNOTSUPP => "not offered by the driver".to_string(),

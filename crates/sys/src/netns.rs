@@ -51,14 +51,9 @@ pub fn run_in<T: Send>(namespace: &File, work: impl FnOnce() -> T + Send) -> io:
     })
 }
 
-/// Moves the calling thread into the network namespace at `path` and gives it a `/sys` that shows this
-/// namespace. Answers with the reason where that `/sys` cannot be had: the thread is then inside, but `/sys`
-/// shows the devices of another namespace.
-pub fn enter_with_sysfs(path: &Path) -> io::Result<Option<String>> {
-    enter_file_with_sysfs(&File::open(path)?)
-}
-
-/// [`enter_with_sysfs`] for an open network namespace.
+/// Moves the calling thread into a network namespace and gives it a `/sys` that shows this namespace. Answers
+/// with the reason where that `/sys` cannot be had: the thread is then inside, but `/sys` shows the devices
+/// of another namespace.
 pub fn enter_file_with_sysfs(namespace: &File) -> io::Result<Option<String>> {
     enter_file(namespace)?;
     Ok(mount_fresh_sysfs().err().map(|e| format!("no /sys of this namespace: {e}")))
