@@ -179,11 +179,7 @@ fn one(
     (index, memory_bytes): (u64, u64),
 ) -> Result<DiskResult, LoadError> {
     let file = target.open(phase)?;
-    let (way, mut remark) = ways::choose(plan.way.as_deref(), &file).map_err(|reason| LoadError::Option {
-        what: "way",
-        value: plan.way.clone().unwrap_or_default(),
-        reason,
-    })?;
+    let (way, mut remark) = ways::choose(plan.way.as_deref(), &file)?;
     let shares = shares(plan, phase, way);
     let block = u64::from(phase.block_bytes);
     if target.bytes / shares.threads < block {

@@ -154,8 +154,9 @@ fn empty(
         "nothing was written; measure a file on it (--in FOLDER), read it (--read), or take a drive that holds nothing",
     );
     let bytes = bytes.max(BYTES_MIN).next_multiple_of(GRAIN);
-    let mut go_on = || job.check("looking whether the device is empty").map_err(|e| e.to_string());
-    let free = guard::open(&Root::live(), path, really, (DEVICE_START, bytes), &mut go_on).map_err(bad)?;
+    let mut go_on = || job.check("looking whether the device is empty");
+    let free = guard::open(&Root::live(), path, really, (DEVICE_START, bytes), &mut go_on)
+        .map_err(|e| bad(e.to_string()))?;
     end.remarks.push(format!(
         "{} held nothing; bytes {DEVICE_START} to {} were written, and are filled with zeros again",
         free.name,

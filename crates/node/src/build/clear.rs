@@ -14,7 +14,8 @@ use std::path::Path;
 use linerate_load::guard;
 use linerate_model::step::Clear;
 
-use super::contents::{HEAD, XFS_MAGIC, bytes};
+use super::contents::{HEAD, XFS_MAGIC, bytes, size_of};
+use super::device_error::DeviceError;
 use super::journal::Done;
 use super::pieces::{self, PICTURE_PIECE, Picture, Ranges};
 use super::{ext, stamps};
@@ -117,25 +118,20 @@ impl Before {
 
 /// Fills it with zeros, and returns a line for each device on which something was left as it is. `is_whole`:
 /// the step had ended well.
-pub(super) fn clear(what: &Clear, is_whole: bool, before: &Before) -> Result<Vec<String>, String> {
+pub(super) fn clear(what: &Clear, is_whole: bool, before: &Before) -> Result<Vec<String>, DeviceError> {
+    let zero = |device: &str| match what {
+        Clear::Head { bytes, .. } => head(device, *bytes, before),
+        Clear::Xfs { .. } => xfs(&guard::unused(Path::new(device))?, is_whole, before.discard),
+        Clear::Ext { .. } => ext::clear(&guard::unused(Path::new(device))?, before.discard),
+    };
+    let devices = match what {
+        Clear::Head { devices, .. } => devices.as_slice(),
+        Clear::Xfs { device } | Clear::Ext { device } => std::slice::from_ref(device),
+    };
     let mut lines = Vec::new();
-    match what {
-        Clear::Head { devices, bytes } => {
-            for device in devices {
-                let left = head(device, *bytes, before).map_err(|why| format!("{device}: {why}"))?;
-                lines.extend(left_line(device, &left));
-            }
-        }
-        Clear::Xfs { device } => {
-            let file = guard::unused(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
-            let left = xfs(&file, is_whole, before.discard).map_err(|why| format!("{device}: {why}"))?;
-            lines.extend(left_line(device, &left));
-        }
-        Clear::Ext { device } => {
-            let file = guard::unused(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
-            let left = ext::clear(&file, before.discard).map_err(|why| format!("{device}: {why}"))?;
-            lines.extend(left_line(device, &left));
-        }
+    for device in devices {
+        let on = |reason| DeviceError::On { device: device.clone(), reason: Box::new(reason) };
+        lines.extend(left_line(device, &zero(device).map_err(on)?));
     }
     Ok(lines)
 }
@@ -151,17 +147,17 @@ fn left_line(device: &str, left: &Ranges) -> Option<String> {
 }
 
 /// The beginning of a drive, after the commands that took away what the step itself had marked.
-fn head(device: &str, bytes: u64, before: &Before) -> Result<Ranges, String> {
+fn head(device: &str, bytes: u64, before: &Before) -> Result<Ranges, DeviceError> {
     let file = guard::unused(Path::new(device))?;
     if let Some((owner, byte)) = guard::mark(Path::new(device))?
         && !before.discard
     {
-        return Err(format!("it has the mark of {owner} at byte {byte}, so it is left as it is"));
+        return Err(DeviceError::Marked { owner, byte });
     }
     let picture = before.pictures.get(device);
-    let failed = |e: std::io::Error| format!("zeros cannot be written: {e}");
+    let failed = DeviceError::step("zeros cannot be written");
     let mut header = [0; PICTURE_PIECE];
-    file.read_exact_at(&mut header, LVM_TEXT.0).map_err(|e| format!("it cannot be read: {e}"))?;
+    file.read_exact_at(&mut header, LVM_TEXT.0).map_err(DeviceError::step("it cannot be read"))?;
     // Text alone may be anybody's.
     let has_text = picture.is_some() || is_header(&header);
     // Pieces come in order, so that the first one of a bitmap comes before the others.
@@ -171,13 +167,13 @@ fn head(device: &str, bytes: u64, before: &Before) -> Result<Ranges, String> {
         let is_known = picture.is_some_and(|picture| picture.had(at, piece));
         before.discard || is_known || at < bitmap_end.get() || is_manager(at, piece, has_text)
     };
-    let end = bytes.min(size_of(&file)?);
+    let end = bytes.min(size_of(&file).map_err(DeviceError::step("its size cannot be read"))?);
     // The header last: an undo that is broken off in between still knows by it whose the text is.
     let behind = (LVM_TEXT.0 + PICTURE_PIECE as u64).min(end);
-    let behind_left = pieces::zero(&file, (behind, end), PICTURE_PIECE, &explains).map_err(failed)?;
-    file.sync_data().map_err(failed)?;
-    let mut left = pieces::zero(&file, (0, behind), PICTURE_PIECE, &explains).map_err(failed)?;
-    file.sync_data().map_err(failed)?;
+    let behind_left = pieces::zero(&file, (behind, end), PICTURE_PIECE, &explains).map_err(&failed)?;
+    file.sync_data().map_err(&failed)?;
+    let mut left = pieces::zero(&file, (0, behind), PICTURE_PIECE, &explains).map_err(&failed)?;
+    file.sync_data().map_err(&failed)?;
     left.extend(behind_left);
     Ok(left)
 }
@@ -210,11 +206,6 @@ fn is_manager(at: u64, piece: &[u8], has_text: bool) -> bool {
         || [RAID, BITMAP].iter().any(|magic| piece.starts_with(magic))
 }
 
-fn size_of(file: &File) -> Result<u64, String> {
-    let size = linerate_sys::block::size(file).or_else(|_| file.metadata().map(|meta| meta.len()));
-    size.map_err(|e| format!("its size cannot be read: {e}"))
-}
-
 /// An XFS that may be undone.
 #[derive(Debug)]
 struct Xfs {
@@ -230,9 +221,9 @@ struct Xfs {
 
 /// Whether everything that stands on the volume of an XFS is what `mkfs.xfs` made, or was deleted from it.
 /// `is_whole`: `mkfs.xfs` ended.
-pub(super) fn explained(file: &File, size: u64, is_whole: bool) -> Result<(), String> {
+pub(super) fn explained(file: &File, size: u64, is_whole: bool) -> Result<(), DeviceError> {
     let Some(known) = understood(file, is_whole)? else {
-        return guard::holds_nothing(file, size);
+        return Ok(guard::holds_nothing(file, size)?);
     };
     guard::has_no_other_mark(file, size, XFS_OWNER, XFS_SUPERBLOCK)?;
     if known.was_mounted {
@@ -241,34 +232,34 @@ pub(super) fn explained(file: &File, size: u64, is_whole: bool) -> Result<(), St
     for (range, is_log) in known.parts.all(size) {
         let found =
             pieces::unexplained(file, range, known.piece(is_log), &|_, piece| known.explains(is_log, piece))
-                .map_err(|e| format!("it cannot be read: {e}"))?;
+                .map_err(DeviceError::step("it cannot be read"))?;
         if let Some(byte) = found.first() {
-            return Err(format!("there is data at byte {byte} that mkfs.xfs did not write"));
+            return Err(DeviceError::Data { byte, program: "mkfs.xfs" });
         }
     }
     let made: Vec<(u64, u64)> = known.parts.all(size).into_iter().map(|(range, _)| range).collect();
-    guard::holds_nothing_beside(file, size, &made)
+    Ok(guard::holds_nothing_beside(file, size, &made)?)
 }
 
 /// Whether an XFS on a device was mounted since it was made; not where no XFS is, or it cannot be undone.
 pub(super) fn was_mounted(device: &Path) -> bool {
-    let known = File::open(device).map_err(|e| e.to_string()).and_then(|file| understood(&file, true));
-    known.is_ok_and(|known| known.is_some_and(|known| known.was_mounted))
+    let known = File::open(device).ok().and_then(|file| understood(&file, true).ok()?);
+    known.is_some_and(|known| known.was_mounted)
 }
 
 /// The XFS on a device; nothing where none is. What else stands there is found by the look at the volume
 /// below.
-fn understood(file: &File, is_whole: bool) -> Result<Option<Xfs>, String> {
-    linerate_sys::block::forget(file).map_err(|e| format!("its cache cannot be emptied: {e}"))?;
+fn understood(file: &File, is_whole: bool) -> Result<Option<Xfs>, DeviceError> {
+    linerate_sys::block::forget(file).map_err(DeviceError::step("its cache cannot be emptied"))?;
     let mut head = vec![0; HEAD];
-    file.read_exact_at(&mut head, 0).map_err(|e| format!("cannot be read: {e}"))?;
+    file.read_exact_at(&mut head, 0).map_err(DeviceError::step("cannot be read"))?;
     if !head.starts_with(XFS_MAGIC) {
         return Ok(None);
     }
-    let parts = written(&head).ok_or("its superblock is damaged, so that its files cannot be seen")?;
+    let parts = written(&head).ok_or(DeviceError::Damaged)?;
     let block = bytes(&head, 4).map(u32::from_be_bytes).and_then(|block| usize::try_from(block).ok());
     let block = block.filter(|block| (LOG_BLOCK..=65_536).contains(block) && block.is_power_of_two());
-    let block = block.ok_or("its superblock is damaged, so that its files cannot be seen")?;
+    let block = block.ok_or(DeviceError::Damaged)?;
     // What mkfs.xfs has not finished cannot be mounted.
     if !is_whole && head[IN_PROGRESS] != 0 {
         return Ok(Some(Xfs { parts, block, cycle: 1, was_mounted: false }));
@@ -276,15 +267,15 @@ fn understood(file: &File, is_whole: bool) -> Result<Option<Xfs>, String> {
     // Files that were safe when the host stopped may stand in the log alone.
     let log = parts.log.map(|log| log_of(file, log));
     let Some(Some(Log { last, is_unmounted: true })) = log else {
-        return Err("its log does not end with an unmount, so that files may stand there that cannot be seen; mount it, look at it, and unmount it".to_owned());
+        return Err(DeviceError::Dirty("its log does not end with an unmount"));
     };
     match has_files(file, &head) {
         Some(false) => {
             let last = last.unwrap_or(FIRST_RECORD);
             Ok(Some(Xfs { parts, block, cycle: (last >> 32) as u32, was_mounted: last != FIRST_RECORD }))
         }
-        Some(true) => Err("there are files on it; mount it, look at them, and remove what may go".to_owned()),
-        None => Err("whether files are on it cannot be seen: its root directory cannot be read".to_owned()),
+        Some(true) => Err(DeviceError::Files),
+        None => Err(DeviceError::RootDirectory),
     }
 }
 
@@ -306,8 +297,8 @@ impl Xfs {
 
 /// Nothing where no XFS is. What was deleted from it stays where it is; what else stands between its metadata
 /// is returned.
-fn xfs(file: &File, is_whole: bool, discard: bool) -> Result<Ranges, String> {
-    let size = size_of(file)?;
+fn xfs(file: &File, is_whole: bool, discard: bool) -> Result<Ranges, DeviceError> {
+    let size = size_of(file).map_err(DeviceError::step("its size cannot be read"))?;
     let known = match understood(file, is_whole) {
         Ok(Some(known)) => known,
         Ok(None) => return Ok(Ranges::default()),
@@ -321,24 +312,25 @@ fn xfs(file: &File, is_whole: bool, discard: bool) -> Result<Ranges, String> {
     for (range, is_log) in known.parts.all(size) {
         let explains = |_: u64, piece: &[u8]| discard || known.explains(is_log, piece);
         let found = pieces::zero(file, range, known.piece(is_log), &explains);
-        let found = found.map_err(|e| format!("zeros cannot be written: {e}"))?;
+        let found = found.map_err(DeviceError::step("zeros cannot be written"))?;
         if !known.was_mounted {
             left.extend(found);
         }
     }
-    file.sync_data().map_err(|e| format!("zeros cannot be written: {e}"))?;
+    file.sync_data().map_err(DeviceError::step("zeros cannot be written"))?;
     Ok(left)
 }
 
 /// A filesystem with files that are given up: what stands at the places of its metadata, as far as its
 /// superblock names them.
-fn given_up(file: &File, size: u64) -> Result<Ranges, String> {
+fn given_up(file: &File, size: u64) -> Result<Ranges, DeviceError> {
     let mut head = vec![0; HEAD];
-    file.read_exact_at(&mut head, 0).map_err(|e| format!("cannot be read: {e}"))?;
+    file.read_exact_at(&mut head, 0).map_err(DeviceError::step("cannot be read"))?;
     for (range, _) in written(&head).iter().flat_map(|parts| parts.all(size)) {
-        pieces::zero(file, range, HEAD, &|_, _| true).map_err(|e| format!("zeros cannot be written: {e}"))?;
+        pieces::zero(file, range, HEAD, &|_, _| true)
+            .map_err(DeviceError::step("zeros cannot be written"))?;
     }
-    file.sync_data().map_err(|e| format!("zeros cannot be written: {e}"))?;
+    file.sync_data().map_err(DeviceError::step("zeros cannot be written"))?;
     Ok(Ranges::default())
 }
 

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use linerate_model::step::Contents;
+use thiserror::Error;
 
 /// Superblock of ext2 to ext4: at 1024, its magic at 56, in the kernel's `fs/ext4/ext4.h`.
 const EXT_AT: usize = 1024;
@@ -28,6 +29,11 @@ pub(super) fn read(path: &Path) -> io::Result<Contents> {
     Ok(Contents { size_bytes, number, filesystem, filesystem_bytes: known.and_then(|known| known.bytes) })
 }
 
+/// Size of a device, or of a file in its place.
+pub(super) fn size_of(file: &File) -> io::Result<u64> {
+    linerate_sys::block::size(file).or_else(|_| file.metadata().map(|meta| meta.len()))
+}
+
 /// A filesystem that was recognised.
 #[derive(Debug, PartialEq, Eq)]
 struct Known {
@@ -36,18 +42,29 @@ struct Known {
     bytes: Option<u64>,
 }
 
+/// Why a device or a file does not hold what a step needs.
+#[derive(Debug, Error)]
+pub(super) enum ContentsError {
+    #[error("cannot be read: {0}")]
+    Unread(#[from] io::Error),
+    #[error("holds a filesystem ({kind}) of {bytes} bytes, where at most {max_bytes} would do")]
+    Large { kind: String, bytes: u64, max_bytes: u64 },
+    #[error("holds a filesystem ({0}) that does not say how large it is")]
+    NoSize(String),
+    #[error("does not begin with a filesystem any more, as it did when this was planned")]
+    NoFilesystem,
+    #[error("is there already with another content; remove it, or take another name")]
+    OtherFile,
+}
+
 /// Says why a filesystem is not one that ends before a byte.
-pub(super) fn ends_before(path: &Path, max_bytes: u64) -> Result<(), String> {
-    let contents = read(path).map_err(|e| format!("cannot be read: {e}"))?;
+pub(super) fn ends_before(path: &Path, max_bytes: u64) -> Result<(), ContentsError> {
+    let contents = read(path)?;
     match (contents.filesystem, contents.filesystem_bytes) {
         (Some(_), Some(bytes)) if bytes <= max_bytes => Ok(()),
-        (Some(kind), Some(bytes)) => {
-            Err(format!("holds a filesystem ({kind}) of {bytes} bytes, where at most {max_bytes} would do"))
-        }
-        (Some(kind), None) => Err(format!("holds a filesystem ({kind}) that does not say how large it is")),
-        (None, _) => {
-            Err("does not begin with a filesystem any more, as it did when this was planned".to_owned())
-        }
+        (Some(kind), Some(bytes)) => Err(ContentsError::Large { kind, bytes, max_bytes }),
+        (Some(kind), None) => Err(ContentsError::NoSize(kind)),
+        (None, _) => Err(ContentsError::NoFilesystem),
     }
 }
 

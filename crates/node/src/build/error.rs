@@ -35,6 +35,8 @@ pub(crate) enum BuildError {
     Planted { host: String, path: PathBuf, names: String },
     #[error("{host}: build `{build}` is left as it is: {}", all_of(.obstacles))]
     Stands { host: String, build: String, obstacles: Vec<Obstacle> },
+    #[error("{} was written by another program since this build", path.display())]
+    Overwritten { path: PathBuf },
     #[error("{host}: no build `{build}` that was not taken back")]
     NoBuild { host: String, build: String },
     #[error("{host}: build `{build}` could not be taken back whole: {failures}")]
@@ -55,7 +57,9 @@ impl BuildError {
                 let name = build.split_once('-').map_or(build.as_str(), |(_, name)| name);
                 return format!("look at it, and give up what may go: --discard {name}");
             }
-            Self::Stands { .. } => "unmount, stop or remove what is named, and undo again",
+            Self::Stands { .. } | Self::Overwritten { .. } => {
+                "unmount, stop or remove what is named, and undo again"
+            }
             Self::NoSetup => "send a setup first",
             Self::Name(_) => "names are plain words, devices are paths below /dev/",
             Self::Disk { source, .. } => match NotPrivate::of(source) {

@@ -12,7 +12,8 @@ use std::path::Path;
 
 use linerate_load::guard;
 
-use super::contents::bytes;
+use super::contents::{bytes, size_of};
+use super::device_error::DeviceError;
 use super::pieces::{self, Ranges};
 
 /// Where the superblock stands, and how long it is.
@@ -63,8 +64,8 @@ const PIECE: usize = 4096;
 
 /// Whether everything on a volume is what `mkfs.ext4` made, or was deleted from it. Where no ext4 is, it has
 /// to hold nothing.
-pub(super) fn explained(file: &File, size: u64) -> Result<(), String> {
-    let Some(volume) = understood(file)? else { return guard::holds_nothing(file, size) };
+pub(super) fn explained(file: &File, size: u64) -> Result<(), DeviceError> {
+    let Some(volume) = understood(file)? else { return Ok(guard::holds_nothing(file, size)?) };
     guard::has_no_other_mark(file, size, OWNER, SUPERBLOCK)?;
     if volume.was_mounted {
         return Ok(());
@@ -74,29 +75,29 @@ pub(super) fn explained(file: &File, size: u64) -> Result<(), String> {
     for (start, length) in &journal {
         let range = (*start, start.saturating_add(*length).min(size));
         let found = pieces::unexplained(file, range, PIECE, &explains)
-            .map_err(|e| format!("it cannot be read: {e}"))?;
+            .map_err(DeviceError::step("it cannot be read"))?;
         if let Some(byte) = found.first() {
-            return Err(format!("there is data at byte {byte} that mkfs.ext4 did not write"));
+            return Err(DeviceError::Data { byte, program: "mkfs.ext4" });
         }
     }
     let end = |start: u64, length: u64| start.saturating_add(length).min(size);
     let places = volume.places(file)?;
     let made: Vec<(u64, u64)> =
         places.into_iter().map(|(start, length)| (start, end(start, length))).collect();
-    guard::holds_nothing_beside(file, size, &made)
+    Ok(guard::holds_nothing_beside(file, size, &made)?)
 }
 
 /// Whether an ext4 on a device was mounted since it was made; not where none is, or it cannot be undone.
 pub(super) fn was_mounted(device: &Path) -> bool {
-    let known = File::open(device).map_err(|e| e.to_string()).and_then(|file| understood(&file));
-    known.is_ok_and(|known| known.is_some_and(|known| known.was_mounted))
+    let known = File::open(device).ok().and_then(|file| understood(&file).ok()?);
+    known.is_some_and(|known| known.was_mounted)
 }
 
 /// Fills what `mkfs.ext4` wrote with zeros. Where no ext4 is nothing is done: what else stands there is found
 /// by the look at the volume below. `discard`: files on it are given up, as far as its superblock names
 /// places. What `mkfs.ext4` did not write into the journal of a filesystem that was never mounted is left and
 /// returned.
-pub(super) fn clear(file: &File, discard: bool) -> Result<Ranges, String> {
+pub(super) fn clear(file: &File, discard: bool) -> Result<Ranges, DeviceError> {
     let volume = match understood(file) {
         Ok(Some(volume)) => volume,
         Ok(None) => return Ok(Ranges::default()),
@@ -109,7 +110,12 @@ pub(super) fn clear(file: &File, discard: bool) -> Result<Ranges, String> {
     // What is zeroed last is what the places are read from: a step that is broken off can be done again.
     let places = volume.places(file)?;
     if !discard {
-        guard::has_no_other_mark(file, size_of(file)?, OWNER, SUPERBLOCK)?;
+        guard::has_no_other_mark(
+            file,
+            size_of(file).map_err(DeviceError::step("its size cannot be read"))?,
+            OWNER,
+            SUPERBLOCK,
+        )?;
     }
     if discard || volume.was_mounted {
         return zero(file, &places, &|_, _| true);
@@ -128,46 +134,38 @@ fn is_of_journal(journal: &Parts, at: u64, piece: &[u8]) -> bool {
         && pieces::is_zero(rest)
 }
 
-fn size_of(file: &File) -> Result<u64, String> {
-    let size = linerate_sys::block::size(file).or_else(|_| file.metadata().map(|meta| meta.len()));
-    size.map_err(|e| format!("its size cannot be read: {e}"))
-}
-
 /// The superblock; nothing where none is.
-fn superblock(file: &File) -> Result<Option<Vec<u8>>, String> {
+fn superblock(file: &File) -> Result<Option<Vec<u8>>, DeviceError> {
     let mut head = vec![0; SUPER_BYTES];
-    file.read_exact_at(&mut head, SUPER_AT).map_err(|e| format!("cannot be read: {e}"))?;
+    file.read_exact_at(&mut head, SUPER_AT).map_err(DeviceError::step("cannot be read"))?;
     Ok((bytes(&head, 56) == Some(MAGIC)).then_some(head))
 }
 
 /// The ext4 on a device, without files; nothing where none is.
-fn understood(file: &File) -> Result<Option<Volume>, String> {
-    linerate_sys::block::forget(file).map_err(|e| format!("its cache cannot be emptied: {e}"))?;
+fn understood(file: &File) -> Result<Option<Volume>, DeviceError> {
+    linerate_sys::block::forget(file).map_err(DeviceError::step("its cache cannot be emptied"))?;
     let Some(head) = superblock(file)? else { return Ok(None) };
-    let volume = Volume::read(&head).ok_or_else(strange)?;
+    let volume = Volume::read(&head).ok_or(DeviceError::OddSuperblock)?;
     if volume.is_dirty {
-        return Err("it was not unmounted cleanly, so that files may stand there that cannot be seen; mount it, look at it, and unmount it".to_owned());
+        return Err(DeviceError::Dirty("it was not unmounted cleanly"));
     }
     if volume.has_files(file)? {
-        return Err("there are files on it; mount it, look at them, and remove what may go".to_owned());
+        return Err(DeviceError::Files);
     }
     Ok(Some(volume))
 }
 
 /// Writes zeros into what is explained of parts, in their order and as far as the device goes, waits until
 /// they are safe, and returns the rest.
-fn zero(file: &File, parts: &[(u64, u64)], explains: pieces::Explains<'_>) -> Result<Ranges, String> {
-    let (size, mut left) = (size_of(file)?, Ranges::default());
+fn zero(file: &File, parts: &[(u64, u64)], explains: pieces::Explains<'_>) -> Result<Ranges, DeviceError> {
+    let (size, mut left) =
+        (size_of(file).map_err(DeviceError::step("its size cannot be read"))?, Ranges::default());
     let written = parts.iter().try_for_each(|(start, length)| {
         let range = (*start, start.saturating_add(*length).min(size));
         pieces::zero(file, range, PIECE, explains).map(|found| left.extend(found))
     });
-    written.and_then(|()| file.sync_data()).map_err(|e| format!("zeros cannot be written: {e}"))?;
+    written.and_then(|()| file.sync_data()).map_err(DeviceError::step("zeros cannot be written"))?;
     Ok(left)
-}
-
-fn strange() -> String {
-    "its superblock is not one that `mkfs.ext4` makes by default, so that the places it wrote to are unknown; it is left as it is".to_owned()
 }
 
 fn u16_at(head: &[u8], at: usize) -> Option<u16> {
@@ -248,13 +246,13 @@ impl Volume {
     }
 
     /// Descriptors of some groups.
-    fn descriptors(&self, file: &File, begin: u64, end: u64) -> Result<Vec<Group>, String> {
+    fn descriptors(&self, file: &File, begin: u64, end: u64) -> Result<Vec<Group>, DeviceError> {
         let size = self.descriptor_bytes as usize;
         let mut table = vec![0; (end - begin) as usize * size];
         let at = (self.first_block + 1) * self.block + begin * self.descriptor_bytes;
-        file.read_exact_at(&mut table, at).map_err(|e| format!("its descriptors cannot be read: {e}"))?;
+        file.read_exact_at(&mut table, at).map_err(DeviceError::step("its descriptors cannot be read"))?;
         let all: Option<Vec<Group>> = table.chunks_exact(size).map(|one| self.group(one)).collect();
-        all.ok_or_else(strange)
+        all.ok_or(DeviceError::OddSuperblock)
     }
 
     fn group(&self, one: &[u8]) -> Option<Group> {
@@ -284,7 +282,7 @@ impl Volume {
     }
 
     /// Whether it has more inodes in use than its own.
-    fn has_files(&self, file: &File) -> Result<bool, String> {
+    fn has_files(&self, file: &File) -> Result<bool, DeviceError> {
         let (mut used, mut begin) = (0, 0);
         while begin < self.groups {
             let end = (begin + GROUPS_AT_ONCE).min(self.groups);
@@ -314,14 +312,14 @@ impl Volume {
 
     /// Everything that `mkfs.ext4` wrote, and mounting without a file: what its inodes hold, the blocks that
     /// tell where, the groups, the first one last.
-    fn places(&self, file: &File) -> Result<Parts, String> {
+    fn places(&self, file: &File) -> Result<Parts, DeviceError> {
         let (mut all, trees) = self.contents(file)?;
         all.extend(trees);
         let mut end = self.groups;
         while end > 0 {
             let begin = end.saturating_sub(GROUPS_AT_ONCE);
             for (number, group) in self.descriptors(file, begin, end)?.iter().enumerate().rev() {
-                all.extend(self.of_group(begin + number as u64, group).ok_or_else(strange)?);
+                all.extend(self.of_group(begin + number as u64, group).ok_or(DeviceError::OddSuperblock)?);
             }
             end = begin;
         }
@@ -329,7 +327,7 @@ impl Volume {
     }
 
     /// What its own inodes hold (directories, journal, file of orphans), and the blocks that tell where.
-    fn contents(&self, file: &File) -> Result<(Parts, Parts), String> {
+    fn contents(&self, file: &File) -> Result<(Parts, Parts), DeviceError> {
         let (mut contents, mut trees) = (Parts::new(), Parts::new());
         let table = self.inode_table(file)?;
         for number in 1..=self.own_inodes.min(self.group_inodes) {
@@ -347,20 +345,20 @@ impl Volume {
     }
 
     /// Where the inodes of the first group begin.
-    fn inode_table(&self, file: &File) -> Result<u64, String> {
+    fn inode_table(&self, file: &File) -> Result<u64, DeviceError> {
         let first = self.descriptors(file, 0, 1)?;
-        Ok(first.first().ok_or_else(strange)?.inode_table * self.block)
+        Ok(first.first().ok_or(DeviceError::OddSuperblock)?.inode_table * self.block)
     }
 
-    fn inode(&self, file: &File, table: u64, number: u64) -> Result<[u8; 128], String> {
+    fn inode(&self, file: &File, table: u64, number: u64) -> Result<[u8; 128], DeviceError> {
         let mut inode = [0; 128];
         let at = table + (number - 1) * self.inode_bytes;
-        file.read_exact_at(&mut inode, at).map_err(|e| format!("an inode cannot be read: {e}"))?;
+        file.read_exact_at(&mut inode, at).map_err(DeviceError::step("an inode cannot be read"))?;
         Ok(inode)
     }
 
     /// What the journal holds, in its order; nothing where none is, or its blocks are not in extents.
-    fn journal(&self, file: &File) -> Result<Parts, String> {
+    fn journal(&self, file: &File) -> Result<Parts, DeviceError> {
         let (mut contents, mut trees) = (Parts::new(), Parts::new());
         let inode = self.inode(file, self.inode_table(file)?, JOURNAL_INODE)?;
         if u32_at(&inode, 32).unwrap_or(0) & INODE_EXTENTS != 0 {
@@ -376,11 +374,11 @@ impl Volume {
         node: &[u8],
         depth_max: u16,
         (contents, trees): (&mut Parts, &mut Parts),
-    ) -> Result<(), String> {
+    ) -> Result<(), DeviceError> {
         if u16_at(node, 0) != Some(EXTENTS_MAGIC) {
             return Ok(());
         }
-        let depth = u16_at(node, 6).filter(|depth| *depth <= depth_max).ok_or_else(strange)?;
+        let depth = u16_at(node, 6).filter(|depth| *depth <= depth_max).ok_or(DeviceError::OddSuperblock)?;
         let entries = usize::from(u16_at(node, 2).unwrap_or(0));
         for entry in node[12..].chunks_exact(12).take(entries) {
             let (low, high) = if depth > 0 { (4, 8) } else { (8, 6) };
@@ -388,12 +386,12 @@ impl Volume {
             let block = above | u64::from(u32_at(entry, low).unwrap_or(0));
             let blocks = if depth > 0 { 1 } else { extent_blocks(u16_at(entry, 4).unwrap_or(0)) };
             if block.checked_add(blocks).is_none_or(|end| end > self.blocks) {
-                return Err(strange());
+                return Err(DeviceError::OddSuperblock);
             }
             let part = (block * self.block, blocks * self.block);
             if depth > 0 {
                 let mut below = vec![0; self.block as usize];
-                file.read_exact_at(&mut below, part.0).map_err(|e| format!("cannot be read: {e}"))?;
+                file.read_exact_at(&mut below, part.0).map_err(DeviceError::step("cannot be read"))?;
                 self.extents(file, &below, depth - 1, (contents, trees))?;
                 trees.push(part);
             } else {
@@ -483,7 +481,7 @@ mod tests {
             let places = understood(&file).unwrap().unwrap().places(&file).unwrap();
             if !places.iter().any(|(start, length)| (*start..start + length).contains(&strange)) {
                 file.write_all_at(b"data", strange).unwrap();
-                let found = explained(&file, size).unwrap_err();
+                let found = explained(&file, size).unwrap_err().to_string();
                 assert!(found.contains(&strange.to_string()), "{found}");
                 file.write_all_at(&[0; 4], strange).unwrap();
                 looked += 1;
@@ -510,7 +508,7 @@ mod tests {
         let stays = |file: &File, why: &str| {
             let mut before = vec![0; 1 << 20];
             file.read_exact_at(&mut before, 0).unwrap();
-            let refused = clear(file, false).unwrap_err();
+            let refused = clear(file, false).unwrap_err().to_string();
             assert!(refused.contains(why), "{refused}");
             let mut after = vec![0; 1 << 20];
             file.read_exact_at(&mut after, 0).unwrap();
@@ -548,7 +546,7 @@ mod tests {
         let last = journal.last().unwrap();
         let at = last.0 + last.1 - 8192;
         file.write_all_at(b"data", at).unwrap();
-        let found = explained(&file, size).unwrap_err();
+        let found = explained(&file, size).unwrap_err().to_string();
         assert_eq!(found, format!("there is data at byte {at} that mkfs.ext4 did not write"));
         assert_eq!(clear(&file, false).unwrap().first(), Some(at));
         assert_eq!(left(&file), Some(at), "all else is gone");
@@ -571,12 +569,12 @@ mod tests {
         // `s_mtime`.
         file.write_all_at(&[1, 2, 3, 4], SUPER_AT + 44).unwrap();
         assert!(understood(&file).unwrap().unwrap().was_mounted);
-        assert_eq!(explained(&file, size), Ok(()));
+        explained(&file, size).unwrap();
         let at = size - 4096 + 60;
         file.write_all_at(b"\x83\x74\x02\x6d", at).unwrap();
         let expected = format!("it has the mark of DRBD at byte {at}, beside that of {OWNER}");
-        assert_eq!(explained(&file, size), Err(expected.clone()));
-        assert_eq!(clear(&file, false).unwrap_err(), expected);
+        assert_eq!(explained(&file, size).unwrap_err().to_string(), expected);
+        assert_eq!(clear(&file, false).unwrap_err().to_string(), expected);
         assert!(superblock(&file).unwrap().is_some(), "nothing was zeroed");
     }
 

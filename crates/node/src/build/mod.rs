@@ -8,6 +8,7 @@
 
 mod clear;
 mod contents;
+mod device_error;
 mod error;
 mod ext;
 mod journal;
@@ -306,7 +307,9 @@ impl Builds {
         let Act::Write { path, text } = done.step.deed().act() else { return None };
         let path = Path::new(&path);
         match real_host().load(path) {
-            Ok(now) => check_own(path, now.as_ref(), &text, done.before.as_ref()).err(),
+            Ok(now) => {
+                check_own(path, now.as_ref(), &text, done.before.as_ref()).err().map(|e| e.to_string())
+            }
             Err(error) => Some(self.disk("read", path)(error).to_string()),
         }
     }
@@ -334,7 +337,9 @@ impl Builds {
         }
         if let Act::Write { path, text } = deed.act() {
             lines.push(format!("put back {path}"));
-            failures.extend(self.put_back(Path::new(&path), &text, done.before.as_ref()).err());
+            failures.extend(
+                self.put_back(Path::new(&path), &text, done.before.as_ref()).err().map(|e| e.to_string()),
+            );
         }
         let mut held: Vec<File> = claims.into_iter().map(Claim::into_file).collect();
         for argv in deed.undo() {
@@ -359,7 +364,7 @@ impl Builds {
                 lines.push(left.says());
                 match clear::clear(&left, done.whole, before) {
                     Ok(left) => lines.extend(left),
-                    Err(why) => failures.push(why),
+                    Err(why) => failures.push(why.to_string()),
                 }
             }
         }
@@ -374,9 +379,9 @@ impl Builds {
     }
 
     /// Puts a file back as it was, unless somebody else has written it meanwhile.
-    fn put_back(&self, path: &Path, ours: &str, before: Option<&Content>) -> Result<(), String> {
+    fn put_back(&self, path: &Path, ours: &str, before: Option<&Content>) -> Result<(), BuildError> {
         let real = real_host();
-        let now = real.load(path).map_err(|e| self.disk("read", path)(e).to_string())?;
+        let now = real.load(path).map_err(self.disk("read", path))?;
         check_own(path, now.as_ref(), ours, before)?;
         if now.as_ref() == before {
             return Ok(());
@@ -385,16 +390,21 @@ impl Builds {
             Some(content) => real.store(path, content),
             None => real.remove(path),
         }
-        .map_err(|e| self.disk("write", path)(e).to_string())
+        .map_err(self.disk("write", path))
     }
 }
 
 /// Whether a file is as a step left it, or as it was before.
-fn check_own(path: &Path, now: Option<&Content>, ours: &str, before: Option<&Content>) -> Result<(), String> {
+fn check_own(
+    path: &Path,
+    now: Option<&Content>,
+    ours: &str,
+    before: Option<&Content>,
+) -> Result<(), BuildError> {
     if now == before || now == Some(&Content::Text(ours.to_owned())) {
         return Ok(());
     }
-    Err(format!("{} was written by another program since this build", path.display()))
+    Err(BuildError::Overwritten { path: path.to_owned() })
 }
 
 #[cfg(test)]

@@ -4,13 +4,14 @@
 //! In: needs of a step. Out: claims on the devices that the program is going to write, or the first device
 //! that is in the way.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::path::Path;
 
-use linerate_load::guard::{self, Claim, Content};
+use linerate_load::guard::{self, Claim, Content, Refusal};
 use linerate_model::step::{Need, Refused};
 
-use super::contents;
+use super::contents::{self, ContentsError};
 
 /// Devices that a step is going to write, all held against the rest of the kernel at the same time. They are
 /// given to the program with [`super::run::run_with`]: its child has the last descriptors, and the kernel
@@ -27,8 +28,10 @@ pub(super) struct Claims {
 impl Claims {
     /// Looks once more, right before the program starts.
     pub(super) fn again(&self) -> Result<(), Refused> {
-        guard::again(&self.claims)
-            .map_err(|(at, why)| Refused { device: self.devices.get(at).cloned().unwrap_or_default(), why })
+        guard::again(&self.claims).map_err(|(at, why)| Refused {
+            device: self.devices.get(at).cloned().unwrap_or_default(),
+            why: why.to_string(),
+        })
     }
 
     /// For the child.
@@ -40,18 +43,20 @@ impl Claims {
 /// Says what is in the way, or holds the devices.
 pub(super) fn claim(needs: &[Need]) -> Result<Claims, Refused> {
     let devices: Vec<String> = needs.iter().filter_map(written).cloned().collect();
+    let refused =
+        |device: &String, why: &dyn Display| Refused { device: device.clone(), why: why.to_string() };
     let mut claims = Vec::new();
     for (claim, device) in claimed(&devices).into_iter().zip(&devices) {
-        claims.push(claim.map_err(|why| Refused { device: device.clone(), why })?);
+        claims.push(claim.map_err(|why| refused(device, &why))?);
     }
     needs.iter().try_for_each(|need| match need {
         Need::Empty { .. } | Need::Volume { .. } => Ok(()),
         Need::Shrunk { device, filesystem_max_bytes } => {
             contents::ends_before(Path::new(device), *filesystem_max_bytes)
-                .map_err(|why| Refused { device: device.clone(), why })
+                .map_err(|why| refused(device, &why))
         }
         Need::NoOtherFile { path, text } => {
-            no_other_file(Path::new(path), text).map_err(|why| Refused { device: path.clone(), why })
+            no_other_file(Path::new(path), text).map_err(|why| refused(path, &why))
         }
     })?;
     Ok(Claims { claims, devices })
@@ -65,23 +70,24 @@ fn written(need: &Need) -> Option<&String> {
     }
 }
 
-fn claimed(devices: &[String]) -> Vec<Result<Claim, String>> {
+fn claimed(devices: &[String]) -> Vec<Result<Claim, Refusal>> {
     let paths: Vec<&Path> = devices.iter().map(Path::new).collect();
     guard::claim(&paths, Content::Empty, false)
 }
 
 /// Says when a file is there that is not ours.
-fn no_other_file(path: &Path, ours: &str) -> Result<(), String> {
+fn no_other_file(path: &Path, ours: &str) -> Result<(), ContentsError> {
     match std::fs::read(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Ok(content) if content == ours.as_bytes() => Ok(()),
-        Ok(_) => Err("is there already with another content; remove it, or take another name".to_owned()),
-        Err(error) => Err(format!("cannot be read: {error}")),
+        Ok(_) => Err(ContentsError::OtherFile),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// All devices that may not be given away, with the reason.
 pub(super) fn not_empty(devices: &[String]) -> Vec<Refused> {
     let all = claimed(devices).into_iter().zip(devices);
-    all.filter_map(|(claim, device)| Some(Refused { device: device.clone(), why: claim.err()? })).collect()
+    all.filter_map(|(claim, device)| Some(Refused { device: device.clone(), why: claim.err()?.to_string() }))
+        .collect()
 }

@@ -10,7 +10,7 @@
 
 use std::path::Path;
 
-use linerate_load::guard::{self, Claim, Content as Held};
+use linerate_load::guard::{self, Claim, Content as Held, Refusal};
 use linerate_model::step::{Act, Argv, Clear, LvmStep, Need, Remains, Seen, Step};
 
 use super::journal::{Done, Journal};
@@ -113,7 +113,7 @@ fn on_volume(
     let content = match made {
         Some((Filesystem::Xfs, is_whole)) => clear::explained(file, bytes, is_whole),
         Some((Filesystem::Ext, _)) => ext::explained(file, bytes),
-        None => unexplained(&claim, journal.was_mounted),
+        None => unexplained(&claim, journal.was_mounted).map_err(Into::into),
     };
     content.err().map(|why| Obstacle { what: format!("{device}: {why}"), discardable: true })
 }
@@ -142,12 +142,12 @@ fn is_used(journal: &Journal, device: &str) -> bool {
 
 /// What stands on a volume whose filesystem is gone, or that never had one. What was in files that were
 /// deleted may stand anywhere.
-fn unexplained(claim: &Claim, was_mounted: bool) -> Result<(), String> {
+fn unexplained(claim: &Claim, was_mounted: bool) -> Result<(), Refusal> {
     if !was_mounted {
         return guard::holds_nothing(claim.file(), claim.bytes());
     }
     match guard::mark_on(claim.file(), claim.bytes())? {
-        Some((owner, byte)) => Err(format!("it has the mark of {owner} at byte {byte}")),
+        Some((owner, byte)) => Err(Refusal::Mark { owner, byte }),
         None => Ok(()),
     }
 }
@@ -175,7 +175,7 @@ pub(super) fn claim(step: &Step, was_mounted: bool, discard: bool) -> Result<Vec
         for claim in guard::claim(&[path], Held::Any, false) {
             let claim = claim.map_err(|why| fixed(format!("{device}: {why}")))?;
             if !discard {
-                let say = |why| Obstacle { what: format!("{device}: {why}"), discardable: true };
+                let say = |why: Refusal| Obstacle { what: format!("{device}: {why}"), discardable: true };
                 unexplained(&claim, was_mounted).map_err(say)?;
             }
             claims.push(claim);

@@ -14,6 +14,7 @@ use linerate_load::guard;
 use linerate_model::step::{Own, Stamp};
 use linerate_sys::block;
 
+use super::device_error::DeviceError;
 use super::pieces;
 
 /// Pieces in which a device is compared with zeros.
@@ -31,7 +32,9 @@ pub(super) fn read(stamp: &Stamp) -> BTreeMap<String, Vec<u8>> {
 
 /// What is wrong with devices before a step is taken back. `is_whole`: the step had ended well.
 pub(super) fn strangers(stamp: &Stamp, left: &BTreeMap<String, Vec<u8>>, is_whole: bool) -> Vec<String> {
-    let wrong = |device: &String| stranger(stamp, device, left.get(device), is_whole).err();
+    let wrong = |device: &String| {
+        stranger(stamp, device, left.get(device), is_whole).err().map(|why| format!("{device}: {why}"))
+    };
     stamp.devices.iter().filter_map(wrong).collect()
 }
 
@@ -45,22 +48,22 @@ pub(super) fn is_carried(stamp: &Stamp, device: &str, left: Option<&Vec<u8>>) ->
 }
 
 /// Whether the mark on a device is one of the step, by [`Own`].
-fn has_own_mark(stamp: &Stamp, device: &str) -> Result<bool, String> {
-    let unread = |e: io::Error| format!("{device}: it cannot be read: {e}");
-    let mut file = File::open(device).map_err(unread)?;
-    block::forget(&file).map_err(unread)?;
+fn has_own_mark(stamp: &Stamp, device: &str) -> Result<bool, DeviceError> {
+    let unread = DeviceError::step("it cannot be read");
+    let mut file = File::open(device).map_err(&unread)?;
+    block::forget(&file).map_err(&unread)?;
     match &stamp.own {
         Own::Any => Ok(false),
         Own::Named { at, bytes, name } => {
             let mut text = vec![0; *bytes];
-            file.read_exact_at(&mut text, *at).map_err(unread)?;
+            file.read_exact_at(&mut text, *at).map_err(&unread)?;
             Ok(is_named(&text, name))
         }
         Own::Alone { ranges, bytes } => {
-            let size = file.seek(SeekFrom::End(0)).map_err(unread)?;
+            let size = file.seek(SeekFrom::End(0)).map_err(&unread)?;
             let is_own = |at: u64, _: &[u8]| ranges.iter().any(|(start, end)| (*start..*end).contains(&at));
             for part in [(0, size.min(*bytes)), (size.saturating_sub(TAIL_BYTES).max(*bytes), size)] {
-                if !pieces::unexplained(&file, part, SECTOR, &is_own).map_err(unread)?.is_empty() {
+                if !pieces::unexplained(&file, part, SECTOR, &is_own).map_err(&unread)?.is_empty() {
                     return Ok(false);
                 }
             }
@@ -77,14 +80,14 @@ fn is_named(text: &[u8], name: &str) -> bool {
     stated.rsplit(|byte| *byte == b':').next() == Some(fits)
 }
 
-fn at(stamp: &Stamp, device: &str) -> Result<Vec<u8>, String> {
+fn at(stamp: &Stamp, device: &str) -> Result<Vec<u8>, DeviceError> {
     let mut bytes = vec![0; stamp.bytes];
-    let mut file = File::open(device).map_err(|e| format!("{device}: it cannot be read: {e}"))?;
+    let mut file = File::open(device).map_err(DeviceError::step("it cannot be read"))?;
     let read = block::forget(&file).and_then(|()| {
         let page = if stamp.in_last_page { last_page(file.seek(SeekFrom::End(0))?)? } else { 0 };
         file.read_exact_at(&mut bytes, page + stamp.at)
     });
-    read.map_err(|e| format!("{device}: byte {} of its identifier cannot be read: {e}", stamp.at))?;
+    read.map_err(|source| DeviceError::Identifier { at: stamp.at, source })?;
     Ok(bytes)
 }
 
@@ -97,7 +100,7 @@ fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }
 
-fn stranger(stamp: &Stamp, device: &str, left: Option<&Vec<u8>>, is_whole: bool) -> Result<(), String> {
+fn stranger(stamp: &Stamp, device: &str, left: Option<&Vec<u8>>, is_whole: bool) -> Result<(), DeviceError> {
     let now = at(stamp, device)?;
     if left == Some(&now) {
         return Ok(());
@@ -110,7 +113,7 @@ fn stranger(stamp: &Stamp, device: &str, left: Option<&Vec<u8>>, is_whole: bool)
     // Taken back half before, or a step that failed before it wrote: then no mark is there, or one that the
     // step itself leaves. An array or a physical volume that others have made since has the same kind of
     // mark.
-    let mark = guard::mark(Path::new(device)).map_err(|why| format!("{device}: {why}"))?;
+    let mark = guard::mark(Path::new(device))?;
     let is_of_step = |owner: &str| left.is_none() && stamp.marks.iter().any(|mark| owner.starts_with(mark));
     let is_own = match mark {
         Some((owner, _)) if is_of_step(owner) => {
@@ -119,12 +122,8 @@ fn stranger(stamp: &Stamp, device: &str, left: Option<&Vec<u8>>, is_whole: bool)
         _ => false,
     };
     match mark {
-        Some((owner, byte)) if !is_own => Err(format!(
-            "{device}: it has the mark of {owner} at byte {byte}, and not what this build left there: it is another drive now, or somebody else's. Nothing was done to any drive"
-        )),
-        None if !is_zero(&now) => Err(format!(
-            "{device}: what this build left there is gone, and something else stands there: it is another drive now, or somebody else's. Nothing was done to any drive"
-        )),
+        Some((owner, byte)) if !is_own => Err(DeviceError::OtherMark { owner, byte }),
+        None if !is_zero(&now) => Err(DeviceError::Replaced),
         _ => Ok(()),
     }
 }

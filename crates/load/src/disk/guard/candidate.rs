@@ -9,6 +9,8 @@ use linerate_model::names::natural;
 use linerate_sys::block::{self, Kind, Number};
 use linerate_sys::root::{NAMES_MAX, ReadError, Root};
 
+use super::error::Refusal;
+
 /// A block device that somebody wants to write.
 #[derive(Debug)]
 pub(in crate::disk) struct Candidate<'a> {
@@ -29,15 +31,14 @@ pub(super) trait Check: Sync {
     /// What is looked for, short and stable.
     fn name(&self) -> &'static str;
     /// Why it may not be written.
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String>;
+    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal>;
 }
 
 /// Finds a device of this number among those of the kernel.
-pub(super) fn find(root: &Root, path: PathBuf, number: Number) -> Result<Candidate<'_>, String> {
+pub(super) fn find(root: &Root, path: PathBuf, number: Number) -> Result<Candidate<'_>, Refusal> {
     let wanted = number.to_string();
     let is_it = |folder: &str| root.line(&format!("{folder}/dev")).is_ok_and(|dev| dev == wanted);
-    let all =
-        root.list("/sys/block").map_err(|e| format!("the list of block devices cannot be read: {e}"))?;
+    let all = root.list("/sys/block").map_err(Refusal::file("the list of block devices cannot be read"))?;
     for whole in all {
         let folder = format!("/sys/block/{whole}");
         if is_it(&folder) {
@@ -50,25 +51,24 @@ pub(super) fn find(root: &Root, path: PathBuf, number: Number) -> Result<Candida
             }
         }
     }
-    Err(format!("the kernel lists no block device {wanted}"))
+    Err(Refusal::NotListed(number))
 }
 
 /// The block device that a path leads to, links followed.
-pub(super) fn candidate<'a>(root: &'a Root, path: &Path) -> Result<Candidate<'a>, String> {
-    let path = std::fs::canonicalize(path).map_err(|e| format!("it cannot be found: {e}"))?;
-    let Kind::Device(number) = block::kind(&path).map_err(|e| e.to_string())? else {
-        return Err("it is no block device".to_owned());
-    };
+pub(super) fn candidate<'a>(root: &'a Root, path: &Path) -> Result<Candidate<'a>, Refusal> {
+    let path = std::fs::canonicalize(path).map_err(Refusal::step("it cannot be found"))?;
+    let Kind::Device(number) = block::kind(&path)? else { return Err(Refusal::NoBlockDevice) };
     find(root, path, number)
 }
 
 impl Candidate<'_> {
     /// A list that has to be seen, in the natural order of names: what is missing counts as not seen.
-    pub(super) fn seen(&self, path: &str, what: &str) -> Result<Vec<String>, String> {
-        let mut names = self.root.list(path).map_err(|e| format!("{what} cannot be seen: {path}: {e}"))?;
+    pub(super) fn seen(&self, path: &str, what: &str) -> Result<Vec<String>, Refusal> {
+        let unseen = |source| Refusal::unseen(what, Refusal::file(path)(source));
+        let mut names = self.root.list(path).map_err(unseen)?;
         // A list is cut there, and what is behind nobody has seen.
         if names.len() >= NAMES_MAX {
-            return Err(format!("{what} cannot all be seen: {path} has {NAMES_MAX} entries or more"));
+            return Err(Refusal::LongList { what: what.to_owned(), list: path.to_owned() });
         }
         names.sort_by(|a, b| natural(a, b));
         Ok(names)
@@ -76,7 +76,7 @@ impl Candidate<'_> {
 
     /// Numbers and names of it and of what it is a part of, or of its parts: whoever has one of them has it
     /// too.
-    pub(super) fn family(&self) -> Result<Vec<(String, String)>, String> {
+    pub(super) fn family(&self) -> Result<Vec<(String, String)>, Refusal> {
         let mut all = vec![(self.number.to_string(), self.name.clone())];
         let others = if let Some(whole) = &self.whole {
             vec![(format!("/sys/block/{whole}/dev"), whole.clone())]
@@ -85,13 +85,13 @@ impl Candidate<'_> {
             parts.into_iter().map(|part| (format!("{}/{part}/dev", self.folder), part)).collect()
         };
         for (path, name) in others {
-            all.push((self.root.line(&path).map_err(|e| format!("{path}: {e}"))?, name));
+            all.push((self.root.line(&path).map_err(Refusal::file(&path))?, name));
         }
         Ok(all)
     }
 
     /// Partitions of a device, by name.
-    pub(super) fn partitions(&self, whole: &str) -> Result<Vec<String>, String> {
+    pub(super) fn partitions(&self, whole: &str) -> Result<Vec<String>, Refusal> {
         let folder = format!("/sys/block/{whole}");
         let names = self.seen(&folder, "its partitions")?;
         let mut parts = Vec::new();
@@ -100,7 +100,7 @@ impl Candidate<'_> {
             match self.root.number(&path) {
                 Ok(_) => parts.push(name),
                 Err(ReadError::Missing) => {}
-                Err(error) => return Err(format!("its partitions cannot be seen: {path}: {error}")),
+                Err(error) => return Err(Refusal::unseen("its partitions", Refusal::file(&path)(error))),
             }
         }
         Ok(parts)

@@ -8,7 +8,9 @@ use std::os::unix::fs::FileExt;
 
 use linerate_sys::block;
 
+use super::error::Refusal;
 use super::signatures::{self, Signature};
+use crate::job::LoadError;
 
 /// How much of the start and of the end is read.
 pub(super) const EDGE_BYTES: u64 = 1 << 20;
@@ -24,27 +26,27 @@ const STEP_BYTES: u64 = 1 << 20;
 /// What a piece is compared with.
 static ZEROS: [u8; 4096] = [0; 4096];
 /// Smaller devices are none that anybody measures.
-const DEVICE_BYTES_MIN: u64 = 4 << 20;
+pub(super) const DEVICE_BYTES_MIN: u64 = 4 << 20;
 
-fn read(device: &File, at: u64, bytes: u64) -> Result<Vec<u8>, String> {
+fn read(device: &File, at: u64, bytes: u64) -> Result<Vec<u8>, Refusal> {
     let mut content = vec![0; bytes as usize];
-    device.read_exact_at(&mut content, at).map_err(|e| format!("byte {at} cannot be read: {e}"))?;
+    device.read_exact_at(&mut content, at).map_err(|source| Refusal::Read { at, source })?;
     Ok(content)
 }
 
-fn something(content: &[u8], at: u64) -> Result<(), String> {
+fn something(content: &[u8], at: u64) -> Result<(), Refusal> {
     // Almost always all is zero; pieces are compared many bytes at a time.
     if content.chunks(ZEROS.len()).all(|piece| piece == &ZEROS[..piece.len()]) {
         return Ok(());
     }
     match content.iter().position(|byte| *byte != 0) {
         None => Ok(()),
-        Some(place) => Err(format!("there is data at byte {}", at + place as u64)),
+        Some(place) => Err(Refusal::Data(at + place as u64)),
     }
 }
 
 /// The first mark of an owner.
-pub(super) fn mark(device: &File, size: u64) -> Result<Option<(&'static str, u64)>, String> {
+pub(super) fn mark(device: &File, size: u64) -> Result<Option<(&'static str, u64)>, Refusal> {
     mark_where(device, size, &|_, _| true)
 }
 
@@ -57,7 +59,7 @@ pub(super) fn mark_beside(
     size: u64,
     own: &str,
     superblock: (u64, u64),
-) -> Result<Option<(&'static str, u64)>, String> {
+) -> Result<Option<(&'static str, u64)>, Refusal> {
     let is_chance = |signature: &Signature, byte: u64| {
         signature.mark.len() <= SHORT && (superblock.0..superblock.1).contains(&byte)
     };
@@ -68,42 +70,42 @@ fn mark_where(
     device: &File,
     size: u64,
     is_wanted: &dyn Fn(&Signature, u64) -> bool,
-) -> Result<Option<(&'static str, u64)>, String> {
+) -> Result<Option<(&'static str, u64)>, Refusal> {
     if size < DEVICE_BYTES_MIN {
-        return Err(format!("it has {size} bytes, less than {DEVICE_BYTES_MIN}"));
+        return Err(Refusal::Small(size));
     }
     let (head, tail) = (read(device, 0, EDGE_BYTES)?, read(device, size - EDGE_BYTES, EDGE_BYTES)?);
     Ok(signatures::find_where(&head, &tail, size, is_wanted))
 }
 
 /// Lets the kernel read from the device what it has in its cache, as far as that is not newer.
-pub(super) fn fresh(device: &File) -> Result<(), String> {
-    block::forget(device).map_err(|e| format!("its cache cannot be emptied: {e}"))
+pub(super) fn fresh(device: &File) -> Result<(), Refusal> {
+    block::forget(device).map_err(Refusal::step("its cache cannot be emptied"))
 }
 
 /// Whether a device of this size looks as if it holds nothing: its edges, the marks of owners, places in
 /// between.
-pub(super) fn looks_empty(device: &File, size: u64) -> Result<(), String> {
+pub(super) fn looks_empty(device: &File, size: u64) -> Result<(), Refusal> {
     is_empty_at(device, size, PLACES)
 }
 
 /// Whether no owner has left a mark, and both ends are zero.
-pub(super) fn edges_are_empty(device: &File, size: u64) -> Result<(), String> {
+pub(super) fn edges_are_empty(device: &File, size: u64) -> Result<(), Refusal> {
     if size < DEVICE_BYTES_MIN {
-        return Err(format!("it has {size} bytes, less than {DEVICE_BYTES_MIN}"));
+        return Err(Refusal::Small(size));
     }
     fresh(device)?;
     let tail_at = size - EDGE_BYTES;
     let (head, tail) = (read(device, 0, EDGE_BYTES)?, read(device, tail_at, EDGE_BYTES)?);
     if let Some((owner, byte)) = signatures::find(&head, &tail, size) {
-        return Err(format!("it has the mark of {owner} at byte {byte}"));
+        return Err(Refusal::Mark { owner, byte });
     }
     something(&head, 0)?;
     something(&tail, tail_at)
 }
 
 /// The same as [`looks_empty`], with so many places.
-pub(super) fn is_empty_at(device: &File, size: u64, places: u64) -> Result<(), String> {
+pub(super) fn is_empty_at(device: &File, size: u64, places: u64) -> Result<(), Refusal> {
     edges_are_empty(device, size)?;
     for place in 1..places {
         // A multiple of the pieces that are read.
@@ -114,9 +116,9 @@ pub(super) fn is_empty_at(device: &File, size: u64, places: u64) -> Result<(), S
 }
 
 /// Whether both ends and [`PLACES_UNDO`] places between are zero, but for ranges (start and end).
-pub(super) fn is_zero_beside(device: &File, size: u64, made: &[(u64, u64)]) -> Result<(), String> {
+pub(super) fn is_zero_beside(device: &File, size: u64, made: &[(u64, u64)]) -> Result<(), Refusal> {
     if size < DEVICE_BYTES_MIN {
-        return Err(format!("it has {size} bytes, less than {DEVICE_BYTES_MIN}"));
+        return Err(Refusal::Small(size));
     }
     fresh(device)?;
     let mut made = made.to_vec();
@@ -141,18 +143,15 @@ pub(super) fn is_zero(
     device: &File,
     size: u64,
     (start, used): (u64, u64),
-    go_on: &mut dyn FnMut() -> Result<(), String>,
-) -> Result<(), String> {
+    go_on: &mut dyn FnMut() -> Result<(), LoadError>,
+) -> Result<(), Refusal> {
     let end = start.checked_add(used).filter(|end| end.checked_add(EDGE_BYTES).is_some_and(|e| e <= size));
     let Some(end) = end.filter(|_| start >= EDGE_BYTES) else {
-        return Err(format!(
-            "bytes {start} to {} of its {size} would touch its first or last MiB: use less of it (--size)",
-            start.saturating_add(used)
-        ));
+        return Err(Refusal::Edges { start, end: start.saturating_add(used), size });
     };
     let mut at = start;
     while at < end {
-        go_on()?;
+        go_on().map_err(|stopped| Refusal::Stopped(Box::new(stopped)))?;
         let step = STEP_BYTES.min(end - at);
         something(&read(device, at, step)?, at)?;
         at += step;

@@ -9,6 +9,7 @@
 
 mod candidate;
 mod content;
+mod error;
 mod parts;
 mod people;
 mod programs;
@@ -19,12 +20,14 @@ mod tests;
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use linerate_sys::block::{self, How, Kind, Number};
 use linerate_sys::root::Root;
 
 use self::candidate::{Candidate, Check, candidate};
+pub use self::error::Refusal;
+use crate::job::LoadError;
 
 /// All checks that need no look at the content, in their order. What tells a person most comes first.
 static CHECKS: &[&dyn Check] = &[
@@ -66,8 +69,8 @@ pub(super) fn open(
     path: &Path,
     really: &str,
     (start, used): (u64, u64),
-    go_on: &mut dyn FnMut() -> Result<(), String>,
-) -> Result<Free, String> {
+    go_on: &mut dyn FnMut() -> Result<(), LoadError>,
+) -> Result<Free, Refusal> {
     let candidate = candidate(root, path)?;
     look(&candidate)?;
     users(root, std::slice::from_ref(&candidate), &[]).swap_remove(0)?;
@@ -78,7 +81,7 @@ pub(super) fn open(
     // Reading took minutes: a program that opened it since does not conflict with the exclusive claim.
     let found = candidate::candidate(root, path)?;
     if found.number != free.number {
-        return Err("it became another device meanwhile".to_owned());
+        return Err(Refusal::Replaced);
     }
     users(root, std::slice::from_ref(&found), &[free.file.as_raw_fd()]).swap_remove(0)?;
     look(&found)?;
@@ -109,9 +112,9 @@ pub struct Claim {
 const AT_ONCE: usize = 8;
 
 /// Claims devices, or gives the reason for each that may not be written; `write` opens them for writing.
-pub fn claim(paths: &[&Path], content: Content, write: bool) -> Vec<Result<Claim, String>> {
+pub fn claim(paths: &[&Path], content: Content, write: bool) -> Vec<Result<Claim, Refusal>> {
     let root = Root::live();
-    let mut claims: Vec<Result<Claim, String>> = held(&root, paths, write)
+    let mut claims: Vec<Result<Claim, Refusal>> = held(&root, paths, write)
         .into_iter()
         .map(|free| free.map(|(free, path)| Claim { free, path, content }))
         .collect();
@@ -119,15 +122,15 @@ pub fn claim(paths: &[&Path], content: Content, write: bool) -> Vec<Result<Claim
         return claims;
     }
     for some in claims.chunks_mut(AT_ONCE) {
-        let looked: Vec<Result<(), String>> = std::thread::scope(|scope| {
+        let looked: Vec<Result<(), Refusal>> = std::thread::scope(|scope| {
             let files = some.iter().map(|claim| claim.as_ref().ok().map(|claim| &claim.free));
             let look = |free: Option<&Free>| {
                 free.map_or(Ok(()), |free| content::looks_empty(&free.file, free.bytes))
             };
             let begin = |free| std::thread::Builder::new().spawn_scoped(scope, move || look(free));
             let threads: Vec<_> = files.map(begin).collect();
-            let unseen = || Err("it cannot be looked at".to_owned());
-            let end = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, Result<(), String>>>| {
+            let unseen = || Err(Refusal::NotRead);
+            let end = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, Result<(), Refusal>>>| {
                 thread.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(unseen)
             };
             threads.into_iter().map(end).collect()
@@ -142,7 +145,7 @@ pub fn claim(paths: &[&Path], content: Content, write: bool) -> Vec<Result<Claim
 }
 
 /// All of them that are not in use, open exclusively: programs are looked at once for all.
-fn held(root: &Root, paths: &[&Path], write: bool) -> Vec<Result<(Free, PathBuf), String>> {
+fn held(root: &Root, paths: &[&Path], write: bool) -> Vec<Result<(Free, PathBuf), Refusal>> {
     let checked = |path: &&Path| {
         let candidate = candidate(root, path)?;
         look(&candidate).map(|()| candidate)
@@ -156,9 +159,9 @@ fn held(root: &Root, paths: &[&Path], write: bool) -> Vec<Result<(Free, PathBuf)
         let path = candidate.path.clone();
         Ok((hold(candidate, write)?, path))
     });
-    let missing = || Err("it cannot be looked at".to_owned());
+    let missing = || Err(Refusal::NotRead);
     all.into_iter()
-        .map(|one: Result<(), String>| one.and_then(|()| free.next().unwrap_or_else(missing)))
+        .map(|one: Result<(), Refusal>| one.and_then(|()| free.next().unwrap_or_else(missing)))
         .collect()
 }
 
@@ -182,10 +185,10 @@ impl Claim {
     }
 
     /// The same users and edges once more.
-    fn again(&self, root: &Root) -> Result<(), String> {
+    fn again(&self, root: &Root) -> Result<(), Refusal> {
         let found = candidate(root, &self.path)?;
         if found.number != self.free.number {
-            return Err("it became another device meanwhile".to_owned());
+            return Err(Refusal::Replaced);
         }
         look(&found)?;
         match self.content {
@@ -200,7 +203,7 @@ impl Claim {
 ///
 /// # Errors
 /// Which one in the order of `claims` is in use or holds something now, and why.
-pub fn again(claims: &[Claim]) -> Result<(), (usize, String)> {
+pub fn again(claims: &[Claim]) -> Result<(), (usize, Refusal)> {
     let root = Root::live();
     let own: Vec<RawFd> = claims.iter().map(|claim| claim.free.file.as_raw_fd()).collect();
     let candidates: Result<Vec<_>, _> = claims
@@ -218,7 +221,7 @@ pub fn again(claims: &[Claim]) -> Result<(), (usize, String)> {
 ///
 /// # Errors
 /// Why not.
-pub fn empty(path: &Path) -> Result<(), String> {
+pub fn empty(path: &Path) -> Result<(), Refusal> {
     claim(&[path], Content::Empty, false).swap_remove(0).map(drop)
 }
 
@@ -226,7 +229,7 @@ pub fn empty(path: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// Who uses it.
-pub fn unused(path: &Path) -> Result<File, String> {
+pub fn unused(path: &Path) -> Result<File, Refusal> {
     claim(&[path], Content::Any, true).swap_remove(0).map(Claim::into_file)
 }
 
@@ -234,12 +237,10 @@ pub fn unused(path: &Path) -> Result<File, String> {
 ///
 /// # Errors
 /// It is no block device, or cannot be read.
-pub fn mark(path: &Path) -> Result<Option<(&'static str, u64)>, String> {
-    let Kind::Device(_) = block::kind(path).map_err(|e| e.to_string())? else {
-        return Err("it is no block device".to_owned());
-    };
-    let file = File::open(path).map_err(|e| format!("it cannot be read: {e}"))?;
-    let size = block::size(&file).map_err(|e| format!("its size cannot be read: {e}"))?;
+pub fn mark(path: &Path) -> Result<Option<(&'static str, u64)>, Refusal> {
+    let Kind::Device(_) = block::kind(path)? else { return Err(Refusal::NoBlockDevice) };
+    let file = File::open(path).map_err(Refusal::step("it cannot be read"))?;
+    let size = block::size(&file).map_err(Refusal::step("its size cannot be read"))?;
     content::fresh(&file)?;
     content::mark(&file, size)
 }
@@ -248,7 +249,7 @@ pub fn mark(path: &Path) -> Result<Option<(&'static str, u64)>, String> {
 ///
 /// # Errors
 /// It cannot be read.
-pub fn mark_on(device: &File, bytes: u64) -> Result<Option<(&'static str, u64)>, String> {
+pub fn mark_on(device: &File, bytes: u64) -> Result<Option<(&'static str, u64)>, Refusal> {
     content::fresh(device)?;
     content::mark(device, bytes)
 }
@@ -258,12 +259,15 @@ pub fn mark_on(device: &File, bytes: u64) -> Result<Option<(&'static str, u64)>,
 ///
 /// # Errors
 /// Whose mark is there too, or that it cannot be read.
-pub fn has_no_other_mark(device: &File, bytes: u64, own: &str, superblock: (u64, u64)) -> Result<(), String> {
+pub fn has_no_other_mark(
+    device: &File,
+    bytes: u64,
+    own: &str,
+    superblock: (u64, u64),
+) -> Result<(), Refusal> {
     content::fresh(device)?;
     match content::mark_beside(device, bytes, own, superblock)? {
-        Some((owner, byte)) => {
-            Err(format!("it has the mark of {owner} at byte {byte}, beside that of {own}"))
-        }
+        Some((owner, byte)) => Err(Refusal::OtherMark { owner, byte, own: own.to_owned() }),
         None => Ok(()),
     }
 }
@@ -273,7 +277,7 @@ pub fn has_no_other_mark(device: &File, bytes: u64, own: &str, superblock: (u64,
 ///
 /// # Errors
 /// The first byte that is not zero, or that it cannot be read.
-pub fn holds_nothing_beside(device: &File, bytes: u64, made: &[(u64, u64)]) -> Result<(), String> {
+pub fn holds_nothing_beside(device: &File, bytes: u64, made: &[(u64, u64)]) -> Result<(), Refusal> {
     content::is_zero_beside(device, bytes, made)
 }
 
@@ -282,57 +286,65 @@ pub fn holds_nothing_beside(device: &File, bytes: u64, made: &[(u64, u64)]) -> R
 ///
 /// # Errors
 /// What stands there and at which byte, or that it cannot be read.
-pub fn holds_nothing(device: &File, bytes: u64) -> Result<(), String> {
+pub fn holds_nothing(device: &File, bytes: u64) -> Result<(), Refusal> {
     content::is_empty_at(device, bytes, content::PLACES_UNDO)
 }
 
 /// Programs that use devices, by [`programs::users`]: what cannot be seen counts for all of them.
-fn users(root: &Root, candidates: &[Candidate<'_>], own: &[RawFd]) -> Vec<Result<(), String>> {
-    let opened = |reason: String| format!("{reason} (open)");
+fn users(root: &Root, candidates: &[Candidate<'_>], own: &[RawFd]) -> Vec<Result<(), Refusal>> {
+    let opened = |reason: Arc<Refusal>| Err(Refusal::Check { check: "open", reason });
     let _queried = parts::QUERIED.lock().unwrap_or_else(PoisonError::into_inner);
     let find = || {
-        let reach: Vec<_> = candidates.iter().map(programs::Reach::of).collect::<Result<_, String>>()?;
+        let reach: Vec<_> = candidates.iter().map(programs::Reach::of).collect::<Result<_, Refusal>>()?;
         // A recorded tree has no open files.
-        if root.is_live() { programs::users(root, &reach, own) } else { Ok(vec![None; reach.len()]) }
+        if root.is_live() {
+            programs::users(root, &reach, own)
+        } else {
+            Ok(reach.iter().map(|_| None).collect())
+        }
     };
     match find() {
-        Ok(all) => all.into_iter().map(|user| user.map_or(Ok(()), |user| Err(opened(user)))).collect(),
-        Err(unseen) => candidates.iter().map(|_| Err(opened(unseen.clone()))).collect(),
+        Ok(all) => all.into_iter().map(|user| user.map_or(Ok(()), |user| opened(Arc::new(user)))).collect(),
+        Err(unseen) => {
+            let unseen = Arc::new(unseen);
+            candidates.iter().map(|_| opened(Arc::clone(&unseen))).collect()
+        }
     }
 }
 
 /// Everything that the kernel says of its users, without a look at programs and at the content.
-fn look(candidate: &Candidate<'_>) -> Result<(), String> {
-    CHECKS
-        .iter()
-        .try_for_each(|check| check.look(candidate).map_err(|reason| format!("{reason} ({})", check.name())))
+fn look(candidate: &Candidate<'_>) -> Result<(), Refusal> {
+    CHECKS.iter().try_for_each(|check| {
+        let refused = |reason| Refusal::Check { check: check.name(), reason: Arc::new(reason) };
+        check.look(candidate).map_err(refused)
+    })
 }
 
 /// Whether what a person typed is its name.
-fn named(candidate: &Candidate<'_>, really: &str) -> Result<(), String> {
+fn named(candidate: &Candidate<'_>, really: &str) -> Result<(), Refusal> {
     if is_named(really, &candidate.name) {
         return Ok(());
     }
     let typed = if really.is_empty() { "nothing".to_owned() } else { format!("`{really}`") };
-    Err(format!("its name is {}, and {typed} was typed", candidate.name))
+    Err(Refusal::OtherName { name: candidate.name.clone(), typed })
 }
 
 /// Opens it so that no other part of the kernel can take it. Only what is written is opened for writing: the
 /// device manager looks at a device again that a writer has closed.
-fn hold(candidate: Candidate<'_>, write: bool) -> Result<Free, String> {
+fn hold(candidate: Candidate<'_>, write: bool) -> Result<Free, Refusal> {
     let how = How { write, alone: true, ..How::default() };
     let file = block::open(&candidate.path, how).map_err(|e| match e.kind() {
-        std::io::ErrorKind::ResourceBusy => "the kernel says that it is in use (busy)".to_owned(),
-        _ => format!("it cannot be opened exclusively: {e}"),
+        std::io::ErrorKind::ResourceBusy => Refusal::Busy,
+        _ => Refusal::Step { what: "it cannot be opened exclusively", source: e },
     })?;
     // The path could have become another device in between.
-    let opened = file.metadata().map_err(|e| e.to_string())?;
+    let opened = file.metadata()?;
     if block::kind_of(&opened) != Kind::Device(candidate.number) {
-        return Err("it became another device meanwhile".to_owned());
+        return Err(Refusal::Replaced);
     }
-    if block::is_read_only(&file).map_err(|e| format!("whether it is read-only cannot be read: {e}"))? {
-        return Err("it is read-only".to_owned());
+    if block::is_read_only(&file).map_err(Refusal::step("whether it is read-only cannot be read"))? {
+        return Err(Refusal::ReadOnly);
     }
-    let bytes = block::size(&file).map_err(|e| format!("its size cannot be read: {e}"))?;
+    let bytes = block::size(&file).map_err(Refusal::step("its size cannot be read"))?;
     Ok(Free { file, number: candidate.number, name: candidate.name, bytes })
 }

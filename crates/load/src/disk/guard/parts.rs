@@ -8,6 +8,7 @@ use linerate_sys::block::{self, How, Kind, Number};
 use linerate_sys::root::ReadError;
 
 use super::candidate::{Candidate, Check};
+use super::error::Refusal;
 
 /// Another block device stands on it: LVM, md, multipath, DRBD, bcache, dm-crypt.
 pub(super) struct Held;
@@ -17,7 +18,7 @@ impl Check for Held {
         "held"
     }
 
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String> {
+    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
         let mut folders = vec![(candidate.name.clone(), candidate.folder.clone())];
         if let Some(whole) = &candidate.whole {
             folders.push((whole.clone(), format!("/sys/block/{whole}")));
@@ -28,7 +29,7 @@ impl Check for Held {
         for (name, folder) in folders {
             let holders = candidate.seen(&format!("{folder}/holders"), "what stands on it")?;
             if !holders.is_empty() {
-                return Err(format!("{} stands on {name}", holders.join(", ")));
+                return Err(Refusal::Held { holders, device: name });
             }
         }
         Ok(())
@@ -43,12 +44,12 @@ impl Check for Partitions {
         "partitions"
     }
 
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String> {
+    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
         if candidate.whole.is_some() {
             return Ok(());
         }
         let parts = candidate.partitions(&candidate.name)?;
-        if parts.is_empty() { Ok(()) } else { Err(format!("it has partitions: {}", parts.join(", "))) }
+        if parts.is_empty() { Ok(()) } else { Err(Refusal::Partitions(parts)) }
     }
 }
 
@@ -60,17 +61,17 @@ impl Check for Siblings {
         "drive in use"
     }
 
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String> {
+    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
         let Some(whole) = &candidate.whole else { return Ok(()) };
         for part in candidate.partitions(whole)?.into_iter().filter(|p| *p != candidate.name) {
             let folder = format!("/sys/block/{whole}/{part}");
             let holders = candidate.seen(&format!("{folder}/holders"), "what stands on its neighbours")?;
-            let number =
-                candidate.root.line(&format!("{folder}/dev")).map_err(|e| format!("{folder}/dev: {e}"))?;
+            let file = format!("{folder}/dev");
+            let number = candidate.root.line(&file).map_err(Refusal::file(&file))?;
             let mounted = super::people::mounted_at(candidate, &number, &part)?;
             let swapped = super::people::is_swap(candidate, &part)?;
             if !holders.is_empty() || mounted.is_some() || swapped {
-                return Err(format!("{part}, another partition of the same drive, is in use"));
+                return Err(Refusal::Sibling(part));
             }
         }
         Ok(())
@@ -82,16 +83,15 @@ pub(super) static QUERIED: Mutex<()> = Mutex::new(());
 
 /// The block device that a loop device stands on, as the kernel knows it: the path of its file is that of the
 /// program that made it, which may be in another mount namespace, and outside `/dev`.
-fn below_loop(candidate: &Candidate<'_>, name: &str) -> Result<Option<Number>, String> {
+fn below_loop(candidate: &Candidate<'_>, name: &str) -> Result<Option<Number>, Refusal> {
     let _queried = QUERIED.lock().unwrap_or_else(PoisonError::into_inner);
-    let number = candidate.root.line(&format!("/sys/block/{name}/dev")).map_err(|e| e.to_string())?;
-    let device =
-        block::open(Path::new(&format!("/dev/{name}")), How::default()).map_err(|e| e.to_string())?;
-    match block::kind_of(&device.metadata().map_err(|e| e.to_string())?) {
+    let number = candidate.root.line(&format!("/sys/block/{name}/dev"))?;
+    let device = block::open(Path::new(&format!("/dev/{name}")), How::default())?;
+    match block::kind_of(&device.metadata()?) {
         Kind::Device(found) if found.to_string() == number => {}
-        _ => return Err(format!("/dev/{name} is another device")),
+        _ => return Err(Refusal::OtherDevice(name.to_owned())),
     }
-    block::below_loop(&device).map_err(|e| e.to_string())
+    Ok(block::below_loop(&device)?)
 }
 
 /// A loop device stands on it: that is no holder for the kernel.
@@ -102,23 +102,23 @@ impl Check for BehindLoop {
         "behind a loop device"
     }
 
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String> {
+    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
         let family = candidate.family()?;
         for name in candidate.seen("/sys/block", "loop devices")? {
             if !name.starts_with("loop") {
                 continue;
             }
             let path = format!("/sys/block/{name}/loop/backing_file");
+            let what = format!("what {name} stands on");
             let file = match candidate.root.line(&path) {
                 Ok(file) => file,
                 // A loop device without a file has no such entry.
                 Err(ReadError::Missing) => continue,
-                Err(error) => return Err(format!("what {name} stands on cannot be seen: {error}")),
+                Err(error) => return Err(Refusal::unseen(what, error)),
             };
             // A recorded tree has its paths alone.
             let below = if candidate.root.is_live() {
-                below_loop(candidate, &name)
-                    .map_err(|why| format!("what {name} stands on cannot be seen: {why}"))?
+                below_loop(candidate, &name).map_err(|why| Refusal::unseen(what, why))?
             } else {
                 None
             };
@@ -128,7 +128,7 @@ impl Check for BehindLoop {
                     || below.is_some_and(|below| below.to_string() == *number)
             };
             if candidate.path.to_str() == Some(file.as_str()) || family.iter().any(is_it) {
-                return Err(format!("{name} stands on it"));
+                return Err(Refusal::Held { holders: vec![name], device: "it".to_owned() });
             }
         }
         Ok(())
@@ -143,12 +143,12 @@ impl Check for ReadOnly {
         "read-only"
     }
 
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String> {
+    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
         let path = format!("{}/ro", candidate.folder);
         match candidate.root.number(&path) {
             Ok(0) => Ok(()),
-            Ok(_) => Err("it is read-only".to_owned()),
-            Err(error) => Err(format!("whether it is read-only cannot be seen: {path}: {error}")),
+            Ok(_) => Err(Refusal::ReadOnly),
+            Err(error) => Err(Refusal::unseen("whether it is read-only", Refusal::file(&path)(error))),
         }
     }
 }

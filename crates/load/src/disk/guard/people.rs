@@ -9,14 +9,15 @@ use linerate_sys::procfs;
 use linerate_sys::root::ReadError;
 
 use super::candidate::{Candidate, Check};
+use super::error::Refusal;
 use super::programs::{processes, tasks};
 
-/// Where a device is mounted, in any namespace in which a process is.
+/// Where a device is mounted, as a reason, in any namespace in which a process is.
 pub(super) fn mounted_at(
     candidate: &Candidate<'_>,
     number: &str,
     name: &str,
-) -> Result<Option<String>, String> {
+) -> Result<Option<Refusal>, Refusal> {
     let mut seen = BTreeSet::new();
     let device = format!("/dev/{name}");
     for process in processes(candidate.root)? {
@@ -33,7 +34,7 @@ pub(super) fn mounted_at(
                 Ok(text) => text,
                 Err(ReadError::Missing) => continue,
                 Err(_) if task.has_ended(candidate.root) => continue,
-                Err(error) => return Err(format!("mounts of process {process} cannot be seen: {error}")),
+                Err(error) => return Err(Refusal::unseen(format!("mounts of process {process}"), error)),
             };
             // Only now: the process could have ended before its mounts were read.
             seen.extend(namespace);
@@ -42,7 +43,8 @@ pub(super) fn mounted_at(
                 .into_iter()
                 .find(|m| m.number == number || m.source == device || is_same(candidate, &m.source, number));
             if let Some(mount) = found {
-                return Ok(Some(format!("{} (seen by process {process})", mount.point)));
+                let (name, point) = (name.to_owned(), mount.point);
+                return Ok(Some(Refusal::Mounted { name, point, process }));
             }
         }
     }
@@ -64,10 +66,10 @@ impl Check for Mounted {
         "mounted"
     }
 
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String> {
+    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
         for (number, name) in candidate.family()? {
-            if let Some(point) = mounted_at(candidate, &number, &name)? {
-                return Err(format!("{name} is mounted on {point}"));
+            if let Some(mounted) = mounted_at(candidate, &number, &name)? {
+                return Err(mounted);
             }
         }
         Ok(())
@@ -75,12 +77,12 @@ impl Check for Mounted {
 }
 
 /// Whether the kernel swaps to it.
-pub(super) fn is_swap(candidate: &Candidate<'_>, name: &str) -> Result<bool, String> {
+pub(super) fn is_swap(candidate: &Candidate<'_>, name: &str) -> Result<bool, Refusal> {
     let text = match candidate.root.read("/proc/swaps") {
         Ok(text) => text,
         // A kernel without swap has no such file.
         Err(ReadError::Missing) => return Ok(false),
-        Err(error) => return Err(format!("swap cannot be seen: {error}")),
+        Err(error) => return Err(Refusal::unseen("swap", error)),
     };
     let device = format!("/dev/{name}");
     let number = (name == candidate.name).then(|| candidate.number.to_string());
@@ -97,14 +99,14 @@ impl Check for Swap {
         "swap"
     }
 
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String> {
+    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
         let mut names = vec![candidate.name.clone()];
         if candidate.whole.is_none() {
             names.extend(candidate.partitions(&candidate.name)?);
         }
         for name in names {
             if is_swap(candidate, &name)? {
-                return Err(format!("the kernel swaps to {name}"));
+                return Err(Refusal::Swap(name));
             }
         }
         Ok(())
@@ -122,11 +124,11 @@ impl Check for Exported {
         "exported"
     }
 
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), String> {
+    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
         match candidate.root.list(TARGETS) {
             // No target, or no configfs.
             Err(ReadError::Missing) => return Ok(()),
-            Err(error) => return Err(format!("NVMe targets cannot be seen: {TARGETS}: {error}")),
+            Err(error) => return Err(Refusal::unseen("NVMe targets", Refusal::file(TARGETS)(error))),
             Ok(_) => {}
         }
         let family = candidate.family()?;
@@ -134,12 +136,12 @@ impl Check for Exported {
             let spaces = format!("{TARGETS}/{subsystem}/namespaces");
             for space in candidate.seen(&spaces, "what an NVMe target exports")? {
                 let file = format!("{spaces}/{space}/device_path");
-                let path = candidate.root.line(&file).map_err(|e| format!("{file}: {e}"))?;
+                let path = candidate.root.line(&file).map_err(Refusal::file(&file))?;
                 let is_it = |(number, name): &(String, String)| {
                     path == format!("/dev/{name}") || is_same(candidate, &path, number)
                 };
                 if family.iter().any(is_it) {
-                    return Err(format!("the NVMe target {subsystem} exports it"));
+                    return Err(Refusal::Exported(subsystem));
                 }
             }
         }

@@ -18,6 +18,7 @@ use linerate_sys::root::{NAMES_MAX, ReadError, Root};
 use linerate_sys::tasks;
 
 use super::candidate::Candidate;
+use super::error::Refusal;
 
 /// So often the files of an io_uring are read: while it is busy the kernel leaves them out.
 const RING_READS: u32 = 64;
@@ -33,15 +34,14 @@ pub(super) struct Reach {
 
 impl Reach {
     /// The device, the drive that it is a part of or its parts, and the character devices of the drive.
-    pub(super) fn of(candidate: &Candidate<'_>) -> Result<Self, String> {
-        let parse = |(number, name): (String, String)| {
-            let parsed =
-                number.parse().map_err(|()| format!("the number of {name} cannot be read: '{number}'"))?;
-            Ok((parsed, name))
+    pub(super) fn of(candidate: &Candidate<'_>) -> Result<Self, Refusal> {
+        let parse = |(number, name): (String, String)| match number.parse() {
+            Ok(parsed) => Ok((parsed, name)),
+            Err(()) => Err(Refusal::BadNumber { name, number }),
         };
-        let block = candidate.family()?.into_iter().map(parse).collect::<Result<_, String>>()?;
+        let block = candidate.family()?.into_iter().map(parse).collect::<Result<_, Refusal>>()?;
         let character =
-            character_devices(candidate)?.into_iter().map(parse).collect::<Result<_, String>>()?;
+            character_devices(candidate)?.into_iter().map(parse).collect::<Result<_, Refusal>>()?;
         Ok(Self { block, character })
     }
 
@@ -62,7 +62,7 @@ impl Reach {
 }
 
 /// Number and name of each character device that reaches the drive.
-fn character_devices(candidate: &Candidate<'_>) -> Result<Vec<(String, String)>, String> {
+fn character_devices(candidate: &Candidate<'_>) -> Result<Vec<(String, String)>, Refusal> {
     let whole = candidate.whole.as_ref().unwrap_or(&candidate.name);
     let device = format!("/sys/block/{whole}/device");
     let mut folders = Vec::new();
@@ -87,21 +87,21 @@ fn character_devices(candidate: &Candidate<'_>) -> Result<Vec<(String, String)>,
     }
     let number = |(folder, name): (String, String)| {
         let path = format!("{folder}/dev");
-        Ok((candidate.root.line(&path).map_err(|e| format!("{path}: {e}"))?, name))
+        Ok((candidate.root.line(&path).map_err(Refusal::file(&path))?, name))
     };
     folders.into_iter().map(number).collect()
 }
 
-fn is_there(candidate: &Candidate<'_>, path: &str) -> Result<bool, String> {
+fn is_there(candidate: &Candidate<'_>, path: &str) -> Result<bool, Refusal> {
     match candidate.root.line(path) {
         Ok(_) => Ok(true),
         Err(ReadError::Missing) => Ok(false),
-        Err(error) => Err(format!("{path}: {error}")),
+        Err(error) => Err(Refusal::file(path)(error)),
     }
 }
 
 /// A folder that most devices do not have.
-fn names(candidate: &Candidate<'_>, path: &str) -> Result<Vec<String>, String> {
+fn names(candidate: &Candidate<'_>, path: &str) -> Result<Vec<String>, Refusal> {
     match candidate.root.list(path) {
         Err(ReadError::Missing) => Ok(Vec::new()),
         _ => candidate.seen(path, "character devices of the drive"),
@@ -109,13 +109,14 @@ fn names(candidate: &Candidate<'_>, path: &str) -> Result<Vec<String>, String> {
 }
 
 /// Processes by number.
-pub(super) fn processes(root: &Root) -> Result<Vec<u32>, String> {
-    let names = root.list("/proc").map_err(|e| format!("processes cannot be seen: /proc: {e}"))?;
+pub(super) fn processes(root: &Root) -> Result<Vec<u32>, Refusal> {
+    let unseen = |reason: Refusal| Refusal::unseen("processes", reason);
+    let names = root.list("/proc").map_err(|e| unseen(Refusal::file("/proc")(e)))?;
     if names.len() >= NAMES_MAX {
-        return Err(format!("processes cannot all be seen: /proc has {NAMES_MAX} entries or more"));
+        return Err(Refusal::LongList { what: "processes".to_owned(), list: "/proc".to_owned() });
     }
     let all: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
-    if all.is_empty() { Err("processes cannot be seen: /proc names none".to_owned()) } else { Ok(all) }
+    if all.is_empty() { Err(unseen(Refusal::NoProcess)) } else { Ok(all) }
 }
 
 /// A thread, with its folder in `/proc`.
@@ -168,29 +169,34 @@ impl Task {
 
 /// The threads of a process, the main one first; that one alone where the process has ended, or in a recorded
 /// tree.
-pub(super) fn tasks(root: &Root, process: u32) -> Result<Vec<Task>, String> {
+pub(super) fn tasks(root: &Root, process: u32) -> Result<Vec<Task>, Refusal> {
     let main = Task { process, number: process };
+    let what = format!("threads of process {process}");
     let names = match root.list(&format!("/proc/{process}/task")) {
         Ok(names) => names,
         Err(ReadError::Missing) => return Ok(vec![main]),
-        Err(error) => return Err(format!("threads of process {process} cannot be seen: {}", said(&error))),
+        Err(error) => return Err(Refusal::unseen_process(what, error)),
     };
     if names.len() >= NAMES_MAX {
-        return Err(format!("threads of process {process} cannot all be seen: {NAMES_MAX} or more"));
+        return Err(Refusal::TooMany(what));
     }
     let others = names.iter().filter_map(|name| name.parse().ok()).filter(|number| *number != process);
     Ok(std::iter::once(main).chain(others.map(|number| Task { process, number })).collect())
 }
 
 /// Who uses each of some devices; the files `own` of this process do not count.
-pub(super) fn users(root: &Root, devices: &[Reach], own: &[RawFd]) -> Result<Vec<Option<String>>, String> {
-    let mut found = vec![None; devices.len()];
+pub(super) fn users(root: &Root, devices: &[Reach], own: &[RawFd]) -> Result<Vec<Option<Refusal>>, Refusal> {
+    let mut found: Vec<Option<Refusal>> = devices.iter().map(|_| None).collect();
     let mut known = BTreeSet::new();
     for process in processes(root)? {
-        let note = |reach: &Reach, node: Node| reach.name(node).map(|name| who(root, process, name));
-        let mut seen = |find: &dyn Fn(&Reach) -> Result<Option<String>, String>| {
-            for (reach, user) in devices.iter().zip(&mut found).filter(|(_, user)| user.is_none()) {
-                *user = find(reach)?;
+        let user = |device: &str, how| {
+            let program = root.line(&format!("/proc/{process}/comm")).unwrap_or_default();
+            Refusal::User { process, program, device: device.to_owned(), how }
+        };
+        let note = |reach: &Reach, node, how| reach.name(node).map(|name| user(name, how));
+        let mut seen = |find: &dyn Fn(&Reach) -> Result<Option<Refusal>, Refusal>| {
+            for (reach, found) in devices.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
+                *found = find(reach)?;
             }
             Ok(())
         };
@@ -207,10 +213,10 @@ pub(super) fn users(root: &Root, devices: &[Reach], own: &[RawFd]) -> Result<Vec
                 let own = if tables.first().is_some_and(is_other) { &[] } else { own };
                 tables.push(task.number);
                 descriptors(root, &task, own, &mut |node, fixed| match fixed {
-                    None => seen(&|reach| Ok(note(reach, node).map(|who| format!("{who} open")))),
+                    None => seen(&|reach| Ok(note(reach, node, "open"))),
                     Some(file) => seen(&|reach| {
                         let name = fixed_file(&task, reach, file)?;
-                        Ok(name.map(|name| format!("{} as a file of its io_uring", who(root, process, name))))
+                        Ok(name.map(|name| user(name, "as a file of its io_uring")))
                     }),
                 })
             };
@@ -218,7 +224,7 @@ pub(super) fn users(root: &Root, devices: &[Reach], own: &[RawFd]) -> Result<Vec
             let result = files.and_then(|()| {
                 if !is_mapped {
                     is_mapped = mappings(&task, &mut known, &mut |node| {
-                        seen(&|reach| Ok(note(reach, node).map(|who| format!("{who} mapped"))))
+                        seen(&|reach| Ok(note(reach, node, "mapped")))
                     })?;
                 }
                 Ok(())
@@ -234,21 +240,6 @@ pub(super) fn users(root: &Root, devices: &[Reach], own: &[RawFd]) -> Result<Vec
     Ok(found)
 }
 
-fn who(root: &Root, process: u32, name: &str) -> String {
-    let program = root.line(&format!("/proc/{process}/comm")).unwrap_or_default();
-    format!("process {process} ({program}) has {name}")
-}
-
-/// An error with what would help: in a container, `root` may lack the right to look into processes.
-fn said(error: &ReadError) -> String {
-    match error {
-        ReadError::Denied => {
-            format!("{error}: this needs root of the host (CAP_SYS_PTRACE and CAP_SYS_ADMIN)")
-        }
-        _ => error.to_string(),
-    }
-}
-
 /// Whether an error says that a file was closed, or its process has ended.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || ReadError::from(clone(error)) == ReadError::Missing
@@ -259,20 +250,19 @@ fn clone(error: &io::Error) -> io::Error {
 }
 
 /// Takes an open file, or the path of one that an io_uring holds.
-type Seen<'a> = &'a mut dyn FnMut(Node, Option<&str>) -> Result<(), String>;
+type Seen<'a> = &'a mut dyn FnMut(Node, Option<&str>) -> Result<(), Refusal>;
 
 /// Reports each open file of a thread, and each file that its io_uring instances hold.
-fn descriptors(root: &Root, task: &Task, own: &[RawFd], seen: Seen<'_>) -> Result<(), String> {
+fn descriptors(root: &Root, task: &Task, own: &[RawFd], seen: Seen<'_>) -> Result<(), Refusal> {
     let folder = format!("{}/fd", task.folder());
+    let what = || format!("open files of {}", task.names());
     let files = match root.list(&folder) {
         Ok(files) => files,
         Err(ReadError::Missing) => return Ok(()),
-        Err(error) => {
-            return Err(format!("open files of {} cannot be seen: {}", task.names(), said(&error)));
-        }
+        Err(error) => return Err(Refusal::unseen_process(what(), error)),
     };
     if files.len() >= NAMES_MAX {
-        return Err(format!("open files of {} cannot all be seen: {NAMES_MAX} or more", task.names()));
+        return Err(Refusal::TooMany(what()));
     }
     let is_this = task.process == std::process::id();
     for file in files {
@@ -289,24 +279,24 @@ fn descriptors(root: &Root, task: &Task, own: &[RawFd], seen: Seen<'_>) -> Resul
             Ok(node) => seen(node, None)?,
             Err(error) if is_gone(&error) => {}
             Err(error) => {
-                let why = said(&ReadError::from(error));
-                return Err(format!("open file {file} of {} cannot be seen: {why}", task.names()));
+                return Err(Refusal::unseen_process(format!("open file {file} of {}", task.names()), error));
             }
         }
     }
     Ok(())
 }
 
-fn is_ring(root: &Root, path: &str) -> Result<bool, String> {
+fn is_ring(root: &Root, path: &str) -> Result<bool, Refusal> {
     match root.link(path) {
         Ok(target) => Ok(target.contains("io_uring")),
         Err(ReadError::Missing) => Ok(false),
-        Err(error) => Err(format!("{path} cannot be seen: {error}")),
+        Err(error) => Err(Refusal::unseen(path, error)),
     }
 }
 
 /// Paths of the files that an io_uring holds. Kernels up to 5.11 show the last name of each alone.
-fn fixed_files(root: &Root, task: &Task, file: &str) -> Result<Vec<String>, String> {
+fn fixed_files(root: &Root, task: &Task, file: &str) -> Result<Vec<String>, Refusal> {
+    let what = format!("files of the io_uring of {}", task.names());
     for _ in 0..RING_READS {
         match root.read(&format!("{}/fdinfo/{file}", task.folder())) {
             Ok(text) => {
@@ -315,16 +305,11 @@ fn fixed_files(root: &Root, task: &Task, file: &str) -> Result<Vec<String>, Stri
                 }
             }
             Err(ReadError::Missing) => return Ok(Vec::new()),
-            Err(error) => {
-                return Err(format!("files of the io_uring of {} cannot be seen: {error}", task.names()));
-            }
+            Err(error) => return Err(Refusal::unseen(what, error)),
         }
     }
     let program = root.line(&format!("/proc/{}/comm", task.process)).unwrap_or_default();
-    Err(format!(
-        "files of the io_uring of {} ({program}) cannot be seen: the kernel does not list them",
-        task.names()
-    ))
+    Err(Refusal::unseen(format!("{what} ({program})"), Refusal::BusyRing))
 }
 
 /// `UserFiles: 2`, then a line for each: number, colon, path.
@@ -340,7 +325,7 @@ pub(super) fn parse_fixed_files(text: &str) -> Option<Vec<String>> {
 
 /// Whether a file of an io_uring is a device of these: by its name, and where it is a path by what is there
 /// for the thread. Nothing is there where the file was removed, or the thread has ended.
-fn fixed_file<'a>(task: &Task, reach: &'a Reach, file: &str) -> Result<Option<&'a str>, String> {
+fn fixed_file<'a>(task: &Task, reach: &'a Reach, file: &str) -> Result<Option<&'a str>, Refusal> {
     let name = file.trim_end_matches(" (deleted)").rsplit('/').next().unwrap_or_default();
     if let Some(name) = reach.named(name) {
         return Ok(Some(name));
@@ -352,8 +337,8 @@ fn fixed_file<'a>(task: &Task, reach: &'a Reach, file: &str) -> Result<Option<&'
         Ok(node) => Ok(reach.name(node)),
         Err(error) if is_gone(&error) => Ok(None),
         Err(error) => {
-            let why = said(&ReadError::from(error));
-            Err(format!("{file}, a file of the io_uring of {}, cannot be seen: {why}", task.names()))
+            let what = format!("{file}, a file of the io_uring of {},", task.names());
+            Err(Refusal::unseen_process(what, error))
         }
     }
 }
@@ -363,17 +348,16 @@ fn fixed_file<'a>(task: &Task, reach: &'a Reach, file: &str) -> Result<Option<&'
 fn mappings(
     task: &Task,
     known: &mut BTreeSet<Vec<u8>>,
-    seen: &mut dyn FnMut(Node) -> Result<(), String>,
-) -> Result<bool, String> {
+    seen: &mut dyn FnMut(Node) -> Result<(), Refusal>,
+) -> Result<bool, Refusal> {
     // Only a folder at the top of `/proc` has `map_files`, and each thread has one there.
     let folder = format!("/proc/{}", task.number);
-    let unseen = |error: &io::Error| {
-        format!("mappings of {} cannot be seen: {}", task.names(), said(&ReadError::from(clone(error))))
-    };
+    let what = || format!("mappings of {}", task.names());
+    let unseen = |error: io::Error| Refusal::unseen_process(what(), error);
     let file = match File::open(format!("{folder}/maps")) {
         Ok(file) => file,
         Err(error) if is_gone(&error) => return Ok(false),
-        Err(error) => return Err(unseen(&error)),
+        Err(error) => return Err(unseen(error)),
     };
     let mut lines = BufReader::new(file);
     let (mut line, mut has_any) = (Vec::new(), false);
@@ -382,15 +366,11 @@ fn mappings(
         match lines.read_until(b'\n', &mut line) {
             Ok(0) => return Ok(has_any),
             Ok(_) if line.len() > LINE_BYTES_MAX => {
-                return Err(format!(
-                    "mappings of {} cannot be seen: a line of {} bytes",
-                    task.names(),
-                    line.len()
-                ));
+                return Err(Refusal::unseen(what(), Refusal::LongLine(line.len())));
             }
             Ok(_) => has_any = true,
             Err(error) if is_gone(&error) => return Ok(false),
-            Err(error) => return Err(unseen(&error)),
+            Err(error) => return Err(unseen(error)),
         }
         let Some((range, file)) = mapped_file(&line) else { continue };
         if known.contains(file) {
@@ -401,7 +381,7 @@ fn mappings(
             Ok(node) => seen(node)?,
             // Unmapped meanwhile.
             Err(error) if is_gone(&error) => {}
-            Err(error) => return Err(unseen(&error)),
+            Err(error) => return Err(unseen(error)),
         }
     }
 }

@@ -12,17 +12,23 @@ use std::fs::File;
 use linerate_sys::pages::Buffer;
 
 use self::queue::Way;
+use crate::job::LoadError;
 
 /// All ways, the best first.
 pub(super) static WAYS: &[&dyn Way] = &[&uring::Uring, &calls::Calls];
 
 /// The way of that name, or the first that this host allows, with the reason why it is not the first of all.
-pub(super) fn choose(name: Option<&str>, file: &File) -> Result<(&'static dyn Way, Option<String>), String> {
+pub(super) fn choose(
+    name: Option<&str>,
+    file: &File,
+) -> Result<(&'static dyn Way, Option<String>), LoadError> {
     const SLOT: usize = 4096;
+    let refused =
+        |reason| LoadError::Option { what: "way", value: name.unwrap_or_default().to_owned(), reason };
     if let Some(name) = name {
         let known = || WAYS.iter().map(|w| w.name()).collect::<Vec<_>>().join(", ");
         let way = WAYS.iter().find(|w| w.name() == name);
-        return way.map(|way| (*way, None)).ok_or_else(|| format!("known are: {}", known()));
+        return way.map(|way| (*way, None)).ok_or_else(|| refused(format!("known are: {}", known())));
     }
     let mut why = None;
     for way in WAYS {
@@ -34,7 +40,7 @@ pub(super) fn choose(name: Option<&str>, file: &File) -> Result<(&'static dyn Wa
             Err(error) => why = Some(format!("{} cannot be had: {error}", way.name())),
         }
     }
-    Err(why.unwrap_or_else(|| "there is no way".to_owned()))
+    Err(refused(why.unwrap_or_else(|| "there is no way".to_owned())))
 }
 
 #[cfg(test)]
@@ -95,6 +101,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         assert!(choose(None, &file).is_ok());
         assert_eq!(choose(Some("calls"), &file).unwrap().0.name(), "calls");
-        assert_eq!(choose(Some("fast"), &file).err().unwrap(), "known are: io_uring, calls");
+        let unknown = choose(Some("fast"), &file).err().unwrap().to_string();
+        assert_eq!(unknown, "cannot use the way `fast`: known are: io_uring, calls");
     }
 }

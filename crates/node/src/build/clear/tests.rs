@@ -58,7 +58,7 @@ fn a_filesystem_with_files_stays_as_it_is() {
         let open = || File::options().read(true).write(true).open(&path).unwrap();
         let mut before = vec![0; HEAD];
         open().read_exact_at(&mut before, 0).unwrap();
-        let refused = xfs(&open(), true, false).unwrap_err();
+        let refused = xfs(&open(), true, false).unwrap_err().to_string();
         assert!(refused.contains("there are files on it"), "{refused}");
         let mut after = vec![0; HEAD];
         open().read_exact_at(&mut after, 0).unwrap();
@@ -66,7 +66,7 @@ fn a_filesystem_with_files_stays_as_it_is() {
         // A root directory that cannot be found counts as files.
         before[56..64].copy_from_slice(&u64::MAX.to_be_bytes());
         open().write_all_at(&before, 0).unwrap();
-        assert!(xfs(&open(), true, false).unwrap_err().contains("cannot be seen"));
+        assert!(xfs(&open(), true, false).unwrap_err().to_string().contains("cannot be seen"));
     }
 }
 
@@ -94,7 +94,9 @@ fn a_log_that_was_not_written_out_counts_as_files() {
     record[40..44].copy_from_slice(&3_u32.to_be_bytes());
     file.write_all_at(&record, log.0 + 8 * LOG_BLOCK as u64).unwrap();
     assert!(!log_of(&file, log).unwrap().is_unmounted);
-    assert!(xfs(&file, true, false).unwrap_err().contains("its log does not end with an unmount"));
+    assert!(
+        xfs(&file, true, false).unwrap_err().to_string().contains("its log does not end with an unmount")
+    );
     let mut after = vec![0; HEAD];
     file.read_exact_at(&mut after, 0).unwrap();
     assert_eq!(head, after, "nothing was written");
@@ -118,7 +120,8 @@ fn what_is_no_device_is_not_written() {
     std::fs::write(&path, "theirs").unwrap();
     let device = path.to_str().unwrap().to_owned();
     let refused = clear(&Clear::Head { devices: vec![device.clone()], bytes: 4 }, true, &Before::default())
-        .unwrap_err();
+        .unwrap_err()
+        .to_string();
     assert!(refused.ends_with("it is no block device"), "{refused}");
     assert!(clear(&Clear::Xfs { device }, true, &Before::default()).is_err());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs");
@@ -151,13 +154,13 @@ fn byte(file: &File, at: u64) -> u8 {
 #[test]
 fn bytes_that_mkfs_did_not_write_are_an_obstacle_and_are_left() {
     let Some((file, parts)) = made() else { return };
-    assert_eq!(explained(&file, SIZE, true), Ok(()), "as the tool leaves it");
+    assert!(explained(&file, SIZE, true).is_ok(), "as the tool leaves it");
     let between = parts.groups[1].0 + (900 << 10);
     let elsewhere = SIZE / 4096 * 100;
     assert!(!parts.all(SIZE).iter().any(|((start, end), _)| (*start..*end).contains(&elsewhere)));
     for at in [between, elsewhere] {
         file.write_all_at(&[7], at).unwrap();
-        let refused = explained(&file, SIZE, true).unwrap_err();
+        let refused = explained(&file, SIZE, true).unwrap_err().to_string();
         assert!(refused.starts_with(&format!("there is data at byte {at}")), "{refused}");
         file.write_all_at(&[0], at).unwrap();
     }
@@ -184,7 +187,7 @@ fn an_empty_filesystem_that_was_mounted_explains_what_stands_elsewhere() {
     file.write_all_at(&record, log.0 + 8 * LOG_BLOCK as u64).unwrap();
     assert_eq!(log_of(&file, log), Some(Log { last: Some(FIRST_RECORD + 8), is_unmounted: true }));
     file.write_all_at(b"deleted", SIZE / 2 + (2 << 20)).unwrap();
-    assert_eq!(explained(&file, SIZE, true), Ok(()));
+    assert!(explained(&file, SIZE, true).is_ok());
     assert!(understood(&file, true).unwrap().unwrap().was_mounted);
     assert!(xfs(&file, true, false).unwrap().is_empty());
     assert_eq!(byte(&file, SIZE / 2 + (2 << 20)), b'd', "it is left where it is");
@@ -203,8 +206,8 @@ fn an_empty_filesystem_does_not_explain_the_mark_of_another_owner() {
     let at = SIZE - 4096 + 60;
     file.write_all_at(b"\x83\x74\x02\x6d", at).unwrap();
     let expected = format!("it has the mark of DRBD at byte {at}, beside that of XFS");
-    assert_eq!(explained(&file, SIZE, true), Err(expected.clone()));
-    assert_eq!(xfs(&file, true, false).unwrap_err(), expected);
+    assert_eq!(explained(&file, SIZE, true).unwrap_err().to_string(), expected);
+    assert_eq!(xfs(&file, true, false).unwrap_err().to_string(), expected);
     assert_eq!(byte(&file, 0), b'X', "nothing was zeroed");
     assert!(xfs(&file, true, true).is_ok() && byte(&file, 0) == 0, "given up");
 }
