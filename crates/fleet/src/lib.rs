@@ -27,6 +27,7 @@ pub mod transports;
 mod words;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -91,7 +92,7 @@ impl Fleet {
         let mut fleet = Self::open_with(
             &ready.applied(inventory),
             |_| Arc::clone(&programs),
-            |host| wanted(host) && ready.refused(&host.name).is_none() && !ready.in_one_step(&host.name),
+            |host| wanted(host) && !ready.is_refused(&host.name) && !ready.in_one_step(&host.name),
             progress,
         )
         .await;
@@ -167,8 +168,8 @@ impl Fleet {
         for (name, link) in gathered.hosts {
             match link {
                 Ok(link) => drop(links.insert(name, Arc::new(link))),
-                Err(reason) => {
-                    let reason = format!("over slurm: {reason}");
+                Err(error) => {
+                    let reason = format!("over slurm: {error}");
                     self.gaps.push(Gap { what: format!("host {name}"), reason });
                 }
             }
@@ -282,9 +283,8 @@ impl Fleet {
     }
 
     /// Opens a new session with a host whose connection was lost. `None` for a host that is not reached over
-    /// a connection, and for one that was taken up often enough; an error is the end of a sentence about the
-    /// host.
-    pub async fn take_up(&self, host: &Host) -> Option<Result<(), String>> {
+    /// a connection, and for one that was taken up often enough.
+    pub async fn take_up(&self, host: &Host) -> Option<Result<(), LinkError>> {
         let job = self.slurm_jobs.get(&host.name);
         match &host.transport {
             TransportSpec::Ssh(_) => {}
@@ -304,23 +304,23 @@ impl Fleet {
                 self.attach(Arc::new(link));
                 Ok(())
             }
-            Err(reason) => {
+            Err(error) => {
                 self.taken_up
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .insert(host.name.clone(), TAKEN_UP_MAX);
-                Err(reason)
+                Err(error)
             }
         })
     }
 
     /// Opens a new session with a host, however often; [`Self::attach`] makes it the session of the host. It
-    /// can run in a task of its own. An error is the end of a sentence about the host.
-    pub fn reopen(&self, host: &Host) -> impl Future<Output = Result<Link, String>> + Send + use<> {
+    /// can run in a task of its own.
+    pub fn reopen(&self, host: &Host) -> impl Future<Output = Result<Link, LinkError>> + Send + use<> {
         let (host, programs) = (host.clone(), Arc::clone(&self.programs));
         let job = self.slurm_jobs.get(&host.name).cloned();
         let old = self.links().get(&host.name).map_or(0, |link| link.reached().pid);
-        async move { open_again(host, job, &programs, old).await.map_err(LinkError::reason) }
+        async move { open_again(host, job, &programs, old).await }
     }
 
     /// Makes this the session of its host; one before it ends.
@@ -374,17 +374,18 @@ fn allow_files(sessions: usize) {
     }
 }
 
-/// Starts the node program on a host. The error is the end of a sentence about it.
+/// Starts the node program on a host.
 async fn start(host: &Host, programs: &Programs, old: u32) -> Result<Link, LinkError> {
-    let lost = |reason: String| LinkError::Lost { host: host.name.clone(), reason };
+    let lost = |error: &dyn Display| LinkError::Lost { host: host.name.clone(), reason: error.to_string() };
     let TransportSpec::Ssh(spec) = &host.transport else {
-        let program = programs.own().map_err(lost)?;
-        let pipes = Pipes::start(&transports::argv(host, &program)).map_err(lost)?;
+        let program = programs.own().map_err(|e| lost(&e))?;
+        let pipes = Pipes::start(&transports::argv(host, &program)).map_err(|e| lost(&e))?;
         return Link::over(&host.name, pipes, Vec::new(), HELLO_WAIT).await;
     };
-    spec.check().map_err(lost)?;
-    let mut pipes = Pipes::start(&transports::argv(host, &PathBuf::new())).map_err(lost)?;
-    let (heard, reached) = ssh::greet(&mut pipes, (host, spec), programs, old).await.map_err(lost)?;
+    spec.check().map_err(|e| lost(&e))?;
+    let mut pipes = Pipes::start(&transports::argv(host, &PathBuf::new())).map_err(|e| lost(&e))?;
+    let greeted = ssh::greet(&mut pipes, (host, spec), programs, old).await;
+    let (heard, reached) = greeted.map_err(|e| lost(&e))?;
     Ok(Link::over(&host.name, pipes, heard, HELLO_WAIT).await?.with(reached))
 }
 
@@ -405,7 +406,8 @@ async fn open_again(
     old: u32,
 ) -> Result<Link, LinkError> {
     if let (TransportSpec::Slurm(spec), Some(job)) = (&mut host.transport, job) {
-        let lost = |reason| LinkError::Lost { host: host.name.clone(), reason };
+        let lost =
+            |error: slurm::NodeError| LinkError::Lost { host: host.name.clone(), reason: error.to_string() };
         spec.job = Some(slurm::again(spec, &job).await.map_err(lost)?);
     }
     open_one(&host, programs, old).await

@@ -117,7 +117,7 @@ pub struct Exchange {
 
 impl LinkError {
     /// Why, where the host is named already.
-    pub(super) fn reason(self) -> String {
+    pub fn reason(self) -> String {
         match self {
             Self::Lost { reason, .. } => reason,
             other => other.to_string(),

@@ -28,6 +28,18 @@ pub(super) type FromNode = Box<dyn AsyncRead + Send + Unpin>;
 /// What is said to a node goes here.
 pub(super) type ToNode = Box<dyn AsyncWrite + Send + Unpin>;
 
+/// Why a child was not started: the end of a sentence about its host.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the texts say what the fields are")]
+pub enum StartError {
+    #[error("empty command line")]
+    Empty,
+    #[error("cannot start {}: {source}", program.display())]
+    Spawn { program: OsString, source: std::io::Error },
+    #[error("the child has no pipes")]
+    NoPipes,
+}
+
 /// A child and its pipes.
 pub(super) struct Pipes {
     /// The process behind the stream, when there is one of our own.
@@ -47,9 +59,9 @@ impl std::fmt::Debug for Pipes {
 }
 
 impl Pipes {
-    /// Starts a child. The error is the end of a sentence about its host.
-    pub(super) fn start(argv: &[OsString]) -> Result<Self, String> {
-        let (program, arguments) = argv.split_first().ok_or("empty command line")?;
+    /// Starts a child.
+    pub(super) fn start(argv: &[OsString]) -> Result<Self, StartError> {
+        let (program, arguments) = argv.split_first().ok_or(StartError::Empty)?;
         let mut child = Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())
@@ -59,11 +71,11 @@ impl Pipes {
             .process_group(0)
             .kill_on_drop(true)
             .spawn()
-            .map_err(|error| format!("cannot start {}: {error}", program.display()))?;
+            .map_err(|source| StartError::Spawn { program: program.clone(), source })?;
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Err("the child has no pipes".to_owned());
+            return Err(StartError::NoPipes);
         };
         let said = Arc::new(Mutex::new(Vec::new()));
         let stderr = tokio::spawn(keep_stderr(stderr, Arc::clone(&said)));

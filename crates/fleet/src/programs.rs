@@ -25,6 +25,32 @@ pub struct ProgramMissing {
     looked: PathBuf,
 }
 
+/// Why there is no node program for a machine.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the texts say what the fields are")]
+pub enum ProgramError {
+    #[error(transparent)]
+    Missing(#[from] ProgramMissing),
+    #[error(transparent)]
+    Unread(#[from] input::InputError),
+    #[error("its machine is {0}; node programs are for x86_64 and aarch64")]
+    Machine(String),
+    #[error("its system is {0}; node programs run on Linux")]
+    System(String),
+    #[error(
+        "{} is no program for {machine} (its ELF machine is {elf})\n\
+         hint: `cargo xtask node --arch {machine}` builds one",
+        path.display()
+    )]
+    OtherMachine { path: PathBuf, machine: &'static str, elf: u16 },
+    #[error(
+        "there is no node program for {machine}; looked at {}\n\
+         hint: `cargo xtask node --arch {machine}` builds one; LINERATE_NODE_DIR names its folder",
+        looked.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    )]
+    NotBuilt { machine: &'static str, looked: Vec<PathBuf> },
+}
+
 /// Path of `linerate-node` for this machine: `LINERATE_NODE`, or beside this program.
 pub fn node_program() -> Result<PathBuf, ProgramMissing> {
     find("linerate-node", "LINERATE_NODE")
@@ -64,14 +90,12 @@ pub enum Machine {
 
 impl Machine {
     /// By the words of `uname -s` and `uname -m`.
-    pub fn of(system: &str, machine: &str) -> Result<Self, String> {
+    pub fn of(system: &str, machine: &str) -> Result<Self, ProgramError> {
         match (system, machine) {
             ("Linux", "x86_64" | "amd64") => Ok(Self::X86_64),
             ("Linux", "aarch64" | "arm64") => Ok(Self::Aarch64),
-            ("Linux", other) => {
-                Err(format!("its machine is {other}; node programs are for x86_64 and aarch64"))
-            }
-            (other, _) => Err(format!("its system is {other}; node programs run on Linux")),
+            ("Linux", other) => Err(ProgramError::Machine(other.to_owned())),
+            (other, _) => Err(ProgramError::System(other.to_owned())),
         }
     }
 
@@ -102,15 +126,14 @@ pub struct Program {
 
 impl Program {
     /// Reads a program; refuses one for another machine.
-    fn read(path: &Path, machine: Machine) -> Result<Self, String> {
-        let bytes = input::bytes(path, PROGRAM_BYTES_MAX).map_err(|error| error.to_string())?;
+    fn read(path: &Path, machine: Machine) -> Result<Self, ProgramError> {
+        let bytes = input::bytes(path, PROGRAM_BYTES_MAX)?;
         if let Some(other) = elf_machine(&bytes).filter(|m| *m != machine.elf()) {
-            return Err(format!(
-                "{} is no program for {} (its ELF machine is {other})\nhint: `cargo xtask node --arch {}` builds one",
-                path.display(),
-                machine.name(),
-                machine.name()
-            ));
+            return Err(ProgramError::OtherMachine {
+                path: path.to_owned(),
+                machine: machine.name(),
+                elf: other,
+            });
         }
         let hash = hexadecimal(&Sha256::digest(&bytes));
         let dynamic = elf_interpreted(&bytes);
@@ -137,13 +160,13 @@ pub struct Source {
 
 impl Source {
     /// The node program for machines like this one.
-    pub fn own() -> Result<Self, String> {
-        Self::of(node_program().map_err(|e| e.to_string())?)
+    pub fn own() -> Result<Self, ProgramError> {
+        Self::of(node_program()?)
     }
 
     /// A program at this path.
-    pub(super) fn of(path: PathBuf) -> Result<Self, String> {
-        let bytes = input::bytes(&path, PROGRAM_BYTES_MAX).map_err(|error| error.to_string())?;
+    pub(super) fn of(path: PathBuf) -> Result<Self, ProgramError> {
+        let bytes = input::bytes(&path, PROGRAM_BYTES_MAX)?;
         Ok(Self { hash: hexadecimal(&Sha256::digest(&bytes)), path })
     }
 }
@@ -182,12 +205,15 @@ fn elf_interpreted(bytes: &[u8]) -> bool {
     table().unwrap_or(false)
 }
 
+/// A program for everybody who asks for it, or why there is none.
+type Found = Result<Arc<Program>, Arc<ProgramError>>;
+
 /// Where node programs come from; each is read once.
 #[derive(Debug, Default)]
 pub struct Programs {
     /// This one instead of those that are looked for.
     only: Option<PathBuf>,
-    read: Mutex<BTreeMap<Machine, Result<Arc<Program>, String>>>,
+    read: Mutex<BTreeMap<Machine, Found>>,
 }
 
 impl Programs {
@@ -198,28 +224,22 @@ impl Programs {
     }
 
     /// Path of the program that runs on this machine.
-    pub fn own(&self) -> Result<PathBuf, String> {
-        self.only.clone().map_or_else(|| node_program().map_err(|e| e.to_string()), Ok)
+    pub fn own(&self) -> Result<PathBuf, ProgramMissing> {
+        self.only.clone().map_or_else(node_program, Ok)
     }
 
     /// The program for a machine, to be copied.
-    pub fn of(&self, machine: Machine) -> Result<Arc<Program>, String> {
+    pub fn of(&self, machine: Machine) -> Found {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        read.entry(machine).or_insert_with(|| self.look(machine)).clone()
+        read.entry(machine).or_insert_with(|| self.look(machine).map(Arc::new).map_err(Arc::new)).clone()
     }
 
-    fn look(&self, machine: Machine) -> Result<Arc<Program>, String> {
+    fn look(&self, machine: Machine) -> Result<Program, ProgramError> {
         let places = self.places(machine);
         let Some(path) = places.iter().find(|p| p.is_file()) else {
-            let looked: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
-            return Err(format!(
-                "there is no node program for {0}; looked at {1}\n\
-                 hint: `cargo xtask node --arch {0}` builds one; LINERATE_NODE_DIR names its folder",
-                machine.name(),
-                looked.join(", ")
-            ));
+            return Err(ProgramError::NotBuilt { machine: machine.name(), looked: places });
         };
-        Program::read(path, machine).map(Arc::new)
+        Program::read(path, machine)
     }
 
     /// In this order: what was named for this machine, the folder that was named, beside this program.
@@ -254,7 +274,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("node");
         std::fs::write(&path, elf(183, 1)).unwrap();
-        let error = Program::read(&path, Machine::X86_64).unwrap_err();
+        let error = Program::read(&path, Machine::X86_64).unwrap_err().to_string();
         assert!(error.contains("is no program for x86_64") && error.contains("hint: "), "{error}");
         assert!(!Program::read(&path, Machine::Aarch64).unwrap().dynamic);
         std::fs::write(&path, elf(183, 3)).unwrap();
@@ -294,16 +314,16 @@ mod tests {
             for error in
                 [Source::of(path.clone()).unwrap_err(), Program::read(path, Machine::X86_64).unwrap_err()]
             {
-                assert!(error.contains(why), "{error}");
+                assert!(error.to_string().contains(why), "{error}");
             }
         }
     }
 
     #[test]
     fn machines_are_known_by_uname() {
-        assert_eq!(Machine::of("Linux", "x86_64"), Ok(Machine::X86_64));
-        assert_eq!(Machine::of("Linux", "aarch64"), Ok(Machine::Aarch64));
-        assert!(Machine::of("Linux", "riscv64").unwrap_err().contains("riscv64"));
-        assert!(Machine::of("FreeBSD", "amd64").unwrap_err().contains("FreeBSD"));
+        assert_eq!(Machine::of("Linux", "x86_64").unwrap(), Machine::X86_64);
+        assert_eq!(Machine::of("Linux", "aarch64").unwrap(), Machine::Aarch64);
+        assert!(matches!(Machine::of("Linux", "riscv64"), Err(ProgramError::Machine(m)) if m == "riscv64"));
+        assert!(matches!(Machine::of("FreeBSD", "amd64"), Err(ProgramError::System(s)) if s == "FreeBSD"));
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn clocks<'a>(hosts: impl Iterator<Item = (&'a str, Option<i64>)>) ->
     let say = |(difference, hosts): (String, Vec<&str>)| {
         format!(
             "{}: the clock is {difference} this machine's; nothing is measured by it, but logs, keys and certificates \
-             depend on it; hint: `timedatectl` shows whether anything sets it",
+             depend on it\nhint: `timedatectl` shows whether anything sets it",
             whose(&hosts)
         )
     };
@@ -46,7 +46,7 @@ pub(super) fn builds<'a>(hosts: impl Iterator<Item = (&'a str, &'a str)>) -> Vec
     }
     let say = |(build, hosts): (&str, Vec<&str>)| {
         format!(
-            "{}: the node program is of the build {}, this program of {}; hint: build both together, or set LINERATE_NODE",
+            "{}: the node program is of the build {}, this program of {}\nhint: build both together, or set LINERATE_NODE",
             whose(&hosts),
             build,
             linerate_wire::BUILD

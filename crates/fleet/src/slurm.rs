@@ -24,6 +24,7 @@ mod step;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::Arc;
 
 use linerate_model::fact::Gap;
 use linerate_model::inventory::{Host, HostName, Inventory, SlurmJob, SlurmSpec, SlurmSteps, TransportSpec};
@@ -34,6 +35,7 @@ pub(super) use dialled::Gathered;
 pub(super) use job::remove;
 pub(super) use one_step::OneStep;
 
+pub(super) use error::NodeError;
 pub use error::SlurmError;
 pub use job::Allocation;
 pub use request::{LIMIT, NodeRequest};
@@ -78,7 +80,7 @@ impl Transport for Slurm {
 #[derive(Debug, Default)]
 pub(super) struct Ready {
     /// By host.
-    pub hosts: BTreeMap<HostName, Result<SlurmJob, String>>,
+    pub hosts: BTreeMap<HostName, Result<SlurmJob, NodeError>>,
     /// A job that was made for this fleet and ends with it.
     pub own: Option<Allocation>,
     /// Jobs whose nodes are reached by one step for all.
@@ -138,20 +140,21 @@ impl Ready {
         all
     }
 
-    /// Why a host has no job.
-    pub(super) fn refused(&self, host: &str) -> Option<&str> {
-        self.hosts.get(host)?.as_ref().err().map(String::as_str)
+    /// Whether a host has no job.
+    pub(super) fn is_refused(&self, host: &str) -> bool {
+        self.hosts.get(host).is_some_and(Result::is_err)
     }
 
     /// The hosts without a job.
     pub(super) fn gaps(&self) -> impl Iterator<Item = Gap> {
-        let gap = |host: &HostName, why: &String| Gap { what: format!("host {host}"), reason: why.clone() };
+        let gap =
+            |host: &HostName, why: &NodeError| Gap { what: format!("host {host}"), reason: why.to_string() };
         self.hosts.iter().filter_map(move |(host, job)| Some(gap(host, job.as_ref().err()?)))
     }
 }
 
 /// Jobs by host, or why there is none.
-type Jobs = BTreeMap<HostName, Result<u32, String>>;
+type Jobs = BTreeMap<HostName, Result<u32, NodeError>>;
 
 /// Gets a job for the Slurm hosts among those wanted, unless they have one, and spreads the node program on
 /// its nodes.
@@ -170,17 +173,19 @@ pub(super) async fn prepare(inventory: &Inventory, wanted: impl Fn(&Host) -> boo
     }
     let program = match Source::own() {
         Ok(program) => program,
-        Err(reason) => {
-            let hosts = hosts.iter().map(|(host, _)| ((*host).clone(), Err(reason.clone()))).collect();
+        Err(error) => {
+            let error = NodeError::Program(Arc::new(error));
+            let hosts = hosts.iter().map(|(host, _)| ((*host).clone(), Err(error.clone()))).collect();
             return Ready { hosts, ..Ready::default() };
         }
     };
     let (jobs, own) = jobs(&hosts).await;
     let mut ready = Ready { own, program, ..Ready::default() };
     let ids: BTreeSet<u32> = jobs.values().flatten().copied().collect();
+    let is_in = |host: &HostName, id| matches!(jobs.get(host), Some(Ok(job)) if *job == id);
     for id in ids {
         let members: Vec<(&HostName, &SlurmSpec)> =
-            hosts.iter().filter(|(host, _)| jobs.get(*host) == Some(&Ok(id))).copied().collect();
+            hosts.iter().filter(|(host, _)| is_in(host, id)).copied().collect();
         if is_one_step(&members) {
             let job = SlurmJob { id, ..SlurmJob::default() };
             ready.hosts.extend(members.iter().map(|(host, _)| ((*host).clone(), Ok(job.clone()))));
@@ -205,9 +210,9 @@ fn is_one_step(members: &[(&HostName, &SlurmSpec)]) -> bool {
 /// Brings a fresh copy of the node program to the node of a host whose session was lost, after what is left
 /// of the old program there has ended (its guardians stay and undo). Gives the job with the place of the
 /// copy, for a step of its own.
-pub(super) async fn again(spec: &SlurmSpec, job: &SlurmJob) -> Result<SlurmJob, String> {
-    let Source { path, hash } = Source::own()?;
-    let place = place_on_node(job.id).map_err(|error| format!("no random name for its copy: {error}"))?;
+pub(super) async fn again(spec: &SlurmSpec, job: &SlurmJob) -> Result<SlurmJob, NodeError> {
+    let Source { path, hash } = Source::own().map_err(Arc::new)?;
+    let place = place_on_node(job.id).map_err(NodeError::random("name for its copy"))?;
     job::copy_again(job.id, &spec.node, &path, &place, &job.program).await?;
     Ok(SlurmJob { id: job.id, program: place, hash })
 }
@@ -238,16 +243,20 @@ async fn jobs(hosts: &[(&HostName, &SlurmSpec)]) -> (Jobs, Option<Allocation>) {
             (jobs, Some(allocation))
         }
         Err(error) => {
-            let known: BTreeMap<&str, &str> = match &error {
+            let error = Arc::new(error);
+            let known: BTreeMap<&str, &str> = match &*error {
                 SlurmError::NoNode { refused } => {
                     refused.iter().map(|(node, why)| (node.as_str(), why.as_str())).collect()
                 }
                 _ => BTreeMap::new(),
             };
-            let words = error.to_string().replace('\n', "; ");
             for (host, spec) in without {
-                let why = known.get(spec.node.as_str()).map_or(words.as_str(), |why| why);
-                jobs.insert((*host).clone(), Err(why.to_owned()));
+                let why = known.get(spec.node.as_str());
+                let why = why.map_or_else(
+                    || NodeError::Job(Arc::clone(&error)),
+                    |why| NodeError::Unfit((*why).to_owned()),
+                );
+                jobs.insert((*host).clone(), Err(why));
             }
             (jobs, None)
         }
@@ -259,13 +268,13 @@ async fn spread(
     id: u32,
     program: &Source,
     hosts: &[(&HostName, &str)],
-) -> Vec<(HostName, Result<SlurmJob, String>)> {
+) -> Vec<(HostName, Result<SlurmJob, NodeError>)> {
     let nodes: Vec<&str> = hosts.iter().map(|(_, node)| *node).collect();
     let spread = job::spread(id, &program.path, &nodes).await;
     let of = |node: &str| match &spread {
         Ok((_, missing)) if missing.contains_key(node) => Err(missing[node].clone()),
         Ok((place, _)) => Ok(SlurmJob { id, program: place.clone(), hash: program.hash.clone() }),
-        Err(reason) => Err(reason.clone()),
+        Err(error) => Err(error.clone()),
     };
     hosts.iter().map(|(host, node)| ((*host).clone(), of(node))).collect()
 }

@@ -24,7 +24,8 @@ use super::transport::Transport;
 
 pub use clean::{Cleaned, clean};
 pub(super) use greet::greet;
-use hints::{by_hand, hint, warning};
+use hints::{by_hand, warning};
+pub use talk::{SshError, TalkError};
 
 /// What runs on a host before the node program.
 const GREET: &str = concat!(include_str!("ssh/folder.sh"), include_str!("ssh/greet.sh"));

@@ -1,6 +1,6 @@
 //! What nodes say in words: reasons, errors, hints. They become parts of our sentences, so each of them stays
-//! on one line and has nothing that acts on a terminal. Values of facts are data and are left as they are;
-//! whoever prints one escapes it.
+//! on one line, its hint on the next, and has nothing that acts on a terminal. Values of facts are data and
+//! are left as they are; whoever prints one escapes it.
 //!
 //! What comes in: an event of a node. What goes out: the same event.
 
@@ -84,7 +84,8 @@ fn tame_answer(answer: &mut DurabilityAnswer) {
 fn tame_report(report: &mut LoadReport) {
     let mut next = Some(report);
     while let Some(report) = next {
-        report.stopped.iter_mut().chain(report.tcp.as_mut().map(|tcp| &mut tcp.congestion)).for_each(tame);
+        report.stopped.iter_mut().for_each(|error| *error = printable::lines_of_error(error));
+        report.tcp.iter_mut().for_each(|tcp| tame(&mut tcp.congestion));
         next = report.back.as_deref_mut();
     }
 }

@@ -16,6 +16,29 @@ pub fn one_line(text: &str) -> String {
     text.chars().map(escaped).collect()
 }
 
+/// Stands between an error and what to do about it.
+pub const HINT: &str = "\nhint: ";
+
+/// An error without its hint, and the hint.
+#[must_use]
+pub fn without_hint(error: &str) -> (&str, Option<&str>) {
+    error.split_once(HINT).map_or((error, None), |(error, hint)| (error, Some(hint)))
+}
+
+/// Words behind an error, before its hint.
+#[must_use]
+pub fn before_hint(error: &str, words: &str) -> String {
+    let (error, hint) = without_hint(error);
+    hint.map_or_else(|| format!("{error}{words}"), |hint| format!("{error}{words}{HINT}{hint}"))
+}
+
+/// An error of a host: itself and its hint on one line each.
+#[must_use]
+pub fn lines_of_error(error: &str) -> String {
+    let (error, hint) = without_hint(error);
+    hint.map_or_else(|| one_line(error), |hint| one_line(error) + HINT + &one_line(hint))
+}
+
 /// Text without control characters: a host's name must not move the cursor of a terminal.
 pub fn clean(text: &str) -> String {
     text.chars().filter(|c| !is_control(*c)).collect()
@@ -28,6 +51,8 @@ mod tests {
     #[test]
     fn control_characters_are_escaped_or_left_out() {
         assert_eq!(one_line("a\nb\u{1b}c\u{202e}"), "a\\nb\\u{1b}c\\u{202e}");
+        assert_eq!(before_hint("a\nhint: c", "; b"), "a; b\nhint: c");
+        assert_eq!(lines_of_error("a\nb\nhint: c\nhint: d"), "a\\nb\nhint: c\\nhint: d");
         assert_eq!(clean("a\x1b[2Jb\u{200f}"), "a[2Jb");
     }
 }

@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::door::{Door, Guest};
+use super::error::NodeError;
 use super::one_step::{self, OneStep, Words};
 use crate::clock;
 use crate::link::HELLO_WAIT;
@@ -38,8 +39,8 @@ const ADDRESSES_MAX: usize = 8;
 /// What came of one job.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
-    /// By host: its session, or the end of a sentence about it.
-    pub hosts: BTreeMap<HostName, Result<Link, String>>,
+    /// By host.
+    pub hosts: BTreeMap<HostName, Result<Link, NodeError>>,
     /// What a person should know.
     pub notes: Vec<String>,
     /// The steps that run until the sessions end.
@@ -66,33 +67,33 @@ pub(super) async fn gather(id: u32, program: &Source, hosts: &[&Host]) -> Gather
         })
         .collect();
     let mut gathered = Gathered::default();
-    let refuse = |gathered: &mut Gathered, reason: &str| {
+    let refuse = |gathered: &mut Gathered, error: &NodeError| {
         let rest = expected.values().filter(|e| !gathered.hosts.contains_key(&e.host.name));
-        let rest: Vec<_> = rest.map(|e| (e.host.name.clone(), Err(reason.to_owned()))).collect();
+        let rest: Vec<_> = rest.map(|e| (e.host.name.clone(), Err(error.clone()))).collect();
         gathered.hosts.extend(rest);
     };
     for host in hosts {
         if let TransportSpec::Slurm(spec) = &host.transport
             && let Some(other) = expected.get(&spec.node).filter(|e| e.host.name != host.name)
         {
-            let reason = format!("is the node {}, as {} is", spec.node, other.host.name);
-            gathered.hosts.insert(host.name.clone(), Err(reason));
+            let error = NodeError::Twice { node: spec.node.clone(), other: other.host.name.clone() };
+            gathered.hosts.insert(host.name.clone(), Err(error));
         }
     }
     let (step, missing) = one_step::start(id, program, expected.keys().cloned().collect()).await;
-    for (node, reason) in missing {
-        gathered.hosts.extend(expected.get(&node).map(|e| (e.host.name.clone(), Err(reason))));
+    for (node, error) in missing {
+        gathered.hosts.extend(expected.get(&node).map(|e| (e.host.name.clone(), Err(error))));
     }
     let Some(mut step) = step else { return gathered };
     // The door opens when all are ready to come, and not before.
     let opened = match door_and_order(&expected).await {
         Ok((door, order)) => step.order(&order).await.map(|()| door),
-        Err(reason) => Err(reason),
+        Err(error) => Err(error),
     };
     let mut door = match opened {
         Ok(door) => door,
-        Err(reason) => {
-            refuse(&mut gathered, &reason);
+        Err(error) => {
+            refuse(&mut gathered, &error);
             step.end().await;
             return gathered;
         }
@@ -102,7 +103,7 @@ pub(super) async fn gather(id: u32, program: &Source, hosts: &[&Host]) -> Gather
     let (addresses, turned_away) = (door.addresses(), std::mem::take(&mut door.turned_away));
     // Nothing listens any more.
     drop(door);
-    let why = |node: &str| late(&addresses, &step.words.quoted(node));
+    let why = |node: &str| late(&addresses, step.words.quoted(node));
     gathered.hosts.extend(waiting.settle(why).await);
     gathered.notes.append(&mut waiting.notes);
     if let Some((from, why)) = turned_away.last {
@@ -120,20 +121,14 @@ pub(super) async fn gather(id: u32, program: &Source, hosts: &[&Host]) -> Gather
 }
 
 /// A node that did not come.
-fn late(addresses: &[SocketAddr], said: &str) -> String {
-    let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-    let mut words = format!("its node program did not dial back to {}", addresses.join(" or "));
-    if said.is_empty() {
-        words.push_str("; hint: may the node open connections to this machine? LINERATE_DIAL_TO names other addresses of it");
-    } else {
-        words = format!("{words}; Slurm said: {said}");
-    }
-    words
+fn late(addresses: &[SocketAddr], said: String) -> NodeError {
+    let addresses = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
+    if said.is_empty() { NodeError::Silent { addresses } } else { NodeError::NotDialled { addresses, said } }
 }
 
 /// A door with a fresh key, and the order that tells the nodes of it.
-async fn door_and_order(expected: &BTreeMap<String, Expected>) -> Result<(Door, String), String> {
-    let key = clock::random::<32>().map(Key::new).map_err(|e| format!("no random key: {e}"))?;
+async fn door_and_order(expected: &BTreeMap<String, Expected>) -> Result<(Door, String), NodeError> {
+    let key = clock::random::<32>().map(Key::new).map_err(NodeError::random("key"))?;
     let of_nodes: BTreeSet<IpAddr> = expected.values().flat_map(|e| addresses_of(&e.host)).collect();
     let door = Door::open(&own_addresses(&of_nodes)?, key.clone()).await?;
     let order = DialOrder {
@@ -142,12 +137,9 @@ async fn door_and_order(expected: &BTreeMap<String, Expected>) -> Result<(Door, 
         build: linerate_wire::BUILD.to_owned(),
         wait_s: FIRST_WAIT.as_secs() as u32,
     };
-    let order = serde_json::to_string(&order).map_err(|e| format!("the order cannot be written: {e}"))?;
+    let order = serde_json::to_string(&order).map_err(|e| NodeError::Order(Arc::new(e)))?;
     if order.len() >= ORDER_BYTES_MAX {
-        return Err(format!(
-            "the order to dial has {} bytes, at most {ORDER_BYTES_MAX} are read",
-            order.len()
-        ));
+        return Err(NodeError::LongOrder(order.len()));
     }
     Ok((door, order))
 }
@@ -159,11 +151,10 @@ fn addresses_of(host: &Host) -> impl Iterator<Item = IpAddr> {
 
 /// Addresses of this machine that nodes can reach: those named in `LINERATE_DIAL_TO`, or those from which the
 /// kernel would send to the nodes; the one that is right for most nodes first.
-fn own_addresses(nodes: &BTreeSet<IpAddr>) -> Result<Vec<IpAddr>, String> {
+fn own_addresses(nodes: &BTreeSet<IpAddr>) -> Result<Vec<IpAddr>, NodeError> {
     if let Some(named) = std::env::var("LINERATE_DIAL_TO").ok().filter(|text| !text.trim().is_empty()) {
-        let parse = |text: &str| {
-            text.trim().parse().map_err(|_| format!("LINERATE_DIAL_TO: `{}` is no address", text.trim()))
-        };
+        let parse =
+            |text: &str| text.trim().parse().map_err(|_| NodeError::BadAddress(text.trim().to_owned()));
         return named.split(',').take(ADDRESSES_MAX).map(parse).collect();
     }
     let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
@@ -175,7 +166,7 @@ fn own_addresses(nodes: &BTreeSet<IpAddr>) -> Result<Vec<IpAddr>, String> {
     let mut addresses: Vec<(usize, IpAddr)> = counts.into_iter().map(|(a, count)| (count, a)).collect();
     addresses.sort_by_key(|(count, address)| (std::cmp::Reverse(*count), *address));
     if addresses.is_empty() {
-        return Err("no address of this machine is known to which its nodes could dial back\nhint: name one in LINERATE_DIAL_TO, or use --slurm-steps each".to_owned());
+        return Err(NodeError::NoAddress);
     }
     Ok(addresses.into_iter().map(|(_, address)| address).take(ADDRESSES_MAX).collect())
 }
@@ -275,7 +266,7 @@ impl<'a> Waiting<'a> {
     }
 
     /// The session of each node, or why there is none.
-    async fn settle(&mut self, why: impl Fn(&str) -> String) -> Vec<(HostName, Result<Link, String>)> {
+    async fn settle(&mut self, why: impl Fn(&str) -> NodeError) -> Vec<(HostName, Result<Link, NodeError>)> {
         let mut settled = Vec::new();
         while let Some(joined) = self.sessions.join_next().await {
             let Ok((node, link)) = joined else { continue };
@@ -283,9 +274,9 @@ impl<'a> Waiting<'a> {
             let link = match link {
                 Ok(link) if self.disputed.contains(&node) => {
                     link.bye().await;
-                    Err("two programs that know the key of the run said that they are this node; neither is believed".to_owned())
+                    Err(NodeError::Disputed)
                 }
-                other => other.map_err(LinkError::reason),
+                other => other.map_err(NodeError::Session),
             };
             settled.push((expected.host.name.clone(), link));
         }

@@ -18,6 +18,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::error::NodeError;
+
 /// Longest time of a greeting. One that is honest takes two round trips.
 const GREETING_WAIT: Duration = Duration::from_secs(5);
 /// Connections that may be there without having said who they are. Each is an open file.
@@ -28,6 +30,21 @@ const CROWDED_WAIT: Duration = Duration::from_secs(1);
 /// After an accept that failed (no open file left): the connection stays in the queue, and the next try would
 /// fail as well.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// Why a connection was cut off.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum GreetingError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    #[error("it closed the connection without saying who it is")]
+    Closed,
+    #[error("it did not say who it is within {} s", GREETING_WAIT.as_secs())]
+    Late,
+    #[error("it did not say who it is, and {others} others waited as well")]
+    Crowded { others: usize },
+}
 
 /// Who came in.
 #[derive(Debug)]
@@ -48,7 +65,7 @@ pub(super) struct TurnedAway {
     /// How many.
     pub count: u64,
     /// The last of them, and why.
-    pub last: Option<(SocketAddr, String)>,
+    pub last: Option<(SocketAddr, GreetingError)>,
 }
 
 /// See the file's head.
@@ -56,7 +73,7 @@ pub(super) struct TurnedAway {
 pub(super) struct Door {
     listeners: Vec<TcpListener>,
     key: Key,
-    unknown: JoinSet<(SocketAddr, Result<Guest, String>)>,
+    unknown: JoinSet<(SocketAddr, Result<Guest, GreetingError>)>,
     /// Those in `unknown` and some that have ended, the oldest first.
     order: VecDeque<(Instant, SocketAddr, AbortHandle)>,
     pub(super) turned_away: TurnedAway,
@@ -65,9 +82,8 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// Listens on each of these addresses, on ports that the system chooses. The error is the end of a
-    /// sentence.
-    pub(super) async fn open(addresses: &[IpAddr], key: Key) -> Result<Self, String> {
+    /// Listens on each of these addresses, on ports that the system chooses.
+    pub(super) async fn open(addresses: &[IpAddr], key: Key) -> Result<Self, NodeError> {
         let mut listeners = Vec::new();
         let mut words = Vec::new();
         for address in addresses {
@@ -77,7 +93,7 @@ impl Door {
             }
         }
         if listeners.is_empty() {
-            return Err(format!("cannot listen for node programs: {}", words.join(", ")));
+            return Err(NodeError::Listen(words.join(", ")));
         }
         let (unknown, order) = (JoinSet::new(), VecDeque::new());
         Ok(Self { listeners, key, unknown, order, turned_away: TurnedAway::default(), paused_until: None })
@@ -136,21 +152,20 @@ impl Door {
         if let Some((_, from, oldest)) = self.order.pop_front() {
             oldest.abort();
             let others = self.order.len();
-            self.turn_away(from, format!("it did not say who it is, and {others} others waited as well"));
+            self.turn_away(from, GreetingError::Crowded { others });
         }
     }
 
     fn greet(&mut self, connection: TcpStream, from: SocketAddr) {
         let key = self.key.clone();
         let task = self.unknown.spawn(async move {
-            let late = |_| format!("it did not say who it is within {} s", GREETING_WAIT.as_secs());
             let guest = timeout(GREETING_WAIT, greet(connection, from, &key)).await;
-            (from, guest.map_err(late).and_then(|guest| guest))
+            (from, guest.unwrap_or(Err(GreetingError::Late)))
         });
         self.order.push_back((Instant::now(), from, task));
     }
 
-    fn turn_away(&mut self, from: SocketAddr, why: String) {
+    fn turn_away(&mut self, from: SocketAddr, why: GreetingError) {
         self.turned_away.count += 1;
         self.turned_away.last = Some((from, why));
     }
@@ -166,35 +181,33 @@ async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)
 }
 
 /// Both ends show that they know the key, and the other one says its name.
-async fn greet(mut connection: TcpStream, from: SocketAddr, key: &Key) -> Result<Guest, String> {
-    let words = |error: io::Error| error.to_string();
-    let unseal = |error: SealError| error.to_string();
-    let mut greeting = Greeting::answer(key).map_err(unseal)?;
+async fn greet(mut connection: TcpStream, from: SocketAddr, key: &Key) -> Result<Guest, GreetingError> {
+    let mut greeting = Greeting::answer(key)?;
     let mut buffer = [0; 1024];
     let mut sealed = loop {
         let bytes = some(&mut connection, &mut buffer).await?;
-        if let Some(sealed) = greeting.received(bytes).map_err(unseal)? {
+        if let Some(sealed) = greeting.received(bytes)? {
             break sealed;
         }
     };
     // Frames are small and each is waited for.
-    connection.set_nodelay(true).map_err(words)?;
-    connection.write_all(&greeting.take_output()).await.map_err(words)?;
+    connection.set_nodelay(true)?;
+    connection.write_all(&greeting.take_output()).await?;
     let record = loop {
-        if let Some(record) = sealed.opener.next_record().map_err(unseal)? {
+        if let Some(record) = sealed.opener.next_record()? {
             break record;
         }
         let bytes = some(&mut connection, &mut buffer).await?;
         sealed.opener.push(bytes);
     };
-    let caller = Caller::read(&record).map_err(unseal)?;
+    let caller = Caller::read(&record)?;
     Ok(Guest { caller, from, connection, sealed })
 }
 
-async fn some<'a>(connection: &mut TcpStream, buffer: &'a mut [u8]) -> Result<&'a [u8], String> {
+async fn some<'a>(connection: &mut TcpStream, buffer: &'a mut [u8]) -> Result<&'a [u8], GreetingError> {
     match connection.read(buffer).await {
-        Ok(0) => Err("it closed the connection without saying who it is".to_owned()),
+        Ok(0) => Err(GreetingError::Closed),
         Ok(count) => Ok(&buffer[..count]),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error.into()),
     }
 }

@@ -80,7 +80,7 @@ async fn turned_away(door: &mut Door, count: u64) -> String {
         assert!(guest.is_err(), "{guest:?}");
     }
     assert_eq!(door.turned_away.count, count);
-    door.turned_away.last.as_ref().map(|(_, why)| why.clone()).unwrap_or_default()
+    door.turned_away.last.as_ref().map(|(_, why)| why.to_string()).unwrap_or_default()
 }
 
 #[test]

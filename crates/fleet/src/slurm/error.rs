@@ -1,10 +1,17 @@
 //! Slurm's clients: what one prints, or why it failed.
 
+use std::io;
+use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
+use linerate_wire::sealed::ORDER_BYTES_MAX;
 use tokio::process::Command;
 use tokio::time::timeout;
+
+use crate::link::LinkError;
+use crate::programs::ProgramError;
 
 /// Longest wait for an answer of Slurm's controller. Its clients themselves wait 9 s for one that is down.
 pub(super) const ANSWER_WAIT: Duration = Duration::from_secs(20);
@@ -23,7 +30,7 @@ pub enum SlurmError {
         /// Which.
         program: String,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A client failed.
     #[error("{program} failed: {said}")]
@@ -75,6 +82,93 @@ pub enum SlurmError {
         /// Wanted.
         want: u32,
     },
+}
+
+/// Why a node has no node program, or no session: the end of a sentence about it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum NodeError {
+    #[error(transparent)]
+    Program(#[from] Arc<ProgramError>),
+    #[error(transparent)]
+    Job(Arc<SlurmError>),
+    /// A client, without its name where it has words of its own.
+    #[error("{}", its_words(.0))]
+    Client(Arc<SlurmError>),
+    /// In the words of Slurm.
+    #[error("{0}")]
+    Unfit(String),
+    #[error("is not in the job")]
+    NotInJob,
+    #[error("is the node {node}, as {other} is")]
+    Twice { node: String, other: String },
+    #[error("no random {what}: {source}")]
+    Random { what: &'static str, source: Arc<io::Error> },
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: Arc<io::Error> },
+    #[error("{what}: {source}")]
+    Srun { what: &'static str, source: Arc<io::Error> },
+    #[error("srun takes no order")]
+    NoStdin,
+    #[error("{what} within {} s", wait.as_secs())]
+    Late { what: &'static str, wait: Duration },
+    #[error("{0} steps for all nodes failed because others of them were dead")]
+    Steps(usize),
+    #[error("cannot be reached by Slurm: {0}")]
+    Unreachable(String),
+    #[error("the node program could not be copied: {0}")]
+    NotCopied(Box<Self>),
+    #[error("srun ended{}", if said.is_empty() { " without a word".to_owned() } else { format!("; it said: {said}") })]
+    StepEnded { said: String },
+    #[error(
+        "its step did not start within {} s{}{said}", wait.as_secs(), if said.is_empty() { "" } else { "; srun said: " }
+    )]
+    StepLate { wait: Duration, said: String },
+    #[error("cannot listen for node programs: {0}")]
+    Listen(String),
+    #[error("the order cannot be written: {0}")]
+    Order(Arc<serde_json::Error>),
+    #[error("the order to dial has {0} bytes, at most {ORDER_BYTES_MAX} are read")]
+    LongOrder(usize),
+    #[error("LINERATE_DIAL_TO: `{0}` is no address")]
+    BadAddress(String),
+    #[error(
+        "no address of this machine is known to which its nodes could dial back\nhint: name one in LINERATE_DIAL_TO, or use --slurm-steps each"
+    )]
+    NoAddress,
+    #[error("its node program did not dial back to {addresses}; Slurm said: {said}")]
+    NotDialled { addresses: String, said: String },
+    #[error(
+        "its node program did not dial back to {addresses}\nhint: may the node open connections to this machine? LINERATE_DIAL_TO names other addresses of it"
+    )]
+    Silent { addresses: String },
+    #[error("two programs that know the key of the run said that they are this node; neither is believed")]
+    Disputed,
+    #[error("{}", .0.clone().reason())]
+    Session(#[from] LinkError),
+}
+
+impl NodeError {
+    /// For `map_err`: what has no random name.
+    pub(super) fn random(what: &'static str) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Random { what, source: Arc::new(source) }
+    }
+
+    /// For `map_err`: what failed of `srun`.
+    pub(super) fn srun(what: &'static str) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Srun { what, source: Arc::new(source) }
+    }
+
+    /// For `map_err`: a client of Slurm.
+    pub(super) fn client(error: SlurmError) -> Self {
+        Self::Client(Arc::new(error))
+    }
+}
+
+fn its_words(error: &SlurmError) -> String {
+    match error {
+        SlurmError::Failed { said, .. } => said.clone(),
+        error => error.to_string(),
+    }
 }
 
 fn some(refused: &[(String, String)]) -> String {

@@ -19,7 +19,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::error::{ANSWER_WAIT, OUTPUT_BYTES_MAX, SlurmError, ask, run, words};
+use super::error::{ANSWER_WAIT, NodeError, OUTPUT_BYTES_MAX, SlurmError, ask, run, words};
 use super::nodes;
 use super::request::NodeRequest;
 use super::step::place_on_node;
@@ -146,12 +146,12 @@ impl Allocation {
     }
 
     /// Whether a node can be used; else why not.
-    pub(super) fn holds(&self, node: &str) -> Result<(), String> {
+    pub(super) fn holds(&self, node: &str) -> Result<(), NodeError> {
         if self.nodes.iter().any(|n| n == node) {
             return Ok(());
         }
-        let why = self.refused.iter().find(|(n, _)| n == node).map(|(_, why)| why.as_str());
-        Err(why.unwrap_or("is not in the job").to_owned())
+        let why = self.refused.iter().find(|(n, _)| n == node);
+        Err(why.map_or(NodeError::NotInJob, |(_, why)| NodeError::Unfit(why.clone())))
     }
 
     /// Gives the nodes back, if the job is ours.
@@ -202,10 +202,10 @@ async fn granted(options: &[String]) -> Result<(Keeper, String), SlurmError> {
 }
 
 /// Copies the node program to all nodes of a job, or of a step (`JOB.STEP`), over Slurm's own tree, into a
-/// folder that is there. A file that is there already is not written over. The error is what `sbcast` said.
-pub(super) async fn broadcast(to: &str, program: &Path, place: &Path) -> Result<(), String> {
+/// folder that is there. A file that is there already is not written over.
+pub(super) async fn broadcast(to: &str, program: &Path, place: &Path) -> Result<(), NodeError> {
     let (job, from, to) = (format!("--jobid={to}"), program.to_string_lossy(), place.to_string_lossy());
-    run("sbcast", &[&job, "--preserve", &from, &to], SPREAD_WAIT).await.map(drop).map_err(its_words)
+    run("sbcast", &[&job, "--preserve", &from, &to], SPREAD_WAIT).await.map(drop).map_err(NodeError::client)
 }
 
 /// Copies the node program to nodes of a job, to the same place on each: over Slurm's own tree, and where
@@ -215,9 +215,9 @@ pub(super) async fn spread(
     id: u32,
     program: &Path,
     nodes: &[&str],
-) -> Result<(PathBuf, BTreeMap<String, String>), String> {
-    let no_name = |error: std::io::Error| format!("no random name for its copy: {error}");
-    let mut place = place_on_node(id).map_err(no_name)?;
+) -> Result<(PathBuf, BTreeMap<String, NodeError>), NodeError> {
+    let no_name = NodeError::random("name for its copy");
+    let mut place = place_on_node(id).map_err(&no_name)?;
     if nodes.len() > 1
         && folders(id, nodes, &place).await.is_ok()
         && broadcast(&id.to_string(), program, &place).await.is_ok()
@@ -226,7 +226,7 @@ pub(super) async fn spread(
     }
     // What a failed copy left is still open there, so that it cannot be run: another name, and the old one
     // goes.
-    let abandoned = std::mem::replace(&mut place, place_on_node(id).map_err(no_name)?);
+    let abandoned = std::mem::replace(&mut place, place_on_node(id).map_err(&no_name)?);
     let turns = Arc::new(Semaphore::new(COPIES_AT_ONCE));
     let mut tasks = tokio::task::JoinSet::new();
     for node in nodes {
@@ -236,21 +236,21 @@ pub(super) async fn spread(
             let _turn = turns.acquire().await;
             let copied =
                 timeout(COPY_WAIT, copy_to(id, &node, &program, TAKE, [&places[0], &places[1]])).await;
-            let late = || Err(format!("the node program did not get there within {} s", COPY_WAIT.as_secs()));
-            (node, copied.unwrap_or_else(|_| late()))
+            let what = "the node program did not get there";
+            (node, copied.unwrap_or(Err(NodeError::Late { what, wait: COPY_WAIT })))
         });
     }
     let mut missing = BTreeMap::new();
     while let Some(done) = tasks.join_next().await {
-        if let Ok((node, Err(reason))) = done {
-            missing.insert(node, reason);
+        if let Ok((node, Err(error))) = done {
+            missing.insert(node, error);
         }
     }
     Ok((place, missing))
 }
 
-/// Makes the folder of the copy on all nodes of a job. The error is what `srun` said.
-pub(super) async fn folders(id: u32, nodes: &[&str], place: &Path) -> Result<(), String> {
+/// Makes the folder of the copy on all nodes of a job.
+pub(super) async fn folders(id: u32, nodes: &[&str], place: &Path) -> Result<(), NodeError> {
     let count = nodes.len();
     let names: Vec<String> = nodes.iter().map(|node| (*node).to_owned()).collect();
     let (id, nodes) = (format!("--jobid={id}"), format!("--nodelist={}", nodes::compressed(&names)));
@@ -258,15 +258,7 @@ pub(super) async fn folders(id: u32, nodes: &[&str], place: &Path) -> Result<(),
     let place = place.to_string_lossy();
     let step = ["--quiet", "--overlap", "--ntasks-per-node=1", &count, &tasks, &id, &nodes];
     let step = [&step[..], &["sh", "-c", include_str!("make.sh"), &place]].concat();
-    run("srun", &step, ANSWER_WAIT).await.map(drop).map_err(its_words)
-}
-
-/// What a client of Slurm said, as the end of a sentence.
-fn its_words(error: SlurmError) -> String {
-    match error {
-        SlurmError::Failed { said, .. } => said,
-        error => error.to_string().replace('\n', "; "),
-    }
+    run("srun", &step, ANSWER_WAIT).await.map(drop).map_err(NodeError::client)
 }
 
 /// On one node: takes the node program from stdin; what is at the other place goes.
@@ -286,11 +278,10 @@ pub(super) async fn copy_again(
     program: &Path,
     place: &Path,
     old: &Path,
-) -> Result<(), String> {
+) -> Result<(), NodeError> {
     let copied = timeout(COPY_WAIT, copy_to(id, node, program, TAKE_AGAIN, [place, old])).await;
-    copied.unwrap_or_else(|_| {
-        Err(format!("did not take the node program again within {} s", COPY_WAIT.as_secs()))
-    })
+    let what = "did not take the node program again";
+    copied.unwrap_or(Err(NodeError::Late { what, wait: COPY_WAIT }))
 }
 
 /// Removes the copy of the node program from nodes on which it never ran. Nodes that are dead keep it, and
@@ -311,8 +302,15 @@ pub(crate) async fn remove(copies: Vec<(String, SlurmJob)>) {
 
 /// Copies the node program to the first place on one node through the stdin of a step that runs this script
 /// there.
-async fn copy_to(id: u32, node: &str, program: &Path, take: &str, places: [&Path; 2]) -> Result<(), String> {
-    let file = std::fs::File::open(program).map_err(|e| format!("cannot read {}: {e}", program.display()))?;
+async fn copy_to(
+    id: u32,
+    node: &str,
+    program: &Path,
+    take: &str,
+    places: [&Path; 2],
+) -> Result<(), NodeError> {
+    let unread = |source| NodeError::Read { path: program.to_owned(), source: Arc::new(source) };
+    let file = std::fs::File::open(program).map_err(unread)?;
     let child = Command::new("srun")
         .args(["--quiet", "--unbuffered", "--overlap", "--nodes=1", "--ntasks=1"])
         .args([format!("--jobid={id}"), format!("--nodelist={node}")])
@@ -324,7 +322,7 @@ async fn copy_to(id: u32, node: &str, program: &Path, take: &str, places: [&Path
         .process_group(0)
         .kill_on_drop(true)
         .spawn()
-        .map_err(|error| format!("cannot run srun: {error}"))?;
-    let output = child.wait_with_output().await.map_err(|error| format!("srun: {error}"))?;
-    if output.status.success() { Ok(()) } else { Err(words(&output.stderr)) }
+        .map_err(NodeError::srun("cannot run srun"))?;
+    let output = child.wait_with_output().await.map_err(NodeError::srun("srun"))?;
+    if output.status.success() { Ok(()) } else { Err(NodeError::Unfit(words(&output.stderr))) }
 }

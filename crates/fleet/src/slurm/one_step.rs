@@ -18,6 +18,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufRead
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::error::NodeError;
 use super::step::{SHAPING, place_on_node};
 use super::{job, nodes};
 use crate::pipes::{keep, quoted};
@@ -116,14 +117,14 @@ fn ask_to_end(child: &Child) {
 }
 
 /// Why a step cannot be used: nodes that have to be left out, with the reason of each.
-struct Unfit(BTreeMap<String, String>);
+struct Unfit(BTreeMap<String, NodeError>);
 
 /// A step whose node programs wait for their order, and the nodes that had to be left out.
 pub(super) async fn start(
     id: u32,
     program: &Source,
     mut nodes: Vec<String>,
-) -> (Option<OneStep>, BTreeMap<String, String>) {
+) -> (Option<OneStep>, BTreeMap<String, NodeError>) {
     let mut missing = BTreeMap::new();
     for _ in 0..ROUNDS_MAX {
         if nodes.is_empty() {
@@ -137,14 +138,14 @@ pub(super) async fn start(
             }
         }
     }
-    let reason = format!("{ROUNDS_MAX} steps for all nodes failed because others of them were dead");
-    missing.extend(nodes.into_iter().map(|node| (node, reason.clone())));
+    missing.extend(nodes.into_iter().map(|node| (node, NodeError::Steps(ROUNDS_MAX))));
     (None, missing)
 }
 
 async fn once(id: u32, program: &Source, nodes: &[String]) -> Result<OneStep, Unfit> {
-    let all = |reason: String| Unfit(nodes.iter().map(|node| (node.clone(), reason.clone())).collect());
-    let place = place_on_node(id).map_err(|e| all(format!("no random name for a copy: {e}")))?;
+    let all = |error: NodeError| Unfit(nodes.iter().map(|node| (node.clone(), error.clone())).collect());
+    let no_name = NodeError::random("name for a copy");
+    let place = place_on_node(id).map_err(|error| all(no_name(error)))?;
     let mut step = spawn(id, nodes, place, &program.hash).map_err(all)?;
     let number = match step.up().await {
         Ok(number) => number,
@@ -157,21 +158,17 @@ async fn once(id: u32, program: &Source, nodes: &[String]) -> Result<OneStep, Un
     let names: Vec<&str> = nodes.iter().map(String::as_str).collect();
     let copied = match job::folders(id, &names, &step.place).await {
         Ok(()) => job::broadcast(&format!("{id}.{number}"), &program.path, &step.place).await,
-        Err(words) => Err(words),
+        Err(error) => Err(error),
     };
-    if let Err(words) = copied {
-        let mut unfit = named(&words, nodes);
-        if unfit.is_empty() {
-            let reason = format!("the node program could not be copied: {words}");
-            unfit = nodes.iter().map(|node| (node.clone(), reason.clone())).collect();
-        }
+    if let Err(error) = copied {
+        let unfit = named(&error.to_string(), nodes);
         step.end().await;
-        return Err(Unfit(unfit));
+        return Err(if unfit.is_empty() { all(NodeError::NotCopied(Box::new(error))) } else { Unfit(unfit) });
     }
     Ok(step)
 }
 
-fn spawn(id: u32, nodes: &[String], place: PathBuf, hash: &str) -> Result<OneStep, String> {
+fn spawn(id: u32, nodes: &[String], place: PathBuf, hash: &str) -> Result<OneStep, NodeError> {
     let count = nodes.len();
     let mut command = Command::new("srun");
     for name in SHAPING {
@@ -191,7 +188,7 @@ fn spawn(id: u32, nodes: &[String], place: PathBuf, hash: &str) -> Result<OneSte
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
-        .map_err(|error| format!("cannot run srun: {error}"))?;
+        .map_err(NodeError::srun("cannot run srun"))?;
     let words = Arc::new(Words::about(nodes));
     if let Some(stderr) = child.stderr.take() {
         tokio::spawn(listen(stderr, Arc::clone(&words)));
@@ -228,7 +225,7 @@ async fn line(from: &mut (impl AsyncBufReadExt + Unpin)) -> Option<String> {
 }
 
 /// Nodes that `srun` or `sbcast` blame, each with the reason.
-fn named(said: &str, nodes: &[String]) -> BTreeMap<String, String> {
+fn named(said: &str, nodes: &[String]) -> BTreeMap<String, NodeError> {
     let known: BTreeSet<&str> = nodes.iter().map(String::as_str).collect();
     let mut blamed = BTreeMap::new();
     for line in said.split(['\n', ';']) {
@@ -238,7 +235,7 @@ fn named(said: &str, nodes: &[String]) -> BTreeMap<String, String> {
         let copy = line.split_once("_BCAST(").and_then(|(_, rest)| rest.split_once("):"));
         for (node, why) in launch.into_iter().chain(copy) {
             if known.contains(node) {
-                blamed.insert(node.to_owned(), format!("cannot be reached by Slurm: {}", quoted(why)));
+                blamed.insert(node.to_owned(), NodeError::Unreachable(quoted(why)));
             }
         }
     }
@@ -286,24 +283,17 @@ impl OneStep {
         }
         let reason = |node: &String| {
             let said = self.words.quoted(node);
-            match (ended, said.is_empty()) {
-                (true, true) => "srun ended without a word".to_owned(),
-                (true, false) => format!("srun ended; it said: {said}"),
-                (false, true) => format!("its step did not start within {} s", UP_WAIT.as_secs()),
-                (false, false) => {
-                    format!("its step did not start within {} s; srun said: {said}", UP_WAIT.as_secs())
-                }
-            }
+            if ended { NodeError::StepEnded { said } } else { NodeError::StepLate { wait: UP_WAIT, said } }
         };
         Unfit(waiting.iter().map(|node| (node.clone(), reason(node))).collect())
     }
 
     /// Tells the node programs to dial. The order holds the key: it goes nowhere else.
-    pub(super) async fn order(&mut self, order: &str) -> Result<(), String> {
+    pub(super) async fn order(&mut self, order: &str) -> Result<(), NodeError> {
         // Stdin stays open: its end would tell nothing that the connections do not tell.
-        let stdin = self.stdin.as_mut().ok_or("srun takes no order")?;
+        let stdin = self.stdin.as_mut().ok_or(NodeError::NoStdin)?;
         let order = format!("go\n{order}\n");
-        stdin.write_all(order.as_bytes()).await.and(stdin.flush().await).map_err(|e| format!("srun: {e}"))?;
+        stdin.write_all(order.as_bytes()).await.and(stdin.flush().await).map_err(NodeError::srun("srun"))?;
         // Nothing more is to be read, but a full pipe would hold the step up.
         if let Some(mut stdout) = self.stdout.take() {
             tokio::spawn(async move { tokio::io::copy(&mut stdout, &mut tokio::io::sink()).await });
@@ -341,7 +331,9 @@ mod tests {
                     srun: error: n3: task 2: Killed\n";
         let blamed = named(said, &nodes);
         assert_eq!(blamed.keys().collect::<Vec<_>>(), ["n4"]);
-        assert!(blamed["n4"].contains("Communication connection failure"), "{blamed:?}");
+        assert!(
+            matches!(&blamed["n4"], NodeError::Unreachable(why) if why == "Communication connection failure")
+        );
         let said = "sbcast: error: REQUEST_FILE_BCAST(n3): Communication connection failure";
         assert_eq!(named(said, &nodes).keys().collect::<Vec<_>>(), ["n3"]);
         assert!(named("failed on node x: a; REQUEST_FILE_BCAST(y): b; n3", &nodes).is_empty());

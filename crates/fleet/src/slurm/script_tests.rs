@@ -166,5 +166,5 @@ fn the_hash_of_a_source_is_that_of_its_file() {
     std::fs::copy(PROGRAM, &path).unwrap();
     let source = Source::of(path).unwrap();
     assert_eq!(source.hash, hash_of(PROGRAM));
-    assert!(Source::of(folder.path().join("none")).unwrap_err().starts_with("cannot read "));
+    assert!(Source::of(folder.path().join("none")).unwrap_err().to_string().starts_with("cannot read "));
 }

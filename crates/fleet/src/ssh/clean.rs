@@ -11,8 +11,8 @@ use linerate_model::inventory::SshSpec;
 use serde::Serialize;
 use tokio::time::timeout;
 
-use super::talk::Talk;
-use super::{CLEAN, command, hint};
+use super::talk::{SshError, Talk, TalkError};
+use super::{CLEAN, command};
 use crate::pipes::{Pipes, escaped};
 
 /// Longest wait for each line of the host.
@@ -31,33 +31,26 @@ pub struct Cleaned {
     pub kept: Vec<String>,
 }
 
-/// Cleans one host: the folder that the inventory names, or every one that is tried where it names none. The
-/// error is the end of a sentence about the host.
-pub async fn clean(spec: &SshSpec, cache_dir: Option<&Path>) -> Result<Cleaned, String> {
+/// Cleans one host: the folder that the inventory names, or every one that is tried where it names none.
+pub async fn clean(spec: &SshSpec, cache_dir: Option<&Path>) -> Result<Cleaned, SshError> {
     let argv: Vec<OsString> = command(spec, CLEAN);
-    let mut pipes = Pipes::start(&argv)?;
+    let mut pipes = Pipes::start(&argv).map_err(SshError::from)?;
     let cleaned = lines(&mut pipes, cache_dir).await;
     match cleaned {
         Ok(cleaned) => {
             let _ = pipes.end(String::new(), END_WAIT).await;
             Ok(cleaned)
         }
-        Err(reason) => {
-            let words = pipes.end(reason, END_WAIT).await;
-            Err(match hint(spec, &pipes.said()) {
-                Some(hint) => format!("{words}; hint: {hint}"),
-                None => words,
-            })
-        }
+        Err(error) => Err(SshError::end(error, &mut pipes, spec, END_WAIT).await),
     }
 }
 
-async fn lines(pipes: &mut Pipes, cache_dir: Option<&Path>) -> Result<Cleaned, String> {
+async fn lines(pipes: &mut Pipes, cache_dir: Option<&Path>) -> Result<Cleaned, TalkError> {
     let mut talk = Talk::begin(pipes, 0, cache_dir).await?;
     let mut cleaned = Cleaned::default();
     while cleaned.removed.len() + cleaned.kept.len() < FILES_MAX {
         let line = timeout(WAIT, talk.line()).await;
-        let (what, rest) = line.map_err(|_| format!("did not answer within {} s", WAIT.as_secs()))??;
+        let (what, rest) = line.map_err(|_| TalkError::Late { what: "did not answer", wait: WAIT })??;
         match what.as_str() {
             "removed" => {
                 let (size, path) = rest.split_once(' ').unwrap_or(("0", &rest));
@@ -65,8 +58,8 @@ async fn lines(pipes: &mut Pipes, cache_dir: Option<&Path>) -> Result<Cleaned, S
             }
             "kept" => cleaned.kept.push(escaped(&rest)),
             "done" => return Ok(cleaned),
-            _ => return Err(format!("said `{} {}`", escaped(&what), escaped(&rest))),
+            _ => return Err(TalkError::NotCleaned(escaped(&what), escaped(&rest))),
         }
     }
-    Err(format!("names more than {FILES_MAX} files"))
+    Err(TalkError::Files(FILES_MAX))
 }

@@ -10,8 +10,8 @@ use linerate_model::inventory::{Host, SshSpec};
 use tokio::time::timeout;
 
 use super::secret;
-use super::talk::Talk;
-use super::{by_hand, hint, warning};
+use super::talk::{SshError, Talk, TalkError};
+use super::{by_hand, warning};
 use crate::link::Reached;
 use crate::pipes::{Pipes, escaped};
 use crate::programs::{Machine, Program, Programs};
@@ -34,31 +34,20 @@ const TYPED: &[u8] = b"typed\n";
 type Line = (String, String);
 
 /// Talks until the node program starts. `old` is the process id of a program of ours there that no longer
-/// answers, or 0. The error is the end of a sentence about the host.
+/// answers, or 0.
 pub(crate) async fn greet(
     pipes: &mut Pipes,
     (host, spec): (&Host, &SshSpec),
     programs: &Programs,
     old: u32,
-) -> Result<(Vec<u8>, Reached), String> {
+) -> Result<(Vec<u8>, Reached), SshError> {
     match talk(pipes, (host, spec), programs, old).await {
         Ok((rest, mut reached)) => {
             reached.warning = warning(&pipes.said());
             pipes.forget_said();
             Ok((rest, reached))
         }
-        Err(reason) => {
-            // The hint stands behind what ssh said.
-            let (reason, own) = match reason.split_once("; hint: ") {
-                Some((reason, hint)) => (reason.to_owned(), Some(hint.to_owned())),
-                None => (reason, None),
-            };
-            let words = pipes.end(reason, WHY_WAIT).await;
-            Err(match own.or_else(|| hint(spec, &pipes.said())) {
-                Some(hint) => format!("{words}; hint: {hint}"),
-                None => words,
-            })
-        }
+        Err(error) => Err(SshError::end(error, pipes, spec, WHY_WAIT).await),
     }
 }
 
@@ -67,28 +56,27 @@ async fn talk(
     (host, spec): (&Host, &SshSpec),
     programs: &Programs,
     old: u32,
-) -> Result<(Vec<u8>, Reached), String> {
+) -> Result<(Vec<u8>, Reached), TalkError> {
     let mut talk = Talk::begin(pipes, old, host.cache_dir.as_deref()).await?;
-    let hello = next(&mut talk, LOGIN_WAIT, "log in").await?;
+    let hello = next(&mut talk, LOGIN_WAIT, "did not log in").await?;
     let words: Vec<&str> = hello.1.split(' ').collect();
     let ("host", [system, machine, address]) = (hello.0.as_str(), &words[..]) else {
         return Err(odd(&hello));
     };
     let mut reached = Reached { address: address.parse().ok(), ..Reached::default() };
     let machine = Machine::of(&escaped(system), &escaped(machine))?;
-    let program = programs.of(machine).map_err(|e| e.replace('\n', "; "))?;
+    let program = programs.of(machine)?;
     let sudo = if spec.sudo { "sudo" } else { "plain" };
     let order = format!("{} {} {sudo}\n", program.hash, program.bytes.len());
     talk.send(order.as_bytes()).await;
     let mut passed_over = Vec::new();
     for _ in 0..LINES_MAX {
-        let line = next(&mut talk, SUDO_WAIT, "start the node program").await?;
+        let line = next(&mut talk, SUDO_WAIT, "did not start the node program").await?;
         let line = if line.0 == "send" {
             reached.copied_bytes = Some(program.bytes.len());
             let copied = timeout(COPY_WAIT, talk.send_and_listen(&program.bytes)).await;
-            copied.map_err(|_| {
-                format!("could not be given the node program within {} s", COPY_WAIT.as_secs())
-            })??
+            let what = "could not be given the node program";
+            copied.map_err(|_| TalkError::Late { what, wait: COPY_WAIT })??
         } else {
             line
         };
@@ -115,7 +103,7 @@ async fn talk(
             _ => return Err(odd(&line)),
         }
     }
-    Err(format!("said {LINES_MAX} lines and did not start the node program"))
+    Err(TalkError::Lines(LINES_MAX))
 }
 
 /// Where the node program is stored instead of in the first folder, and why not there.
@@ -124,39 +112,39 @@ fn elsewhere(folder: &str, passed_over: &[String]) -> Option<String> {
     (!why.is_empty()).then(|| format!("the node program is stored in {}: {why}", escaped(folder)))
 }
 
-async fn next(talk: &mut Talk<'_>, wait: Duration, what: &str) -> Result<Line, String> {
-    timeout(wait, talk.line()).await.map_err(|_| format!("did not {what} within {} s", wait.as_secs()))?
+async fn next(talk: &mut Talk<'_>, wait: Duration, what: &'static str) -> Result<Line, TalkError> {
+    timeout(wait, talk.line()).await.map_err(|_| TalkError::Late { what, wait })?
 }
 
-fn odd(line: &Line) -> String {
-    format!("said `{} {}` where it should speak of itself", escaped(&line.0), escaped(&line.1))
+fn odd(line: &Line) -> TalkError {
+    TalkError::Odd(escaped(&line.0), escaped(&line.1))
 }
 
-/// The words of a failure that the script reports: what, and the host's own words about it.
+/// A failure that the script reports: what, and the host's own words about it.
 fn failed(
     report: &str,
     spec: &SshSpec,
     machine: Machine,
     program: &Program,
     passed_over: &[String],
-) -> String {
+) -> TalkError {
     let (what, words) = report.split_once(' ').unwrap_or((report, ""));
     let words = escaped(words);
     let megabytes = program.bytes.len().div_ceil(1 << 20);
-    let room = format!(
-        "`{} df -h` shows the room; `cache_dir` of the host in an inventory names another folder",
-        by_hand(spec)
-    );
+    let room = || {
+        format!(
+            "`{} df -h` shows the room; `cache_dir` of the host in an inventory names another folder",
+            by_hand(spec)
+        )
+    };
     match what {
         "none" => {
             let why = passed_over.join("; ");
-            format!("cannot store the node program ({megabytes} MiB) in any folder: {why}; hint: {room}")
+            TalkError::NotStored { megabytes, of: " in any folder", why, room: room() }
         }
-        "write" => format!("cannot store the node program ({megabytes} MiB): {words}; hint: {room}"),
-        "hash" => format!("the node program did not arrive whole in {words}; hint: try again"),
-        "tool" => {
-            format!("has no program `{words}`, which checks what was copied; hint: install coreutils there")
-        }
+        "write" => TalkError::NotStored { megabytes, of: "", why: words, room: room() },
+        "hash" => TalkError::Cut(words),
+        "tool" => TalkError::NoTool(words),
         "start" => {
             let (code, words) = words.split_once(' ').unwrap_or((&words, ""));
             let name = machine.name();
@@ -167,8 +155,8 @@ fn failed(
             } else {
                 format!("is it a program for {name}?")
             };
-            format!("the node program does not run there (exit status: {code}): {words}; hint: {hint}")
+            TalkError::NotRun { code: code.to_owned(), words: words.to_owned(), hint }
         }
-        _ => format!("failed: {} {words}", escaped(what)),
+        _ => TalkError::Failed(escaped(what), words),
     }
 }

@@ -5,16 +5,97 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
+use linerate_model::inventory::SshSpec;
+use linerate_model::printable::{HINT, without_hint};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::hints::hint;
 use crate::clock;
-use crate::pipes::{Pipes, escaped};
+use crate::pipes::{Pipes, StartError, escaped};
+use crate::programs::ProgramError;
 
 /// Bytes that are passed over before and between our lines, and the longest line of ours.
 const NOISE_BYTES_MAX: usize = 64 << 10;
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 16 << 10;
+
+/// Why a host did not get as far as it should: the end of a sentence about it.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the texts say what the fields are")]
+pub enum TalkError {
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Machine(#[from] ProgramError),
+    #[error(transparent)]
+    Program(#[from] Arc<ProgramError>),
+    #[error("has a cache_dir with a line break in it")]
+    CacheDir,
+    #[error("no random word: {0}")]
+    Random(std::io::Error),
+    #[error(
+        "its shell printed more than {NOISE_BYTES_MAX} bytes before linerate's first word; the last: {0}"
+    )]
+    Noise(String),
+    #[error("the session ended")]
+    Ended,
+    #[error("the session ended; its shell printed: {0}")]
+    EndedAfter(String),
+    #[error("{what} within {} s", wait.as_secs())]
+    Late { what: &'static str, wait: Duration },
+    #[error("said `{0} {1}` where it should speak of itself")]
+    Odd(String, String),
+    #[error("said `{0} {1}`")]
+    NotCleaned(String, String),
+    #[error("said {0} lines and did not start the node program")]
+    Lines(usize),
+    #[error("names more than {0} files")]
+    Files(usize),
+    #[error("cannot store the node program ({megabytes} MiB){of}: {why}\nhint: {room}")]
+    NotStored { megabytes: usize, of: &'static str, why: String, room: String },
+    #[error("the node program did not arrive whole in {0}\nhint: try again")]
+    Cut(String),
+    #[error("has no program `{0}`, which checks what was copied\nhint: install coreutils there")]
+    NoTool(String),
+    #[error("the node program does not run there (exit status: {code}): {words}\nhint: {hint}")]
+    NotRun { code: String, words: String, hint: String },
+    #[error("failed: {0} {1}")]
+    Failed(String, String),
+}
+
+/// The same when the session has ended, with what `ssh` said and what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[error("{}{end}{}{}", head(error), if hint.is_some() { HINT } else { "" }, hint.as_deref().unwrap_or_default())]
+pub struct SshError {
+    error: TalkError,
+    /// How `ssh` ended, and its last words.
+    end: String,
+    hint: Option<String>,
+}
+
+/// An error without its hint.
+fn head(error: &TalkError) -> String {
+    without_hint(&error.to_string()).0.to_owned()
+}
+
+impl From<StartError> for SshError {
+    fn from(error: StartError) -> Self {
+        Self { error: error.into(), end: String::new(), hint: None }
+    }
+}
+
+impl SshError {
+    /// Ends the session of a talk that failed.
+    pub(super) async fn end(error: TalkError, pipes: &mut Pipes, spec: &SshSpec, wait: Duration) -> Self {
+        let end = pipes.end(String::new(), wait).await;
+        let own = without_hint(&error.to_string()).1.map(str::to_owned);
+        let hint = own.or_else(|| hint(spec, &pipes.said()));
+        Self { error, end, hint }
+    }
+}
 
 /// One talk.
 #[derive(Debug)]
@@ -32,13 +113,13 @@ impl<'a> Talk<'a> {
         pipes: &'a mut Pipes,
         old: u32,
         cache_dir: Option<&Path>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, TalkError> {
         let folder = cache_dir.map_or(&b""[..], |folder| folder.as_os_str().as_bytes());
         // An inventory is checked, a stored run may have been written by another program.
         if folder.contains(&b'\n') {
-            return Err("has a cache_dir with a line break in it".to_owned());
+            return Err(TalkError::CacheDir);
         }
-        let random = clock::random::<8>().map_err(|e| format!("no random word: {e}"))?;
+        let random = clock::random::<8>().map_err(TalkError::Random)?;
         let word = format!("linerate-{:016x}", u64::from_le_bytes(random));
         let mut talk = Self { pipes, word, buffer: Vec::new(), passed_bytes: 0 };
         let first = [format!("{} {old}\n", talk.word).as_bytes(), folder, b"\n"].concat();
@@ -56,7 +137,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Writes a lot while the host may already say that it cannot take it; gives the next line.
-    pub(super) async fn send_and_listen(&mut self, bytes: &[u8]) -> Result<(String, String), String> {
+    pub(super) async fn send_and_listen(&mut self, bytes: &[u8]) -> Result<(String, String), TalkError> {
         let mut stdin = self.pipes.stdin.take();
         let sending = async {
             if let Some(stdin) = &mut stdin {
@@ -74,22 +155,19 @@ impl<'a> Talk<'a> {
     }
 
     /// The next line of ours: its first word and the rest.
-    pub(super) async fn line(&mut self) -> Result<(String, String), String> {
+    pub(super) async fn line(&mut self) -> Result<(String, String), TalkError> {
         loop {
             if let Some(line) = self.cut() {
                 return Ok(line);
             }
             if self.passed_bytes + self.buffer.len() > NOISE_BYTES_MAX {
-                return Err(format!(
-                    "its shell printed more than {NOISE_BYTES_MAX} bytes before linerate's first word; the last: {}",
-                    self.noise()
-                ));
+                return Err(TalkError::Noise(self.noise()));
             }
             let mut chunk = vec![0; CHUNK_BYTES];
             match self.pipes.stdout.read(&mut chunk).await {
                 Ok(count @ 1..) => self.buffer.extend_from_slice(&chunk[..count]),
-                _ if self.buffer.is_empty() => return Err("the session ended".to_owned()),
-                _ => return Err(format!("the session ended; its shell printed: {}", self.noise())),
+                _ if self.buffer.is_empty() => return Err(TalkError::Ended),
+                _ => return Err(TalkError::EndedAfter(self.noise())),
             }
         }
     }

@@ -90,7 +90,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 async fn one(host: String, spec: &SshSpec, cache_dir: Option<&Path>) -> Outcome {
     match ssh::clean(spec, cache_dir).await {
         Ok(cleaned) => Outcome { host, over: "ssh", cleaned, error: None },
-        Err(error) => Outcome { host, over: "ssh", cleaned: Cleaned::default(), error: Some(error) },
+        Err(error) => {
+            Outcome { host, over: "ssh", cleaned: Cleaned::default(), error: Some(error.to_string()) }
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use super::disks::Watched;
 use super::join;
 use super::thinned::Thinned;
 use linerate_fleet::clock;
-use linerate_fleet::{Fleet, Link};
+use linerate_fleet::{Fleet, Link, LinkError};
 
 /// First and longest pause before a lost host is asked again; it doubles in between.
 const AGAIN_MIN: Duration = Duration::from_secs(1);
@@ -166,12 +166,12 @@ pub struct DiskWatch<'a> {
 
 /// Reads what a host has; with a new session where there is none.
 async fn find(
-    link: Result<Arc<Link>, impl Future<Output = Result<Link, String>>>,
+    link: Result<Arc<Link>, impl Future<Output = Result<Link, LinkError>>>,
     percentiles: bool,
 ) -> Found {
     let link = match link {
         Ok(link) => link,
-        Err(open) => Arc::new(open.await?),
+        Err(open) => Arc::new(open.await.map_err(LinkError::reason)?),
     };
     let watched = Watched::begin(&link, percentiles).await.map_err(|reason| bare(link.host(), &reason))?;
     Ok((link, watched))

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use linerate_model::fact::Gap;
 use linerate_model::inventory::HostName;
+use linerate_model::printable::before_hint;
 
 use super::{Survey, boxed};
 use crate::observe::join;
@@ -35,11 +36,12 @@ impl Survey<'_> {
                     self.gap(Gap { what, reason })?;
                     continue;
                 }
-                Some(Err(why)) => format!("; it could not be taken up again: {why}"),
+                Some(Err(why)) => format!("; it could not be taken up again: {}", why.reason()),
                 None => String::new(),
             };
             let reason = reason + &why;
-            self.progress.note(&format!("{what} is lost: {reason}; the survey goes on without it"));
+            self.progress
+                .note(&before_hint(&format!("{what} is lost: {reason}"), "; the survey goes on without it"));
             self.known_lost.insert(name);
             self.gap(Gap { what, reason })?;
         }
