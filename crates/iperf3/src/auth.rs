@@ -60,7 +60,7 @@ pub enum AuthError {
         limit_s: u64,
     },
     /// `openssl` cannot do it.
-    #[error("cannot {what} with the key {}: {why} (hint: authentication needs the program /usr/bin/openssl and an RSA key in PEM)", key.display())]
+    #[error("cannot {what} with the key {}: {why}\nhint: authentication needs the program /usr/bin/openssl and an RSA key in PEM", key.display())]
     Rsa {
         /// Step.
         what: &'static str,
@@ -186,7 +186,7 @@ impl Rsa {
         // What exactly is wrong with a block that does not decrypt is not for strangers.
         let text = self.openssl("decrypt", &["-decrypt"], &block).map_err(|why| {
             if self.key.is_file() {
-                unreadable("it was made for another key or padding (hint: --use-pkcs1-padding)")
+                unreadable("it was made for another key or padding\nhint: --use-pkcs1-padding")
             } else {
                 AuthError::Rsa { what: "decrypt the token", key: self.key.clone(), why }
             }

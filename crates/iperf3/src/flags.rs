@@ -266,7 +266,7 @@ impl Draft {
         let padding = if self.pkcs1 { Padding::Pkcs1 } else { Padding::Oaep };
         match (self.server, self.client) {
             (true, Some(_)) => Err("either -s or -c".to_owned()),
-            (false, None) => Err("neither -s nor -c (hint: --help)".to_owned()),
+            (false, None) => Err("neither -s nor -c\nhint: --help".to_owned()),
             (true, None) => {
                 if let Some(flag) = self.only_client {
                     return Err(format!("{flag} is a client's flag"));

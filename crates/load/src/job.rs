@@ -82,7 +82,7 @@ pub enum LoadError {
     },
     /// The addresses do not fit together.
     #[error(
-        "own address {bind} and receiver {peer} are not of one family (hint: give both ends IPv4 or both IPv6)"
+        "own address {bind} and receiver {peer} are not of one family\nhint: give both ends IPv4 or both IPv6"
     )]
     Family {
         /// Own address.
@@ -91,7 +91,7 @@ pub enum LoadError {
         peer: SocketAddr,
     },
     /// The namespace of the endpoint cannot be entered.
-    #[error("cannot enter the network namespace {path}: {source} (hint: this needs root)")]
+    #[error("cannot enter the network namespace {path}: {source}\nhint: this needs root")]
     Namespace {
         /// Its path.
         path: PathBuf,
@@ -107,7 +107,7 @@ pub enum LoadError {
         reason: String,
     },
     /// What should be read or written on a disk cannot be.
-    #[error("{path}: {reason} (hint: {hint})")]
+    #[error("{path}: {reason}\nhint: {hint}")]
     Target {
         /// File, folder or device.
         path: PathBuf,
@@ -143,7 +143,7 @@ pub enum LoadError {
         reason: String,
     },
     /// CPUs on which threads were to run cannot be had.
-    #[error("cannot run on CPU {missing}: this host allows CPU {allowed} (hint: --pin {example})")]
+    #[error("cannot run on CPU {missing}: this host allows CPU {allowed}\nhint: --pin {example}")]
     Cpus {
         /// Those that cannot be had.
         missing: String,

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::fact_map::FactMap;
+use crate::printable::{HINT, without_hint};
 
 /// What a node says about a fact it can read: sent in its hello, printed into the reference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +34,21 @@ pub struct Gap {
     pub what: String,
     /// Why.
     pub reason: String,
+}
+
+impl Gap {
+    /// All of them in one sentence: each hint once, after all reasons.
+    #[must_use]
+    pub fn reasons(gaps: &[Self]) -> String {
+        let mut hints: Vec<&str> = Vec::new();
+        let mut heads: Vec<String> = Vec::new();
+        for gap in gaps {
+            let (reason, hint) = without_hint(&gap.reason);
+            heads.push(format!("{}: {reason}", gap.what));
+            hints.extend(hint.filter(|hint| !hints.contains(hint)));
+        }
+        hints.iter().fold(heads.join("; "), |text, hint| text + HINT + hint)
+    }
 }
 
 /// All facts of one host at one time.

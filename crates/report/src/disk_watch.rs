@@ -6,7 +6,7 @@
 use linerate_diagnose::disks::Change;
 use linerate_model::disk::DiskEpisodes;
 use linerate_model::fact::Gap;
-use linerate_model::printable::one_line;
+use linerate_model::printable::{before_hint, lines_of_error, one_line};
 
 use super::wrap::wrap;
 use linerate_model::units::{date, span_s};
@@ -57,7 +57,7 @@ impl Reach<'_> {
     fn reasons(&self) -> String {
         let line = |gap: &Gap| {
             let name = gap.what.strip_prefix("host ").unwrap_or(&gap.what);
-            paragraph(&format!("  {}: {}", one_line(name), one_line(&gap.reason)))
+            paragraph(&format!("  {}: {}", one_line(name), lines_of_error(&gap.reason)))
         };
         self.gaps.iter().map(line).collect()
     }
@@ -74,7 +74,7 @@ impl Reach<'_> {
 
 fn paragraph(text: &str) -> String {
     let indent = if text.starts_with("  ") { "  " } else { "" };
-    let lines = wrap(text, WIDTH - 4);
+    let lines: Vec<String> = text.lines().flat_map(|line| wrap(line, WIDTH - 4)).collect();
     format!("{indent}{}\n", lines.join(&format!("\n  {indent}")))
 }
 
@@ -96,7 +96,8 @@ pub fn change(change: &Change) -> String {
 /// A host that was lost, or is back: a line of a log.
 #[must_use]
 pub fn lost(at_ms: u64, host: &str, reason: &str) -> String {
-    format!("{} lost: {}: {}; it is asked again\n", date(at_ms), one_line(host), one_line(reason))
+    let line = format!("{} lost: {}: {}", date(at_ms), one_line(host), lines_of_error(reason));
+    before_hint(&line, "; it is asked again") + "\n"
 }
 
 /// See [`lost`].

@@ -7,7 +7,7 @@ use linerate_model::disk_load::{DiskEnd, DiskTarget};
 use linerate_model::drbd_bench::{BenchRequest, LocalDisk, PHASES};
 use linerate_model::fact::FactValue;
 use linerate_model::finding::Diagnosis;
-use linerate_model::printable::one_line;
+use linerate_model::printable::{lines_of_error, one_line};
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::{Snapshot, StorageFigure};
 use linerate_storage::drbd::{Share, TimeOfWrite};
@@ -144,7 +144,7 @@ pub fn page(told: &Told<'_>, style: Style) -> String {
     out += &verdict(told, style);
     out += &ranked(told, style);
     for gap in gaps(told) {
-        for line in wrap(&format!("Not seen: {}", one_line(&gap)), style.width) {
+        for line in lines_of_error(&format!("Not seen: {gap}")).lines().flat_map(|l| wrap(l, style.width)) {
             let _ = writeln!(out, "{line}");
         }
     }

@@ -129,7 +129,7 @@ pub fn tables(snapshot: &Snapshot, style: Style) -> String {
         let stopped =
             tx.stopped.iter().map(|r| ("sender", r)).chain(rx.stopped.iter().map(|r| ("receiver", r)));
         for (end, reason) in stopped {
-            let _ = writeln!(out, "The {end} ended early: {}", printable::clean(reason));
+            let _ = writeln!(out, "The {end} ended early: {}", printable::lines_of_error(reason));
         }
     }
     out

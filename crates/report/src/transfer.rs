@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use linerate_model::load::{Interval, LoadReport, TestKind, Turn, Way};
+use linerate_model::printable::without_hint;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::units;
 use maud::{Markup, html};
@@ -220,7 +221,7 @@ fn bytes(tx: &LoadReport, rx: &LoadReport) -> String {
         let _ = write!(text, "; equal checksums: {streams} streams");
     }
     if let Some(reason) = tx.stopped.as_ref().or(rx.stopped.as_ref()) {
-        let _ = write!(text, "; ended early: {reason}");
+        let _ = write!(text, "; ended early: {}", without_hint(reason).0);
     }
     text
 }

@@ -88,7 +88,7 @@ pub(super) fn unknown(flag: &str) -> String {
         "--gsro" => "segments are not offered here; `linerate survey` uses them by itself",
         "--logfile" | "-I" | "--pidfile" => "redirect the output instead",
         "--json-stream" => "one document per test is what --json writes",
-        _ => "hint: --help",
+        _ => return format!("{flag} is not known here\nhint: --help"),
     };
     format!("{flag} is not known here ({reason})")
 }

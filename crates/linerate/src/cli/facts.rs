@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use linerate_model::exit::ExitCode;
 use linerate_model::fact::HostFacts;
 use linerate_model::inventory::Inventory;
-use linerate_model::printable::one_line;
+use linerate_model::printable::{lines_of_error, one_line};
 
 use super::place::{self, End};
 use super::via::{self, Hosts, Via};
@@ -113,7 +113,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     out::print(&text)?;
     for gap in &facts.gaps {
-        out::note(&format!("not seen: {}: {}", one_line(&gap.what), one_line(&gap.reason)));
+        out::note(&format!("not seen: {}: {}", one_line(&gap.what), lines_of_error(&gap.reason)));
     }
     Ok(ExitCode::Ok)
 }

@@ -4,7 +4,7 @@
 //! What hosts say passes through here on its way to a terminal or a log: whatever could move a cursor, hide
 //! or reorder text is written as an escape. Only line breaks, tabs and our own colours are let through.
 
-use linerate_model::printable::is_control;
+use linerate_model::printable::{is_control, without_hint};
 use std::borrow::Cow;
 use std::io::Write;
 
@@ -90,9 +90,8 @@ pub(super) fn say_error(error: &anyhow::Error) {
     let mut lines = Vec::new();
     for cause in error.chain() {
         let text = cause.to_string();
-        let mut parts = text.splitn(2, "\nhint: ");
-        let head = parts.next().unwrap_or_default();
-        hints.extend(parts.next().map(str::to_owned));
+        let (head, hint) = without_hint(&text);
+        hints.extend(hint.map(str::to_owned));
         if !head.is_empty() && !lines.iter().any(|l: &String| l.contains(head)) {
             lines.push(head.to_owned());
         }

@@ -112,20 +112,6 @@ fn bare(host: &str, error: &str) -> String {
     words.strip_prefix(&format!("{host}: ")).unwrap_or(words).to_owned()
 }
 
-/// What could not be seen in one sentence: each hint once, after all reasons.
-#[must_use]
-pub fn reasons(gaps: &[Gap]) -> String {
-    let mut hints: Vec<&str> = Vec::new();
-    let mut heads: Vec<String> = Vec::new();
-    for gap in gaps {
-        let (reason, hint) =
-            gap.reason.split_once("\nhint: ").map_or((gap.reason.as_str(), None), |(r, h)| (r, Some(h)));
-        heads.push(format!("{}: {reason}", gap.what));
-        hints.extend(hint.filter(|hint| !hints.contains(hint)));
-    }
-    hints.iter().fold(heads.join("; "), |text, hint| format!("{text}\nhint: {hint}"))
-}
-
 async fn one(fleet: &Fleet, host: &str) -> Replicas {
     let mut seen = Replicas::default();
     let gap = |what: &str, reason: String| Gap { what: format!("{host}: {what}"), reason };
@@ -175,7 +161,7 @@ mod tests {
         };
         let gap = |host: &str| Gap { what: format!("{host}: drbd"), reason: bare(host, &error(host)) };
         assert_eq!(
-            reasons(&[gap("one"), gap("two")]),
+            Gap::reasons(&[gap("one"), gap("two")]),
             "one: drbd: cannot run drbdsetup: No such file; two: drbd: cannot run drbdsetup: No such file\nhint: install drbd-utils on that host"
         );
         assert_eq!(bare("one", "host two: x"), "host two: x");

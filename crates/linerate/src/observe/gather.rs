@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use linerate_diagnose::stats::median;
 use linerate_model::fact::FactKey;
 use linerate_model::load::{Interval, LoadReport, Strangers, TestKind};
+use linerate_model::printable::without_hint;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
 /// A TCP receiver may lack this much of what the sender wrote before both ends count as disagreeing: what was
@@ -129,8 +130,10 @@ fn disagreement(kind: &TestKind, tx: &LoadReport, rx: &LoadReport) -> Option<Str
     if let Some(reason) = tx.stopped.as_ref().filter(|_| rx.bytes > tx.bytes) {
         // A sender that was broken off knows only what was acknowledged when it last looked.
         return Some(format!(
-            "the sender ended early ({reason}) and knows of {} of {} bytes received",
-            tx.bytes, rx.bytes
+            "the sender ended early ({}) and knows of {} of {} bytes received",
+            without_hint(reason).0,
+            tx.bytes,
+            rx.bytes
         ));
     }
     if rx.bytes > tx.bytes {

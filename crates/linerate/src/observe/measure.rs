@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use linerate_model::fact::Gap;
 use linerate_model::inventory::{Endpoint, Inventory};
 use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::load::{LoadReport, LoadSpec, Role, TestKind};
@@ -251,9 +252,12 @@ fn unreachable(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Result<(), 
     ends.dedup();
     // Nothing is started on a device that only has iperf3.
     ends.retain(|host| inventory.iperf3_port(host).is_none());
-    let why = |host: &&String| Some(format!("host {host} cannot be reached: {}", fleet.unreachable(host)?));
-    let reasons: Vec<String> = ends.iter().filter_map(why).collect();
-    if reasons.is_empty() { Ok(()) } else { Err(reasons.join("; ")) }
+    let why = |host: &&String| {
+        let reason = fleet.unreachable(host)?.to_owned();
+        Some(Gap { what: format!("host {host} cannot be reached"), reason })
+    };
+    let gaps: Vec<Gap> = ends.iter().filter_map(why).collect();
+    if gaps.is_empty() { Ok(()) } else { Err(Gap::reasons(&gaps)) }
 }
 
 /// Whether the sender gave up before anything was answered: its receiver has nothing to wait for.
@@ -357,5 +361,5 @@ async fn stop(link: &Link, exchange: &Exchange) {
 // By value for `map_err`.
 #[allow(clippy::needless_pass_by_value)]
 fn words(error: LinkError) -> String {
-    error.to_string().replace('\n', "; ")
+    error.to_string()
 }

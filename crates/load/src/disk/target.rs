@@ -253,7 +253,7 @@ impl Target {
             io::ErrorKind::InvalidInput if phase.direct => LoadError::Option {
                 what: "way",
                 value: "direct".to_owned(),
-                reason: "this file system knows no way around the cache (hint: --cached measures through it)"
+                reason: "this file system knows no way around the cache\nhint: --cached measures through it"
                     .to_owned(),
             },
             _ => LoadError::Io { what: "open the target", source },

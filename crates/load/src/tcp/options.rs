@@ -91,7 +91,7 @@ pub(super) fn socket(tuning: &Tuning, ipv6: bool) -> Result<OwnedFd, LoadError> 
     }
     if let Some(name) = &tuning.congestion {
         socket_options::set_congestion(&socket, name).map_err(|error| {
-            let reason = format!("{error} (hint: see net.ipv4.tcp_available_congestion_control; ordinary users may use the allowed ones)");
+            let reason = format!("{error}\nhint: see net.ipv4.tcp_available_congestion_control; ordinary users may use the allowed ones");
             LoadError::Option { what: "congestion control", value: name.clone(), reason }
         })?;
     }
@@ -100,7 +100,7 @@ pub(super) fn socket(tuning: &Tuning, ipv6: bool) -> Result<OwnedFd, LoadError> 
             socket_options::force_buffers(&socket, bytes).map_err(refused("window", bytes.to_string()))?;
         if got < u64::from(bytes) {
             let reason =
-                format!("the kernel gives {got} bytes (hint: net.core.rmem_max and wmem_max limit it)");
+                format!("the kernel gives {got} bytes\nhint: net.core.rmem_max and wmem_max limit it");
             return Err(LoadError::Option { what: "window", value: bytes.to_string(), reason });
         }
     }

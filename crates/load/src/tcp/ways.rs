@@ -57,7 +57,7 @@ impl Ways {
         }
         if ways.receive.is_beside() && matches!(tuning.pin, Pin::Cpus(_)) {
             let reason =
-                "it follows its packets from CPU to CPU (hint: leave out --pin, or use --receive truncate)";
+                "it follows its packets from CPU to CPU\nhint: leave out --pin, or use --receive truncate";
             let (what, value) = ("way of receiving", receive.to_owned());
             return Err(LoadError::Option { what, value, reason: reason.to_owned() });
         }

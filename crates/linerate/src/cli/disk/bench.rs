@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use linerate_model::disk_load::{DiskPhase, DiskPlan, DiskTarget, Durable};
 use linerate_model::exit::ExitCode;
+use linerate_model::fact::Gap;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::tuning::Tuning;
@@ -268,11 +269,7 @@ async fn measure(
     let tuning = Tuning::default();
     let mut context = Context { store: &mut store, progress: progress.as_ref(), tuning: &tuning };
     let done = open::with_fleet(fleet, async |fleet| {
-        anyhow::ensure!(
-            !fleet.hosts().is_empty(),
-            "no host can be measured: {}",
-            fleet.gaps.iter().map(|g| format!("{}: {}", g.what, g.reason)).collect::<Vec<_>>().join("; ")
-        );
+        anyhow::ensure!(!fleet.hosts().is_empty(), "no host can be measured: {}", Gap::reasons(&fleet.gaps));
         Ok(bench::run(fleet, inventory, plan, report::single::disks_headline, &mut context).await?)
     });
     let Some((snapshot, diagnosis)) = done.await? else { return Ok(open::after_interrupt()) };

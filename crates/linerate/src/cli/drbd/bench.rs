@@ -9,6 +9,7 @@ use linerate_model::disk_load::DiskTarget;
 use linerate_model::drbd::Replica;
 use linerate_model::drbd_bench::{BenchRequest, LocalDisk};
 use linerate_model::exit::ExitCode;
+use linerate_model::fact::Gap;
 use linerate_model::inventory::Inventory;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::step::Look;
@@ -112,8 +113,7 @@ impl Args {
         let now = seen::look(fleet).await;
         let name = &self.resource;
         let sides: Vec<&Replica> = now.all.iter().filter(|r| r.resource == *name).collect();
-        let gaps =
-            now.gaps.iter().map(|gap| format!("{}: {}", gap.what, gap.reason)).collect::<Vec<_>>().join("; ");
+        let gaps = Gap::reasons(&now.gaps);
         anyhow::ensure!(
             !sides.is_empty(),
             "no host shows {name} {gaps}\nhint: `linerate drbd status HOSTS` shows what there is"

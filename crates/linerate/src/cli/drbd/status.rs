@@ -7,12 +7,13 @@ use linerate_diagnose::replica_limits::limits;
 use linerate_model::SCHEMA;
 use linerate_model::drbd::DrbdAlarm;
 use linerate_model::exit::ExitCode;
+use linerate_model::fact::Gap;
 use linerate_storage::drbd::alarms;
 
 use super::super::hosts::{Hosts, Needs};
 use super::super::{open, out};
 use super::wait::Follow;
-use crate::observe::drbd::{self as seen, Replicas, reasons};
+use crate::observe::drbd::{self as seen, Replicas};
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
 
@@ -62,7 +63,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if args.json || !is_blind {
             show(args, &now, &follow, &found)?;
         }
-        anyhow::ensure!(!is_blind, "no host shows a resource of DRBD: {}", reasons(&now.gaps));
+        anyhow::ensure!(!is_blind, "no host shows a resource of DRBD: {}", Gap::reasons(&now.gaps));
         Ok(match (found.is_empty(), now.gaps.is_empty()) {
             (false, _) => ExitCode::Findings,
             (true, true) => ExitCode::Ok,
