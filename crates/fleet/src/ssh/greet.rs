@@ -131,7 +131,7 @@ fn failed(
     let (what, words) = report.split_once(' ').unwrap_or((report, ""));
     let words = escaped(words);
     let megabytes = program.bytes.len().div_ceil(1 << 20);
-    let room = || {
+    let hint = || {
         format!(
             "`{} df -h` shows the room; `cache_dir` of the host in an inventory names another folder",
             by_hand(spec)
@@ -140,9 +140,9 @@ fn failed(
     match what {
         "none" => {
             let why = passed_over.join("; ");
-            TalkError::NotStored { megabytes, of: " in any folder", why, room: room() }
+            TalkError::NotStored { megabytes, of: " in any folder", why, hint: hint() }
         }
-        "write" => TalkError::NotStored { megabytes, of: "", why: words, room: room() },
+        "write" => TalkError::NotStored { megabytes, of: "", why: words, hint: hint() },
         "hash" => TalkError::Cut(words),
         "tool" => TalkError::NoTool(words),
         "start" => {

@@ -54,8 +54,8 @@ pub enum TalkError {
     Lines(usize),
     #[error("names more than {0} files")]
     Files(usize),
-    #[error("cannot store the node program ({megabytes} MiB){of}: {why}\nhint: {room}")]
-    NotStored { megabytes: usize, of: &'static str, why: String, room: String },
+    #[error("cannot store the node program ({megabytes} MiB){of}: {why}\nhint: {hint}")]
+    NotStored { megabytes: usize, of: &'static str, why: String, hint: String },
     #[error("the node program did not arrive whole in {0}\nhint: try again")]
     Cut(String),
     #[error("has no program `{0}`, which checks what was copied\nhint: install coreutils there")]

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use linerate_sys::block;
 
-use super::error::Refusal;
+use super::error::{DEVICE_BYTES_MIN, Refusal};
 use super::signatures::{self, Signature};
 use crate::job::LoadError;
 
@@ -25,8 +25,6 @@ const PLACE_BYTES: u64 = 4096;
 const STEP_BYTES: u64 = 1 << 20;
 /// What a piece is compared with.
 static ZEROS: [u8; 4096] = [0; 4096];
-/// Smaller devices are none that anybody measures.
-pub(super) const DEVICE_BYTES_MIN: u64 = 4 << 20;
 
 fn read(device: &File, at: u64, bytes: u64) -> Result<Vec<u8>, Refusal> {
     let mut content = vec![0; bytes as usize];

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use linerate_sys::block::Number;
 use linerate_sys::root::{NAMES_MAX, ReadError};
 
-use super::content::DEVICE_BYTES_MIN;
 use crate::job::LoadError;
+
+/// Smaller devices are none that anybody measures.
+pub(super) const DEVICE_BYTES_MIN: u64 = 4 << 20;
 
 /// Why a device may not be written, or its marks cannot be read.
 #[derive(Debug, thiserror::Error)]
