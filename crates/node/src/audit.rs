@@ -13,11 +13,13 @@ mod hadoop;
 mod walk;
 
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use linerate_model::audit::{AuditPart, AuditRequest};
+use thiserror::Error;
 
 use self::auditor::{Auditor, Inside, gap};
 use self::walk::{Walk, decode, encode};
@@ -25,18 +27,43 @@ use self::walk::{Walk, decode, encode};
 /// All kinds.
 static AUDITORS: &[&dyn Auditor] = &[&hadoop::Hadoop, &gluster::Gluster];
 
-/// Does one piece. The error has a hint behind a line break.
+/// Why nothing is looked through.
+#[derive(Debug, Error)]
+enum AuditError {
+    #[error("the folder {} is not named from the root on\nhint: begin it with /", .0.display())]
+    Relative(PathBuf),
+    #[error("cannot look at {}: {source}", folder.display())]
+    Unread { folder: PathBuf, source: io::Error },
+    #[error("{} is no folder\nhint: name the data folder of a Hadoop data node or the brick of a Gluster volume", .0.display())]
+    NoFolder(PathBuf),
+    #[error("stopped by the operator")]
+    Stopped,
+    #[error("no kind of data is called {kind:?}\nhint: there are {}", kinds())]
+    NoKind { kind: String },
+    #[error(
+        "{} looks like no data that is known: {}\nhint: name the data folder of a data node, or the brick itself; or say with --kind what it is",
+        .0.display(), kinds()
+    )]
+    UnknownData(PathBuf),
+}
+
+fn kinds() -> String {
+    AUDITORS.iter().map(|a| a.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// Does one piece. The error is for the operator, with its hint.
 pub(crate) fn run(request: &AuditRequest, stop: &AtomicBool) -> Result<AuditPart, String> {
+    piece(request, stop).map_err(|error| error.to_string())
+}
+
+fn piece(request: &AuditRequest, stop: &AtomicBool) -> Result<AuditPart, AuditError> {
     let folder = &request.folder;
-    let shown = folder.display();
     if !folder.is_absolute() {
-        return Err(format!("the folder {shown} is not named from the root on\nhint: begin it with /"));
+        return Err(AuditError::Relative(folder.clone()));
     }
-    let is_folder = fs::metadata(folder).map_err(|e| format!("cannot look at {shown}: {e}"))?.is_dir();
-    if !is_folder {
-        return Err(format!(
-            "{shown} is no folder\nhint: name the data folder of a Hadoop data node or the brick of a Gluster volume"
-        ));
+    let unread = |source| AuditError::Unread { folder: folder.clone(), source };
+    if !fs::metadata(folder).map_err(unread)?.is_dir() {
+        return Err(AuditError::NoFolder(folder.clone()));
     }
     let auditor = choose(folder, request.kind.as_deref())?;
     let until = Instant::now() + Duration::from_millis(u64::from(request.budget_ms));
@@ -50,7 +77,7 @@ pub(crate) fn run(request: &AuditRequest, stop: &AtomicBool) -> Result<AuditPart
         }
         part.folders += 1;
         if stop.load(Ordering::Relaxed) {
-            return Err("stopped by the operator".to_owned());
+            return Err(AuditError::Stopped);
         }
         if Instant::now() >= until {
             part.next = Some(encode(&inner));
@@ -60,19 +87,14 @@ pub(crate) fn run(request: &AuditRequest, stop: &AtomicBool) -> Result<AuditPart
     Ok(part)
 }
 
-fn choose(folder: &Path, kind: Option<&str>) -> Result<&'static dyn Auditor, String> {
-    let known = || AUDITORS.iter().map(|a| a.name()).collect::<Vec<_>>().join(", ");
+fn choose(folder: &Path, kind: Option<&str>) -> Result<&'static dyn Auditor, AuditError> {
     let found = match kind {
         Some(kind) => AUDITORS.iter().find(|a| a.name() == kind),
         None => AUDITORS.iter().find(|a| a.recognises(folder)),
     };
     found.copied().ok_or_else(|| match kind {
-        Some(kind) => format!("no kind of data is called {kind:?}\nhint: there are {}", known()),
-        None => format!(
-            "{} looks like no data that is known: {}\nhint: name the data folder of a data node, or the brick itself; or say with --kind what it is",
-            folder.display(),
-            known()
-        ),
+        Some(kind) => AuditError::NoKind { kind: kind.to_owned() },
+        None => AuditError::UnknownData(folder.to_owned()),
     })
 }
 

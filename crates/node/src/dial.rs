@@ -5,12 +5,15 @@
 //! on which a session is served. It listens on nothing, tries within a bounded time, and keeps the key out of
 //! its arguments, its environment and every error.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use linerate_wire::sealed::{Caller, DialOrder, Greeting, ORDER_BYTES_MAX, Opener, Sealed, Sealer};
+use linerate_wire::sealed::{
+    Caller, DialOrder, Greeting, ORDER_BYTES_MAX, Opener, SealError, Sealed, Sealer,
+};
+use thiserror::Error;
 
 use crate::serve;
 
@@ -28,22 +31,61 @@ const WAIT_S_MAX: u32 = 600;
 /// Bytes read at once.
 const READ_BYTES: usize = 16 << 10;
 
-/// Reads the order, dials and serves. The error names the node, because all nodes of a step say it on one
-/// stream.
-pub(crate) fn run(sysfs_gap: Option<String>) -> Result<(), String> {
+/// Why the operator was not reached.
+#[derive(Debug, Error)]
+pub(crate) enum DialError {
+    #[error("SLURMD_NODENAME is not set: this is no step of a Slurm job")]
+    NoStep,
+    /// The node is named, because all nodes of a step print this on one stream.
+    #[error("{node}: {reason}")]
+    Of { node: String, reason: Box<Self> },
+    #[error("this node program is of build {}, the operator of {theirs:?}", linerate_wire::BUILD)]
+    OtherBuild { theirs: String },
+    #[error("cannot share the connection: {0}")]
+    Share(io::Error),
+    #[error("no order came within {} s", ORDER_WAIT.as_secs())]
+    Late,
+    #[error("cannot read the order: {0}")]
+    Unread(io::Error),
+    #[error("the operator was gone before it gave an order")]
+    Gone,
+    /// Its text might be the key.
+    #[error("what came on stdin is no order")]
+    NoOrder,
+    #[error("cannot reach the operator within {} s ({})", waited.as_secs(), tried.join(", "))]
+    Unreachable { waited: Duration, tried: Vec<String> },
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    #[error("it closed the connection")]
+    Closed,
+}
+
+/// As `main` prints it.
+impl From<DialError> for String {
+    fn from(error: DialError) -> Self {
+        error.to_string()
+    }
+}
+
+/// Reads the order, dials and serves.
+pub(crate) fn run(sysfs_gap: Option<String>) -> Result<(), DialError> {
     let node = std::env::var("SLURMD_NODENAME").unwrap_or_default();
-    let named = |error: String| format!("{node}: {error}");
     if node.is_empty() {
-        return Err("SLURMD_NODENAME is not set: this is no step of a Slurm job".to_owned());
+        return Err(DialError::NoStep);
     }
-    let order = order().map_err(named)?;
+    serve_as(&node, sysfs_gap).map_err(|error| DialError::Of { node, reason: Box::new(error) })
+}
+
+fn serve_as(node: &str, sysfs_gap: Option<String>) -> Result<(), DialError> {
+    let order = order()?;
     if order.build != linerate_wire::BUILD {
-        let (ours, theirs) = (linerate_wire::BUILD, &order.build);
-        return Err(named(format!("this node program is of build {ours}, the operator of {theirs:?}")));
+        return Err(DialError::OtherBuild { theirs: order.build });
     }
-    let caller = Caller { node: node.clone(), pid: std::process::id() };
-    let (stream, sealed) = dial(&order, &caller).map_err(named)?;
-    let output = stream.try_clone().map_err(|e| named(format!("cannot share the connection: {e}")))?;
+    let caller = Caller { node: node.to_owned(), pid: std::process::id() };
+    let (stream, sealed) = dial(&order, &caller)?;
+    let output = stream.try_clone().map_err(DialError::Share)?;
     let reader = Unsealed { stream, opener: sealed.opener, ready: Vec::new(), taken: 0 };
     let writer = Sealing { stream: output, sealer: sealed.sealer };
     serve::serve_over(sysfs_gap, Box::new(reader), Box::new(writer));
@@ -51,7 +93,7 @@ pub(crate) fn run(sysfs_gap: Option<String>) -> Result<(), String> {
 }
 
 /// The order on stdin.
-fn order() -> Result<DialOrder, String> {
+fn order() -> Result<DialOrder, DialError> {
     let (to_us, line) = mpsc::channel();
     std::thread::spawn(move || {
         let mut line = String::new();
@@ -59,62 +101,57 @@ fn order() -> Result<DialOrder, String> {
         // Nobody waits any more when it comes too late.
         let _ = to_us.send(read.map(|_| line));
     });
-    let late = |_| format!("no order came within {} s", ORDER_WAIT.as_secs());
-    let line = line.recv_timeout(ORDER_WAIT).map_err(late)?;
-    let line = line.map_err(|e| format!("cannot read the order: {e}"))?;
+    let line = line.recv_timeout(ORDER_WAIT).map_err(|_| DialError::Late)?.map_err(DialError::Unread)?;
     if line.is_empty() {
-        return Err("the operator was gone before it gave an order".to_owned());
+        return Err(DialError::Gone);
     }
-    // Its words might be the key.
-    serde_json::from_str(line.trim_end()).map_err(|_| "what came on stdin is no order".to_owned())
+    serde_json::from_str(line.trim_end()).map_err(|_| DialError::NoOrder)
 }
 
 /// Tries the addresses in turn until one answers or the time is over; gives the words about each of the last
 /// round.
-fn dial(order: &DialOrder, caller: &Caller) -> Result<(TcpStream, Sealed), String> {
+fn dial(order: &DialOrder, caller: &Caller) -> Result<(TcpStream, Sealed), DialError> {
     let wait = Duration::from_secs(u64::from(order.wait_s.min(WAIT_S_MAX)));
     let until = Instant::now() + wait;
     loop {
-        let mut words = Vec::new();
+        let mut tried = Vec::new();
         for address in &order.addresses {
             match once(*address, order, caller) {
                 Ok(connected) => return Ok(connected),
-                Err(error) => words.push(format!("{address}: {error}")),
+                Err(error) => tried.push(format!("{address}: {error}")),
             }
         }
         if Instant::now() + PAUSE >= until {
-            let (waited, words) = (wait.as_secs(), words.join(", "));
-            return Err(format!("cannot reach the operator within {waited} s ({words})"));
+            return Err(DialError::Unreachable { waited: wait, tried });
         }
         std::thread::sleep(PAUSE);
     }
 }
 
-fn once(address: SocketAddr, order: &DialOrder, caller: &Caller) -> Result<(TcpStream, Sealed), String> {
-    let words = |error: std::io::Error| error.to_string();
-    let mut stream = TcpStream::connect_timeout(&address, CONNECT_WAIT).map_err(words)?;
+fn once(address: SocketAddr, order: &DialOrder, caller: &Caller) -> Result<(TcpStream, Sealed), DialError> {
+    let mut stream = TcpStream::connect_timeout(&address, CONNECT_WAIT)?;
     // Frames are small and each is waited for.
-    stream.set_nodelay(true).map_err(words)?;
-    stream.set_read_timeout(Some(GREETING_WAIT)).map_err(words)?;
-    stream.set_write_timeout(Some(GREETING_WAIT)).map_err(words)?;
-    let mut greeting = Greeting::dial(&order.key).map_err(|e| e.to_string())?;
-    stream.write_all(&greeting.take_output()).map_err(words)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(GREETING_WAIT))?;
+    stream.set_write_timeout(Some(GREETING_WAIT))?;
+    let mut greeting = Greeting::dial(&order.key)?;
+    stream.write_all(&greeting.take_output())?;
     let mut buffer = [0; 512];
     let mut sealed = loop {
-        let count = stream.read(&mut buffer).map_err(words)?;
+        let count = stream.read(&mut buffer)?;
         if count == 0 {
-            return Err("it closed the connection".to_owned());
+            return Err(DialError::Closed);
         }
-        if let Some(sealed) = greeting.received(&buffer[..count]).map_err(|e| e.to_string())? {
+        if let Some(sealed) = greeting.received(&buffer[..count])? {
             break sealed;
         }
     };
     let mut bytes = Vec::new();
-    sealed.sealer.seal(&caller.record(), &mut bytes).map_err(|e| e.to_string())?;
-    stream.write_all(&bytes).map_err(words)?;
+    sealed.sealer.seal(&caller.record(), &mut bytes)?;
+    stream.write_all(&bytes)?;
     // From here on the session's own limit of silence holds.
-    stream.set_read_timeout(None).map_err(words)?;
-    stream.set_write_timeout(None).map_err(words)?;
+    stream.set_read_timeout(None)?;
+    stream.set_write_timeout(None)?;
     Ok((stream, sealed))
 }
 

@@ -11,7 +11,8 @@ use linerate_model::disk::TIMES;
 use linerate_model::fact::{FactDecl, FactKey, Gap, HostFacts};
 use linerate_sys::block::Number;
 use linerate_sys::block_times::{BlockTimes, DIRECTIONS};
-use linerate_sys::root::Root;
+use linerate_sys::root::{ReadError, Root};
+use thiserror::Error;
 
 /// What is known of it in this session.
 #[derive(Debug, Default)]
@@ -47,7 +48,7 @@ impl DiskTimes {
                 .map_or_else(|refused| State::Refused(refused.to_string()), State::Counting);
         }
         let read = match &*state {
-            State::Counting(times) => read(times, prefixes, facts),
+            State::Counting(times) => read(times, prefixes, facts).map_err(|e| e.to_string()),
             State::Refused(reason) => Err(reason.clone()),
             State::NotAsked => return,
         };
@@ -57,11 +58,20 @@ impl DiskTimes {
     }
 }
 
+/// Why the counts cannot be read.
+#[derive(Debug, Error)]
+enum TimesError {
+    #[error(transparent)]
+    List(#[from] ReadError),
+    #[error("{name}: {source}")]
+    Device { name: String, source: std::io::Error },
+}
+
 /// Watches devices that have come, and reads all.
-fn read(times: &BlockTimes, prefixes: &[FactKey], facts: &mut HostFacts) -> Result<(), String> {
-    let text = Root::live().read("/proc/diskstats").map_err(|error| error.to_string())?;
+fn read(times: &BlockTimes, prefixes: &[FactKey], facts: &mut HostFacts) -> Result<(), TimesError> {
+    let text = Root::live().read("/proc/diskstats")?;
     for (number, name) in text.lines().filter_map(device) {
-        let words = |error: std::io::Error| format!("{name}: {error}");
+        let words = |source| TimesError::Device { name: name.to_owned(), source };
         times.watch(number).map_err(words)?;
         let Some(counts) = times.read(number).map_err(words)? else { continue };
         let disk = name.replace('.', "/");

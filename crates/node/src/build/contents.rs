@@ -29,7 +29,7 @@ pub(super) fn read(path: &Path) -> io::Result<Contents> {
     Ok(Contents { size_bytes, number, filesystem, filesystem_bytes: known.and_then(|known| known.bytes) })
 }
 
-/// Size of a device, or of a file in its place.
+/// Size of a device or a file.
 pub(super) fn size_of(file: &File) -> io::Result<u64> {
     linerate_sys::block::size(file).or_else(|_| file.metadata().map(|meta| meta.len()))
 }

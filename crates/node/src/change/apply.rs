@@ -313,6 +313,7 @@ impl<H: Host> Changes<H> {
                 return Err(ChangeError::Differs { host, key, expected: change.from.clone(), seen: value });
             }
             if let Err(reason) = self.host.check(&key, &change.to) {
+                let reason = Box::new(reason);
                 return Err(ChangeError::OneWay { host, key, value: change.to.clone(), reason });
             }
             olds.push(Old { key, value, after: None, related: false });
@@ -389,7 +390,7 @@ impl<H: Host> Changes<H> {
                 host: self.name.clone(),
                 key: change.key.clone(),
                 value: change.to.clone(),
-                reason,
+                reason: Box::new(reason),
             })?;
         }
         self.in_force(journal)
@@ -419,7 +420,7 @@ impl<H: Host> Changes<H> {
         self.host.read(key).map_err(|reason| ChangeError::Read {
             host: self.name.clone(),
             key: key.to_owned(),
-            reason,
+            reason: Box::new(reason),
         })
     }
 

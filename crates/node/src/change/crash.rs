@@ -401,7 +401,7 @@ fn a_value_that_cannot_be_taken_back_is_refused_and_an_undo_to_it_is_not() {
     shared.borrow_mut().settings.insert(MTU.into(), Int(1500));
     let mut session = session(Process::new(&shared));
     let error = session.apply("t1", &[change(MTU, Int(1500), Int(1000))], 10).unwrap_err();
-    assert!(error.to_string().contains("could not be taken back: it loses the addresses"), "{error}");
+    assert!(error.to_string().contains("could not be taken back: eth0 would lose its IPv6"), "{error}");
     assert!(the_journal(&shared.borrow()).is_none());
     shared.borrow_mut().settings.insert(MTU.into(), Int(1000));
     session.apply("t1", &[change(MTU, Int(1000), Int(1500))], 10).unwrap();

@@ -18,7 +18,7 @@ use linerate_sys::root::Root;
 use serde::{Deserialize, Serialize};
 
 use super::guardian_link::GuardianLink;
-use super::setting::Persist;
+use super::setting::{Persist, SettingError};
 use crate::facts;
 use crate::private::Folder;
 
@@ -55,10 +55,10 @@ pub(crate) trait Host {
     /// Identity of the network namespace that the settings belong to.
     fn namespace(&self) -> u64;
     fn is_setting(&self, key: &str) -> bool;
-    fn read(&self, key: &str) -> Result<FactValue, String>;
-    fn write(&self, key: &str, value: &FactValue) -> Result<(), String>;
+    fn read(&self, key: &str) -> Result<FactValue, SettingError>;
+    fn write(&self, key: &str, value: &FactValue) -> Result<(), SettingError>;
     /// Says why a value could not be taken back from.
-    fn check(&self, key: &str, value: &FactValue) -> Result<(), String>;
+    fn check(&self, key: &str, value: &FactValue) -> Result<(), SettingError>;
     fn related(&self, key: &str) -> Vec<String>;
     fn persist(&self, key: &str, value: &FactValue) -> Persist;
     /// What is at a path, `None` when nothing is.
@@ -139,16 +139,16 @@ impl Host for RealHost {
         facts::setting_for(key).is_some()
     }
 
-    fn read(&self, key: &str) -> Result<FactValue, String> {
-        facts::setting_for(key).ok_or("no such setting")?.read(&self.root, key)
+    fn read(&self, key: &str) -> Result<FactValue, SettingError> {
+        facts::setting_for(key).ok_or(SettingError::Unknown)?.read(&self.root, key)
     }
 
-    fn write(&self, key: &str, value: &FactValue) -> Result<(), String> {
-        facts::setting_for(key).ok_or("no such setting")?.write(&self.root, key, value)
+    fn write(&self, key: &str, value: &FactValue) -> Result<(), SettingError> {
+        facts::setting_for(key).ok_or(SettingError::Unknown)?.write(&self.root, key, value)
     }
 
-    fn check(&self, key: &str, value: &FactValue) -> Result<(), String> {
-        facts::setting_for(key).ok_or("no such setting")?.check(&self.root, key, value)
+    fn check(&self, key: &str, value: &FactValue) -> Result<(), SettingError> {
+        facts::setting_for(key).ok_or(SettingError::Unknown)?.check(&self.root, key, value)
     }
 
     fn related(&self, key: &str) -> Vec<String> {

@@ -15,7 +15,7 @@ use linerate_model::fact::FactValue;
 
 use super::host::{Content, Host, Lock};
 use super::journal;
-use super::setting::Persist;
+use super::setting::{Persist, SettingError};
 
 /// A setting of a queue, which is gone while there are fewer queues.
 pub(super) const QUEUE: &str = "nic.eth0.queue.rx-1.rps_cpus";
@@ -108,23 +108,23 @@ impl Host for Process {
         self.world.borrow().settings.contains_key(key) || key == QUEUE
     }
 
-    fn read(&self, key: &str) -> Result<FactValue, String> {
+    fn read(&self, key: &str) -> Result<FactValue, SettingError> {
         self.alive().map_err(|e| e.to_string())?;
-        self.world.borrow().settings.get(key).cloned().ok_or_else(|| "no such setting".to_owned())
+        self.world.borrow().settings.get(key).cloned().ok_or(SettingError::Unknown)
     }
 
-    fn write(&self, key: &str, value: &FactValue) -> Result<(), String> {
+    fn write(&self, key: &str, value: &FactValue) -> Result<(), SettingError> {
         self.effect().map_err(|e| e.to_string())?;
         let mut world = self.world.borrow_mut();
         world.writes += 1;
         if world.stubborn.as_ref() == Some(&(key.to_owned(), value.clone())) {
-            return Err("invalid argument".to_owned());
+            return Err(SettingError::Kernel("invalid argument".to_owned()));
         }
         // As with a real NIC: segmentation needs checksums.
         if key == "nic.eth0.feature.tso" && value == &FactValue::Flag(true) {
             let checksums = world.settings.get("nic.eth0.feature.tx");
             if checksums == Some(&FactValue::Flag(false)) {
-                return Err("operation not supported".to_owned());
+                return Err(SettingError::Kernel("operation not supported".to_owned()));
             }
         }
         if key == "nic.eth0.feature.tx" && value == &FactValue::Flag(false) {
@@ -141,9 +141,10 @@ impl Host for Process {
         Ok(())
     }
 
-    fn check(&self, key: &str, value: &FactValue) -> Result<(), String> {
+    fn check(&self, key: &str, value: &FactValue) -> Result<(), SettingError> {
         let one_way = key == "nic.eth0.mtu" && value == &FactValue::Int(1000);
-        if one_way { Err("it loses the addresses".to_owned()) } else { Ok(()) }
+        let error = SettingError::LosesIpv6 { device: "eth0".to_owned(), mtu_min: 1280 };
+        if one_way { Err(error) } else { Ok(()) }
     }
 
     fn related(&self, key: &str) -> Vec<String> {

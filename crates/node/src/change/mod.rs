@@ -25,6 +25,7 @@ use linerate_model::fact::{FactKey, FactValue};
 use thiserror::Error;
 
 use crate::private::NotPrivate;
+use setting::{FileError, SettingError};
 
 /// Why a change was not made, or not taken back.
 #[derive(Debug, Error)]
@@ -38,15 +39,15 @@ pub(crate) enum ChangeError {
     #[error("{host}: {key} is no setting that can be written")]
     NotASetting { host: String, key: FactKey },
     #[error("{host}: cannot read {key}: {reason}")]
-    Read { host: String, key: FactKey, reason: String },
+    Read { host: String, key: FactKey, reason: Box<SettingError> },
     #[error("{host}: {key} is {seen} now, where the change starts from {expected}")]
     Differs { host: String, key: FactKey, expected: FactValue, seen: FactValue },
     #[error("{host}: {key} is not set to {value}, which could not be taken back: {reason}")]
-    OneWay { host: String, key: FactKey, value: FactValue, reason: String },
+    OneWay { host: String, key: FactKey, value: FactValue, reason: Box<SettingError> },
     #[error("{host}: {key} is changed by trial {trial}, which is {state}")]
     Busy { host: String, key: FactKey, trial: String, state: &'static str },
     #[error("{host}: cannot set {key} to {value}: {reason}")]
-    Write { host: String, key: FactKey, value: FactValue, reason: String },
+    Write { host: String, key: FactKey, value: FactValue, reason: Box<SettingError> },
     #[error("{host}: {key} is {seen} after {wanted} was written")]
     NotTaken { host: String, key: FactKey, wanted: FactValue, seen: FactValue },
     #[error("{host}: {key} cannot be made to stay: {reason}")]
@@ -58,7 +59,7 @@ pub(crate) enum ChangeError {
     #[error("{host}: trial {trial} was armed with other changes")]
     OtherChanges { host: String, trial: String },
     #[error("{host}: {path} is not the file that a setting can be written to: {reason}")]
-    ForeignFile { host: String, path: PathBuf, reason: String },
+    ForeignFile { host: String, path: PathBuf, reason: FileError },
     #[error("{host}: cannot {what} {path}")]
     Disk { host: String, what: &'static str, path: PathBuf, source: std::io::Error },
     #[error("{host}: trial {trial} is not begun, because its guardian does not watch over it")]

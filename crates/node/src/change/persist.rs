@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ChangeError;
 use super::host::{Content, Host};
-use super::setting::Persist;
+use super::setting::{FileError, Persist};
 
 /// One line of a file that several settings share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,7 +84,7 @@ fn add_line<H: Host>(
     }
     let file = edits.iter_mut().find(|e| e.path == path).expect("it was added above");
     let Content::Text(text) = &file.after else {
-        let reason = "it is a link".to_owned();
+        let reason = FileError::Link;
         return Err(ChangeError::ForeignFile { host: name.to_owned(), path: path.to_owned(), reason });
     };
     file.after = Content::Text(with_line(text, edit.section.as_deref(), &edit.name, Some(&edit.line)));
@@ -97,7 +97,7 @@ pub(crate) fn write<H: Host>(host: &H, name: &str, files: &[FileEdit]) -> Result
     for file in files {
         store(host, name, &file.path, Some(&file.after))?;
         if load(host, name, &file.path)?.as_ref() != Some(&file.after) {
-            let reason = "what was written does not read back".to_owned();
+            let reason = FileError::NotReadBack;
             return Err(ChangeError::ForeignFile { host: name.to_owned(), path: file.path.clone(), reason });
         }
     }
@@ -150,8 +150,8 @@ const FILES: [(&str, &str, &str); 4] = [
 
 /// Says why a path is not one of a persistent setting of this program, or which other user could exchange it.
 /// Also asked about every path of a journal.
-pub(crate) fn check<H: Host>(host: &H, etc_dir: &Path, path: &Path) -> Result<(), String> {
-    let outside = || format!("it is no file of persistent settings below {}", etc_dir.display());
+pub(crate) fn check<H: Host>(host: &H, etc_dir: &Path, path: &Path) -> Result<(), FileError> {
+    let outside = || FileError::Outside(etc_dir.to_owned());
     let below = path.strip_prefix(etc_dir).map_err(|_| outside())?;
     let plain = |c: std::path::Component<'_>| matches!(c, std::path::Component::Normal(_));
     let name = below.file_name().and_then(|name| name.to_str()).ok_or_else(outside)?;
@@ -163,11 +163,11 @@ pub(crate) fn check<H: Host>(host: &H, etc_dir: &Path, path: &Path) -> Result<()
     }
     for folder in below.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
         let folder = etc_dir.join(folder);
-        if host.is_link(&folder).map_err(|error| format!("{}: {error}", folder.display()))? {
-            return Err(format!("{} is a symbolic link", folder.display()));
+        if host.is_link(&folder).map_err(|source| FileError::Folder { path: folder.clone(), source })? {
+            return Err(FileError::FolderLink(folder));
         }
     }
-    host.check_closed(path.parent().unwrap_or(etc_dir)).map_err(|error| error.to_string())
+    Ok(host.check_closed(path.parent().unwrap_or(etc_dir))?)
 }
 
 fn below<H: Host>(host: &H, name: &str, etc_dir: &Path, path: &Path) -> Result<PathBuf, ChangeError> {
@@ -353,14 +353,14 @@ mod tests {
         let text = Content::Text("net.a = 1\n".to_owned());
         for (path, wrong) in [(&etc, 0o777), (&etc, 0o775), (&folder, 0o757), (&folder, 0o1777)] {
             mode(path, wrong);
-            let refused = check(&host, &etc, &file).unwrap_err();
+            let refused = check(&host, &etc, &file).unwrap_err().to_string();
             let words = format!("{} is writable by other users (owner uid ", path.display());
             assert!(refused.starts_with(&words), "{refused}");
             assert!(refused.contains(&format!("mode {wrong:04o}")), "{refused}");
             assert!(host.store(&file, &text).is_err() && !file.exists(), "{}", path.display());
             mode(path, 0o755);
         }
-        assert_eq!(check(&host, &etc, &file), Ok(()));
+        assert!(check(&host, &etc, &file).is_ok());
         host.store(&file, &text).unwrap();
         if linerate_sys::process::effective_user() != 0 {
             println!(
@@ -370,7 +370,7 @@ mod tests {
         }
         for path in [&etc, &folder, &temporary.path().to_owned()] {
             chown(path, Some(54_321), None).unwrap();
-            let refused = check(&host, &etc, &file).unwrap_err();
+            let refused = check(&host, &etc, &file).unwrap_err().to_string();
             assert!(refused.contains(&format!("{} is owned by uid 54321", path.display())), "{refused}");
             chown(path, Some(0), None).unwrap();
         }

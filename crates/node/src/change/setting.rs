@@ -4,10 +4,102 @@
 //! In: a key of the vocabulary and a value. Out: values read back, or a reason in words. A setting never
 //! journals, never decides and never writes below `/etc`: that is the work of `change`.
 
+use std::io;
 use std::path::PathBuf;
 
 use linerate_model::fact::FactValue;
-use linerate_sys::root::Root;
+use linerate_sys::netlink::NetlinkError;
+use linerate_sys::root::{ReadError, Root};
+use thiserror::Error;
+
+/// Why a setting cannot be read or written.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub(crate) enum SettingError {
+    #[error("no such setting")]
+    Unknown,
+    /// The key is another one's.
+    #[error("{0}")]
+    NotAKey(&'static str),
+    #[error("cannot be written")]
+    ReadOnly,
+    #[error("'{value}' is {flaw}")]
+    Value { value: String, flaw: &'static str },
+    #[error("{0} is not on or off")]
+    NotASwitch(FactValue),
+    #[error("the text has control characters")]
+    ControlCharacters,
+    #[error("there is no device {0}")]
+    NoDevice(String),
+    #[error("{device} has no {what}")]
+    Lacks { device: String, what: String },
+    #[error("the driver of {nic} does not let {name} be switched")]
+    Fixed { nic: String, name: String },
+    #[error("{nic} keeps {name} {state}; another feature may require it")]
+    Kept { nic: String, name: String, state: &'static str },
+    #[error("{device} would lose its IPv6 addresses below {mtu_min}")]
+    LosesIpv6 { device: String, mtu_min: u32 },
+    #[error("the discipline {0} has classes or filters that could not be put back")]
+    NotRestorable(String),
+    #[error("cannot attach {kind}: {reason}{}", if *is_back { "" } else { "; the old one could not be put back" })]
+    Discipline { kind: String, reason: String, is_back: bool },
+    #[error("no resource {0} of DRBD runs here")]
+    NoResource(String),
+    #[error("{resource} has no connection now, and {field} belongs to one")]
+    NoConnection { resource: String, field: String },
+    #[error("{resource} shows no {option} now")]
+    NotShown { resource: String, option: String },
+    #[error("{resource} has more than one value of {option}: {one} and {other}; set them alike first")]
+    Differ { resource: String, option: String, one: String, other: String },
+    #[error("{command}: {reason}")]
+    NotRun { command: String, reason: String },
+    #[error("{command} did not end within {limit_s} s")]
+    Late { command: String, limit_s: u64 },
+    #[error("{command} ended with {code}: {words}")]
+    Failed { command: String, code: i32, words: String },
+    #[error("the kernel gives no list of CPUs")]
+    NoCpus,
+    #[error("CPU {cpu}: {source}")]
+    Cpu { cpu: u32, source: ReadError },
+    #[error("the kernel gave no mask")]
+    NoMask,
+    #[error("not in the recorded tree")]
+    NotRecorded,
+    #[error(transparent)]
+    File(#[from] ReadError),
+    /// In the words of the kernel.
+    #[error("{0}")]
+    Kernel(String),
+}
+
+/// Answers of the kernel that are not files.
+impl From<String> for SettingError {
+    fn from(words: String) -> Self {
+        Self::Kernel(words)
+    }
+}
+
+impl From<NetlinkError> for SettingError {
+    fn from(error: NetlinkError) -> Self {
+        Self::Kernel(error.to_string())
+    }
+}
+
+/// Why a file is not one that a setting is written to.
+#[derive(Debug, Error)]
+pub(crate) enum FileError {
+    #[error("it is a link")]
+    Link,
+    #[error("what was written does not read back")]
+    NotReadBack,
+    #[error("it is no file of persistent settings below {}", .0.display())]
+    Outside(PathBuf),
+    #[error("{} is a symbolic link", .0.display())]
+    FolderLink(PathBuf),
+    #[error("{}: {source}", path.display())]
+    Folder { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
 
 /// A fact that can be written and undone. One value of this trait usually serves a family of keys
 /// (`sysctl.*`, `nic.*.ring.*`).
@@ -17,14 +109,14 @@ use linerate_sys::root::Root;
 /// wrong kind of value or an unknown key is an `Err`, never a panic.
 pub(crate) trait Setting: Sync {
     /// Value in force now.
-    fn read(&self, root: &Root, key: &str) -> Result<FactValue, String>;
+    fn read(&self, root: &Root, key: &str) -> Result<FactValue, SettingError>;
 
     /// Puts `value` in force. Returns only when the kernel has taken it.
-    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String>;
+    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), SettingError>;
 
     /// Says why `value` could not be taken back from. Asked before a change is journalled, not by an undo:
     /// the old value can always be written.
-    fn check(&self, _root: &Root, _key: &str, _value: &FactValue) -> Result<(), String> {
+    fn check(&self, _root: &Root, _key: &str, _value: &FactValue) -> Result<(), SettingError> {
         Ok(())
     }
 

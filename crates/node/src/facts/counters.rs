@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use linerate_model::fact::{FactDecl, FactKey, Gap};
 use linerate_sys::ethtool_ioctl::Control;
 use linerate_sys::procfs::{self, ControlGroup, Mount};
-use linerate_sys::root::Root;
+use linerate_sys::root::{ReadError, Root};
 use linerate_sys::rtnetlink::{self, Address, Link};
 
 use super::readings::fact;
@@ -61,14 +61,16 @@ pub(super) fn declarations() -> Vec<FactDecl> {
 pub(super) fn read(root: &Root) -> (Counters, Vec<Gap>) {
     let mut counters = Counters::new();
     let mut gaps = Vec::new();
-    let mut gap = |what: &str, reason: String| gaps.push(Gap { what: what.to_string(), reason });
+    let mut gap = |what: &str, reason: ReadError| {
+        gaps.push(Gap { what: what.to_owned(), reason: reason.to_string() });
+    };
     for (file, head) in [("snmp", "snmp"), ("netstat", "netstat")] {
         match root.read(&format!("/proc/net/{file}")) {
             Ok(text) => {
                 let rows = procfs::paired_table(&text);
                 counters.extend(rows.map(|(group, name, value)| (format!("{head}.{group}.{name}"), value)));
             }
-            Err(error) => gap(&format!("{head}.*"), error.to_string()),
+            Err(error) => gap(&format!("{head}.*"), error),
         }
     }
     if let Err(reason) = read_softnet(root, &mut counters) {
@@ -91,9 +93,10 @@ pub(super) fn read(root: &Root) -> (Counters, Vec<Gap>) {
     (counters, gaps)
 }
 
-fn read_softnet(root: &Root, counters: &mut Counters) -> Result<(), String> {
-    let text = root.read("/proc/net/softnet_stat").map_err(|e| e.to_string())?;
-    let sum = procfs::softnet(&text).ok_or("the table has another form")?;
+fn read_softnet(root: &Root, counters: &mut Counters) -> Result<(), ReadError> {
+    let text = root.read("/proc/net/softnet_stat")?;
+    let sum =
+        procfs::softnet(&text).ok_or_else(|| ReadError::Other("the table has another form".to_owned()))?;
     for (name, value) in [
         ("processed", sum.processed),
         ("dropped", sum.dropped),
@@ -123,8 +126,8 @@ fn conntrack(text: &str) -> Counters {
     counters
 }
 
-fn read_stat(root: &Root, counters: &mut Counters) -> Result<(), String> {
-    let text = root.read("/proc/stat").map_err(|e| e.to_string())?;
+fn read_stat(root: &Root, counters: &mut Counters) -> Result<(), ReadError> {
+    let text = root.read("/proc/stat")?;
     let stat = procfs::stat(&text);
     for ticks in stat.cpus {
         for (name, value) in
@@ -138,8 +141,9 @@ fn read_stat(root: &Root, counters: &mut Counters) -> Result<(), String> {
     Ok(())
 }
 
-fn read_nics(root: &Root, counters: &mut Counters) -> Result<(), String> {
-    let links: Vec<Link> = root.answer("links", || rtnetlink::links().map_err(|e| e.to_string()))?;
+fn read_nics(root: &Root, counters: &mut Counters) -> Result<(), ReadError> {
+    let links = root.answer("links", || rtnetlink::links().map_err(|e| e.to_string()));
+    let links: Vec<Link> = links.map_err(ReadError::Other)?;
     let addresses: Vec<Address> =
         root.answer("addresses", || rtnetlink::addresses().map_err(|e| e.to_string())).unwrap_or_default();
     // The ends of containers come and go by the hundred, and mean nothing when they do.
@@ -156,7 +160,7 @@ fn read_nics(root: &Root, counters: &mut Counters) -> Result<(), String> {
         );
     }
     let asked: BTreeMap<String, BTreeMap<String, u64>> =
-        root.answer("driver_stats", || Ok(driver_stats(&links)))?;
+        root.answer("driver_stats", || Ok(driver_stats(&links))).map_err(ReadError::Other)?;
     for (nic, stats) in asked {
         let head = format!("nic.{}.stat", key_name(&nic));
         for (name, value) in stats {
@@ -185,9 +189,9 @@ fn driver_stats(links: &[Link]) -> BTreeMap<String, BTreeMap<String, u64>> {
 }
 
 /// Sums over the own control group and all above it, because a quota anywhere on the way stops the node.
-fn read_throttling(root: &Root, counters: &mut Counters) -> Result<(), String> {
-    let groups = procfs::control_groups(&root.read("/proc/self/cgroup").map_err(|e| e.to_string())?);
-    let mounts = procfs::mounts(&root.read("/proc/self/mountinfo").map_err(|e| e.to_string())?);
+fn read_throttling(root: &Root, counters: &mut Counters) -> Result<(), ReadError> {
+    let groups = procfs::control_groups(&root.read("/proc/self/cgroup")?);
+    let mounts = procfs::mounts(&root.read("/proc/self/mountinfo")?);
     let mut seen = false;
     let (mut times, mut stopped_us) = (0_i64, 0_i64);
     for folder in groups.iter().flat_map(|group| folders_of(group, &mounts)) {
@@ -202,7 +206,7 @@ fn read_throttling(root: &Root, counters: &mut Counters) -> Result<(), String> {
         stopped_us = stopped_us.saturating_add(us);
     }
     if !seen {
-        return Err("no control group of the node counts quotas".to_string());
+        return Err(ReadError::Other("no control group of the node counts quotas".to_owned()));
     }
     counters.insert("cgroup.nr_throttled".to_string(), times);
     counters.insert("cgroup.throttled_us".to_string(), stopped_us);

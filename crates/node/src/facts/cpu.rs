@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use linerate_model::fact::{FactDecl, FactValue};
-use linerate_sys::root::Root;
+use linerate_sys::root::{ReadError, Root};
 use linerate_sys::sysfs;
 
 use super::boot::{is_plain, unit};
 use super::fact::Fact;
-use super::readings::{Readings, fact, setting, text_of};
+use super::readings::{Readings, fact, flawed, setting, text_of};
 use super::view::View;
-use crate::change::setting::{Persist, Setting};
+use crate::change::setting::{Persist, Setting, SettingError};
 
 /// The topic.
 pub(super) struct Cpu;
@@ -31,13 +31,13 @@ fn governor_file(cpu: u32) -> String {
 }
 
 /// The governor of all CPUs, or all different ones joined by commas.
-fn governor(root: &Root) -> Result<String, String> {
+fn governor(root: &Root) -> Result<String, ReadError> {
     let cpus = online(root).unwrap_or_else(|| vec![0]);
     let mut seen = BTreeSet::new();
     for cpu in cpus {
         match root.line(&governor_file(cpu)) {
             Ok(name) => drop(seen.insert(name)),
-            Err(error) if seen.is_empty() => return Err(error.to_string()),
+            Err(error) if seen.is_empty() => return Err(error),
             Err(_) => {}
         }
     }
@@ -110,20 +110,20 @@ impl Fact for Cpu {
 }
 
 impl Setting for Cpu {
-    fn read(&self, root: &Root, key: &str) -> Result<FactValue, String> {
+    fn read(&self, root: &Root, key: &str) -> Result<FactValue, SettingError> {
         if !is_setting(key) {
-            return Err("not a key of the CPUs".to_string());
+            return Err(SettingError::NotAKey("not a key of the CPUs"));
         }
-        governor(root).map(FactValue::Text)
+        Ok(governor(root).map(FactValue::Text)?)
     }
 
-    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String> {
+    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), SettingError> {
         let wanted = text_of(value)?;
         if !is_setting(key) || !is_plain(&wanted) {
-            return Err(format!("'{wanted}' is not one governor for all CPUs"));
+            return Err(flawed(&wanted, "not one governor for all CPUs"));
         }
-        for cpu in online(root).ok_or("the kernel gives no list of CPUs")? {
-            root.write(&governor_file(cpu), &wanted).map_err(|e| format!("CPU {cpu}: {e}"))?;
+        for cpu in online(root).ok_or(SettingError::NoCpus)? {
+            root.write(&governor_file(cpu), &wanted).map_err(|source| SettingError::Cpu { cpu, source })?;
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use super::fact::Fact;
 use super::readings::{Readings, fact, setting};
 use super::view::View;
 use crate::build::run;
-use crate::change::setting::{Persist, Setting};
+use crate::change::setting::{Persist, Setting, SettingError};
 
 /// The topic.
 pub(super) struct Drbd;
@@ -32,22 +32,29 @@ const LIMIT: Duration = Duration::from_secs(20);
 const MODULE: &str = "/sys/module/drbd";
 
 /// What runs here; nothing where DRBD is not loaded, without starting a program.
-fn running(root: &Root) -> Result<Vec<Running>, String> {
+fn running(root: &Root) -> Result<Vec<Running>, SettingError> {
     let text = root.answer("drbd_show", || {
-        if root.list(MODULE).is_err() { Ok(String::new()) } else { told(&drbd_show()) }
+        if root.list(MODULE).is_err() {
+            Ok(String::new())
+        } else {
+            printed(&drbd_show()).map_err(|e| e.to_string())
+        }
     })?;
     Ok(read_all(&text))
 }
 
-/// Runs a program of DRBD; what it printed, or why it failed.
-fn told(argv: &Argv) -> Result<String, String> {
+/// Runs a program of DRBD and returns what it printed.
+fn printed(argv: &Argv) -> Result<String, SettingError> {
     let command = argv.join(" ");
-    let seen = run::run(argv, LIMIT, run::Until::Limit).map_err(|e| format!("{command}: {e}"))?;
-    let seen = seen.ok_or_else(|| format!("{command} did not end within {} s", LIMIT.as_secs()))?;
-    if seen.is_good() {
-        return Ok(seen.out);
+    match run::run(argv, LIMIT, run::Until::Limit) {
+        Ok(Some(seen)) if seen.is_good() => Ok(seen.out),
+        Ok(Some(seen)) => {
+            let words = seen.err.trim().replace('\n', "; ");
+            Err(SettingError::Failed { command, code: seen.code, words })
+        }
+        Ok(None) => Err(SettingError::Late { command, limit_s: LIMIT.as_secs() }),
+        Err(error) => Err(SettingError::NotRun { command, reason: error.to_string() }),
     }
-    Err(format!("{command} ended with {}: {}", seen.code, seen.err.trim().replace('\n', "; ")))
 }
 
 /// `drbd.r0.net.max-buffers` -> (`r0`, `net.max-buffers`). A `.` in the name of a resource is written `/`.
@@ -164,40 +171,42 @@ fn log_covers(root: &Root, resource: &Running) -> Option<i64> {
     Some((extents.saturating_mul(EXTENT_SECTORS).saturating_mul(100) / sectors).min(100))
 }
 
-fn of_key(root: &Root, key: &str) -> Result<(Running, String), String> {
-    let (name, field) = split(key).ok_or("no key of a resource of DRBD")?;
+fn of_key(root: &Root, key: &str) -> Result<(Running, String), SettingError> {
+    let (name, field) = split(key).ok_or(SettingError::NotAKey("no key of a resource of DRBD"))?;
     let resource = running(root)?.into_iter().find(|r| r.name == name);
-    Ok((resource.ok_or_else(|| format!("no resource {name} of DRBD runs here"))?, field.to_owned()))
+    Ok((resource.ok_or(SettingError::NoResource(name))?, field.to_owned()))
 }
 
 impl Setting for Drbd {
-    fn read(&self, root: &Root, key: &str) -> Result<FactValue, String> {
+    fn read(&self, root: &Root, key: &str) -> Result<FactValue, SettingError> {
         let (resource, field) = of_key(root, key)?;
         if field == PEER {
             return Ok(FactValue::Flag(resource.has_peer()));
         }
-        let option = option_of(&field).ok_or("no option of DRBD that can be changed while it runs")?;
+        let option = option_of(&field)
+            .ok_or(SettingError::NotAKey("no option of DRBD that can be changed while it runs"))?;
         resource.one_value(option.section.word(), option.name).map(|text| value(&option.shown(text)))
     }
 
-    fn write(&self, root: &Root, key: &str, new: &FactValue) -> Result<(), String> {
+    fn write(&self, root: &Root, key: &str, new: &FactValue) -> Result<(), SettingError> {
         let (resource, field) = of_key(root, key)?;
         if field == PEER {
-            let FactValue::Flag(wanted) = new else { return Err(format!("{new} is not on or off")) };
+            let FactValue::Flag(wanted) = new else { return Err(SettingError::NotASwitch(new.clone())) };
             // Told to look for a peer that it looks for already, it fails with "address in use".
             if *wanted == resource.has_peer() {
                 return Ok(());
             }
             let argv = drbd_peer(&resource.name, *wanted).map_err(|e| e.to_string())?;
-            return told(&argv).map(drop);
+            return printed(&argv).map(drop);
         }
-        let option = option_of(&field).ok_or("no option of DRBD that can be changed while it runs")?;
+        let option = option_of(&field)
+            .ok_or(SettingError::NotAKey("no option of DRBD that can be changed while it runs"))?;
         let subjects = resource.subjects(option.section);
         if subjects.is_empty() {
-            return Err(format!("{} has no connection now, and {field} belongs to one", resource.name));
+            return Err(SettingError::NoConnection { resource: resource.name, field });
         }
         for subject in subjects {
-            told(&option.set(&subject, new).map_err(|e| e.to_string())?)?;
+            printed(&option.set(&subject, new).map_err(|e| e.to_string())?)?;
         }
         Ok(())
     }

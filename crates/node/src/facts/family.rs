@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::ethtool::{self, Family, is_flag, label};
-use linerate_sys::root::Root;
+use linerate_sys::root::{ReadError, Root};
 
 use super::boot::{is_plain, link_file, unit};
 use super::fact::Fact;
 use super::readings::{Readings, flag_of, number_of};
 use super::rps_xps;
 use super::view::{View, key_name, split_key};
-use crate::change::setting::{Persist, Setting};
+use crate::change::setting::{Persist, Setting, SettingError};
 
 /// One family.
 pub(super) struct Numbers {
@@ -59,13 +59,13 @@ impl Numbers {
         }
     }
 
-    fn numbers(&self, root: &Root, nic: &str) -> Result<BTreeMap<String, u64>, String> {
+    fn numbers(&self, root: &Root, nic: &str) -> Result<BTreeMap<String, u64>, SettingError> {
         if root.is_live() {
-            return ethtool::read_family(nic, self.family);
+            return Ok(ethtool::read_family(nic, self.family)?);
         }
         let view = View::new(root, None, &[]);
         let known = view.nics().get(nic).and_then(|n| n.numbers.get(&self.family)).cloned();
-        known.ok_or_else(|| "not in the recorded tree".to_string())
+        known.ok_or(SettingError::NotRecorded)
     }
 }
 
@@ -87,27 +87,32 @@ impl Fact for Numbers {
     }
 }
 
+fn lacks(nic: &str, name: &str) -> SettingError {
+    SettingError::Lacks { device: format!("the driver of {nic}"), what: name.to_owned() }
+}
+
 impl Setting for Numbers {
-    fn read(&self, root: &Root, key: &str) -> Result<FactValue, String> {
-        let (nic, name) = self.split(key).ok_or("not a key of this family")?;
+    fn read(&self, root: &Root, key: &str) -> Result<FactValue, SettingError> {
+        let (nic, name) = self.split(key).ok_or(SettingError::NotAKey("not a key of this family"))?;
         let numbers = self.numbers(root, &nic)?;
-        let number = numbers.get(name).ok_or_else(|| format!("the driver of {nic} has no {name}"))?;
+        let number = numbers.get(name).ok_or_else(|| lacks(&nic, name))?;
         Ok(self.value(name, *number))
     }
 
-    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String> {
-        let (nic, name) = self.split(key).filter(|(_, n)| (self.writable)(n)).ok_or("cannot be written")?;
+    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), SettingError> {
+        let (nic, name) =
+            self.split(key).filter(|(_, n)| (self.writable)(n)).ok_or(SettingError::ReadOnly)?;
         let number = if is_flag(self.family, name) { u32::from(flag_of(value)?) } else { number_of(value)? };
         if !root.is_live() {
-            return Err("a recorded tree cannot be written".to_string());
+            return Err(ReadError::Recorded.into());
         }
         let now = self.numbers(root, &nic)?;
-        let now = now.get(name).ok_or_else(|| format!("the driver of {nic} has no {name}"))?;
+        let now = now.get(name).ok_or_else(|| lacks(&nic, name))?;
         // Rings and channels are made anew by a write, which interrupts the link even when nothing changes.
         if *now == u64::from(number) {
             return Ok(());
         }
-        ethtool::set_number(&nic, self.family, name, number)
+        Ok(ethtool::set_number(&nic, self.family, name, number)?)
     }
 
     fn related(&self, key: &str) -> Vec<String> {

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 
 use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::ethtool::{self, Feature};
-use linerate_sys::root::Root;
+use linerate_sys::root::{ReadError, Root};
 
 use super::boot::{is_plain, link_file, unit};
 use super::fact::Fact;
 use super::readings::{Readings, fact, flag_of, settings};
 use super::view::{View, key_name, split_key};
-use crate::change::setting::{Persist, Setting};
+use crate::change::setting::{Persist, Setting, SettingError};
 
 /// The topic.
 pub(super) struct Features;
@@ -122,12 +122,12 @@ fn members<'f>(features: &'f BTreeMap<String, Feature>, name: &str) -> Vec<(&'f 
     features.iter().filter(|(k, _)| names.contains(&k.as_str())).map(|(k, f)| (k.as_str(), *f)).collect()
 }
 
-fn features_of(root: &Root, nic: &str) -> Result<BTreeMap<String, Feature>, String> {
+fn features_of(root: &Root, nic: &str) -> Result<BTreeMap<String, Feature>, SettingError> {
     if root.is_live() {
-        return ethtool::read_features(nic);
+        return Ok(ethtool::read_features(nic)?);
     }
     let view = View::new(root, None, &[]);
-    view.nics().get(nic).map(|n| n.features.clone()).ok_or_else(|| format!("there is no device {nic}"))
+    view.nics().get(nic).map(|n| n.features.clone()).ok_or_else(|| SettingError::NoDevice(nic.to_owned()))
 }
 
 impl Fact for Features {
@@ -157,26 +157,26 @@ impl Fact for Features {
 }
 
 impl Setting for Features {
-    fn read(&self, root: &Root, key: &str) -> Result<FactValue, String> {
-        let (nic, name) = split(key).ok_or("not a key of a feature")?;
+    fn read(&self, root: &Root, key: &str) -> Result<FactValue, SettingError> {
+        let (nic, name) = split(key).ok_or(SettingError::NotAKey("not a key of a feature"))?;
         let features = features_of(root, &nic)?;
         let members = members(&features, name);
         if members.is_empty() {
-            return Err(format!("{nic} has no feature {name}"));
+            return Err(SettingError::Lacks { device: nic, what: format!("feature {name}") });
         }
         Ok(FactValue::Flag(members.iter().any(|(_, f)| f.active)))
     }
 
-    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String> {
-        let (nic, name) = split(key).ok_or("not a key of a feature")?;
+    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), SettingError> {
+        let (nic, name) = split(key).ok_or(SettingError::NotAKey("not a key of a feature"))?;
         let wanted = flag_of(value)?;
         if !root.is_live() {
-            return Err("a recorded tree cannot be written".to_string());
+            return Err(ReadError::Recorded.into());
         }
         let features = ethtool::read_features(&nic)?;
         let members = members(&features, name);
         if members.is_empty() {
-            return Err(format!("{nic} has no feature {name}"));
+            return Err(SettingError::Lacks { device: nic, what: format!("feature {name}") });
         }
         // A group that is partly on counts as on; writing "on" again must not switch on the rest.
         if members.iter().any(|(_, f)| f.active) == wanted {
@@ -185,16 +185,13 @@ impl Setting for Features {
         let changes: Vec<(String, bool)> =
             members.iter().filter(|(_, f)| f.changeable).map(|(k, _)| (k.to_string(), wanted)).collect();
         if changes.is_empty() {
-            return Err(format!("the driver of {nic} does not let {name} be switched"));
+            return Err(SettingError::Fixed { nic, name: name.to_owned() });
         }
         ethtool::set_features(&nic, &changes)?;
         if Setting::read(self, root, key)? == FactValue::Flag(wanted) {
             return Ok(());
         }
-        Err(format!(
-            "{nic} keeps {name} {}; another feature may require it",
-            if wanted { "off" } else { "on" }
-        ))
+        Err(SettingError::Kept { nic, name: name.to_owned(), state: if wanted { "off" } else { "on" } })
     }
 
     fn related(&self, key: &str) -> Vec<String> {

@@ -2,6 +2,7 @@
 //! itself: those name addresses and people.
 
 use linerate_model::fact::FactDecl;
+use linerate_sys::netlink::NetlinkError;
 use linerate_sys::nftables::{self, RULES_MAX, Ruleset};
 use linerate_sys::root::Root;
 
@@ -30,7 +31,7 @@ impl Fact for Firewall {
     }
 
     fn read(&self, view: &View<'_>, out: &mut Readings) {
-        match view.root.answer("firewall", || ask(view.root)) {
+        match view.root.answer("firewall", || ask(view.root).map_err(|e| e.to_string())) {
             Ok(set) => put(&set, out),
             Err(reason) => out.gap("firewall.*", &reason),
         }
@@ -43,14 +44,14 @@ impl Fact for Firewall {
 }
 
 /// Asking a kernel whose module is not loaded would load it.
-fn ask(root: &Root) -> Result<Ruleset, String> {
+fn ask(root: &Root) -> Result<Ruleset, NetlinkError> {
     let loaded = match root.read("/proc/modules") {
         Ok(modules) => modules.lines().any(|line| line.starts_with("nf_tables ")),
         // A kernel without modules has it or has not.
         Err(_) => true,
     };
     if loaded || root.list("/sys/module/nf_tables").is_ok() {
-        nftables::ruleset().map_err(|e| e.to_string())
+        nftables::ruleset()
     } else {
         Ok(Ruleset::default())
     }

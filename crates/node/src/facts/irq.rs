@@ -10,9 +10,9 @@ use linerate_sys::sysfs;
 
 use super::boot::{is_plain, unit};
 use super::fact::Fact;
-use super::readings::{Readings, fact, setting, text_of};
+use super::readings::{Readings, fact, flawed, setting, text_of};
 use super::view::{View, key_name, split_key};
-use crate::change::setting::{Persist, Setting};
+use crate::change::setting::{Persist, Setting, SettingError};
 
 /// The topic.
 pub(super) struct Interrupts;
@@ -92,19 +92,19 @@ impl Fact for Interrupts {
 }
 
 impl Setting for Interrupts {
-    fn read(&self, root: &Root, key: &str) -> Result<FactValue, String> {
-        let number = number_of(key).ok_or("not a key of an interrupt")?;
-        root.line(&affinity_file(number)).map(FactValue::Text).map_err(|e| e.to_string())
+    fn read(&self, root: &Root, key: &str) -> Result<FactValue, SettingError> {
+        let number = number_of(key).ok_or(SettingError::NotAKey("not a key of an interrupt"))?;
+        Ok(root.line(&affinity_file(number)).map(FactValue::Text)?)
     }
 
-    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String> {
-        let number = number_of(key).ok_or("not a key of an interrupt")?;
+    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), SettingError> {
+        let number = number_of(key).ok_or(SettingError::NotAKey("not a key of an interrupt"))?;
         let list = text_of(value)?;
         match sysfs::cpu_list(&list) {
             Some(cpus) if !cpus.is_empty() => {}
-            _ => return Err(format!("'{list}' is not a list of CPUs such as 0-3,8")),
+            _ => return Err(flawed(&list, "not a list of CPUs such as 0-3,8")),
         }
-        root.write(&affinity_file(number), &list).map_err(|e| e.to_string())
+        Ok(root.write(&affinity_file(number), &list)?)
     }
 
     fn persist(&self, key: &str, value: &FactValue) -> Persist {

@@ -2,12 +2,14 @@
 //! only when asked for by this prefix, because it means to listen: at most 31 s, with root, on devices that
 //! have a cable.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use linerate_model::fact::FactDecl;
 use linerate_sys::packet::PacketSocket;
 use linerate_sys::rtnetlink::Link;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use super::fact::Fact;
 use super::readings::{Readings, fact};
@@ -61,7 +63,7 @@ impl Fact for Lldp {
             return;
         }
         let cabled: Vec<&Link> = view.links().iter().filter(|link| has_cable(link)).collect();
-        let heard = view.root.answer("lldp", || listen(&cabled, LISTEN_MAX));
+        let heard = view.root.answer("lldp", || listen(&cabled, LISTEN_MAX).map_err(|e| e.to_string()));
         match heard {
             Ok(neighbours) => {
                 for neighbour in &neighbours {
@@ -84,14 +86,22 @@ fn has_cable(link: &Link) -> bool {
     link.up && !link.loopback && link.kind.as_deref().is_none_or(|kind| !NO_CABLE.contains(&kind))
 }
 
+/// Why nothing can be received.
+#[derive(Debug, Error)]
+enum ListenError {
+    #[error("cannot listen for LLDP: {0}; needs root")]
+    Open(io::Error),
+    #[error("cannot listen for LLDP: {0}")]
+    Receive(io::Error),
+}
+
 /// One neighbour per device; ends when every device has one, or in time.
-fn listen(links: &[&Link], wait: Duration) -> Result<Vec<Neighbour>, String> {
+fn listen(links: &[&Link], wait: Duration) -> Result<Vec<Neighbour>, ListenError> {
     let mut heard: Vec<Neighbour> = Vec::new();
     if links.is_empty() {
         return Ok(heard);
     }
-    let socket =
-        PacketSocket::open(PROTOCOL).map_err(|e| format!("cannot listen for LLDP: {e}; needs root"))?;
+    let socket = PacketSocket::open(PROTOCOL).map_err(ListenError::Open)?;
     let joined: Vec<&&Link> = links.iter().filter(|link| socket.join(link.index, GROUP).is_ok()).collect();
     let until = Instant::now() + wait;
     let mut buffer = [0; 2048];
@@ -100,7 +110,7 @@ fn listen(links: &[&Link], wait: Duration) -> Result<Vec<Neighbour>, String> {
         if left.is_zero() || heard.len() >= joined.len() {
             break;
         }
-        let got = socket.receive(&mut buffer, left).map_err(|e| format!("cannot listen for LLDP: {e}"))?;
+        let got = socket.receive(&mut buffer, left).map_err(ListenError::Receive)?;
         let Some((index, count)) = got else { continue };
         let Some(link) = joined.iter().find(|link| link.index == index) else { continue };
         let payload = &buffer[..count.min(buffer.len())];
@@ -195,7 +205,7 @@ mod tests {
                 });
                 let heard = listen(&[find("left")], Duration::from_secs(120));
                 over.store(true, std::sync::atomic::Ordering::Relaxed);
-                heard
+                heard.map_err(|e| e.to_string())
             })
         });
         match heard.unwrap() {

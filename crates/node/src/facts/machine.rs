@@ -67,7 +67,7 @@ impl Fact for Machine {
         if let Ok(Some(host)) = view.root.answer("hypervisor", || Ok(hypervisor(&Root::live()))) {
             out.text("machine.host", host);
         }
-        match view.root.answer("guests", || guests(&Root::live())) {
+        match view.root.answer("guests", || guests(&Root::live()).map_err(|e| e.to_string())) {
             Ok(guests) if !guests.is_empty() => out.put("machine.guests", FactValue::List(guests)),
             Err(reason) if view.root.is_live() => out.gap("machine.guests", &reason),
             // Most machines are no hypervisors, and most recordings are older than this fact.
@@ -83,10 +83,10 @@ fn hypervisor(root: &Root) -> Option<String> {
 }
 
 /// Machines that libvirt runs here.
-fn guests(root: &Root) -> Result<Vec<String>, String> {
+fn guests(root: &Root) -> Result<Vec<String>, ReadError> {
     let names = match root.list(LIBVIRT) {
         Ok(names) => names,
-        Err(ReadError::Denied) => return Err("needs root".to_owned()),
+        Err(ReadError::Denied) => return Err(ReadError::Other("needs root".to_owned())),
         Err(_) => return Ok(Vec::new()),
     };
     let machines =

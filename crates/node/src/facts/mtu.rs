@@ -1,13 +1,13 @@
 //! Settings `nic.*.mtu`, `nic.*.txqueuelen` and `nic.*.gso_max_segs`.
 
 use linerate_model::fact::FactValue;
-use linerate_sys::root::Root;
+use linerate_sys::root::{ReadError, Root};
 use linerate_sys::rtnetlink::{self, Link};
 
 use super::boot::link_file;
 use super::readings::number_of;
 use super::view::{View, key_name, split_key};
-use crate::change::setting::{Persist, Setting};
+use crate::change::setting::{Persist, Setting, SettingError};
 
 /// Smallest MTU of a device with IPv6 (RFC 8200).
 const IPV6_MTU_MIN: u32 = 1280;
@@ -19,9 +19,9 @@ pub(super) fn is_setting(key: &str) -> bool {
     split_key(key).is_some_and(|(_, field)| ["mtu", "txqueuelen", "gso_max_segs"].contains(&field))
 }
 
-fn find(root: &Root, nic: &str) -> Result<Link, String> {
+fn find(root: &Root, nic: &str) -> Result<Link, SettingError> {
     let view = View::new(root, None, &[]);
-    view.links().iter().find(|l| l.name == nic).cloned().ok_or_else(|| format!("there is no device {nic}"))
+    view.links().iter().find(|l| l.name == nic).cloned().ok_or_else(|| SettingError::NoDevice(nic.to_owned()))
 }
 
 /// Devices above a device that get this MTU, with the largest that they could then have. They follow it down
@@ -46,9 +46,13 @@ fn followers<'v>(view: &'v View<'_>, link: &'v Link, mtu: u32) -> Vec<(&'v Link,
     all.split_off(1)
 }
 
+fn lacks(nic: String, field: &str) -> SettingError {
+    SettingError::Lacks { device: nic, what: field.to_owned() }
+}
+
 impl Setting for Mtu {
-    fn read(&self, root: &Root, key: &str) -> Result<FactValue, String> {
-        let (nic, field) = split_key(key).ok_or("not a key of a device")?;
+    fn read(&self, root: &Root, key: &str) -> Result<FactValue, SettingError> {
+        let (nic, field) = split_key(key).ok_or(SettingError::NotAKey("not a key of a device"))?;
         let link = find(root, &nic)?;
         let value = match field {
             "mtu" => link.mtu,
@@ -56,26 +60,26 @@ impl Setting for Mtu {
             "gso_max_segs" => link.gso_max_segs,
             _ => None,
         };
-        value.map(|v| FactValue::Int(i64::from(v))).ok_or_else(|| format!("{nic} has no {field}"))
+        value.map(|v| FactValue::Int(i64::from(v))).ok_or_else(|| lacks(nic, field))
     }
 
-    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String> {
-        let (nic, field) = split_key(key).ok_or("not a key of a device")?;
+    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), SettingError> {
+        let (nic, field) = split_key(key).ok_or(SettingError::NotAKey("not a key of a device"))?;
         let value = number_of(value)?;
         if !root.is_live() {
-            return Err("a recorded tree cannot be written".to_string());
+            return Err(ReadError::Recorded.into());
         }
         let link = find(root, &nic)?;
         match field {
-            "mtu" => rtnetlink::set_mtu(link.index, value).map_err(|e| e.to_string()),
-            "txqueuelen" => rtnetlink::set_txqueuelen(link.index, value).map_err(|e| e.to_string()),
-            "gso_max_segs" => rtnetlink::set_gso_max_segs(link.index, value).map_err(|e| e.to_string()),
-            _ => Err(format!("{nic} has no {field}")),
+            "mtu" => Ok(rtnetlink::set_mtu(link.index, value)?),
+            "txqueuelen" => Ok(rtnetlink::set_txqueuelen(link.index, value)?),
+            "gso_max_segs" => Ok(rtnetlink::set_gso_max_segs(link.index, value)?),
+            _ => Err(lacks(nic, field)),
         }
     }
 
     /// Below its smallest MTU IPv6 leaves a device, and its addresses and routes with it.
-    fn check(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String> {
+    fn check(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), SettingError> {
         let Some((nic, "mtu")) = split_key(key) else { return Ok(()) };
         let view = View::new(root, None, &[]);
         let Some(link) = view.links().iter().find(|l| l.name == nic) else { return Ok(()) };
@@ -83,7 +87,7 @@ impl Setting for Mtu {
         let mtu = number_of(value)?;
         for (link, mtu) in std::iter::once((link, mtu)).chain(followers(&view, link, mtu)) {
             if mtu < IPV6_MTU_MIN && has_ipv6(link) {
-                return Err(format!("{} would lose its IPv6 addresses below {IPV6_MTU_MIN}", link.name));
+                return Err(SettingError::LosesIpv6 { device: link.name.clone(), mtu_min: IPV6_MTU_MIN });
             }
         }
         Ok(())

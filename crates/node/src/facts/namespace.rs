@@ -6,7 +6,7 @@ use linerate_model::fact::FactValue;
 use linerate_sys::place;
 use linerate_sys::root::Root;
 
-use crate::change::setting::{Persist, Setting};
+use crate::change::setting::{Persist, Setting, SettingError};
 
 /// Runs the setting of the key inside the namespace.
 pub(super) struct InNamespace {
@@ -31,24 +31,26 @@ impl InNamespace {
         &self,
         root: &Root,
         key: &str,
-        work: impl FnOnce(&dyn Setting, &Root, &str) -> Result<T, String> + Send,
-    ) -> Result<T, String> {
-        let (path, inner) = split(key).ok_or("not a key of a namespace")?;
-        let setting = (self.setting_for)(inner).filter(|_| self.serves(key)).ok_or("not a setting")?;
+        work: impl FnOnce(&dyn Setting, &Root, &str) -> Result<T, SettingError> + Send,
+    ) -> Result<T, SettingError> {
+        let (path, inner) = split(key).ok_or(SettingError::NotAKey("not a key of a namespace"))?;
+        let setting = (self.setting_for)(inner)
+            .filter(|_| self.serves(key))
+            .ok_or(SettingError::NotAKey("not a setting"))?;
         place::in_namespace(root, path, |root, _| work(setting, root, inner))?
     }
 }
 
 impl Setting for InNamespace {
-    fn read(&self, root: &Root, key: &str) -> Result<FactValue, String> {
+    fn read(&self, root: &Root, key: &str) -> Result<FactValue, SettingError> {
         self.inside(root, key, |setting, root, inner| setting.read(root, inner))
     }
 
-    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String> {
+    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), SettingError> {
         self.inside(root, key, |setting, root, inner| setting.write(root, inner, value))
     }
 
-    fn check(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String> {
+    fn check(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), SettingError> {
         self.inside(root, key, |setting, root, inner| setting.check(root, inner, value))
     }
 

@@ -8,13 +8,13 @@ use std::fmt::Write as _;
 
 use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::qdisc::{self, Qdisc, ROOT};
-use linerate_sys::root::Root;
+use linerate_sys::root::{ReadError, Root};
 
 use super::boot::{is_plain, unit};
 use super::fact::Fact;
 use super::readings::{Readings, fact, setting, text_of};
 use super::view::{View, key_name, split_key};
-use crate::change::setting::{Persist, Setting};
+use crate::change::setting::{Persist, Setting, SettingError};
 
 /// The topic.
 pub(super) struct Qdiscs;
@@ -47,11 +47,12 @@ impl Fact for Qdiscs {
 }
 
 /// Index, kind of the root and disciplines of a device.
-fn state(root: &Root, nic: &str) -> Result<(u32, String, Vec<Qdisc>), String> {
+fn state(root: &Root, nic: &str) -> Result<(u32, String, Vec<Qdisc>), SettingError> {
     let view = View::new(root, None, &[]);
     let link =
-        view.links().iter().find(|l| l.name == nic).ok_or_else(|| format!("there is no device {nic}"))?;
-    let kind = link.qdisc.clone().ok_or_else(|| format!("{nic} has no queueing discipline"))?;
+        view.links().iter().find(|l| l.name == nic).ok_or_else(|| SettingError::NoDevice(nic.to_owned()))?;
+    let lacks = || SettingError::Lacks { device: nic.to_owned(), what: "queueing discipline".to_owned() };
+    let kind = link.qdisc.clone().ok_or_else(lacks)?;
     Ok((link.index, kind, view.qdiscs().iter().filter(|q| q.link == link.index).cloned().collect()))
 }
 
@@ -109,16 +110,14 @@ fn bytes_of(hex: &str) -> Option<Vec<u8>> {
 }
 
 /// Refuses to replace what could not be put back.
-fn check_restorable(all: &[Qdisc]) -> Result<(), String> {
+fn check_restorable(all: &[Qdisc]) -> Result<(), SettingError> {
     match all.iter().find(|q| !q.is_restorable()) {
         None => Ok(()),
-        Some(q) => {
-            Err(format!("the discipline {} has classes or filters that could not be put back", q.kind))
-        }
+        Some(q) => Err(SettingError::NotRestorable(q.kind.clone())),
     }
 }
 
-fn write_kind(root: &Root, nic: &str, kind: &str) -> Result<(), String> {
+fn write_kind(root: &Root, nic: &str, kind: &str) -> Result<(), SettingError> {
     let (link, now, all) = state(root, nic)?;
     if now == kind {
         return Ok(());
@@ -127,45 +126,44 @@ fn write_kind(root: &Root, nic: &str, kind: &str) -> Result<(), String> {
     let wanted = Qdisc { link, kind: kind.to_string(), handle: 0, parent: ROOT, options: Vec::new() };
     check_restorable(std::slice::from_ref(&wanted))?;
     let before = all;
-    qdisc::delete_root(link).map_err(|e| e.to_string())?;
+    qdisc::delete_root(link)?;
     if state(root, nic)?.1 == kind {
         return Ok(());
     }
     qdisc::replace_root(link, kind).map_err(|e| {
         // A kind that this kernel lacks must not leave the device without its old discipline.
         let back = before.iter().filter(|q| q.handle != 0).try_for_each(qdisc::restore);
-        let note = if back.is_err() { "; the old one could not be put back" } else { "" };
-        format!("cannot attach {kind}: {e}{note}")
+        SettingError::Discipline { kind: kind.to_owned(), reason: e.to_string(), is_back: back.is_ok() }
     })
 }
 
-fn write_exact(root: &Root, nic: &str, text: &str) -> Result<(), String> {
+fn write_exact(root: &Root, nic: &str, text: &str) -> Result<(), SettingError> {
     let (link, _, all) = state(root, nic)?;
-    let wanted = parse_exact(link, text).ok_or("not a list of disciplines")?;
+    let wanted = parse_exact(link, text).ok_or(SettingError::NotAKey("not a list of disciplines"))?;
     check_restorable(&wanted)?;
     check_restorable(&all)?;
-    qdisc::delete_root(link).map_err(|e| e.to_string())?;
-    wanted.iter().try_for_each(qdisc::restore).map_err(|e| e.to_string())
+    qdisc::delete_root(link)?;
+    Ok(wanted.iter().try_for_each(qdisc::restore)?)
 }
 
 impl Setting for Qdiscs {
-    fn read(&self, root: &Root, key: &str) -> Result<FactValue, String> {
+    fn read(&self, root: &Root, key: &str) -> Result<FactValue, SettingError> {
         match split_key(key) {
             Some((nic, "qdisc")) => Ok(FactValue::Text(state(root, &nic)?.1)),
             Some((nic, "qdisc_exact")) => Ok(FactValue::Text(exact(&state(root, &nic)?.2))),
-            _ => Err("not a key of a queueing discipline".to_string()),
+            _ => Err(SettingError::NotAKey("not a key of a queueing discipline")),
         }
     }
 
-    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String> {
+    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), SettingError> {
         let text = text_of(value)?;
         if !root.is_live() {
-            return Err("a recorded tree cannot be written".to_string());
+            return Err(ReadError::Recorded.into());
         }
         match split_key(key) {
             Some((nic, "qdisc")) => write_kind(root, &nic, &text),
             Some((nic, "qdisc_exact")) => write_exact(root, &nic, &text),
-            _ => Err("not a key of a queueing discipline".to_string()),
+            _ => Err(SettingError::NotAKey("not a key of a queueing discipline")),
         }
     }
 

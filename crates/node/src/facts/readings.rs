@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use linerate_model::fact::{FactDecl, FactKey, FactValue, Gap, HostFacts, check_key};
 use linerate_model::writable::WRITABLE;
 
+use crate::change::setting::SettingError;
+
 /// Names of devices in one gap before the rest is only counted.
 const NAMES_IN_GAP: usize = 6;
 /// Most readings of one host: a bound against a machine with absurdly many devices.
@@ -100,36 +102,37 @@ pub(super) fn settings(head: &'static str, unit: &'static str) -> impl Iterator<
     keys.filter(move |(key, _)| key.starts_with(head)).map(move |(key, what)| setting(key, unit, what))
 }
 
+/// A value that a setting does not take.
+pub(super) fn flawed(value: &impl ToString, flaw: &'static str) -> SettingError {
+    SettingError::Value { value: value.to_string(), flaw }
+}
+
 /// A whole number out of a value of a change; knowledge may give it as text.
-pub(super) fn number_of(value: &FactValue) -> Result<u32, String> {
+pub(super) fn number_of(value: &FactValue) -> Result<u32, SettingError> {
     let number = match value {
         FactValue::Int(number) => u32::try_from(*number).ok(),
         FactValue::Text(text) => text.trim().parse().ok(),
         _ => None,
     };
-    number.ok_or_else(|| format!("'{value}' is not a whole number from 0 to {}", u32::MAX))
+    number.ok_or_else(|| flawed(value, "not a whole number from 0 to 4294967295"))
 }
 
 /// On or off out of a value of a change.
-pub(super) fn flag_of(value: &FactValue) -> Result<bool, String> {
+pub(super) fn flag_of(value: &FactValue) -> Result<bool, SettingError> {
     match value {
         FactValue::Flag(flag) => Ok(*flag),
         FactValue::Text(text) if text == "on" => Ok(true),
         FactValue::Text(text) if text == "off" => Ok(false),
-        other => Err(format!("'{other}' is neither on nor off")),
+        other => Err(flawed(other, "neither on nor off")),
     }
 }
 
 /// Text out of a value of a change, on one line.
-pub(super) fn text_of(value: &FactValue) -> Result<String, String> {
+pub(super) fn text_of(value: &FactValue) -> Result<String, SettingError> {
     let text = match value {
         FactValue::Text(text) => text.clone(),
         FactValue::Int(number) => number.to_string(),
-        other => return Err(format!("'{other}' is not text")),
+        other => return Err(flawed(other, "not text")),
     };
-    if text.chars().any(char::is_control) {
-        Err("the text has control characters".to_string())
-    } else {
-        Ok(text)
-    }
+    if text.chars().any(char::is_control) { Err(SettingError::ControlCharacters) } else { Ok(text) }
 }

@@ -7,9 +7,9 @@ use linerate_sys::sysfs;
 
 use super::boot::{is_plain, unit};
 use super::fact::Fact;
-use super::readings::{Readings, fact, setting, text_of};
+use super::readings::{Readings, fact, flawed, setting, text_of};
 use super::view::{View, key_name, split_key};
-use crate::change::setting::{Persist, Setting};
+use crate::change::setting::{Persist, Setting, SettingError};
 
 /// The topic.
 pub(super) struct Steering;
@@ -82,19 +82,19 @@ impl Fact for Steering {
 }
 
 impl Setting for Steering {
-    fn read(&self, root: &Root, key: &str) -> Result<FactValue, String> {
-        let file = file_of(key).ok_or("not a key of a queue")?;
-        let text = root.read(&file).map_err(|e| e.to_string())?;
-        sysfs::normal_mask(&text).map(FactValue::Text).ok_or_else(|| "the kernel gave no mask".to_string())
+    fn read(&self, root: &Root, key: &str) -> Result<FactValue, SettingError> {
+        let file = file_of(key).ok_or(SettingError::NotAKey("not a key of a queue"))?;
+        let text = root.read(&file)?;
+        sysfs::normal_mask(&text).map(FactValue::Text).ok_or(SettingError::NoMask)
     }
 
-    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String> {
-        let file = file_of(key).ok_or("not a key of a queue")?;
+    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), SettingError> {
+        let file = file_of(key).ok_or(SettingError::NotAKey("not a key of a queue"))?;
         let mask = text_of(value)?;
         if sysfs::normal_mask(&mask).is_none() {
-            return Err(format!("'{mask}' is not a hexadecimal mask of CPUs"));
+            return Err(flawed(&mask, "not a hexadecimal mask of CPUs"));
         }
-        root.write(&file, &mask).map_err(|e| e.to_string())
+        Ok(root.write(&file, &mask)?)
     }
 
     fn persist(&self, key: &str, value: &FactValue) -> Persist {

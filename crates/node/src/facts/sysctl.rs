@@ -13,7 +13,7 @@ use linerate_sys::sysctl;
 use super::fact::Fact;
 use super::readings::{Readings, fact, settings, text_of};
 use super::view::View;
-use crate::change::setting::{Persist, Setting};
+use crate::change::setting::{Persist, Setting, SettingError};
 
 /// Folders of `/proc/sys` that are read.
 const TOPS: [&str; 4] = ["net", "vm", "kernel", "sunrpc"];
@@ -114,14 +114,14 @@ fn related_prefix(prefix: &str, head: &str) -> bool {
 }
 
 impl Setting for Sysctls {
-    fn read(&self, root: &Root, key: &str) -> Result<FactValue, String> {
-        let name = name_of(key).ok_or("not a sysctl that can be written")?;
-        sysctl::read(root, name).map(value_of).map_err(|e| e.to_string())
+    fn read(&self, root: &Root, key: &str) -> Result<FactValue, SettingError> {
+        let name = name_of(key).ok_or(SettingError::NotAKey("not a sysctl that can be written"))?;
+        Ok(sysctl::read(root, name).map(value_of)?)
     }
 
-    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), String> {
-        let name = name_of(key).ok_or("not a sysctl that can be written")?;
-        sysctl::write(root, name, &text_of(value)?).map_err(|e| e.to_string())
+    fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), SettingError> {
+        let name = name_of(key).ok_or(SettingError::NotAKey("not a sysctl that can be written"))?;
+        Ok(sysctl::write(root, name, &text_of(value)?)?)
     }
 
     fn related(&self, key: &str) -> Vec<String> {

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::step::{DrbdSection, DrbdSubject};
 
+use crate::change::setting::SettingError;
+
 /// Nothing nests deeper: resource, connection, volume, disk.
 const DEPTH_MAX: usize = 8;
 
@@ -169,17 +171,22 @@ impl Running {
     }
 
     /// The value of an option, where all devices or connections agree.
-    pub(super) fn one_value(&self, section: &str, name: &str) -> Result<String, String> {
+    pub(super) fn one_value(&self, section: &str, name: &str) -> Result<String, SettingError> {
         let values: BTreeSet<&String> =
             self.all_options(section).into_iter().filter_map(|options| options.get(name)).collect();
         let mut values = values.into_iter();
         match (values.next(), values.next()) {
             (Some(one), None) => Ok(one.clone()),
-            (Some(one), Some(other)) => Err(format!(
-                "{} has more than one value of {name}: {one} and {other}; set them alike first",
-                self.name
-            )),
-            (None, _) => Err(format!("{} shows no {section}.{name} now", self.name)),
+            (Some(one), Some(other)) => Err(SettingError::Differ {
+                resource: self.name.clone(),
+                option: name.to_owned(),
+                one: one.clone(),
+                other: other.clone(),
+            }),
+            (None, _) => {
+                let option = format!("{section}.{name}");
+                Err(SettingError::NotShown { resource: self.name.clone(), option })
+            }
         }
     }
 
