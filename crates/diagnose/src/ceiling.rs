@@ -173,6 +173,7 @@ fn term(name: &str, bps: f64, why: &str) -> CeilingTerm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_model::kind::TcpPlan;
 
     #[test]
     fn framing_of_the_usual_mtus() {
@@ -184,7 +185,6 @@ mod tests {
     fn fast_pair(tool_bps: Option<f64>) -> linerate_model::snapshot::Snapshot {
         use linerate_model::fact::HostFacts;
         use linerate_model::inventory::{Endpoint, Host, Inventory, TransportSpec};
-        use linerate_model::load::TestKind;
         use linerate_model::plan::Test;
         use linerate_model::sample::{Measurement, Outcome, Sample};
         let host = |name: &str, last: u8| Host {
@@ -206,7 +206,7 @@ mod tests {
             from: "a".into(),
             to: "b".into(),
             layer: Layer::Underlay,
-            kind: TestKind::Tcp { streams: 1, duration_ms: 400 },
+            kind: TcpPlan::single(400).into(),
             repeat: 0,
             serial: true,
             second_stage: false,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use linerate_model::finding::{Element, Response};
 use linerate_model::inventory::Layer;
-use linerate_model::load::TestKind;
+use linerate_model::kind::{TcpPlan, TestKind, UdpPlan};
 use linerate_model::plan::Test;
 
 use crate::context::Context;
@@ -115,7 +115,7 @@ fn settling(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
             add(kind);
         }
         if streams {
-            add(TestKind::Tcp { streams: STREAMS, duration_ms: DURATION_MS });
+            add(TcpPlan { streams: STREAMS, duration_ms: DURATION_MS }.into());
         }
     }
     tests
@@ -125,9 +125,8 @@ fn settling(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
 /// bytes.
 fn small_datagrams(tcp_bps: Option<f64>) -> Option<TestKind> {
     let per_s = 2.0 * tcp_bps? / 8.0 / FULL_PAYLOAD_BYTES;
-    SMALL_PER_S
-        .contains(&per_s)
-        .then(|| TestKind::udp(per_s * 8.0 * f64::from(SMALL_PAYLOAD_BYTES), SMALL_PAYLOAD_BYTES, SMALL_MS))
+    let bps = per_s * 8.0 * f64::from(SMALL_PAYLOAD_BYTES);
+    SMALL_PER_S.contains(&per_s).then(|| UdpPlan::paced(bps, SMALL_PAYLOAD_BYTES, SMALL_MS).into())
 }
 
 /// What lost or reordered datagrams again, in turns with what shares an end with it: what comes and goes is
@@ -186,7 +185,7 @@ fn again(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
             let kinds = cell.samples.iter().chain(context.cells.iter().flat_map(|c| &c.samples));
             let kind = kinds
                 .map(|s| &s.test.kind)
-                .find(|k| k.name() == *name && !matches!(k, TestKind::Tcp { streams, .. } if *streams > 1));
+                .find(|k| k.name() == *name && !k.get().is_some_and(TcpPlan::is_parallel));
             if let Some(kind) = kind {
                 tests.extend(repeats(cell.from, cell.to, cell.layer, kind, REPEATS - 1));
             }
@@ -213,16 +212,16 @@ fn partners(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
         .cells
         .iter()
         .flat_map(|c| &c.samples)
-        .filter_map(|s| {
-            if let TestKind::Tcp { duration_ms, .. } = s.test.kind { Some(duration_ms) } else { None }
-        })
+        .filter_map(|s| s.test.kind.get::<TcpPlan>())
+        .map(|tcp| tcp.duration_ms)
         .max()
         .unwrap_or(DURATION_MS);
     let mut tests = Vec::new();
     for partner in good.take(PARTNERS) {
         for (from, to) in [(&suspect, &partner.name), (&partner.name, &suspect)] {
             for streams in [1, STREAMS] {
-                tests.extend(repeats(from, to, layer, &TestKind::Tcp { streams, duration_ms }, REPEATS));
+                let kind = TcpPlan { streams, duration_ms }.into();
+                tests.extend(repeats(from, to, layer, &kind, REPEATS));
             }
         }
     }
@@ -269,11 +268,8 @@ fn already(context: &Context<'_>, test: &Test) -> bool {
 }
 
 fn same(a: &TestKind, b: &TestKind) -> bool {
-    match (a, b) {
-        (TestKind::Tcp { streams: a, .. }, TestKind::Tcp { streams: b, .. }) => a == b,
-        (TestKind::Udp { .. }, TestKind::Udp { .. }) => is_small(a) == is_small(b),
-        _ => a.name() == b.name(),
-    }
+    let streams = |kind: &TestKind| kind.get::<TcpPlan>().map(|tcp| tcp.streams);
+    a.name() == b.name() && streams(a) == streams(b) && is_small(a) == is_small(b)
 }
 
 /// The measurement that would settle what is open, in words; `None` when nothing is.

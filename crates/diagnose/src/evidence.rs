@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use linerate_model::finding::Response;
 use linerate_model::inventory::{Group, Host, Inventory, Layer};
-use linerate_model::load::{LoadReport, TestKind};
+use linerate_model::kind::{TcpPlan, TestKind, UdpPlan};
+use linerate_model::load::LoadReport;
 use linerate_model::path_mtu::MtuProbe;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
@@ -73,7 +74,7 @@ pub(crate) struct Single {
 
 /// Share of the datagrams of a UDP test that were lost; 1 where none came through. `None` of other tests.
 fn lost(sample: &Sample) -> Option<f64> {
-    if !matches!(sample.test.kind, TestKind::Udp { .. }) {
+    if !sample.test.kind.is::<UdpPlan>() {
         return None;
     }
     match &sample.outcome {
@@ -87,7 +88,7 @@ fn lost(sample: &Sample) -> Option<f64> {
 fn reordered(sample: &Sample) -> Option<f64> {
     let Outcome::Measured(m) = &sample.outcome else { return None };
     // A ping that was lost says nothing of an order.
-    m.loss.filter(|_| matches!(sample.test.kind, TestKind::Udp { .. }))?;
+    m.loss.filter(|_| sample.test.kind.is::<UdpPlan>())?;
     Some(m.reordered.unwrap_or(0.0).max(m.duplicated.unwrap_or(0.0)))
 }
 
@@ -146,7 +147,7 @@ impl<'a> CellEvidence<'a> {
     /// The tests that have a value, one by one.
     pub(crate) fn singles(&self, value: impl Fn(&Sample) -> Option<f64>) -> Vec<Single> {
         let single = |s: &&Sample| {
-            let several = matches!(s.test.kind, TestKind::Tcp { streams: 2.., .. });
+            let several = s.test.kind.get().is_some_and(TcpPlan::is_parallel);
             Some(Single { start_ms: s.start_ms, value: value(s)?, again: s.test.second_stage, several })
         };
         self.samples.iter().filter_map(single).collect()
@@ -192,7 +193,7 @@ pub(crate) const SMALL_BYTES_MAX: u16 = 200;
 
 /// Whether it is such a probe.
 pub(crate) fn is_small(kind: &TestKind) -> bool {
-    matches!(kind, TestKind::Udp { payload_bytes, .. } if *payload_bytes <= SMALL_BYTES_MAX)
+    kind.get().is_some_and(|udp: &UdpPlan| udp.payload_bytes <= SMALL_BYTES_MAX)
 }
 
 /// Whether a probe asks for bytes.
@@ -316,7 +317,7 @@ fn busy_by_itself(end: &LoadReport) -> Option<f64> {
 /// Values of TCP tests only: UDP tests have their own price.
 pub(crate) fn tcp_values(cell: &CellEvidence<'_>, field: impl Fn(&Measurement) -> Option<f64>) -> Vec<f64> {
     cell.measured()
-        .filter(|(s, _)| matches!(s.test.kind, TestKind::Tcp { .. }))
+        .filter(|(s, _)| s.test.kind.is::<TcpPlan>())
         .filter_map(|(_, m)| field(m))
         .filter(|v| v.is_finite())
         .collect()
@@ -331,7 +332,7 @@ fn rates(samples: &[&Sample]) -> Vec<f64> {
 /// Throughput of the TCP tests, of those with a single stream or of all.
 fn rates_of<'s, 'a: 's>(samples: impl Iterator<Item = &'s &'a Sample>, single: bool) -> Vec<f64> {
     samples
-        .filter(|s| matches!(s.test.kind, TestKind::Tcp { streams, .. } if !single || streams == 1))
+        .filter(|s| s.test.kind.get().is_some_and(|tcp: &TcpPlan| !single || tcp.is_single()))
         .filter_map(|s| match &s.outcome {
             Outcome::Measured(m) => m.throughput_bps,
             Outcome::NothingThrough { .. } => Some(0.0),
@@ -361,7 +362,7 @@ pub(crate) fn series(measurement: &Measurement) -> Vec<f64> {
 fn two_state(cell: &CellEvidence<'_>) -> Option<TwoLevels> {
     let all: Vec<Vec<f64>> = cell
         .measured()
-        .filter(|(s, _)| matches!(s.test.kind, TestKind::Tcp { .. }))
+        .filter(|(s, _)| s.test.kind.is::<TcpPlan>())
         .map(|(_, m)| series(m))
         .filter(|s| s.len() >= 8)
         .collect();
@@ -378,7 +379,7 @@ fn two_state(cell: &CellEvidence<'_>) -> Option<TwoLevels> {
 pub(crate) fn jump_together(cells: &[&CellEvidence<'_>], healthy_bps: Option<f64>) -> bool {
     let Some(least) = cells.iter().map(|c| c.kind.shared_groups).min() else { return false };
     let strung = |cell: &CellEvidence<'_>| -> Vec<f64> {
-        let transfers = cell.measured().filter(|(s, _)| matches!(s.test.kind, TestKind::Tcp { .. }));
+        let transfers = cell.measured().filter(|(s, _)| s.test.kind.is::<TcpPlan>());
         transfers.flat_map(|(_, m)| series(m)).collect()
     };
     let of_cells: Vec<Vec<f64>> =
@@ -447,7 +448,7 @@ mod tests {
                 from: "a".into(),
                 to: "b".into(),
                 layer: Layer::Underlay,
-                kind: TestKind::Tcp { streams: 1, duration_ms: 250 },
+                kind: TcpPlan::single(250).into(),
                 repeat: 100,
                 serial: true,
                 second_stage: true,

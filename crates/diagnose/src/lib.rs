@@ -72,7 +72,7 @@ pub fn cells(snapshot: &Snapshot) -> Vec<Cell> {
 /// Whether a UDP probe asks how many packets a path carries rather than how many bytes: its rate is no share
 /// of what TCP reached.
 #[must_use]
-pub fn asks_for_packets(kind: &linerate_model::load::TestKind) -> bool {
+pub fn asks_for_packets(kind: &linerate_model::kind::TestKind) -> bool {
     evidence::is_small(kind)
 }
 

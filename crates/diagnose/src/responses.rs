@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Cell, Response};
-use linerate_model::load::TestKind;
+use linerate_model::kind::{RttPlan, TcpPlan, UdpPlan};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
@@ -82,15 +82,12 @@ pub(crate) fn badness(response: Response, value: f64, expected: f64) -> f64 {
 
 /// The tests of a cell in a response of which each of them tells by itself.
 pub(crate) fn singles(response: Response, cell: &CellEvidence<'_>) -> Vec<Single> {
-    let transfer = |sample: &Sample, value: fn(&Measurement) -> Option<f64>| match (
-        &sample.outcome,
-        &sample.test.kind,
-    ) {
-        (Outcome::Measured(m), TestKind::Tcp { .. }) => value(m),
+    let transfer = |sample: &Sample, value: fn(&Measurement) -> Option<f64>| match &sample.outcome {
+        Outcome::Measured(m) if sample.test.kind.is::<TcpPlan>() => value(m),
         _ => None,
     };
     // Several connections at once fill a queue that one does not.
-    let alone = |sample: &Sample| matches!(sample.test.kind, TestKind::Tcp { streams: 1, .. });
+    let alone = |sample: &Sample| sample.test.kind.get().is_some_and(TcpPlan::is_single);
     match response {
         Response::Throughput => cell.singles(|s| transfer(s, |m| m.throughput_bps)),
         Response::RttLoaded => cell.singles(|s| transfer(s, late_rtt).filter(|_| alone(s))),
@@ -438,7 +435,7 @@ fn losses(cell: &CellEvidence<'_>, kind_is_probed: bool) -> Vec<f64> {
         Outcome::NothingThrough { .. } => 1.0,
         _ => 0.0,
     };
-    let requests = cell.samples.iter().filter(|s| matches!(s.test.kind, TestKind::Rtt { .. })).map(reached);
+    let requests = cell.samples.iter().filter(|s| s.test.kind.is::<RttPlan>()).map(reached);
     // Where nobody sent a datagram, a connection that never came about is all that is known.
     if requests.clone().next().is_none()
         && !cell.samples.is_empty()
@@ -553,9 +550,8 @@ fn held_back(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
         let held_back =
             |s: &&&linerate_model::sample::Sample| stopped(&s.tx_counters, tx) || stopped(&s.rx_counters, rx);
         let all = || cell.samples.iter().chain(&cell.worthless);
-        let bulk = |s: &&&linerate_model::sample::Sample| {
-            matches!(s.test.kind, TestKind::Tcp { .. } | TestKind::Udp { .. })
-        };
+        let bulk =
+            |s: &&&linerate_model::sample::Sample| s.test.kind.is::<TcpPlan>() || s.test.kind.is::<UdpPlan>();
         let of = |wanted: bool| {
             let tests: Vec<_> = all().filter(|s| bulk(s) == wanted).collect();
             let held = tests.iter().filter(|s| held_back(s)).count();

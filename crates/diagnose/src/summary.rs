@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use linerate_model::fact::Gap;
 use linerate_model::finding::{Cell, Finding};
 use linerate_model::inventory::Layer;
-use linerate_model::load::TestKind;
+use linerate_model::kind::TcpPlan;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
@@ -153,7 +153,7 @@ fn is_untested(context: &Context<'_>, judged: &Judged<'_, '_>) -> bool {
 
 /// Whether tests of a kind were repeated, and each of them was disturbed.
 fn is_disturbed(context: &Context<'_>, judged: &Judged<'_, '_>) -> bool {
-    let kind = |s: &Sample| (s.test.kind.name(), matches!(s.test.kind, TestKind::Tcp { streams: 2.., .. }));
+    let kind = |s: &Sample| (s.test.kind.name(), s.test.kind.get().is_some_and(TcpPlan::is_parallel));
     let again = |s: &&Sample| s.test.second_stage;
     let valid: Vec<_> = samples(context, judged).filter(again).map(kind).collect();
     let cells = judged.located.rows.iter().map(|row| &context.cells[context.rows[*row].cell]);
@@ -296,7 +296,7 @@ pub(crate) fn blind(snapshot: &Snapshot, cells: &[CellEvidence<'_>]) -> Vec<Gap>
 /// Layers in which more pairs than [`DISTURBED_MAX`] had transfers, but only worthless ones: so many, of how
 /// many.
 fn disturbed(cells: &[CellEvidence<'_>]) -> Vec<(Layer, usize, usize)> {
-    let transfer = |s: &&&Sample| matches!(s.test.kind, TestKind::Tcp { .. });
+    let transfer = |s: &&&Sample| s.test.kind.is::<TcpPlan>();
     let mut layers: BTreeMap<Layer, (usize, usize)> = BTreeMap::new();
     for cell in cells {
         let tried = cell.samples.iter().chain(&cell.worthless).any(|s| transfer(&s));
@@ -314,6 +314,7 @@ mod tests {
     use linerate_model::plan::Test;
 
     use super::*;
+    use linerate_model::kind::{TestKind, UdpPlan};
 
     fn transfer(from: &str, to: &str, outcome: Outcome) -> Sample {
         let test = Test {
@@ -321,7 +322,7 @@ mod tests {
             from: from.into(),
             to: to.into(),
             layer: Layer::Overlay,
-            kind: TestKind::Tcp { streams: 1, duration_ms: 500 },
+            kind: TcpPlan::single(500).into(),
             repeat: 0,
             serial: false,
             second_stage: false,
@@ -357,7 +358,7 @@ mod tests {
         let mut snapshot = snapshot(0);
         let mut probe = |from: &str, to: &str, loss: f64| {
             let mut sample = transfer(from, to, Outcome::Gap { reason: String::new() });
-            sample.test.kind = TestKind::udp(2e8, 1200, 500);
+            sample.test.kind = TestKind::from(UdpPlan::paced(2e8, 1200, 500));
             sample.outcome = Outcome::Measured(Box::new(linerate_model::sample::Measurement {
                 loss: Some(loss),
                 ..Default::default()

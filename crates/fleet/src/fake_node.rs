@@ -17,7 +17,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use linerate_model::fact::{FactValue, HostFacts};
-use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, TestKind, UdpEnd};
+use linerate_model::kind::{MtuPlan, RttPlan, TcpPlan, UdpPlan};
+use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, UdpEnd};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_wire::frame::{HEADER_BYTES, Kind, encode};
 use linerate_wire::message::{Event, Hello, PROTOCOL, Request};
@@ -149,7 +150,7 @@ fn serve(chunk: usize, dies_at: Option<u32>, way: Way, behaviour: &str) -> i32 {
         while let Some(NodeEvent::Request { id, body }) = session.poll_event() {
             let leaves = body == Request::Bye;
             if let Request::Load(spec) = &body {
-                loads += u32::from(matches!(spec.kind, TestKind::Tcp { .. }));
+                loads += u32::from(spec.kind.is::<TcpPlan>());
                 if dies_at.is_some_and(|n| loads >= n) {
                     eprintln!("out of memory");
                     return 9;
@@ -198,31 +199,31 @@ fn answer(session: &mut NodeSession, now: u64, id: u64, body: &Request, way: Way
 /// 200 Mbit/s, without loss, 1 ms away.
 fn report(spec: &LoadSpec) -> LoadReport {
     let mut report = LoadReport { elapsed_s: 0.5, cpu_s: 0.01, ..LoadReport::default() };
-    match &spec.kind {
-        TestKind::Tcp { .. } => {
-            report.bytes = 12_500_000;
-            report.series = (1..=10)
-                .map(|i| Interval {
-                    at_ms: 50.0 * f64::from(i),
-                    throughput_bps: 2e8,
-                    rtt_us: 1100.0,
-                    ..Interval::default()
-                })
-                .collect();
-            report.tcp = Some(TcpEnd::default());
-        }
-        TestKind::Udp { rate_bps, payload_bytes, duration_ms, .. } => {
-            let datagrams = (rate_bps * f64::from(*duration_ms) / 8e3 / f64::from(*payload_bytes)) as u64;
-            report.bytes = datagrams * u64::from(*payload_bytes);
-            report.udp = Some(UdpEnd { datagrams, ..UdpEnd::default() });
-        }
-        TestKind::Rtt { count } => report.rtt_us = vec![1000.0; usize::from(*count)],
-        TestKind::Mtu { sizes, tries } => {
-            let probe =
-                |bytes: &u32| MtuProbe { bytes: *bytes, sent: *tries, answered: *tries, refused_mtu: None };
-            report.mtu = sizes.iter().map(probe).collect();
-        }
-        other => report.stopped = Some(format!("a fake node makes no `{}`", other.name())),
+    let kind = &spec.kind;
+    if kind.is::<TcpPlan>() {
+        report.bytes = 12_500_000;
+        report.series = (1..=10)
+            .map(|i| Interval {
+                at_ms: 50.0 * f64::from(i),
+                throughput_bps: 2e8,
+                rtt_us: 1100.0,
+                ..Interval::default()
+            })
+            .collect();
+        report.tcp = Some(TcpEnd::default());
+    } else if let Some(udp) = kind.get::<UdpPlan>() {
+        let payload = u64::from(udp.payload_bytes);
+        let datagrams = (udp.rate_bps * f64::from(udp.duration_ms) / 8e3 / payload as f64) as u64;
+        report.bytes = datagrams * payload;
+        report.udp = Some(UdpEnd { datagrams, ..UdpEnd::default() });
+    } else if let Some(rtt) = kind.get::<RttPlan>() {
+        report.rtt_us = vec![1000.0; usize::from(rtt.count)];
+    } else if let Some(MtuPlan { sizes, tries }) = kind.get() {
+        let probe =
+            |bytes: &u32| MtuProbe { bytes: *bytes, sent: *tries, answered: *tries, refused_mtu: None };
+        report.mtu = sizes.iter().map(probe).collect();
+    } else {
+        report.stopped = Some(format!("a fake node makes no `{}`", kind.name()));
     }
     report
 }

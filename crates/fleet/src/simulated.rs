@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use linerate_model::fact::{FactValue, Gap, HostFacts};
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SlurmSpec, TransportSpec};
-use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, TestKind, UdpEnd};
+use linerate_model::kind::{MtuPlan, RttPlan, TcpPlan, TestKind, UdpPlan};
+use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, UdpEnd};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_wire::message::{Event, Hello, PROTOCOL, Request, RequestId};
 use linerate_wire::session::{NodeEvent, NodeSession};
@@ -348,35 +349,31 @@ impl Path {
     }
 
     fn time(&self, kind: &TestKind) -> Duration {
-        match kind {
-            TestKind::Tcp { duration_ms, .. } | TestKind::Udp { duration_ms, .. } => {
-                Duration::from_millis(u64::from(*duration_ms) + 20)
-            }
-            _ => Duration::from_micros(40_000 + self.rtt_us as u64),
+        if kind.is::<TcpPlan>() || kind.is::<UdpPlan>() {
+            kind.plan().time_max() + Duration::from_millis(20)
+        } else {
+            Duration::from_micros(40_000 + self.rtt_us as u64)
         }
     }
 
     fn report(&self, kind: &TestKind, sender: bool) -> LoadReport {
         let mut report = LoadReport { elapsed_s: 0.04, cpu_s: 0.001, ..LoadReport::default() };
-        match kind {
-            TestKind::Tcp { duration_ms, .. } => self.transfer(&mut report, *duration_ms, sender),
-            TestKind::Udp { rate_bps, payload_bytes, duration_ms, .. } => {
-                let datagrams = (rate_bps * f64::from(*duration_ms) / 8e3 / f64::from(*payload_bytes)) as u64;
-                report.elapsed_s = f64::from(*duration_ms) / 1e3;
-                report.bytes = datagrams * u64::from(*payload_bytes);
-                report.udp = Some(UdpEnd { datagrams, ..UdpEnd::default() });
-            }
-            TestKind::Rtt { count } => report.rtt_us = vec![self.rtt_us; usize::from(*count)],
-            TestKind::Mtu { sizes, tries } => {
-                let probe = |bytes: &u32| MtuProbe {
-                    bytes: *bytes,
-                    sent: *tries,
-                    answered: *tries,
-                    refused_mtu: None,
-                };
-                report.mtu = sizes.iter().map(probe).collect();
-            }
-            other => report.stopped = Some(format!("a simulated node makes no `{}`", other.name())),
+        if let Some(tcp) = kind.get::<TcpPlan>() {
+            self.transfer(&mut report, tcp.duration_ms, sender);
+        } else if let Some(udp) = kind.get::<UdpPlan>() {
+            let payload = u64::from(udp.payload_bytes);
+            let datagrams = (udp.rate_bps * f64::from(udp.duration_ms) / 8e3 / payload as f64) as u64;
+            report.elapsed_s = f64::from(udp.duration_ms) / 1e3;
+            report.bytes = datagrams * payload;
+            report.udp = Some(UdpEnd { datagrams, ..UdpEnd::default() });
+        } else if let Some(rtt) = kind.get::<RttPlan>() {
+            report.rtt_us = vec![self.rtt_us; usize::from(rtt.count)];
+        } else if let Some(MtuPlan { sizes, tries }) = kind.get() {
+            let probe =
+                |bytes: &u32| MtuProbe { bytes: *bytes, sent: *tries, answered: *tries, refused_mtu: None };
+            report.mtu = sizes.iter().map(probe).collect();
+        } else {
+            report.stopped = Some(format!("a simulated node makes no `{}`", kind.name()));
         }
         report
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::fact::HostFacts;
 use linerate_model::inventory::HostName;
-use linerate_model::load::TestKind;
+use linerate_model::kind::{TcpPlan, UdpPlan};
 use linerate_model::sample::{Outcome, Sample};
 
 /// Share of the path's capacity from which an offered rate is too high: headers and other traffic take the
@@ -18,7 +18,7 @@ const TOO_MUCH: f64 = 0.95;
 pub(crate) fn mark(samples: &mut [Sample], facts: &BTreeMap<HostName, HostFacts>) {
     let carried = Carried::new(samples, facts);
     for sample in samples {
-        let TestKind::Udp { rate_bps, .. } = sample.test.kind else { continue };
+        let Some(UdpPlan { rate_bps, .. }) = sample.test.kind.get().copied() else { continue };
         let lost = matches!(&sample.outcome, Outcome::Measured(m) if m.loss.is_some_and(|loss| loss > 0.0));
         let limit = carried.between(&sample.test.from, &sample.test.to);
         let Some(limit) = limit.filter(|limit| lost && rate_bps > TOO_MUCH * limit) else { continue };
@@ -51,7 +51,7 @@ impl Carried {
             Some((host.clone(), mbit * 1e6))
         };
         let mut tcp: BTreeMap<(HostName, HostName), f64> = BTreeMap::new();
-        for sample in samples.iter().filter(|s| matches!(s.test.kind, TestKind::Tcp { .. })) {
+        for sample in samples.iter().filter(|s| s.test.kind.is::<TcpPlan>()) {
             let Outcome::Measured(m) = &sample.outcome else { continue };
             let best = tcp.entry((sample.test.from.clone(), sample.test.to.clone())).or_default();
             *best = best.max(m.throughput_bps.unwrap_or_default());

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use linerate_model::foreign::Missing;
 use linerate_model::inventory::Layer;
-use linerate_model::load::TestKind;
+use linerate_model::kind::TcpPlan;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
@@ -51,7 +51,7 @@ struct Evidence<'a> {
 
 impl<'a> Evidence<'a> {
     fn new(snapshot: &'a Snapshot) -> Self {
-        let measured = |s: &&Sample| matches!(s.test.kind, TestKind::Tcp { .. }) && rate(s).is_some();
+        let measured = |s: &&Sample| s.test.kind.is::<TcpPlan>() && rate(s).is_some();
         let transfers = snapshot.samples.iter().filter(measured);
         let transfers = transfers.map(|s| (s.test.layer, s.test.from.as_str(), s.test.to.as_str())).collect();
         let named: BTreeSet<&str> =

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::fact::{FactKey, FactValue, check_key};
 use linerate_model::inventory::Layer;
-use linerate_model::load::TestKind;
+use linerate_model::kind::TestKind;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::StorageFigure;
 
@@ -261,13 +261,14 @@ pub(crate) fn is_loopback(address: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_model::kind::TcpPlan;
 
     fn test(from: String, to: &str) -> Raw {
         Raw {
             from,
             to: to.to_owned(),
             layer: Layer::Underlay,
-            kind: TestKind::Tcp { streams: 1, duration_ms: 1 },
+            kind: TcpPlan::single(1).into(),
             outcome: Outcome::NothingThrough { reason: String::new() },
             flow: None,
             start_ms: 0,

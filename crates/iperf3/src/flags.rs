@@ -95,7 +95,7 @@ pub fn parse(
             Arg::Short('v') | Arg::Long("version") => return Ok((Order::Version, draft.show)),
             Arg::Short(letter) => format!("-{letter}"),
             Arg::Long(name) => format!("--{name}"),
-            Arg::Value(_) => return Err(format!("{} (hint: --help)", argument.unexpected())),
+            Arg::Value(_) => return Err(format!("{}\nhint: --help", argument.unexpected())),
         };
         if draft.switch(&flag) {
             continue;

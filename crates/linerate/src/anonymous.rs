@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use linerate_model::fact::{FactKey, FactValue, HostFacts};
 use linerate_model::inventory::{Inventory, TransportSpec};
-use linerate_model::load::{LoadReport, TestKind};
+use linerate_model::load::LoadReport;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
@@ -34,7 +34,7 @@ pub(crate) fn anonymous(snapshot: &Snapshot) -> (Snapshot, Renamer) {
     renamer.inventory(&mut copy.inventory);
     copy.facts = copy.facts.iter().map(|(host, facts)| (renamer.host(host), renamer.facts(facts))).collect();
     // Downloads speak of services and URLs, tests of disks of folders; pairs are what a case is about.
-    copy.samples.retain(|s| !matches!(s.test.kind, TestKind::Http(_) | TestKind::Disk(_)));
+    copy.samples.retain(|s| !s.test.kind.plan().has_one_end());
     let first_ms = copy.samples.iter().map(|s| s.start_ms).filter(|ms| *ms > 0).min().unwrap_or(0);
     for sample in &mut copy.samples {
         renamer.sample(sample);

@@ -11,7 +11,8 @@ use std::sync::{Arc, atomic::AtomicBool};
 use std::time::Duration;
 
 use linerate_load::{Control, run};
-use linerate_model::load::{LoadSpec, Role, TestKind};
+use linerate_model::kind::TcpPlan;
+use linerate_model::load::{LoadSpec, Role};
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -19,7 +20,7 @@ fn main() {
     let argument = |at| std::env::args().nth(at).and_then(|text| text.parse().ok());
     let (streams, duration_ms) = (argument(1).unwrap_or(1_u32), argument(2).unwrap_or(1000));
     let end = |role| LoadSpec {
-        kind: TestKind::Tcp { streams: streams as u16, duration_ms },
+        kind: TcpPlan { streams: streams as u16, duration_ms }.into(),
         role,
         bind: LOCALHOST,
         netns: None,

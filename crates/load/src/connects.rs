@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
-use linerate_model::connects::{ConnectsEnd, ConnectsPlan};
-use linerate_model::load::{LoadReport, Role, TestKind};
+use linerate_model::connects::ConnectsEnd;
+use linerate_model::kind::ConnectsPlan;
+use linerate_model::load::{LoadReport, Role};
 use linerate_sys::affinity;
 use linerate_sys::socket::{self, Ready};
 
@@ -34,8 +35,6 @@ const END: &str = "connects end";
 const SHOWN_BYTES: usize = 8 + STAMP_BYTES;
 const ANSWER: u8 = b'!';
 
-const PARALLEL_MAX: u16 = 32;
-const COUNT_MAX: u32 = 20_000;
 /// Longest life of one connection: the first packet of one is sent again after a second.
 const ONE_MAX: Duration = Duration::from_secs(3);
 /// Failures in a row of one thread after which it ends.
@@ -44,24 +43,12 @@ const FAILED_MAX: u32 = 10;
 const WITHOUT_END: Duration = Duration::from_secs(4);
 
 impl Load for Connects {
-    fn name(&self) -> &'static str {
-        "connects"
-    }
+    type Plan = ConnectsPlan;
 
-    fn run(&self, job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
-        let &TestKind::Connects(plan) = &job.spec.kind else {
-            return Err(LoadError::Unknown { name: "connects" });
-        };
-        let wrong = |what, value: u32, limit| Err(LoadError::Spec { what, value: f64::from(value), limit });
-        if !(1..=PARALLEL_MAX).contains(&plan.parallel) {
-            return wrong("parallel", plan.parallel.into(), "1 to 32");
-        }
-        if !(1..=COUNT_MAX).contains(&plan.count_max) {
-            return wrong("count_max", plan.count_max, "1 to 20,000");
-        }
+    fn run(&self, job: &Job<'_>, plan: &ConnectsPlan, report: &mut LoadReport) -> Result<(), LoadError> {
         match job.spec.role {
-            Role::Receiver => receive(job, plan, report),
-            Role::Sender { peer } => send(job, plan, peer, report),
+            Role::Receiver => receive(job, *plan, report),
+            Role::Sender { peer } => send(job, *plan, peer, report),
         }
     }
 }

@@ -9,11 +9,11 @@ use linerate_model::load::{CoreUse, LoadReport, LoadSpec, Role};
 use linerate_sys::cpu;
 
 use crate::job::{self, Control, Job, LoadError};
-use crate::load::Load;
+use crate::load::AnyLoad;
 
 /// Runs one end of a test on threads of its own, in the namespace that the spec names, and returns when it is
 /// over: at its end, at `deadline_ms`, or soon after `stop` was set. The kind must be one of `loads`.
-pub(crate) fn run(loads: &[&dyn Load], spec: &LoadSpec, control: &Control) -> LoadReport {
+pub(crate) fn run(loads: &[&dyn AnyLoad], spec: &LoadSpec, control: &Control) -> LoadReport {
     let job = Job::new(spec, control);
     let mut report = std::thread::scope(|scope| {
         let main =
@@ -34,7 +34,7 @@ pub(crate) fn stopped(reason: String) -> LoadReport {
     LoadReport { stopped: Some(reason), ..LoadReport::default() }
 }
 
-fn one_end(loads: &[&dyn Load], job: &Job<'_>) -> LoadReport {
+fn one_end(loads: &[&dyn AnyLoad], job: &Job<'_>) -> LoadReport {
     let mut report = LoadReport::default();
     if let Err(error) = enter_and_run(loads, job, &mut report) {
         report.refused = error.is_refusal();
@@ -43,7 +43,7 @@ fn one_end(loads: &[&dyn Load], job: &Job<'_>) -> LoadReport {
     report
 }
 
-fn enter_and_run(loads: &[&dyn Load], job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
+fn enter_and_run(loads: &[&dyn AnyLoad], job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
     if let Role::Sender { peer } = job.spec.role
         && peer.is_ipv4() != job.spec.bind.is_ipv4()
     {
@@ -54,7 +54,7 @@ fn enter_and_run(loads: &[&dyn Load], job: &Job<'_>, report: &mut LoadReport) ->
     }
     let name = job.spec.kind.name();
     let load = loads.iter().find(|load| load.name() == name).ok_or(LoadError::Unknown { name })?;
-    load.run(job, report)
+    load.run_checked(job, report)
 }
 
 /// Fewer ticks than this in a test say nothing about how busy a CPU was.

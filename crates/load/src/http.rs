@@ -16,8 +16,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_model::http::{FRONT_ENDS_MAX, HttpFetch, HttpPlan, REDIRECTS_MAX, REPEATS_MAX};
-use linerate_model::load::{LoadReport, Role, TestKind};
+use linerate_model::http::{HttpFetch, REDIRECTS_MAX};
+use linerate_model::kind::HttpPlan;
+use linerate_model::load::LoadReport;
 
 use self::dial::Until;
 use self::message::{Body, Incoming};
@@ -41,37 +42,13 @@ struct FrontEnd {
 }
 
 impl Load for Http {
-    fn name(&self) -> &'static str {
-        "http"
-    }
+    type Plan = HttpPlan;
 
-    fn run(&self, job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
-        let TestKind::Http(plan) = &job.spec.kind else { return Err(LoadError::Unknown { name: "http" }) };
-        if job.spec.role == Role::Receiver {
-            let source = std::io::Error::other("a download has no receiver");
-            return Err(LoadError::Io { what: "receive", source });
-        }
-        check(plan)?;
-        let begun = Instant::now();
-        let result = job.account(|| all(job, plan, report));
-        report.elapsed_s = begun.elapsed().as_secs_f64();
+    fn run(&self, job: &Job<'_>, plan: &HttpPlan, report: &mut LoadReport) -> Result<(), LoadError> {
+        let result = job.whole(report, |report| all(job, plan, report));
         report.bytes = report.http.iter().map(|fetch| fetch.bytes).sum();
         result
     }
-}
-
-fn check(plan: &HttpPlan) -> Result<(), LoadError> {
-    let wrong = |what, value: usize, limit| Err(LoadError::Spec { what, value: value as f64, limit });
-    if plan.via.len() > FRONT_ENDS_MAX {
-        return wrong("the number of front ends", plan.via.len(), "at most 64");
-    }
-    if !(1..=REPEATS_MAX).contains(&plan.repeat) {
-        return wrong("repeat", plan.repeat.into(), "1 to 100");
-    }
-    if plan.timeout_ms == 0 || plan.max_bytes == 0 {
-        return wrong("timeout_ms or max_bytes", 0, "more than 0");
-    }
-    Ok(())
 }
 
 /// A reason outside the kernel's as an error of a load.

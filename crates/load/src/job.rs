@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use linerate_model::kind::OutOfLimits;
 use linerate_model::load::{LoadReport, LoadSpec, Strangers};
 use linerate_sys::cpu::{self, CpuTicks, ThreadTimes};
 use linerate_sys::root::Root;
@@ -214,6 +215,12 @@ pub enum LoadError {
     },
 }
 
+impl From<OutOfLimits> for LoadError {
+    fn from(OutOfLimits { what, value, limit }: OutOfLimits) -> Self {
+        Self::Spec { what, value, limit }
+    }
+}
+
 impl LoadError {
     /// Whether the test was not begun, because this host or this program cannot do what was asked for.
     pub(crate) fn is_refusal(&self) -> bool {
@@ -277,6 +284,18 @@ impl<'a> Job<'a> {
     pub(crate) fn account_aside<T>(&self, work: impl FnOnce() -> T) -> T {
         let (result, times) = timed(work);
         self.add(ThreadTimes { waiting: Duration::ZERO, ..times });
+        result
+    }
+
+    /// The whole of a load that runs on the calling thread: its time, and what it took of a CPU.
+    pub(crate) fn whole(
+        &self,
+        report: &mut LoadReport,
+        work: impl FnOnce(&mut LoadReport) -> Result<(), LoadError>,
+    ) -> Result<(), LoadError> {
+        let begun = Instant::now();
+        let result = self.account(|| work(report));
+        report.elapsed_s = begun.elapsed().as_secs_f64();
         result
     }
 

@@ -6,7 +6,8 @@
 //! unasked, because the host's own limits are what is measured. A disk is written only in a file of the
 //! load's own, or where it provably holds nothing.
 //!
-//! To add a load: one file with a type that implements [`Load`], and one line in [`LOADS`].
+//! To add a load: one file with a type that implements [`Load`], and one line in [`LOADS`]. What it is asked
+//! for is a [`linerate_model::kind::TestPlan`].
 #![deny(missing_docs)]
 
 mod connects;
@@ -37,11 +38,11 @@ use self::endpoint::{add_host_load, stopped};
 
 pub use disk::guard;
 pub use job::{Control, Job, LoadError, enter};
-pub use load::Load;
+pub use load::{AnyLoad, Load};
 pub use sampler::INTERVAL;
 
 /// All loads.
-pub static LOADS: &[&dyn Load] = &[
+pub static LOADS: &[&dyn AnyLoad] = &[
     &tcp::Tcp,
     &udp::Udp,
     &rtt::Rtt,

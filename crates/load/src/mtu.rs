@@ -6,12 +6,16 @@
 //! neither answered nor refused is what a black hole looks like. All sizes are tried in turn, so that a short
 //! disturbance does not hit one size alone. The whole test takes less than 0.7 s also when everything is
 //! lost.
+//!
+//! Not the search of `path_mtu`, which sends one size at a time and waits up to 0.5 s for each that vanishes:
+//! a survey has thousands of pairs, counts each answer, and needs one direction.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use linerate_model::load::{LoadReport, Role, TestKind};
+use linerate_model::kind::MtuPlan;
+use linerate_model::load::{LoadReport, Role};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_sys::socket;
 
@@ -39,26 +43,17 @@ const FIRST_WAIT: Duration = Duration::from_millis(60);
 /// ends that wait for a CPU. Without it, such a path would lose what it carries.
 const LATE_WAIT: Duration = Duration::from_millis(400);
 
-/// Sizes and tries that are taken; a survey asks for a handful.
-const SIZES_MAX: usize = 32;
-const TRIES_MAX: u8 = 16;
-
 impl Load for Mtu {
-    fn name(&self) -> &'static str {
-        "mtu"
-    }
+    type Plan = MtuPlan;
 
-    fn run(&self, job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
-        let TestKind::Mtu { sizes, tries } = &job.spec.kind else {
-            return Err(LoadError::Unknown { name: "mtu" });
-        };
-        let begun = Instant::now();
-        let result = job.account(|| match job.spec.role {
-            Role::Receiver => datagram::answer(job, &LABELS, HEADER_BYTES).map(|bytes| report.bytes = bytes),
-            Role::Sender { peer } => probe(job, peer, sizes, *tries, report),
-        });
-        report.elapsed_s = begun.elapsed().as_secs_f64();
-        result
+    fn run(&self, job: &Job<'_>, plan: &MtuPlan, report: &mut LoadReport) -> Result<(), LoadError> {
+        job.whole(report, |report| match job.spec.role {
+            Role::Receiver => {
+                report.bytes = datagram::answer(job, &LABELS, HEADER_BYTES)?;
+                Ok(())
+            }
+            Role::Sender { peer } => probe(job, peer, plan, report),
+        })
     }
 }
 
@@ -74,30 +69,19 @@ struct Prober {
     sent: Vec<(Option<usize>, bool)>,
 }
 
-fn probe(
-    job: &Job<'_>,
-    peer: SocketAddr,
-    sizes: &[u32],
-    tries: u8,
-    report: &mut LoadReport,
-) -> Result<(), LoadError> {
-    if sizes.len() > SIZES_MAX || tries > TRIES_MAX {
-        let value = sizes.len().max(usize::from(tries)) as f64;
-        return Err(LoadError::Spec { what: "sizes or tries", value, limit: "32 sizes, 16 tries" });
-    }
+fn probe(job: &Job<'_>, peer: SocketAddr, plan: &MtuPlan, report: &mut LoadReport) -> Result<(), LoadError> {
     let mut prober = Prober {
         socket: datagram::connect(job, peer)?,
         ipv6: peer.is_ipv6(),
         request: job.token.stamp(LABELS.request, &[]),
         answer: job.token.stamp(LABELS.answer, &[]),
-        probes: sizes
-            .iter()
+        probes: (plan.sizes.iter())
             .map(|&bytes| MtuProbe { bytes, sent: 0, answered: 0, refused_mtu: None })
             .collect(),
         sent: Vec::new(),
     };
     socket::set_mtu_probing(&prober.socket, prober.ipv6).map_err(LoadError::io("forbid fragments"))?;
-    let result = prober.all_tries(job, tries);
+    let result = prober.all_tries(job, plan.tries);
     datagram::farewell(&prober.socket, &job.token.stamp(LABELS.end, &[]), 0);
     report.bytes = prober.probes.iter().map(|probe| u64::from(probe.bytes) * u64::from(probe.answered)).sum();
     let sent: u32 = prober.probes.iter().map(|probe| u32::from(probe.sent)).sum();

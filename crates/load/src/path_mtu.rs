@@ -9,8 +9,9 @@
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use linerate_model::load::{LoadReport, Role, TestKind};
-use linerate_model::path_mtu::{MtuProbe, PathMtu, PathMtuPlan, SizeLimit};
+use linerate_model::kind::PathMtuPlan;
+use linerate_model::load::{LoadReport, Role};
+use linerate_model::path_mtu::{MtuProbe, PathMtu, SizeLimit};
 use linerate_sys::socket;
 
 use crate::datagram;
@@ -45,35 +46,14 @@ const _: () = assert!(IDLE.as_millis() > 17 * WAIT_MAX.as_millis());
 /// Probes of the way back that a receiver sends at most: 17 sizes of at most 8 tries.
 const BACK_MAX: u32 = 256;
 
-fn plan(kind: &TestKind) -> Result<PathMtuPlan, LoadError> {
-    let &TestKind::PathMtu(plan) = kind else { return Err(LoadError::Unknown { name: "path-mtu" }) };
-    let wrong = |what, value: u32, limit| Err(LoadError::Spec { what, value: f64::from(value), limit });
-    if !(128..=65_535).contains(&plan.least_bytes) {
-        return wrong("least_bytes", plan.least_bytes, "128 to 65,535");
-    }
-    if !(plan.least_bytes..=65_535).contains(&plan.most_bytes) {
-        return wrong("most_bytes", plan.most_bytes, "least_bytes to 65,535");
-    }
-    if !(1..=8).contains(&plan.tries) {
-        return wrong("tries", plan.tries.into(), "1 to 8");
-    }
-    Ok(plan)
-}
-
 impl Load for Search {
-    fn name(&self) -> &'static str {
-        "path-mtu"
-    }
+    type Plan = PathMtuPlan;
 
-    fn run(&self, job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
-        let plan = plan(&job.spec.kind)?;
-        let begun = Instant::now();
-        let result = job.account(|| match job.spec.role {
+    fn run(&self, job: &Job<'_>, plan: &PathMtuPlan, report: &mut LoadReport) -> Result<(), LoadError> {
+        job.whole(report, |report| match job.spec.role {
             Role::Receiver => answer(job, report),
-            Role::Sender { peer } => search(job, plan, peer, report),
-        });
-        report.elapsed_s = begun.elapsed().as_secs_f64();
-        result
+            Role::Sender { peer } => search(job, *plan, peer, report),
+        })
     }
 }
 

@@ -3,11 +3,15 @@
 //! What comes in: a number of requests. What goes out: the round trip of each one that was answered, in
 //! microseconds. The first exchange is left out: it pays for the resolution of addresses. It gives up after a
 //! few requests in a row without an answer.
+//!
+//! Not a phase of `latency`, which needs a TCP connection beside it and drops late answers: with a survey the
+//! RTT is what still shows where TCP is blocked, and a late answer is a long RTT, not a loss.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use linerate_model::load::{LoadReport, Role, TestKind};
+use linerate_model::kind::RttPlan;
+use linerate_model::load::{LoadReport, Role};
 use linerate_sys::socket;
 
 use crate::datagram::{self, HEADER_BYTES, Labels};
@@ -38,19 +42,16 @@ const LATE_WAIT: Duration = Duration::from_millis(400);
 const UNANSWERED_MAX: u32 = 5;
 
 impl Load for Rtt {
-    fn name(&self) -> &'static str {
-        "rtt"
-    }
+    type Plan = RttPlan;
 
-    fn run(&self, job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
-        let TestKind::Rtt { count } = job.spec.kind else { return Err(LoadError::Unknown { name: "rtt" }) };
-        let begun = Instant::now();
-        let result = job.account(|| match job.spec.role {
-            Role::Receiver => datagram::answer(job, &LABELS, PAYLOAD_BYTES).map(|bytes| report.bytes = bytes),
-            Role::Sender { peer } => ask(job, peer, count, report),
-        });
-        report.elapsed_s = begun.elapsed().as_secs_f64();
-        result
+    fn run(&self, job: &Job<'_>, plan: &RttPlan, report: &mut LoadReport) -> Result<(), LoadError> {
+        job.whole(report, |report| match job.spec.role {
+            Role::Receiver => {
+                report.bytes = datagram::answer(job, &LABELS, PAYLOAD_BYTES)?;
+                Ok(())
+            }
+            Role::Sender { peer } => ask(job, peer, plan.count, report),
+        })
     }
 }
 

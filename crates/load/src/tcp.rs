@@ -31,6 +31,7 @@ mod ways;
 use std::io;
 use std::net::TcpStream;
 
+use linerate_model::kind::TcpPlan;
 use linerate_model::load::{LoadReport, Role, Turn};
 use linerate_sys::affinity;
 
@@ -43,12 +44,10 @@ use crate::load::Load;
 pub(crate) struct Tcp;
 
 impl Load for Tcp {
-    fn name(&self) -> &'static str {
-        "tcp"
-    }
+    type Plan = TcpPlan;
 
-    fn run(&self, job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
-        let plan = Plan::new(job)?;
+    fn run(&self, job: &Job<'_>, plan: &TcpPlan, report: &mut LoadReport) -> Result<(), LoadError> {
+        let plan = Plan::new(job, *plan)?;
         if plan.connections() > 64 {
             // With fewer the limit does not matter; if it cannot be raised, opening the streams says so.
             let _ = affinity::raise_open_files();

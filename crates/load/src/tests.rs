@@ -13,7 +13,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_model::load::{LoadReport, LoadSpec, Role, TestKind};
+use linerate_model::kind::{MtuPlan, RttPlan, TcpPlan, TestKind, UdpPlan};
+use linerate_model::load::{LoadReport, LoadSpec, Role};
 use linerate_sys::{affinity, socket};
 
 use crate::token::Token;
@@ -33,11 +34,19 @@ pub(crate) const TOKEN: [u8; 16] = [7; 16];
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 pub(crate) fn tcp(streams: u16, duration_ms: u32) -> TestKind {
-    TestKind::Tcp { streams, duration_ms }
+    TestKind::from(TcpPlan { streams, duration_ms })
 }
 
-pub(crate) fn spec(kind: TestKind, role: Role, bind: IpAddr) -> LoadSpec {
-    LoadSpec { kind, role, bind, netns: None, token: TOKEN, deadline_ms: 120_000, tuning: Box::default() }
+pub(crate) fn spec(kind: impl Into<TestKind>, role: Role, bind: IpAddr) -> LoadSpec {
+    LoadSpec {
+        kind: kind.into(),
+        role,
+        bind,
+        netns: None,
+        token: TOKEN,
+        deadline_ms: 120_000,
+        tuning: Box::default(),
+    }
 }
 
 pub(crate) fn control(listening: impl Fn(u16) + Send + Sync + 'static) -> Control {
@@ -74,7 +83,7 @@ impl Receiver {
 
 pub(crate) fn send(spec: &LoadSpec) -> LoadReport {
     let work = || run(spec, &control(|_| panic!("a sender does not listen")));
-    if matches!(spec.kind, TestKind::Udp { .. }) { on_one_cpu(work) } else { work() }
+    if spec.kind.is::<UdpPlan>() { on_one_cpu(work) } else { work() }
 }
 
 /// Keeps the calling thread, and those that it starts, on the CPU where it is: each CPU has a queue of its
@@ -300,7 +309,7 @@ fn an_end_that_is_not_there_is_a_value() {
         let report = send(&spec(tcp(3, 100), Role::Sender { peer: closed }, bind));
         assert!(reason(&report).contains("cannot connect"), "{report:?}");
         assert!(report.bytes == 0 && report.tcp.is_none());
-        let report = send(&spec(TestKind::Rtt { count: 3 }, Role::Sender { peer: closed }, bind));
+        let report = send(&spec(RttPlan { count: 3 }, Role::Sender { peer: closed }, bind));
         assert!(report.stopped.is_some() && report.rtt_us.is_empty());
     }
     let mixed = send(&spec(tcp(1, 100), Role::Sender { peer: SocketAddr::new(V6, 1) }, V4));
@@ -308,12 +317,17 @@ fn an_end_that_is_not_there_is_a_value() {
 }
 
 #[test]
+fn every_kind_of_test_has_its_load() {
+    assert_eq!(crate::names(), TestKind::names());
+}
+
+#[test]
 fn senseless_numbers_are_values() {
     for kind in [
         tcp(0, 100),
         tcp(513, 100),
-        TestKind::udp(f64::NAN, 1, 1),
-        TestKind::Mtu { sizes: vec![0; 99], tries: 1 },
+        TestKind::from(UdpPlan::paced(f64::NAN, 1, 1)),
+        TestKind::from(MtuPlan { sizes: vec![0; 99], tries: 1 }),
     ] {
         let report = send(&spec(kind, Role::Sender { peer: SocketAddr::new(V4, 9) }, V4));
         assert!(reason(&report).contains("allowed"), "{report:?}");
@@ -327,9 +341,9 @@ fn senseless_numbers_are_values() {
 fn receivers_without_a_sender_end_at_their_deadline() {
     let kinds = [
         tcp(1, 10),
-        TestKind::udp(1e6, 100, 10),
-        TestKind::Rtt { count: 1 },
-        TestKind::Mtu { sizes: vec![100], tries: 1 },
+        TestKind::from(UdpPlan::paced(1e6, 100, 10)),
+        TestKind::from(RttPlan { count: 1 }),
+        TestKind::from(MtuPlan { sizes: vec![100], tries: 1 }),
     ];
     for kind in kinds {
         let begun = Instant::now();
@@ -342,7 +356,7 @@ fn receivers_without_a_sender_end_at_their_deadline() {
 
 #[test]
 fn the_stop_flag_ends_every_load() {
-    for kind in [tcp(2, 600_000), TestKind::udp(1e6, 1000, 600_000)] {
+    for kind in [tcp(2, 600_000), TestKind::from(UdpPlan::paced(1e6, 1000, 600_000))] {
         let begun = Instant::now();
         let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
         let sending = spec(kind, Role::Sender { peer: receiver.address }, V4);
@@ -356,7 +370,7 @@ fn the_stop_flag_ends_every_load() {
         assert!(begun.elapsed() < LONG);
     }
     // As many round trips as there may be take seconds only: stopped when the fourth is on its way.
-    let kind = TestKind::Rtt { count: u16::MAX };
+    let kind = TestKind::from(RttPlan { count: u16::MAX });
     let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
     let stopping = control(|_| {});
     let stop = stopping.stop.clone();
@@ -375,7 +389,7 @@ fn the_stop_flag_ends_every_load() {
 fn udp_ends_count_the_same() {
     for bind in families() {
         for (rate_bps, payload_bytes) in [(2e6, 1000), (100e6, 1400)] {
-            let kind = TestKind::udp(rate_bps, payload_bytes, 2_000);
+            let kind = TestKind::from(UdpPlan::paced(rate_bps, payload_bytes, 2_000));
             let before = backlog_drops();
             let (sent, received) = both(&kind, bind, |_| {});
             let backlog = backlog_drops() - before;
@@ -455,7 +469,7 @@ impl Relay {
 
 #[test]
 fn udp_loss_and_duplicates_are_counted_exactly() {
-    let kind = TestKind::udp(20e6, 1000, 2_000);
+    let kind = TestKind::from(UdpPlan::paced(20e6, 1000, 2_000));
     let before = backlog_drops();
     let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
     // Of every ten: one lost, one doubled. The last words of the sender (shorter) pass.
@@ -482,7 +496,7 @@ fn udp_loss_and_duplicates_are_counted_exactly() {
 
 #[test]
 fn datagrams_without_the_token_are_passed_over() {
-    let kind = TestKind::Rtt { count: 5 };
+    let kind = TestKind::from(RttPlan { count: 5 });
     let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
     let role = Role::Sender { peer: receiver.address };
     let wrong = send(&LoadSpec { token: [1; 16], ..spec(kind.clone(), role.clone(), V4) });
@@ -495,11 +509,11 @@ fn datagrams_without_the_token_are_passed_over() {
 #[test]
 fn round_trips_are_listed_and_lost_ones_left_out() {
     for bind in families() {
-        let (sent, received) = both(&TestKind::Rtt { count: 40 }, bind, |_| {});
+        let (sent, received) = both(&TestKind::from(RttPlan { count: 40 }), bind, |_| {});
         assert_eq!((&sent.stopped, &received.stopped), (&None, &None));
         assert!(sent.rtt_us.len() == 40 && sent.rtt_us.iter().all(|&us| us > 0.0));
     }
-    let kind = TestKind::Rtt { count: 10 };
+    let kind = TestKind::from(RttPlan { count: 10 });
     let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
     let relay = Relay::start(receiver.address, |number, _| usize::from(number != 4));
     let sent = send(&spec(kind.clone(), Role::Sender { peer: relay.address }, V4));
@@ -529,7 +543,7 @@ fn late_at(last: u64, address: SocketAddr) -> Relay {
 
 #[test]
 fn an_answer_after_the_last_request_counts() {
-    let kind = TestKind::Rtt { count: 3 };
+    let kind = TestKind::from(RttPlan { count: 3 });
     let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
     // The first exchange and three requests.
     let relay = late_at(4, receiver.address);
@@ -538,7 +552,7 @@ fn an_answer_after_the_last_request_counts() {
     receiver.report();
     relay.end();
 
-    let kind = TestKind::Mtu { sizes: vec![100], tries: 2 };
+    let kind = TestKind::from(MtuPlan { sizes: vec![100], tries: 2 });
     let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
     let relay = late_at(3, receiver.address);
     let sent = send(&spec(kind, Role::Sender { peer: relay.address }, V4));
@@ -549,7 +563,7 @@ fn an_answer_after_the_last_request_counts() {
 
 #[test]
 fn a_black_hole_for_large_packets_is_neither_answered_nor_refused() {
-    let kind = TestKind::Mtu { sizes: vec![100, 1400, 1450, 10], tries: 3 };
+    let kind = TestKind::from(MtuPlan { sizes: vec![100, 1400, 1450, 10], tries: 3 });
     let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
     let relay = Relay::start(receiver.address, |_, datagram| usize::from(datagram.len() + 28 <= 1400));
     let sent = send(&spec(kind, Role::Sender { peer: relay.address }, V4));
@@ -581,7 +595,7 @@ fn a_load_enters_its_namespace_and_sees_the_mtu_there() {
     let Some((_file, path)) = namespace("1400") else { return };
     let inside = |spec: &mut LoadSpec| spec.netns = Some(path.clone());
     for bind in [V4, V6] {
-        let kind = TestKind::Mtu { sizes: vec![100, 1400, 1401, 1500], tries: 2 };
+        let kind = TestKind::from(MtuPlan { sizes: vec![100, 1400, 1401, 1500], tries: 2 });
         let (sent, _) = both(&kind, bind, inside);
         let seen: Vec<_> = sent.mtu.iter().map(|probe| (probe.answered, probe.refused_mtu)).collect();
         assert_eq!(seen, [(2, None), (2, None), (0, Some(1400)), (0, Some(1400))], "{bind}");

@@ -12,6 +12,7 @@ mod receiver;
 mod sender;
 mod tally;
 
+use linerate_model::kind::UdpPlan;
 use linerate_model::load::{LoadReport, Role};
 
 use self::plan::Plan;
@@ -22,12 +23,10 @@ use crate::load::Load;
 pub(crate) struct Udp;
 
 impl Load for Udp {
-    fn name(&self) -> &'static str {
-        "udp"
-    }
+    type Plan = UdpPlan;
 
-    fn run(&self, job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
-        let plan = Plan::new(&job.spec.kind)?;
+    fn run(&self, job: &Job<'_>, plan: &UdpPlan, report: &mut LoadReport) -> Result<(), LoadError> {
+        let plan = Plan::new(plan);
         job.account(|| match job.spec.role {
             Role::Receiver => receiver::receive(job, plan, report),
             Role::Sender { peer } => sender::send(job, plan, peer, report),

@@ -19,26 +19,6 @@ pub const BLOCK_BYTES_MIN: u32 = 512;
 /// Longest phase, milliseconds.
 pub const PHASE_MS_MAX: u32 = 3_600_000;
 
-/// A load on a disk: one target, phases in their order.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DiskPlan {
-    /// Where.
-    pub target: DiskTarget,
-    /// What, one after the other, 1 to [`PHASES_MAX`].
-    pub phases: Vec<DiskPhase>,
-    /// Longest time of each phase.
-    pub phase_ms: u32,
-    /// No phase moves more bytes than that; `None` leaves it to the time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes_max: Option<u64>,
-    /// No phase makes more requests than that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests_max: Option<u64>,
-    /// Way of making requests by name; `None` takes the best that the host allows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub way: Option<String>,
-}
-
 /// What is read and written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

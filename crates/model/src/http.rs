@@ -11,29 +11,6 @@ pub const REPEATS_MAX: u16 = 100;
 /// Redirects that one download follows at most.
 pub const REDIRECTS_MAX: usize = 5;
 
-/// What is downloaded, how often, through whom.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HttpPlan {
-    /// `http://` or `https://`.
-    pub url: String,
-    /// Front ends or nodes: a name or address, with a port when it is not that of the URL. Empty: every
-    /// address of the URL's host.
-    #[serde(default)]
-    pub via: Vec<String>,
-    /// Downloads through each of them.
-    pub repeat: u16,
-    /// A body is read up to here and then left; one download.
-    pub max_bytes: u64,
-    /// Time of one download, name resolution and redirects included.
-    pub timeout_ms: u32,
-    /// Certificates (PEM) to trust instead of the host's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trusted_pem: Option<String>,
-    /// Any certificate is taken: says nothing about whom one talks to.
-    #[serde(default)]
-    pub insecure: bool,
-}
-
 /// One download. A step that was not reached or not needed is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HttpFetch {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::TestKind;
+use crate::kind::TestKind;
 
 /// One test. Its report has the server's in `far`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

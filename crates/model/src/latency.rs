@@ -43,21 +43,6 @@ impl std::fmt::Display for Phase {
     }
 }
 
-/// A latency test.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LatencyPlan {
-    /// In order, at most 16.
-    pub phases: Vec<Phase>,
-    /// Time of each phase.
-    pub phase_ms: u32,
-    /// Payload of a request and of its answer; datagrams have at least 32 bytes.
-    pub payload_bytes: u16,
-    /// TCP streams that make the load.
-    pub load_streams: u16,
-    /// How long the load runs before the requests begin, so that its queue is full.
-    pub settle_ms: u32,
-}
-
 /// What happened in one piece of a phase.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyPoint {

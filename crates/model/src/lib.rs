@@ -4,8 +4,9 @@
 //! report and store.
 //!
 //! What comes in: nothing. What goes out: plain types that cross a crate border, the wire or the disk. It
-//! never reads a file, a clock or a socket. Its logic is validation, the order of names, the arithmetic of a
-//! histogram, seeded numbers, and how a number or a foreign text is written for people.
+//! never reads a file, a clock or a socket. Its logic is validation, what the reports of a test come to, the
+//! order of names, the arithmetic of a histogram, seeded numbers, and how a number or a foreign text is written
+//! for people.
 #![deny(missing_docs)]
 
 pub mod advice;
@@ -28,6 +29,7 @@ pub mod http;
 pub mod inside;
 pub mod inventory;
 pub mod iperf3;
+pub mod kind;
 pub mod latency;
 pub mod load;
 pub mod names;
@@ -39,6 +41,7 @@ mod response;
 pub mod sample;
 pub mod shell;
 pub mod snapshot;
+pub mod statistics;
 pub mod step;
 pub mod trial;
 pub mod tuning;

@@ -1,123 +1,18 @@
 //! What a node is told to measure, and what each side reports.
 
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+mod spec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::connects::{ConnectsEnd, ConnectsPlan};
-use crate::datagram::{UdpFlow, UdpOptions};
-use crate::disk_load::{DiskEnd, DiskPlan};
-use crate::http::{HttpFetch, HttpPlan};
+use crate::connects::ConnectsEnd;
+use crate::datagram::UdpFlow;
+use crate::disk_load::DiskEnd;
+use crate::http::HttpFetch;
 use crate::inside::Packed;
-use crate::latency::{LatencyPlan, LatencyResult};
-use crate::path_mtu::{MtuProbe, PathMtu, PathMtuPlan};
-use crate::tuning::Tuning;
+use crate::latency::LatencyResult;
+use crate::path_mtu::{MtuProbe, PathMtu};
 
-/// What is measured between two endpoints.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TestKind {
-    /// Bulk TCP from sender to receiver.
-    Tcp {
-        /// Parallel streams, 1 to [`crate::tuning::STREAMS_MAX`].
-        streams: u16,
-        /// Time of the transfer.
-        duration_ms: u32,
-    },
-    /// Paced UDP from sender to receiver; both ends count.
-    Udp {
-        /// Payload rate.
-        rate_bps: f64,
-        /// UDP payload of each datagram.
-        payload_bytes: u16,
-        /// Time of the transfer.
-        duration_ms: u32,
-        /// Flat out, segmentation offload.
-        #[serde(default, skip_serializing_if = "UdpOptions::is_plain")]
-        options: UdpOptions,
-    },
-    /// Request and response of 64 bytes over UDP on an otherwise idle pair.
-    Rtt {
-        /// Number of requests.
-        count: u16,
-    },
-    /// Which datagram sizes arrive unfragmented: each size is sent with "do not fragment" and answered by a
-    /// small datagram.
-    Mtu {
-        /// IP packet sizes to probe, small and full size.
-        sizes: Vec<u32>,
-        /// Probes per size.
-        tries: u8,
-    },
-    /// Requests and answers over TCP and UDP, idle and loaded, as histograms.
-    Latency(LatencyPlan),
-    /// The largest packet that arrives, searched in both directions.
-    PathMtu(PathMtuPlan),
-    /// Connections set up per second.
-    Connects(ConnectsPlan),
-    /// Downloads of a URL. It has one end only: a sender whose peer is not looked at.
-    Http(HttpPlan),
-    /// Requests to a file or a block device. It has one end only: a sender whose peer is not looked at.
-    Disk(Box<DiskPlan>),
-}
-
-impl TestKind {
-    /// UDP paced to a rate, nothing else wanted.
-    pub fn udp(rate_bps: f64, payload_bytes: u16, duration_ms: u32) -> Self {
-        Self::Udp { rate_bps, payload_bytes, duration_ms, options: UdpOptions::default() }
-    }
-
-    /// Short stable name: `tcp`, `udp`, `rtt`, `mtu`, `latency`, `path-mtu`, `connects`, `http`, `disk`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Tcp { .. } => "tcp",
-            Self::Udp { .. } => "udp",
-            Self::Rtt { .. } => "rtt",
-            Self::Mtu { .. } => "mtu",
-            Self::Latency(_) => "latency",
-            Self::PathMtu(_) => "path-mtu",
-            Self::Connects(_) => "connects",
-            Self::Http(_) => "http",
-            Self::Disk(_) => "disk",
-        }
-    }
-}
-
-/// Which end of a test a node is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Role {
-    /// Binds an ephemeral port on `bind` and reports it; accepts only streams that carry the token.
-    Receiver,
-    /// Connects to the receiver.
-    Sender {
-        /// Where the receiver listens.
-        peer: SocketAddr,
-    },
-}
-
-/// One end of one test.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LoadSpec {
-    /// What.
-    pub kind: TestKind,
-    /// Which end.
-    pub role: Role,
-    /// Own address of the endpoint.
-    pub bind: IpAddr,
-    /// Namespace inside the host in which the address lives.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub netns: Option<PathBuf>,
-    /// Secret of this test: 16 random bytes. Streams that do not show it are refused before anything is read
-    /// from them.
-    pub token: [u8; 16],
-    /// The load ends itself after this time whatever happens.
-    pub deadline_ms: u32,
-    /// How a bulk transfer is made.
-    #[serde(default, skip_serializing_if = "Tuning::is_default")]
-    pub tuning: Box<Tuning>,
-}
+pub use spec::{LoadSpec, Role};
 
 /// How the values of an interval are written: a transfer has tens of them, a survey of thousands of hosts
 /// millions, on the wire and in the store. Digits that no clock and no counter gave are left out, and so is

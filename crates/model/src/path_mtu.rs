@@ -2,17 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A search for the largest packet, both ways in one test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PathMtuPlan {
-    /// Smallest IP packet to try: what every path must take.
-    pub least_bytes: u32,
-    /// Largest IP packet to try, at most 65,535.
-    pub most_bytes: u32,
-    /// Probes of one size before it counts as not arriving.
-    pub tries: u8,
-}
-
 /// Answer to the path MTU probes of one size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MtuProbe {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::inventory::{HostName, Layer};
-use crate::load::TestKind;
+use crate::kind::TestKind;
 
 /// Number of a test in its run.
 pub type TestId = u32;

@@ -11,7 +11,8 @@ use linerate_iperf3::parameters::{Direction, Protocol};
 use linerate_iperf3::record::{Interval, Record, Side};
 use linerate_load::{INTERVAL, LoadError};
 use linerate_model::iperf3::Iperf3Spec;
-use linerate_model::load::{Interval as Point, LoadReport, TcpEnd, TestKind, UdpEnd};
+use linerate_model::kind::{TcpPlan, UdpPlan};
+use linerate_model::load::{Interval as Point, LoadReport, TcpEnd, UdpEnd};
 
 /// A server closes and opens its listener between tests: it is asked again for so long.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -59,19 +60,17 @@ fn wish(spec: &Iperf3Spec) -> Result<Wish, LoadError> {
     wish.patience = PATIENCE;
     let parameters = &mut wish.parameters;
     parameters.direction = if spec.sends { Direction::Forward } else { Direction::Reverse };
-    let duration_ms = match spec.kind {
-        TestKind::Tcp { streams, duration_ms } => {
-            parameters.parallel = streams.into();
-            duration_ms
-        }
-        TestKind::Udp { rate_bps, payload_bytes, duration_ms, .. } => {
-            parameters.protocol = Protocol::Udp;
-            // A rate of 0 would mean "as fast as it goes".
-            parameters.rate_bps = (rate_bps as u64).max(1);
-            parameters.len = Some(payload_bytes.into());
-            duration_ms
-        }
-        _ => return Err(LoadError::Unknown { name: "a test of this kind against an iperf3 server" }),
+    let duration_ms = if let Some(tcp) = spec.kind.get::<TcpPlan>() {
+        parameters.parallel = tcp.streams.into();
+        tcp.duration_ms
+    } else if let Some(udp) = spec.kind.get::<UdpPlan>() {
+        parameters.protocol = Protocol::Udp;
+        // A rate of 0 would mean "as fast as it goes".
+        parameters.rate_bps = (udp.rate_bps as u64).max(1);
+        parameters.len = Some(udp.payload_bytes.into());
+        udp.duration_ms
+    } else {
+        return Err(LoadError::Unknown { name: "a test of this kind against an iperf3 server" });
     };
     parameters.time_s = duration_ms.div_ceil(1000).max(1);
     wish.time = Some(Duration::from_millis(duration_ms.into()));

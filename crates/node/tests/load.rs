@@ -5,10 +5,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use linerate_model::connects::ConnectsPlan;
-use linerate_model::latency::{Carrier, LatencyPlan, Phase, Waiting};
-use linerate_model::load::{LoadReport, LoadSpec, Role, TestKind};
-use linerate_model::path_mtu::PathMtuPlan;
+use linerate_model::kind::{
+    ConnectsPlan, LatencyPlan, MtuPlan, PathMtuPlan, RttPlan, TcpPlan, TestKind, UdpPlan,
+};
+use linerate_model::latency::{Carrier, Phase, Waiting};
+use linerate_model::load::{LoadReport, LoadSpec, Role};
 use linerate_model::tuning::{Pin, Tuning};
 
 struct End {
@@ -55,7 +56,7 @@ impl End {
 fn spec(role: Role) -> String {
     // A transfer is given up after as long without progress as it was to last: longer than a busy machine
     // stands still.
-    spec_of(TestKind::Tcp { streams: 2, duration_ms: 3_000 }, role)
+    spec_of(TestKind::from(TcpPlan { streams: 2, duration_ms: 3_000 }), role)
 }
 
 fn spec_of(kind: TestKind, role: Role) -> String {
@@ -86,19 +87,19 @@ fn kinds() -> Vec<TestKind> {
     let phase = |carrier, loaded| Phase { carrier, waiting: Waiting::Blocking, loaded };
     let phases = vec![phase(Carrier::Tcp, false), phase(Carrier::Udp, false), phase(Carrier::Tcp, true)];
     vec![
-        TestKind::Tcp { streams: 2, duration_ms: 1_000 },
-        TestKind::udp(5e6, 1000, 500),
-        TestKind::Rtt { count: 5 },
-        TestKind::Mtu { sizes: vec![600, 1200], tries: 2 },
-        TestKind::Latency(LatencyPlan {
+        TestKind::from(TcpPlan { streams: 2, duration_ms: 1_000 }),
+        TestKind::from(UdpPlan::paced(5e6, 1000, 500)),
+        TestKind::from(RttPlan { count: 5 }),
+        TestKind::from(MtuPlan { sizes: vec![600, 1200], tries: 2 }),
+        TestKind::from(LatencyPlan {
             phases,
             phase_ms: 300,
             payload_bytes: 64,
             load_streams: 1,
             settle_ms: 100,
         }),
-        TestKind::PathMtu(PathMtuPlan { least_bytes: 600, most_bytes: 1500, tries: 2 }),
-        TestKind::Connects(ConnectsPlan { parallel: 2, duration_ms: 60_000, count_max: 100 }),
+        TestKind::from(PathMtuPlan { least_bytes: 600, most_bytes: 1500, tries: 2 }),
+        TestKind::from(ConnectsPlan { parallel: 2, duration_ms: 60_000, count_max: 100 }),
     ]
 }
 

@@ -13,7 +13,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use linerate_model::fact::FactValue;
-use linerate_model::load::{LoadSpec, Role, TestKind};
+use linerate_model::kind::TcpPlan;
+use linerate_model::load::{LoadSpec, Role};
 use linerate_wire::frame::{Kind, MAGIC, encode};
 use linerate_wire::message::{Event, Request};
 use linerate_wire::session::{OperatorEvent, SILENCE_MS};
@@ -26,7 +27,7 @@ const GONE: Duration = Duration::from_secs(60);
 
 fn receiver() -> Request {
     Request::Load(LoadSpec {
-        kind: TestKind::Tcp { streams: 1, duration_ms: 60_000 },
+        kind: TcpPlan::single(60_000).into(),
         role: Role::Receiver,
         bind: "0.0.0.0".parse().unwrap(),
         netns: None,

@@ -4,9 +4,10 @@
 use std::fmt::Write as _;
 
 use linerate_diagnose::disks::{self, Beside, Term, Volume};
-use linerate_model::disk_load::{DiskEnd, DiskPlan, DiskResult, DiskTarget};
+use linerate_model::disk_load::{DiskEnd, DiskResult, DiskTarget};
 use linerate_model::fact::HostFacts;
-use linerate_model::load::{LoadReport, TestKind};
+use linerate_model::kind::DiskPlan;
+use linerate_model::load::LoadReport;
 use linerate_model::printable::{clean, one_line};
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
@@ -30,10 +31,7 @@ const HEADS: [&str; 9] = ["MB/s", "req/s", "p50", "p99", "p99.9", "max", "CPU", 
 pub struct Bench;
 
 fn plan(sample: &Sample) -> Option<&DiskPlan> {
-    match &sample.test.kind {
-        TestKind::Disk(plan) => Some(plan),
-        _ => None,
-    }
+    sample.test.kind.get()
 }
 
 fn end(sample: &Sample) -> Option<&DiskEnd> {
@@ -257,6 +255,7 @@ mod tests {
     use super::super::single::disks_headline;
     use super::super::view::tests_sample;
     use super::*;
+    use linerate_model::kind::TestKind;
 
     fn phase() -> DiskPhase {
         DiskPhase {
@@ -320,7 +319,7 @@ mod tests {
             way: None,
         };
         let mut sample = tests_sample();
-        sample.test.kind = TestKind::Disk(Box::new(plan));
+        sample.test.kind = TestKind::from(plan);
         sample.test.from = "store-1".into();
         sample.test.to = "store-1".into();
         let tx = LoadReport { disk: Some(Box::new(end)), ..LoadReport::default() };

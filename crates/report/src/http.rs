@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use linerate_diagnose::front_ends::{self, FrontEnd, Step};
-use linerate_model::load::{LoadReport, TestKind};
+use linerate_model::kind::HttpPlan;
+use linerate_model::load::LoadReport;
 use linerate_model::printable;
 use linerate_model::sample::Sample;
 use linerate_model::units;
@@ -155,7 +156,7 @@ fn others(slow: usize) -> String {
 /// What a reader must know about the downloads as a whole.
 fn remarks(sample: &Sample, tx: &LoadReport) -> Vec<String> {
     let mut lines = Vec::new();
-    if let TestKind::Http(plan) = &sample.test.kind {
+    if let Some(plan) = sample.test.kind.get::<HttpPlan>() {
         if plan.insecure {
             lines.push(
                 "Certificates were not verified (--insecure): the answers may come from anybody.".to_owned(),

@@ -7,7 +7,8 @@ use linerate_model::change::{Change, Remedy, Risk};
 use linerate_model::fact::{FactValue, Gap, HostFacts};
 use linerate_model::finding::*;
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, TransportSpec};
-use linerate_model::load::{Interval, LoadReport, TestKind};
+use linerate_model::kind::TcpPlan;
+use linerate_model::load::{Interval, LoadReport};
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
@@ -138,7 +139,7 @@ fn samples(cells: &[Cell]) -> Vec<Sample> {
                 from: c.from.clone(),
                 to: c.to.clone(),
                 layer: c.layer,
-                kind: TestKind::Tcp { streams: 1, duration_ms: 1000 },
+                kind: TcpPlan::single(1000).into(),
                 repeat: 0,
                 serial: false,
                 second_stage: false,

@@ -148,3 +148,22 @@ pub fn sections(snapshot: &Snapshot) -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+    use linerate_model::kind::TestKind;
+
+    /// Kinds that only a survey has: its matrix shows them.
+    const IN_MATRIX: [&str; 2] = ["rtt", "mtu"];
+
+    #[test]
+    fn every_kind_of_test_has_one_view() {
+        let mut shown: Vec<&str> = VIEWS.iter().map(|view| view.kind()).chain(IN_MATRIX).collect();
+        let mut names = TestKind::names();
+        shown.sort_unstable();
+        names.sort_unstable();
+        assert_eq!(shown, names);
+    }
+}

@@ -3,7 +3,8 @@
 
 use std::fmt::Write;
 
-use linerate_model::load::{Interval, LoadReport, TestKind, Turn, Way};
+use linerate_model::kind::TcpPlan;
+use linerate_model::load::{Interval, LoadReport, Turn, Way};
 use linerate_model::printable::without_hint;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::units;
@@ -43,7 +44,7 @@ impl View for Transfer {
 
     fn text(&self, sample: &Sample, tx: &LoadReport, rx: &LoadReport) -> String {
         let mut text = String::new();
-        let streams = if let TestKind::Tcp { streams, .. } = sample.test.kind { streams } else { 1 };
+        let streams = sample.test.kind.get::<TcpPlan>().map_or(1, |plan| plan.streams);
         line(&mut text, "streams", &streams.to_string());
         line(&mut text, "throughput", &throughput(measurement(sample), tx));
         line(&mut text, "", &sparkline(&rx.series));
@@ -311,7 +312,7 @@ mod tests {
             from: "a".into(),
             to: "b".into(),
             layer: Layer::Underlay,
-            kind: TestKind::Tcp { streams: 1, duration_ms: 1000 },
+            kind: TcpPlan::single(1000).into(),
             repeat: 0,
             serial: true,
             second_stage: false,

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use linerate_model::histogram::Histogram;
-use linerate_model::load::{Interval, LoadReport, TestKind};
+use linerate_model::kind::UdpPlan;
+use linerate_model::load::{Interval, LoadReport};
 use linerate_model::sample::Sample;
 use linerate_model::units;
 use maud::{Markup, html};
@@ -40,22 +41,9 @@ fn rate(report: &LoadReport) -> f64 {
     if report.elapsed_s > 0.0 { report.bytes as f64 * 8.0 / report.elapsed_s } else { 0.0 }
 }
 
-/// Payload rate that the test asked for; `None` for as much as the sender can.
-fn asked_bps(sample: &Sample) -> Option<f64> {
-    match sample.test.kind {
-        TestKind::Udp { rate_bps, options, .. } => (!options.flat_out).then_some(rate_bps),
-        _ => None,
-    }
-}
-
-/// Payload rate over the whole time of the test: a sender that was late at its end has sent less.
-fn sent_bps(sample: &Sample, tx: &LoadReport) -> f64 {
-    let planned_s = match sample.test.kind {
-        TestKind::Udp { duration_ms, .. } if tx.stopped.is_none() => f64::from(duration_ms) / 1e3,
-        _ => 0.0,
-    };
-    let elapsed_s = tx.elapsed_s.max(planned_s);
-    if elapsed_s > 0.0 { tx.bytes as f64 * 8.0 / elapsed_s } else { 0.0 }
+/// What the test asked for; a test of another kind is not shown here.
+fn plan(sample: &Sample) -> UdpPlan {
+    sample.test.kind.get().copied().unwrap_or(UdpPlan::paced(0.0, 0, 0))
 }
 
 /// Share of the rate from which it counts as reached: the last burst may be missing.
@@ -86,8 +74,9 @@ impl View for Udp {
     }
 
     fn headline(&self, sample: &Sample, tx: &LoadReport, rx: &LoadReport) -> String {
-        let (c, sent_bps) = (counts(tx, rx), sent_bps(sample, tx));
-        let sent = match asked_bps(sample) {
+        let (c, plan) = (counts(tx, rx), plan(sample));
+        let sent_bps = plan.sent_bps(tx).unwrap_or(0.0);
+        let sent = match plan.asked_bps() {
             Some(asked_bps) if is_late(sent_bps, asked_bps, tx) => {
                 format!("{} asked for: this sender was too slow", of(sent_bps, asked_bps))
             }
@@ -110,13 +99,13 @@ impl View for Udp {
     fn text(&self, sample: &Sample, tx: &LoadReport, rx: &LoadReport) -> String {
         let c = counts(tx, rx);
         let mut out = String::new();
-        let payload =
-            if let TestKind::Udp { payload_bytes, .. } = sample.test.kind { payload_bytes } else { 0 };
+        let plan = plan(sample);
+        let payload = plan.payload_bytes;
         let mut row = |name: &str, value: String| {
             let _ = writeln!(out, "{name:<24}  {value}");
         };
-        let sent_bps = sent_bps(sample, tx);
-        let asked = asked_bps(sample);
+        let sent_bps = plan.sent_bps(tx).unwrap_or(0.0);
+        let asked = plan.asked_bps();
         row("asked for", asked.map_or_else(|| "as much as the sender can send".to_owned(), units::rate));
         let of_asked = asked.filter(|asked| *asked > 0.0).map(|asked| sent_bps / asked);
         let of_asked =
@@ -229,10 +218,12 @@ mod tests {
     use linerate_model::sample::Outcome;
 
     use super::*;
+    use linerate_model::kind::TestKind;
 
     fn sample(flat_out: bool) -> Sample {
         let options = UdpOptions { flat_out, ..UdpOptions::default() };
-        let kind = TestKind::Udp { rate_bps: 100e6, payload_bytes: 1250, duration_ms: 1000, options };
+        let kind =
+            TestKind::from(UdpPlan { rate_bps: 100e6, payload_bytes: 1250, duration_ms: 1000, options });
         let test = Test {
             id: 1,
             from: "a".into(),

@@ -43,14 +43,14 @@ pub(super) fn pair(sample: &Sample) -> String {
 /// A sample for the tests of the views.
 #[cfg(test)]
 pub(crate) fn tests_sample() -> Sample {
-    use linerate_model::load::TestKind;
+    use linerate_model::kind::UdpPlan;
     use linerate_model::plan::Test;
     let test = Test {
         id: 1,
         from: "a".into(),
         to: "b".into(),
         layer: linerate_model::inventory::Layer::Underlay,
-        kind: TestKind::udp(1e8, 1200, 1000),
+        kind: UdpPlan::paced(1e8, 1200, 1000).into(),
         repeat: 0,
         serial: true,
         second_stage: false,

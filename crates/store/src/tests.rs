@@ -2,7 +2,7 @@
 
 use super::*;
 use linerate_model::inventory::{Inventory, Layer};
-use linerate_model::load::TestKind;
+use linerate_model::kind::TcpPlan;
 use linerate_model::plan::Test;
 use linerate_model::sample::Measurement;
 
@@ -12,7 +12,7 @@ fn sample(id: u32) -> Sample {
         from: "a".into(),
         to: "b".into(),
         layer: Layer::Underlay,
-        kind: TestKind::Tcp { streams: 1, duration_ms: 300 },
+        kind: TcpPlan::single(300).into(),
         repeat: 0,
         serial: false,
         second_stage: false,

@@ -6,7 +6,8 @@ use linerate_knowledge::Cause;
 use linerate_knowledge::keys::pattern_fits;
 use linerate_model::finding::Response;
 use linerate_model::inventory::Layer;
-use linerate_model::load::{LoadReport, TestKind};
+use linerate_model::kind::{RttPlan, TcpPlan, TestKind, UdpPlan};
+use linerate_model::load::LoadReport;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
 use super::scored::Scored;
@@ -138,10 +139,7 @@ fn path_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEviden
         shape,
         "loss_from_rate",
         over(bad, |c| {
-            let offered = c.measured().find_map(|(s, _)| match s.test.kind {
-                TestKind::Udp { rate_bps, .. } => Some(rate_bps),
-                _ => None,
-            })?;
+            let offered = c.measured().find_map(|(s, _)| s.test.kind.get::<UdpPlan>())?.rate_bps;
             Some(f64::from(u8::from(c.throughput_bps? < 1.1 * offered)))
         }),
     );
@@ -150,7 +148,7 @@ fn path_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEviden
 /// Whether nothing gets through that needs an answer. A rule in one direction lets the datagrams of the other
 /// one arrive.
 fn is_blocked(cell: &CellEvidence<'_>) -> bool {
-    let answered = |kind: &TestKind| !matches!(kind, TestKind::Udp { .. });
+    let answered = |kind: &TestKind| !kind.is::<UdpPlan>();
     let refused = |s: &&Sample| matches!(s.outcome, Outcome::NothingThrough { .. }) && answered(&s.test.kind);
     cell.measured().next().is_none()
         || (cell.samples.iter().any(refused) && !cell.measured().any(|(s, _)| answered(&s.test.kind)))
@@ -163,7 +161,7 @@ fn rtt_spread(cell: &CellEvidence<'_>) -> Option<f64> {
         let changes: Vec<f64> = rtts.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
         (rtts.len() >= RTTS_MIN).then_some(median(&changes)? / median(rtts).filter(|m| *m > 0.0)?)
     };
-    let requests = cell.measured().filter(|(s, _)| matches!(s.test.kind, TestKind::Rtt { .. }));
+    let requests = cell.measured().filter(|(s, _)| s.test.kind.is::<RttPlan>());
     median(&requests.filter_map(|(_, m)| spread(m)).collect::<Vec<_>>())
 }
 
@@ -187,7 +185,7 @@ fn tcp_loss(m: &Measurement) -> Option<f64> {
 fn streams_gain(cell: &CellEvidence<'_>) -> Option<f64> {
     let many: Vec<f64> = cell
         .measured()
-        .filter(|(s, _)| matches!(s.test.kind, TestKind::Tcp { streams, .. } if streams > 1))
+        .filter(|(s, _)| s.test.kind.get().is_some_and(TcpPlan::is_parallel))
         .filter_map(|(_, m)| m.throughput_bps)
         .collect();
     let single = median(&cell.rates).filter(|r| *r > 0.0)?;
@@ -240,7 +238,7 @@ fn tests<'c, 'a: 'c>(
     cells
         .iter()
         .flat_map(|c| c.measured().map(move |(s, m)| (*c, s, m)))
-        .filter(|(_, s, _)| matches!(s.test.kind, TestKind::Tcp { streams: 1, .. }))
+        .filter(|(_, s, _)| s.test.kind.get().is_some_and(TcpPlan::is_single))
 }
 
 fn tcp_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEvidence<'_>]) {

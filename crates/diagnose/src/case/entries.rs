@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::http::{HttpFetch, HttpPlan};
+use linerate_model::http::HttpFetch;
 use linerate_model::inventory::{Inventory, Layer};
-use linerate_model::load::{Interval, LoadReport, TcpEnd, TestKind};
+use linerate_model::kind::{HttpPlan, MtuPlan, RttPlan, TcpPlan, TestKind, UdpPlan};
+use linerate_model::load::{Interval, LoadReport, TcpEnd};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
@@ -102,7 +103,7 @@ fn one() -> u16 {
 
 /// Bulk TCP of ten seconds.
 pub(super) fn tcp(streams: u16) -> TestKind {
-    TestKind::Tcp { streams, duration_ms: 10_000 }
+    TestKind::from(TcpPlan { streams, duration_ms: 10_000 })
 }
 
 /// A sample with nothing around it.
@@ -150,7 +151,7 @@ pub(super) fn downloads(list: &[Download]) -> Option<Sample> {
     let end = LoadReport { http, ..LoadReport::default() };
     (!list.is_empty()).then(|| {
         let measured = Measurement { tx: Some(Box::new(end)), ..Measurement::default() };
-        sample("client", "service", Layer::Underlay, TestKind::Http(plan), measured)
+        sample("client", "service", Layer::Underlay, TestKind::from(plan), measured)
     })
 }
 
@@ -178,7 +179,7 @@ pub(super) fn samples(entry: &Entry, from: &str, to: &str) -> Vec<Sample> {
         ..sample(from, to, entry.layer, kind, m)
     };
     if !entry.mtu.is_empty() {
-        let kind = TestKind::Mtu { sizes: entry.mtu.iter().map(|p| p.bytes).collect(), tries: 3 };
+        let kind = TestKind::from(MtuPlan { sizes: entry.mtu.iter().map(|p| p.bytes).collect(), tries: 3 });
         all.push(make(kind, Measurement { mtu: entry.mtu.clone(), ..Measurement::default() }));
     }
     let step = entry.interval_ms.unwrap_or(1000.0);
@@ -210,7 +211,7 @@ pub(super) fn samples(entry: &Entry, from: &str, to: &str) -> Vec<Sample> {
         ));
     }
     if entry.loss.is_some() {
-        let kind = TestKind::udp(1e8, 1200, 500);
+        let kind = TestKind::from(UdpPlan::paced(1e8, 1200, 500));
         all.push(make(
             kind,
             Measurement { loss: entry.loss, reordered: entry.reordered, ..Measurement::default() },
@@ -218,7 +219,7 @@ pub(super) fn samples(entry: &Entry, from: &str, to: &str) -> Vec<Sample> {
     }
     if entry.rtt_idle_us.is_some() {
         let measured = Measurement { rtt_idle_us: entry.rtt_idle_us, ..Measurement::default() };
-        all.push(make(TestKind::Rtt { count: 10 }, measured));
+        all.push(make(TestKind::from(RttPlan { count: 10 }), measured));
     }
     all
 }

@@ -6,7 +6,7 @@ use linerate_knowledge::Knowledge;
 use linerate_model::fact::FactValue;
 use linerate_model::finding::{Diagnosis, Direction, Element};
 use linerate_model::inventory::Layer;
-use linerate_model::load::TestKind;
+use linerate_model::kind::{TcpPlan, UdpPlan};
 use linerate_model::plan::Test;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
@@ -18,7 +18,7 @@ const FIRST_ID: u32 = 5000;
 
 fn is_probe(sample: &Sample, from: &str, to: &str, layer: Layer) -> bool {
     let test = &sample.test;
-    matches!(test.kind, TestKind::Udp { .. }) && test.from == from && test.to == to && test.layer == layer
+    test.kind.is::<UdpPlan>() && test.from == from && test.to == to && test.layer == layer
 }
 
 fn lose(sample: &mut Sample, share: f64) {
@@ -47,7 +47,7 @@ fn lost_once(layout: Layout, lossy: [&str; 2], disturbed: Option<[&str; 2]>) -> 
 fn measured_again(mut snapshot: Snapshot, share: impl Fn(&Test, u16) -> f64) -> (Vec<Test>, Diagnosis) {
     let knowledge = Knowledge::builtin().expect("the knowledge is good");
     let wanted = second_stage(&snapshot, &knowledge, FIRST_ID);
-    let probes: Vec<Test> = wanted.into_iter().filter(|t| matches!(t.kind, TestKind::Udp { .. })).collect();
+    let probes: Vec<Test> = wanted.into_iter().filter(|t| t.kind.is::<UdpPlan>()).collect();
     for test in &probes {
         let healthy = snapshot.samples.iter().find(|s| {
             is_probe(s, &test.from, &test.to, Layer::Underlay) && matches!(s.outcome, Outcome::Measured(_))
@@ -152,7 +152,7 @@ fn what_is_counted_for_a_moment_is_no_state_of_the_host() {
 fn said_of_one(outcome: impl Fn(&Sample) -> Outcome) -> (String, String) {
     let mut snapshot = Cluster::new(THREE).measure(23, &|_, _, _, path| path.loss = 0.0);
     let is_it = |s: &Sample| {
-        matches!(s.test.kind, TestKind::Tcp { .. })
+        s.test.kind.is::<TcpPlan>()
             && (s.test.from.as_str(), s.test.to.as_str()) == ("node-1", "node-3")
             && s.test.layer == Layer::Overlay
     };
@@ -243,7 +243,7 @@ fn probes_that_lose_in_one_moment_or_here_and_there_name_no_host() {
 /// The transfers of one repetition into arc-5 in the underlay, but for those from one host.
 fn is_at_a_bad_time(sample: &Sample) -> bool {
     let test = &sample.test;
-    matches!(test.kind, TestKind::Tcp { streams: 1, .. })
+    test.kind.get().is_some_and(TcpPlan::is_single)
         && (test.to.as_str(), test.layer, test.repeat) == ("arc-5", Layer::Underlay, 0)
         && test.from != "arc-3"
 }
@@ -289,7 +289,7 @@ fn a_queue_that_is_long_at_times_is_the_host_behind_it() {
 /// for after the first two, and what is said after all of them.
 fn slow_transfers(shares: [f64; 4]) -> (Vec<Test>, Diagnosis) {
     let is_it = |t: &Test| {
-        matches!(t.kind, TestKind::Tcp { streams: 1, .. })
+        t.kind.get().is_some_and(TcpPlan::is_single)
             && (t.from.as_str(), t.layer) == ("west-1", Layer::Underlay)
     };
     let slow = |sample: &mut Sample, share: f64| {
@@ -333,7 +333,7 @@ fn a_suspicion_whose_repetition_was_disturbed_is_told_with_the_setting_that_woul
         }
         let mut snapshot = cluster.measure(24, &|_, _, _, path| (path.loss, path.reordered) = (0.0, 0.0));
         let is_it = |s: &Sample| {
-            matches!(s.test.kind, TestKind::Tcp { .. })
+            s.test.kind.is::<TcpPlan>()
                 && (s.test.from.as_str(), s.test.to.as_str()) == ("node-1", "node-3")
                 && s.test.layer == Layer::Overlay
         };

@@ -9,7 +9,8 @@ use linerate_model::datagram::UdpFlow;
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::histogram::Histogram;
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, TransportSpec};
-use linerate_model::load::{Interval, LoadReport, TcpEnd, TestKind, UdpEnd};
+use linerate_model::kind::{MtuPlan, RttPlan, TcpPlan, TestKind, UdpPlan};
+use linerate_model::load::{Interval, LoadReport, TcpEnd, UdpEnd};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
@@ -322,7 +323,7 @@ fn series(path: &Path, rate: f64, loaded: f64, rng: &mut Rng) -> Vec<Interval> {
 }
 
 fn tcp(from: &str, to: &str, layer: Layer, repeat: u16, path: &Path, rng: &mut Rng) -> Sample {
-    let kind = TestKind::Tcp { streams: 1, duration_ms: 500 };
+    let kind = TestKind::from(TcpPlan::single(500));
     let inner = if layer == Layer::Overlay { 1450 } else { 1500 };
     if path.blocked || (path.size_max < inner && !path.clamps) {
         let reason = "stalled".to_owned();
@@ -385,7 +386,7 @@ fn tcp(from: &str, to: &str, layer: Layer, repeat: u16, path: &Path, rng: &mut R
 }
 
 fn udp(from: &str, to: &str, layer: Layer, path: &Path) -> Sample {
-    let kind = TestKind::udp(0.2 * path.rate_bps.min(200e6), 1200, 500);
+    let kind = TestKind::from(UdpPlan::paced(0.2 * path.rate_bps.min(200e6), 1200, 500));
     if path.blocked {
         return sample(
             from,
@@ -417,12 +418,12 @@ fn udp(from: &str, to: &str, layer: Layer, path: &Path) -> Sample {
 /// What the second stage sends where a limit may count packets.
 fn small(from: &str, to: &str, layer: Layer, path: &Path) -> Sample {
     let measurement = Measurement { loss: Some(path.small_loss), ..Measurement::default() };
-    let kind = TestKind::udp(0.25 * path.rate_bps, 200, 500);
+    let kind = TestKind::from(UdpPlan::paced(0.25 * path.rate_bps, 200, 500));
     sample(from, to, layer, kind, 100, Outcome::Measured(Box::new(measurement)))
 }
 
 fn rtt(from: &str, to: &str, layer: Layer, path: &Path) -> Sample {
-    let kind = TestKind::Rtt { count: 20 };
+    let kind = TestKind::from(RttPlan { count: 20 });
     if path.blocked {
         return sample(from, to, layer, kind, 0, Outcome::NothingThrough { reason: "no answer".to_owned() });
     }
@@ -435,7 +436,7 @@ fn rtt(from: &str, to: &str, layer: Layer, path: &Path) -> Sample {
 
 fn mtu(from: &str, to: &str, layer: Layer, path: &Path) -> Sample {
     let full = if layer == Layer::Overlay { 1450 } else { 1500 };
-    let kind = TestKind::Mtu { sizes: vec![576, full], tries: 3 };
+    let kind = TestKind::from(MtuPlan { sizes: vec![576, full], tries: 3 });
     if path.blocked {
         return sample(
             from,

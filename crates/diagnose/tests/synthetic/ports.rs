@@ -6,7 +6,7 @@ use linerate_knowledge::Knowledge;
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::finding::{Diagnosis, Element};
 use linerate_model::inventory::{Endpoint, Host, Inventory, Layer, TransportSpec};
-use linerate_model::load::TestKind;
+use linerate_model::kind::{TcpPlan, TestKind};
 use linerate_model::sample::{Measurement, Outcome};
 use linerate_model::snapshot::Snapshot;
 
@@ -47,7 +47,7 @@ fn table(ports: &[f64], seed: u64, damage: impl Fn(usize, usize, &mut f64)) -> S
             let mut bps = ports[from].min(ports[to]) * (1.0 + 0.01 * rng.normal());
             damage(from, to, &mut bps);
             let measured = Measurement { throughput_bps: Some(bps), ..Measurement::default() };
-            let kind = TestKind::Tcp { streams: 1, duration_ms: 10_000 };
+            let kind = TestKind::from(TcpPlan::single(10_000));
             let outcome = Outcome::Measured(Box::new(measured));
             samples.push(sample(&name(from), &name(to), Layer::Underlay, kind, 0, outcome));
         }

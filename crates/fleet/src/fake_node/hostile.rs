@@ -7,7 +7,8 @@ use std::io::Write;
 
 use linerate_model::change::Change;
 use linerate_model::fact::{FactDecl, FactValue, Gap, HostFacts};
-use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, TestKind, UdpEnd};
+use linerate_model::kind::UdpPlan;
+use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, UdpEnd};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_wire::frame::{BODY_BYTES_MAX, Kind, encode};
 use linerate_wire::message::{Event, FromNode, Hello, JournalEntry, Request};
@@ -74,7 +75,7 @@ pub(super) fn answer(session: &mut NodeSession, now: u64, id: u64, body: &Reques
             session.respond(now, id, Event::Journals(vec![entry]));
             session.respond(now, id, Event::Done);
         }
-        ("evil-words", Request::Load(LoadSpec { kind: TestKind::Udp { .. }, .. })) => {
+        ("evil-words", Request::Load(spec)) if spec.kind.is::<UdpPlan>() => {
             let (error, hint) = (WORDS.to_owned(), WORDS.to_owned());
             session.respond(now, id, Event::Failed { error, hint, undo_failed: true });
         }

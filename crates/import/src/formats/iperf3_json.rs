@@ -1,7 +1,8 @@
 //! JSON of iperf3 (`-J`), client or server: a value comes in, one transfer for each direction goes out.
 //! `--json-stream` prints the same in parts, one on each line: `{"event":"interval","data":{…}}`.
 
-use linerate_model::load::{Interval, TestKind};
+use linerate_model::kind::TcpPlan;
+use linerate_model::load::Interval;
 use linerate_model::sample::Outcome;
 use serde_json::Value;
 
@@ -111,7 +112,7 @@ pub(crate) fn unreachable(from: String, to: String, why: &str, context: &Context
         from,
         to,
         layer: context.layer(),
-        kind: TestKind::Tcp { streams: 1, duration_ms: 0 },
+        kind: TcpPlan::single(0).into(),
         outcome: Outcome::NothingThrough { reason: why.to_owned() },
         flow: None,
         start_ms: 0,

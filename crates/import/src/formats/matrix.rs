@@ -7,7 +7,7 @@
 //! Tables of RTTs or losses are not read. A comma is a decimal separator or a thousands separator, for the
 //! whole table.
 
-use linerate_model::load::TestKind;
+use linerate_model::kind::TcpPlan;
 use linerate_model::sample::{Measurement, Outcome};
 
 use super::table_words::{Sides, bare_unit_in, names_rate, other_than_rate, other_unit_in, sides, unit_in};
@@ -555,7 +555,7 @@ impl<'b> Table<'b> {
             to: to.to_owned(),
             layer: self.block.at.layer(),
             // The duration is unknown; ten seconds is the default of the usual tools.
-            kind: TestKind::Tcp { streams: 1, duration_ms: 10_000 },
+            kind: TcpPlan::single(10_000).into(),
             outcome,
             flow: None,
             start_ms: 0,

@@ -2,7 +2,8 @@
 //! pairs. Lines come in, a transfer or an RTT goes out. The percentages of `-c -C` are those of the whole
 //! machine, not of one core.
 
-use linerate_model::load::{Interval, TestKind};
+use linerate_model::kind::{RttPlan, TestKind};
+use linerate_model::load::Interval;
 use linerate_model::sample::{Measurement, Outcome};
 
 use super::transfer::Transfer;
@@ -214,8 +215,10 @@ impl Test {
             } else {
                 return out.unread(0, "requests in bursts do not tell the round trip");
             };
-            let (kind, layer) =
-                (TestKind::Rtt { count: (rate * seconds).clamp(1.0, 65535.0) as u16 }, block.at.layer());
+            let (kind, layer) = (
+                TestKind::from(RttPlan { count: (rate * seconds).clamp(1.0, 65535.0) as u16 }),
+                block.at.layer(),
+            );
             let (from, to) = ends;
             return out.sample(Raw {
                 from,

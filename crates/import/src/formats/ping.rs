@@ -2,7 +2,7 @@
 //! in, one test goes out. A large one without `-M do` may be fragmented: its arrival proves nothing, its loss
 //! is a lost probe.
 
-use linerate_model::load::TestKind;
+use linerate_model::kind::{MtuPlan, RttPlan, TestKind};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_model::sample::{Measurement, Outcome};
 
@@ -163,9 +163,12 @@ fn put(answers: &Answers, (from, to): (String, String), bytes: u32, block: &Bloc
         let answered = (received.clamp(0.0, tries)) as u8;
         let probe = MtuProbe { bytes, sent: tries as u8, answered, refused_mtu };
         let measured = Measurement { mtu: vec![probe], ..Measurement::default() };
-        (TestKind::Mtu { sizes: vec![bytes], tries: tries as u8 }, Outcome::Measured(Box::new(measured)))
+        (
+            TestKind::from(MtuPlan { sizes: vec![bytes], tries: tries as u8 }),
+            Outcome::Measured(Box::new(measured)),
+        )
     } else {
-        let kind = TestKind::Rtt { count: sent.clamp(1.0, 65535.0) as u16 };
+        let kind = TestKind::from(RttPlan { count: sent.clamp(1.0, 65535.0) as u16 });
         match middle {
             Some(us) if received > 0.0 => {
                 let loss = answers.loss();

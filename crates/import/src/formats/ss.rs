@@ -2,7 +2,8 @@
 //! its RTT, its segment size and what it waited for. A table of two lines per connection comes in, samples go
 //! out.
 
-use linerate_model::load::{LoadReport, TcpEnd, TestKind};
+use linerate_model::kind::{TcpPlan, TestKind};
+use linerate_model::load::{LoadReport, TcpEnd};
 use linerate_model::sample::{Measurement, Outcome};
 
 use crate::ends;
@@ -156,7 +157,7 @@ fn connection(line: &str, inside: &str, block: &Block<'_>, out: &mut Sink) {
         ..Measurement::default()
     };
     let plain = crate::sink::plain_address;
-    let kind = TestKind::Tcp { streams: 1, duration_ms: (seconds * 1000.0).clamp(0.0, 4e9) as u32 };
+    let kind = TestKind::from(TcpPlan::single((seconds * 1000.0).clamp(0.0, 4e9) as u32));
     out.sample(Raw {
         from,
         to,

@@ -1,7 +1,8 @@
 //! A bulk transfer as the tools report it: the reports of both ends come in, a test of the model goes out.
 
 use linerate_model::datagram::UdpOptions;
-use linerate_model::load::{Interval, LoadReport, TestKind, UdpEnd};
+use linerate_model::kind::{TcpPlan, TestKind, UdpPlan};
+use linerate_model::load::{Interval, LoadReport, UdpEnd};
 use linerate_model::sample::{Measurement, Outcome};
 
 use crate::context::Context;
@@ -53,9 +54,9 @@ impl Transfer {
         let kind = if self.udp {
             let rate_bps = self.sent().unwrap_or(bps);
             let payload_bytes = self.payload_bytes(rate_bps);
-            TestKind::Udp { rate_bps, payload_bytes, duration_ms, options: UdpOptions::default() }
+            TestKind::from(UdpPlan { rate_bps, payload_bytes, duration_ms, options: UdpOptions::default() })
         } else {
-            TestKind::Tcp { streams: self.streams.max(1), duration_ms }
+            TestKind::from(TcpPlan { streams: self.streams.max(1), duration_ms })
         };
         let outcome = if bps == 0.0 && !self.udp {
             Outcome::NothingThrough { reason: "no byte arrived".to_owned() }

@@ -4,7 +4,7 @@ use super::tables::table;
 use super::{account, bytes, counter, fact, file, is, measured, rates, read_one, under_prompt, whole};
 use linerate_import::Document;
 use linerate_model::fact::FactValue;
-use linerate_model::load::TestKind;
+use linerate_model::kind::TcpPlan;
 use linerate_model::sample::Outcome;
 
 const A: &str = "10.20.0.1";
@@ -42,7 +42,7 @@ fn iperf3_reverse_turns_the_ends() {
         whole(&read);
         assert_eq!(read.samples.len(), 1, "{name}");
         assert_eq!((read.samples[0].test.from.as_str(), read.samples[0].test.to.as_str()), (B, A), "{name}");
-        assert!(matches!(read.samples[0].test.kind, TestKind::Tcp { streams: 2, .. }), "{name}");
+        assert!(read.samples[0].test.kind.get().is_some_and(|tcp: &TcpPlan| tcp.streams == 2), "{name}");
         let rate = measured(&read.samples[0]).throughput_bps.unwrap();
         assert!((185e6..196e6).contains(&rate), "{name}: {rate}");
     }
@@ -133,7 +133,7 @@ fn iperf2_in_all_its_forms() {
     let parallel = read_one(file("iperf2-p2-mbytes.txt"));
     whole(&parallel);
     assert_eq!(rates(&parallel), [is(A, B, 199.65)]);
-    assert!(matches!(parallel.samples[0].test.kind, TestKind::Tcp { streams: 2, .. }));
+    assert!(parallel.samples[0].test.kind.get().is_some_and(|tcp: &TcpPlan| tcp.streams == 2));
     let reverse = read_one(file("iperf2-reverse.txt"));
     whole(&reverse);
     assert_eq!(rates(&reverse), [is(B, A, 191.0)]);

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use linerate_diagnose::stats::median;
-use linerate_model::load::TestKind;
+use linerate_model::kind::TcpPlan;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
 
@@ -40,7 +40,9 @@ pub fn of(snapshots: &[Snapshot]) -> Option<Noise> {
     let (mut all, mut refused) = (0, 0);
     for (number, snapshot) in snapshots.iter().enumerate() {
         for sample in &snapshot.samples {
-            let TestKind::Tcp { streams: 1, .. } = sample.test.kind else { continue };
+            if !sample.test.kind.get().is_some_and(TcpPlan::is_single) {
+                continue;
+            }
             all += 1;
             let rate = match &sample.outcome {
                 Outcome::Measured(measured) => measured.throughput_bps.filter(|bps| *bps > 0.0),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SlurmSpec, TransportSpec};
-use linerate_model::load::TestKind;
+use linerate_model::kind::TcpPlan;
 use linerate_model::plan::Test;
 use linerate_model::random::Random;
 use linerate_model::sample::{Measurement, Outcome, Sample};
@@ -190,7 +190,7 @@ fn sample(id: usize, from: usize, to: usize, outcome: Outcome) -> Sample {
             from: name(from),
             to: name(to),
             layer: Layer::Underlay,
-            kind: TestKind::Tcp { streams: 1, duration_ms: 1000 },
+            kind: TcpPlan::single(1000).into(),
             repeat: 0,
             serial: false,
             second_stage: false,

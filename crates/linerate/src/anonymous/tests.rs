@@ -1,6 +1,7 @@
 //! Nothing of the original survives, and the rest does.
 
 use linerate_model::inventory::{Endpoint, Group, Host, Layer, SshSpec};
+use linerate_model::kind::RttPlan;
 
 use super::*;
 
@@ -73,7 +74,7 @@ fn nothing_of_the_original_survives() {
         from: "arc-1".to_owned(),
         to: "arc-10".to_owned(),
         layer: Layer::Underlay,
-        kind: TestKind::Rtt { count: 1 },
+        kind: RttPlan { count: 1 }.into(),
         repeat: 0,
         serial: true,
         second_stage: false,

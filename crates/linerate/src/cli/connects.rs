@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use linerate_model::connects::ConnectsPlan;
 use linerate_model::exit::ExitCode;
-use linerate_model::load::TestKind;
+use linerate_model::kind::ConnectsPlan;
 
 use super::{pair, survey};
 
@@ -33,9 +32,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "{} s is more than this may take\nhint: at most 60s",
         args.time.as_secs()
     );
-    args.pair.run(TestKind::Connects(ConnectsPlan {
+    args.pair.run(ConnectsPlan {
         parallel: args.parallel,
         duration_ms: args.time.as_millis() as u32,
         count_max: args.count,
-    }))
+    })
 }

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_model::exit::ExitCode;
-use linerate_model::http::{FRONT_ENDS_MAX, HttpPlan};
+use linerate_model::http::FRONT_ENDS_MAX;
 use linerate_model::inventory::Layer;
-use linerate_model::load::TestKind;
+use linerate_model::kind::{HttpPlan, TestKind};
 use linerate_model::tuning::Tuning;
 
 use super::{pair, survey};
@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(path) => Some(input::text(path, input::CERTIFICATES_BYTES_MAX)?),
         None => None,
     };
-    let kind = TestKind::Http(HttpPlan {
+    let kind = TestKind::from(HttpPlan {
         url: args.url.clone(),
         via: args.via.clone(),
         repeat: args.repeat,

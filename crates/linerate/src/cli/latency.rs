@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use linerate_model::exit::ExitCode;
-use linerate_model::latency::{Carrier, LatencyPlan, Phase, Waiting};
-use linerate_model::load::TestKind;
+use linerate_model::kind::LatencyPlan;
+use linerate_model::latency::{Carrier, Phase, Waiting};
 
 use super::{pair, survey};
 
@@ -60,11 +60,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    args.pair.run(TestKind::Latency(LatencyPlan {
+    args.pair.run(LatencyPlan {
         phases,
         phase_ms: args.time.as_millis() as u32,
         payload_bytes: args.size,
         load_streams: args.streams,
         settle_ms: 700,
-    }))
+    })
 }

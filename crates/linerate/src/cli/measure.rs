@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_model::exit::ExitCode;
-use linerate_model::load::TestKind;
+use linerate_model::kind::TcpPlan;
 use linerate_model::tuning::{Pin, Protocol, Tuning};
 
 use super::survey::duration;
@@ -121,8 +121,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         args.time.as_secs(),
         TIME_MAX.as_secs()
     );
-    let kind = TestKind::Tcp { streams: args.streams, duration_ms: args.time.as_millis() as u32 };
-    args.pair.run_tuned(kind, &args.tuning())
+    let plan = TcpPlan { streams: args.streams, duration_ms: args.time.as_millis() as u32 };
+    args.pair.run_tuned(plan.into(), &args.tuning())
 }
 
 /// Every load is bounded.

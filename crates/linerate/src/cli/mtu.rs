@@ -1,8 +1,7 @@
 //! `linerate mtu`: the largest packet that arrives, both ways.
 
 use linerate_model::exit::ExitCode;
-use linerate_model::load::TestKind;
-use linerate_model::path_mtu::PathMtuPlan;
+use linerate_model::kind::PathMtuPlan;
 
 use super::pair;
 
@@ -32,9 +31,5 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         args.least,
         args.most
     );
-    args.pair.run(TestKind::PathMtu(PathMtuPlan {
-        least_bytes: args.least,
-        most_bytes: args.most,
-        tries: args.tries,
-    }))
+    args.pair.run(PathMtuPlan { least_bytes: args.least, most_bytes: args.most, tries: args.tries })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::{HostName, Inventory, Layer};
-use linerate_model::load::TestKind;
+use linerate_model::kind::TestKind;
 use linerate_model::plan::Test;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::tuning::Tuning;
@@ -59,8 +59,8 @@ pub(super) struct Pair {
 
 impl Pair {
     /// Runs a test of this kind and prints it.
-    pub(super) fn run(&self, kind: TestKind) -> anyhow::Result<ExitCode> {
-        self.run_tuned(kind, &Tuning::default())
+    pub(super) fn run(&self, kind: impl Into<TestKind>) -> anyhow::Result<ExitCode> {
+        self.run_tuned(kind.into(), &Tuning::default())
     }
 
     /// The same with options of the transfer.

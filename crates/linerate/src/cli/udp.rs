@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_model::datagram::{Offload, UdpOptions};
 use linerate_model::exit::ExitCode;
-use linerate_model::load::TestKind;
+use linerate_model::kind::UdpPlan;
 
 use super::{pair, quantity, survey};
 
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "send" => Offload::SendOnly,
         _ => Offload::Auto,
     };
-    args.pair.run(TestKind::Udp {
+    args.pair.run(UdpPlan {
         rate_bps: args.rate,
         payload_bytes: args.size,
         duration_ms: args.time.as_millis() as u32,

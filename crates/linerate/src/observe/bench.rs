@@ -4,13 +4,11 @@
 //! one sample per host, and a diagnosis of one sentence. A host that does not answer is a gap.
 
 use std::pin::Pin;
-use std::time::Duration;
 
-use linerate_model::disk_load::{DiskPlan, DiskTarget};
 use linerate_model::fact::Gap;
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::{Inventory, Layer};
-use linerate_model::load::TestKind;
+use linerate_model::kind::{DiskPlan, TestKind, TestPlan};
 use linerate_model::plan::Test;
 use linerate_model::sample::Sample;
 use linerate_model::snapshot::Snapshot;
@@ -22,16 +20,6 @@ use super::run::read_facts;
 use super::{join, measure};
 use linerate_fleet::Fleet;
 use linerate_store::StoreError;
-
-/// Filling a file or looking through a device, about.
-const PREPARE: Duration = Duration::from_secs(6);
-
-/// Time that a plan should take.
-#[must_use]
-pub fn expected(plan: &DiskPlan) -> Duration {
-    let prepare = if matches!(plan.target, DiskTarget::Existing { .. }) { Duration::ZERO } else { PREPARE };
-    Duration::from_millis(u64::from(plan.phase_ms) * plan.phases.len() as u64) + prepare
-}
 
 type Running<'a> = Pin<Box<dyn Future<Output = Sample> + 'a>>;
 
@@ -64,8 +52,8 @@ pub async fn run(
     context.store.add_facts(&snapshot.id, &snapshot.facts)?;
     let tests: Vec<Test> =
         fleet.hosts().into_iter().zip(1..).map(|(host, id)| test(id, host, plan)).collect();
-    let (until, total) = (Instant::now() + expected(plan), tests.len());
-    let expected_s = Some(expected(plan).as_secs_f64());
+    let (until, total) = (Instant::now() + plan.expected(), tests.len());
+    let expected_s = Some(plan.expected().as_secs_f64());
     context.progress.begin(&linerate_fleet::progress::Phase {
         name: "measuring",
         unit: "hosts",
@@ -97,7 +85,7 @@ fn test(id: u32, host: String, plan: &DiskPlan) -> Test {
         from: host.clone(),
         to: host,
         layer: Layer::Underlay,
-        kind: TestKind::Disk(Box::new(plan.clone())),
+        kind: TestKind::from(plan.clone()),
         repeat: 0,
         serial: true,
         second_stage: false,

@@ -4,9 +4,9 @@
 //! file has no spans; a line that is not understood (half written, or foreign) is passed over: it is read
 //! again after the next round.
 
+use linerate_model::kind::{TcpPlan, TestKind};
 use std::path::Path;
 
-use linerate_model::load::TestKind;
 use serde::Deserialize;
 
 use linerate_input as input;
@@ -66,13 +66,14 @@ pub fn harm<'s>(spans: &'s [Span], begin_ms: u64, end_ms: u64, kind: &TestKind) 
     // What took less than a millisecond lay in a span as a whole.
     let all_ms = end_ms.saturating_sub(begin_ms);
     let share = if all_ms == 0 { 1.0 } else { disturbed_ms as f64 / all_ms as f64 };
-    let bears = matches!(kind, TestKind::Tcp { .. }) && share <= SHARE_MAX;
+    let bears = kind.is::<TcpPlan>() && share <= SHARE_MAX;
     (!bears).then_some(span)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_model::kind::{RttPlan, UdpPlan};
     use proptest::prelude::*;
 
     #[test]
@@ -80,7 +81,7 @@ mod tests {
         let spans =
             parse("{\"from_ms\":10,\"to_ms\":20,\"reason\":\"late\"}\nnonsense\n{\"from_ms\":30,\"to_m");
         assert_eq!(spans.len(), 1);
-        let probe = TestKind::Rtt { count: 6 };
+        let probe = TestKind::from(RttPlan { count: 6 });
         assert!(harm(&spans, 0, 9, &probe).is_none() && harm(&spans, 21, 30, &probe).is_none());
         assert_eq!(harm(&spans, 15, 90, &probe).map(|span| span.reason.as_str()), Some("late"));
         assert!(read(Some(Path::new("/nonexistent/file"))).is_empty());
@@ -89,11 +90,11 @@ mod tests {
     #[test]
     fn a_transfer_bears_short_spans_and_a_probe_none() {
         let span = |from_ms, to_ms| Span { from_ms, to_ms, reason: String::new() };
-        let transfer = TestKind::Tcp { streams: 1, duration_ms: 1000 };
+        let transfer = TestKind::from(TcpPlan::single(1000));
         // 30 ms together, told twice.
         let short = [span(2000, 2010), span(1995, 2010), span(2500, 2515)];
         assert!(harm(&short, 1500, 2600, &transfer).is_none());
-        assert!(harm(&short, 1500, 2600, &TestKind::udp(1e6, 1200, 1000)).is_some());
+        assert!(harm(&short, 1500, 2600, &TestKind::from(UdpPlan::paced(1e6, 1200, 1000))).is_some());
         let more = [span(2000, 2020), span(2500, 2520)];
         assert!(harm(&more, 1500, 2600, &transfer).is_some());
         assert!(harm(&[span(0, 1600)], 1500, 2600, &transfer).is_some(), "only what lies in it");

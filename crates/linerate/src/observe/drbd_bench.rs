@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use linerate_knowledge::Knowledge;
 use linerate_model::change::Change;
-use linerate_model::disk_load::{DiskPlan, DiskResult, DiskTarget};
+use linerate_model::disk_load::{DiskResult, DiskTarget};
 use linerate_model::drbd_bench::{BenchRequest, LocalDisk, PHASES};
 use linerate_model::fact::{FactValue, Gap};
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::{Inventory, Layer};
-use linerate_model::load::TestKind;
+use linerate_model::kind::{DiskPlan, RttPlan, TcpPlan, TestKind, TestPlan};
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::{Snapshot, StorageFigure};
@@ -23,9 +23,9 @@ use tokio::time::Instant;
 
 use super::begin::begin;
 use super::context::{Context, with_progress};
+use super::drbd;
 use super::measure::{self, Patience};
 use super::run::read_facts;
-use super::{bench, drbd};
 use linerate_fleet::Fleet;
 use linerate_fleet::changes::Changes;
 use linerate_fleet::progress::Phase;
@@ -67,7 +67,7 @@ fn plan(request: &BenchRequest, target: &DiskTarget) -> DiskPlan {
 }
 
 fn test(request: &BenchRequest, round: u32, layer: Layer, kind: TestKind) -> Test {
-    let to = if matches!(kind, TestKind::Disk(_)) { &request.primary } else { &request.peer };
+    let to = if kind.plan().has_one_end() { &request.primary } else { &request.peer };
     Test {
         id: 0,
         from: request.primary.clone(),
@@ -90,7 +90,7 @@ fn layers(request: &BenchRequest, inventory: &Inventory) -> Vec<Layer> {
 
 /// Time that all of it should take.
 fn expected(request: &BenchRequest, layers: usize) -> Duration {
-    let disk = bench::expected(&plan(request, &request.replica));
+    let disk = plan(request, &request.replica).expected();
     let disks = if request.local == LocalDisk::Skipped { 1 } else { 2 };
     (disk * disks + (request.time + Duration::from_secs(1)) * layers as u32) * request.rounds
 }
@@ -182,11 +182,12 @@ async fn rounds(
             move |left_s: f64| progress.step(round as usize, what, Some(left_s).filter(|s| *s >= 1.0))
         };
         let mut turns: Vec<(Place, Test)> = Vec::new();
-        let disk = |target: &DiskTarget| TestKind::Disk(Box::new(plan(request, target)));
+        let disk = |target: &DiskTarget| TestKind::from(plan(request, target));
         turns.push((Place::Replicated, test(request, round, Layer::Underlay, disk(&request.replica))));
         for layer in layers {
-            let stream = TestKind::Tcp { streams: STREAMS, duration_ms: request.time.as_millis() as u32 };
-            for kind in [stream, TestKind::Rtt { count: RTT_COUNT }] {
+            let stream =
+                TestKind::from(TcpPlan { streams: STREAMS, duration_ms: request.time.as_millis() as u32 });
+            for kind in [stream, TestKind::from(RttPlan { count: RTT_COUNT })] {
                 turns.push((Place::Transport(*layer), test(request, round, *layer, kind)));
             }
         }
@@ -245,9 +246,8 @@ async fn apart(
         from: FactValue::Flag(true),
         to: FactValue::Flag(false),
     };
-    let deadline = measure::transfer_time(&test.kind)
-        .min(bench::expected(&plan(request, &request.replica)) * 3)
-        + APART_SLACK;
+    let deadline =
+        test.kind.plan().time_max().min(plan(request, &request.replica).expected() * 3) + APART_SLACK;
     let mut changes = Changes::new(fleet, inventory);
     let left = changes.apply(host, &trial, &[change], deadline.as_secs() as u32).await;
     let sample = match &left {

@@ -10,7 +10,8 @@ use std::time::Duration;
 use linerate_model::fact::Gap;
 use linerate_model::inventory::{Endpoint, Inventory};
 use linerate_model::iperf3::Iperf3Spec;
-use linerate_model::load::{LoadReport, LoadSpec, Role, TestKind};
+use linerate_model::kind::TestKind;
+use linerate_model::load::{LoadReport, LoadSpec, Role};
 use linerate_model::plan::Test;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::tuning::{CALIBRATION_MS_MAX, Tuning};
@@ -46,47 +47,11 @@ pub enum Patience {
 impl Patience {
     fn deadline(self, kind: &TestKind) -> Duration {
         match self {
-            Self::Usual => transfer_time(kind) + SLACK,
-            Self::Short => transfer_time(kind).min(SHORT),
+            Self::Usual => kind.plan().time_max() + SLACK,
+            Self::Short => kind.plan().time_max().min(SHORT),
         }
     }
 }
-
-/// Longest time of the transfer itself.
-pub fn transfer_time(kind: &TestKind) -> Duration {
-    match kind {
-        TestKind::Tcp { duration_ms, .. } | TestKind::Udp { duration_ms, .. } => {
-            Duration::from_millis(u64::from(*duration_ms))
-        }
-        TestKind::Rtt { count } => Duration::from_millis(500 + u64::from(*count) * 20),
-        TestKind::Mtu { sizes, tries } => {
-            Duration::from_millis(500 + sizes.len() as u64 * u64::from(*tries) * 250)
-        }
-        TestKind::Latency(plan) => plan.phases.iter().fold(Duration::from_secs(4), |sum, phase| {
-            let load_ms = if phase.loaded { u64::from(plan.settle_ms) + 4_000 } else { 0 };
-            sum + Duration::from_millis(u64::from(plan.phase_ms) + load_ms)
-        }),
-        // Both directions, at most 20 sizes each, with the longest wait.
-        TestKind::PathMtu(_) => Duration::from_secs(22),
-        TestKind::Connects(plan) => Duration::from_millis(u64::from(plan.duration_ms) + 4_000),
-        TestKind::Http(plan) => {
-            let fetches = plan.via.len().max(8) as u64 * u64::from(plan.repeat);
-            Duration::from_millis(fetches.saturating_mul(plan.timeout_ms.into())).min(HTTP_MAX)
-        }
-        TestKind::Disk(plan) => {
-            let phase = Duration::from_millis(plan.phase_ms.into()) + DISK_FLUSH;
-            DISK_AROUND + phase * u32::try_from(plan.phases.len()).unwrap_or(u32::MAX)
-        }
-    }
-}
-
-/// What may still be written when a phase on a disk is over.
-const DISK_FLUSH: Duration = Duration::from_secs(30);
-/// Filling a file, looking through a device, filling it with zeros again.
-const DISK_AROUND: Duration = Duration::from_secs(180);
-
-/// Longest time of all downloads of a test.
-const HTTP_MAX: Duration = Duration::from_secs(900);
 
 /// Runs a test that has one end only, on a host or in the namespace of its endpoint.
 pub async fn alone(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Sample {
@@ -96,7 +61,7 @@ pub async fn alone(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Sample 
         offers(&link, &test.kind)?;
         let endpoint = inventory.endpoint(&test.from, test.layer);
         let any = IpAddr::from([0, 0, 0, 0]);
-        let deadline = transfer_time(&test.kind) + SLACK;
+        let deadline = test.kind.plan().time_max() + SLACK;
         let spec = LoadSpec {
             kind: test.kind.clone(),
             role: Role::Sender { peer: SocketAddr::new(any, 0) },
@@ -148,6 +113,9 @@ async fn with(
     patience: Patience,
     tuning: &Tuning,
 ) -> Sample {
+    if test.kind.plan().has_one_end() {
+        return alone(fleet, inventory, test).await;
+    }
     let start_ms = clock::now_ms();
     let mut sample = Sample {
         test: test.clone(),
@@ -265,12 +233,12 @@ fn never_began(tx: &LoadReport) -> bool {
     tx.stopped.is_some() && tx.bytes == 0 && tx.rtt_us.is_empty() && tx.mtu.iter().all(|p| p.answered == 0)
 }
 
-/// Whether two hosts can make a test of this kind: with an iperf3 server there is only TCP and UDP, and two
-/// of them have nobody who asks.
+/// Whether two hosts can make a test of this kind: an iperf3 server cannot make all of them, and of two such
+/// servers neither asks.
 pub fn is_possible(inventory: &Inventory, from: &str, to: &str, kind: &TestKind) -> bool {
     match [from, to].iter().filter(|host| inventory.iperf3_port(host).is_some()).count() {
         0 => true,
-        1 => matches!(kind, TestKind::Tcp { .. } | TestKind::Udp { .. }),
+        1 => kind.plan().runs_with_iperf3(),
         _ => false,
     }
 }
@@ -310,7 +278,7 @@ async fn against_iperf3(
         let version = &link.hello().version;
         return Err(format!("host {host} (linerate-node {version}) does not speak iperf3's protocol"));
     }
-    let deadline = transfer_time(&test.kind) + SLACK + IPERF3_SLACK;
+    let deadline = test.kind.plan().time_max() + SLACK + IPERF3_SLACK;
     let spec = Iperf3Spec {
         kind: test.kind.clone(),
         peer,

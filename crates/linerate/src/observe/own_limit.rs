@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use linerate_model::inventory::{Endpoint, Host, HostName, Inventory, Layer, TransportSpec};
-use linerate_model::load::TestKind;
+use linerate_model::kind::TcpPlan;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
@@ -28,7 +28,7 @@ pub fn hosts_in_question(inventory: &Inventory, facts: &Facts, samples: &[Sample
     for sample in samples {
         let Outcome::Measured(measured) = &sample.outcome else { continue };
         let (from, to) = (sample.test.from.as_str(), sample.test.to.as_str());
-        if !matches!(sample.test.kind, TestKind::Tcp { .. }) || (fast.contains(from) && fast.contains(to)) {
+        if !sample.test.kind.is::<TcpPlan>() || (fast.contains(from) && fast.contains(to)) {
             continue;
         }
         let is_fast = |bps: Option<f64>| bps.is_some_and(|bps| bps >= FAST_BPS);
@@ -68,7 +68,7 @@ pub fn test_of(inventory: &Inventory, host: &str) -> (Inventory, Test) {
         from: host.to_owned(),
         to: host.to_owned(),
         layer: Layer::Underlay,
-        kind: TestKind::Tcp { streams: 1, duration_ms: DURATION_MS },
+        kind: TcpPlan::single(DURATION_MS).into(),
         repeat: 0,
         serial: true,
         second_stage: false,

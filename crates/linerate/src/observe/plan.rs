@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use linerate_model::inventory::{HostName, Inventory, Layer};
-use linerate_model::load::TestKind;
+use linerate_model::kind::{MtuPlan, RttPlan, TcpPlan, TestKind, TestPlan, UdpPlan};
 use linerate_model::plan::{Plan, Round, Test};
 
 use super::nic::{self, Facts};
@@ -40,18 +40,10 @@ const LOOKS: [Looks; 4] = [
 ];
 /// With so many pairs that an end has probes at many times anyway; and where not even two short ones fit.
 const ONE_LOOK: Looks = Looks { count: 1, udp_ms: UDP_MS, tcp_ms_max: 250 };
-/// What a test takes beyond its transfer: four messages, counters before and after (measured on two busy
-/// cores).
-const TCP_OVERHEAD_S: f64 = 0.065;
-const UDP_OVERHEAD_S: f64 = 0.03;
-/// One request of an idle RTT test, with its pause.
-const RTT_REQUEST_S: f64 = 0.007;
 /// The idle RTT of every pair is measured where that takes at most this share of the budget, and at most so
 /// long.
 const RTT_ALL_SHARE: f64 = 0.06;
 const RTT_ALL_S_MAX: f64 = 6.0;
-/// Path MTU probes when all are answered.
-const MTU_S: f64 = 0.055;
 /// Pairs inside one machine are bound by its CPU: their transfers run alone, are this much shorter, and their
 /// probes slower, so that they take no time from what passes a NIC.
 const INNER_SHARE: f64 = 0.5;
@@ -73,7 +65,7 @@ const UDP_DATAGRAMS: f64 = 4000.0;
 /// Share of the path's rate that a UDP loss probe takes, and its limits in bit/s.
 const UDP_SHARE: f64 = 0.2;
 const UDP_BPS: (f64, f64) = (2e6, 200e6);
-const RTT_COUNT: u16 = 6;
+const RTT: RttPlan = RttPlan { count: 6 };
 const MTU_TRIES: u8 = 3;
 /// The smallest packet that every IPv4 host must take.
 const MTU_SMALL: u32 = 576;
@@ -118,29 +110,13 @@ pub fn udp_payload(rate_bps: f64, duration_ms: u32) -> u16 {
 /// A UDP probe with its share of what a path carries; one that asks for packets has a rate of its own, and
 /// other tests have none.
 pub fn probe_of(kind: &TestKind, path_bps: f64, inner: bool) -> TestKind {
-    let mut kind = kind.clone();
-    let has_its_own = linerate_diagnose::asks_for_packets(&kind);
-    if let TestKind::Udp { rate_bps, payload_bytes, duration_ms, .. } = &mut kind
-        && !has_its_own
-    {
-        *rate_bps = udp_rate(Some(path_bps), inner);
-        *payload_bytes = udp_payload(*rate_bps, *duration_ms);
-    }
-    kind
-}
-
-/// About how long a test takes when all is well, seconds.
-pub fn expected_s(kind: &TestKind) -> f64 {
-    match kind {
-        TestKind::Tcp { duration_ms, .. } => f64::from(*duration_ms) / 1e3 + TCP_OVERHEAD_S,
-        TestKind::Udp { duration_ms, .. } => f64::from(*duration_ms) / 1e3 + UDP_OVERHEAD_S,
-        TestKind::Rtt { count } => 0.02 + f64::from(*count) * RTT_REQUEST_S,
-        TestKind::Mtu { .. } => MTU_S,
-        TestKind::Latency(_)
-        | TestKind::PathMtu(_)
-        | TestKind::Connects(_)
-        | TestKind::Http(_)
-        | TestKind::Disk(_) => super::measure::transfer_time(kind).as_secs_f64(),
+    match kind.get::<UdpPlan>().filter(|_| !linerate_diagnose::asks_for_packets(kind)) {
+        Some(udp) => {
+            let rate_bps = udp_rate(Some(path_bps), inner);
+            let payload_bytes = udp_payload(rate_bps, udp.duration_ms);
+            UdpPlan { rate_bps, payload_bytes, ..*udp }.into()
+        }
+        None => kind.clone(),
     }
 }
 
@@ -204,11 +180,16 @@ impl Times {
     }
 
     fn cost_s(self, block: &Block) -> f64 {
-        let round_s = |inner: bool| match block.what {
-            What::Rtt => expected_s(&TestKind::Rtt { count: RTT_COUNT }),
-            What::Mtu => MTU_S,
-            What::Tcp { .. } | What::Streams => f64::from(self.tcp_ms(inner)) / 1e3 + TCP_OVERHEAD_S,
-            What::Udp { .. } => f64::from(self.udp_ms) / 1e3 + UDP_OVERHEAD_S,
+        let round_s = |inner: bool| {
+            let (tcp_ms, udp_ms) = (self.tcp_ms(inner), self.udp_ms);
+            let expected = match block.what {
+                What::Rtt => RTT.expected(),
+                What::Mtu => MtuPlan { sizes: Vec::new(), tries: MTU_TRIES }.expected(),
+                What::Tcp { .. } => TcpPlan::single(tcp_ms).expected(),
+                What::Streams => TcpPlan { streams: STREAMS, duration_ms: tcp_ms }.expected(),
+                What::Udp { .. } => UdpPlan::paced(UDP_BPS.0, UDP_PAYLOAD_BYTES.0, udp_ms).expected(),
+            };
+            expected.as_secs_f64()
         };
         block.rounds.iter().map(|round| round_s(round.inner)).sum()
     }
@@ -381,7 +362,7 @@ impl Packed {
             .collect();
         let uplinks =
             Uplinks::new(inventory, &hosts, |h, l| nic::link_bps(wish.facts, inventory, h, l), layer);
-        let all_rounds_s = 2.0 * hosts.len() as f64 * expected_s(&TestKind::Rtt { count: RTT_COUNT });
+        let all_rounds_s = 2.0 * hosts.len() as f64 * RTT.expected().as_secs_f64();
         let room_s = wish.budget.map_or(RTT_ALL_S_MAX, |b| b.as_secs_f64() * RTT_ALL_SHARE);
         let all_pairs = all_rounds_s <= room_s.min(RTT_ALL_S_MAX);
         // Of two devices that only have iperf3 nobody can ask.
@@ -470,16 +451,16 @@ fn kind(
 ) -> TestKind {
     let inner = wish.inventory.same_machine(from, to);
     match block.what {
-        What::Rtt => TestKind::Rtt { count: RTT_COUNT },
+        What::Rtt => RTT.into(),
         What::Mtu => {
-            TestKind::Mtu { sizes: mtu_sizes(wish, block.layer, (from, to), mtus), tries: MTU_TRIES }
+            MtuPlan { sizes: mtu_sizes(wish, block.layer, (from, to), mtus), tries: MTU_TRIES }.into()
         }
-        What::Tcp { .. } => TestKind::Tcp { streams: 1, duration_ms: times.tcp_ms(inner) },
-        What::Streams => TestKind::Tcp { streams: STREAMS, duration_ms: times.tcp_ms(inner) },
+        What::Tcp { .. } => TcpPlan::single(times.tcp_ms(inner)).into(),
+        What::Streams => TcpPlan { streams: STREAMS, duration_ms: times.tcp_ms(inner) }.into(),
         What::Udp { .. } => {
             let path_bps = nic::path_bps(wish.facts, wish.inventory, from, to, block.layer);
             let rate_bps = udp_rate(path_bps, inner);
-            TestKind::udp(rate_bps, udp_payload(rate_bps, times.udp_ms), times.udp_ms)
+            UdpPlan::paced(rate_bps, udp_payload(rate_bps, times.udp_ms), times.udp_ms).into()
         }
     }
 }

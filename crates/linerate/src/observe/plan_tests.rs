@@ -3,6 +3,7 @@
 use super::*;
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::inventory::{Endpoint, Group, Host, TransportSpec};
+use linerate_model::kind::{MtuPlan, RttPlan, TcpPlan, TestKind, UdpPlan};
 use std::net::IpAddr;
 
 /// Hosts `arc-1`… with both layers, host `i` in group `vs-<groups[i]>` behind 200 Mbit/s.
@@ -51,7 +52,7 @@ fn planned(inventory: &Inventory, facts: &Facts, budget_s: Option<u64>) -> Plan 
 
 fn count(plan: &Plan, layer: Layer, name: &str, repeat: u16) -> usize {
     let tests = plan.rounds.iter().flat_map(|r| &r.tests);
-    let single = |t: &&Test| !matches!(t.kind, TestKind::Tcp { streams: 2.., .. });
+    let single = |t: &&Test| !t.kind.get().is_some_and(TcpPlan::is_parallel);
     tests.filter(single).filter(|t| t.layer == layer && t.kind.name() == name && t.repeat == repeat).count()
 }
 
@@ -69,12 +70,12 @@ fn the_lab_in_25_seconds_keeps_what_matters() {
     assert!(plan.expected_s <= 25.0, "{}", plan.expected_s);
     assert!(plan.left_out.iter().any(|l| l.contains("second time")), "{:?}", plan.left_out);
     for test in plan.rounds.iter().flat_map(|r| &r.tests) {
-        if let TestKind::Tcp { duration_ms, .. } = test.kind {
+        if let Some(TcpPlan { duration_ms, .. }) = test.kind.get() {
             let inside = lab.same_machine(&test.from, &test.to);
             assert!(if inside {
-                (125..=200).contains(&duration_ms)
+                (125..=200).contains(duration_ms)
             } else {
-                (250..=400).contains(&duration_ms)
+                (250..=400).contains(duration_ms)
             });
         }
     }
@@ -92,11 +93,7 @@ fn with_a_minute_the_matrix_is_measured_twice_and_nothing_is_left_out() {
     assert!(plan.expected_s <= 60.0);
     let default = planned(&lab, &Facts::new(), None);
     assert!(
-        default
-            .rounds
-            .iter()
-            .flat_map(|r| &r.tests)
-            .any(|t| t.kind == TestKind::Tcp { streams: 1, duration_ms: 1000 })
+        default.rounds.iter().flat_map(|r| &r.tests).any(|t| t.kind == TestKind::from(TcpPlan::single(1000)))
     );
 }
 
@@ -149,11 +146,9 @@ fn probes_have_the_sizes_of_both_ends() {
     }
     let plan = planned(&lab, &facts, None);
     let sizes = |from: &str, to: &str| {
-        plan.rounds.iter().flat_map(|r| &r.tests).find_map(|t| match &t.kind {
-            TestKind::Mtu { sizes, .. } if t.from == from && t.to == to && t.layer == Layer::Underlay => {
-                Some(sizes.clone())
-            }
-            _ => None,
+        plan.rounds.iter().flat_map(|r| &r.tests).find_map(|t| {
+            let wanted = t.from == from && t.to == to && t.layer == Layer::Underlay;
+            t.kind.get::<MtuPlan>().filter(|_| wanted).map(|plan| plan.sizes.clone())
         })
     };
     assert_eq!(sizes("arc-1", "arc-2").unwrap(), [576, 1500, 9000]);
@@ -164,7 +159,7 @@ fn probes_have_the_sizes_of_both_ends() {
 fn transfers_inside_a_machine_run_alone() {
     let lab = cluster(&[4, 4, 3, 4, 5, 2]);
     let plan = planned(&lab, &Facts::new(), Some(60));
-    for round in plan.rounds.iter().filter(|r| matches!(r.tests[0].kind, TestKind::Tcp { .. })) {
+    for round in plan.rounds.iter().filter(|r| r.tests[0].kind.is::<TcpPlan>()) {
         let inside = round.tests.iter().any(|t| lab.same_machine(&t.from, &t.to));
         assert!(!inside || round.tests.len() == 1, "{round:?}");
     }
@@ -187,8 +182,7 @@ fn a_probe_of_loss_takes_half_a_second_where_there_is_time() {
     let lab = cluster(&[4, 4, 3, 4, 5, 2]);
     let times = |budget_s: u64| {
         let plan = planned(&lab, &Facts::new(), Some(budget_s));
-        let of =
-            |t: &Test| if let TestKind::Udp { duration_ms, .. } = t.kind { Some(duration_ms) } else { None };
+        let of = |t: &Test| t.kind.get::<UdpPlan>().map(|udp| udp.duration_ms);
         let times: BTreeSet<u32> = plan.rounds.iter().flat_map(|r| &r.tests).filter_map(of).collect();
         (times, plan.left_out)
     };
@@ -220,13 +214,19 @@ fn the_second_stage_has_seconds_of_its_own_and_at_most_a_fifth() {
 
 #[test]
 fn a_probe_takes_its_share_of_the_path_unless_it_asks_for_packets() {
-    let usual = TestKind::udp(4e7, 625, 500);
-    assert_eq!(probe_of(&usual, 7e7, false), TestKind::udp(udp_rate(Some(7e7), false), 512, 500));
+    let usual = TestKind::from(UdpPlan::paced(4e7, 625, 500));
+    assert_eq!(
+        probe_of(&usual, 7e7, false),
+        TestKind::from(UdpPlan::paced(udp_rate(Some(7e7), false), 512, 500))
+    );
     // Twice as many packets a second as TCP had, and as small as that: what tells a limit of packets from one
     // of bytes.
-    let small = TestKind::udp(1.9e7, 200, 500);
+    let small = TestKind::from(UdpPlan::paced(1.9e7, 200, 500));
     assert_eq!(probe_of(&small, 7e7, false), small);
-    assert_eq!(probe_of(&TestKind::Rtt { count: 6 }, 7e7, false), TestKind::Rtt { count: 6 });
+    assert_eq!(
+        probe_of(&TestKind::from(RttPlan { count: 6 }), 7e7, false),
+        TestKind::from(RttPlan { count: 6 })
+    );
 }
 
 #[test]
@@ -236,15 +236,17 @@ fn what_comes_and_goes_is_looked_for_several_times_where_there_is_time() {
         let rounds = plan.rounds.iter().enumerate();
         let places: Vec<usize> = rounds
             .filter(|(_, r)| {
-                let udp = |t: &Test| matches!(t.kind, TestKind::Udp { .. });
+                let udp = |t: &Test| t.kind.is::<UdpPlan>();
                 r.tests.iter().any(|t| udp(t) && (t.from.as_str(), t.to.as_str()) == ("arc-1", "arc-2"))
             })
             .map(|(number, _)| number)
             .collect();
-        let tcp_ms = plan.rounds.iter().flat_map(|r| &r.tests).find_map(|t| match t.kind {
-            TestKind::Tcp { duration_ms, .. } => Some(duration_ms),
-            _ => None,
-        });
+        let tcp_ms = plan
+            .rounds
+            .iter()
+            .flat_map(|r| &r.tests)
+            .find_map(|t| t.kind.get::<TcpPlan>())
+            .map(|t| t.duration_ms);
         (places, tcp_ms.unwrap(), plan.expected_s)
     };
     let (two, tcp_ms, expected_s) = looks(&[0, 1], 30);

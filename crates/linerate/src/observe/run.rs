@@ -16,16 +16,16 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_diagnose::stats::median;
 use linerate_knowledge::Knowledge;
 use linerate_model::fact::{Gap, HostFacts};
 use linerate_model::fact_map::KeyLists;
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::{HostName, Inventory, Layer};
-use linerate_model::load::TestKind;
+use linerate_model::kind::TcpPlan;
 use linerate_model::plan::{Round, Test};
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::{RunId, Snapshot};
+use linerate_model::statistics::median;
 use linerate_wire::message::{Event, Request};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -270,7 +270,7 @@ impl Survey<'_> {
     /// Tests of the pairs between which nothing gets through: one of each kind, repeats tell nothing.
     async fn confirm_dead(&mut self) -> Result<(), StoreError> {
         let mut tests = std::mem::take(&mut self.postponed);
-        tests.retain(|t| t.repeat == 0 && !matches!(t.kind, TestKind::Tcp { streams: 2.., .. }));
+        tests.retain(|t| t.repeat == 0 && !t.kind.get().is_some_and(TcpPlan::is_parallel));
         if tests.is_empty() {
             return Ok(());
         }
@@ -317,7 +317,7 @@ impl Survey<'_> {
             }
             let pair = (sample.test.from.clone(), sample.test.to.clone(), sample.test.layer);
             self.dead.saw(&sample, inventory);
-            if matches!(sample.test.kind, TestKind::Tcp { streams: 1, .. }) {
+            if sample.test.kind.get().is_some_and(TcpPlan::is_single) {
                 self.transfers.entry(pair).or_default().push(self.snapshot.samples.len());
             }
             self.slow.saw(&sample.test, took_ms);
@@ -411,7 +411,7 @@ async fn ended(fleet: &Fleet, inventory: &Inventory, test: &Test, patience: Pati
 }
 
 fn round_s(round: &Round) -> f64 {
-    round.tests.iter().map(|t| plan::expected_s(&t.kind)).fold(0.0, f64::max)
+    round.tests.iter().map(|t| t.kind.plan().expected().as_secs_f64()).fold(0.0, f64::max)
 }
 
 fn describe(round: &Round) -> String {
@@ -419,14 +419,7 @@ fn describe(round: &Round) -> String {
     let pairs: Vec<String> = round.tests.iter().take(3).map(|t| format!("{} > {}", t.from, t.to)).collect();
     let more = round.tests.len().saturating_sub(3);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let kind = match first.kind {
-        TestKind::Tcp { streams: 1, .. } => "TCP".to_owned(),
-        TestKind::Tcp { streams, .. } => format!("TCP x{streams}"),
-        TestKind::Udp { .. } => "UDP loss".to_owned(),
-        TestKind::Rtt { .. } => "RTT".to_owned(),
-        TestKind::Mtu { .. } => "path MTU".to_owned(),
-        ref other => other.name().to_owned(),
-    };
+    let kind = first.kind.plan().title();
     format!("{kind} {}: {}{more}", first.layer, pairs.join(", "))
 }
 

@@ -5,6 +5,7 @@ use crate::fake_node;
 use linerate_fleet::programs::Programs;
 use linerate_fleet::progress::Silent;
 use linerate_model::inventory::{Endpoint, Host, TransportSpec};
+use linerate_model::kind::{RttPlan, UdpPlan};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -65,7 +66,7 @@ fn a_healthy_cluster_is_measured_twice_and_stored() {
     assert_eq!(measured(&snapshot, "udp"), 18, "three looks at each pair");
     assert_eq!(snapshot.facts.len(), 3);
     let udp = snapshot.samples.iter().find(|s| s.test.kind.name() == "udp").unwrap();
-    let TestKind::Udp { rate_bps, .. } = udp.test.kind else { panic!() };
+    let Some(UdpPlan { rate_bps, .. }) = udp.test.kind.get() else { panic!() };
     assert!((rate_bps - 40e6).abs() < 1e6, "a fifth of what TCP reached, not of the link: {rate_bps}");
 }
 
@@ -109,7 +110,7 @@ fn what_was_disturbed_is_marked_and_repeated_a_few_times_at_most() {
             .iter()
             .all(|s| matches!(&s.outcome, Outcome::Invalid { reason } if reason.contains("late wire")))
     );
-    let rtt = |s: &&Sample| s.test.from == "h1" && matches!(s.test.kind, TestKind::Rtt { .. });
+    let rtt = |s: &&Sample| s.test.from == "h1" && s.test.kind.is::<RttPlan>();
     assert_eq!(snapshot.samples.iter().filter(rtt).count(), 1 + repeat::REPEATS_MAX);
     let mut ids: Vec<u32> = snapshot.samples.iter().map(|s| s.test.id).collect();
     ids.sort_unstable();
@@ -121,7 +122,7 @@ fn what_was_disturbed_is_marked_and_repeated_a_few_times_at_most() {
 fn what_is_planned_for_a_pair_without_a_way_comes_after_all_others_and_once() {
     let (snapshot, _) = surveyed(&cluster(3), |_| "no-way-to-2");
     let first = snapshot.samples.iter().filter(|s| !s.test.second_stage);
-    let cut_off = |s: &&Sample| s.test.to == "h2" && !matches!(s.test.kind, TestKind::Rtt { .. });
+    let cut_off = |s: &&Sample| s.test.to == "h2" && !s.test.kind.is::<RttPlan>();
     let order: Vec<bool> = first.clone().map(|s| cut_off(&s)).collect();
     let begin = order.iter().position(|c| *c).unwrap();
     assert!(order[begin..].iter().all(|c| *c), "{order:?}");

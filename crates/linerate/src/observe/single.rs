@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::Inventory;
-use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 use linerate_model::sample::Sample;
 use linerate_model::snapshot::Snapshot;
@@ -24,30 +23,13 @@ use linerate_store::StoreError;
 
 /// Time that tests are expected to take, all together.
 pub fn expected(tests: &[Test], tuning: &Tuning) -> Duration {
-    tests.iter().map(|test| expected_of(test, tuning)).sum()
+    // Most calibrations end well before they have to.
+    let calibration = Duration::from_millis(u64::from(CALIBRATION_MS_MAX) / 2);
+    let calibration = if tuning.calibrate { calibration } else { Duration::ZERO };
+    tests.iter().map(|test| test.kind.plan().expected() + calibration).sum()
 }
 
-fn expected_of(test: &Test, tuning: &Tuning) -> Duration {
-    let ms = match &test.kind {
-        TestKind::Tcp { duration_ms, .. } => {
-            // Most calibrations end well before they have to.
-            u64::from(*duration_ms) + if tuning.calibrate { u64::from(CALIBRATION_MS_MAX) / 2 } else { 0 }
-        }
-        TestKind::Latency(plan) => {
-            let settle_ms = |loaded| if loaded { u64::from(plan.settle_ms) } else { 0 };
-            plan.phases.iter().map(|p| u64::from(plan.phase_ms) + settle_ms(p.loaded)).sum()
-        }
-        // Nobody knows before: a second for each download, and sizes that arrive take no time.
-        TestKind::Http(plan) => 1000 * u64::from(plan.repeat) * plan.via.len().max(1) as u64,
-        TestKind::PathMtu(_) => 1000,
-        TestKind::Disk(plan) => super::bench::expected(plan).as_millis() as u64,
-        kind => measure::transfer_time(kind).as_millis() as u64,
-    };
-    Duration::from_millis(ms)
-}
-
-/// Runs the tests one after the other; `headline` makes the sentence of the diagnosis. Those of kind `http`
-/// and `disk` have one end.
+/// Runs the tests one after the other; `headline` makes the sentence of the diagnosis.
 pub async fn run(
     fleet: &Fleet,
     inventory: &Inventory,
@@ -60,7 +42,7 @@ pub async fn run(
     let expected_s = Some(expected(tests, context.tuning).as_secs_f64());
     context.progress.begin(&Phase { name: "measuring", unit: "tests", total: tests.len(), expected_s });
     for (done, test) in tests.iter().enumerate() {
-        let running = one(fleet, inventory, test, context.tuning);
+        let running = measure::measure_tuned(fleet, inventory, test, context.tuning);
         let sample = with_progress(running, until, |left_s| {
             context.progress.step(done, &format!("{} to {}", test.from, test.to), Some(left_s));
         })
@@ -83,11 +65,4 @@ pub async fn run(
     };
     context.store.finish(&snapshot, &diagnosis)?;
     Ok((snapshot, diagnosis))
-}
-
-async fn one(fleet: &Fleet, inventory: &Inventory, test: &Test, tuning: &Tuning) -> Sample {
-    match test.kind {
-        TestKind::Http(_) | TestKind::Disk(_) => measure::alone(fleet, inventory, test).await,
-        _ => measure::measure_tuned(fleet, inventory, test, tuning).await,
-    }
 }

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use linerate_diagnose::stats::median;
 use linerate_model::inventory::HostName;
-use linerate_model::load::TestKind;
+use linerate_model::kind::{MtuPlan, RttPlan};
 use linerate_model::plan::Test;
+use linerate_model::statistics::median;
 
 /// Small tests of one kind, layer and direction that a slow host gets in any case.
 const ENOUGH: usize = 3;
@@ -76,7 +76,7 @@ impl Slow {
 }
 
 fn is_small(test: &Test) -> bool {
-    matches!(test.kind, TestKind::Rtt { .. } | TestKind::Mtu { .. })
+    test.kind.is::<RttPlan>() || test.kind.is::<MtuPlan>()
 }
 
 fn place(test: &Test, host: &str) -> String {
@@ -88,6 +88,7 @@ fn place(test: &Test, host: &str) -> String {
 mod tests {
     use super::*;
     use linerate_model::inventory::Layer;
+    use linerate_model::kind::TcpPlan;
 
     fn rtt(from: &str, to: &str) -> Test {
         Test {
@@ -95,7 +96,7 @@ mod tests {
             from: from.into(),
             to: to.into(),
             layer: Layer::Underlay,
-            kind: TestKind::Rtt { count: 6 },
+            kind: RttPlan { count: 6 }.into(),
             repeat: 0,
             serial: false,
             second_stage: false,
@@ -116,7 +117,7 @@ mod tests {
         assert!(slow.drops(&rtt("tired", "h5")));
         assert!(!slow.drops(&rtt("h5", "tired")), "the other direction was not seen yet");
         assert!(!slow.drops(&rtt("h1", "h9")), "its partners are not slow");
-        let bulk = Test { kind: TestKind::Tcp { streams: 1, duration_ms: 300 }, ..rtt("tired", "h5") };
+        let bulk = Test { kind: TcpPlan::single(300).into(), ..rtt("tired", "h5") };
         assert!(!slow.drops(&bulk));
         assert_eq!(slow.left_out().collect::<Vec<_>>(), ["1 small tests with tired, which answers slowly"]);
     }

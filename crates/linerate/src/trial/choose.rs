@@ -2,10 +2,9 @@
 //! begun out. Pure.
 
 use linerate_model::change::Remedy;
-use linerate_model::disk_load::DiskPlan;
 use linerate_model::finding::{Cell, Diagnosis, Finding, LayerScope, Response};
 use linerate_model::inventory::{GroupName, HostName, Inventory, Layer};
-use linerate_model::load::TestKind;
+use linerate_model::kind::DiskPlan;
 use linerate_model::plan::Test;
 use linerate_model::snapshot::{Snapshot, StorageFigure};
 use linerate_model::trial::{Trial, TrialStatus};
@@ -160,12 +159,10 @@ pub fn storage_test(snapshot: &Snapshot, diagnosis: &Diagnosis, remedy: &str) ->
     let pattern = &replicated().find(is_it).or_else(worst)?.pattern;
     let (_, phase) = PHASES.iter().find(|(name, _)| name == pattern)?;
     // A bench begins with the replica; where it leaves the peer it measures the same once more.
-    snapshot.samples.iter().find_map(|sample| match &sample.test.kind {
-        TestKind::Disk(plan) => {
-            let plan = DiskPlan { phases: vec![*phase], ..(**plan).clone() };
-            Some(Test { kind: TestKind::Disk(Box::new(plan)), ..sample.test.clone() })
-        }
-        _ => None,
+    snapshot.samples.iter().find_map(|sample| {
+        let plan = sample.test.kind.get::<DiskPlan>()?;
+        let plan = DiskPlan { phases: vec![*phase], ..plan.clone() };
+        Some(Test { kind: plan.into(), ..sample.test.clone() })
     })
 }
 

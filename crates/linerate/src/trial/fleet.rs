@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use linerate_model::change::{Change, ReadBack};
 use linerate_model::fact::FactKey;
 use linerate_model::inventory::Inventory;
-use linerate_model::load::TestKind;
 use linerate_model::plan::Test;
 use linerate_model::sample::Outcome;
 
@@ -80,10 +79,7 @@ impl Hands for FleetHands<'_> {
         let begun = Instant::now();
         loop {
             let start_ms = clock::now_ms();
-            let sample = match test.kind {
-                TestKind::Disk(_) => measure::alone(self.fleet, self.inventory, test).await,
-                _ => measure::measure(self.fleet, self.inventory, test, measure::Patience::Usual).await,
-            };
+            let sample = measure::measure(self.fleet, self.inventory, test, measure::Patience::Usual).await;
             let spans = disturb::read(self.inventory.disturbances.as_deref());
             let span = disturb::harm(&spans, start_ms, clock::now_ms(), &test.kind);
             let disturbed = span.map(|span| span.reason.clone());

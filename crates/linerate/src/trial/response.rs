@@ -3,7 +3,8 @@
 
 use linerate_model::finding::Response;
 use linerate_model::inventory::{HostName, Layer};
-use linerate_model::load::{Interval, TestKind};
+use linerate_model::kind::{MtuPlan, RttPlan, TcpPlan, UdpPlan};
+use linerate_model::load::Interval;
 use linerate_model::path_mtu::MtuProbe;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
@@ -37,11 +38,11 @@ pub fn test(
     let kind = match response {
         Response::Loss | Response::Reordering | Response::Stalls => {
             let rate_bps = ceiling_bps.map_or(UDP_BPS.0, |c| (c * UDP_SHARE).clamp(UDP_BPS.1, UDP_BPS.2));
-            TestKind::udp(rate_bps, UDP_PAYLOAD_BYTES, duration_ms)
+            UdpPlan::paced(rate_bps, UDP_PAYLOAD_BYTES, duration_ms).into()
         }
-        Response::RttIdle => TestKind::Rtt { count: RTT_COUNT },
-        Response::PathMtu => TestKind::Mtu { sizes: sizes(pair, layer, snapshot), tries: MTU_TRIES },
-        _ => TestKind::Tcp { streams: 1, duration_ms },
+        Response::RttIdle => RttPlan { count: RTT_COUNT }.into(),
+        Response::PathMtu => MtuPlan { sizes: sizes(pair, layer, snapshot), tries: MTU_TRIES }.into(),
+        _ => TcpPlan::single(duration_ms).into(),
     };
     Test {
         // Numbers of a trial's tests are above those of any survey.
@@ -59,11 +60,8 @@ pub fn test(
 /// The sizes that the survey probed on this pair.
 fn sizes(pair: &(HostName, HostName), layer: Layer, snapshot: &Snapshot) -> Vec<u32> {
     let of_pair = |s: &&Sample| s.test.from == pair.0 && s.test.to == pair.1 && s.test.layer == layer;
-    let probed = snapshot.samples.iter().filter(of_pair).find_map(|s| match &s.test.kind {
-        TestKind::Mtu { sizes, .. } => Some(sizes.clone()),
-        _ => None,
-    });
-    probed.unwrap_or_else(|| MTU_SIZES.to_vec())
+    let probed = snapshot.samples.iter().filter(of_pair).find_map(|s| s.test.kind.get::<MtuPlan>());
+    probed.map_or_else(|| MTU_SIZES.to_vec(), |plan| plan.sizes.clone())
 }
 
 /// The value of a response; `None` when the test says nothing about it.
@@ -158,8 +156,7 @@ mod tests {
         let kind = |r| test(r, &pair, Layer::Overlay, &snapshot, Some(190e6), 800).kind;
         assert_eq!(kind(Response::CpuCost).name(), "tcp");
         assert_eq!(kind(Response::PathMtu).name(), "mtu");
-        assert!(
-            matches!(kind(Response::Loss), TestKind::Udp { rate_bps, .. } if (rate_bps - 38e6).abs() < 1.0)
-        );
+        let loss = kind(Response::Loss);
+        assert!(loss.get().is_some_and(|udp: &UdpPlan| (udp.rate_bps - 38e6).abs() < 1.0));
     }
 }

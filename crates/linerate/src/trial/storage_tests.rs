@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use linerate_knowledge::Knowledge;
-use linerate_model::disk_load::{DiskPlan, DiskTarget};
+use linerate_model::disk_load::DiskTarget;
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::finding::{Diagnosis, Response};
 use linerate_model::inventory::{Host, HostName, Layer, TransportSpec};
-use linerate_model::load::TestKind;
+use linerate_model::kind::{DiskPlan, TcpPlan, TestKind};
 use linerate_model::plan::Test;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::{Snapshot, StorageFigure};
@@ -64,10 +64,8 @@ fn bench() -> (Snapshot, Diagnosis) {
         figure("transport", "stream", 1100.0),
     ];
     let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
-    snapshot.samples = vec![
-        sample(test(1, TestKind::Disk(Box::new(plan)))),
-        sample(test(2, TestKind::Tcp { streams: 1, duration_ms: 2000 })),
-    ];
+    snapshot.samples =
+        vec![sample(test(1, TestKind::from(plan))), sample(test(2, TestKind::from(TcpPlan::single(2000))))];
     (snapshot, diagnosis)
 }
 
@@ -82,7 +80,7 @@ fn a_setting_of_drbd_is_tried_on_both_hosts_with_the_test_that_showed_the_loss()
         trial.remedy.changes.iter().map(|c| (c.host.as_str(), &c.to)).collect();
     assert_eq!(changes, [("one", &FactValue::Int(6007)), ("two", &FactValue::Int(6007))]);
     let test = choose::storage_test(&snapshot, &diagnosis, "drbd-activity-log").unwrap();
-    let TestKind::Disk(plan) = test.kind else { panic!("{:?}", test.kind) };
+    let Some(plan) = test.kind.get::<DiskPlan>() else { panic!("{:?}", test.kind) };
     assert_eq!(plan.phases, [PHASES[1].1], "random writes alone");
     assert_eq!(plan.target, DiskTarget::Folder { path: "/mnt".into(), bytes: 1 << 26 });
 }
@@ -119,7 +117,7 @@ fn a_setting_that_was_only_read_is_tried_with_the_writes_that_lose_most() {
     let trial = choose::plan(&snapshot, &diagnosis, &options, "t".into()).unwrap();
     assert_eq!((trial.response, trial.remedy.changes.len()), (Response::Storage, 2));
     let test = choose::storage_test(&snapshot, &diagnosis, "drbd-integrity-check").unwrap();
-    let TestKind::Disk(plan) = test.kind else { panic!("{:?}", test.kind) };
+    let Some(plan) = test.kind.get::<DiskPlan>() else { panic!("{:?}", test.kind) };
     assert_eq!(plan.phases, [PHASES[1].1], "a tenth of the disk at random, half of it one by one");
     // In a survey no transfer between hosts would show it.
     snapshot.storage.clear();

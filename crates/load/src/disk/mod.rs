@@ -20,11 +20,9 @@ use std::fs::File;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use linerate_model::disk_load::{
-    BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DiskEnd, DiskPhase, DiskPlan, DiskResult, DiskTarget, Durable,
-    OUTSTANDING_MAX, PHASE_MS_MAX, PHASES_MAX, THREADS_MAX,
-};
-use linerate_model::load::{LoadReport, Role, TestKind};
+use linerate_model::disk_load::{DiskEnd, DiskPhase, DiskResult, DiskTarget, Durable, THREADS_MAX};
+use linerate_model::kind::DiskPlan;
+use linerate_model::load::LoadReport;
 use linerate_sys::cpu;
 use linerate_sys::pages::Buffer;
 use linerate_sys::root::Root;
@@ -40,17 +38,10 @@ use crate::load::Load;
 pub(crate) struct Disk;
 
 impl Load for Disk {
-    fn name(&self) -> &'static str {
-        "disk"
-    }
+    type Plan = DiskPlan;
 
-    fn run(&self, job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
-        let TestKind::Disk(plan) = &job.spec.kind else { return Err(LoadError::Unknown { name: "disk" }) };
-        if job.spec.role == Role::Receiver {
-            let source = std::io::Error::other("a disk has no receiver");
-            return Err(LoadError::Io { what: "receive", source });
-        }
-        check(plan)?;
+    fn run(&self, job: &Job<'_>, plan: &DiskPlan, report: &mut LoadReport) -> Result<(), LoadError> {
+        writes_only_what_it_may(plan)?;
         let begun = Instant::now();
         let mut end = DiskEnd { memory_bytes: memory_bytes(&Root::live()), ..DiskEnd::default() };
         let result = all(job, plan, &mut end);
@@ -61,37 +52,12 @@ impl Load for Disk {
     }
 }
 
-fn check(plan: &DiskPlan) -> Result<(), LoadError> {
-    let wrong = |what, value: f64, limit| Err(LoadError::Spec { what, value, limit });
-    if !(1..=PHASES_MAX).contains(&plan.phases.len()) {
-        return wrong("the number of phases", plan.phases.len() as f64, "1 to 32");
-    }
-    if !(1..=PHASE_MS_MAX).contains(&plan.phase_ms) {
-        return wrong("phase_ms", plan.phase_ms.into(), "1 to 3600000");
-    }
-    for phase in &plan.phases {
-        let block = phase.block_bytes;
-        if !(BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&block) || block % BLOCK_BYTES_MIN != 0 {
-            return wrong("the size of a request", block.into(), "a multiple of 512 from 512 to 16777216");
-        }
-        if phase.reads > 100 {
-            return wrong("the share of reads", phase.reads.into(), "0 to 100");
-        }
-        if !(1..=OUTSTANDING_MAX).contains(&phase.outstanding()) {
-            return wrong("depth times threads", phase.outstanding().into(), "1 to 4096");
-        }
-        if phase.threads > THREADS_MAX {
-            return wrong("the number of threads", phase.threads.into(), "1 to 256");
-        }
-        if matches!(phase.durable, Durable::Data(0) | Durable::Full(0)) {
-            return wrong("writes before a flush", 0.0, "1 or more");
-        }
-        if phase.writes() && !plan.target.is_writable() {
-            let (path, hint) = (plan.target.path().clone(), "what is there is only read: --read");
-            return Err(LoadError::Target { path, reason: format!("`{phase}` would write it"), hint });
-        }
-    }
-    Ok(())
+fn writes_only_what_it_may(plan: &DiskPlan) -> Result<(), LoadError> {
+    let Some(phase) = plan.phases.iter().find(|p| p.writes() && !plan.target.is_writable()) else {
+        return Ok(());
+    };
+    let (path, hint) = (plan.target.path().clone(), "what is there is only read: --read");
+    Err(LoadError::Target { path, reason: format!("`{phase}` would write it"), hint })
 }
 
 /// Memory of this host, bytes; 0 when it is not to be seen.

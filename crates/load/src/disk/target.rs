@@ -349,10 +349,11 @@ impl Drop for Target {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use linerate_model::load::{Role, TestKind};
+    use linerate_model::load::Role;
 
     use super::*;
     use crate::tests::{V4, control, spec};
+    use linerate_model::kind::RttPlan;
 
     /// Eight mebibytes of a file of sixteen as a part of a device, and the file as another program has it.
     fn target(job: &Job<'_>) -> (Target, File) {
@@ -367,7 +368,7 @@ mod tests {
     /// two mebibytes.
     #[test]
     fn what_another_program_wrote_meanwhile_is_left_and_named() {
-        let (spec, control) = (spec(TestKind::Rtt { count: 1 }, Role::Receiver, V4), control(|_| {}));
+        let (spec, control) = (spec(RttPlan { count: 1 }, Role::Receiver, V4), control(|_| {}));
         let job = Job::new(&spec, &control);
         let (mut target, other) = target(&job);
         fill(&job, &mut target, &mut DiskEnd::default()).unwrap();
@@ -404,7 +405,7 @@ mod tests {
     /// it.
     #[test]
     fn what_was_written_since_the_guard_read_is_not_filled_over() {
-        let (spec, control) = (spec(TestKind::Rtt { count: 1 }, Role::Receiver, V4), control(|_| {}));
+        let (spec, control) = (spec(RttPlan { count: 1 }, Role::Receiver, V4), control(|_| {}));
         let job = Job::new(&spec, &control);
         let (mut target, other) = target(&job);
         let written = (4 << 20) + 8192;

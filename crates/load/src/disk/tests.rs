@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use linerate_model::disk_load::{DiskEnd, DiskPhase, DiskPlan, DiskTarget, Doubt, Durable};
-use linerate_model::load::{LoadReport, LoadSpec, Role, TestKind};
+use linerate_model::disk_load::{DiskEnd, DiskPhase, DiskTarget, Doubt, Durable};
+use linerate_model::kind::DiskPlan;
+use linerate_model::load::{LoadReport, LoadSpec, Role};
 
 use super::doubt::TO_DEVICE;
 use crate::tests::{V4, spec};
@@ -40,7 +41,7 @@ fn in_folder(path: &Path, phases: Vec<DiskPhase>) -> DiskPlan {
 fn of(plan: DiskPlan) -> LoadSpec {
     let sender = Role::Sender { peer: "127.0.0.1:1".parse().unwrap() };
     // A disk that others use can be slow.
-    LoadSpec { deadline_ms: 3_600_000, ..spec(TestKind::Disk(Box::new(plan)), sender, V4) }
+    LoadSpec { deadline_ms: 3_600_000, ..spec(plan, sender, V4) }
 }
 
 fn ask(plan: DiskPlan) -> LoadReport {

@@ -324,7 +324,8 @@ mod tests {
 
     use super::*;
     use crate::tests::{V4, control, spec};
-    use linerate_model::load::{Role, TestKind};
+    use linerate_model::kind::RttPlan;
+    use linerate_model::load::Role;
 
     /// A queue whose every request is first told to be tried again, as a stacked device does.
     #[derive(Default)]
@@ -388,7 +389,7 @@ mod tests {
 
     #[test]
     fn what_has_to_be_tried_again_is_and_counts_once() {
-        let spec = spec(TestKind::Rtt { count: 1 }, Role::Receiver, V4);
+        let spec = spec(RttPlan { count: 1 }, Role::Receiver, V4);
         let control = control(|_| {});
         let job = Job::new(&spec, &control);
         let mut queue = Busy { memory: vec![1; 4096], ..Busy::default() };

@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_model::http::{HttpFetch, HttpPlan};
-use linerate_model::load::{LoadReport, LoadSpec, Role, TestKind};
+use linerate_model::http::HttpFetch;
+use linerate_model::kind::{HttpPlan, TestKind};
+use linerate_model::load::{LoadReport, LoadSpec, Role};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
@@ -117,7 +118,7 @@ fn plan(url: String) -> HttpPlan {
 
 fn fetch_all(plan: HttpPlan) -> LoadReport {
     let spec = LoadSpec {
-        kind: TestKind::Http(plan),
+        kind: TestKind::from(plan),
         role: Role::Sender { peer: SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0) },
         bind: Ipv4Addr::UNSPECIFIED.into(),
         netns: None,

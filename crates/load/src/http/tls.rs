@@ -4,10 +4,10 @@
 //! proven to belong to the host of the URL, unless the user said that any certificate will do. It keeps no
 //! session and sends no certificate.
 
+use linerate_model::kind::HttpPlan;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use linerate_model::http::HttpPlan;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;

@@ -10,7 +10,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_model::latency::{LatencyPlan, Phase, Waiting};
+use linerate_model::kind::LatencyPlan;
+use linerate_model::latency::{Phase, Waiting};
 use linerate_model::load::{LoadReport, Role};
 use linerate_sys::socket::{self, Ready};
 

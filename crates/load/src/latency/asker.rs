@@ -9,7 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_model::histogram::Histogram;
-use linerate_model::latency::{LatencyPlan, LatencyPoint, LatencyResult, Phase, Waiting};
+use linerate_model::kind::LatencyPlan;
+use linerate_model::latency::{LatencyPoint, LatencyResult, Phase, Waiting};
 use linerate_model::load::{LoadReport, Role};
 use linerate_sys::cpu;
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use linerate_model::latency::LatencyPlan;
-use linerate_model::load::{LoadReport, LoadSpec, Role, TestKind};
+use linerate_model::kind::{LatencyPlan, TcpPlan};
+use linerate_model::load::{LoadReport, LoadSpec, Role};
 
 use crate::endpoint;
 use crate::job::{Control, Job, LoadError};
@@ -36,7 +36,7 @@ impl<'scope> Background<'scope> {
     ) -> Result<Self, LoadError> {
         let duration_ms = plan.settle_ms + plan.phase_ms + LOAD_TAIL.as_millis() as u32;
         let spec = LoadSpec {
-            kind: TestKind::Tcp { streams: plan.load_streams, duration_ms },
+            kind: TcpPlan { streams: plan.load_streams, duration_ms }.into(),
             role,
             deadline_ms: duration_ms + LOAD_SLACK.as_millis() as u32,
             // As a survey makes it: a calibration would begin with pauses.

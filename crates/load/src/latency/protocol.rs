@@ -7,7 +7,8 @@
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 
-use linerate_model::latency::{Carrier, LatencyPlan, Phase, Waiting};
+use linerate_model::kind::LatencyPlan;
+use linerate_model::latency::{Carrier, Phase, Waiting};
 
 use crate::datagram;
 use crate::job::{Job, LoadError, is_passing};

@@ -3,11 +3,10 @@
 //! What comes in: the spec of a test. What goes out: streams, times and the kind of socket, or the number
 //! that is outside its limits.
 
+use linerate_model::kind::TcpPlan;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use linerate_model::load::TestKind;
-use linerate_model::tuning::STREAMS_MAX;
 use linerate_sys::stream::Kind;
 
 use super::options;
@@ -34,13 +33,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(job: &Job<'_>) -> Result<Self, LoadError> {
-        let &TestKind::Tcp { streams, duration_ms } = &job.spec.kind else {
-            return Err(LoadError::Unknown { name: "tcp" });
-        };
-        if !(1..=STREAMS_MAX).contains(&streams) {
-            return Err(LoadError::Spec { what: "streams", value: f64::from(streams), limit: "1 to 512" });
-        }
+    pub(super) fn new(job: &Job<'_>, TcpPlan { streams, duration_ms }: TcpPlan) -> Result<Self, LoadError> {
         let tuning = &job.spec.tuning;
         options::check(tuning)?;
         let duration = Duration::from_millis(u64::from(duration_ms));

@@ -1,11 +1,10 @@
 //! Connections set up: counted the same at both ends, bounded, and refused to whoever lacks the token.
 
-use linerate_model::connects::ConnectsPlan;
-
 use super::*;
+use linerate_model::kind::{ConnectsPlan, TestKind};
 
 fn kind(parallel: u16, duration_ms: u32, count_max: u32) -> TestKind {
-    TestKind::Connects(ConnectsPlan { parallel, duration_ms, count_max })
+    TestKind::from(ConnectsPlan { parallel, duration_ms, count_max })
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Requests and answers on loopback, in every phase that there is.
 
-use linerate_model::latency::{Carrier, LatencyPlan, Phase, Waiting};
+use linerate_model::kind::{LatencyPlan, TestKind};
+use linerate_model::latency::{Carrier, Phase, Waiting};
 
 use super::*;
 use crate::door;
@@ -27,7 +28,7 @@ fn phases(loaded: &[bool]) -> Vec<Phase> {
 fn every_phase_has_its_histogram_and_its_course() {
     for bind in families() {
         let wanted = phases(&[false, true]);
-        let (sent, received) = both(&TestKind::Latency(plan(wanted.clone())), bind, |_| {});
+        let (sent, received) = both(&TestKind::from(plan(wanted.clone())), bind, |_| {});
         assert_eq!((&sent.stopped, &received.stopped), (&None, &None), "{bind}");
         assert_eq!(sent.latency.iter().map(|r| r.phase).collect::<Vec<_>>(), wanted);
         for result in &sent.latency {
@@ -45,7 +46,7 @@ fn every_phase_has_its_histogram_and_its_course() {
 #[test]
 fn both_ends_count_the_same_bytes_over_tcp() {
     let all = vec![Phase { carrier: Carrier::Tcp, waiting: Waiting::Blocking, loaded: false }];
-    let kind = TestKind::Latency(LatencyPlan { payload_bytes: 900, ..plan(all) });
+    let kind = TestKind::from(LatencyPlan { payload_bytes: 900, ..plan(all) });
     let (sent, received) = both(&kind, V4, |_| {});
     // The first exchange is in no histogram.
     assert_eq!(sent.bytes + 900, received.bytes);
@@ -53,7 +54,7 @@ fn both_ends_count_the_same_bytes_over_tcp() {
 
 #[test]
 fn a_wrong_token_gets_no_answer_and_holds_nobody_up() {
-    let kind = TestKind::Latency(plan(phases(&[false])));
+    let kind = TestKind::from(plan(phases(&[false])));
     let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
     let role = Role::Sender { peer: receiver.address };
     let silent = TcpStream::connect(receiver.address).unwrap();
@@ -69,7 +70,7 @@ fn a_wrong_token_gets_no_answer_and_holds_nobody_up() {
 fn a_receiver_that_lies_gets_nothing() {
     let listener = TcpListener::bind((V4, 0)).unwrap();
     let role = Role::Sender { peer: listener.local_addr().unwrap() };
-    let kind = TestKind::Latency(plan(phases(&[false])));
+    let kind = TestKind::from(plan(phases(&[false])));
     let sender = thread::spawn(move || send(&spec(kind, role, V4)));
     let (mut stream, _) = listener.accept().unwrap();
     stream.write_all(&[9; 16]).unwrap();
@@ -83,7 +84,7 @@ fn a_receiver_that_lies_gets_nothing() {
 #[test]
 fn deadlines_and_the_stop_flag_end_it() {
     let long = LatencyPlan { phase_ms: 300_000, ..plan(phases(&[false, true])) };
-    let kind = TestKind::Latency(long);
+    let kind = TestKind::from(long);
     let (sent, received) = both(&kind, V4, |spec| spec.deadline_ms = 300);
     for report in [&sent, &received] {
         assert!(report.stopped.is_some(), "{report:?}");
@@ -114,7 +115,7 @@ fn senseless_plans_are_values() {
         LatencyPlan { phase_ms: u32::MAX, ..plan(one.clone()) },
         LatencyPlan { load_streams: 0, ..plan(one) },
     ] {
-        let report = send(&spec(TestKind::Latency(wrong), Role::Sender { peer: SocketAddr::new(V4, 9) }, V4));
+        let report = send(&spec(wrong, Role::Sender { peer: SocketAddr::new(V4, 9) }, V4));
         assert!(reason(&report).contains("allowed"), "{report:?}");
     }
 }
@@ -122,7 +123,7 @@ fn senseless_plans_are_values() {
 #[test]
 fn the_end_of_a_phase_is_not_read_with_what_follows() {
     let tcp = Phase { carrier: Carrier::Tcp, waiting: Waiting::Blocking, loaded: false };
-    let kind = TestKind::Latency(LatencyPlan { payload_bytes: 64, phase_ms: 5, ..plan(vec![tcp; 16]) });
+    let kind = TestKind::from(LatencyPlan { payload_bytes: 64, phase_ms: 5, ..plan(vec![tcp; 16]) });
     let (sent, received) = both(&kind, V4, |_| {});
     assert_eq!((&sent.stopped, &received.stopped), (&None, &None));
     assert_eq!(sent.latency.len(), 16);
@@ -143,7 +144,7 @@ fn foreign_datagrams_without_end_hold_up_neither_the_end_of_a_phase_nor_a_stop()
     for waiting in [Waiting::Blocking, Waiting::Spinning] {
         for stopped in [false, true] {
             let phase = Phase { carrier: Carrier::Udp, waiting, loaded: false };
-            let kind = TestKind::Latency(plan(vec![phase]));
+            let kind = TestKind::from(plan(vec![phase]));
             let receiver =
                 Receiver::start(LoadSpec { deadline_ms: 300_000, ..spec(kind.clone(), Role::Receiver, V4) });
             let role = Role::Sender { peer: receiver.address };

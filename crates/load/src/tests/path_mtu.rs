@@ -1,12 +1,13 @@
 //! The search for the largest packet: open paths, limits that the kernel knows, and black holes in either
 //! direction.
 
-use linerate_model::path_mtu::{PathMtuPlan, SizeLimit};
+use linerate_model::kind::{PathMtuPlan, TestKind};
+use linerate_model::path_mtu::SizeLimit;
 
 use super::*;
 
 fn kind(least_bytes: u32, most_bytes: u32) -> TestKind {
-    TestKind::PathMtu(PathMtuPlan { least_bytes, most_bytes, tries: 2 })
+    TestKind::from(PathMtuPlan { least_bytes, most_bytes, tries: 2 })
 }
 
 fn limits(limit: &SizeLimit) -> (Option<u32>, Option<u32>, Option<u32>, bool) {

@@ -1,8 +1,8 @@
 //! Strangers at the ports of tests: silent ones, closed ones, liars, an endless stream of them, datagrams.
 //! The right sender gets through all the same, and the receiver's report counts the others.
 
-use linerate_model::connects::ConnectsPlan;
-use linerate_model::latency::{Carrier, LatencyPlan, Phase, Waiting};
+use linerate_model::kind::{ConnectsPlan, LatencyPlan, RttPlan, TestKind, UdpPlan};
+use linerate_model::latency::{Carrier, Phase, Waiting};
 use linerate_model::load::Strangers;
 
 use super::*;
@@ -11,11 +11,11 @@ use super::*;
 const MANY: usize = 300;
 
 fn connects() -> TestKind {
-    TestKind::Connects(ConnectsPlan { parallel: 2, duration_ms: 100_000, count_max: 50 })
+    TestKind::from(ConnectsPlan { parallel: 2, duration_ms: 100_000, count_max: 50 })
 }
 
 fn latency() -> TestKind {
-    TestKind::Latency(LatencyPlan {
+    TestKind::from(LatencyPlan {
         phases: vec![Phase { carrier: Carrier::Tcp, waiting: Waiting::Blocking, loaded: false }],
         phase_ms: 100,
         payload_bytes: 64,
@@ -156,7 +156,7 @@ fn a_test_without_strangers_reports_none() {
 
 #[test]
 fn foreign_datagrams_are_counted_and_change_nothing() {
-    for kind in [TestKind::udp(2e6, 500, 300), TestKind::Rtt { count: 3 }] {
+    for kind in [TestKind::from(UdpPlan::paced(2e6, 500, 300)), TestKind::from(RttPlan { count: 3 })] {
         let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
         let stranger = UdpSocket::bind((V4, 0)).unwrap();
         for _ in 0..20 {

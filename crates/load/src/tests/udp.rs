@@ -2,18 +2,19 @@
 //! offload.
 
 use linerate_model::datagram::{Offload, UdpOptions};
+use linerate_model::kind::{TestKind, UdpPlan};
 
 use super::*;
 
 fn flat_out(payload_bytes: u16, offload: Offload) -> TestKind {
     let options = UdpOptions { flat_out: true, offload };
-    TestKind::Udp { rate_bps: 0.0, payload_bytes, duration_ms: 150, options }
+    TestKind::from(UdpPlan { rate_bps: 0.0, payload_bytes, duration_ms: 150, options })
 }
 
 #[test]
 fn a_probe_of_a_survey_finds_one_lost_in_a_thousand() {
     // The rate that a survey asks for on a path of 1 Gbit/s or more: 20 %.
-    let kind = TestKind::udp(200e6, 1200, 2_000);
+    let kind = TestKind::from(UdpPlan::paced(200e6, 1200, 2_000));
     let before = backlog_drops();
     let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
     let relay = Relay::start(receiver.address, |number, datagram| {
@@ -43,7 +44,7 @@ fn a_probe_of_a_survey_finds_one_lost_in_a_thousand() {
 
 #[test]
 fn swapped_datagrams_are_counted_exactly() {
-    let kind = TestKind::udp(10e6, 1000, 2_000);
+    let kind = TestKind::from(UdpPlan::paced(10e6, 1000, 2_000));
     let before = backlog_drops();
     let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
     let swapped = Arc::new(AtomicU64::new(0));
@@ -116,14 +117,14 @@ fn a_path_that_cannot_cut_is_sent_to_one_by_one() {
 fn a_late_sender_leaves_datagrams_out() {
     // More than any machine sends one by one: what is missed is counted, not sent in a burst.
     let options = UdpOptions { flat_out: false, offload: Offload::Off };
-    let kind = TestKind::Udp { rate_bps: 100e9, payload_bytes: 64, duration_ms: 1_500, options };
+    let kind = TestKind::from(UdpPlan { rate_bps: 100e9, payload_bytes: 64, duration_ms: 1_500, options });
     let (sent, _) = both(&kind, V4, |_| {});
     assert!(sent.udp_flow.unwrap().skipped > 0);
 }
 
 #[test]
 fn datagrams_of_another_test_are_not_counted() {
-    let kind = TestKind::udp(5e6, 500, 1_000);
+    let kind = TestKind::from(UdpPlan::paced(5e6, 500, 1_000));
     let before = backlog_drops();
     let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
     let role = Role::Sender { peer: receiver.address };

@@ -1,15 +1,14 @@
-//! The numbers of a flow of datagrams, checked: gaps, bursts, and whether the kernel may cut or glue.
+//! The numbers of a flow of datagrams: gaps, bursts, and whether the kernel may cut or glue.
 //!
-//! What comes in: the kind of test. What goes out: a plan, or the number that is outside its limits.
+//! What comes in: what is asked for. What goes out: a plan.
 
 use std::time::Duration;
 
 use linerate_model::datagram::Offload;
-use linerate_model::load::TestKind;
+use linerate_model::kind::UdpPlan;
 use linerate_sys::datagram::{SEGMENTS_MAX, WRITE_MAX};
 
 use crate::datagram::HEADER_BYTES;
-use crate::job::LoadError;
 
 pub(super) const DATA: &str = "udp data";
 pub(super) const END: &str = "udp end";
@@ -27,7 +26,7 @@ const BURST_GAP_MIN: Duration = Duration::from_micros(50);
 /// Sequence numbers of a test: 32 MB of bitmap at the receiver.
 pub(super) const SEQUENCE_MAX: u64 = 1 << 28;
 
-/// The numbers of a test, checked.
+/// The numbers of a test.
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
     /// Time from one datagram to the next; `None` flat out.
@@ -38,18 +37,12 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(kind: &TestKind) -> Result<Self, LoadError> {
-        let &TestKind::Udp { rate_bps, payload_bytes, duration_ms, options } = kind else {
-            return Err(LoadError::Unknown { name: "udp" });
-        };
-        if !options.flat_out && !(1e3..=1e12).contains(&rate_bps) {
-            return Err(LoadError::Spec { what: "rate_bps", value: rate_bps, limit: "1 kbit/s to 1 Tbit/s" });
-        }
+    pub(super) fn new(asked: &UdpPlan) -> Self {
         // The header needs its room.
-        let payload = usize::from(payload_bytes).clamp(HEADER_BYTES, WRITE_MAX);
-        let gap_s = (!options.flat_out).then(|| payload as f64 * 8.0 / rate_bps);
-        let duration = Duration::from_millis(u64::from(duration_ms));
-        Ok(Self { gap_s, payload, duration, offload: options.offload })
+        let payload = usize::from(asked.payload_bytes).clamp(HEADER_BYTES, WRITE_MAX);
+        let gap_s = asked.asked_bps().map(|bps| payload as f64 * 8.0 / bps);
+        let duration = Duration::from_millis(u64::from(asked.duration_ms));
+        Self { gap_s, payload, duration, offload: asked.options.offload }
     }
 
     /// Datagrams of one burst.
@@ -81,14 +74,15 @@ mod tests {
     use linerate_model::datagram::UdpOptions;
 
     use super::*;
+    use linerate_model::kind::TestPlan;
 
     fn plan(rate_bps: f64, payload_bytes: u16) -> Plan {
-        Plan::new(&TestKind::udp(rate_bps, payload_bytes, 1)).expect("a sound plan")
+        Plan::new(&UdpPlan::paced(rate_bps, payload_bytes, 1))
     }
 
     #[test]
     fn senseless_numbers_are_refused() {
-        let wrong = |rate_bps| Plan::new(&TestKind::udp(rate_bps, 0, 1)).is_err();
+        let wrong = |rate_bps| UdpPlan::paced(rate_bps, 0, 1).check().is_err();
         assert!(wrong(f64::NAN) && wrong(-1.0) && wrong(f64::INFINITY) && wrong(0.0));
         assert_eq!(plan(1e6, 0).payload, HEADER_BYTES);
     }
@@ -107,8 +101,9 @@ mod tests {
     fn offload_can_be_forbidden() {
         let flat = |offload| {
             let options = UdpOptions { flat_out: true, offload };
-            let kind = TestKind::Udp { rate_bps: 0.0, payload_bytes: 64, duration_ms: 1, options };
-            let plan = Plan::new(&kind).expect("flat out needs no rate");
+            let asked = UdpPlan { rate_bps: 0.0, payload_bytes: 64, duration_ms: 1, options };
+            asked.check().expect("flat out needs no rate");
+            let plan = Plan::new(&asked);
             (plan.cuts(), plan.glues())
         };
         assert_eq!(flat(Offload::Auto), (true, true));

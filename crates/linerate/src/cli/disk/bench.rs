@@ -4,9 +4,10 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_model::disk_load::{DiskPhase, DiskPlan, DiskTarget, Durable};
+use linerate_model::disk_load::{DiskPhase, DiskTarget, Durable};
 use linerate_model::exit::ExitCode;
 use linerate_model::fact::Gap;
+use linerate_model::kind::DiskPlan;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::tuning::Tuning;

@@ -49,7 +49,7 @@ impl Survey<'_> {
             .iter()
             .map(|host| own_limit::test_of(inventory, host))
             .filter(|(_, test)| {
-                self.left().is_none_or(|left| left >= measure::transfer_time(&test.kind)) && self.alive(test)
+                self.left().is_none_or(|left| left >= test.kind.plan().time_max()) && self.alive(test)
             })
             .collect();
         let fleet = self.fleet;

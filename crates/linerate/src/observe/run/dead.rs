@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::inventory::{HostName, Inventory, Layer};
-use linerate_model::load::TestKind;
+use linerate_model::kind::RttPlan;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Outcome, Sample};
 
@@ -31,7 +31,7 @@ impl Dead {
     /// A test ended. Only requests count: a transfer that fails may be a matter of its port.
     pub(super) fn saw(&mut self, sample: &Sample, inventory: &Inventory) {
         let test = &sample.test;
-        if !matches!(test.kind, TestKind::Rtt { .. }) {
+        if !test.kind.is::<RttPlan>() {
             return;
         }
         let vain = match sample.outcome {
@@ -75,6 +75,7 @@ mod tests {
     use linerate_model::inventory::{Group, Host, TransportSpec};
 
     use super::*;
+    use linerate_model::kind::{TcpPlan, TestKind};
 
     fn test(from: &str, to: &str, kind: TestKind) -> Test {
         Test {
@@ -96,7 +97,7 @@ mod tests {
             Outcome::NothingThrough { reason: "no answer".to_owned() }
         };
         Sample {
-            test: test(from, to, TestKind::Rtt { count: 6 }),
+            test: test(from, to, TestKind::from(RttPlan { count: 6 })),
             start_ms: 0,
             outcome,
             tx_counters: BTreeMap::new(),
@@ -105,7 +106,7 @@ mod tests {
     }
 
     fn transfer(from: &str, to: &str) -> Test {
-        test(from, to, TestKind::Tcp { streams: 1, duration_ms: 250 })
+        test(from, to, TestKind::from(TcpPlan::single(250)))
     }
 
     /// Hosts `a` and `b` in one rack, `c`, `d` and `e` in another.

@@ -10,7 +10,8 @@ use std::collections::{BTreeSet, HashMap};
 use linerate_knowledge::Knowledge;
 use linerate_model::fact::HostFacts;
 use linerate_model::inventory::Inventory;
-use linerate_model::load::{LoadReport, TestKind};
+use linerate_model::kind::TcpPlan;
+use linerate_model::load::LoadReport;
 use linerate_model::sample::{Outcome, Sample};
 
 /// From so many hosts on samples are kept lean: 10,000 hosts make about 300,000 of them.
@@ -78,7 +79,7 @@ pub(super) fn strip(sample: &mut Sample, knowledge: &Knowledge) {
             kept
         });
     }
-    let transfer = matches!(sample.test.kind, TestKind::Tcp { .. });
+    let transfer = sample.test.kind.is::<TcpPlan>();
     let Outcome::Measured(m) = &mut sample.outcome else { return };
     if !transfer {
         // Their values stand in the measurement itself.

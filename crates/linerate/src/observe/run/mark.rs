@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use linerate_model::inventory::HostName;
-use linerate_model::load::TestKind;
+use linerate_model::kind::TcpPlan;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Outcome, Sample};
 
@@ -25,7 +25,7 @@ pub(super) fn mark(
     let Some(span) = disturb::harm(spans, sample.start_ms, ended_ms, &sample.test.kind) else {
         return false;
     };
-    let is_transfer = matches!(sample.test.kind, TestKind::Tcp { .. });
+    let is_transfer = sample.test.kind.is::<TcpPlan>();
     let shown = reached.filter(|_| is_transfer).zip(path_bps(&sample.test));
     if shown.is_some_and(|(reached, path)| disturb::leaves(reached, path)) {
         return false;

@@ -7,9 +7,10 @@
 use std::collections::BTreeSet;
 
 use linerate_diagnose::disks::{self, Volume};
-use linerate_model::disk_load::{DiskEnd, DiskPhase, DiskPlan, DiskTarget, Durable};
+use linerate_model::disk_load::{DiskEnd, DiskPhase, DiskTarget, Durable};
 use linerate_model::fact::HostFacts;
 use linerate_model::inventory::Inventory;
+use linerate_model::kind::DiskPlan;
 use linerate_model::sample::Outcome;
 use linerate_model::tuning::Tuning;
 use linerate_storage::plan::{LayoutPlan, Plan};
