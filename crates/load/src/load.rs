@@ -1,7 +1,7 @@
 //! What every load implements.
 //!
-//! What comes in: a job and its plan. What goes out: a report, filled as far as the load came. The list of all
-//! loads is [`crate::LOADS`].
+//! What comes in: a job and its plan. What goes out: a report, filled as far as the load came. The list is
+//! [`crate::LOADS`].
 
 use linerate_model::kind::TestPlan;
 use linerate_model::load::{LoadReport, Role};

@@ -5,8 +5,8 @@
 //!
 //! What comes in: nothing. What goes out: plain types that cross a crate border, the wire or the disk. It
 //! never reads a file, a clock or a socket. Its logic is validation, what the reports of a test come to, the
-//! order of names, the arithmetic of a histogram, seeded numbers, and how a number or a foreign text is written
-//! for people.
+//! order of names, the arithmetic of a histogram, seeded numbers, and how a number or a foreign text is
+//! written for people.
 #![deny(missing_docs)]
 
 pub mod advice;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use linerate_model::kind::TestKind;
 use linerate_model::load::LoadReport;
 
-/// Each kind under its name, byte for byte; a kind whose options may be left out stands here with and without.
+/// Each kind under its name, byte for byte; optional fields with and without.
 const SHAPES: &[(&str, &str)] = &[
     ("tcp", r#"{"tcp":{"streams":2,"duration_ms":500}}"#),
     ("udp", r#"{"udp":{"rate_bps":2000000.0,"payload_bytes":512,"duration_ms":250}}"#),

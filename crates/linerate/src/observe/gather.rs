@@ -18,7 +18,7 @@ pub fn outcome(kind: &TestKind, tx: LoadReport, rx: LoadReport) -> Outcome {
     }
     let plan = kind.plan();
     let nothing = plan.missing(&tx, &rx);
-    if let Some(reason) = disturbed(plan, &tx, &rx, nothing) {
+    if let Some(reason) = interfered(plan, &tx, &rx, nothing) {
         return Outcome::Invalid { reason };
     }
     if let Some(what) = nothing {
@@ -39,7 +39,12 @@ fn why_stopped<'a>(tx: &'a LoadReport, rx: &'a LoadReport) -> Option<&'a str> {
 
 /// Why a test says nothing about the path because of what others sent to its port: `nothing` got through, or
 /// less than should, while they were there. What reached its end in spite of them is measured.
-fn disturbed(plan: &dyn TestPlan, tx: &LoadReport, rx: &LoadReport, nothing: Option<&str>) -> Option<String> {
+fn interfered(
+    plan: &dyn TestPlan,
+    tx: &LoadReport,
+    rx: &LoadReport,
+    nothing: Option<&str>,
+) -> Option<String> {
     let both = [tx, rx].into_iter().filter_map(|report| report.strangers);
     let met = both.fold(Strangers::default(), Strangers::and).some()?;
     let Interference { own_connections, by_connections, by_datagrams } = plan.interference(tx, rx, met);

@@ -1,4 +1,4 @@
-//! What tests have in common whose sender moves as many bytes as it can, or as it is told.
+//! What tests have in common whose sender moves bytes in one direction.
 
 use crate::load::LoadReport;
 use crate::printable::without_hint;

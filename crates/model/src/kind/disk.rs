@@ -26,7 +26,7 @@ pub struct DiskPlan {
     /// No phase makes more requests than that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_max: Option<u64>,
-    /// Way of making requests by name; `None` takes the best that the host allows.
+    /// Method of making requests by name; `None` takes the best that the host allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub way: Option<String>,
 }

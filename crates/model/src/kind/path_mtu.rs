@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::test_plan::{Interference, OutOfLimits, TestPlan, buffer_overflowed, check, ms};
 use crate::load::{LoadReport, Strangers};
 
-/// A search for the largest packet, both ways in one test.
+/// A search for the largest packet, both directions in one test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathMtuPlan {
     /// Smallest IP packet to try: what every path must take.

@@ -1,4 +1,4 @@
-//! What one end of a test is told.
+//! The spec of one end of a test.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
