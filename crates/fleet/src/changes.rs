@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use linerate_model::change::{Change, ReadBack};
 use linerate_model::fact::{FactKey, FactValue};
 use linerate_model::inventory::{HostName, Inventory};
-use linerate_wire::message::{Event, Request};
+use linerate_wire::message::{Event, ObserveRequest, Request, TrialRequest};
 
 use super::{Fleet, LinkError, REQUEST_WAIT};
 
@@ -48,14 +48,18 @@ impl<'a> Changes<'a> {
         }
     }
 
-    async fn ask(&self, host: &str, body: Request) -> Result<Vec<Event>, ChangeError> {
+    async fn ask(&self, host: &str, body: impl Into<Request>) -> Result<Vec<Event>, ChangeError> {
         let fleet = self.again.get(host).unwrap_or(self.fleet);
         let link = fleet.link(host).map_err(|e| error(&e))?;
         link.request(body, REQUEST_WAIT).await.map_err(|e| error(&e))
     }
 
     /// The same, with a new session when the old one has ended.
-    async fn ask_again(&mut self, host: &str, body: Request) -> Result<Vec<Event>, ChangeError> {
+    async fn ask_again(
+        &mut self,
+        host: &str,
+        body: impl Into<Request> + Clone,
+    ) -> Result<Vec<Event>, ChangeError> {
         for _ in 0..REOPEN_TRIES {
             match self.ask(host, body.clone()).await {
                 // In the job that holds the host: a second one would wait for it.
@@ -88,7 +92,7 @@ impl<'a> Changes<'a> {
         changes: &[Change],
         deadline_s: u32,
     ) -> Result<ReadBack, ChangeError> {
-        let body = Request::Apply { trial: trial.to_owned(), changes: changes.to_vec(), deadline_s };
+        let body = TrialRequest::Apply { trial: trial.to_owned(), changes: changes.to_vec(), deadline_s };
         changed(host, self.ask(host, body).await?)
     }
 
@@ -97,7 +101,7 @@ impl<'a> Changes<'a> {
     /// # Errors
     /// The host refuses, or its session has ended.
     pub async fn revert(&mut self, host: &str, trial: &str) -> Result<ReadBack, ChangeError> {
-        changed(host, self.ask(host, Request::Revert { trial: trial.to_owned() }).await?)
+        changed(host, self.ask(host, TrialRequest::Revert { trial: trial.to_owned() }).await?)
     }
 
     /// Moves the deadline.
@@ -105,7 +109,7 @@ impl<'a> Changes<'a> {
     /// # Errors
     /// The host refuses, or its session has ended.
     pub async fn extend(&mut self, host: &str, trial: &str, deadline_s: u32) -> Result<(), ChangeError> {
-        self.ask(host, Request::Extend { trial: trial.to_owned(), deadline_s }).await.map(|_| ())
+        self.ask(host, TrialRequest::Extend { trial: trial.to_owned(), deadline_s }).await.map(|_| ())
     }
 
     /// Makes the changes survive a reboot; returns the files that were written.
@@ -118,7 +122,7 @@ impl<'a> Changes<'a> {
         trial: &str,
         changes: &[Change],
     ) -> Result<Vec<PathBuf>, ChangeError> {
-        let body = Request::Keep { trial: trial.to_owned(), changes: changes.to_vec() };
+        let body = TrialRequest::Keep { trial: trial.to_owned(), changes: changes.to_vec() };
         let files = self.ask(host, body).await?.into_iter().find_map(|e| match e {
             Event::Kept { files } => Some(files),
             _ => None,
@@ -131,7 +135,7 @@ impl<'a> Changes<'a> {
     /// # Errors
     /// The host refuses, or its session has ended.
     pub async fn undo(&mut self, host: &str, trial: &str) -> Result<ReadBack, ChangeError> {
-        changed(host, self.ask_again(host, Request::Undo { trial: trial.to_owned() }).await?)
+        changed(host, self.ask_again(host, TrialRequest::Undo { trial: trial.to_owned() }).await?)
     }
 
     /// Reads settings. May open a new session with a host that was lost.
@@ -143,7 +147,7 @@ impl<'a> Changes<'a> {
             .iter()
             .filter_map(|k| Some(PathBuf::from(k.strip_prefix("netns.")?.split_once('|')?.0)))
             .collect();
-        let body = Request::Facts { prefixes: keys.to_vec(), netns };
+        let body = ObserveRequest::Facts { prefixes: keys.to_vec(), netns };
         let facts = self.ask_again(host, body).await?.into_iter().find_map(|e| match e {
             Event::Facts(facts) => Some(facts),
             _ => None,

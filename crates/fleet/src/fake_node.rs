@@ -21,7 +21,7 @@ use linerate_model::kind::{MtuPlan, RttPlan, TcpPlan, UdpPlan};
 use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, UdpEnd};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_wire::frame::{HEADER_BYTES, Kind, encode};
-use linerate_wire::message::{Event, Hello, PROTOCOL, Request};
+use linerate_wire::message::{Event, Hello, ObserveRequest, PROTOCOL, Request, SessionRequest};
 use linerate_wire::session::{NodeEvent, NodeSession};
 
 const VARIABLE: &str = "LINERATE_FAKE_NODE";
@@ -148,8 +148,8 @@ fn serve(chunk: usize, dies_at: Option<u32>, way: Way, behaviour: &str) -> i32 {
             Err(mpsc::RecvTimeoutError::Disconnected) => return 0,
         }
         while let Some(NodeEvent::Request { id, body }) = session.poll_event() {
-            let leaves = body == Request::Bye;
-            if let Request::Load(spec) = &body {
+            let leaves = body == SessionRequest::Bye.into();
+            if let Request::Observe(ObserveRequest::Load(spec)) = &body {
                 loads += u32::from(spec.kind.is::<TcpPlan>());
                 if dies_at.is_some_and(|n| loads >= n) {
                     eprintln!("out of memory");
@@ -171,12 +171,12 @@ fn serve(chunk: usize, dies_at: Option<u32>, way: Way, behaviour: &str) -> i32 {
 
 fn answer(session: &mut NodeSession, now: u64, id: u64, body: &Request, way: Way) {
     match body {
-        Request::Facts { .. } => {
+        Request::Observe(ObserveRequest::Facts { .. }) => {
             let readings = [("cpu.count".to_owned(), FactValue::Int(2))].into();
             let facts = HostFacts { readings, ..HostFacts::default() };
             session.respond(now, id, Event::Facts(Box::new(facts)));
         }
-        Request::Load(spec) => {
+        Request::Observe(ObserveRequest::Load(spec)) => {
             if spec.role == Role::Receiver {
                 session.respond(now, id, Event::Listening { port: 9 });
             }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_model::inventory::Host;
-use linerate_wire::message::{Event, Hello, Request, RequestId};
+use linerate_wire::message::{Event, Hello, Request, RequestId, SessionRequest, Setup};
 use linerate_wire::session::{OperatorEvent, OperatorSession, is_last};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -128,11 +128,11 @@ impl LinkError {
 impl Link {
     /// Tells a node program that said hello about its host.
     pub(super) async fn set_up(self, host: &Host) -> Result<Self, LinkError> {
-        let setup = Request::Setup {
+        let setup = SessionRequest::Setup(Setup {
             state_dir: host.state_dir.clone().unwrap_or_else(|| PathBuf::from("/var/lib/linerate")),
             etc_dir: host.etc_dir.clone().unwrap_or_else(|| PathBuf::from("/etc")),
             host: host.name.clone(),
-        };
+        });
         match self.request(setup, REQUEST_WAIT).await {
             Ok(_) => Ok(self),
             Err(error) => {
@@ -235,20 +235,22 @@ impl Link {
     }
 
     /// Starts a request.
-    pub async fn start(&self, body: Request) -> Result<Exchange, LinkError> {
+    pub async fn start(&self, body: impl Into<Request>) -> Result<Exchange, LinkError> {
         let (events, events_rx) = mpsc::unbounded_channel();
         let (number, number_rx) = oneshot::channel();
         let gone = || LinkError::Lost {
             host: self.host.clone(),
             reason: self.lost().unwrap_or_else(|| "the session has ended".to_owned()),
         };
-        self.orders.send(Order::Request { body: Box::new(body), events, number }).map_err(|_| gone())?;
+        self.orders
+            .send(Order::Request { body: Box::new(body.into()), events, number })
+            .map_err(|_| gone())?;
         let number = number_rx.await.map_err(|_| gone())?;
         Ok(Exchange { host: self.host.clone(), number, events: events_rx, lost: self.lost.clone() })
     }
 
     /// Starts a request and collects its events up to its end.
-    pub async fn request(&self, body: Request, wait: Duration) -> Result<Vec<Event>, LinkError> {
+    pub async fn request(&self, body: impl Into<Request>, wait: Duration) -> Result<Vec<Event>, LinkError> {
         let until = Instant::now() + wait;
         let mut exchange = self.start(body).await?;
         let mut events = Vec::new();
@@ -337,7 +339,7 @@ impl Driver {
                     Some(Order::Bye) | None => {
                         self.leaving = true;
                         let now = self.now_ms();
-                        let _ = self.session.request(now, Request::Bye);
+                        let _ = self.session.request(now, SessionRequest::Bye);
                         leave_by = Some(Instant::now() + BYE_WAIT);
                     }
                 },

@@ -18,7 +18,7 @@ use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SlurmSp
 use linerate_model::kind::{MtuPlan, RttPlan, TcpPlan, TestKind, UdpPlan};
 use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, UdpEnd};
 use linerate_model::path_mtu::MtuProbe;
-use linerate_wire::message::{Event, Hello, PROTOCOL, Request, RequestId};
+use linerate_wire::message::{Event, Hello, ObserveRequest, PROTOCOL, Request, RequestId, SessionRequest};
 use linerate_wire::session::{NodeEvent, NodeSession};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -234,10 +234,10 @@ async fn node(world: Arc<World>, number: usize, stream: DuplexStream) {
         while let Some(event) = session.poll_event() {
             let NodeEvent::Request { id, body } = event else { return };
             match body {
-                Request::Facts { prefixes, .. } => {
+                Request::Observe(ObserveRequest::Facts { prefixes, .. }) => {
                     session.respond(now_ms(), id, Event::Facts(Box::new(world.facts(number, &prefixes))));
                 }
-                Request::Load(spec) => {
+                Request::Observe(ObserveRequest::Load(spec)) => {
                     loads += 1;
                     let mut random = world.random(3 + loads, number);
                     if random.below(REFUSED_ONE_IN) == 0 {
@@ -251,8 +251,8 @@ async fn node(world: Arc<World>, number: usize, stream: DuplexStream) {
                     load(&world, (id, spec), random, &answers, stopped);
                     continue;
                 }
-                Request::StopLoad { load } => drop(stops.remove(&load)),
-                Request::Bye => {
+                Request::Session(SessionRequest::StopLoad { load }) => drop(stops.remove(&load)),
+                Request::Session(SessionRequest::Bye) => {
                     session.respond(now_ms(), id, Event::Done);
                     let _ = to_operator.write_all(&session.take_output()).await;
                     return;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use linerate_model::inventory::{SshSpec, TransportSpec};
-use linerate_wire::message::{Event, Request};
+use linerate_wire::message::{Event, ObserveRequest};
 
 use super::transports::TRANSPORTS;
 use super::*;
@@ -54,8 +54,8 @@ fn over_every_transport(behaviour: &str, check: impl AsyncFn(Result<Link, LinkEr
     }
 }
 
-fn facts() -> Request {
-    Request::Facts { prefixes: vec![], netns: vec![] }
+fn facts() -> ObserveRequest {
+    ObserveRequest::Facts { prefixes: vec![], netns: vec![] }
 }
 
 #[test]

@@ -28,7 +28,6 @@ pub(super) fn on_one_line(mut event: Event) -> Event {
         Event::Unbuilt { lines } => lines.iter_mut().for_each(tame),
         Event::Builds(entries) => entries.iter_mut().for_each(|entry| tame(&mut entry.build)),
         Event::Hello(_)
-        | Event::Heartbeat
         | Event::Listening { .. }
         | Event::Changed { .. }
         | Event::Kept { .. }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use linerate_model::names::natural;
 use linerate_model::step::{Contents, Look, Refused, Seen, Step};
 use linerate_storage::drbd::On;
-use linerate_wire::message::{BuildEntry, Event, Request};
+use linerate_wire::message::{BuildEntry, BuildRequest, Event};
 
 use linerate_fleet::progress::{Phase, Progress};
 use linerate_fleet::{Fleet, LinkError};
@@ -117,7 +117,7 @@ pub enum OnLoss {
 /// # Errors
 /// The host is lost or refuses.
 pub async fn look(fleet: &Fleet, host: &str, look: Look) -> Result<Seen, LinkError> {
-    let events = fleet.link(host)?.request(Request::Look(look), LOOK_WAIT).await?;
+    let events = fleet.link(host)?.request(BuildRequest::Look(look), LOOK_WAIT).await?;
     Ok(seen_in(events))
 }
 
@@ -143,7 +143,7 @@ pub async fn contents(fleet: &Fleet, host: &str, device: &str) -> Result<Content
 /// # Errors
 /// The host is lost, or the step failed there.
 pub async fn step(fleet: &Fleet, host: &str, build: &str, step: &Step) -> Result<Seen, LinkError> {
-    let request = Request::Step { build: build.to_owned(), step: step.clone() };
+    let request = BuildRequest::Step { build: build.to_owned(), step: step.clone() };
     Ok(seen_in(fleet.link(host)?.request(request, STEP_WAIT).await?))
 }
 
@@ -153,7 +153,7 @@ pub async fn step(fleet: &Fleet, host: &str, build: &str, step: &Step) -> Result
 /// # Errors
 /// The host is lost, has no such build, something stands in the way, or a command failed.
 pub async fn undo(fleet: &Fleet, host: &str, build: &str, discard: bool) -> Result<Vec<String>, LinkError> {
-    let request = Request::Unbuild { build: build.to_owned(), discard };
+    let request = BuildRequest::Unbuild { build: build.to_owned(), discard };
     let events = fleet.link(host)?.request(request, STEP_WAIT).await?;
     let lines = events.into_iter().find_map(|event| match event {
         Event::Unbuilt { lines } => Some(lines),
@@ -172,7 +172,7 @@ pub async fn close<'a>(
     build: &str,
 ) -> Result<(), LinkError> {
     for host in hosts {
-        fleet.link(host)?.request(Request::Built { build: build.to_owned() }, LOOK_WAIT).await?;
+        fleet.link(host)?.request(BuildRequest::Built { build: build.to_owned() }, LOOK_WAIT).await?;
     }
     Ok(())
 }
@@ -182,7 +182,7 @@ pub async fn close<'a>(
 /// # Errors
 /// The host is lost.
 pub async fn list(fleet: &Fleet, host: &str) -> Result<Vec<BuildEntry>, LinkError> {
-    let events = fleet.link(host)?.request(Request::Builds, LOOK_WAIT).await?;
+    let events = fleet.link(host)?.request(BuildRequest::Builds, LOOK_WAIT).await?;
     let builds = events.into_iter().find_map(|event| match event {
         Event::Builds(builds) => Some(builds),
         _ => None,
@@ -225,7 +225,7 @@ pub async fn begun_of(
 pub async fn not_empty(fleet: &Fleet, host: &str, devices: &[String]) -> Result<Vec<Refused>, LinkError> {
     // Drives with rotating discs take seconds, and eight of them are looked at side by side.
     let wait = LOOK_WAIT * (1 + u32::try_from(devices.len() / 16).unwrap_or(0));
-    let request = Request::Look(Look::Empty { devices: devices.to_vec() });
+    let request = BuildRequest::Look(Look::Empty { devices: devices.to_vec() });
     let seen = seen_in(fleet.link(host)?.request(request, wait).await?);
     let mut refused: Vec<Refused> = understood(host, "its drives", &seen.out)?;
     refused.sort_by(|a, b| natural(&a.device, &b.device));

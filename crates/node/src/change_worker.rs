@@ -1,6 +1,6 @@
 //! The thread that makes the changes of a session, one after the other.
 //!
-//! In: requests about trials. Out: their answers. Once a second it looks for trials whose deadline has
+//! In: requests about trials, and where to journal them. Out: their answers. Once a second it looks for trials whose deadline has
 //! passed. It never makes a change before it was told where the journals are.
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::inventory::check_folder;
 use linerate_sys::root::Root;
-use linerate_wire::message::{Event, Request, RequestId};
+use linerate_wire::message::{Event, RequestId, Setup, TrialRequest};
 
 use crate::change::ChangeError;
 use crate::change::apply::Changes;
@@ -21,9 +21,13 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// What the main thread wants.
 pub(crate) enum Order {
+    /// Where the journals are.
+    Setup { id: RequestId, setup: Setup },
     /// Of the operator.
-    Request { id: RequestId, request: Request },
-    /// The operator is gone, with the reason: take back and end.
+    Trial { id: RequestId, request: TrialRequest },
+    /// The operator ends the session: undo what is not confirmed, and end.
+    Bye { id: RequestId },
+    /// The operator is gone, with the reason: the same.
     Lost(String),
 }
 
@@ -55,13 +59,13 @@ pub(crate) fn run(orders: &Receiver<Order>, to_main: &SyncSender<SessionEvent>) 
                 let _ = to_main.send(SessionEvent::ChangesEnded);
                 return;
             }
-            Order::Request { id, request: Request::Bye } => {
+            Order::Bye { id } => {
                 let ended = changes.as_mut().map_or(Ok(()), |c| c.end("the operator said bye", true));
                 answer(id, ended.map_or_else(|e| failed(&e), |()| Event::Done));
                 let _ = to_main.send(SessionEvent::ChangesEnded);
                 return;
             }
-            Order::Request { id, request: Request::Setup { state_dir, etc_dir, host } } => {
+            Order::Setup { id, setup: Setup { state_dir, etc_dir, host } } => {
                 if let Err(error) = check_folders(&state_dir, &etc_dir, &host) {
                     answer(id, failed(&error));
                     continue;
@@ -72,7 +76,7 @@ pub(crate) fn run(orders: &Receiver<Order>, to_main: &SyncSender<SessionEvent>) 
                 let ended = changes.replace(fresh).map_or(Ok(()), |mut old| old.end("a new setup", false));
                 answer(id, ended.map_or_else(|e| failed(&e), |()| Event::Done));
             }
-            Order::Request { id, request } => {
+            Order::Trial { id, request } => {
                 let result =
                     changes.as_mut().ok_or(ChangeError::NoSetup).and_then(|c| carry_out(c, &request));
                 match result {
@@ -98,34 +102,19 @@ fn check_folders(state_dir: &Path, etc_dir: &Path, host: &str) -> Result<(), Cha
     Ok(())
 }
 
-fn carry_out(changes: &mut Changes<RealHost>, request: &Request) -> Result<Option<Event>, ChangeError> {
+fn carry_out(changes: &mut Changes<RealHost>, request: &TrialRequest) -> Result<Option<Event>, ChangeError> {
     let changed = |read_back| Some(Event::Changed { read_back });
     match request {
-        Request::Apply { trial, changes: wanted, deadline_s } => {
+        TrialRequest::Apply { trial, changes: wanted, deadline_s } => {
             changes.apply(trial, wanted, *deadline_s).map(changed)
         }
-        Request::Revert { trial } => changes.revert(trial).map(changed),
-        Request::Extend { trial, deadline_s } => changes.extend(trial, *deadline_s).map(|()| None),
-        Request::Keep { trial, changes: wanted } => {
+        TrialRequest::Revert { trial } => changes.revert(trial).map(changed),
+        TrialRequest::Extend { trial, deadline_s } => changes.extend(trial, *deadline_s).map(|()| None),
+        TrialRequest::Keep { trial, changes: wanted } => {
             changes.keep(trial, wanted).map(|files| Some(Event::Kept { files }))
         }
-        Request::Undo { trial } => changes.undo(trial).map(changed),
-        Request::Journals => changes.journals().map(|entries| Some(Event::Journals(entries))),
-        // The main thread keeps these to itself.
-        Request::Heartbeat
-        | Request::Setup { .. }
-        | Request::Facts { .. }
-        | Request::Load(_)
-        | Request::Iperf3(_)
-        | Request::Durability(_)
-        | Request::Audit(_)
-        | Request::StopLoad { .. }
-        | Request::Look(_)
-        | Request::Step { .. }
-        | Request::Unbuild { .. }
-        | Request::Built { .. }
-        | Request::Builds
-        | Request::Bye => Ok(None),
+        TrialRequest::Undo { trial } => changes.undo(trial).map(changed),
+        TrialRequest::Journals => changes.journals().map(|entries| Some(Event::Journals(entries))),
     }
 }
 

@@ -13,6 +13,7 @@ mod dial;
 mod disk_times;
 mod facts;
 mod load_once;
+mod observe;
 mod private;
 mod serve;
 mod session_event;

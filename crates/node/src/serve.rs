@@ -7,27 +7,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::time::{Duration, Instant};
 
-use linerate_model::audit::AuditRequest;
-use linerate_model::durability::DurabilityRequest;
-use linerate_model::fact::Gap;
-use linerate_model::iperf3::Iperf3Spec;
-use linerate_model::load::{LoadReport, LoadSpec};
-use linerate_sys::root::Root;
-use linerate_wire::message::{Event, Hello, PROTOCOL, Request, RequestId};
+use linerate_wire::message::{BuildRequest, Event, Hello, PROTOCOL, Request, RequestId, SessionRequest};
 use linerate_wire::session::{NodeEvent, NodeSession, is_last};
 
 use crate::against_iperf3;
-use crate::audit;
 use crate::build::{self, Builds};
 use crate::change_worker::{self, Order};
-use crate::disk_times::DiskTimes;
 use crate::facts;
+use crate::observe::{self, Reader};
 use crate::session_event::SessionEvent;
 
 /// Loads and readings that run at the same time; a host is in one test at a time, so that this is never
@@ -55,12 +47,9 @@ struct Node {
     building: BTreeSet<RequestId>,
     /// `Bye` was asked.
     leaving: bool,
-    /// Goes into every answer with facts.
-    sysfs_gap: Option<String>,
+    reader: Reader,
     /// Where steps are journalled; not before the operator said it.
     builds: Option<Arc<Builds>>,
-    /// How long requests to disks take, from when it was asked first.
-    times: Arc<DiskTimes>,
 }
 
 /// Where the operator speaks.
@@ -88,8 +77,7 @@ pub(crate) fn serve_over(sysfs_gap: Option<String>, from_operator: Input, to_ope
     });
     let worker = to_self.clone();
     std::thread::spawn(move || {
-        let work = std::panic::AssertUnwindSafe(|| change_worker::run(&orders, &worker));
-        if std::panic::catch_unwind(work).is_err() {
+        if caught(|| change_worker::run(&orders, &worker)).is_none() {
             // Nobody here knows any more what is in force; the guardians do, and act when we are gone.
             std::process::abort();
         }
@@ -104,14 +92,18 @@ pub(crate) fn serve_over(sysfs_gap: Option<String>, from_operator: Input, to_ope
         jobs: BTreeMap::new(),
         building: BTreeSet::new(),
         leaving: false,
-        sysfs_gap,
+        reader: Reader { sysfs_gap, times: Arc::default() },
         builds: None,
-        times: Arc::default(),
     };
     node.run();
     drop(node);
     // The thread ends by dropping its sender; an operator that does not read must not hold us up.
     let _ = all_written.recv_timeout(Duration::from_millis(FLUSH_MS));
+}
+
+/// What work gives; `None` where it ends by an error of the program.
+fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()
 }
 
 /// Who we are.
@@ -219,60 +211,47 @@ impl Node {
     }
 
     fn begin(&mut self, id: RequestId, body: Request) {
-        let order = |request| Order::Request { id, request };
         match body {
-            Request::Heartbeat => {}
-            Request::Facts { prefixes, netns } => self.read_facts(id, prefixes, netns),
-            Request::Load(spec) => self.load(id, spec),
-            Request::Iperf3(spec) => self.iperf3(id, spec),
-            Request::Durability(request) => self.durability(id, request),
-            Request::Audit(request) => self.audit(id, request),
-            Request::StopLoad { load } => {
+            Request::Session(SessionRequest::Setup(setup)) => {
+                if linerate_model::inventory::check_folder(&setup.state_dir).is_ok() {
+                    self.builds = Some(Arc::new(Builds::new(&setup.state_dir, &setup.host)));
+                }
+                self.order(Order::Setup { id, setup });
+            }
+            Request::Session(SessionRequest::StopLoad { load }) => {
                 if let Some(stop) = self.jobs.get(&load) {
                     stop.store(true, Ordering::Relaxed);
                 }
                 self.session.respond(self.now_ms(), id, Event::Done);
             }
-            Request::Look(_)
-            | Request::Step { .. }
-            | Request::Unbuild { .. }
-            | Request::Built { .. }
-            | Request::Builds => self.build(id, body),
-            Request::Bye => {
+            Request::Session(SessionRequest::Bye) => {
                 self.leaving = true;
                 self.stop_jobs();
-                self.order(order(Request::Bye));
+                self.order(Order::Bye { id });
             }
-            request => {
-                if let Request::Setup { state_dir, host, .. } = &request
-                    && linerate_model::inventory::check_folder(state_dir).is_ok()
-                {
-                    self.builds = Some(Arc::new(Builds::new(state_dir, host)));
-                }
-                self.order(order(request));
+            Request::Observe(request) => {
+                let (reader, to_main) = (self.reader.clone(), self.to_self.clone());
+                let send = move |event| drop(to_main.send(SessionEvent::Answer(id, event)));
+                self.job(id, observe::broken(&request), move |stop| {
+                    observe::answer(&reader, request, stop, send)
+                });
             }
+            Request::Trial(request) => self.order(Order::Trial { id, request }),
+            Request::Build(request) => self.build(id, request),
         }
     }
 
     /// Looks and steps have a thread each: a step may take minutes, and one of them at a time is let through
     /// by their lock.
-    fn build(&mut self, id: RequestId, request: Request) {
-        let changes = matches!(request, Request::Step { .. } | Request::Unbuild { .. });
+    fn build(&mut self, id: RequestId, request: BuildRequest) {
+        let changes = matches!(request, BuildRequest::Step { .. } | BuildRequest::Unbuild { .. });
         let builds = self.builds.clone();
-        self.job(id, move |to_main, stop| {
-            let work = std::panic::AssertUnwindSafe(|| build::answer(builds.as_deref(), &request, &stop));
-            let events = std::panic::catch_unwind(work).unwrap_or_else(|_| {
-                vec![Event::Failed {
-                    error: "the step ended early by an error of the program".to_owned(),
-                    hint: "its journal says how far it came".to_owned(),
-                    undo_failed: false,
-                }]
-            });
-            for event in events {
-                // Nobody listens any more when the session has ended.
-                let _ = to_main.send(SessionEvent::Answer(id, event));
-            }
-        });
+        let broken = Event::Failed {
+            error: "the step ended early by an error of the program".to_owned(),
+            hint: "its journal says how far it came".to_owned(),
+            undo_failed: false,
+        };
+        self.job(id, broken, move |stop| build::answer(builds.as_deref(), &request, stop));
         if changes && self.jobs.contains_key(&id) {
             self.building.insert(id);
         }
@@ -292,21 +271,28 @@ impl Node {
         self.jobs.values().for_each(|stop| stop.store(true, Ordering::Relaxed));
     }
 
-    /// Starts a thread of a request, with the flag that stops it. What prevents it is answered.
+    /// Carries a request out on a thread of its own, with the flag that stops it, and sends its events;
+    /// `broken` where an error of the program ends it. What prevents it is answered.
     fn job(
         &mut self,
         id: RequestId,
-        work: impl FnOnce(&SyncSender<SessionEvent>, Arc<AtomicBool>) + Send + 'static,
+        broken: Event,
+        work: impl FnOnce(&Arc<AtomicBool>) -> Vec<Event> + Send + 'static,
     ) {
         let stop = Arc::new(AtomicBool::new(false));
         let (to_main, stop_job) = (self.to_self.clone(), Arc::clone(&stop));
-        let job = std::thread::Builder::new();
+        let carry_out = move || {
+            for event in caught(|| work(&stop_job)).unwrap_or_else(|| vec![broken]) {
+                // Nobody listens any more when the session has ended.
+                let _ = to_main.send(SessionEvent::Answer(id, event));
+            }
+        };
         let error = if self.leaving {
             "the session ends".to_owned()
         } else if self.jobs.len() >= JOBS_MAX {
             format!("{JOBS_MAX} loads and readings run already, no more may")
         } else {
-            match job.spawn(move || work(&to_main, stop_job)) {
+            match std::thread::Builder::new().spawn(carry_out) {
                 Ok(_) => {
                     self.jobs.insert(id, stop);
                     return;
@@ -316,105 +302,6 @@ impl Node {
         };
         let hint = "wait for other requests to end, or start a new session".to_owned();
         self.session.respond(self.now_ms(), id, Event::Failed { error, hint, undo_failed: false });
-    }
-
-    fn read_facts(&mut self, id: RequestId, prefixes: Vec<String>, netns: Vec<PathBuf>) {
-        let gap = self.sysfs_gap.clone().map(|reason| Gap { what: "nic.".to_owned(), reason });
-        let times = Arc::clone(&self.times);
-        self.job(id, move |to_main, _| {
-            let read = std::panic::catch_unwind(|| {
-                let mut facts = facts::read(&Root::live(), &prefixes, &netns);
-                times.add(&prefixes, &mut facts);
-                facts
-            });
-            let events = match read {
-                Ok(mut facts) => {
-                    facts.gaps.extend(gap);
-                    vec![Event::Facts(Box::new(facts)), Event::Done]
-                }
-                Err(_) => vec![Event::Failed {
-                    error: "reading the facts ended early".to_owned(),
-                    hint: "ask for fewer prefixes to find the one".to_owned(),
-                    undo_failed: false,
-                }],
-            };
-            for event in events {
-                // Nobody listens any more when the session has ended.
-                let _ = to_main.send(SessionEvent::Answer(id, event));
-            }
-        });
-    }
-
-    fn durability(&mut self, id: RequestId, request: DurabilityRequest) {
-        self.answer(id, move |stop| match linerate_load::durable::run(&request, stop) {
-            Ok(answer) => Ok(Event::Durability(Box::new(answer))),
-            Err(error) => Err((error.to_string(), error.hint().to_owned())),
-        });
-    }
-
-    fn audit(&mut self, id: RequestId, request: AuditRequest) {
-        self.answer(id, move |stop| match audit::run(&request, stop) {
-            Ok(part) => Ok(Event::Audit(Box::new(part))),
-            Err(words) => {
-                let (error, hint) = words.split_once("\nhint: ").unwrap_or((&words, ""));
-                Err((error.to_owned(), hint.to_owned()))
-            }
-        });
-    }
-
-    /// Does work of one answer on a thread of its own. An error is its words and a hint.
-    fn answer(
-        &mut self,
-        id: RequestId,
-        work: impl FnOnce(&AtomicBool) -> Result<Event, (String, String)> + Send + 'static,
-    ) {
-        self.job(id, move |to_main, stop| {
-            let work = std::panic::AssertUnwindSafe(|| work(&stop));
-            let failed = |(error, hint)| vec![Event::Failed { error, hint, undo_failed: false }];
-            let events = match std::panic::catch_unwind(work) {
-                Ok(Ok(event)) => vec![event, Event::Done],
-                Ok(Err(words)) => failed(words),
-                Err(_) => failed(("it ended early by an error of the program".into(), String::new())),
-            };
-            for event in events {
-                // Nobody listens any more when the session has ended.
-                let _ = to_main.send(SessionEvent::Answer(id, event));
-            }
-        });
-    }
-
-    fn load(&mut self, id: RequestId, spec: LoadSpec) {
-        self.traffic(id, move |to_main, stop| {
-            let listener = to_main.clone();
-            let listening = Box::new(move |port| {
-                drop(listener.send(SessionEvent::Answer(id, Event::Listening { port })));
-            });
-            linerate_load::run(&spec, &linerate_load::Control { stop, listening })
-        });
-    }
-
-    fn iperf3(&mut self, id: RequestId, spec: Iperf3Spec) {
-        self.traffic(id, move |_, stop| against_iperf3::run(&spec, &stop));
-    }
-
-    /// Starts a load on a thread of its own, between two readings of the counters.
-    fn traffic(
-        &mut self,
-        id: RequestId,
-        run: impl Fn(&SyncSender<SessionEvent>, Arc<AtomicBool>) -> LoadReport
-        + std::panic::UnwindSafe
-        + Send
-        + 'static,
-    ) {
-        self.job(id, move |to_main, stop| {
-            let work = std::panic::AssertUnwindSafe(|| with_counters(|| run(to_main, stop)));
-            let (report, counters) = std::panic::catch_unwind(work).unwrap_or_else(|_| {
-                let stopped = Some("the load ended early by an error of the program".to_owned());
-                (LoadReport { stopped, ..LoadReport::default() }, BTreeMap::new())
-            });
-            let _ = to_main
-                .send(SessionEvent::Answer(id, Event::LoadDone { report: Box::new(report), counters }));
-        });
     }
 
     /// Stops all loads, takes back what is not confirmed, and waits for both within bounds; a step under way
@@ -449,43 +336,14 @@ impl Node {
     }
 }
 
-/// Runs a load between two readings of the counters; gives those that changed.
-fn with_counters(load: impl FnOnce() -> LoadReport) -> (LoadReport, BTreeMap<String, i64>) {
-    let root = Root::live();
-    let before = facts::counters(&root);
-    let report = load();
-    let mut counters = facts::counters(&root);
-    counters.retain(|key, value| {
-        // A counter that appeared with its device has no change to speak of.
-        *value = before.get(key).map_or(0, |old| growth(*old, *value));
-        *value != 0
-    });
-    (report, counters)
-}
-
-/// What was counted between two readings. A counter that went back began anew meanwhile, with its cgroup or
-/// its device.
-fn growth(before: i64, after: i64) -> i64 {
-    let grown = after.wrapping_sub(before);
-    if grown < 0 { after.max(0) } else { grown }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{growth, hello};
+    use super::hello;
 
     #[test]
     fn the_hello_names_all_loads_and_iperf3_which_is_no_load_of_its_own() {
         let loads = hello().loads;
         let (last, rest) = loads.split_last().unwrap();
         assert_eq!((last.as_str(), rest), ("iperf3", &linerate_load::names()[..]));
-    }
-
-    #[test]
-    fn a_counter_that_began_anew_has_grown_by_what_it_shows() {
-        assert_eq!(growth(10, 46), 36);
-        assert_eq!(growth(31, 0), 0);
-        assert_eq!(growth(31, 5), 5);
-        assert_eq!(growth(i64::MAX, i64::MIN), 1);
     }
 }

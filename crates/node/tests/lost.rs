@@ -16,7 +16,7 @@ use linerate_model::fact::FactValue;
 use linerate_model::kind::TcpPlan;
 use linerate_model::load::{LoadSpec, Role};
 use linerate_wire::frame::{Kind, MAGIC, encode};
-use linerate_wire::message::{Event, Request};
+use linerate_wire::message::{Event, ObserveRequest, SessionRequest, TrialRequest};
 use linerate_wire::session::{OperatorEvent, SILENCE_MS};
 
 use operator::{Operator, Place, SACK, listens, sack_off, signal, until};
@@ -25,8 +25,8 @@ use operator::{Operator, Place, SACK, listens, sack_off, signal, until};
 /// Nothing but what is tested ends these nodes and trials so soon: a trial's own time is ten minutes.
 const GONE: Duration = Duration::from_secs(60);
 
-fn receiver() -> Request {
-    Request::Load(LoadSpec {
+fn receiver() -> ObserveRequest {
+    ObserveRequest::Load(LoadSpec {
         kind: TcpPlan::single(60_000).into(),
         role: Role::Receiver,
         bind: "0.0.0.0".parse().unwrap(),
@@ -195,7 +195,7 @@ fn the_next_node_restores_when_node_and_guardian_are_killed() {
     let mut next = Operator::set_up(&place);
     until("the old value is back", || {
         // Keeps the session alive.
-        next.ask(Request::Journals);
+        next.ask(TrialRequest::Journals);
         place.sack() == "1"
     });
     until("the journal is closed", || place.state("t1") == "closed");
@@ -215,10 +215,10 @@ fn the_guardian_restores_at_the_deadline_when_the_node_is_stopped() {
     assert!(operator.wait().0.success());
     assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("1", "closed"));
     let mut operator = Operator::set_up(&place);
-    let events = operator.ask(Request::Revert { trial: "t1".into() });
+    let events = operator.ask(TrialRequest::Revert { trial: "t1".into() });
     let [Event::Failed { error, undo_failed: false, .. }] = events.as_slice() else { panic!("{events:?}") };
     assert!(error.contains("closed (nobody confirmed it in time)"), "{error}");
-    assert_eq!(operator.ask(Request::Bye), [Event::Done]);
+    assert_eq!(operator.ask(SessionRequest::Bye), [Event::Done]);
     assert!(operator.wait().0.success());
 }
 
@@ -228,12 +228,12 @@ fn a_trial_lives_through_all_its_states() {
     let mut operator = Operator::set_up(&place);
     let back = |value| Event::Changed { read_back: vec![(SACK.into(), FactValue::Int(value))] };
     operator.apply("t1", 60);
-    assert_eq!(operator.ask(Request::Revert { trial: "t1".into() }), [back(1), Event::Done]);
+    assert_eq!(operator.ask(TrialRequest::Revert { trial: "t1".into() }), [back(1), Event::Done]);
     assert_eq!(place.sack(), "1");
     operator.apply("t1", 60);
-    assert_eq!(operator.ask(Request::Extend { trial: "t1".into(), deadline_s: 90 }), [Event::Done]);
+    assert_eq!(operator.ask(TrialRequest::Extend { trial: "t1".into(), deadline_s: 90 }), [Event::Done]);
     let conf = place.etc_dir().join("sysctl.d/90-linerate.conf");
-    let events = operator.ask(Request::Keep { trial: "t1".into(), changes: sack_off() });
+    let events = operator.ask(TrialRequest::Keep { trial: "t1".into(), changes: sack_off() });
     assert_eq!(events, [Event::Kept { files: vec![conf.clone()] }, Event::Done]);
     assert!(std::fs::read_to_string(&conf).unwrap().contains("net.ipv4.tcp_sack = 0"));
     until("the guardian ends", || place.guardians("t1").is_empty());
@@ -242,13 +242,13 @@ fn a_trial_lives_through_all_its_states() {
     assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("0", "kept"));
 
     let mut operator = Operator::set_up(&place);
-    let events = operator.ask(Request::Journals);
+    let events = operator.ask(TrialRequest::Journals);
     let [Event::Journals(entries), Event::Done] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((entries[0].trial.as_str(), entries[0].state.as_str()), ("t1", "kept"));
-    assert_eq!(operator.ask(Request::Undo { trial: "t1".into() }), [back(1), Event::Done]);
+    assert_eq!(operator.ask(TrialRequest::Undo { trial: "t1".into() }), [back(1), Event::Done]);
     assert!(!conf.exists());
     assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("1", "closed"));
-    let wrong = Request::Apply {
+    let wrong = TrialRequest::Apply {
         trial: "t2".into(),
         changes: vec![linerate_model::change::Change { from: FactValue::Int(0), ..sack_off().remove(0) }],
         deadline_s: 60,
@@ -256,23 +256,23 @@ fn a_trial_lives_through_all_its_states() {
     let events = operator.ask(wrong);
     let [Event::Failed { error, .. }] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!(error, "arc-1: sysctl.net.ipv4.tcp_sack is 1 now, where the change starts from 0");
-    assert_eq!(operator.ask(Request::Bye), [Event::Done]);
+    assert_eq!(operator.ask(SessionRequest::Bye), [Event::Done]);
     assert!(operator.wait().0.success());
 }
 
 #[test]
 fn a_node_needs_a_setup_before_changes_and_answers_the_rest() {
     let mut operator = Operator::start(None);
-    let events = operator.ask(Request::Journals);
+    let events = operator.ask(TrialRequest::Journals);
     let [Event::Failed { hint, .. }] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!(hint, "send the setup request first");
-    let events = operator.ask(Request::Facts { prefixes: vec!["kernel.".into()], netns: Vec::new() });
+    let events = operator.ask(ObserveRequest::Facts { prefixes: vec!["kernel.".into()], netns: Vec::new() });
     assert!(matches!(events.as_slice(), [Event::Facts(_), Event::Done]), "{events:?}");
     let load = operator.send(receiver());
-    assert_eq!(operator.ask(Request::StopLoad { load }), [Event::Done]);
+    assert_eq!(operator.ask(SessionRequest::StopLoad { load }), [Event::Done]);
     let events = operator.answers(load);
     assert!(matches!(events.last(), Some(Event::LoadDone { .. })), "{events:?}");
-    assert_eq!(operator.ask(Request::Bye), [Event::Done]);
+    assert_eq!(operator.ask(SessionRequest::Bye), [Event::Done]);
     assert!(operator.wait().0.success());
 }
 

@@ -18,7 +18,7 @@ use std::process::Command;
 
 use linerate_model::change::Change;
 use linerate_model::fact::FactValue;
-use linerate_wire::message::{Event, Request};
+use linerate_wire::message::{BuildRequest, Event, Request, SessionRequest, Setup, TrialRequest};
 
 use operator::{Operator, Place, SACK, sack_off, signal, until};
 
@@ -59,19 +59,19 @@ fn sysctl(place: &Place, name: &str) -> String {
     linerate_sys::netns::run_in(&place.namespace, read).unwrap().trim().to_owned()
 }
 
-fn apply(trial: &str) -> Request {
-    Request::Apply { trial: trial.into(), changes: sack_off(), deadline_s: 600 }
+fn apply(trial: &str) -> TrialRequest {
+    TrialRequest::Apply { trial: trial.into(), changes: sack_off(), deadline_s: 600 }
 }
 
 /// Error and hint of a request that failed.
-fn refused(operator: &mut Operator, request: Request) -> (String, String) {
+fn refused(operator: &mut Operator, request: impl Into<Request>) -> (String, String) {
     let events = operator.ask(request);
     let [Event::Failed { error, hint, .. }] = events.as_slice() else { panic!("{events:?}") };
     (error.clone(), hint.clone())
 }
 
 fn bye(mut operator: Operator) {
-    assert_eq!(operator.ask(Request::Bye), [Event::Done]);
+    assert_eq!(operator.ask(SessionRequest::Bye), [Event::Done]);
     assert!(operator.wait().0.success());
 }
 
@@ -105,8 +105,11 @@ fn a_session_without_a_umask_leaves_nothing_to_other_users() {
     shell.args(["-c", "umask 000; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_linerate-node")]);
     let mut operator = Operator::start_by(shell, Some(&place));
     let (state_dir, etc_dir) = (place.state_dir(), place.etc_dir());
-    let setup =
-        Request::Setup { state_dir: state_dir.clone(), etc_dir: etc_dir.clone(), host: "arc-1".into() };
+    let setup = SessionRequest::Setup(Setup {
+        state_dir: state_dir.clone(),
+        etc_dir: etc_dir.clone(),
+        host: "arc-1".into(),
+    });
     assert_eq!(operator.ask(setup), [Event::Done]);
     operator.apply("t1", 600);
     let trials = state_dir.join("trials");
@@ -124,13 +127,13 @@ fn a_session_without_a_umask_leaves_nothing_to_other_users() {
         assert!(!as_stranger(&script), "{script}");
     }
     // Files that systemd and sysctl read are for all to read, and only for root to write.
-    let events = operator.ask(Request::Keep { trial: "t1".into(), changes: sack_off() });
+    let events = operator.ask(TrialRequest::Keep { trial: "t1".into(), changes: sack_off() });
     assert!(matches!(events.as_slice(), [Event::Kept { .. }, Event::Done]), "{events:?}");
     let conf = etc_dir.join("sysctl.d/90-linerate.conf");
     assert_eq!((mode(&conf), mode(conf.parent().unwrap()), mode(&etc_dir)), (0o644, 0o755, 0o755));
     assert!(as_stranger(&format!("grep -q tcp_sack {}", conf.display())));
     assert_eq!(mode(&trials.join("t1.json")), 0o600);
-    let events = operator.ask(Request::Undo { trial: "t1".into() });
+    let events = operator.ask(TrialRequest::Undo { trial: "t1".into() });
     assert!(matches!(events.as_slice(), [Event::Changed { .. }, Event::Done]), "{events:?}");
     bye(operator);
 }
@@ -144,10 +147,10 @@ fn a_file_of_settings_keeps_its_mode() {
     set_mode(&conf, 0o640);
     let mut operator = Operator::set_up(&place);
     operator.apply("t1", 600);
-    let events = operator.ask(Request::Keep { trial: "t1".into(), changes: sack_off() });
+    let events = operator.ask(TrialRequest::Keep { trial: "t1".into(), changes: sack_off() });
     assert!(matches!(events.as_slice(), [Event::Kept { .. }, Event::Done]), "{events:?}");
     assert_eq!(mode(&conf), 0o640);
-    let events = operator.ask(Request::Undo { trial: "t1".into() });
+    let events = operator.ask(TrialRequest::Undo { trial: "t1".into() });
     assert!(matches!(events.as_slice(), [Event::Changed { .. }, Event::Done]), "{events:?}");
     assert_eq!(
         (mode(&conf), fs::read_to_string(&conf).unwrap().as_str()),
@@ -174,7 +177,7 @@ fn a_journal_that_another_user_planted_does_nothing() {
     let unused = |operator: &mut Operator, step: &str| {
         // A look for overdue trials is made with every setup.
         assert!(!target.exists(), "{step}");
-        let (error, hint) = refused(operator, Request::Undo { trial: "y".into() });
+        let (error, hint) = refused(operator, TrialRequest::Undo { trial: "y".into() });
         assert!(!target.exists() && fs::read_to_string(&planted).unwrap() == before, "{step}");
         (error, hint)
     };
@@ -188,7 +191,7 @@ fn a_journal_that_another_user_planted_does_nothing() {
     assert!(hint.contains(&format!("`ls -ld {}`", state.display())), "{hint}");
     let (error, _) = refused(&mut operator, apply("t1"));
     assert!(error.contains("is writable by other users"), "{error}");
-    let (error, _) = refused(&mut operator, Request::Journals);
+    let (error, _) = refused(&mut operator, TrialRequest::Journals);
     assert!(error.contains("is writable by other users"), "{error}");
     bye(operator);
     // An administrator closes the folders and leaves what is in them.
@@ -207,7 +210,7 @@ fn a_journal_that_another_user_planted_does_nothing() {
         "{error}"
     );
     assert!(hint.contains(&format!("`mv {0} {0}.moved`", planted.display())), "{hint}");
-    let events = operator.ask(Request::Journals);
+    let events = operator.ask(TrialRequest::Journals);
     let [Event::Journals(entries), Event::Done] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((entries[0].trial.as_str(), entries[0].state.as_str()), ("y", "refused"));
     // It blocks no trial.
@@ -227,7 +230,7 @@ fn a_planted_setting_that_protects_the_host_is_not_written() {
     let old = serde_json::json!({"key": key, "value": 0, "related": false});
     fs::write(trials.join("y.json"), journal(&place, |j| j["olds"] = serde_json::json!([old]))).unwrap();
     let mut operator = Operator::set_up(&place);
-    let (error, _) = refused(&mut operator, Request::Undo { trial: "y".into() });
+    let (error, _) = refused(&mut operator, TrialRequest::Undo { trial: "y".into() });
     assert!(error.contains(&format!("it names {key}, which is no setting")), "{error}");
     // The guardian reads journals as well.
     let mut guardian = Command::new(env!("CARGO_BIN_EXE_linerate-node"));
@@ -237,7 +240,7 @@ fn a_planted_setting_that_protects_the_host_is_not_written() {
     let namespace = namespace.unwrap();
     linerate_sys::spawn::in_namespace(&mut guardian, &namespace);
     let mut guardian = guardian.spawn().unwrap();
-    let mut keeps_alive = || operator.ask(Request::Journals);
+    let mut keeps_alive = || operator.ask(TrialRequest::Journals);
     until("the guardian gives up", || {
         keeps_alive();
         guardian.try_wait().unwrap().is_some()
@@ -248,7 +251,7 @@ fn a_planted_setting_that_protects_the_host_is_not_written() {
         let (from, to) = (FactValue::Int(1), FactValue::Int(0));
         let changes = vec![Change { host: "arc-1".into(), key: key.into(), from, to }];
         let (error, _) =
-            refused(&mut operator, Request::Apply { trial: "t1".into(), changes, deadline_s: 60 });
+            refused(&mut operator, TrialRequest::Apply { trial: "t1".into(), changes, deadline_s: 60 });
         assert_eq!(error, format!("arc-1: {key} is no setting that can be written"));
     }
     bye(operator);
@@ -281,7 +284,7 @@ fn a_state_folder_that_is_not_ours_holds_no_trial() {
         let (error, hint) = refused(&mut operator, apply("t1"));
         assert!(error.contains(&format!("{} {problem}", state.display())), "{error}");
         assert!(hint.contains(&format!("`mv {0} {0}.moved`", state.display())), "{hint}");
-        let (error, _) = refused(&mut operator, Request::Builds);
+        let (error, _) = refused(&mut operator, BuildRequest::Builds);
         assert!(error.contains(problem), "{error}");
         bye(operator);
         assert_eq!(place.sack(), "1");
@@ -313,8 +316,11 @@ fn folders_that_depend_on_the_working_folder_are_refused() {
         ("/srv/../tmp/relst", "/etc", "state_dir /srv/../tmp/relst contains `..`"),
         ("/srv/linerate", "etc", "etc_dir etc is not an absolute path"),
     ] {
-        let setup =
-            Request::Setup { state_dir: state_dir.into(), etc_dir: etc_dir.into(), host: "arc-1".into() };
+        let setup = SessionRequest::Setup(Setup {
+            state_dir: state_dir.into(),
+            etc_dir: etc_dir.into(),
+            host: "arc-1".into(),
+        });
         let (error, hint) = refused(&mut operator, setup);
         assert_eq!(error, format!("arc-1: {problem}"));
         assert!(hint.contains("set an absolute path"), "{hint}");
@@ -332,7 +338,7 @@ fn nothing_is_written_while_the_guardian_does_not_answer() {
     let mut operator = Operator::set_up(&place);
     operator.apply("t1", 600);
     assert!(matches!(
-        operator.ask(Request::Revert { trial: "t1".into() }).as_slice(),
+        operator.ask(TrialRequest::Revert { trial: "t1".into() }).as_slice(),
         [Event::Changed { .. }, Event::Done]
     ));
     let guardians = place.guardians("t1");
@@ -355,7 +361,7 @@ fn nothing_is_written_while_the_guardian_does_not_answer() {
     // One that was killed is replaced before the next write.
     operator.apply("t2", 600);
     assert!(matches!(
-        operator.ask(Request::Revert { trial: "t2".into() }).as_slice(),
+        operator.ask(TrialRequest::Revert { trial: "t2".into() }).as_slice(),
         [Event::Changed { .. }, Event::Done]
     ));
     place.guardians("t2").into_iter().for_each(|guardian| signal("KILL", guardian));

@@ -14,7 +14,7 @@ use linerate_model::step::{Look, Seen, Step};
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol; both ends must have the same.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Number of a request, chosen by the operator, never reused in a session.
 pub type RequestId = u64;
@@ -22,28 +22,57 @@ pub type RequestId = u64;
 /// A frame from the operator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToNode {
-    /// 0 for a heartbeat.
+    /// Never 0.
     pub id: RequestId,
     /// What is asked.
     pub body: Request,
 }
 
-/// What an operator asks. Every request except `Heartbeat` is answered by zero or more events and then
-/// exactly one `Done`, `Failed` or (for loads) `LoadDone`.
+/// What an operator asks, by the part of the node that answers it. Every request is answered by zero or more
+/// events and then exactly one `Done`, `Failed` or (for loads) `LoadDone`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
-    /// I am here. Sent every second; a node that hears nothing for 4 s treats the operator as lost.
-    Heartbeat,
-    /// First request: where this host keeps its journal and what stands for `/etc`. Answered by `Done`.
-    Setup {
-        /// Journal folder.
-        state_dir: PathBuf,
-        /// Base of persistent settings.
-        etc_dir: PathBuf,
-        /// The name of the host in the inventory, for error texts and the journal.
-        host: String,
+    /// About the session itself.
+    Session(SessionRequest),
+    /// Measure or read; each request has a thread of its own.
+    Observe(ObserveRequest),
+    /// Change settings; one after the other.
+    Trial(TrialRequest),
+    /// Query and build volumes and replicas.
+    Build(BuildRequest),
+}
+
+/// What concerns the session itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SessionRequest {
+    /// First request. Answered by `Done`.
+    Setup(Setup),
+    /// Stop a load early (its `LoadDone` still comes).
+    StopLoad {
+        /// Request that started it.
+        load: RequestId,
     },
+    /// Undo what is not confirmed and exit. Answered by `Done`.
+    Bye,
+}
+
+/// Where a host keeps its journals and what stands for `/etc`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// Journal folder.
+    pub state_dir: PathBuf,
+    /// Base of persistent settings.
+    pub etc_dir: PathBuf,
+    /// The name of the host in the inventory, for error texts and the journal.
+    pub host: String,
+}
+
+/// What is measured or read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ObserveRequest {
     /// Read facts and counters whose keys start with one of the prefixes (all when empty), also in the given
     /// namespaces. Answered by `Facts`, then `Done`.
     Facts {
@@ -62,11 +91,12 @@ pub enum Request {
     Durability(DurabilityRequest),
     /// Look through a piece of a folder of data. Answered by `Audit`, then `Done`.
     Audit(AuditRequest),
-    /// Stop a load early (its `LoadDone` still comes).
-    StopLoad {
-        /// Request that started it.
-        load: RequestId,
-    },
+}
+
+/// What is changed, kept and undone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrialRequest {
     /// Journal the old values, arm the dead-man timer, write, read back. Answered by `Changed`, then `Done`.
     /// Repeating it for the same trial while armed applies the new values again.
     Apply {
@@ -105,6 +135,12 @@ pub enum Request {
     },
     /// List journals on this host that are not closed. Answered by `Journals`, then `Done`.
     Journals,
+}
+
+/// What is asked about volumes and replicas, and built.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BuildRequest {
     /// Ask about volumes and replicas. Answered by `Seen`, then `Done`.
     Look(Look),
     /// Journal a step of a build, check what it needs, and do it. Answered by `Seen`, then `Done`; a command
@@ -132,14 +168,24 @@ pub enum Request {
     },
     /// List builds on this host that are not taken back. Answered by `Builds`, then `Done`.
     Builds,
-    /// Undo what is not confirmed and exit. Answered by `Done`.
-    Bye,
 }
+
+macro_rules! into_request {
+    ($($shape:ident($request:ident)),*) => {$(
+        impl From<$request> for Request {
+            fn from(request: $request) -> Self {
+                Self::$shape(request)
+            }
+        }
+    )*};
+}
+
+into_request!(Session(SessionRequest), Observe(ObserveRequest), Trial(TrialRequest), Build(BuildRequest));
 
 /// A frame from the node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FromNode {
-    /// Request that it answers; 0 for `Hello` and `Heartbeat`.
+    /// Request that it answers; 0 for `Hello`.
     pub id: RequestId,
     /// What happened.
     pub body: Event,
@@ -151,8 +197,6 @@ pub struct FromNode {
 pub enum Event {
     /// First frame of a session.
     Hello(Box<Hello>),
-    /// I am here; sent every second.
-    Heartbeat,
     /// A receiver is ready on this port of its bind address.
     Listening {
         /// Port.

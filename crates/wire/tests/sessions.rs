@@ -3,8 +3,12 @@
 
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_wire::frame::{Kind, MAGIC, encode};
-use linerate_wire::message::{Event, FromNode, Hello, PROTOCOL, Request, ToNode};
-use linerate_wire::session::{HELLO_MS, NodeEvent, NodeSession, OperatorEvent, OperatorSession, SILENCE_MS};
+use linerate_wire::message::{
+    Event, FromNode, Hello, PROTOCOL, Request, SessionRequest, ToNode, TrialRequest,
+};
+use linerate_wire::session::{
+    HEARTBEAT, HELLO_MS, NodeEvent, NodeSession, OperatorEvent, OperatorSession, SILENCE_MS,
+};
 use proptest::prelude::*;
 
 fn hello(protocol: u32) -> Hello {
@@ -32,10 +36,10 @@ fn from_node(messages: &[(u64, Event)]) -> Vec<u8> {
     out
 }
 
-fn to_node(messages: &[(u64, Request)]) -> Vec<u8> {
+fn to_node<R: Into<Request> + Clone>(messages: &[(u64, R)]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     for (id, body) in messages {
-        let body = serde_json::to_vec(&ToNode { id: *id, body: body.clone() }).unwrap();
+        let body = serde_json::to_vec(&ToNode { id: *id, body: body.clone().into() }).unwrap();
         encode(Kind::ToNode, &body, &mut out).unwrap();
     }
     out
@@ -83,9 +87,9 @@ fn carry(now_ms: u64, operator: &mut OperatorSession, node: &mut NodeSession, pi
 fn a_request_is_answered_whatever_the_pipe_cuts() {
     for piece in [1, 2, 3, 7, 64, 1 << 20] {
         let (mut operator, mut node) = (OperatorSession::new(), NodeSession::new(hello(PROTOCOL)));
-        let id = operator.request(0, Request::Journals);
+        let id = operator.request(0, TrialRequest::Journals);
         carry(0, &mut operator, &mut node, piece);
-        assert_eq!(node_events(&mut node), [NodeEvent::Request { id, body: Request::Journals }]);
+        assert_eq!(node_events(&mut node), [NodeEvent::Request { id, body: TrialRequest::Journals.into() }]);
         node.respond(1, id, Event::Journals(Vec::new()));
         node.respond(1, id, Event::Done);
         carry(1, &mut operator, &mut node, piece);
@@ -122,14 +126,17 @@ fn heartbeats_alone_keep_both_ends_alive_for_an_hour() {
 }
 
 #[test]
-fn a_heartbeat_is_written_as_the_message_is() {
+fn both_ends_begin_with_a_heartbeat() {
     let (mut operator, mut node) = (OperatorSession::new(), NodeSession::new(hello(PROTOCOL)));
     node.take_output();
     node.tick(0);
     operator.tick(0);
-    let beat = from_node(&[(0, Event::Heartbeat)]);
-    assert_eq!(node.take_output(), beat[MAGIC.len()..]);
-    assert_eq!(operator.take_output(), to_node(&[(0, Request::Heartbeat)]));
+    let mut beats = MAGIC.to_vec();
+    encode(Kind::ToNode, HEARTBEAT, &mut beats).unwrap();
+    assert_eq!(operator.take_output(), beats);
+    beats.clear();
+    encode(Kind::FromNode, HEARTBEAT, &mut beats).unwrap();
+    assert_eq!(node.take_output(), beats);
 }
 
 #[test]
@@ -191,29 +198,31 @@ fn a_banner_before_the_hello_is_passed_over_and_explains_a_failure() {
 #[test]
 fn another_protocol_is_told_with_both_versions() {
     let mut operator = OperatorSession::new();
-    operator.request(0, Request::Journals);
+    operator.request(0, TrialRequest::Journals);
     operator.take_output();
     operator.received(0, &from_node(&[(0, Event::Hello(Box::new(hello(PROTOCOL + 1))))]));
     let text = reason(&operator_events(&mut operator));
-    assert!(text.contains("protocol 2 (version 0.1.0)") && text.contains("speaks 1"), "{text}");
+    assert!(text.contains("protocol 3 (version 0.1.0)") && text.contains("speaks 2"), "{text}");
     assert!(operator.take_output().is_empty(), "a request went to a node of another protocol");
 }
 
 #[test]
 fn requests_wait_for_the_hello() {
     let mut operator = OperatorSession::new();
-    operator.request(0, Request::Bye);
+    operator.request(0, SessionRequest::Bye);
     operator.tick(0);
-    assert_eq!(operator.take_output(), to_node(&[(0, Request::Heartbeat)]));
+    let mut beat = MAGIC.to_vec();
+    encode(Kind::ToNode, HEARTBEAT, &mut beat).unwrap();
+    assert_eq!(operator.take_output(), beat);
     operator.received(1, &from_node(&[greeting()]));
-    assert!(operator.take_output().ends_with(&to_node(&[(1, Request::Bye)])[MAGIC.len()..]));
+    assert!(operator.take_output().ends_with(&to_node(&[(1, SessionRequest::Bye)])[MAGIC.len()..]));
 }
 
 #[test]
 fn answers_come_in_any_order_and_late_ones_are_dropped() {
     let mut operator = OperatorSession::new();
     operator.received(0, &from_node(&[greeting()]));
-    let ids: Vec<u64> = (0..3).map(|_| operator.request(0, Request::Journals)).collect();
+    let ids: Vec<u64> = (0..3).map(|_| operator.request(0, TrialRequest::Journals)).collect();
     let answers = [(ids[2], Event::Done), (ids[0], failed()), (ids[2], Event::Done), (ids[1], Event::Done)];
     operator.received(1, &from_node(&answers)[MAGIC.len()..]);
     let got: Vec<u64> = operator_events(&mut operator)
@@ -242,7 +251,7 @@ fn answers_to_what_was_never_asked_lose_the_node() {
 fn a_request_number_is_never_carried_out_twice() {
     for ids in [vec![1, 1], vec![2, 1], vec![0]] {
         let mut node = NodeSession::new(hello(PROTOCOL));
-        let requests: Vec<_> = ids.iter().map(|id| (*id, Request::Bye)).collect();
+        let requests: Vec<_> = ids.iter().map(|id| (*id, SessionRequest::Bye)).collect();
         node.received(0, &to_node(&requests));
         let text = node_reason(&node_events(&mut node));
         assert!(text.contains("request number"), "{text}");
@@ -252,7 +261,7 @@ fn a_request_number_is_never_carried_out_twice() {
 #[test]
 fn a_node_drops_events_behind_the_last_one() {
     let mut node = NodeSession::new(hello(PROTOCOL));
-    node.received(0, &to_node(&[(1, Request::Journals)]));
+    node.received(0, &to_node(&[(1, TrialRequest::Journals)]));
     node.take_output();
     node.respond(0, 1, Event::Done);
     assert!(!node.take_output().is_empty());
@@ -265,7 +274,7 @@ fn a_node_drops_events_behind_the_last_one() {
 fn an_answer_that_is_too_large_becomes_a_failure() {
     let mut node = NodeSession::new(hello(PROTOCOL));
     let mut operator = OperatorSession::new();
-    let id = operator.request(0, Request::Journals);
+    let id = operator.request(0, TrialRequest::Journals);
     carry(0, &mut operator, &mut node, 4096);
     node.respond(
         0,
@@ -289,7 +298,7 @@ fn an_echo_a_cut_and_a_text_are_told_apart() {
     assert!(reason(&operator_events(&mut operator)).contains("echo"));
 
     let mut node = NodeSession::new(hello(PROTOCOL));
-    let bytes = to_node(&[(1, Request::Journals)]);
+    let bytes = to_node(&[(1, TrialRequest::Journals)]);
     node.received(0, &bytes[..bytes.len() - 3]);
     node.closed(1);
     assert!(node_reason(&node_events(&mut node)).contains("the stream ended after"));
@@ -308,7 +317,7 @@ fn an_echo_a_cut_and_a_text_are_told_apart() {
 #[test]
 fn nothing_is_sent_after_the_end() {
     let mut node = NodeSession::new(hello(PROTOCOL));
-    node.received(0, &to_node(&[(1, Request::Journals)]));
+    node.received(0, &to_node(&[(1, TrialRequest::Journals)]));
     node.closed(0);
     node.respond(0, 1, Event::Done);
     node.tick(5_000);
@@ -317,7 +326,7 @@ fn nothing_is_sent_after_the_end() {
     assert_eq!(node_events(&mut node).len(), 1, "only the loss, and only once");
     let mut operator = OperatorSession::new();
     operator.closed(0);
-    operator.request(1, Request::Bye);
+    operator.request(1, SessionRequest::Bye);
     operator.closed(2);
     assert!(operator.take_output().is_empty());
     assert_eq!(operator_events(&mut operator).len(), 1);
@@ -335,8 +344,8 @@ proptest! {
         let end = (start + removed).min(bytes.len());
         bytes.splice(start..end, replacement);
         let mut operator = OperatorSession::new();
-        operator.request(0, Request::Journals);
-        operator.request(0, Request::Journals);
+        operator.request(0, TrialRequest::Journals);
+        operator.request(0, TrialRequest::Journals);
         for (i, piece) in bytes.chunks(5).enumerate() {
             operator.received(i as u64, piece);
         }
@@ -361,9 +370,9 @@ fn a_node_that_floods_is_lost_before_it_fills_the_memory() {
     use linerate_wire::session::{SAID_BYTES_MAX, SAID_BYTES_PER_REQUEST};
     let mut operator = OperatorSession::new();
     operator.received(0, &from_node(&[greeting()]));
-    operator.request(0, Request::Journals);
+    operator.request(0, TrialRequest::Journals);
     // Each frame alone is a good one: a heartbeat with a megabyte of blanks behind it.
-    let mut body = serde_json::to_vec(&FromNode { id: 0, body: Event::Heartbeat }).unwrap();
+    let mut body = HEARTBEAT.to_vec();
     body.resize(1 << 20, b' ');
     let mut flood = Vec::new();
     encode(Kind::FromNode, &body, &mut flood).unwrap();
@@ -388,7 +397,7 @@ fn a_node_that_answers_without_end_is_lost() {
     };
     let lost = |answers: Vec<(u64, Event)>| {
         let mut operator = OperatorSession::new();
-        operator.request(0, Request::Journals);
+        operator.request(0, TrialRequest::Journals);
         operator.received(0, &from_node(&[vec![greeting()], answers].concat()));
         operator_events(&mut operator)
     };

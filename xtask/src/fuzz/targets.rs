@@ -17,7 +17,9 @@ use linerate_iperf3::results::{Results, StreamResult, stream_ids};
 use linerate_iperf3::server::Server;
 use linerate_iperf3::{client, flags, server};
 use linerate_knowledge::Knowledge;
-use linerate_wire::message::{Event, Hello, PROTOCOL, Request};
+use linerate_wire::message::{
+    Event, Hello, ObserveRequest, PROTOCOL, Request, SessionRequest, Setup, TrialRequest,
+};
 use linerate_wire::sealed::{Caller, Greeting, Key, Sealed};
 use linerate_wire::session::{NodeSession, OperatorSession};
 
@@ -267,10 +269,11 @@ fn hello() -> Hello {
 
 fn node_seeds() -> Vec<Vec<u8>> {
     let mut operator = OperatorSession::new();
-    let setup = Request::Setup { state_dir: "/s".into(), etc_dir: "/e".into(), host: "h".into() };
-    for request in
-        [setup, Request::Heartbeat, Request::Facts { prefixes: vec![], netns: vec![] }, Request::Bye]
-    {
+    let setup =
+        SessionRequest::Setup(Setup { state_dir: "/s".into(), etc_dir: "/e".into(), host: "h".into() });
+    let facts = ObserveRequest::Facts { prefixes: vec![], netns: vec![] };
+    operator.tick(0);
+    for request in [Request::from(setup), facts.into(), SessionRequest::Bye.into()] {
         operator.request(0, request);
     }
     vec![operator.take_output()]
@@ -300,7 +303,7 @@ fn operator_seeds() -> Vec<Vec<u8>> {
 
 fn wire_operator(input: &[u8]) -> String {
     let mut session = OperatorSession::new();
-    session.request(0, Request::Journals);
+    session.request(0, TrialRequest::Journals);
     let mut answer = String::new();
     for piece in pieces(input) {
         session.received(1, piece);

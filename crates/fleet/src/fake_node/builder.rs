@@ -2,7 +2,7 @@
 //! that kind. Runs nothing.
 
 use linerate_model::step::{Clear, Step};
-use linerate_wire::message::{BuildEntry, Event, Request};
+use linerate_wire::message::{BuildEntry, BuildRequest, Event, Request};
 use linerate_wire::session::NodeSession;
 
 /// What it has built.
@@ -21,8 +21,9 @@ impl Builder {
         body: &Request,
         behaviour: &str,
     ) -> bool {
+        let Request::Build(body) = body else { return false };
         match body {
-            Request::Step { build, step } => {
+            BuildRequest::Step { build, step } => {
                 let at = self.builds.iter().position(|entry| entry.build == *build).unwrap_or_else(|| {
                     let build = build.clone();
                     self.builds.push(BuildEntry { build, created_ms: 1, steps: vec![], whole: true });
@@ -36,7 +37,7 @@ impl Builder {
                 }
                 session.respond(now, id, Event::Seen(Box::default()));
             }
-            Request::Unbuild { build, .. } => {
+            BuildRequest::Unbuild { build, .. } => {
                 let undone = self.builds.iter().filter(|entry| entry.build == *build);
                 let back = |step: &Step| {
                     let deed = step.deed();
@@ -47,9 +48,9 @@ impl Builder {
                 self.builds.retain(|entry| entry.build != *build);
                 session.respond(now, id, Event::Unbuilt { lines });
             }
-            Request::Built { build } => self.builds.retain(|entry| entry.build != *build),
-            Request::Builds => session.respond(now, id, Event::Builds(self.builds.clone())),
-            _ => return false,
+            BuildRequest::Built { build } => self.builds.retain(|entry| entry.build != *build),
+            BuildRequest::Builds => session.respond(now, id, Event::Builds(self.builds.clone())),
+            BuildRequest::Look(_) => return false,
         }
         session.respond(now, id, Event::Done);
         true

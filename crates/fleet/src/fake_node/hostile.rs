@@ -11,8 +11,8 @@ use linerate_model::kind::UdpPlan;
 use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, UdpEnd};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_wire::frame::{BODY_BYTES_MAX, Kind, encode};
-use linerate_wire::message::{Event, FromNode, Hello, JournalEntry, Request};
-use linerate_wire::session::NodeSession;
+use linerate_wire::message::{Event, FromNode, Hello, JournalEntry, ObserveRequest, Request, TrialRequest};
+use linerate_wire::session::{HEARTBEAT, NodeSession};
 
 /// What everything that is text says: commands to terminals, to browsers and to shells, a path out of every
 /// folder, a line that looks like one of ours.
@@ -44,28 +44,31 @@ pub(super) fn hello(behaviour: &str, plain: Hello) -> Hello {
 /// Does the harm at this request; `false` leaves the answer to an honest node.
 pub(super) fn answer(session: &mut NodeSession, now: u64, id: u64, body: &Request, behaviour: &str) -> bool {
     match (behaviour, body) {
-        ("flood-of-heartbeats", Request::Facts { .. }) => {
-            flood(&FromNode { id: 0, body: Event::Heartbeat }, 0);
+        ("flood-of-heartbeats", Request::Observe(ObserveRequest::Facts { .. })) => {
+            flood(HEARTBEAT.to_vec(), 0);
         }
-        ("flood-of-answers", Request::Facts { .. }) => flood(&FromNode { id, body: facts_of(1) }, 0),
+        ("flood-of-answers", Request::Observe(ObserveRequest::Facts { .. })) => {
+            flood(frame_body(id, facts_of(1)), 0);
+        }
         // As many values as fit into a frame, again and again.
-        ("flood-of-facts", Request::Facts { .. }) => flood(&FromNode { id, body: facts_of(700_000) }, 0),
-        ("flood-of-noise", Request::Facts { .. }) => {
-            flood(&FromNode { id: 0, body: Event::Heartbeat }, 1 << 20);
+        ("flood-of-facts", Request::Observe(ObserveRequest::Facts { .. })) => {
+            flood(frame_body(id, facts_of(700_000)), 0);
         }
-        ("frame-without-end", Request::Facts { .. }) => endless_frame(),
-        ("deep-json", Request::Facts { .. }) => deep(id),
-        ("answers-that-were-not-asked", Request::Load(_)) => {
-            let strange = FromNode { id: u64::MAX, body: facts_of(1) };
+        ("flood-of-noise", Request::Observe(ObserveRequest::Facts { .. })) => {
+            flood(HEARTBEAT.to_vec(), 1 << 20);
+        }
+        ("frame-without-end", Request::Observe(ObserveRequest::Facts { .. })) => endless_frame(),
+        ("deep-json", Request::Observe(ObserveRequest::Facts { .. })) => deep(id),
+        ("answers-that-were-not-asked", Request::Observe(ObserveRequest::Load(_))) => {
             let mut bytes = Vec::new();
-            encode(Kind::FromNode, &serde_json::to_vec(&strange).unwrap(), &mut bytes).unwrap();
+            encode(Kind::FromNode, &frame_body(u64::MAX, facts_of(1)), &mut bytes).unwrap();
             super::say(&bytes);
         }
-        ("evil-words", Request::Facts { .. }) => {
+        ("evil-words", Request::Observe(ObserveRequest::Facts { .. })) => {
             session.respond(now, id, Event::Facts(Box::new(evil_facts())));
             session.respond(now, id, Event::Done);
         }
-        ("evil-words", Request::Journals) => {
+        ("evil-words", Request::Trial(TrialRequest::Journals)) => {
             let entry = JournalEntry {
                 trial: WORDS.to_owned(),
                 state: WORDS.to_owned(),
@@ -75,11 +78,11 @@ pub(super) fn answer(session: &mut NodeSession, now: u64, id: u64, body: &Reques
             session.respond(now, id, Event::Journals(vec![entry]));
             session.respond(now, id, Event::Done);
         }
-        ("evil-words", Request::Load(spec)) if spec.kind.is::<UdpPlan>() => {
+        ("evil-words", Request::Observe(ObserveRequest::Load(spec))) if spec.kind.is::<UdpPlan>() => {
             let (error, hint) = (WORDS.to_owned(), WORDS.to_owned());
             session.respond(now, id, Event::Failed { error, hint, undo_failed: true });
         }
-        ("evil-words", Request::Load(spec)) => {
+        ("evil-words", Request::Observe(ObserveRequest::Load(spec))) => {
             let report = LoadReport {
                 stopped: Some(WORDS.to_owned()),
                 tcp: Some(TcpEnd { congestion: WORDS.to_owned(), ..TcpEnd::default() }),
@@ -87,7 +90,9 @@ pub(super) fn answer(session: &mut NodeSession, now: u64, id: u64, body: &Reques
             };
             load_done(session, now, id, spec, report);
         }
-        ("absurd-numbers", Request::Load(spec)) => load_done(session, now, id, spec, absurd(spec)),
+        ("absurd-numbers", Request::Observe(ObserveRequest::Load(spec))) => {
+            load_done(session, now, id, spec, absurd(spec));
+        }
         _ => return false,
     }
     true
@@ -155,9 +160,12 @@ fn absurd(spec: &LoadSpec) -> LoadReport {
     }
 }
 
+fn frame_body(id: u64, body: Event) -> Vec<u8> {
+    serde_json::to_vec(&FromNode { id, body }).unwrap()
+}
+
 /// The same frame for ever, with blanks behind its body.
-fn flood(message: &FromNode, blanks: usize) {
-    let mut body = serde_json::to_vec(message).unwrap();
+fn flood(mut body: Vec<u8>, blanks: usize) {
     body.resize((body.len() + blanks).min(BODY_BYTES_MAX), b' ');
     let mut bytes = Vec::new();
     encode(Kind::FromNode, &body, &mut bytes).unwrap();

@@ -12,7 +12,7 @@ use linerate_model::exit::ExitCode;
 use linerate_model::fact::HostFacts;
 use linerate_model::inventory::{Group, TransportSpec};
 
-use linerate_wire::message::{Event, Request};
+use linerate_wire::message::{Event, ObserveRequest};
 
 use super::{open, out, progress};
 use crate::observe::join;
@@ -138,7 +138,7 @@ fn is_wanted(what: &str) -> bool {
 }
 
 async fn facts_of(fleet: &Fleet, host: &str) -> Result<HostFacts, String> {
-    let request = Request::Facts { prefixes: seen::NEEDED.map(str::to_owned).to_vec(), netns: vec![] };
+    let request = ObserveRequest::Facts { prefixes: seen::NEEDED.map(str::to_owned).to_vec(), netns: vec![] };
     let link = fleet.link(host).map_err(|e| e.to_string())?;
     let events = link.request(request, PROBE_WAIT).await.map_err(|e| e.to_string())?;
     let facts = events

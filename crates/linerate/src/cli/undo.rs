@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use linerate_model::exit::ExitCode;
 use linerate_model::trial::{Trial, TrialStatus};
-use linerate_wire::message::{Event, JournalEntry, Request};
+use linerate_wire::message::{Event, JournalEntry, TrialRequest};
 
 use super::{open, out, progress};
 use crate::trial::{self, FleetHands, drive};
@@ -121,7 +121,7 @@ async fn undo_host(fleet: &Fleet, host: &str) -> Vec<Undone> {
     };
     let mut results = Vec::new();
     for entry in journals {
-        let request = Request::Undo { trial: entry.trial.clone() };
+        let request = TrialRequest::Undo { trial: entry.trial.clone() };
         let done = match fleet.link(host) {
             Ok(link) => link.request(request, REQUEST_WAIT).await.map(|_| ()),
             Err(error) => Err(error),
@@ -132,7 +132,7 @@ async fn undo_host(fleet: &Fleet, host: &str) -> Vec<Undone> {
 }
 
 async fn journals(fleet: &Fleet, host: &str) -> Result<Vec<JournalEntry>, LinkError> {
-    let events = fleet.link(host)?.request(Request::Journals, REQUEST_WAIT).await?;
+    let events = fleet.link(host)?.request(TrialRequest::Journals, REQUEST_WAIT).await?;
     Ok(events
         .into_iter()
         .find_map(|e| if let Event::Journals(list) = e { Some(list) } else { None })

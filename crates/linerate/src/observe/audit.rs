@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_model::SCHEMA;
 use linerate_model::audit::{AuditPart, AuditReport, AuditRequest};
 use linerate_storage::audit::sentences;
-use linerate_wire::message::{Event, Request};
+use linerate_wire::message::{Event, ObserveRequest};
 
 use super::durability::DurableError;
 use linerate_fleet::Link;
@@ -39,7 +39,7 @@ pub async fn audit(
             after: after.clone(),
             budget_ms: PIECE_MS,
         };
-        let events = link.request(Request::Audit(request), WAIT).await?;
+        let events = link.request(ObserveRequest::Audit(request), WAIT).await?;
         let part =
             events.into_iter().find_map(|e| if let Event::Audit(part) = e { Some(*part) } else { None });
         let strange = || DurableError::Strange { host: link.host().to_owned() };

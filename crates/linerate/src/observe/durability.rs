@@ -11,7 +11,7 @@ use linerate_model::durability::{
     BATCH_MAX, DurabilityAnswer, DurabilityReport, DurabilityRequest, Pattern, Place, Promises, SeenFile,
 };
 use linerate_storage::durability;
-use linerate_wire::message::{Event, Request};
+use linerate_wire::message::{Event, ObserveRequest};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::promises::{List, PromisesError};
@@ -78,7 +78,7 @@ pub async fn ask(
     request: DurabilityRequest,
     wait: Duration,
 ) -> Result<DurabilityAnswer, DurableError> {
-    let events = link.request(Request::Durability(request), wait).await?;
+    let events = link.request(ObserveRequest::Durability(request), wait).await?;
     let answer = events.into_iter().find_map(|e| if let Event::Durability(a) = e { Some(*a) } else { None });
     answer.ok_or_else(|| DurableError::Strange { host: link.host().to_owned() })
 }

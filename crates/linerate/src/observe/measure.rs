@@ -15,7 +15,7 @@ use linerate_model::load::{LoadReport, LoadSpec, Role};
 use linerate_model::plan::Test;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::tuning::{CALIBRATION_MS_MAX, Tuning};
-use linerate_wire::message::{Event, Request};
+use linerate_wire::message::{Event, ObserveRequest, SessionRequest};
 use tokio::time::Instant;
 
 use super::gather;
@@ -71,7 +71,7 @@ pub async fn alone(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Sample 
             deadline_ms: deadline.as_millis() as u32,
             tuning: Box::default(),
         };
-        let mut exchange = link.start(Request::Load(spec)).await.map_err(words)?;
+        let mut exchange = link.start(ObserveRequest::Load(spec)).await.map_err(words)?;
         done(&mut exchange, Instant::now() + deadline + ANSWER_SLACK).await.map_err(words)
     };
     let (outcome, tx_counters) = match run.await {
@@ -162,7 +162,7 @@ async fn both_ends(
     let calibration = if tuning.calibrate { CALIBRATION_MS_MAX } else { 0 };
     let deadline = patience.deadline(&test.kind) + Duration::from_millis(u64::from(calibration));
     let spec = |role: Role, endpoint: &Endpoint| {
-        Request::Load(LoadSpec {
+        ObserveRequest::Load(LoadSpec {
             kind: test.kind.clone(),
             role,
             bind: endpoint.address,
@@ -287,7 +287,7 @@ async fn against_iperf3(
         netns: own.netns.clone(),
         deadline_ms: deadline.as_millis() as u32,
     };
-    let mut exchange = link.start(Request::Iperf3(spec)).await.map_err(words)?;
+    let mut exchange = link.start(ObserveRequest::Iperf3(spec)).await.map_err(words)?;
     let until = Instant::now() + deadline + ANSWER_SLACK;
     let (mut near, counters) = done(&mut exchange, until).await.map_err(words)?;
     let far = near.far.take().map_or_else(LoadReport::default, |far| *far);
@@ -323,7 +323,7 @@ async fn done(exchange: &mut Exchange, until: Instant) -> Result<End, LinkError>
 
 async fn stop(link: &Link, exchange: &Exchange) {
     // The answer is of no interest: the load's own end is what is waited for.
-    let _ = link.start(Request::StopLoad { load: exchange.number }).await;
+    let _ = link.start(SessionRequest::StopLoad { load: exchange.number }).await;
 }
 
 // By value for `map_err`.

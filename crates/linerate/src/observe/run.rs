@@ -26,7 +26,7 @@ use linerate_model::plan::{Round, Test};
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::{RunId, Snapshot};
 use linerate_model::statistics::median;
-use linerate_wire::message::{Event, Request};
+use linerate_wire::message::{Event, ObserveRequest};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -439,7 +439,7 @@ pub async fn read_facts(
 
 /// The same over a session, with the namespaces of the host that are looked into.
 pub async fn facts_over(link: &Link, netns: Vec<PathBuf>, prefixes: &[String]) -> Result<HostFacts, String> {
-    let request = Request::Facts { prefixes: prefixes.to_vec(), netns };
+    let request = ObserveRequest::Facts { prefixes: prefixes.to_vec(), netns };
     let events = link.request(request, FACTS_WAIT).await.map_err(|e| e.to_string())?;
     events
         .into_iter()

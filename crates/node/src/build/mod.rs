@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use linerate_load::guard::Claim;
 use linerate_model::step::{Act, Argv, Deed, Look, LookAct, Refused, Seen, Space, Step};
-use linerate_wire::message::{Event, Request};
+use linerate_wire::message::{BuildRequest, Event};
 
 use crate::change::host::{Content, Host, Lock};
 use clear::Before;
@@ -58,19 +58,19 @@ pub(crate) struct Builds {
 }
 
 /// Answers a request about builds.
-pub(crate) fn answer(builds: Option<&Builds>, request: &Request, stop: &AtomicBool) -> Vec<Event> {
+pub(crate) fn answer(builds: Option<&Builds>, request: &BuildRequest, stop: &AtomicBool) -> Vec<Event> {
     let answered = match (builds, request) {
-        (Some(builds), Request::Look(look)) => {
+        (Some(builds), BuildRequest::Look(look)) => {
             builds.look(look, stop).map(|seen| Event::Seen(Box::new(seen)))
         }
-        (Some(builds), Request::Step { build, step }) => {
+        (Some(builds), BuildRequest::Step { build, step }) => {
             builds.step(build, step).map(|seen| Event::Seen(Box::new(seen)))
         }
-        (Some(builds), Request::Unbuild { build, discard }) => {
+        (Some(builds), BuildRequest::Unbuild { build, discard }) => {
             builds.undo(build, *discard).map(|lines| Event::Unbuilt { lines })
         }
-        (Some(builds), Request::Built { build }) => builds.close(build).map(|()| Event::Done),
-        (Some(builds), _) => builds.journals.list().map(Event::Builds),
+        (Some(builds), BuildRequest::Built { build }) => builds.close(build).map(|()| Event::Done),
+        (Some(builds), BuildRequest::Builds) => builds.journals.list().map(Event::Builds),
         (None, _) => Err(BuildError::NoSetup),
     };
     match answered {

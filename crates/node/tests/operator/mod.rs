@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::change::Change;
 use linerate_model::fact::FactValue;
-use linerate_wire::message::{Event, Request, RequestId};
+use linerate_wire::message::{Event, Request, RequestId, SessionRequest, Setup, TrialRequest};
 use linerate_wire::session::{OperatorEvent, OperatorSession, is_last};
 
 /// Nothing in these tests may take longer, also on a machine that is busy with others.
@@ -136,7 +136,7 @@ impl Operator {
     pub(crate) fn set_up(place: &Place) -> Self {
         let mut operator = Self::start(Some(place));
         let (state_dir, etc_dir) = (place.state_dir(), place.etc_dir());
-        let events = operator.ask(Request::Setup { state_dir, etc_dir, host: "arc-1".into() });
+        let events = operator.ask(SessionRequest::Setup(Setup { state_dir, etc_dir, host: "arc-1".into() }));
         assert_eq!(events, [Event::Done]);
         operator
     }
@@ -182,7 +182,7 @@ impl Operator {
         }
     }
 
-    pub(crate) fn send(&mut self, request: Request) -> RequestId {
+    pub(crate) fn send(&mut self, request: impl Into<Request>) -> RequestId {
         let id = self.session.request(self.now_ms(), request);
         self.flush();
         id
@@ -205,13 +205,13 @@ impl Operator {
         }
     }
 
-    pub(crate) fn ask(&mut self, request: Request) -> Vec<Event> {
+    pub(crate) fn ask(&mut self, request: impl Into<Request>) -> Vec<Event> {
         let id = self.send(request);
         self.answers(id)
     }
 
     pub(crate) fn apply(&mut self, trial: &str, deadline_s: u32) {
-        let events = self.ask(Request::Apply { trial: trial.into(), changes: sack_off(), deadline_s });
+        let events = self.ask(TrialRequest::Apply { trial: trial.into(), changes: sack_off(), deadline_s });
         assert_eq!(
             events,
             [Event::Changed { read_back: vec![(SACK.into(), FactValue::Int(0))] }, Event::Done]

@@ -1,0 +1,113 @@
+//! What a session measures and reads, each request on a thread of its own.
+//!
+//! In: a request. Out: its events. Changes nothing but the files that a load makes for itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use linerate_model::fact::Gap;
+use linerate_model::load::LoadReport;
+use linerate_sys::root::Root;
+use linerate_wire::message::{Event, ObserveRequest};
+
+use crate::disk_times::DiskTimes;
+use crate::{against_iperf3, audit, facts};
+
+/// What readings of facts need of their session.
+#[derive(Clone)]
+pub(crate) struct Reader {
+    /// Why `/sys` is not that of our namespace; goes into every answer with facts.
+    pub(crate) sysfs_gap: Option<String>,
+    /// How long requests to disks take, from when it was asked first.
+    pub(crate) times: Arc<DiskTimes>,
+}
+
+/// Carries a request out; the last of its events are returned, `send` takes those before the end.
+pub(crate) fn answer(
+    reader: &Reader,
+    request: ObserveRequest,
+    stop: &Arc<AtomicBool>,
+    send: impl Fn(Event) + Send + Sync + 'static,
+) -> Vec<Event> {
+    let answered = match request {
+        ObserveRequest::Facts { prefixes, netns } => {
+            let mut facts = facts::read(&Root::live(), &prefixes, &netns);
+            reader.times.add(&prefixes, &mut facts);
+            let gap = |reason| Gap { what: "nic.".to_owned(), reason };
+            facts.gaps.extend(reader.sysfs_gap.clone().map(gap));
+            Ok(Event::Facts(Box::new(facts)))
+        }
+        ObserveRequest::Load(spec) => {
+            let listening = Box::new(move |port| send(Event::Listening { port }));
+            let control = linerate_load::Control { stop: Arc::clone(stop), listening };
+            return vec![with_counters(|| linerate_load::run(&spec, &control))];
+        }
+        ObserveRequest::Iperf3(spec) => return vec![with_counters(|| against_iperf3::run(&spec, stop))],
+        ObserveRequest::Durability(request) => linerate_load::durable::run(&request, stop)
+            .map(|answer| Event::Durability(Box::new(answer)))
+            .map_err(|error| (error.to_string(), error.hint().to_owned())),
+        ObserveRequest::Audit(request) => {
+            audit::run(&request, stop).map(|part| Event::Audit(Box::new(part))).map_err(|words| {
+                let (error, hint) = words.split_once("\nhint: ").unwrap_or((&words, ""));
+                (error.to_owned(), hint.to_owned())
+            })
+        }
+    };
+    match answered {
+        Ok(event) => vec![event, Event::Done],
+        Err((error, hint)) => vec![Event::Failed { error, hint, undo_failed: false }],
+    }
+}
+
+/// The answer to a request that an error of the program ended.
+pub(crate) fn broken(request: &ObserveRequest) -> Event {
+    let (error, hint) = match request {
+        ObserveRequest::Load(_) | ObserveRequest::Iperf3(_) => {
+            let stopped = Some("the load ended early by an error of the program".to_owned());
+            let report = Box::new(LoadReport { stopped, ..LoadReport::default() });
+            return Event::LoadDone { report, counters: BTreeMap::new() };
+        }
+        ObserveRequest::Facts { .. } => {
+            ("reading the facts ended early", "ask for fewer prefixes to find the one")
+        }
+        ObserveRequest::Durability(_) | ObserveRequest::Audit(_) => {
+            ("it ended early by an error of the program", "")
+        }
+    };
+    Event::Failed { error: error.to_owned(), hint: hint.to_owned(), undo_failed: false }
+}
+
+/// Runs a load between two readings of the counters; keeps those that changed.
+fn with_counters(load: impl FnOnce() -> LoadReport) -> Event {
+    let root = Root::live();
+    let before = facts::counters(&root);
+    let report = Box::new(load());
+    let mut counters = facts::counters(&root);
+    counters.retain(|key, value| {
+        // A counter that appeared with its device has no change to speak of.
+        *value = before.get(key).map_or(0, |old| growth(*old, *value));
+        *value != 0
+    });
+    Event::LoadDone { report, counters }
+}
+
+/// What was counted between two readings. A counter that went back began anew meanwhile, with its cgroup or
+/// its device.
+fn growth(before: i64, after: i64) -> i64 {
+    let grown = after.wrapping_sub(before);
+    if grown < 0 { after.max(0) } else { grown }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::growth;
+
+    #[test]
+    fn a_counter_that_began_anew_has_grown_by_what_it_shows() {
+        assert_eq!(growth(10, 46), 36);
+        assert_eq!(growth(31, 0), 0);
+        assert_eq!(growth(31, 5), 5);
+        assert_eq!(growth(i64::MAX, i64::MIN), 1);
+    }
+}
