@@ -145,6 +145,7 @@ fn passing(context: &Context<'_>, element: &Element, direction: Direction) -> us
 mod tests {
     #![allow(clippy::unwrap_used)]
     use linerate_model::finding::{LayerScope, Place, RankedCause};
+    use linerate_model::units::MetricUnit;
 
     use super::*;
 
@@ -170,7 +171,7 @@ mod tests {
             responses: vec![response],
             expected: 0.0,
             measured: 0.0,
-            unit: String::new(),
+            unit: MetricUnit::Share,
             probability: 0.97,
             causes: vec![cause],
             innocent: Vec::new(),

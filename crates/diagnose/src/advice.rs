@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::advice::{Advice, Advised};
-use linerate_model::finding::{Cell, Finding, Response};
+use linerate_model::finding::{Cell, Finding, Response, TermName};
 use linerate_model::snapshot::Snapshot;
 
 use crate::evidence::CellEvidence;
@@ -84,12 +84,12 @@ fn windows<'c>(facts: &Facts<'_>, cells: &'c [CellEvidence<'_>], report: &[Cell]
         .filter_map(|(cell, shown)| {
             let receive = limit(cell.to, "sysctl.net.ipv4.tcp_rmem", WINDOW_SHARE)?;
             let send = limit(cell.from, "sysctl.net.ipv4.tcp_wmem", 1.0)?;
-            let link = shown.ceiling.terms.iter().find(|t| t.name == "link")?;
+            let link = shown.ceiling.terms.iter().find(|t| t.name == TermName::Link)?;
             Some(Window {
                 from: cell.from,
                 to: cell.to,
                 rtt_us: cell.rtt_loaded_us.filter(|r| *r > 0.0)?,
-                ceiling_bps: shown.ceiling.bps.filter(|_| shown.ceiling.binding != "peers")?,
+                ceiling_bps: shown.ceiling.known_bps()?,
                 link_bps: link.bps,
                 measured_bps: cell.throughput_bps?,
                 allowed: [(cell.to, "tcp_rmem", receive), (cell.from, "tcp_wmem", send)],
@@ -178,7 +178,7 @@ fn raise(binding: &[&Window<'_>]) -> Advice {
 /// Retransmits of pairs that are at their ceiling.
 fn retransmits(report: &[Cell]) -> Option<Advice> {
     let fine = |c: &&Cell| {
-        c.ceiling.binding != "peers"
+        !c.ceiling.is_guess()
             && c.share.is_some_and(|s| s >= AT_CEILING)
             && c.retransmits_per_s.is_some_and(|r| r >= RETRANSMITS_MIN)
     };

@@ -3,7 +3,7 @@
 //! them but never lower the ceiling: a setting that binds is a finding, not an excuse. What the tool itself
 //! reaches on the hosts does: beyond it nothing can be said about the network.
 
-use linerate_model::finding::{Ceiling, CeilingTerm};
+use linerate_model::finding::{Ceiling, CeilingTerm, TermName};
 use linerate_model::inventory::Layer;
 
 use crate::evidence::CellEvidence;
@@ -33,14 +33,14 @@ pub(crate) fn of(facts: &Facts<'_>, cell: &CellEvidence<'_>, peers: Option<f64>)
     hardware.extend(pcie(facts, cell));
     if hardware.is_empty() {
         hardware.extend(peers.map(|bps| CeilingTerm {
-            name: "peers".to_owned(),
+            name: TermName::Peers,
             bps,
             why: "no link or uplink rate is known: what pairs of the same kind reach".to_owned(),
         }));
     }
     hardware.extend(tool(facts, cell));
     hardware.sort_by(|a, b| a.bps.total_cmp(&b.bps));
-    let (bps, binding) = hardware.first().map_or((None, String::new()), |t| (Some(t.bps), t.name.clone()));
+    let (bps, binding) = hardware.first().map_or((None, TermName::Unknown), |t| (Some(t.bps), t.name));
     let mut terms = hardware;
     terms.extend(window(facts, cell));
     terms.extend(core(cell));
@@ -73,7 +73,7 @@ fn links(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
         };
         if let Some((place, bps)) = declared.or_else(read) {
             terms.push(term(
-                "link",
+                TermName::Link,
                 bps * share,
                 &format!("{place}: {} x {share:.3} framing", crate::words::bps(bps)),
             ));
@@ -98,7 +98,7 @@ fn uplinks(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
             };
             let (place, bps) = group.uplink_bps.map(|bps| (group.name.clone(), bps)).or_else(machine)?;
             let why = format!("uplink of {place}: {} x {share:.3} framing", crate::words::bps(bps));
-            Some(term("uplink", bps * share, &why))
+            Some(term(TermName::Uplink, bps * share, &why))
         })
         .collect()
 }
@@ -116,7 +116,7 @@ fn pcie(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
         let gts = facts.number(host, &format!("nic.{nic}.pcie.speed_gts"))?;
         let width = facts.number(host, &format!("nic.{nic}.pcie.width"))?;
         let why = format!("{host} {nic}: {width} PCIe lanes of {gts} GT/s");
-        (gts > 0.0 && width > 0.0).then(|| term("pcie", lanes_bps(gts, width) * PCIE_SHARE, &why))
+        (gts > 0.0 && width > 0.0).then(|| term(TermName::Pcie, lanes_bps(gts, width) * PCIE_SHARE, &why))
     };
     [cell.from, cell.to].into_iter().filter_map(lanes).collect()
 }
@@ -130,7 +130,7 @@ fn window(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
     let limit = |host: &str, key: &str, share: f64| {
         let bytes = facts.get(host, key)?.number(2)? * share;
         let why = format!("{host} {key}: {bytes:.0} bytes of window over {}", crate::words::us(rtt_s * 1e6));
-        Some(term("window", bytes * 8.0 / rtt_s, &why))
+        Some(term(TermName::Window, bytes * 8.0 / rtt_s, &why))
     };
     [
         limit(cell.to, "sysctl.net.ipv4.tcp_rmem", WINDOW_SHARE),
@@ -153,7 +153,7 @@ fn core(cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
         crate::words::percent(busy),
         crate::words::bps(bps)
     );
-    Some(term("core", bps / busy.min(1.0), &why))
+    Some(term(TermName::Core, bps / busy.min(1.0), &why))
 }
 
 /// What the tool's own load reaches over the loopback of the weaker host, where that was measured. A pair
@@ -163,11 +163,11 @@ fn tool(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
     let (host, bps) =
         [own(cell.from), own(cell.to)].into_iter().flatten().min_by(|a, b| a.1.total_cmp(&b.1))?;
     let why = format!("the tool's own load reaches {} over the loopback of {host}", crate::words::bps(bps));
-    Some(term("tool", bps.max(cell.throughput_bps.unwrap_or(0.0)), &why))
+    Some(term(TermName::Tool, bps.max(cell.throughput_bps.unwrap_or(0.0)), &why))
 }
 
-fn term(name: &str, bps: f64, why: &str) -> CeilingTerm {
-    CeilingTerm { name: name.to_owned(), bps, why: why.to_owned() }
+fn term(name: TermName, bps: f64, why: &str) -> CeilingTerm {
+    CeilingTerm { name, bps, why: why.to_owned() }
 }
 
 #[cfg(test)]
@@ -234,11 +234,11 @@ mod tests {
 
     #[test]
     fn the_tool_binds_where_it_is_slower_than_the_link() {
-        assert_eq!(ceiling_of(None).binding, "link");
+        assert_eq!(ceiling_of(None).binding, TermName::Link);
         let bound = ceiling_of(Some(30e9));
-        assert_eq!((bound.binding.as_str(), bound.bps), ("tool", Some(30e9)));
+        assert_eq!((bound.binding, bound.bps), (TermName::Tool, Some(30e9)));
         assert!(bound.terms[0].why.contains("loopback of b"), "{:?}", bound.terms);
-        assert_eq!(ceiling_of(Some(200e9)).binding, "link");
+        assert_eq!(ceiling_of(Some(200e9)).binding, TermName::Link);
         // A pair that did better than the loopback shows that the tool can do that much.
         assert_eq!(ceiling_of(Some(20e9)).bps, Some(28e9));
     }

@@ -37,7 +37,7 @@ pub(crate) fn with_ceilings<'a>(
         .map(|cell| {
             let peers = ports.of(&cell).or_else(|| peers.get(&cell.kind).copied());
             let ceiling = ceiling::of(facts, &cell, peers);
-            let known = ceiling.bps.filter(|_| ceiling.binding != "peers");
+            let known = ceiling.known_bps();
             let two = cell.two.filter(|two| known.is_none_or(|bps| lost_by(two, cell.throughput_bps, bps)));
             (CellEvidence { two, ..cell }, ceiling)
         })

@@ -78,7 +78,7 @@ impl<'a> Ports<'a> {
     /// What was taken for ports, as one sentence; nothing where the links are known. `report`: the cells with
     /// their ceilings.
     pub(crate) fn words(&self, report: &[Cell]) -> Option<String> {
-        let unknown = |layer: Layer| report.iter().any(|c| c.layer == layer && c.ceiling.binding == "peers");
+        let unknown = |layer: Layer| report.iter().any(|c| c.layer == layer && c.ceiling.is_guess());
         let said: Vec<String> = self
             .classes
             .iter()

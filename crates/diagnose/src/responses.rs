@@ -205,7 +205,7 @@ fn throughput(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell], po
         let nothing = || (cell.measured().next().is_none() && cell.samples.len() > 1).then_some(0.0);
         let rate = cell.two.map(|t| t.low).or_else(|| favourable(&cell.rates, true)).or_else(nothing);
         if let Some(rate) = rate {
-            let ceiling = report[i].ceiling.bps.filter(|_| report[i].ceiling.binding != "peers");
+            let ceiling = report[i].ceiling.known_bps();
             by_kind.entry(cell.kind).or_default().push((i, rate, ceiling));
         }
     }
@@ -509,7 +509,7 @@ fn two_state(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
         .iter()
         .enumerate()
         .filter(|(i, cell)| {
-            has_series(cell) && (report[*i].ceiling.binding != "peers" || cell.kind.shared_groups == 0)
+            has_series(cell) && (!report[*i].ceiling.is_guess() || cell.kind.shared_groups == 0)
         })
         .map(|(i, cell)| Row {
             cell: i,

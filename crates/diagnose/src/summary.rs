@@ -38,8 +38,7 @@ pub(crate) fn headline(
     if let Some((first, others)) = findings.split_first() {
         return format!("{}{}", place_and_cause(first), also(others));
     }
-    let shares: Vec<f64> =
-        report.iter().filter(|c| c.ceiling.binding != "peers").filter_map(|c| c.share).collect();
+    let shares: Vec<f64> = report.iter().filter(|c| !c.ceiling.is_guess()).filter_map(|c| c.share).collect();
     let words = match crate::stats::median(&shares) {
         Some(share) if share >= AT_CEILING => {
             format!("at ceiling: {} % of it", (share * 100.0).min(100.0).floor())
@@ -95,9 +94,7 @@ fn also(others: &[Finding]) -> String {
 /// What is worth knowing and is no finding.
 pub(crate) fn notes(context: &Context<'_>, report: &[Cell], judged: &[Judged<'_, '_>]) -> Vec<String> {
     let mut notes = Vec::new();
-    for cell in
-        report.iter().filter(|c| c.share.is_some_and(|s| s >= AT_CEILING) && c.ceiling.binding != "peers")
-    {
+    for cell in report.iter().filter(|c| c.share.is_some_and(|s| s >= AT_CEILING) && !c.ceiling.is_guess()) {
         let rate = cell.retransmits_per_s.filter(|r| *r >= RETRANSMITS_WORTH_A_NOTE);
         if let Some((rate, share)) = rate.zip(cell.share).filter(|_| report.len() <= 4) {
             notes.push(format!(

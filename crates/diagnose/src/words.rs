@@ -1,6 +1,7 @@
 //! How numbers and places are said to people: three significant digits, the unit beside the number.
 
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
+use linerate_model::units::MetricUnit;
 
 /// A rate with its unit: `24.5 Gbit/s`.
 pub fn bps(value: f64) -> String {
@@ -72,16 +73,8 @@ pub fn response_name(response: Response) -> &'static str {
 }
 
 /// Unit of a response in a finding.
-pub fn unit(response: Response) -> &'static str {
-    match response {
-        Response::Throughput | Response::TwoState => "bit/s",
-        Response::Loss | Response::Reordering | Response::Setting => "share",
-        Response::Retransmits => "1/s",
-        Response::RttIdle | Response::RttLoaded | Response::Stalls => "us",
-        Response::CpuCost => "s/GB",
-        Response::PathMtu => "bytes",
-        Response::Storage => "B/s",
-    }
+pub fn unit(response: Response) -> MetricUnit {
+    if response == Response::Setting { MetricUnit::Share } else { response.unit() }
 }
 
 /// A value of a response with its unit.

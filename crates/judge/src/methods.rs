@@ -129,7 +129,7 @@ pub(crate) fn shares_of_cells(inventory: &Inventory, cells: &[Cell]) -> Vec<Shar
     let numbers = numbers(inventory);
     cells
         .iter()
-        .filter(|cell| cell.ceiling.binding != "peers")
+        .filter(|cell| !cell.ceiling.is_guess())
         .filter_map(|cell| {
             let rate = cell.two_state_bps.map(|(_, low)| low).or(cell.throughput_bps)?;
             Some(Share {

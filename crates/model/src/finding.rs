@@ -7,6 +7,7 @@ use crate::change::Remedy;
 use crate::fact::{FactKey, FactValue, Gap};
 use crate::inventory::{GroupName, HostName, Layer};
 use crate::plan::Test;
+use crate::units::MetricUnit;
 
 /// Where the loss sits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -81,11 +82,35 @@ pub enum Response {
     Setting,
 }
 
+/// What a term of a ceiling comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TermName {
+    /// Nothing is known.
+    #[default]
+    #[serde(rename = "")]
+    Unknown,
+    /// One CPU.
+    Core,
+    /// The link of a host.
+    Link,
+    /// The PCIe lanes of a NIC.
+    Pcie,
+    /// A guess: what pairs of the same kind reach.
+    Peers,
+    /// The measuring tool itself.
+    Tool,
+    /// The uplink of a group.
+    Uplink,
+    /// The TCP window.
+    Window,
+}
+
 /// One term of a ceiling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CeilingTerm {
-    /// `link`, `uplink`, `pcie`, `window`, `core`, `peers`.
-    pub name: String,
+    /// What it comes from.
+    pub name: TermName,
     /// bit/s of TCP payload.
     pub bps: f64,
     /// How it was computed, one line.
@@ -97,10 +122,24 @@ pub struct CeilingTerm {
 pub struct Ceiling {
     /// bit/s of TCP payload; `None` when nothing is known.
     pub bps: Option<f64>,
-    /// Name of the binding term.
-    pub binding: String,
+    /// The binding term.
+    pub binding: TermName,
     /// All terms, smallest first.
     pub terms: Vec<CeilingTerm>,
+}
+
+impl Ceiling {
+    /// Whether it is no more than what peers happened to reach.
+    #[must_use]
+    pub fn is_guess(&self) -> bool {
+        self.binding == TermName::Peers
+    }
+
+    /// bit/s where it is no guess.
+    #[must_use]
+    pub fn known_bps(&self) -> Option<f64> {
+        self.bps.filter(|_| !self.is_guess())
+    }
 }
 
 /// One cell of the matrix.
@@ -204,8 +243,8 @@ pub struct Finding {
     pub expected: f64,
     /// Measured value.
     pub measured: f64,
-    /// Unit of the two: `bit/s`, `share`, `us`, `s/GB`, `1/s`, `bytes`, `B/s`.
-    pub unit: String,
+    /// Unit of the two.
+    pub unit: MetricUnit,
     /// How sure that something is wrong there, 0 to 1.
     pub probability: f64,
     /// Most probable first.

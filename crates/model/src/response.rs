@@ -1,6 +1,7 @@
 //! What a measured metric is called, its unit, and which direction of it is good.
 
 use crate::finding::Response;
+use crate::units::MetricUnit;
 
 impl Response {
     /// Name for tables and sentences.
@@ -21,16 +22,16 @@ impl Response {
         }
     }
 
-    /// Unit of its values, as in `Finding::unit`.
-    pub fn unit(self) -> &'static str {
+    /// Unit of its values in a trial. A finding of a setting has a share.
+    pub fn unit(self) -> MetricUnit {
         match self {
-            Self::Throughput | Self::TwoState | Self::Setting => "bit/s",
-            Self::Loss | Self::Reordering => "share",
-            Self::PathMtu => "bytes",
-            Self::Retransmits => "1/s",
-            Self::RttIdle | Self::RttLoaded | Self::Stalls => "us",
-            Self::CpuCost => "s/GB",
-            Self::Storage => "B/s",
+            Self::Throughput | Self::TwoState | Self::Setting => MetricUnit::BitPerSecond,
+            Self::Loss | Self::Reordering => MetricUnit::Share,
+            Self::PathMtu => MetricUnit::Bytes,
+            Self::Retransmits => MetricUnit::PerSecond,
+            Self::RttIdle | Self::RttLoaded | Self::Stalls => MetricUnit::Micros,
+            Self::CpuCost => MetricUnit::CpuPerGigabyte,
+            Self::Storage => MetricUnit::BytePerSecond,
         }
     }
 

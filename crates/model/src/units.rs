@@ -1,6 +1,34 @@
 //! Numbers as people read them: SI rates, durations, percent, sizes, dates. Numbers in, short text out. Never
 //! rounds a value that is not zero to zero.
 
+use serde::{Deserialize, Serialize};
+
+/// Unit of a measured metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MetricUnit {
+    /// Throughput of TCP payload.
+    #[serde(rename = "bit/s")]
+    BitPerSecond,
+    /// Throughput of storage.
+    #[serde(rename = "B/s")]
+    BytePerSecond,
+    /// 0 to 1.
+    #[serde(rename = "share")]
+    Share,
+    /// Microseconds.
+    #[serde(rename = "us")]
+    Micros,
+    /// Sizes of packets.
+    #[serde(rename = "bytes")]
+    Bytes,
+    /// Events.
+    #[serde(rename = "1/s")]
+    PerSecond,
+    /// CPU seconds per gigabyte.
+    #[serde(rename = "s/GB")]
+    CpuPerGigabyte,
+}
+
 /// A factor; one against (almost) nothing is not written out.
 pub fn factor(value: f64) -> String {
     const MOST: f64 = 10_000.0;
@@ -101,16 +129,15 @@ pub fn span_s(seconds: f64) -> String {
 }
 
 /// A value in the unit that a finding names.
-pub fn value(value: f64, unit: &str) -> String {
+pub fn value(value: f64, unit: MetricUnit) -> String {
     match unit {
-        "bit/s" => rate(value),
-        "B/s" => prefixed(value, "B/s"),
-        "share" => percent(value),
-        "us" => duration_us(value),
-        "bytes" => format!("{value:.0} bytes"),
-        "1/s" => format!("{} per second", short(value)),
-        "s/GB" => format!("{} CPU s/GB", short(value)),
-        other => format!("{} {other}", short(value)).trim_end().to_owned(),
+        MetricUnit::BitPerSecond => rate(value),
+        MetricUnit::BytePerSecond => prefixed(value, "B/s"),
+        MetricUnit::Share => percent(value),
+        MetricUnit::Micros => duration_us(value),
+        MetricUnit::Bytes => format!("{value:.0} bytes"),
+        MetricUnit::PerSecond => format!("{} per second", short(value)),
+        MetricUnit::CpuPerGigabyte => format!("{} CPU s/GB", short(value)),
     }
 }
 

@@ -16,7 +16,7 @@ use linerate_model::fact::FactValue;
 use linerate_model::kind::TcpPlan;
 use linerate_model::load::{LoadSpec, Role};
 use linerate_wire::frame::{Kind, MAGIC, encode};
-use linerate_wire::message::{Event, ObserveRequest, SessionRequest, TrialRequest};
+use linerate_wire::message::{Event, JournalState, ObserveRequest, SessionRequest, TrialRequest};
 use linerate_wire::session::{OperatorEvent, SILENCE_MS};
 
 use operator::{Operator, Place, SACK, listens, sack_off, signal, until};
@@ -244,7 +244,7 @@ fn a_trial_lives_through_all_its_states() {
     let mut operator = Operator::set_up(&place);
     let events = operator.ask(TrialRequest::Journals);
     let [Event::Journals(entries), Event::Done] = events.as_slice() else { panic!("{events:?}") };
-    assert_eq!((entries[0].trial.as_str(), entries[0].state.as_str()), ("t1", "kept"));
+    assert_eq!((entries[0].trial.as_str(), entries[0].state), ("t1", JournalState::Kept));
     assert_eq!(operator.ask(TrialRequest::Undo { trial: "t1".into() }), [back(1), Event::Done]);
     assert!(!conf.exists());
     assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("1", "closed"));

@@ -18,7 +18,9 @@ use std::process::Command;
 
 use linerate_model::change::Change;
 use linerate_model::fact::FactValue;
-use linerate_wire::message::{BuildRequest, Event, Request, SessionRequest, Setup, TrialRequest};
+use linerate_wire::message::{
+    BuildRequest, Event, JournalState, Request, SessionRequest, Setup, TrialRequest,
+};
 
 use operator::{Operator, Place, SACK, sack_off, signal, until};
 
@@ -212,7 +214,7 @@ fn a_journal_that_another_user_planted_does_nothing() {
     assert!(hint.contains(&format!("`mv {0} {0}.moved`", planted.display())), "{hint}");
     let events = operator.ask(TrialRequest::Journals);
     let [Event::Journals(entries), Event::Done] = events.as_slice() else { panic!("{events:?}") };
-    assert_eq!((entries[0].trial.as_str(), entries[0].state.as_str()), ("y", "refused"));
+    assert_eq!((entries[0].trial.as_str(), entries[0].state), ("y", JournalState::Refused));
     // It blocks no trial.
     operator.apply("t1", 600);
     bye(operator);

@@ -184,7 +184,7 @@ impl View for Bench {
                     @let points: Vec<(f64, f64)> = result.series.iter()
                         .map(|p| (f64::from(p.at_ms), p.bytes as f64 / 1e5)).collect();
                     @let line = Line { class: "healthy", name: "each tenth of a second", of: points.as_slice() };
-                    (distribution::courses(&[line], "MB/s", "Rate"))
+                    (distribution::courses(&[line], |v| format!("{} MB/s", units::short(v)), "Rate"))
                 }
             }
         }

@@ -11,7 +11,7 @@ use linerate_model::load::{Interval, LoadReport};
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
-use linerate_model::units;
+use linerate_model::units::{self, MetricUnit};
 use maud::{Markup, html};
 
 use super::distribution::nice;
@@ -50,7 +50,7 @@ fn px(value: f64) -> String {
     format!("{value:.1}")
 }
 
-fn frame(axis: Axis, right: f64, unit: &str) -> Markup {
+fn frame(axis: Axis, right: f64, unit: MetricUnit) -> Markup {
     html! {
         @for tick in axis.ticks() {
             line class="grid" x1=(px(LEFT)) x2=(px(right)) y1=(px(axis.y(tick))) y2=(px(axis.y(tick))) {}
@@ -175,7 +175,7 @@ pub fn series(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Option<Markup> {
         .max_by(|a, b| {
             // A pair with the same kind of ceiling compares best.
             let like =
-                |l: &Line<'_>| l.cell.map(|c| &c.ceiling.binding) == worst.cell.map(|c| &c.ceiling.binding);
+                |l: &Line<'_>| l.cell.map(|c| c.ceiling.binding) == worst.cell.map(|c| c.ceiling.binding);
             like(a).cmp(&like(b)).then(share(a).unwrap_or(0.0).total_cmp(&share(b).unwrap_or(0.0)))
         });
     let inside = sender(worst.sample).map_or_else(Markup::default, |tx| inside::drawings(&tx.inside));
@@ -220,7 +220,7 @@ fn draw_series(worst: &Line<'_>, healthy: Option<&Line<'_>>, layer: Layer) -> Ma
         figure {
             svg class="chart" viewBox="0 0 680 216" role="img"
                 aria-label={ "Throughput over time, " (layer) ": " (name(worst)) @if let Some(h) = healthy { " and " (name(h)) } } {
-                (frame(axis, right, "bit/s"))
+                (frame(axis, right, MetricUnit::BitPerSecond))
                 @if let Some((a, b)) = levels {
                     @for level in [a, b] {
                         line class="level" x1=(px(LEFT)) x2=(px(right)) y1=(px(axis.y(level))) y2=(px(axis.y(level))) {}

@@ -146,8 +146,8 @@ pub fn histograms(lines: &[Line<'_, Histogram>], words: &str) -> Markup {
     }
 }
 
-/// Values over time: milliseconds and value in `unit`.
-pub fn courses(lines: &[Line<'_, [(f64, f64)]>], unit: &str, words: &str) -> Markup {
+/// Values over time: milliseconds and value, as `shown`.
+pub fn courses(lines: &[Line<'_, [(f64, f64)]>], shown: impl Fn(f64) -> String, words: &str) -> Markup {
     let all = || lines.iter().flat_map(|line| line.of.iter());
     let most = all().map(|p| p.1).filter(|v| v.is_finite()).fold(0.0, f64::max);
     let most = if most > 0.0 { nice(most * 1.05) } else { 1.0 };
@@ -167,7 +167,7 @@ pub fn courses(lines: &[Line<'_, [(f64, f64)]>], unit: &str, words: &str) -> Mar
             svg class="chart" viewBox="0 0 680 216" role="img" aria-label={ (words) " over time" } {
                 @for tick in (0..=4).map(|i| most * f64::from(i) / 4.0) {
                     line class="grid" x1=(px(LEFT)) x2=(px(RIGHT)) y1=(px(y(tick))) y2=(px(y(tick))) {}
-                    text class="tick" x=(px(LEFT - 8.0)) y=(px(y(tick) + 4.0)) text-anchor="end" { (units::value(tick, unit)) }
+                    text class="tick" x=(px(LEFT - 8.0)) y=(px(y(tick) + 4.0)) text-anchor="end" { (shown(tick)) }
                 }
                 @for line in lines {
                     polyline class=(format!("line {}", line.class)) points=(points(line.of)) {}
@@ -216,7 +216,7 @@ mod tests {
         histograms(&[Line { class: "healthy", name: "idle", of: &empty }], "nothing");
         let of = &[][..];
         let pair = [Line { class: "healthy", name: "idle", of }, Line { class: "worst", name: "loaded", of }];
-        let page = courses(&pair, "us", "Round trip").into_string();
+        let page = courses(&pair, units::duration_us, "Round trip").into_string();
         assert!(page.contains("Round trip over time: <span") && page.contains("idle; <span"), "{page}");
     }
 

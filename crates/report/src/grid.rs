@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-use linerate_model::finding::{Cell, Diagnosis, Response};
+use linerate_model::finding::{Cell, Diagnosis, Response, TermName};
 use linerate_model::inventory::{HostName, Inventory, Layer};
 use linerate_model::units;
 
@@ -290,7 +290,8 @@ fn title(cell: &Cell) -> String {
     };
     text += &throughput;
     if let Some(bps) = cell.ceiling.bps {
-        let _ = write!(text, "; ceiling {} set by {}", units::rate(bps), names::binding(&cell.ceiling));
+        let _ =
+            write!(text, "; ceiling {} set by {}", units::rate(bps), names::binding(cell.ceiling.binding));
     }
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -307,7 +308,7 @@ fn title(cell: &Cell) -> String {
 
 /// One line per binding term: `187 Mbit/s, set by the shared uplink (200 Mbit/s x …): 24 pairs`.
 fn ceiling_lines(cells: &[&Cell]) -> Vec<String> {
-    let mut terms: Vec<&str> = cells.iter().map(|c| c.ceiling.binding.as_str()).collect();
+    let mut terms: Vec<TermName> = cells.iter().map(|c| c.ceiling.binding).collect();
     terms.sort_unstable();
     terms.dedup();
     let mut lines: Vec<(usize, String)> = terms
@@ -328,7 +329,7 @@ fn ceiling_lines(cells: &[&Cell]) -> Vec<String> {
             let why = low.0.ceiling.terms.iter().find(|t| t.name == term).map_or("", |t| t.why.as_str());
             let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
             let pairs = if bound.len() == 1 { "1 pair".to_owned() } else { format!("{} pairs", bound.len()) };
-            Some((bound.len(), format!("{rate}, set by {}{why}: {pairs}", names::binding(&low.0.ceiling))))
+            Some((bound.len(), format!("{rate}, set by {}{why}: {pairs}", names::binding(term))))
         })
         .collect();
     lines.sort_by_key(|line| std::cmp::Reverse(line.0));
@@ -353,7 +354,7 @@ mod tests {
             cpu_s_per_gb: None,
             ceiling: linerate_model::finding::Ceiling {
                 bps: Some(1e9),
-                binding: "link".into(),
+                binding: TermName::Link,
                 terms: Vec::new(),
             },
             share,

@@ -2,6 +2,7 @@
 //! retransmissions, what held them up. Packed readings in, drawings out.
 
 use linerate_model::inside::{Packed, Reading};
+use linerate_model::units;
 use maud::{Markup, html};
 
 use super::distribution::{self, Line};
@@ -55,14 +56,15 @@ pub fn drawings(packed: &[Packed]) -> Markup {
         @if damaged > 0 {
             p.small { (damaged) " of " (packed.len()) " series of readings are damaged and not drawn." }
         }
+        @let segments = |count: f64| format!("{} segments", units::short(count));
         @if course.len() > 1 {
-            (distribution::courses(&round_trips, "us", "Round trip"))
-            (distribution::courses(&one("healthy", window.as_slice()), "segments", "Congestion window"))
+            (distribution::courses(&round_trips, units::duration_us, "Round trip"))
+            (distribution::courses(&one("healthy", window.as_slice()), segments, "Congestion window"))
             @if again.iter().any(|point| point.1 > 0.0) {
-                (distribution::courses(&one("worst", again.as_slice()), "segments", "Retransmitted so far"))
+                (distribution::courses(&one("worst", again.as_slice()), segments, "Retransmitted so far"))
             }
             @if is_held {
-                (distribution::courses(&held, "share", "Share of the time that the sender was held up"))
+                (distribution::courses(&held, units::percent, "Share of the time that the sender was held up"))
             }
         }
     }

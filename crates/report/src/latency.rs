@@ -170,7 +170,7 @@ impl View for Latency {
                 (distribution::histograms(&lines, "round trips"))
                 @let drawn: Vec<Line<'_, [(f64, f64)]>> = courses.iter()
                     .map(|((class, name), points)| Line { class, name, of: points.as_slice() }).collect();
-                (distribution::courses(&drawn, "us", "Mean round trip"))
+                (distribution::courses(&drawn, units::duration_us, "Mean round trip"))
             }
         }
     }

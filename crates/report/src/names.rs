@@ -2,9 +2,10 @@
 //! formats a number (see `units`).
 
 use linerate_model::fact::FactValue;
-use linerate_model::finding::{Ceiling, Direction, Element, Finding, Response};
+use linerate_model::finding::{Direction, Element, Finding, Response, TermName};
 use linerate_model::inventory::Inventory;
 use linerate_model::printable::clean;
+use linerate_model::units::{MetricUnit, percent_lost, short, value};
 
 /// `a`, `a and b`, `a, b and c`; more than `max` names are counted.
 pub fn list(names: &[String], max: usize) -> String {
@@ -145,37 +146,35 @@ pub fn without_domain(hosts: &[String]) -> Vec<String> {
 }
 
 /// What the binding term of a ceiling means.
-pub fn binding(ceiling: &Ceiling) -> String {
-    let words = match ceiling.binding.as_str() {
-        "link" => "the link",
-        "uplink" => "the shared uplink",
-        "pcie" => "the PCIe slot",
-        "window" => "the TCP window",
-        "core" => "one CPU core",
-        "tool" => "the measuring tool on these hosts",
-        "peers" => "what comparable pairs reach",
-        "" => "nothing known",
-        other => other,
-    };
-    words.to_owned()
+pub fn binding(term: TermName) -> &'static str {
+    match term {
+        TermName::Link => "the link",
+        TermName::Uplink => "the shared uplink",
+        TermName::Pcie => "the PCIe slot",
+        TermName::Window => "the TCP window",
+        TermName::Core => "one CPU core",
+        TermName::Tool => "the measuring tool on these hosts",
+        TermName::Peers => "what comparable pairs reach",
+        TermName::Unknown => "nothing known",
+    }
 }
 
 /// What was measured and what was to be expected, in words:
 /// `9.2 Mbit/s, where 190 Mbit/s is to be expected: 95 % lost`.
 pub fn measured(finding: &Finding) -> String {
-    use linerate_model::units::{percent_lost, short, value};
+    use MetricUnit::{CpuPerGigabyte, Micros, PerSecond, Share};
     let (expected, measured) = (finding.expected, finding.measured);
-    let beside = format!("where {} is to be expected", value(expected, &finding.unit));
-    let both = format!("{}, {beside}", value(measured, &finding.unit));
-    match finding.unit.as_str() {
+    let beside = format!("where {} is to be expected", value(expected, finding.unit));
+    let both = format!("{}, {beside}", value(measured, finding.unit));
+    match finding.unit {
         _ if !expected.is_finite() || !measured.is_finite() => "No figure.".to_owned(),
-        "us" | "s/GB" | "1/s" if expected > 0.0 => {
+        Micros | CpuPerGigabyte | PerSecond if expected > 0.0 => {
             format!("{both}: {} times as much.", short(measured / expected))
         }
-        "share" if measured > 0.999 && finding.responses.first() == Some(&Response::Loss) => {
+        Share if measured > 0.999 && finding.responses.first() == Some(&Response::Loss) => {
             "Nothing gets through.".to_owned()
         }
-        "share" | "us" | "s/GB" | "1/s" => both + ".",
+        Share | Micros | CpuPerGigabyte | PerSecond => both + ".",
         _ if measured <= 0.0 && expected > 0.0 => format!("Nothing gets through, {beside}."),
         _ if expected > 0.0 && measured < expected => {
             format!("{both}: {} lost.", percent_lost(1.0 - measured / expected))

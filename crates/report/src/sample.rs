@@ -13,6 +13,7 @@ use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::{Arm, Effect, EffectSize, Trial, TrialStatus};
+use linerate_model::units::MetricUnit;
 
 const PLACES: [(&str, &str); 6] = [
     ("arc-1", "vs-4"),
@@ -61,9 +62,19 @@ pub(crate) fn inventory() -> Inventory {
     inventory
 }
 
-pub(crate) fn cell(from: &str, to: &str, layer: Layer, bps: Option<f64>, ceiling: f64, term: &str) -> Cell {
-    let why =
-        if term == "uplink" { "200 Mbit/s of frames of 1500 bytes" } else { "2.1 s of CPU per gigabyte" };
+pub(crate) fn cell(
+    from: &str,
+    to: &str,
+    layer: Layer,
+    bps: Option<f64>,
+    ceiling: f64,
+    term: TermName,
+) -> Cell {
+    let why = if term == TermName::Uplink {
+        "200 Mbit/s of frames of 1500 bytes"
+    } else {
+        "2.1 s of CPU per gigabyte"
+    };
     Cell {
         from: from.to_owned(),
         to: to.to_owned(),
@@ -77,8 +88,8 @@ pub(crate) fn cell(from: &str, to: &str, layer: Layer, bps: Option<f64>, ceiling
         cpu_s_per_gb: Some(2.1),
         ceiling: Ceiling {
             bps: Some(ceiling),
-            binding: term.to_owned(),
-            terms: vec![CeilingTerm { name: term.to_owned(), bps: ceiling, why: why.to_owned() }],
+            binding: term,
+            terms: vec![CeilingTerm { name: term, bps: ceiling, why: why.to_owned() }],
         },
         share: bps.map(|b| b / ceiling),
     }
@@ -97,7 +108,7 @@ fn cells(sick: bool) -> Vec<Cell> {
                     continue;
                 }
                 let across = group_of(from) != group_of(to);
-                let (ceiling, term) = if across { (190e6, "uplink") } else { (21e9, "core") };
+                let (ceiling, term) = if across { (190e6, TermName::Uplink) } else { (21e9, TermName::Core) };
                 let good = ceiling * (0.95 + 0.01 * ((i + 2 * j) % 5) as f64);
                 let bad = sick && layer == Layer::Overlay && across && group_of(to) == "vs-4";
                 let bps = match (bad, *from) {
@@ -233,7 +244,7 @@ fn finding() -> Finding {
         responses: vec![Response::Throughput, Response::Retransmits],
         expected: 184e6,
         measured: 0.36e6,
-        unit: "bit/s".to_owned(),
+        unit: MetricUnit::BitPerSecond,
         probability: 0.998,
         causes: vec![cause(), other],
         innocent: vec![Innocent {
@@ -317,7 +328,7 @@ pub(crate) fn big(hosts: usize) -> (Snapshot, Diagnosis) {
     for from in &names {
         for to in names.iter().filter(|to| *to != from) {
             let bps = if to == &names[hosts / 2] { 2.4e9 } else { 9.4e9 };
-            cells.push(cell(from, to, Layer::Underlay, Some(bps), 9.89e9, "link"));
+            cells.push(cell(from, to, Layer::Underlay, Some(bps), 9.89e9, TermName::Link));
         }
     }
     let headline = "Something is slow.".to_owned();

@@ -74,7 +74,7 @@ impl View for Transfer {
             lines.push(Line { class: "worst", name: "back", of: back.as_slice() });
         }
         html! {
-            (distribution::courses(&lines, "bit/s", "Throughput"))
+            (distribution::courses(&lines, units::rate, "Throughput"))
             (inside::drawings(&tx.inside))
         }
     }

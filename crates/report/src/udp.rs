@@ -183,7 +183,7 @@ impl View for Udp {
                     Line { class: "worst", name: "sent", of: sent.as_slice() },
                     Line { class: "healthy", name: "received", of: received.as_slice() },
                 ],
-                "bit/s",
+                units::rate,
                 "Payload",
             ))
         }

@@ -249,13 +249,37 @@ pub enum Event {
     },
 }
 
+/// Where a trial stands on a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum JournalState {
+    /// New values may be in force; undone at the deadline.
+    Armed,
+    /// Old values are in force.
+    Reverted,
+    /// New values survive a reboot.
+    Kept,
+    /// Undone; nothing is left to do.
+    Closed,
+    /// Its journal was not written by this program.
+    Refused,
+    /// Its journal cannot be read.
+    Unreadable,
+}
+
+impl std::fmt::Display for JournalState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}
+
 /// An open journal on a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JournalEntry {
     /// Trial.
     pub trial: String,
-    /// `armed`, `kept`, `reverted`.
-    pub state: String,
+    /// Where it stands.
+    pub state: JournalState,
     /// Changes with their old values.
     pub changes: Vec<Change>,
     /// Files that make it persistent.

@@ -11,7 +11,9 @@ use linerate_model::kind::UdpPlan;
 use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, UdpEnd};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_wire::frame::{BODY_BYTES_MAX, Kind, encode};
-use linerate_wire::message::{Event, FromNode, Hello, JournalEntry, ObserveRequest, Request, TrialRequest};
+use linerate_wire::message::{
+    Event, FromNode, Hello, JournalEntry, JournalState, ObserveRequest, Request, TrialRequest,
+};
 use linerate_wire::session::{HEARTBEAT, NodeSession};
 
 /// What everything that is text says: commands to terminals, to browsers and to shells, a path out of every
@@ -71,7 +73,7 @@ pub(super) fn answer(session: &mut NodeSession, now: u64, id: u64, body: &Reques
         ("evil-words", Request::Trial(TrialRequest::Journals)) => {
             let entry = JournalEntry {
                 trial: WORDS.to_owned(),
-                state: WORDS.to_owned(),
+                state: JournalState::Kept,
                 changes: Vec::<Change>::new(),
                 files: vec![WORDS.into()],
             };

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use linerate_model::change::Change;
 use linerate_model::fact::{FactKey, FactValue, check_key};
-use linerate_wire::message::JournalEntry;
+use linerate_wire::message::{JournalEntry, JournalState};
 
 use super::ChangeError;
 use super::host::{Host, Lock};
@@ -174,9 +174,9 @@ impl<H: Host> Changes<H> {
             match self.read(&path) {
                 Ok(Some(journal)) if journal.state == State::Closed => {}
                 Ok(Some(journal)) if self.check(&path, &journal).is_ok() => entries.push(journal.entry()),
-                Ok(Some(_)) => entries.push(unusable(&path, "refused")),
+                Ok(Some(_)) => entries.push(unusable(&path, JournalState::Refused)),
                 Ok(None) => {}
-                Err(_) => entries.push(unusable(&path, "unreadable")),
+                Err(_) => entries.push(unusable(&path, JournalState::Unreadable)),
             }
         }
         Ok(entries)
@@ -278,7 +278,7 @@ impl<H: Host> Changes<H> {
 
     fn wrong_state(&self, journal: &Journal, wanted: &'static str) -> ChangeError {
         let note = if journal.note.is_empty() { String::new() } else { format!(" ({})", journal.note) };
-        let state = journal.state.name();
+        let state = journal.state.shown();
         ChangeError::WrongState { host: self.name.clone(), trial: journal.trial.clone(), state, note, wanted }
     }
 
@@ -358,7 +358,7 @@ impl<H: Host> Changes<H> {
                     host: self.name.clone(),
                     key: old.key.clone(),
                     trial: other.trial,
-                    state: other.state.name(),
+                    state: other.state.shown(),
                 });
             }
         }
@@ -441,10 +441,10 @@ impl<H: Host> Changes<H> {
 }
 
 /// A journal of which only the name can be told.
-fn unusable(path: &Path, state: &str) -> JournalEntry {
+fn unusable(path: &Path, state: JournalState) -> JournalEntry {
     JournalEntry {
         trial: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-        state: state.to_owned(),
+        state,
         changes: Vec::new(),
         files: Vec::new(),
     }

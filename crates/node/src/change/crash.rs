@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use linerate_model::change::Change;
 use linerate_model::fact::FactValue::{self, Flag, Int, Text};
+use linerate_wire::message::JournalState;
 
 use super::ChangeError;
 use super::apply::Changes;
@@ -461,7 +462,7 @@ fn repeated_and_wrong_requests_are_answered_without_harm() {
     let files = session.keep("t1", &changes()).unwrap();
     assert_eq!(files.len(), 3, "{files:?}");
     assert!(matches!(session.revert("t1"), Err(ChangeError::WrongState { .. })));
-    assert_eq!(session.journals().unwrap()[0].state, "kept");
+    assert_eq!(session.journals().unwrap()[0].state, JournalState::Kept);
     session.end("bye", true).unwrap();
     assert_eq!(shared.borrow().settings[SACK], Int(0), "what was kept stays");
     session.undo("t1").unwrap();
@@ -477,7 +478,7 @@ fn a_damaged_journal_is_told_and_does_not_stop_the_others() {
     session.apply("t1", &changes(), 10).unwrap();
     let path = journal::file(Path::new("/state/trials"), "a0");
     shared.borrow_mut().files.insert(path, Content::Text("{\"schema\":".into()));
-    assert_eq!(session.journals().unwrap()[0].state, "unreadable");
+    assert_eq!(session.journals().unwrap()[0].state, JournalState::Unreadable);
     shared.borrow_mut().now_ms += 10_000;
     session.tick();
     check(&shared, "the other one");
@@ -617,7 +618,7 @@ fn a_journal_that_names_what_is_never_written_is_left_alone_and_blocks_nothing()
             assert!(looks < 100, "{named}: the guardian does not end");
         }
         let entry = &session.journals().unwrap()[0];
-        assert_eq!((entry.trial.as_str(), entry.state.as_str()), ("a0", "refused"), "{named}");
+        assert_eq!((entry.trial.as_str(), entry.state), ("a0", JournalState::Refused), "{named}");
         let errors = [
             session.undo("a0").unwrap_err(),
             session.revert("a0").unwrap_err(),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::change::Change;
 use linerate_model::fact::{FactKey, FactValue};
-use linerate_wire::message::JournalEntry;
+use linerate_wire::message::{JournalEntry, JournalState};
 use serde::{Deserialize, Serialize};
 
 use super::ChangeError;
@@ -42,13 +42,13 @@ impl State {
         matches!(self, Self::Armed | Self::Reverted | Self::Keeping | Self::Undoing)
     }
 
-    /// For people and for [`JournalEntry`].
-    pub(crate) fn name(self) -> &'static str {
+    /// For the operator.
+    pub(crate) fn shown(self) -> JournalState {
         match self {
-            Self::Armed | Self::Keeping | Self::Undoing => "armed",
-            Self::Reverted | Self::Measured => "reverted",
-            Self::Kept => "kept",
-            Self::Closed => "closed",
+            Self::Armed | Self::Keeping | Self::Undoing => JournalState::Armed,
+            Self::Reverted | Self::Measured => JournalState::Reverted,
+            Self::Kept => JournalState::Kept,
+            Self::Closed => JournalState::Closed,
         }
     }
 }
@@ -98,7 +98,7 @@ impl Journal {
     pub(crate) fn entry(&self) -> JournalEntry {
         JournalEntry {
             trial: self.trial.clone(),
-            state: self.state.name().to_owned(),
+            state: self.state.shown(),
             changes: self.changes.clone(),
             files: self.files.iter().map(|f| f.path.clone()).collect(),
         }

@@ -22,6 +22,7 @@ pub(crate) mod undo;
 use std::path::PathBuf;
 
 use linerate_model::fact::{FactKey, FactValue};
+use linerate_wire::message::JournalState;
 use thiserror::Error;
 
 use crate::private::NotPrivate;
@@ -45,7 +46,7 @@ pub(crate) enum ChangeError {
     #[error("{host}: {key} is not set to {value}, which could not be taken back: {reason}")]
     OneWay { host: String, key: FactKey, value: FactValue, reason: Box<SettingError> },
     #[error("{host}: {key} is changed by trial {trial}, which is {state}")]
-    Busy { host: String, key: FactKey, trial: String, state: &'static str },
+    Busy { host: String, key: FactKey, trial: String, state: JournalState },
     #[error("{host}: cannot set {key} to {value}: {reason}")]
     Write { host: String, key: FactKey, value: FactValue, reason: Box<SettingError> },
     #[error("{host}: {key} is {seen} after {wanted} was written")]
@@ -55,7 +56,7 @@ pub(crate) enum ChangeError {
     #[error("{host}: no journal of trial {trial}")]
     NoJournal { host: String, trial: String },
     #[error("{host}: trial {trial} is {state}{note}, which does not allow to {wanted} it")]
-    WrongState { host: String, trial: String, state: &'static str, note: String, wanted: &'static str },
+    WrongState { host: String, trial: String, state: JournalState, note: String, wanted: &'static str },
     #[error("{host}: trial {trial} was armed with other changes")]
     OtherChanges { host: String, trial: String },
     #[error("{host}: {path} is not the file that a setting can be written to: {reason}")]
