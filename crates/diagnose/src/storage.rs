@@ -4,7 +4,7 @@
 use linerate_model::fact::FactValue;
 use linerate_model::finding::{Direction, Element, LayerScope, Response};
 use linerate_model::names::natural;
-use linerate_model::snapshot::{Snapshot, StorageFigure};
+use linerate_model::snapshot::{Snapshot, StorageFigure, StoragePattern, StorageSubject};
 
 use crate::attribute::shape::Shape;
 use crate::disks::figures;
@@ -41,9 +41,9 @@ pub(crate) fn refused(snapshot: &Snapshot) -> Vec<String> {
         snapshot
             .storage
             .iter()
-            .filter(|f| f.pattern.contains("write") && (f.host == figure.host || f.host.is_empty()))
+            .filter(|f| f.pattern.is_write() && (f.host == figure.host || f.host.is_empty()))
             // At random places everything is slower.
-            .filter(|f| f.pattern.contains("random") == figure.pattern.contains("random"))
+            .filter(|f| f.pattern.is_random() == figure.pattern.is_random())
             .map(|f| f.bytes_per_s)
             .fold(0.0, f64::max)
     };
@@ -89,12 +89,14 @@ fn of_drives(snapshot: &Snapshot) -> Vec<String> {
 /// Drives that had no time left under the load that they were seen with.
 fn saturated(snapshot: &Snapshot, is_slow: impl Fn(&StorageFigure) -> bool) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
-    let devices = || snapshot.storage.iter().filter(|f| f.what == "device");
+    let devices = || snapshot.storage.iter().filter(|f| f.what == StorageSubject::Device);
     let is_drive = |f: &&StorageFigure| DRIVES.iter().any(|start| f.variant.starts_with(start));
-    let is_full = |f: &&StorageFigure| f.pattern == "read" && f.busy.is_some_and(|b| b >= SATURATED);
+    let is_full =
+        |f: &&StorageFigure| f.pattern == StoragePattern::Read && f.busy.is_some_and(|b| b >= SATURATED);
     for read in devices().filter(is_drive).filter(is_full).filter(|f| !is_slow(f)) {
-        let same =
-            |f: &&StorageFigure| f.pattern == "write" && f.host == read.host && f.variant == read.variant;
+        let same = |f: &&StorageFigure| {
+            f.pattern == StoragePattern::Write && f.host == read.host && f.variant == read.variant
+        };
         let write = devices().find(same);
         let sum = |pick: fn(&StorageFigure) -> Option<f64>| {
             pick(read).unwrap_or(0.0) + write.and_then(pick).unwrap_or(0.0)
@@ -116,7 +118,10 @@ fn saturated(snapshot: &Snapshot, is_slow: impl Fn(&StorageFigure) -> bool) -> V
 
 /// What stands behind the names of the device mapper that figures speak of.
 fn volumes(snapshot: &Snapshot) -> Vec<String> {
-    let figures = snapshot.storage.iter().filter(|f| f.what == "device" && f.pattern == "write");
+    let figures = snapshot
+        .storage
+        .iter()
+        .filter(|f| f.what == StorageSubject::Device && f.pattern == StoragePattern::Write);
     figures
         .filter_map(|f| {
             let facts = &snapshot.facts.get(&f.host)?.readings;
@@ -155,8 +160,8 @@ pub(crate) fn headline(snapshot: &Snapshot) -> String {
 
 fn is_cached(figure: &StorageFigure, written: f64) -> bool {
     // What a device counted has passed it.
-    figure.what != "device"
-        && figure.pattern.contains("read")
+    figure.what != StorageSubject::Device
+        && figure.pattern.is_read()
         && written > 0.0
         && figure.bytes_per_s > CACHE_FACTOR * written
 }
@@ -174,7 +179,7 @@ pub(crate) fn losses(snapshot: &Snapshot) -> Vec<StorageLoss> {
 struct Figures<'a>(&'a Snapshot);
 
 impl Figures<'_> {
-    fn find(&self, what: &str, pattern: &str, variant: Option<&str>) -> Option<f64> {
+    fn find(&self, what: StorageSubject, pattern: StoragePattern, variant: Option<&str>) -> Option<f64> {
         self.0
             .storage
             .iter()
@@ -183,18 +188,18 @@ impl Figures<'_> {
     }
 
     fn loss(&self, f: &StorageFigure) -> Option<StorageLoss> {
-        match (f.what.as_str(), f.pattern.as_str()) {
-            ("replicated", "write") => self.replicated(f),
-            ("replicated", "random-write") => self.random(f),
-            ("resync", _) => self.resync(f),
+        match (f.what, f.pattern) {
+            (StorageSubject::Replicated, StoragePattern::Write) => self.replicated(f),
+            (StorageSubject::Replicated, StoragePattern::RandomWrite) => self.random(f),
+            (StorageSubject::Resync, _) => self.resync(f),
             _ => None,
         }
     }
 
     /// Sequential writes: the slower of disk and transport is their ceiling.
     fn replicated(&self, f: &StorageFigure) -> Option<StorageLoss> {
-        let disk = self.find("local-disk", "write", None)?;
-        let transport = self.find("transport", "stream", Some(&f.variant))?;
+        let disk = self.find(StorageSubject::LocalDisk, StoragePattern::Write, None)?;
+        let transport = self.find(StorageSubject::Transport, StoragePattern::Stream, Some(&f.variant))?;
         let last = format!(
             "replicated over {}: {} MB/s, {} of the disk and {} of the transport",
             f.variant,
@@ -212,10 +217,13 @@ impl Figures<'_> {
 
     /// Random writes, where sequential ones are fine: then each write costs more than its bytes.
     fn random(&self, f: &StorageFigure) -> Option<StorageLoss> {
-        let disk = self.find("local-disk", "random-write", None)?;
-        let stream = self.find("replicated", "write", Some(&f.variant))?;
-        let transport = self.find("transport", "stream", Some(&f.variant)).unwrap_or(f64::INFINITY);
-        let stream_share = stream / self.find("local-disk", "write", None)?.min(transport);
+        let disk = self.find(StorageSubject::LocalDisk, StoragePattern::RandomWrite, None)?;
+        let stream = self.find(StorageSubject::Replicated, StoragePattern::Write, Some(&f.variant))?;
+        let transport = self
+            .find(StorageSubject::Transport, StoragePattern::Stream, Some(&f.variant))
+            .unwrap_or(f64::INFINITY);
+        let stream_share =
+            stream / self.find(StorageSubject::LocalDisk, StoragePattern::Write, None)?.min(transport);
         let expected = disk.min(transport);
         if stream_share < SHARE_MIN {
             return None;
@@ -237,9 +245,9 @@ impl Figures<'_> {
     /// A replica that is brought up to date.
     fn resync(&self, f: &StorageFigure) -> Option<StorageLoss> {
         let transport = self
-            .find("transport", "stream", Some(&f.variant))
-            .or_else(|| self.find("transport", "stream", None))?;
-        let disk = self.find("local-disk", "write", None).unwrap_or(f64::INFINITY);
+            .find(StorageSubject::Transport, StoragePattern::Stream, Some(&f.variant))
+            .or_else(|| self.find(StorageSubject::Transport, StoragePattern::Stream, None))?;
+        let disk = self.find(StorageSubject::LocalDisk, StoragePattern::Write, None).unwrap_or(f64::INFINITY);
         let mut evidence = vec![format!("the transport carries {} MB/s", digits(transport / 1e6))];
         if disk.is_finite() {
             evidence.push(format!("the local disk writes {} MB/s", digits(disk / 1e6)));
@@ -267,12 +275,12 @@ fn below(f: &StorageFigure, kind: &'static str, expected: f64, evidence: Vec<Str
 mod tests {
     use super::*;
 
-    fn device(name: &str, pattern: &str, requests: f64, merged: f64, busy: f64) -> StorageFigure {
+    fn device(name: &str, pattern: StoragePattern, requests: f64, merged: f64, busy: f64) -> StorageFigure {
         StorageFigure {
             host: "home".into(),
-            what: "device".into(),
+            what: StorageSubject::Device,
             variant: name.into(),
-            pattern: pattern.into(),
+            pattern,
             requests_per_s: Some(requests),
             merged_per_s: Some(merged),
             busy: Some(busy),
@@ -285,10 +293,10 @@ mod tests {
     fn drives_without_time_left_are_named_and_volumes_are_not() {
         let mut snapshot = Snapshot {
             storage: vec![
-                device("sdx", "read", 222.0, 0.0, 0.94),
-                device("sdx", "write", 888.0, 3047.0, 0.94),
-                device("md1", "read", 518.0, 0.0, 1.0),
-                device("sdc", "read", 110.0, 0.0, 0.55),
+                device("sdx", StoragePattern::Read, 222.0, 0.0, 0.94),
+                device("sdx", StoragePattern::Write, 888.0, 3047.0, 0.94),
+                device("md1", StoragePattern::Read, 518.0, 0.0, 1.0),
+                device("sdc", StoragePattern::Read, 110.0, 0.0, 0.55),
             ],
             ..Snapshot::default()
         };

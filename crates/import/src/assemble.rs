@@ -10,7 +10,7 @@ use linerate_model::foreign::Foreign;
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SshSpec, TransportSpec};
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
-use linerate_model::snapshot::{Snapshot, StorageFigure};
+use linerate_model::snapshot::{Snapshot, StorageFigure, StoragePattern, StorageSubject};
 
 use crate::options::Options;
 use crate::sink::{NAMELESS, Raw, Sink, Values, plain_address};
@@ -46,9 +46,9 @@ pub(crate) fn snapshot(mut sink: Sink, options: &Options, account: &mut Foreign)
     for raw in merged(std::mem::take(&mut sink.samples)) {
         match raw.variant.as_ref().zip(bps(&raw)) {
             Some((variant, bps)) => storage.push(StorageFigure {
-                what: "transport".to_owned(),
+                what: StorageSubject::Transport,
                 variant: variant.clone(),
-                pattern: "stream".to_owned(),
+                pattern: StoragePattern::Stream,
                 bytes_per_s: bps / 8.0,
                 ..StorageFigure::default()
             }),

@@ -8,7 +8,7 @@ use linerate_model::foreign::Missing;
 use linerate_model::inventory::Layer;
 use linerate_model::kind::TcpPlan;
 use linerate_model::sample::{Measurement, Outcome, Sample};
-use linerate_model::snapshot::Snapshot;
+use linerate_model::snapshot::{Snapshot, StorageSubject};
 
 /// Names that are listed; the rest is counted.
 const NAMES_MAX: usize = 4;
@@ -282,13 +282,13 @@ fn memberships(evidence: &Evidence<'_>) -> Option<Missing> {
 
 /// Replication is judged against the disk and the transport below it.
 fn storage(snapshot: &Snapshot) -> Option<Missing> {
-    let has = |what: &str| snapshot.storage.iter().any(|f| f.what == what);
-    if !has("replicated") || has("local-disk") && has("transport") {
+    let has = |what| snapshot.storage.iter().any(|f| f.what == what);
+    if !has(StorageSubject::Replicated) || has(StorageSubject::LocalDisk) && has(StorageSubject::Transport) {
         return None;
     }
     let disk = "the disk alone: `fio --name=w --rw=write --bs=1M --size=4G --direct=1 --output-format=json` on a volume that is not replicated";
     let wire = "the transport alone: `iperf3 -c PEER -J`, titled with its name (ipoib, sdp, rdma)";
-    let parts: Vec<&str> = [(has("local-disk"), disk), (has("transport"), wire)]
+    let parts: Vec<&str> = [(has(StorageSubject::LocalDisk), disk), (has(StorageSubject::Transport), wire)]
         .iter()
         .filter(|(there, _)| !there)
         .map(|(_, p)| *p)

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::disk_load::{DiskPhase, DiskTarget, Durable};
 use crate::inventory::HostName;
+use crate::snapshot::StoragePattern;
 
 /// Where the local disk is measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,10 +37,10 @@ pub struct BenchRequest {
 }
 
 /// The tests on disks: what streams, what is random, and what is waited for one by one.
-pub const PHASES: [(&str, DiskPhase); 3] = [
-    ("write", phase(false, 1 << 20, 8, Durable::Never)),
-    ("random-write", phase(true, 4 << 10, 16, Durable::Never)),
-    ("sync-write", phase(false, 4 << 10, 1, Durable::Data(1))),
+pub const PHASES: [(StoragePattern, DiskPhase); 3] = [
+    (StoragePattern::Write, phase(false, 1 << 20, 8, Durable::Never)),
+    (StoragePattern::RandomWrite, phase(true, 4 << 10, 16, Durable::Never)),
+    (StoragePattern::SyncWrite, phase(false, 4 << 10, 1, Durable::Data(1))),
 ];
 
 const fn phase(random: bool, block_bytes: u32, depth: u16, durable: Durable) -> DiskPhase {

@@ -67,20 +67,89 @@ pub struct Watched {
     pub growth: Vec<f64>,
 }
 
+/// What a figure of storage was measured on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StorageSubject {
+    /// A disk alone.
+    #[default]
+    LocalDisk,
+    /// A replica.
+    Replicated,
+    /// The transport between its hosts.
+    Transport,
+    /// One block device under whatever load there was.
+    Device,
+    /// A replica that is brought up to date.
+    Resync,
+}
+
+/// How it was loaded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StoragePattern {
+    /// Random reads.
+    RandomRead,
+    /// Random writes.
+    RandomWrite,
+    /// Sequential reads.
+    Read,
+    /// The RTT of a transport.
+    RoundTrip,
+    /// Bytes over a transport.
+    Stream,
+    /// Writes that are waited for one by one.
+    SyncWrite,
+    /// Sequential writes.
+    #[default]
+    Write,
+}
+
+impl StoragePattern {
+    /// Whether it reads.
+    #[must_use]
+    pub fn is_read(self) -> bool {
+        matches!(self, Self::Read | Self::RandomRead)
+    }
+
+    /// Whether it writes.
+    #[must_use]
+    pub fn is_write(self) -> bool {
+        matches!(self, Self::Write | Self::RandomWrite | Self::SyncWrite)
+    }
+
+    /// Whether it jumps about.
+    #[must_use]
+    pub fn is_random(self) -> bool {
+        matches!(self, Self::RandomRead | Self::RandomWrite)
+    }
+}
+
+impl std::fmt::Display for StorageSubject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}
+
+impl std::fmt::Display for StoragePattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}
+
 /// One figure of storage or of the transport under it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StorageFigure {
     /// On which host, or empty when it stands for all.
     #[serde(default)]
     pub host: String,
-    /// What was measured: `local-disk`, `replicated`, `transport`, `device` (one block device under whatever
-    /// load there was), `resync` (a replica that is brought up to date).
-    pub what: String,
+    /// What was measured.
+    pub what: StorageSubject,
     /// Name of the variant, such as the transport: `ipoib`, `sdp`.
     #[serde(default)]
     pub variant: String,
-    /// `write`, `random-write`, `read`, `random-read`, `stream`.
-    pub pattern: String,
+    /// How.
+    pub pattern: StoragePattern,
     /// Bytes per second.
     pub bytes_per_s: f64,
     /// Requests per second that reached the device, after merging.

@@ -9,7 +9,7 @@ use linerate_model::fact::FactValue;
 use linerate_model::finding::Diagnosis;
 use linerate_model::printable::{lines_of_error, one_line};
 use linerate_model::sample::Outcome;
-use linerate_model::snapshot::{Snapshot, StorageFigure};
+use linerate_model::snapshot::{Snapshot, StorageFigure, StoragePattern, StorageSubject};
 use linerate_storage::drbd::{Share, TimeOfWrite};
 use serde::Serialize;
 
@@ -201,7 +201,7 @@ fn rate(figure: Option<&StorageFigure>) -> String {
     let Some(figure) = figure else { return "-".to_owned() };
     let mb = format!("{} MB/s", short(figure.bytes_per_s / 1e6));
     match figure.requests_per_s {
-        Some(requests) if !["write", "stream"].contains(&figure.pattern.as_str()) => {
+        Some(requests) if !matches!(figure.pattern, StoragePattern::Write | StoragePattern::Stream) => {
             format!("{requests:.0}/s {mb}")
         }
         _ => mb,
@@ -209,7 +209,7 @@ fn rate(figure: Option<&StorageFigure>) -> String {
 }
 
 fn table(told: &Told<'_>, style: Style) -> String {
-    let figure = |what: &str, pattern: &str, variant: Option<&str>| {
+    let figure = |what: StorageSubject, pattern: StoragePattern, variant: Option<&str>| {
         let figures = &told.snapshot.storage;
         figures
             .iter()
@@ -223,20 +223,20 @@ fn table(told: &Told<'_>, style: Style) -> String {
         line.trim_end().to_owned()
     };
     let mut out = String::new();
-    if told.snapshot.storage.iter().all(|f| f.what != "replicated") {
+    if told.snapshot.storage.iter().all(|f| f.what != StorageSubject::Replicated) {
         return out;
     }
     let above = format!("{:>width$}", "lost to", width = NAME + WIDTHS[..4].iter().sum::<usize>() + 9);
     let _ = writeln!(out, "{}", style.bold(&above));
     let _ = writeln!(out, "{}", style.bold(&line("", HEADS.map(str::to_owned))));
     for (pattern, phase) in PHASES {
-        let Some(replicated) = figure("replicated", pattern, None) else { continue };
-        let transport = figure("transport", "stream", Some(&replicated.variant));
+        let Some(replicated) = figure(StorageSubject::Replicated, pattern, None) else { continue };
+        let transport = figure(StorageSubject::Transport, StoragePattern::Stream, Some(&replicated.variant));
         let share = told.shares.iter().find(|s| s.pattern == pattern);
         let part = |pick: fn(&Share) -> f64| share.map_or_else(|| "-".to_owned(), |s| percent(pick(s)));
         let cells = [
-            rate(figure("local-disk", pattern, None)),
-            if pattern == "sync-write" { "-".to_owned() } else { rate(transport) },
+            rate(figure(StorageSubject::LocalDisk, pattern, None)),
+            if pattern == StoragePattern::SyncWrite { "-".to_owned() } else { rate(transport) },
             rate(Some(replicated)),
             part(|s| s.reached),
             part(|s| s.lost_to_transport),
@@ -260,11 +260,20 @@ fn in_time(time: &TimeOfWrite) -> String {
 
 /// Transports that the replica does not use.
 fn others(told: &Told<'_>) -> Vec<String> {
-    let used = told.snapshot.storage.iter().find(|f| f.what == "replicated").map(|f| f.variant.as_str());
+    let used = told
+        .snapshot
+        .storage
+        .iter()
+        .find(|f| f.what == StorageSubject::Replicated)
+        .map(|f| f.variant.as_str());
     if used.is_none() {
         return Vec::new();
     }
-    let streams = told.snapshot.storage.iter().filter(|f| f.what == "transport" && f.pattern == "stream");
+    let streams = told
+        .snapshot
+        .storage
+        .iter()
+        .filter(|f| f.what == StorageSubject::Transport && f.pattern == StoragePattern::Stream);
     let others = streams.filter(|f| Some(f.variant.as_str()) != used);
     others
         .map(|f| {
@@ -364,13 +373,13 @@ mod tests {
 
     use super::*;
 
-    fn figure(what: &str, pattern: &str, mbyte_per_s: f64) -> StorageFigure {
-        let variant = if what == "local-disk" { "" } else { "underlay" };
+    fn figure(what: StorageSubject, pattern: StoragePattern, mbyte_per_s: f64) -> StorageFigure {
+        let variant = if what == StorageSubject::LocalDisk { "" } else { "underlay" };
         StorageFigure {
             host: "one".into(),
-            what: what.into(),
+            what,
             variant: variant.into(),
-            pattern: pattern.into(),
+            pattern,
             bytes_per_s: mbyte_per_s * 1e6,
             requests_per_s: Some(mbyte_per_s * 1e6 / 4096.0),
             wait_ms: Some(1.0),
@@ -391,14 +400,14 @@ mod tests {
             snapshot.facts.insert(host.into(), facts);
         }
         snapshot.storage = vec![
-            figure("local-disk", "write", 90.0),
-            figure("local-disk", "random-write", 20.0),
-            figure("local-disk", "sync-write", 2.0),
-            figure("replicated", "write", 80.0),
-            figure("replicated", "random-write", 2.0),
-            figure("replicated", "sync-write", 1.0),
-            figure("transport", "stream", 1100.0),
-            figure("transport", linerate_storage::drbd::ROUND_TRIP, 0.0),
+            figure(StorageSubject::LocalDisk, StoragePattern::Write, 90.0),
+            figure(StorageSubject::LocalDisk, StoragePattern::RandomWrite, 20.0),
+            figure(StorageSubject::LocalDisk, StoragePattern::SyncWrite, 2.0),
+            figure(StorageSubject::Replicated, StoragePattern::Write, 80.0),
+            figure(StorageSubject::Replicated, StoragePattern::RandomWrite, 2.0),
+            figure(StorageSubject::Replicated, StoragePattern::SyncWrite, 1.0),
+            figure(StorageSubject::Transport, StoragePattern::Stream, 1100.0),
+            figure(StorageSubject::Transport, StoragePattern::RoundTrip, 0.0),
         ];
         let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
         let request = BenchRequest {

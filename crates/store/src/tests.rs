@@ -53,8 +53,10 @@ fn a_run_comes_back_as_it_was_written() {
     run.facts.insert("a".into(), facts);
     run.gaps.push(Gap { what: "host c".into(), reason: "dead".into() });
     store.add_gap("r1", &run.gaps[0]).unwrap();
-    run.storage
-        .push(linerate_model::snapshot::StorageFigure { what: "transport".into(), ..Default::default() });
+    run.storage.push(linerate_model::snapshot::StorageFigure {
+        what: linerate_model::snapshot::StorageSubject::Transport,
+        ..Default::default()
+    });
     store.set_storage(&run).unwrap();
     run.left_out.push("second repeat".into());
     let diagnosis =

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, TransportSpec};
 use linerate_model::sample::{Measurement, Sample};
-use linerate_model::snapshot::{Snapshot, StorageFigure, Watched};
+use linerate_model::snapshot::{Snapshot, StorageFigure, StoragePattern, StorageSubject, Watched};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -106,10 +106,10 @@ struct Matrix {
 struct Storage {
     #[serde(default)]
     host: String,
-    what: String,
+    what: StorageSubject,
     #[serde(default)]
     variant: String,
-    pattern: String,
+    pattern: StoragePattern,
     mbyte_per_s: f64,
     #[serde(default)]
     requests_per_s: Option<f64>,
@@ -152,9 +152,9 @@ pub fn parse(file: &str, text: &str) -> Result<Case, CaseError> {
             .iter()
             .map(|s| StorageFigure {
                 host: s.host.clone(),
-                what: s.what.clone(),
+                what: s.what,
                 variant: s.variant.clone(),
-                pattern: s.pattern.clone(),
+                pattern: s.pattern,
                 bytes_per_s: s.mbyte_per_s * 1e6,
                 requests_per_s: s.requests_per_s,
                 merged_per_s: s.merged_per_s,

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::names::natural;
-use linerate_model::snapshot::StorageFigure;
+use linerate_model::snapshot::{StorageFigure, StoragePattern, StorageSubject};
 
 use super::equals::{self, EQUALS_MIN};
 use super::findings::{SLOW_MS, SLOW_RATIO, SLOW_SHARE_MAX};
@@ -48,17 +48,17 @@ fn family(device: &str) -> Option<&'static str> {
 
 /// Drives that are slow among their equals, by host and name.
 pub(crate) fn slow(figures: &[StorageFigure]) -> Vec<SlowDrive<'_>> {
-    let mut groups: BTreeMap<(&str, &str, &str), Vec<Seen<'_>>> = BTreeMap::new();
-    for figure in figures.iter().filter(|f| f.what == "device") {
+    let mut groups: BTreeMap<(&str, &str, StoragePattern), Vec<Seen<'_>>> = BTreeMap::new();
+    for figure in figures.iter().filter(|f| f.what == StorageSubject::Device) {
         let rate = figure.requests_per_s.filter(|rate| *rate >= ASKED_MIN);
         if let (Some(family), Some(rate), Some(wait)) = (family(&figure.variant), rate, figure.wait_ms) {
-            let group = groups.entry((&figure.host, family, &figure.pattern)).or_default();
+            let group = groups.entry((&figure.host, family, figure.pattern)).or_default();
             group.push((figure, rate, wait));
         }
     }
     let mut found: Vec<SlowDrive<'_>> = Vec::new();
     for ((host, _, pattern), group) in &groups {
-        for drive in slow_of(group, pattern) {
+        for drive in slow_of(group, *pattern) {
             if !found.iter().any(|known| (known.host, known.device) == (*host, drive.device)) {
                 found.push(drive);
             }
@@ -69,7 +69,7 @@ pub(crate) fn slow(figures: &[StorageFigure]) -> Vec<SlowDrive<'_>> {
 }
 
 /// The slow ones of one group, by what they do and wait.
-fn slow_of<'a>(group: &[Seen<'a>], pattern: &str) -> Vec<SlowDrive<'a>> {
+fn slow_of<'a>(group: &[Seen<'a>], pattern: StoragePattern) -> Vec<SlowDrive<'a>> {
     if group.len() < EQUALS_MIN {
         return Vec::new();
     }
@@ -104,12 +104,12 @@ fn slow_of<'a>(group: &[Seen<'a>], pattern: &str) -> Vec<SlowDrive<'a>> {
 mod tests {
     use super::*;
 
-    fn figure(device: &str, pattern: &str, rate: f64, wait_ms: f64) -> StorageFigure {
+    fn figure(device: &str, pattern: StoragePattern, rate: f64, wait_ms: f64) -> StorageFigure {
         StorageFigure {
             host: "store".into(),
-            what: "device".into(),
+            what: StorageSubject::Device,
             variant: device.into(),
-            pattern: pattern.into(),
+            pattern,
             requests_per_s: Some(rate),
             wait_ms: Some(wait_ms),
             ..StorageFigure::default()
@@ -120,15 +120,18 @@ mod tests {
         let name = |number: usize| format!("sd{}", char::from(b'a' + number as u8));
         let rate = |number: usize| 40.0 + 10.0 * (number % 5) as f64;
         let wait = |number: usize| 0.2 * rate(number) * if slow.contains(&number) { 6.0 } else { 1.0 };
-        (0..12).map(|n| figure(&name(n), "read", rate(n), wait(n))).collect()
+        (0..12).map(|n| figure(&name(n), StoragePattern::Read, rate(n), wait(n))).collect()
     }
 
     #[test]
     fn one_slow_drive_of_twelve_is_named() {
         let mut figures = twelve(&[7]);
         // Neither a volume, nor a partition, nor a drive that nobody asks.
-        figures.extend([figure("md0", "read", 500.0, 900.0), figure("sda1", "read", 40.0, 900.0)]);
-        figures.push(figure("sdz", "read", 0.1, 900.0));
+        figures.extend([
+            figure("md0", StoragePattern::Read, 500.0, 900.0),
+            figure("sda1", StoragePattern::Read, 40.0, 900.0),
+        ]);
+        figures.push(figure("sdz", StoragePattern::Read, 0.1, 900.0));
         let found = slow(&figures);
         let [one] = &found[..] else { panic!("{}", found.len()) };
         assert_eq!((one.host, one.device), ("store", "sdh"));
@@ -143,7 +146,9 @@ mod tests {
         assert!(slow(&twelve(&[0])[..3]).is_empty(), "three have no majority");
         // Twice the requests, twice the wait: that is the load.
         let busy: Vec<StorageFigure> = (1..=8)
-            .map(|n| figure(&format!("nvme{n}n1"), "write", 100.0 * f64::from(n), 3.0 * f64::from(n)))
+            .map(|n| {
+                figure(&format!("nvme{n}n1"), StoragePattern::Write, 100.0 * f64::from(n), 3.0 * f64::from(n))
+            })
             .collect();
         assert!(slow(&busy).is_empty());
     }

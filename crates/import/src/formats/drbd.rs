@@ -2,7 +2,7 @@
 //! counters and a figure for each resync go out.
 
 use linerate_model::fact::FactValue;
-use linerate_model::snapshot::StorageFigure;
+use linerate_model::snapshot::{StorageFigure, StoragePattern, StorageSubject};
 
 use crate::reader::{Block, Reader};
 use crate::sink::Sink;
@@ -121,9 +121,9 @@ fn resync(minor: u32, text: &str, out: &mut Sink) {
     let speed = rest.split_whitespace().next().map(|s| s.replace(',', ""));
     if let Some(kib) = speed.as_deref().and_then(number).filter(|_| rest.contains("K/sec")) {
         out.figure(StorageFigure {
-            what: "resync".to_owned(),
+            what: StorageSubject::Resync,
             variant: format!("drbd{minor}"),
-            pattern: "write".to_owned(),
+            pattern: StoragePattern::Write,
             bytes_per_s: kib * 1024.0,
             ..StorageFigure::default()
         });

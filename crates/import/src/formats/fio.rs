@@ -1,7 +1,7 @@
 //! JSON of fio (`--output-format=json`): jobs come in, a figure for each that read or wrote goes out. A job
 //! without `direct=1` may have met the page cache only; that is noted.
 
-use linerate_model::snapshot::StorageFigure;
+use linerate_model::snapshot::{StorageFigure, StoragePattern, StorageSubject};
 use serde_json::Value;
 
 use super::json::{self, list, number, text};
@@ -43,11 +43,15 @@ fn one(job: &Value, global: Option<&Value>, block: &Block<'_>, out: &mut Sink) {
     let random = option("rw").or(option("readwrite")).is_some_and(|rw| rw.contains("rand"));
     let direct = option("direct").is_some_and(|d| d.trim() == "1");
     let target = option("filename").or(option("directory")).unwrap_or_default();
-    let what = if target.contains("drbd") { "replicated" } else { storage_words::location(block.at) };
+    let what =
+        if target.contains("drbd") { StorageSubject::Replicated } else { storage_words::location(block.at) };
     if number(job, &["error"]).is_some_and(|e| e != 0.0) {
         out.note(format!("{}: a job of fio ended with an error", block.at.file));
     }
-    for side in ["read", "write"] {
+    for (side, sequential, jumping) in [
+        ("read", StoragePattern::Read, StoragePattern::RandomRead),
+        ("write", StoragePattern::Write, StoragePattern::RandomWrite),
+    ] {
         let bytes_per_s = number(job, &[side, "bw_bytes"])
             // Versions before 3 count in KiB.
             .or_else(|| number(job, &[side, "bw"]).map(|kib| kib * 1024.0))
@@ -61,9 +65,9 @@ fn one(job: &Value, global: Option<&Value>, block: &Block<'_>, out: &mut Sink) {
         }
         let wait = number(job, &[side, "lat_ns", "mean"]).map(|ns| ns / 1e6);
         out.figure(StorageFigure {
-            what: what.to_owned(),
+            what,
             variant: storage_words::transport(block.at).unwrap_or_default(),
-            pattern: if random { format!("random-{side}") } else { side.to_owned() },
+            pattern: if random { jumping } else { sequential },
             bytes_per_s,
             requests_per_s: number(job, &[side, "iops"]),
             wait_ms: wait.or_else(|| number(job, &[side, "lat", "mean"]).map(|us| us / 1000.0)),

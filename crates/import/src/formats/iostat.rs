@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::snapshot::StorageFigure;
+use linerate_model::snapshot::{StorageFigure, StoragePattern, StorageSubject};
 
 use crate::reader::{Block, Reader};
 use crate::sink::Sink;
@@ -234,10 +234,10 @@ fn figures(name: &str, rows: &[Row], reports: usize, out: &mut Sink) {
         values.get(values.len() / 2).copied().unwrap_or(0.0)
     };
     let busy = Some(median(&|r| r.busy).clamp(0.0, 1.0));
-    let figure = |pattern: &str, bytes: f64, requests: f64, merges: f64, wait: Option<f64>| StorageFigure {
-        what: "device".to_owned(),
+    let figure = |pattern, bytes: f64, requests: f64, merges: f64, wait: Option<f64>| StorageFigure {
+        what: StorageSubject::Device,
         variant: name.to_owned(),
-        pattern: pattern.to_owned(),
+        pattern,
         bytes_per_s: bytes,
         requests_per_s: Some(requests),
         merged_per_s: Some(merges),
@@ -249,14 +249,14 @@ fn figures(name: &str, rows: &[Row], reports: usize, out: &mut Sink) {
         rows.iter().any(|r| pick(r).is_some()).then(|| median(&|r| pick(r).unwrap_or(0.0)))
     };
     out.figure(figure(
-        "read",
+        StoragePattern::Read,
         median(&|r| r.read_bps),
         median(&|r| r.reads),
         median(&|r| r.read_merges),
         wait(&|r| r.read_ms),
     ));
     out.figure(figure(
-        "write",
+        StoragePattern::Write,
         median(&|r| r.write_bps),
         median(&|r| r.writes),
         median(&|r| r.write_merges),

@@ -1,5 +1,7 @@
 //! Storage in titles, file names and commands: what a figure was measured on, and over which transport.
 
+use linerate_model::snapshot::StorageSubject;
+
 use crate::context::Context;
 
 /// Transports under a replication that are no plain Ethernet.
@@ -10,11 +12,11 @@ pub(crate) fn transport(context: &Context) -> Option<String> {
     TRANSPORTS.iter().find(|word| context.mentions(word)).map(|word| (*word).to_owned())
 }
 
-/// `replicated` where DRBD or another replication is named, else `local-disk`.
-pub(crate) fn location(context: &Context) -> &'static str {
+/// A replica where DRBD or another replication is named, else a disk alone.
+pub(crate) fn location(context: &Context) -> StorageSubject {
     if ["drbd", "replicat", "gluster", "ceph", "rbd"].iter().any(|word| context.mentions(word)) {
-        "replicated"
+        StorageSubject::Replicated
     } else {
-        "local-disk"
+        StorageSubject::LocalDisk
     }
 }

@@ -1,7 +1,7 @@
 //! Tables of tiotest (tiobench): a rate for each pattern. `MB` are 1048576 bytes there (`MBYTE` in
 //! `tiotest.h`). The heading, the file's name or the folder of `-d` name a replicated disk and its transport.
 
-use linerate_model::snapshot::StorageFigure;
+use linerate_model::snapshot::{StorageFigure, StoragePattern};
 
 use super::storage_words;
 use crate::reader::{Block, Reader};
@@ -15,19 +15,19 @@ pub(crate) struct Tiotest;
 const MEGABYTE: f64 = 1_048_576.0;
 
 /// `| Random Write   16 MBs |    0.9 s |  16.400 MB/s |   0.0 %  |  198.4 % |`: pattern and MB/s.
-fn row(line: &str) -> Option<(&'static str, f64)> {
+fn row(line: &str) -> Option<(StoragePattern, f64)> {
     let cells: Vec<&str> = line.trim().strip_prefix('|')?.split('|').map(str::trim).collect();
     let item = cells.first()?;
     let patterns = [
-        ("Random Write", "random-write"),
-        ("Random Read", "random-read"),
-        ("Write", "write"),
-        ("Read", "read"),
+        ("Random Write", StoragePattern::RandomWrite),
+        ("Random Read", StoragePattern::RandomRead),
+        ("Write", StoragePattern::Write),
+        ("Read", StoragePattern::Read),
     ];
     let (_, pattern) = patterns.iter().find(|(name, _)| item.starts_with(name))?;
     item.ends_with("MBs").then_some(())?;
     let rate = cells.get(2)?.strip_suffix("MB/s")?.trim();
-    Some((pattern, number(rate)?))
+    Some((*pattern, number(rate)?))
 }
 
 impl Reader for Tiotest {
@@ -51,9 +51,9 @@ impl Reader for Tiotest {
             if let Some((pattern, rate)) = row(text) {
                 if !latency {
                     out.figure(StorageFigure {
-                        what: storage_words::location(block.at).to_owned(),
+                        what: storage_words::location(block.at),
                         variant: storage_words::transport(block.at).unwrap_or_default(),
-                        pattern: pattern.to_owned(),
+                        pattern,
                         bytes_per_s: rate * MEGABYTE,
                         ..StorageFigure::default()
                     });

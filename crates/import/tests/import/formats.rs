@@ -6,6 +6,7 @@ use linerate_import::Document;
 use linerate_model::fact::FactValue;
 use linerate_model::kind::TcpPlan;
 use linerate_model::sample::Outcome;
+use linerate_model::snapshot::StoragePattern;
 
 const A: &str = "10.20.0.1";
 const B: &str = "10.20.0.2";
@@ -372,7 +373,7 @@ fn tables_of_the_kernel() {
 fn disks_under_load() {
     let read = read_one(under_prompt("iostat-x.txt", "iostat -x 1 3"));
     whole(&read);
-    let write = read.storage.iter().find(|f| f.pattern == "write").unwrap();
+    let write = read.storage.iter().find(|f| f.pattern == StoragePattern::Write).unwrap();
     // The first report counts since boot.
     assert_eq!((write.variant.as_str(), write.requests_per_s), ("vda", Some(26.0)));
     assert!(write.busy.is_some_and(|b| (b - 0.028).abs() < 1e-9), "{:?}", write.busy);
@@ -386,12 +387,15 @@ fn disks_under_load() {
     assert_eq!(raid.storage.len(), 10);
     let fio = read_one(file("fio-write.json"));
     whole(&fio);
-    assert_eq!((fio.storage[0].pattern.as_str(), fio.storage[0].bytes_per_s), ("write", 2_796_202_666.0));
+    assert_eq!(
+        (fio.storage[0].pattern, fio.storage[0].bytes_per_s),
+        (StoragePattern::Write, 2_796_202_666.0)
+    );
     assert!(super::account(&fio).notes.iter().any(|n| n.contains("direct=1")));
     let fio = read_one(file("fio-randrw.json"));
     assert_eq!(
-        fio.storage.iter().map(|f| f.pattern.as_str()).collect::<Vec<_>>(),
-        ["random-read", "random-write"]
+        fio.storage.iter().map(|f| f.pattern).collect::<Vec<_>>(),
+        [StoragePattern::RandomRead, StoragePattern::RandomWrite]
     );
     let tiotest = read_one(file("tiotest.txt"));
     whole(&tiotest);
@@ -419,12 +423,12 @@ fn disks_for_humans() {
     let head = "Linux 5.4.0-42-generic (store-1) \t07/21/20 \t_x86_64_\t(4 CPU)\n\n";
     let both = table(&format!("{head}{}{}", report("1.0k", "99.0%"), report("2.5M", "45.5%")));
     whole(&both);
-    let write = both.storage.iter().find(|f| f.pattern == "write").unwrap();
+    let write = both.storage.iter().find(|f| f.pattern == StoragePattern::Write).unwrap();
     assert_eq!((both.storage.len(), write.host.as_str(), write.variant.as_str()), (2, "store-1", "sda"));
     // The first report counts since boot.
     assert_eq!((write.bytes_per_s, write.requests_per_s), (2.5 * 1_048_576.0, Some(26.0)));
     assert!(write.busy.is_some_and(|b| (b - 0.455).abs() < 1e-9), "{:?}", write.busy);
-    let read = both.storage.iter().find(|f| f.pattern == "read").unwrap();
+    let read = both.storage.iter().find(|f| f.pattern == StoragePattern::Read).unwrap();
     assert!((read.bytes_per_s / (32.1 * 1024.0) - 1.0).abs() < 1e-9);
     let cut = report("2.5M", "45.5%");
     let cut = table(&format!("{head}{}", cut.split_once("     w/s").unwrap().0));

@@ -17,8 +17,7 @@ use linerate_model::inventory::{Inventory, Layer};
 use linerate_model::kind::{DiskPlan, RttPlan, TcpPlan, TestKind, TestPlan};
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
-use linerate_model::snapshot::{Snapshot, StorageFigure};
-use linerate_storage::drbd::ROUND_TRIP;
+use linerate_model::snapshot::{Snapshot, StorageFigure, StoragePattern, StorageSubject};
 use tokio::time::Instant;
 
 use super::begin::begin;
@@ -315,9 +314,10 @@ fn figures(all: &[(Place, Sample)], request: &BenchRequest, uses: Option<Layer>)
     let mut figures = Vec::new();
     let named = |layer: Layer| layer.to_string();
     let uses = uses.map_or_else(|| "its own network".to_owned(), named);
-    for (place, what, name) in
-        [(Place::Local, "local-disk", String::new()), (Place::Replicated, "replicated", uses)]
-    {
+    for (place, what, name) in [
+        (Place::Local, StorageSubject::LocalDisk, String::new()),
+        (Place::Replicated, StorageSubject::Replicated, uses),
+    ] {
         let of: Vec<&DiskResult> =
             all.iter().filter(|(p, _)| *p == place).flat_map(|(_, s)| results(s)).collect();
         for (pattern, phase) in PHASES {
@@ -326,9 +326,9 @@ fn figures(all: &[(Place, Sample)], request: &BenchRequest, uses: Option<Layer>)
             let wait = of.iter().filter_map(|r| r.took_ns().quantile(0.5)).map(|ns| ns as f64 / 1e6);
             figures.push(StorageFigure {
                 host: request.primary.clone(),
-                what: what.to_owned(),
+                what,
                 variant: name.clone(),
-                pattern: pattern.to_owned(),
+                pattern,
                 bytes_per_s,
                 requests_per_s: middle(of.iter().map(|r| r.requests_per_s())),
                 wait_ms: middle(wait),
@@ -341,18 +341,18 @@ fn figures(all: &[(Place, Sample)], request: &BenchRequest, uses: Option<Layer>)
             let ours = all.iter().filter(|(p, _)| *p == Place::Transport(layer));
             middle(ours.filter_map(|(_, s)| measured(s)).filter_map(read))
         };
-        let figure = |pattern: &str| StorageFigure {
+        let figure = |pattern| StorageFigure {
             host: request.primary.clone(),
-            what: "transport".to_owned(),
+            what: StorageSubject::Transport,
             variant: named(layer),
-            pattern: pattern.to_owned(),
+            pattern,
             ..StorageFigure::default()
         };
         if let Some(bps) = of(|m| m.throughput_bps) {
-            figures.push(StorageFigure { bytes_per_s: bps / 8.0, ..figure("stream") });
+            figures.push(StorageFigure { bytes_per_s: bps / 8.0, ..figure(StoragePattern::Stream) });
         }
         if let Some(us) = of(|m| m.rtt_idle_us) {
-            figures.push(StorageFigure { wait_ms: Some(us / 1e3), ..figure(ROUND_TRIP) });
+            figures.push(StorageFigure { wait_ms: Some(us / 1e3), ..figure(StoragePattern::RoundTrip) });
         }
     }
     figures

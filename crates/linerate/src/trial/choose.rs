@@ -6,7 +6,7 @@ use linerate_model::finding::{Cell, Diagnosis, Finding, LayerScope, Response};
 use linerate_model::inventory::{GroupName, HostName, Inventory, Layer};
 use linerate_model::kind::DiskPlan;
 use linerate_model::plan::Test;
-use linerate_model::snapshot::{Snapshot, StorageFigure};
+use linerate_model::snapshot::{Snapshot, StorageFigure, StorageSubject};
 use linerate_model::trial::{Trial, TrialStatus};
 use thiserror::Error;
 
@@ -148,16 +148,17 @@ fn of_storage(
 pub fn storage_test(snapshot: &Snapshot, diagnosis: &Diagnosis, remedy: &str) -> Option<Test> {
     let with = |f: &&Finding| f.causes.iter().any(|c| c.remedy.as_ref().is_some_and(|r| r.id == remedy));
     let finding = diagnosis.findings.iter().find(with)?;
-    let replicated = || snapshot.storage.iter().filter(|f| f.what == "replicated");
+    let replicated = || snapshot.storage.iter().filter(|f| f.what == StorageSubject::Replicated);
     // The finding has the figure itself.
     let is_it = |f: &&StorageFigure| f.bytes_per_s.total_cmp(&finding.measured).is_eq();
     let share = |f: &StorageFigure| {
-        let disk = snapshot.storage.iter().find(|d| d.what == "local-disk" && d.pattern == f.pattern);
+        let disk =
+            snapshot.storage.iter().find(|d| d.what == StorageSubject::LocalDisk && d.pattern == f.pattern);
         disk.map_or(1.0, |disk| f.bytes_per_s / disk.bytes_per_s)
     };
     let worst = || replicated().min_by(|a, b| share(a).total_cmp(&share(b)));
-    let pattern = &replicated().find(is_it).or_else(worst)?.pattern;
-    let (_, phase) = PHASES.iter().find(|(name, _)| name == pattern)?;
+    let pattern = replicated().find(is_it).or_else(worst)?.pattern;
+    let (_, phase) = PHASES.iter().find(|(name, _)| *name == pattern)?;
     // A bench begins with the replica; where it leaves the peer it measures the same once more.
     snapshot.samples.iter().find_map(|sample| {
         let plan = sample.test.kind.get::<DiskPlan>()?;

@@ -10,18 +10,18 @@ use linerate_model::inventory::{Host, HostName, Layer, TransportSpec};
 use linerate_model::kind::{DiskPlan, TcpPlan, TestKind};
 use linerate_model::plan::Test;
 use linerate_model::sample::{Outcome, Sample};
-use linerate_model::snapshot::{Snapshot, StorageFigure};
+use linerate_model::snapshot::{Snapshot, StorageFigure, StoragePattern, StorageSubject};
 
 use super::choose::{self, Options, TrialError};
 use linerate_model::drbd_bench::PHASES;
 
 /// A bench in which random writes are slow and the activity log is small.
 fn bench() -> (Snapshot, Diagnosis) {
-    let figure = |what: &str, pattern: &str, mbyte_per_s: f64| StorageFigure {
+    let figure = |what: StorageSubject, pattern: StoragePattern, mbyte_per_s: f64| StorageFigure {
         host: "one".into(),
-        what: what.into(),
-        variant: if what == "local-disk" { String::new() } else { "underlay".into() },
-        pattern: pattern.into(),
+        what,
+        variant: if what == StorageSubject::LocalDisk { String::new() } else { "underlay".into() },
+        pattern,
         bytes_per_s: mbyte_per_s * 1e6,
         ..StorageFigure::default()
     };
@@ -57,11 +57,11 @@ fn bench() -> (Snapshot, Diagnosis) {
         snapshot.facts.insert(host.into(), facts);
     }
     snapshot.storage = vec![
-        figure("local-disk", "write", 90.0),
-        figure("local-disk", "random-write", 20.0),
-        figure("replicated", "write", 80.0),
-        figure("replicated", "random-write", 2.0),
-        figure("transport", "stream", 1100.0),
+        figure(StorageSubject::LocalDisk, StoragePattern::Write, 90.0),
+        figure(StorageSubject::LocalDisk, StoragePattern::RandomWrite, 20.0),
+        figure(StorageSubject::Replicated, StoragePattern::Write, 80.0),
+        figure(StorageSubject::Replicated, StoragePattern::RandomWrite, 2.0),
+        figure(StorageSubject::Transport, StoragePattern::Stream, 1100.0),
     ];
     let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
     snapshot.samples =
@@ -103,14 +103,16 @@ fn a_setting_that_was_only_read_is_tried_with_the_writes_that_lose_most() {
         facts.readings.insert(key.into(), FactValue::Text("sha256".into()));
     }
     // Too few large writes for a figure: nothing tells what random ones should reach.
-    snapshot.storage.retain(|f| f.pattern != "write");
-    let figure = |what: &str, mbyte_per_s: f64| StorageFigure {
-        what: what.into(),
-        pattern: "sync-write".into(),
+    snapshot.storage.retain(|f| f.pattern != StoragePattern::Write);
+    let figure = |what: StorageSubject, mbyte_per_s: f64| StorageFigure {
+        what,
+        pattern: StoragePattern::SyncWrite,
         bytes_per_s: mbyte_per_s * 1e6,
         ..snapshot.storage[0].clone()
     };
-    snapshot.storage.extend([figure("local-disk", 1.0), figure("replicated", 0.5)]);
+    snapshot
+        .storage
+        .extend([figure(StorageSubject::LocalDisk, 1.0), figure(StorageSubject::Replicated, 0.5)]);
     let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
     assert_eq!(diagnosis.findings[0].responses, [Response::Setting], "{:?}", diagnosis.headline);
     let options = Options { remedy: "drbd-integrity-check".into(), ..Options::default() };

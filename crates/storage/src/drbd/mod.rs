@@ -23,7 +23,7 @@ pub use progress::{Pace, SyncProgress};
 pub use readers::{ProcDevice, read_names, read_proc, read_state};
 pub use resource::{Overlap, Release, SetupError, Side, Wish, file_text};
 pub use setup::{On, Plan, plan};
-pub use shares::{PATTERNS, ROUND_TRIP, Share, TimeOfWrite, shares};
+pub use shares::{PATTERNS, Share, TimeOfWrite, shares};
 
 #[cfg(test)]
 mod tests;

@@ -6,21 +6,20 @@
 //! replication uses it. For writes that have to be safe one by one it is time that counts: that of the own
 //! disk, of the way there and back, and the rest, which is the peer's disk and DRBD.
 
-use linerate_model::snapshot::StorageFigure;
+use linerate_model::snapshot::{StorageFigure, StoragePattern, StorageSubject};
 use serde::Serialize;
 
 /// Patterns that write, in the order in which they are told.
-pub const PATTERNS: [&str; 3] = ["write", "random-write", "sync-write"];
-/// Pattern of the way there and back.
-pub const ROUND_TRIP: &str = "round-trip";
+pub const PATTERNS: [StoragePattern; 3] =
+    [StoragePattern::Write, StoragePattern::RandomWrite, StoragePattern::SyncWrite];
 
 /// A replicated pattern beside the local disk and the transport.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Share {
     /// Transport.
     pub variant: String,
-    /// `write`, `random-write`, `sync-write`.
-    pub pattern: String,
+    /// One of [`PATTERNS`].
+    pub pattern: StoragePattern,
     /// The local disk alone.
     pub local_bytes_per_s: f64,
     /// The transport alone, where it was measured.
@@ -53,24 +52,26 @@ pub struct TimeOfWrite {
 /// A line for each replicated pattern of which the local figure is known.
 #[must_use]
 pub fn shares(figures: &[StorageFigure]) -> Vec<Share> {
-    let find = |what: &str, pattern: &str, variant: Option<&str>| {
+    let find = |what: StorageSubject, pattern: StoragePattern, variant: Option<&str>| {
         let is_it = |f: &&StorageFigure| {
             f.what == what && f.pattern == pattern && variant.is_none_or(|v| f.variant == v)
         };
         figures.iter().find(is_it)
     };
     let mut shares: Vec<Share> = Vec::new();
-    for replicated in figures.iter().filter(|f| f.what == "replicated") {
-        let pattern = replicated.pattern.as_str();
-        let local = find("local-disk", pattern, None).filter(|f| f.bytes_per_s > 0.0);
+    for replicated in figures.iter().filter(|f| f.what == StorageSubject::Replicated) {
+        let pattern = replicated.pattern;
+        let local = find(StorageSubject::LocalDisk, pattern, None).filter(|f| f.bytes_per_s > 0.0);
         let Some(local) = local.filter(|_| PATTERNS.contains(&pattern)) else { continue };
-        let transport = find("transport", "stream", Some(&replicated.variant)).map(|f| f.bytes_per_s);
-        let way = find("transport", ROUND_TRIP, Some(&replicated.variant)).and_then(|f| f.wait_ms);
+        let transport = find(StorageSubject::Transport, StoragePattern::Stream, Some(&replicated.variant))
+            .map(|f| f.bytes_per_s);
+        let way = find(StorageSubject::Transport, StoragePattern::RoundTrip, Some(&replicated.variant))
+            .and_then(|f| f.wait_ms);
         let reached = replicated.bytes_per_s / local.bytes_per_s;
         let carried = transport.map_or(1.0, |t| (t / local.bytes_per_s).min(1.0));
         shares.push(Share {
             variant: replicated.variant.clone(),
-            pattern: pattern.to_owned(),
+            pattern,
             local_bytes_per_s: local.bytes_per_s,
             transport_bytes_per_s: transport,
             replicated_bytes_per_s: replicated.bytes_per_s,
@@ -85,10 +86,15 @@ pub fn shares(figures: &[StorageFigure]) -> Vec<Share> {
     shares
 }
 
-fn time(pattern: &str, local: Option<f64>, whole: Option<f64>, way: Option<f64>) -> Option<TimeOfWrite> {
+fn time(
+    pattern: StoragePattern,
+    local: Option<f64>,
+    whole: Option<f64>,
+    way: Option<f64>,
+) -> Option<TimeOfWrite> {
     let (local_ms, whole_ms, way_ms) = (local?, whole?, way?);
     // With many requests on their way their times are those of queues.
-    (pattern == "sync-write").then(|| TimeOfWrite {
+    (pattern == StoragePattern::SyncWrite).then(|| TimeOfWrite {
         whole_ms,
         local_ms,
         way_ms,
@@ -98,13 +104,21 @@ fn time(pattern: &str, local: Option<f64>, whole: Option<f64>, way: Option<f64>)
 
 #[cfg(test)]
 mod tests {
+    use StoragePattern::{RandomWrite, Read, RoundTrip, Stream, SyncWrite, Write};
+    use StorageSubject::{LocalDisk, Replicated, Transport};
+
     use super::*;
 
-    fn figure(what: &str, variant: &str, pattern: &str, mbyte_per_s: f64) -> StorageFigure {
+    fn figure(
+        what: StorageSubject,
+        variant: &str,
+        pattern: StoragePattern,
+        mbyte_per_s: f64,
+    ) -> StorageFigure {
         StorageFigure {
-            what: what.into(),
+            what,
             variant: variant.into(),
-            pattern: pattern.into(),
+            pattern,
             bytes_per_s: mbyte_per_s * 1e6,
             ..StorageFigure::default()
         }
@@ -114,49 +128,49 @@ mod tests {
     #[test]
     fn the_replication_and_not_the_transport_loses_the_disk_of_casebook_e() {
         let figures = [
-            figure("transport", "ipoib", "stream", 495.0),
-            figure("transport", "sdp", "stream", 1838.0),
-            figure("local-disk", "", "write", 265.9),
-            figure("local-disk", "", "random-write", 16.4),
-            figure("replicated", "ipoib", "write", 91.8),
-            figure("replicated", "ipoib", "random-write", 26.6),
-            figure("replicated", "sdp", "write", 16.4),
-            figure("replicated", "sdp", "random-write", 10.2),
-            figure("replicated", "ipoib", "read", 8000.0),
+            figure(Transport, "ipoib", Stream, 495.0),
+            figure(Transport, "sdp", Stream, 1838.0),
+            figure(LocalDisk, "", Write, 265.9),
+            figure(LocalDisk, "", RandomWrite, 16.4),
+            figure(Replicated, "ipoib", Write, 91.8),
+            figure(Replicated, "ipoib", RandomWrite, 26.6),
+            figure(Replicated, "sdp", Write, 16.4),
+            figure(Replicated, "sdp", RandomWrite, 10.2),
+            figure(Replicated, "ipoib", Read, 8000.0),
         ];
         let all = shares(&figures);
-        let told: Vec<(&str, &str, i64, i64, i64)> = all
+        let told: Vec<(&str, StoragePattern, i64, i64, i64)> = all
             .iter()
             .map(|s| {
                 let whole = |share: f64| (share * 100.0).round() as i64;
                 let lost = (whole(s.lost_to_transport), whole(s.lost_to_replication));
-                (s.variant.as_str(), s.pattern.as_str(), whole(s.reached), lost.0, lost.1)
+                (s.variant.as_str(), s.pattern, whole(s.reached), lost.0, lost.1)
             })
             .collect();
         assert_eq!(
             told,
             [
-                ("ipoib", "write", 35, 0, 65),
-                ("ipoib", "random-write", 162, 0, 0),
-                ("sdp", "write", 6, 0, 94),
-                ("sdp", "random-write", 62, 0, 38),
+                ("ipoib", Write, 35, 0, 65),
+                ("ipoib", RandomWrite, 162, 0, 0),
+                ("sdp", Write, 6, 0, 94),
+                ("sdp", RandomWrite, 62, 0, 38),
             ]
         );
     }
 
     #[test]
     fn a_slow_transport_takes_its_share_first_and_a_safe_write_is_told_in_time() {
-        let sync = |what: &str, wait_ms: f64| StorageFigure {
+        let sync = |what: StorageSubject, wait_ms: f64| StorageFigure {
             wait_ms: Some(wait_ms),
-            ..figure(what, if what == "local-disk" { "" } else { "underlay" }, "sync-write", 1.0)
+            ..figure(what, if what == LocalDisk { "" } else { "underlay" }, SyncWrite, 1.0)
         };
         let figures = [
-            figure("local-disk", "", "write", 200.0),
-            figure("transport", "underlay", "stream", 50.0),
-            figure("replicated", "underlay", "write", 40.0),
-            sync("local-disk", 0.5),
-            sync("replicated", 3.0),
-            StorageFigure { wait_ms: Some(1.5), ..figure("transport", "underlay", ROUND_TRIP, 0.0) },
+            figure(LocalDisk, "", Write, 200.0),
+            figure(Transport, "underlay", Stream, 50.0),
+            figure(Replicated, "underlay", Write, 40.0),
+            sync(LocalDisk, 0.5),
+            sync(Replicated, 3.0),
+            StorageFigure { wait_ms: Some(1.5), ..figure(Transport, "underlay", RoundTrip, 0.0) },
         ];
         let all = shares(&figures);
         assert!(
@@ -170,8 +184,8 @@ mod tests {
 
     #[test]
     fn without_a_local_figure_nothing_is_said() {
-        assert!(shares(&[figure("replicated", "underlay", "write", 40.0)]).is_empty());
-        let zero = [figure("local-disk", "", "write", 0.0), figure("replicated", "x", "write", 1.0)];
+        assert!(shares(&[figure(Replicated, "underlay", Write, 40.0)]).is_empty());
+        let zero = [figure(LocalDisk, "", Write, 0.0), figure(Replicated, "x", Write, 1.0)];
         assert!(shares(&zero).is_empty());
     }
 }

@@ -11,7 +11,7 @@ use linerate_model::drbd_bench::{BenchRequest, LocalDisk};
 use linerate_model::exit::ExitCode;
 use linerate_model::fact::Gap;
 use linerate_model::inventory::Inventory;
-use linerate_model::snapshot::Snapshot;
+use linerate_model::snapshot::{Snapshot, StorageSubject};
 use linerate_model::step::Look;
 use linerate_model::tuning::Tuning;
 use linerate_storage::drbd::shares;
@@ -97,7 +97,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// What was not measured at all, what is lost, what could not be seen: in this order.
 fn code(told: &shown::Told<'_>, snapshot: &Snapshot) -> ExitCode {
-    if snapshot.storage.iter().all(|f| f.what != "replicated") {
+    if snapshot.storage.iter().all(|f| f.what != StorageSubject::Replicated) {
         ExitCode::CouldNotRun
     } else if !told.diagnosis.findings.is_empty() {
         ExitCode::Findings
