@@ -6,7 +6,7 @@
 //! of these pairs goes, explains more.
 
 use linerate_knowledge::Knowledge;
-use linerate_model::finding::{Direction, Element, Finding, Response};
+use linerate_model::finding::{Direction, Element, Finding, RankedCause, Response};
 
 use crate::context::Context;
 
@@ -109,10 +109,10 @@ fn same(context: &Context<'_>, path: &Finding, host: &Finding) -> bool {
 /// Whether nothing that was read on a host speaks for any of the causes: they only have the shape of the
 /// loss.
 fn is_unexplained(knowledge: &Knowledge, finding: &Finding) -> bool {
-    let only_shape = |id: &str| {
-        id.starts_with("unknown-setting:") || knowledge.get(id).is_some_and(|cause| cause.betrays.is_empty())
+    let only_shape = |c: &RankedCause| {
+        c.is_unknown_setting() || knowledge.get(&c.id).is_some_and(|cause| cause.betrays.is_empty())
     };
-    !finding.affected.is_empty() && finding.causes.iter().all(|c| only_shape(&c.id))
+    !finding.affected.is_empty() && finding.causes.iter().all(only_shape)
 }
 
 /// Whether a finding about a setting says why pairs lose what they lose.
@@ -144,7 +144,7 @@ fn passing(context: &Context<'_>, element: &Element, direction: Direction) -> us
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use linerate_model::finding::{LayerScope, Place, RankedCause};
+    use linerate_model::finding::{LayerScope, Place};
     use linerate_model::units::MetricUnit;
 
     use super::*;

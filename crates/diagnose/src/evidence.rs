@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use linerate_model::fact::GapSubject;
 use linerate_model::finding::Response;
 use linerate_model::inventory::{Group, Host, Inventory, Layer};
 use linerate_model::kind::{TcpPlan, TestKind, UdpPlan};
@@ -212,7 +213,10 @@ pub(crate) fn groups_by_host(inventory: &Inventory) -> Vec<Vec<usize>> {
 
 /// All cells of a snapshot, by layer, sender, receiver in the order of the inventory.
 pub(crate) fn collect(snapshot: &Snapshot) -> Vec<CellEvidence<'_>> {
-    let dead: BTreeSet<&str> = snapshot.gaps.iter().map(|g| g.what.as_str()).collect();
+    let subjects = snapshot.gaps.iter().map(|gap| &gap.what);
+    let dead: BTreeSet<&str> = subjects
+        .filter_map(|what| if let GapSubject::Part(name) = what { Some(&**name) } else { None })
+        .collect();
     let hosts = snapshot.inventory.hosts.iter().enumerate();
     let places: HashMap<&str, usize> = hosts.map(|(i, h)| (h.name.as_str(), i)).collect();
     // Sorted at once: of a hundred thousand hosts there are too many cells to look each of them up.

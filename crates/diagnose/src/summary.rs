@@ -280,11 +280,11 @@ pub(crate) fn blind(snapshot: &Snapshot, cells: &[CellEvidence<'_>]) -> Vec<Gap>
                 sample.test.to,
                 sample.test.layer
             );
-            blind.push(Gap { what, reason: reason.clone() });
+            blind.push(Gap { what: what.into(), reason: reason.clone() });
         }
     }
     blind.extend(disturbed(cells).into_iter().map(|(layer, without, of)| Gap {
-        what: format!("the throughput of {without} of {of} pairs ({layer})"),
+        what: format!("the throughput of {without} of {of} pairs ({layer})").into(),
         reason: "each of their transfers was disturbed; survey again when the hosts are idle".to_owned(),
     }));
     blind
@@ -396,6 +396,6 @@ mod tests {
             half.headline
         );
         assert_eq!(half.blind.len(), 1);
-        assert_eq!(half.blind[0].what, "the throughput of 7 of 12 pairs (overlay)");
+        assert_eq!(half.blind[0].what.to_string(), "the throughput of 7 of 12 pairs (overlay)");
     }
 }

@@ -13,7 +13,7 @@ use linerate_model::plan::Test;
 use linerate_model::snapshot::Snapshot;
 
 use crate::adopt::{adopt, consequences, join_same};
-use crate::attribute::{Place, Scored, unexplained};
+use crate::attribute::{Place, Scored, UNEXPLAINED, unexplained};
 use crate::calibrate::Calibration;
 use crate::context::Context;
 use crate::gathered::Wrong;
@@ -241,12 +241,11 @@ fn ranked(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, probability
 
 /// Differences that no file knows, as candidates with what little probability is left.
 fn unknown_causes(innocent: &[linerate_model::finding::Innocent], left: f64) -> Vec<RankedCause> {
-    let unknown: Vec<_> =
-        innocent.iter().filter(|i| i.why.starts_with("differs")).take(UNKNOWN_MAX).collect();
+    let unknown: Vec<_> = innocent.iter().filter(|i| i.why == UNEXPLAINED).take(UNKNOWN_MAX).collect();
     unknown
         .iter()
         .map(|i| RankedCause {
-            id: format!("unknown-setting:{}", i.key),
+            id: RankedCause::id_of_unknown(&i.key),
             title: format!("{} differs on {}", i.key, i.host),
             probability: left / unknown.len() as f64,
             mechanism: "No cause is known for this setting. It is listed because it differs from the peers."

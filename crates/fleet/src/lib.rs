@@ -31,7 +31,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use linerate_model::fact::Gap;
+use linerate_model::fact::{Gap, GapSubject};
 use linerate_model::inventory::{Host, HostName, Inventory, SlurmJob, TransportSpec};
 use tokio::sync::Semaphore;
 
@@ -146,12 +146,12 @@ impl Fleet {
                     progress.step(links.len(), "", None);
                 }
                 Ok((name, _, Err(error))) => {
-                    fleet.gaps.push(Gap { what: format!("host {name}"), reason: error.reason() });
+                    fleet.gaps.push(Gap { what: GapSubject::Host(name), reason: error.reason() });
                 }
                 Err(error) => {
                     fleet
                         .gaps
-                        .push(Gap { what: "a host".to_owned(), reason: format!("its task ended: {error}") });
+                        .push(Gap { what: "a host".into(), reason: format!("its task ended: {error}") });
                 }
             }
         }
@@ -170,7 +170,7 @@ impl Fleet {
                 Ok(link) => drop(links.insert(name, Arc::new(link))),
                 Err(error) => {
                     let reason = format!("over slurm: {error}");
-                    self.gaps.push(Gap { what: format!("host {name}"), reason });
+                    self.gaps.push(Gap { what: GapSubject::Host(name), reason });
                 }
             }
         }
@@ -200,7 +200,7 @@ impl Fleet {
             self.notes.extend(reached.elsewhere.as_ref().map(|words| format!("host {name}: {words}")));
             if let Some(reason) = &reached.plain {
                 let reason = format!("{reason}: what only root may read or set is missing");
-                self.gaps.push(Gap { what: format!("root on host {name}"), reason });
+                self.gaps.push(Gap { what: format!("root on host {name}").into(), reason });
             }
         }
         self.notes
@@ -234,8 +234,8 @@ impl Fleet {
         if self.links().contains_key(host) {
             return None;
         }
-        let what = format!("host {host}");
-        self.gaps.iter().find(|g| g.what == what).map(|g| g.reason.as_str())
+        let is_it = |g: &&Gap| matches!(&g.what, GapSubject::Host(name) if name == host);
+        self.gaps.iter().find(is_it).map(|g| g.reason.as_str())
     }
 
     /// Notes how the hosts were named to this command: by an inventory file, or by names for ssh.

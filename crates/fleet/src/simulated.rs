@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use linerate_model::fact::{FactValue, Gap, HostFacts};
+use linerate_model::fact::{FactValue, Gap, GapSubject, HostFacts};
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SlurmSpec, TransportSpec};
 use linerate_model::kind::{MtuPlan, RttPlan, TcpPlan, TestKind, UdpPlan};
 use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, UdpEnd};
@@ -134,7 +134,7 @@ impl World {
             match joined.unwrap() {
                 (_, Ok(link)) => links.push(link),
                 (number, Err(error)) => {
-                    gaps.push(Gap { what: format!("host {}", name(number)), reason: error.to_string() });
+                    gaps.push(Gap { what: GapSubject::Host(name(number)), reason: error.to_string() });
                 }
             }
         }

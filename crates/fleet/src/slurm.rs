@@ -26,7 +26,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use linerate_model::fact::Gap;
+use linerate_model::fact::{Gap, GapSubject};
 use linerate_model::inventory::{Host, HostName, Inventory, SlurmJob, SlurmSpec, SlurmSteps, TransportSpec};
 
 use super::programs::Source;
@@ -147,8 +147,10 @@ impl Ready {
 
     /// The hosts without a job.
     pub(super) fn gaps(&self) -> impl Iterator<Item = Gap> {
-        let gap =
-            |host: &HostName, why: &NodeError| Gap { what: format!("host {host}"), reason: why.to_string() };
+        let gap = |host: &HostName, why: &NodeError| Gap {
+            what: GapSubject::Host(host.clone()),
+            reason: why.to_string(),
+        };
         self.hosts.iter().filter_map(move |(host, job)| Some(gap(host, job.as_ref().err()?)))
     }
 }

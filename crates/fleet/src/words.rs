@@ -16,7 +16,7 @@ pub(super) fn on_one_line(mut event: Event) -> Event {
         Event::Failed { error, hint, .. } => [error, hint].into_iter().for_each(tame),
         Event::LoadDone { report, .. } => tame_report(report),
         Event::Facts(facts) => {
-            facts.gaps.iter_mut().flat_map(|gap| [&mut gap.what, &mut gap.reason]).for_each(tame);
+            facts.gaps.iter_mut().flat_map(|gap| [gap.what.name_mut(), &mut gap.reason]).for_each(tame);
         }
         Event::Journals(entries) => {
             entries.iter_mut().for_each(|entry| tame(&mut entry.trial));
@@ -44,7 +44,7 @@ fn tame(text: &mut String) {
 
 fn tame_part(part: &mut AuditPart) {
     tame(&mut part.kind);
-    part.gaps.iter_mut().flat_map(|gap| [&mut gap.what, &mut gap.reason]).for_each(tame);
+    part.gaps.iter_mut().flat_map(|gap| [gap.what.name_mut(), &mut gap.reason]).for_each(tame);
     // Names of classes are ours: what else is called by control characters is not shown.
     part.classes.retain(|name, _| !name.chars().any(printable::is_control));
     for class in part.classes.values_mut() {

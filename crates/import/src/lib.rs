@@ -41,7 +41,7 @@ pub fn read(documents: &[Document], options: &Options) -> Snapshot {
     let mut snapshot = assemble::snapshot(sink, options, &mut account);
     account.missing = missing::of(&snapshot);
     snapshot.gaps.extend(account.missing.iter().map(|m| linerate_model::fact::Gap {
-        what: m.what.clone(),
+        what: m.what.clone().into(),
         reason: format!("not in what was read; {}", m.command),
     }));
     snapshot.foreign = Some(Box::new(account));

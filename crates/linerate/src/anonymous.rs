@@ -51,7 +51,7 @@ pub(crate) fn anonymous(snapshot: &Snapshot) -> (Snapshot, Renamer) {
         watched.key = renamer.key(&watched.key);
     }
     for gap in &mut copy.gaps {
-        gap.what = renamer.text(&gap.what);
+        *gap.what.name_mut() = renamer.text(gap.what.name_mut());
         gap.reason = renamer.text(&gap.reason);
     }
     copy.left_out = copy.left_out.iter().map(|text| renamer.text(text)).collect();
@@ -162,7 +162,7 @@ impl Renamer {
             .map(|(key, value)| (self.key(key), self.value(key, value)))
             .collect();
         let gaps = facts.gaps.iter().cloned().map(|mut gap| {
-            gap.what = self.key(&gap.what);
+            *gap.what.name_mut() = self.key(gap.what.name_mut());
             gap.reason = self.text(&gap.reason);
             gap
         });

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::fact_map::FactMap;
+use crate::inventory::HostName;
 use crate::printable::{HINT, without_hint};
 
 /// What a node says about a fact it can read: sent in its hello, printed into the reference.
@@ -27,11 +28,66 @@ pub struct FactDecl {
     pub setting: bool,
 }
 
+/// What could not be seen. As text a host is `host NAME`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum GapSubject {
+    /// A whole host.
+    Host(HostName),
+    /// Anything else: a key, a test, one thing of a host.
+    Part(String),
+}
+
+impl GapSubject {
+    /// Whether it is a key or the beginning of keys below this prefix.
+    #[must_use]
+    pub fn is_below(&self, prefix: &str) -> bool {
+        matches!(self, Self::Part(part) if part.starts_with(prefix))
+    }
+
+    /// The name of the host, or the text of anything else.
+    pub fn name_mut(&mut self) -> &mut String {
+        match self {
+            Self::Host(name) | Self::Part(name) => name,
+        }
+    }
+}
+
+impl std::fmt::Display for GapSubject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Host(name) => write!(f, "host {name}"),
+            Self::Part(part) => f.write_str(part),
+        }
+    }
+}
+
+impl From<String> for GapSubject {
+    fn from(text: String) -> Self {
+        match text.strip_prefix("host ") {
+            Some(name) => Self::Host(name.to_owned()),
+            None => Self::Part(text),
+        }
+    }
+}
+
+impl From<&str> for GapSubject {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl From<GapSubject> for String {
+    fn from(subject: GapSubject) -> Self {
+        subject.to_string()
+    }
+}
+
 /// Something that could not be seen, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// What could not be seen: a key, a host, a test.
-    pub what: String,
+    /// What could not be seen.
+    pub what: GapSubject,
     /// Why.
     pub reason: String,
 }

@@ -213,6 +213,23 @@ pub struct RankedCause {
     pub sources: Vec<String>,
 }
 
+/// What the id of a difference begins with that no file knows.
+const UNKNOWN_SETTING: &str = "unknown-setting:";
+
+impl RankedCause {
+    /// The id of a difference in this setting that no file knows.
+    #[must_use]
+    pub fn id_of_unknown(key: &str) -> String {
+        format!("{UNKNOWN_SETTING}{key}")
+    }
+
+    /// Whether it is a difference that no file knows.
+    #[must_use]
+    pub fn is_unknown_setting(&self) -> bool {
+        self.id.starts_with(UNKNOWN_SETTING)
+    }
+}
+
 /// A difference between suspects and peers that explains nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Innocent {

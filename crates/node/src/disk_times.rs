@@ -53,7 +53,7 @@ impl DiskTimes {
             State::NotAsked => return,
         };
         if let Err(reason) = read {
-            facts.gaps.push(Gap { what: format!("{TIMES}*"), reason });
+            facts.gaps.push(Gap { what: format!("{TIMES}*").into(), reason });
         }
     }
 }

@@ -115,9 +115,7 @@ fn run() -> Result<ExitCode, String> {
         Command::Dial => dial::run(gap)?,
         Command::Facts(prefixes) => {
             let mut facts = facts::read(&Root::live(), &prefixes, &[]);
-            facts
-                .gaps
-                .extend(gap.map(|reason| linerate_model::fact::Gap { what: "nic.".to_owned(), reason }));
+            facts.gaps.extend(gap.map(|reason| linerate_model::fact::Gap { what: "nic.".into(), reason }));
             let text = serde_json::to_string_pretty(&facts).map_err(|e| e.to_string())?;
             print(&format!("{text}\n"))?;
         }

@@ -34,7 +34,7 @@ pub(crate) fn answer(
         ObserveRequest::Facts { prefixes, netns } => {
             let mut facts = facts::read(&Root::live(), &prefixes, &netns);
             reader.times.add(&prefixes, &mut facts);
-            let gap = |reason| Gap { what: "nic.".to_owned(), reason };
+            let gap = |reason| Gap { what: "nic.".into(), reason };
             facts.gaps.extend(reader.sysfs_gap.clone().map(gap));
             Ok(Event::Facts(Box::new(facts)))
         }

@@ -82,7 +82,7 @@ mod tests {
         let long = "a very long path/".repeat(20);
         found.add("whole", Harm::Fine, &"words ".repeat(30), 999_999_000_000_000, String::new);
         found.add("empty", Harm::Loss, "blocks of zero bytes", 0, || format!("{long}blk_1: 0 bytes"));
-        found.gaps.push(Gap { what: long.clone(), reason: "no right".into() });
+        found.gaps.push(Gap { what: long.clone().into(), reason: "no right".into() });
         let report = AuditReport {
             schema: SCHEMA,
             host: "dn-1".into(),

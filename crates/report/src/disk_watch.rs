@@ -5,7 +5,7 @@
 
 use linerate_diagnose::disks::Change;
 use linerate_model::disk::DiskEpisodes;
-use linerate_model::fact::Gap;
+use linerate_model::fact::{Gap, GapSubject};
 use linerate_model::printable::{before_hint, lines_of_error, one_line};
 
 use super::wrap::wrap;
@@ -56,7 +56,7 @@ impl Reach<'_> {
 
     fn reasons(&self) -> String {
         let line = |gap: &Gap| {
-            let name = gap.what.strip_prefix("host ").unwrap_or(&gap.what);
+            let (GapSubject::Host(name) | GapSubject::Part(name)) = &gap.what;
             paragraph(&format!("  {}: {}", one_line(name), lines_of_error(&gap.reason)))
         };
         self.gaps.iter().map(line).collect()
@@ -172,7 +172,7 @@ mod tests {
     }
 
     fn gap(name: &str, reason: &str) -> Gap {
-        Gap { what: format!("host {name}"), reason: reason.into() }
+        Gap { what: GapSubject::Host(name.into()), reason: reason.into() }
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
         let text = summary(&[], reach);
         assert!(text.starts_with("nothing is wrong as far as the counters show it on the 1 of 4 hosts that"));
         for gap in &gaps {
-            let name = gap.what.strip_prefix("host ").unwrap();
+            let GapSubject::Host(name) = &gap.what else { panic!("{gap:?}") };
             assert!(text.contains(&format!("\n  {name}: {}\n", gap.reason)), "{text}");
         }
         assert_eq!(

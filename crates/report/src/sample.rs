@@ -273,7 +273,7 @@ pub(crate) fn sick() -> (Snapshot, Diagnosis) {
         facts: facts(),
         samples: samples(&cells),
         gaps: vec![Gap {
-            what: "cpu.governor of vs-2".to_owned(),
+            what: "cpu.governor of vs-2".into(),
             reason: "the kernel has no cpufreq".to_owned(),
         }],
         left_out: vec!["the second repetition of 12 pairs".to_owned()],

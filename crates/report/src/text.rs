@@ -187,7 +187,7 @@ pub fn blind_spots(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Vec<String> {
     // Many gaps of the same reason are one line, at the place of the first.
     let mut same: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for gap in gaps {
-        same.entry(&gap.reason).or_default().push(gap.what.clone());
+        same.entry(&gap.reason).or_default().push(gap.what.to_string());
     }
     gaps.iter()
         .filter_map(|gap| {

@@ -219,7 +219,7 @@ impl Store {
         self.connection
             .execute(
                 "insert into gap (run, what, reason) values (?1,?2,?3)",
-                params![run, gap.what, gap.reason],
+                params![run, gap.what.to_string(), gap.reason],
             )
             .map_err(at("write a gap"))?;
         Ok(())
@@ -270,7 +270,7 @@ impl Store {
         snapshot.gaps = self
             .pairs("select what, reason from gap where run = ?1 order by rowid", run)?
             .into_iter()
-            .map(|(what, reason)| Gap { what, reason })
+            .map(|(what, reason)| Gap { what: what.into(), reason })
             .collect();
         Ok(snapshot)
     }

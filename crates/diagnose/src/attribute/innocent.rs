@@ -43,6 +43,8 @@ const IDENTITY: [&str; 29] = [
 ];
 /// More would not be read.
 const LISTED_MAX: usize = 12;
+/// Why a difference is listed of which no file knows what it does.
+pub(crate) const UNEXPLAINED: &str = "differs, but no known way from it to this loss";
 
 /// Differences of the suspects that no betraying fact explains.
 pub(crate) fn unexplained(
@@ -84,7 +86,7 @@ pub(crate) fn unexplained(
                         "known to matter elsewhere, but it does not explain this place, direction and shape"
                             .to_owned()
                     } else {
-                        "differs, but no known way from it to this loss".to_owned()
+                        UNEXPLAINED.to_owned()
                     },
                 });
             }

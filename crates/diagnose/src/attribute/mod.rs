@@ -12,7 +12,7 @@ mod scored;
 pub(crate) mod shape;
 
 pub(crate) use facts::{candidates, fits, possible};
-pub(crate) use innocent::unexplained;
+pub(crate) use innocent::{UNEXPLAINED, unexplained};
 pub(crate) use place::{Place, Subjects};
 pub(crate) use population::Peers;
 pub(crate) use scored::{FactHit, Scored};

@@ -220,7 +220,7 @@ fn a_lost_host_is_a_gap_and_no_finding() {
     let cluster = Cluster::new(SIX);
     let mut snapshot =
         cluster.measure(12, &|from, to, _, path| path.blocked = from == "arc-3" || to == "arc-3");
-    snapshot.gaps.push(Gap { what: "arc-3".to_owned(), reason: "the node does not answer".to_owned() });
+    snapshot.gaps.push(Gap { what: "arc-3".into(), reason: "the node does not answer".to_owned() });
     let found = diagnose(&snapshot, &knowledge);
     assert!(found.findings.is_empty(), "{}", found.headline);
     assert_eq!(found.blind.len(), 1);

@@ -115,7 +115,7 @@ fn evil_facts() -> HostFacts {
     }
     facts.readings.insert("cpu.list".to_owned(), FactValue::List(vec![WORDS.to_owned(); 3]));
     facts.counters.insert(WORDS.to_owned(), i64::MAX);
-    facts.gaps.push(Gap { what: WORDS.to_owned(), reason: WORDS.to_owned() });
+    facts.gaps.push(Gap { what: WORDS.into(), reason: WORDS.to_owned() });
     facts
 }
 

@@ -125,14 +125,14 @@ fn drained_and_dead_nodes_are_gaps() {
         let (output, snapshot) = survey(cluster, &["--nodelist", "n[1-4]"]);
         assert!(matches!(output.status.code(), Some(1 | 3)), "{output:?}");
         assert_eq!(measured(&snapshot).len(), 6, "{:?}", snapshot.gaps);
-        let gap = snapshot.gaps.iter().find(|g| g.what == "host n2").unwrap();
+        let gap = snapshot.gaps.iter().find(|g| g.what == "host n2".into()).unwrap();
         assert!(gap.reason.contains("drain") && gap.reason.contains("fan 3 broken"), "{gap:?}");
         nothing_left(cluster, 4);
 
         // Slurm has not noticed yet when the next survey begins.
         cluster.kill_node(3);
         let (_, snapshot) = survey(cluster, &["--nodelist", "n1,n3,n4"]);
-        assert!(snapshot.gaps.iter().any(|g| g.what == "host n4"), "{:?}", snapshot.gaps);
+        assert!(snapshot.gaps.iter().any(|g| g.what == "host n4".into()), "{:?}", snapshot.gaps);
         assert_eq!(measured(&snapshot), [("n1", "n3"), ("n3", "n1")], "{:?}", snapshot.gaps);
         // Slurm itself waits for the dead node to say that the job has ended there.
         let given_back = |job: &String| job.ends_with("COMPLETING");
@@ -210,7 +210,7 @@ fn a_session_that_is_lost_is_taken_up_again_and_is_one_gap() {
             kill(signal, &cluster.node_programs_on(1));
             wait_within(2 * PATIENCE, "the survey ends", || operator.0.try_wait().unwrap().is_some());
             let snapshot: Snapshot = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-            let of_n2: Vec<_> = snapshot.gaps.iter().filter(|g| g.what == "host n2").collect();
+            let of_n2: Vec<_> = snapshot.gaps.iter().filter(|g| g.what == "host n2".into()).collect();
             assert_eq!(of_n2.len(), 1, "{steps} {signal}: {:?}", snapshot.gaps);
             assert!(of_n2[0].reason.contains("taken up again"), "{of_n2:?}");
             assert!(!of_n2[0].reason.contains("could not"), "{of_n2:?}");

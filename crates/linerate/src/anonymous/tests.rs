@@ -92,7 +92,7 @@ fn nothing_of_the_original_survives() {
             rx_counters: BTreeMap::new(),
         }],
         gaps: vec![linerate_model::fact::Gap {
-            what: "arc-1".to_owned(),
+            what: "arc-1".into(),
             reason: "operator@arc-1.example.org: permission denied".to_owned(),
         }],
         ..Snapshot::default()

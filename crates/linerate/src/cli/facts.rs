@@ -113,7 +113,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     out::print(&text)?;
     for gap in &facts.gaps {
-        out::note(&format!("not seen: {}: {}", one_line(&gap.what), lines_of_error(&gap.reason)));
+        out::note(&format!("not seen: {}: {}", one_line(&gap.what.to_string()), lines_of_error(&gap.reason)));
     }
     Ok(ExitCode::Ok)
 }

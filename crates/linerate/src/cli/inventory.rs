@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use linerate_model::exit::ExitCode;
-use linerate_model::fact::HostFacts;
+use linerate_model::fact::{GapSubject, HostFacts};
 use linerate_model::inventory::{Group, TransportSpec};
 
 use linerate_wire::message::{Event, ObserveRequest};
@@ -133,8 +133,8 @@ fn probe(understood: &Understood, json: bool) -> anyhow::Result<Option<Seen>> {
 }
 
 /// Whether what could not be seen would have told a group.
-fn is_wanted(what: &str) -> bool {
-    what.starts_with("machine.") || what.starts_with("lldp.")
+fn is_wanted(what: &GapSubject) -> bool {
+    what.is_below("machine.") || what.is_below("lldp.")
 }
 
 async fn facts_of(fleet: &Fleet, host: &str) -> Result<HostFacts, String> {

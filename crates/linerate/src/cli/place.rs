@@ -99,9 +99,14 @@ async fn addresses(fleet: &Fleet, inventory: &Inventory, end: &End) -> anyhow::R
             .await
             .map_err(|reason| anyhow::anyhow!(reason))?;
         found = addresses_in(&facts, &prefixes[0]);
-        let gap = facts.gaps.iter().find(|gap| gap.what == end.prefix());
+        let gap = facts.gaps.iter().find(|gap| gap.what.is_below(&end.prefix()));
         if let Some(gap) = gap.filter(|_| found.is_empty()) {
-            anyhow::bail!("host {}: {}: {}", end.host, gap.what.trim_end_matches('|'), gap.reason);
+            anyhow::bail!(
+                "host {}: {}: {}",
+                end.host,
+                gap.what.to_string().trim_end_matches('|'),
+                gap.reason
+            );
         }
     }
     anyhow::ensure!(

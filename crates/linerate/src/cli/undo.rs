@@ -82,7 +82,7 @@ fn all(args: &Args, store: &Store) -> anyhow::Result<ExitCode> {
         let mut undone: Vec<Undone> = fleet
             .gaps
             .iter()
-            .map(|g| Undone { host: g.what.clone(), trial: String::new(), error: Some(g.reason.clone()) })
+            .map(|g| Undone { host: g.what.to_string(), trial: String::new(), error: Some(g.reason.clone()) })
             .collect();
         for host in fleet.hosts() {
             undone.extend(undo_host(&fleet, &host).await);

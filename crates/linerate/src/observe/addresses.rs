@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use linerate_model::fact::{FactValue, Gap, HostFacts};
+use linerate_model::fact::{FactValue, Gap, GapSubject, HostFacts};
 use linerate_model::inventory::{Endpoint, HostName, Inventory, Layer};
 
 use super::join;
@@ -174,7 +174,7 @@ pub fn choose(seen: &[Seen], wanted: Option<Net>) -> Chosen {
                 Some(net) => format!("it has no address in {net}"),
                 None => "it has no address that other hosts can reach".to_owned(),
             };
-            chosen.gaps.push(Gap { what: format!("tests with {}", host.host), reason });
+            chosen.gaps.push(Gap { what: format!("tests with {}", host.host).into(), reason });
         }
     }
     chosen
@@ -288,7 +288,7 @@ pub async fn fill(fleet: &mut Fleet, inventory: &mut Inventory, wanted: Option<N
                 let reached = asked.link(host).ok().and_then(|link| link.reached().address);
                 seen.push(Seen { host: host.clone(), facts, reached });
             }
-            Err(reason) => gaps.push(Gap { what: format!("addresses of {host}"), reason }),
+            Err(reason) => gaps.push(Gap { what: format!("addresses of {host}").into(), reason }),
         }
     }
     let chosen = choose(&seen, wanted);
@@ -296,7 +296,7 @@ pub async fn fill(fleet: &mut Fleet, inventory: &mut Inventory, wanted: Option<N
         fleet.leave(name).await;
         inventory.hosts.retain(|h| h.name != *name);
         let reason = format!("it is the same machine as {first}, by its addresses; it takes part once");
-        gaps.push(Gap { what: format!("host {name}"), reason });
+        gaps.push(Gap { what: GapSubject::Host(name.clone()), reason });
     }
     for host in &mut inventory.hosts {
         host.endpoints.extend(chosen.addresses.get(&host.name).map(|address| Endpoint {
@@ -396,7 +396,7 @@ mod tests {
     fn a_host_without_an_address_is_a_gap() {
         let hosts = [seen("a", &["lo 0 127.0.0.1/8"], None), seen("b", &["eth0 1000 10.0.0.2/24"], None)];
         let chosen = choose(&hosts, None);
-        assert_eq!(chosen.gaps[0].what, "tests with a");
+        assert_eq!(chosen.gaps[0].what, "tests with a".into());
         assert!("10.0.0.0/33".parse::<Net>().is_err() && "::/129".parse::<Net>().is_err());
         assert_eq!("0.0.0.0/0".parse::<Net>().unwrap().to_string(), "0.0.0.0/0");
     }

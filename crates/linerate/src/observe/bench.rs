@@ -43,7 +43,7 @@ pub async fn run(
                 snapshot.facts.insert(host, facts);
             }
             Err(reason) => {
-                let gap = Gap { what: format!("facts of {host}"), reason };
+                let gap = Gap { what: format!("facts of {host}").into(), reason };
                 context.store.add_gap(&snapshot.id, &gap)?;
                 snapshot.gaps.push(gap);
             }

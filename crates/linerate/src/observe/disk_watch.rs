@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use linerate_diagnose::disks::{Change, History};
 use linerate_model::disk::DiskInterval;
-use linerate_model::fact::Gap;
+use linerate_model::fact::{Gap, GapSubject};
 use linerate_model::inventory::{Host, HostName, Inventory, TransportSpec};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -190,7 +190,7 @@ impl<'a> DiskWatch<'a> {
         let rows = (STORED_MAX / inventory.hosts.len().max(1)).max(STORED_MIN);
         let hosts: Vec<WatchedHost> =
             inventory.hosts.iter().map(|host| WatchedHost::new(host.name.clone(), rows)).collect();
-        let of_hosts = |gap: &&Gap| hosts.iter().all(|host| gap.what != format!("host {}", host.name));
+        let of_hosts = |gap: &&Gap| hosts.iter().all(|h| gap.what != GapSubject::Host(h.name.clone()));
         let gaps = fleet.gaps.iter().filter(of_hosts).cloned().collect();
         let mut watch = Self { fleet, inventory, percentiles, hosts, gaps, attempts: JoinSet::new() };
         for (at, host) in inventory.hosts.iter().enumerate() {
@@ -222,7 +222,8 @@ impl<'a> DiskWatch<'a> {
     /// All that is missing.
     #[must_use]
     pub fn all_gaps(&self) -> Vec<Gap> {
-        let of = |host: &WatchedHost| Some(Gap { what: format!("host {}", host.name), reason: host.gap()? });
+        let of =
+            |host: &WatchedHost| Some(Gap { what: GapSubject::Host(host.name.clone()), reason: host.gap()? });
         self.gaps.iter().cloned().chain(self.hosts.iter().filter_map(of)).collect()
     }
 

@@ -52,7 +52,7 @@ impl Watched {
         let times_missing = if percentiles { missing(&facts) } else { Some(NOT_ASKED.to_owned()) };
         let before = std::mem::take(&mut facts.counters);
         if before.is_empty() {
-            let why = facts.gaps.iter().find(|g| g.what.starts_with("disk.")).map(|g| g.reason.clone());
+            let why = facts.gaps.iter().find(|g| g.what.is_below("disk.")).map(|g| g.reason.clone());
             return Err(why.unwrap_or_else(|| "it shows no counters of block devices".into()));
         }
         let filled = filled(&facts);
@@ -137,7 +137,7 @@ fn united(before: FactValue, now: FactValue) -> FactValue {
 
 /// Why a host does not tell how long single requests take.
 fn missing(facts: &HostFacts) -> Option<String> {
-    facts.gaps.iter().find(|gap| gap.what.starts_with(TIMES)).map(|gap| gap.reason.clone())
+    facts.gaps.iter().find(|gap| gap.what.is_below(TIMES)).map(|gap| gap.reason.clone())
 }
 
 #[cfg(test)]

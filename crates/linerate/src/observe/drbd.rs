@@ -114,7 +114,7 @@ fn bare(host: &str, error: &str) -> String {
 
 async fn one(fleet: &Fleet, host: &str) -> Replicas {
     let mut seen = Replicas::default();
-    let gap = |what: &str, reason: String| Gap { what: format!("{host}: {what}"), reason };
+    let gap = |what: &str, reason: String| Gap { what: format!("{host}: {what}").into(), reason };
     match build::look(fleet, host, Look::DrbdState).await {
         Ok(state) if state.is_good() => seen.all = read_state(host, &state.out),
         Ok(state) => {
@@ -159,7 +159,7 @@ mod tests {
                 "host {host}: {host}: cannot run drbdsetup: No such file\nhint: install drbd-utils on that host"
             )
         };
-        let gap = |host: &str| Gap { what: format!("{host}: drbd"), reason: bare(host, &error(host)) };
+        let gap = |host: &str| Gap { what: format!("{host}: drbd").into(), reason: bare(host, &error(host)) };
         assert_eq!(
             Gap::reasons(&[gap("one"), gap("two")]),
             "one: drbd: cannot run drbdsetup: No such file; two: drbd: cannot run drbdsetup: No such file\nhint: install drbd-utils on that host"

@@ -222,7 +222,7 @@ fn unreachable(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Result<(), 
     ends.retain(|host| inventory.iperf3_port(host).is_none());
     let why = |host: &&String| {
         let reason = fleet.unreachable(host)?.to_owned();
-        Some(Gap { what: format!("host {host} cannot be reached"), reason })
+        Some(Gap { what: format!("host {host} cannot be reached").into(), reason })
     };
     let gaps: Vec<Gap> = ends.iter().filter_map(why).collect();
     if gaps.is_empty() { Ok(()) } else { Err(Gap::reasons(&gaps)) }

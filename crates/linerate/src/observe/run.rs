@@ -182,7 +182,7 @@ impl Survey<'_> {
                 Ok(facts) => {
                     self.snapshot.facts.insert(host.clone(), facts);
                 }
-                Err(reason) => self.gap(Gap { what: format!("facts of {host}"), reason })?,
+                Err(reason) => self.gap(Gap { what: format!("facts of {host}").into(), reason })?,
             }
         }
         self.store.add_facts(&self.snapshot.id, &self.snapshot.facts)?;

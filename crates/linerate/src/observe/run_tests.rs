@@ -75,7 +75,7 @@ fn a_host_that_dies_in_mid_survey_makes_gaps_and_nothing_else() {
     let (snapshot, stored) =
         surveyed(&cluster(3), |name| if name == "h2" { "dies-early" } else { "healthy" });
     assert_eq!(snapshot, stored);
-    let lost: Vec<&Gap> = snapshot.gaps.iter().filter(|g| g.what == "host h2").collect();
+    let lost: Vec<&Gap> = snapshot.gaps.iter().filter(|g| g.what == "host h2".into()).collect();
     assert_eq!(lost.len(), 1, "{:?}", snapshot.gaps);
     assert!(lost[0].reason.contains("out of memory"), "{:?}", lost[0]);
     for sample in &snapshot.samples {

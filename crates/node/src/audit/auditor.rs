@@ -55,6 +55,6 @@ impl Inside<'_> {
 /// Adds a reason why something was not seen.
 pub(super) fn gap(part: &mut AuditPart, what: String, reason: String) {
     if part.gaps.len() < GAPS_MAX {
-        part.gaps.push(Gap { what, reason });
+        part.gaps.push(Gap { what: what.into(), reason });
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn read(root: &Root) -> (Counters, Vec<Gap>) {
     let mut counters = Counters::new();
     let mut gaps = Vec::new();
     let mut gap = |what: &str, reason: ReadError| {
-        gaps.push(Gap { what: what.to_owned(), reason: reason.to_string() });
+        gaps.push(Gap { what: what.into(), reason: reason.to_string() });
     };
     for (file, head) in [("snmp", "snmp"), ("netstat", "netstat")] {
         match root.read(&format!("/proc/net/{file}")) {

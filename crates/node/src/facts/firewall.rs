@@ -89,6 +89,6 @@ mod tests {
         let facts = out.finish();
         let keys: Vec<&str> = facts.readings.keys().map(String::as_str).collect();
         assert_eq!(keys, ["firewall.input.policy", "firewall.input.rules", "firewall.rules"]);
-        assert!(facts.gaps.iter().any(|g| g.what == "firewall.*.drops"));
+        assert!(facts.gaps.iter().any(|g| g.what == "firewall.*.drops".into()));
     }
 }

@@ -165,11 +165,11 @@ pub(crate) fn read(root: &Root, prefixes: &[FactKey], netns: &[PathBuf]) -> Host
                 facts.readings.extend(inside.readings.into_iter().map(|(k, v)| (format!("{label}{k}"), v)));
                 facts.counters.extend(inside.counters.into_iter().map(|(k, v)| (format!("{label}{k}"), v)));
                 facts.gaps.extend(inside.gaps.into_iter().map(|mut gap| {
-                    gap.what.insert_str(0, &label);
+                    gap.what.name_mut().insert_str(0, &label);
                     gap
                 }));
             }
-            Err(reason) => facts.gaps.push(linerate_model::fact::Gap { what: label, reason }),
+            Err(reason) => facts.gaps.push(linerate_model::fact::Gap { what: label.into(), reason }),
         }
     }
     facts

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::fact::{FactDecl, FactKey, FactValue, Gap, HostFacts, check_key};
+use linerate_model::fact::{FactDecl, FactKey, FactValue, Gap, GapSubject, HostFacts, check_key};
 use linerate_model::writable::WRITABLE;
 
 use crate::change::setting::SettingError;
@@ -55,7 +55,7 @@ impl Readings {
     }
 
     /// Something that could not be seen.
-    pub(super) fn gap(&mut self, what: impl Into<String>, reason: &(impl ToString + ?Sized)) {
+    pub(super) fn gap(&mut self, what: impl Into<GapSubject>, reason: &(impl ToString + ?Sized)) {
         self.facts.gaps.push(Gap { what: what.into(), reason: reason.to_string() });
     }
 
@@ -75,12 +75,12 @@ impl Readings {
             if devices.len() > NAMES_IN_GAP {
                 names = format!("{names} and {} more", devices.len() - NAMES_IN_GAP);
             }
-            self.facts.gaps.push(Gap { what, reason: format!("{reason}: {names}") });
+            self.facts.gaps.push(Gap { what: what.into(), reason: format!("{reason}: {names}") });
         }
         if self.dropped > 0 {
             let reason =
                 format!("{} values with names that are no keys, or beyond {READINGS_MAX}", self.dropped);
-            self.facts.gaps.push(Gap { what: "keys".to_string(), reason });
+            self.facts.gaps.push(Gap { what: "keys".into(), reason });
         }
         self.facts
     }

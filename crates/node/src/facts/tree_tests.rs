@@ -28,7 +28,7 @@ fn assert_reads(facts: &HostFacts, expected: &str) {
 }
 
 fn assert_gap(facts: &HostFacts, what: &str, reason: &str) {
-    let found = facts.gaps.iter().any(|g| g.what == what && g.reason.contains(reason));
+    let found = facts.gaps.iter().any(|g| g.what == what.into() && g.reason.contains(reason));
     assert!(found, "no gap {what}: {reason} in {:#?}", facts.gaps);
 }
 
@@ -188,7 +188,12 @@ fn a_hypervisor_tells_its_guests_and_its_switch() {
         &heard,
         "lldp.ens5f0np0.system leaf-1\n lldp.ens5f0np0.port Eth1/7\n lldp.ens5f0np0.chassis aa:bb:cc:00:00:01",
     );
-    assert!(heard.gaps.iter().any(|g| g.what == "lldp.*" && g.reason.contains("nothing heard within 31 s")));
+    assert!(
+        heard
+            .gaps
+            .iter()
+            .any(|g| g.what == "lldp.*".into() && g.reason.contains("nothing heard within 31 s"))
+    );
     assert_gap(&self::facts("old-sparse"), "machine.uuid", "this kernel does not have it");
 }
 

@@ -25,7 +25,7 @@ impl Survey<'_> {
             let what = format!("the tool's own limit on {} hosts", here.len() - own_limit::HERE_MAX);
             let reason =
                 format!("they are on this machine, of which {} hosts were asked", own_limit::HERE_MAX);
-            self.gap(Gap { what, reason })?;
+            self.gap(Gap { what: what.into(), reason })?;
         }
         let here = &here[..here.len().min(own_limit::HERE_MAX)];
         let total = here.len() + there.len();
@@ -71,7 +71,7 @@ impl Survey<'_> {
                 | Outcome::Invalid { reason }
                 | Outcome::Gap { reason } => reason,
             };
-            self.gap(Gap { what: format!("the tool's own limit on {host}"), reason })?;
+            self.gap(Gap { what: format!("the tool's own limit on {host}").into(), reason })?;
         }
         Ok(())
     }
@@ -84,10 +84,10 @@ impl Survey<'_> {
         for (index, host) in plain.iter().enumerate() {
             let reason = "it has only an iperf3 server: no facts and no counters can be read there, and neither idle RTT \
                           nor path MTU is measured with it";
-            self.gap(Gap { what: format!("facts of {host}"), reason: reason.to_owned() })?;
+            self.gap(Gap { what: format!("facts of {host}").into(), reason: reason.to_owned() })?;
             for other in &plain[index + 1..] {
                 let reason = "both have only an iperf3 server, and one end must ask".to_owned();
-                self.gap(Gap { what: format!("tests between {host} and {other}"), reason })?;
+                self.gap(Gap { what: format!("tests between {host} and {other}").into(), reason })?;
             }
         }
         Ok(())

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::fact::Gap;
+use linerate_model::fact::{Gap, GapSubject};
 use linerate_model::inventory::HostName;
 use linerate_model::printable::before_hint;
 
@@ -27,7 +27,7 @@ impl Survey<'_> {
         let mut back = BTreeSet::new();
         let tried: Vec<_> = join::all(tries).await;
         for ((name, reason), tried) in lost.into_iter().zip(tried) {
-            let what = format!("host {name}");
+            let what = GapSubject::Host(name.clone());
             let why = match tried {
                 Some(Ok(())) => {
                     let reason = format!("the session was lost and taken up again: {reason}");
