@@ -10,9 +10,6 @@ use linerate_model::finding::{Direction, Element, Finding, RankedCause, Response
 
 use crate::context::Context;
 
-/// What the place of the setting gets of the probability; the place of the loss alone keeps the rest.
-const SHARE: f64 = 0.9;
-
 /// Joins them. `sentence` words a finding anew, by the pairs that pass its place.
 pub(crate) fn adopt(
     context: &Context<'_>,
@@ -20,6 +17,7 @@ pub(crate) fn adopt(
     findings: &mut Vec<Finding>,
     sentence: impl Fn(&Finding, usize) -> String,
 ) {
+    let share = context.facts.rules.merge.setting_share;
     let mut index = 0;
     while index < findings.len() {
         // A loss that shows in a setting alone is no explanation of itself.
@@ -32,10 +30,10 @@ pub(crate) fn adopt(
             index -= usize::from(at < index);
             let loss = &mut findings[index];
             for place in &mut loss.places {
-                place.probability *= 1.0 - SHARE;
+                place.probability *= 1.0 - share;
             }
             let mut place = setting.places[0].clone();
-            place.probability *= SHARE;
+            place.probability *= share;
             loss.places.insert(0, place);
             loss.causes = setting.causes;
             loss.decide = None;

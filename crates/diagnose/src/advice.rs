@@ -6,25 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::advice::{Advice, Advised};
 use linerate_model::finding::{Cell, Finding, Response, TermName};
-use linerate_model::snapshot::Snapshot;
 
 use crate::evidence::CellEvidence;
 use crate::host_facts::Facts;
+use crate::rules::Rules;
 use crate::words;
-
-/// Part of `tcp_rmem` that becomes window (`tcp_adv_win_scale` 1); the rest is bookkeeping.
-const WINDOW_SHARE: f64 = 0.5;
-/// A window that allows less than this part of the ceiling is in the way.
-const ENOUGH: f64 = 1.0;
-/// The measured rate is that of the window within this factor.
-const BINDS: (f64, f64) = (0.6, 1.4);
-/// A pair at this share of its ceiling needs nothing.
-const AT_CEILING: f64 = 0.9;
-/// Retransmits and drops below these rates are not worth a word.
-const RETRANSMITS_MIN: f64 = 20.0;
-const DROPS_MIN: f64 = 10.0;
-/// Pairs that are named; the rest is counted.
-const NAMED_MAX: usize = 3;
 
 /// All advice for a snapshot.
 pub(crate) fn of(
@@ -35,13 +21,14 @@ pub(crate) fn of(
 ) -> Vec<Advice> {
     let mut advice = Vec::new();
     advice.extend(buffers(facts, cells, report));
-    advice.extend(retransmits(report));
-    advice.extend(drops(facts.snapshot, report, findings));
+    advice.extend(retransmits(facts, report));
+    advice.extend(drops(facts, report, findings));
     advice
 }
 
 /// One direction of a pair beside its buffers.
 struct Window<'a> {
+    rules: &'a Rules,
     from: &'a str,
     to: &'a str,
     rtt_us: f64,
@@ -71,21 +58,25 @@ impl Window<'_> {
     /// buffer or half of it.
     fn binds(&self) -> bool {
         let part = self.measured_bps / self.allowed_bps();
-        let gives = |part: f64| (BINDS.0..=BINDS.1).contains(&part);
-        self.tighter().2 < ENOUGH * self.needed_bytes() && (gives(part) || gives(part * WINDOW_SHARE))
+        let notes = &self.rules.notes;
+        let gives = |part: f64| (notes.window_binds_min..=notes.window_binds_max).contains(&part);
+        let half = part * self.rules.ceilings.receive_window_share;
+        self.tighter().2 < notes.window_enough * self.needed_bytes() && (gives(part) || gives(half))
     }
 }
 
-fn windows<'c>(facts: &Facts<'_>, cells: &'c [CellEvidence<'_>], report: &[Cell]) -> Vec<Window<'c>> {
+fn windows<'c>(facts: &'c Facts<'_>, cells: &'c [CellEvidence<'_>], report: &[Cell]) -> Vec<Window<'c>> {
     let limit = |host: &str, key: &str, share: f64| Some(facts.get(host, key)?.number(2)? * share);
     cells
         .iter()
         .zip(report)
         .filter_map(|(cell, shown)| {
-            let receive = limit(cell.to, "sysctl.net.ipv4.tcp_rmem", WINDOW_SHARE)?;
+            let receive =
+                limit(cell.to, "sysctl.net.ipv4.tcp_rmem", facts.rules.ceilings.receive_window_share)?;
             let send = limit(cell.from, "sysctl.net.ipv4.tcp_wmem", 1.0)?;
             let link = shown.ceiling.terms.iter().find(|t| t.name == TermName::Link)?;
             Some(Window {
+                rules: facts.rules,
                 from: cell.from,
                 to: cell.to,
                 rtt_us: cell.rtt_loaded_us.filter(|r| *r > 0.0)?,
@@ -101,6 +92,7 @@ fn windows<'c>(facts: &Facts<'_>, cells: &'c [CellEvidence<'_>], report: &[Cell]
 /// Larger buffers where the window is the limit; else the pair that comes nearest to it, as the reason to
 /// leave them alone.
 fn buffers(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Advice> {
+    let rules = facts.rules;
     let windows = windows(facts, cells, report);
     let tight = |w: &Window<'_>| w.tighter().2 / w.needed_bytes();
     let Some(nearest) = windows.iter().min_by(|a, b| tight(a).total_cmp(&tight(b))) else {
@@ -120,7 +112,7 @@ fn buffers(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell]) -> Ve
             size(bytes),
             words::bps(nearest.allowed_bps()),
         );
-        if tight(nearest) < ENOUGH {
+        if tight(nearest) < rules.notes.window_enough {
             let sentence = format!(
                 "do not raise the buffers yet: {reason}; but it reaches {}, so something else holds it back first",
                 words::bps(nearest.measured_bps)
@@ -130,18 +122,18 @@ fn buffers(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell]) -> Ve
         let sentence = format!("leave the TCP buffers alone: {reason}");
         return vec![advice(Advised::Leave, "tcp buffers", sentence, nearest.link_bps)];
     }
-    vec![raise(&binding)]
+    vec![raise(&binding, rules)]
 }
 
 /// The values that the pairs need whose window binds.
-fn raise(binding: &[&Window<'_>]) -> Advice {
+fn raise(binding: &[&Window<'_>], rules: &Rules) -> Advice {
     let mut wanted: BTreeMap<(&str, &str), f64> = BTreeMap::new();
     for window in binding {
         for (host, limit, bytes) in window.allowed {
-            let share = if limit == "tcp_rmem" { WINDOW_SHARE } else { 1.0 };
-            if bytes < ENOUGH * window.needed_bytes() {
+            let share = if limit == "tcp_rmem" { rules.ceilings.receive_window_share } else { 1.0 };
+            if bytes < rules.notes.window_enough * window.needed_bytes() {
                 // A half more than the path needs: the RTT grows with the queue.
-                let value = (1.5 * window.needed_bytes() / share).log2().ceil().exp2();
+                let value = (rules.notes.window_margin * window.needed_bytes() / share).log2().ceil().exp2();
                 let kept = wanted.entry((host, limit)).or_insert(0.0);
                 *kept = kept.max(value);
             }
@@ -155,7 +147,7 @@ fn raise(binding: &[&Window<'_>]) -> Advice {
     let sentence = format!(
         "raise the TCP buffers of {}: {} to {} needs {} for {} over a loaded RTT of {}, {limit} of {host} allows {}, and the measured {} is \
          what that gives ({})",
-        crowd(&wanted.keys().map(|(host, _)| *host).collect()),
+        crowd(&wanted.keys().map(|(host, _)| *host).collect(), rules.notes.named_max),
         worst.from,
         worst.to,
         size(worst.needed_bytes()),
@@ -176,11 +168,11 @@ fn raise(binding: &[&Window<'_>]) -> Advice {
 }
 
 /// Retransmits of pairs that are at their ceiling.
-fn retransmits(report: &[Cell]) -> Option<Advice> {
+fn retransmits(facts: &Facts<'_>, report: &[Cell]) -> Option<Advice> {
     let fine = |c: &&Cell| {
         !c.ceiling.is_guess()
-            && c.share.is_some_and(|s| s >= AT_CEILING)
-            && c.retransmits_per_s.is_some_and(|r| r >= RETRANSMITS_MIN)
+            && c.share.is_some_and(|s| s >= facts.rules.notes.at_ceiling)
+            && c.retransmits_per_s.is_some_and(|r| r >= facts.rules.notes.retransmits_min)
     };
     let cells: Vec<&Cell> = report.iter().filter(fine).collect();
     let most = cells
@@ -198,7 +190,8 @@ fn retransmits(report: &[Cell]) -> Option<Advice> {
 }
 
 /// Counters of dropped packets that grow at hosts to which nothing is lost.
-fn drops(snapshot: &Snapshot, report: &[Cell], findings: &[Finding]) -> Option<Advice> {
+fn drops(facts: &Facts<'_>, report: &[Cell], findings: &[Finding]) -> Option<Advice> {
+    let rules = &facts.rules.notes;
     let lossy = |f: &Finding| {
         f.responses.iter().any(|r| matches!(r, Response::Loss | Response::Retransmits | Response::Throughput))
     };
@@ -206,7 +199,7 @@ fn drops(snapshot: &Snapshot, report: &[Cell], findings: &[Finding]) -> Option<A
         findings.iter().filter(|f| lossy(f)).flat_map(|f| &f.affected).map(|(_, to)| to.as_str()).collect();
     // Growth per test at the receiver, by host.
     let mut grown: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
-    for sample in &snapshot.samples {
+    for sample in &facts.snapshot.samples {
         let drop = |key: &str| {
             key.starts_with("nic.") && key.ends_with(".stat.rx_dropped") && !key.starts_with("nic.lo.")
         };
@@ -216,15 +209,15 @@ fn drops(snapshot: &Snapshot, report: &[Cell], findings: &[Finding]) -> Option<A
         *entry = (entry.0 + sum, entry.1 + 1.0);
     }
     let at_ease = |host: &str| {
-        report
-            .iter()
-            .filter(|c| c.to == host)
-            .all(|c| c.retransmits_per_s.unwrap_or(0.0) < RETRANSMITS_MIN && c.loss.unwrap_or(0.0) < 0.001)
+        report.iter().filter(|c| c.to == host).all(|c| {
+            c.retransmits_per_s.unwrap_or(0.0) < rules.retransmits_min
+                && c.loss.unwrap_or(0.0) < rules.drops_loss_max
+        })
     };
     let hosts: BTreeMap<&str, f64> = grown
         .into_iter()
         .map(|(host, (sum, tests))| (host, sum / tests))
-        .filter(|(host, each)| *each >= DROPS_MIN && !suspected.contains(host) && at_ease(host))
+        .filter(|(host, each)| *each >= rules.drops_min && !suspected.contains(host) && at_ease(host))
         .collect();
     let (host, each) = hosts.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
     let sentence = format!(
@@ -275,8 +268,8 @@ fn more(count: usize, what: &str) -> String {
     }
 }
 
-fn crowd(hosts: &BTreeSet<&str>) -> String {
-    let named: Vec<&str> = hosts.iter().copied().take(NAMED_MAX).collect();
+fn crowd(hosts: &BTreeSet<&str>, most: usize) -> String {
+    let named: Vec<&str> = hosts.iter().copied().take(most).collect();
     match hosts.len().saturating_sub(named.len()) {
         0 => named.join(", "),
         rest => format!("{} and {rest} more", named.join(", ")),

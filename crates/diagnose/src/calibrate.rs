@@ -7,6 +7,8 @@
 //! is known: `linerate-judge run --again FOLDER --fit` prints them, and `docs/dev/accuracy.md` says on which.
 //! It never changes what is concluded, only how sure it is said to be.
 
+use crate::rules::CalibrationRules;
+
 /// A monotone map of probabilities.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Map {
@@ -54,22 +56,24 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// No map: what the reasoning says by itself, to fit maps on.
-    pub const NONE: Self = Self { finding: Map::NONE, place: Map::NONE, cause: Map::NONE };
-
-    /// What readers get: `finding` fitted on lab runs and simulated clusters together, the other two on lab
+    /// What readers get. `finding` is fitted on lab runs and simulated clusters together, the other two on lab
     /// runs, for nothing but a bad receiver is simulated: 854, 829 and 341 statements of the sixth judge
-    /// (`docs/dev/accuracy.md`). The fitted lapses of the last two are 0.002 and 0.003; some hundred runs of
-    /// one lab cannot promise less than one in a hundred.
-    pub const FITTED: Self = Self {
-        finding: Map { temperature: 0.54, lapse: 0.029 },
-        place: Map { temperature: 0.71, lapse: 0.01 },
-        cause: Map { temperature: 0.38, lapse: 0.01 },
-    };
-
-    /// Of what others measured: causes are not said surer than the reasoning is, for no runs of known truth
-    /// have fitted that.
-    pub const FOREIGN: Self = Self { cause: Map { temperature: 1.0, lapse: 0.02 }, ..Self::FITTED };
+    /// (`docs/dev/accuracy.md`). In imported evidence causes are as certain as the reasoning is, for no runs
+    /// of known truth have fitted that.
+    #[must_use]
+    pub fn of(rules: &CalibrationRules, imported: bool) -> Self {
+        let r = rules;
+        let cause = if imported {
+            Map { temperature: r.import_cause_temperature, lapse: r.import_cause_lapse }
+        } else {
+            Map { temperature: r.cause_temperature, lapse: r.cause_lapse }
+        };
+        Self {
+            finding: Map { temperature: r.finding_temperature, lapse: r.finding_lapse },
+            place: Map { temperature: r.location_temperature, lapse: r.location_lapse },
+            cause,
+        }
+    }
 }
 
 #[cfg(test)]

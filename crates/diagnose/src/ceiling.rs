@@ -8,22 +8,12 @@ use linerate_model::inventory::Layer;
 
 use crate::evidence::CellEvidence;
 use crate::host_facts::Facts;
-
-/// Bytes of an Ethernet frame that are no IP: preamble, header, checksum, gap.
-const ETHERNET_BYTES: f64 = 38.0;
-/// IPv4 and TCP headers with timestamps.
-const TCP_BYTES: f64 = 52.0;
-/// vxlan over IPv4: outer IP, UDP, vxlan, inner Ethernet header.
-const VXLAN_BYTES: f64 = 50.0;
-/// Share of the PCIe line rate that packet data gets (headers of a 256-byte payload, flow control).
-const PCIE_SHARE: f64 = 0.88;
-/// Part of `tcp_rmem` that becomes window; the rest is bookkeeping (`tcp_adv_win_scale` 1).
-const WINDOW_SHARE: f64 = 0.5;
+use crate::rules::CeilingRules;
 
 /// Payload share of a link for TCP at the MTU of the machines' network.
-pub(crate) fn framing(mtu: f64, layer: Layer) -> f64 {
-    let tunnel = if layer == Layer::Overlay { VXLAN_BYTES } else { 0.0 };
-    (mtu - TCP_BYTES - tunnel) / (mtu + ETHERNET_BYTES)
+pub(crate) fn framing(mtu: f64, layer: Layer, rules: &CeilingRules) -> f64 {
+    let tunnel = if layer == Layer::Overlay { rules.vxlan_bytes } else { 0.0 };
+    (mtu - rules.tcp_bytes - tunnel) / (mtu + rules.ethernet_bytes)
 }
 
 /// Ceiling of a cell. `peers` is what cells of the same kind reach.
@@ -55,11 +45,12 @@ fn mtu(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> f64 {
         facts.number(host, &format!("nic.{nic}.mtu"))
     };
     let known = [end(cell.from), end(cell.to)].into_iter().flatten().fold(f64::INFINITY, f64::min);
-    if known.is_finite() && known >= 576.0 { known } else { 1500.0 }
+    let rules = &facts.rules.ceilings;
+    if known.is_finite() && known >= rules.mtu_min { known } else { rules.mtu_usual }
 }
 
 fn links(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
-    let share = framing(mtu(facts, cell), cell.layer);
+    let share = framing(mtu(facts, cell), cell.layer, &facts.rules.ceilings);
     let mut terms = Vec::new();
     for host in [cell.from, cell.to] {
         let declared = [cell.layer, Layer::Underlay]
@@ -83,7 +74,7 @@ fn links(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
 }
 
 fn uplinks(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
-    let share = framing(mtu(facts, cell), cell.layer);
+    let share = framing(mtu(facts, cell), cell.layer, &facts.rules.ceilings);
     let inventory = &facts.snapshot.inventory;
     let (from, to) = (inventory.groups_of(cell.from), inventory.groups_of(cell.to));
     let crossed = from
@@ -105,8 +96,9 @@ fn uplinks(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
 
 /// Bit/s of PCIe lanes after the coding of the line and before all headers: 8b/10b, from 8 GT/s on 128b/130b
 /// (PCIe 3.0).
-pub(crate) fn lanes_bps(gts: f64, width: f64) -> f64 {
-    let coding = if gts >= 8.0 { 128.0 / 130.0 } else { 0.8 };
+pub(crate) fn lanes_bps(gts: f64, width: f64, rules: &CeilingRules) -> f64 {
+    let is_new = gts >= rules.pcie_coding_change_gts;
+    let coding = if is_new { rules.pcie_coding_new } else { rules.pcie_coding_old };
     gts * 1e9 * width * coding
 }
 
@@ -116,7 +108,13 @@ fn pcie(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
         let gts = facts.number(host, &format!("nic.{nic}.pcie.speed_gts"))?;
         let width = facts.number(host, &format!("nic.{nic}.pcie.width"))?;
         let why = format!("{host} {nic}: {width} PCIe lanes of {gts} GT/s");
-        (gts > 0.0 && width > 0.0).then(|| term(TermName::Pcie, lanes_bps(gts, width) * PCIE_SHARE, &why))
+        (gts > 0.0 && width > 0.0).then(|| {
+            term(
+                TermName::Pcie,
+                lanes_bps(gts, width, &facts.rules.ceilings) * facts.rules.ceilings.pcie_share,
+                &why,
+            )
+        })
     };
     [cell.from, cell.to].into_iter().filter_map(lanes).collect()
 }
@@ -133,7 +131,7 @@ fn window(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
         Some(term(TermName::Window, bytes * 8.0 / rtt_s, &why))
     };
     [
-        limit(cell.to, "sysctl.net.ipv4.tcp_rmem", WINDOW_SHARE),
+        limit(cell.to, "sysctl.net.ipv4.tcp_rmem", facts.rules.ceilings.receive_window_share),
         limit(cell.from, "sysctl.net.ipv4.tcp_wmem", 1.0),
     ]
     .into_iter()
@@ -145,7 +143,7 @@ fn window(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
 fn core(cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
     let (end, busy) = [("sender", cell.core_busy_tx), ("receiver", cell.core_busy_rx)]
         .into_iter()
-        .filter_map(|(end, busy)| Some((end, busy.filter(|b| *b > 0.05)?)))
+        .filter_map(|(end, busy)| Some((end, busy.filter(|b| *b > cell.rules.ceilings.core_busy_min)?)))
         .max_by(|a, b| a.1.total_cmp(&b.1))?;
     let bps = cell.throughput_bps?;
     let why = format!(
@@ -173,7 +171,12 @@ fn term(name: TermName, bps: f64, why: &str) -> CeilingTerm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::Rules;
     use linerate_model::kind::TcpPlan;
+
+    fn framing(mtu: f64, layer: Layer) -> f64 {
+        super::framing(mtu, layer, &Rules::DEFAULT.ceilings)
+    }
 
     #[test]
     fn framing_of_the_usual_mtus() {
@@ -228,8 +231,8 @@ mod tests {
 
     fn ceiling_of(tool_bps: Option<f64>) -> Ceiling {
         let snapshot = fast_pair(tool_bps);
-        let cells = crate::evidence::collect(&snapshot);
-        of(&Facts::new(&snapshot), &cells[0], None)
+        let cells = crate::evidence::collect(&snapshot, &Rules::DEFAULT);
+        of(&Facts::new(&snapshot, &Rules::DEFAULT), &cells[0], None)
     }
 
     #[test]

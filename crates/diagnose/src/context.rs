@@ -44,7 +44,8 @@ impl<'a> Context<'a> {
         let machines: BTreeSet<&'a str> = groups.iter().filter_map(|g| g.machine.as_deref()).collect();
         let (measured, machines): (Vec<&str>, Vec<&str>) =
             (measured.into_iter().collect(), machines.into_iter().collect());
-        let usual_peers = [&measured, &machines].map(|all| Rc::new(Peers::new(some_of(all).collect())));
+        let usual_peers = [&measured, &machines]
+            .map(|all| Rc::new(Peers::new(some_of(all, facts.rules.attribute.peers_max).collect())));
         Self { facts, cells, rows, ports, measured, machines, usual_peers }
     }
 
@@ -63,11 +64,8 @@ impl<'a> Context<'a> {
     }
 }
 
-/// What most peers have is known from a few hundred of them; of thousands these many are asked, spread over
-/// all.
-const PEERS_MAX: usize = 256;
-
-fn some_of<'a>(all: &[&'a str]) -> impl Iterator<Item = &'a str> {
-    let count = all.len().min(PEERS_MAX);
+/// What most peers have is known from a few hundred of them: so many are asked, spread over all.
+fn some_of<'a>(all: &[&'a str], most: usize) -> impl Iterator<Item = &'a str> {
+    let count = all.len().min(most);
     (0..count).map(move |i| all[i * all.len() / count])
 }

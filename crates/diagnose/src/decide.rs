@@ -9,64 +9,34 @@ use linerate_model::kind::{TcpPlan, TestKind, UdpPlan};
 use linerate_model::plan::Test;
 
 use crate::context::Context;
-use crate::evidence::{CellEvidence, SMALL_BYTES_MAX, is_of_probes, is_small};
+use crate::evidence::{CellEvidence, is_of_probes, is_small};
 use crate::places::{Judged, twin};
-
-/// Repetitions of each test: a median of three survives one disturbance.
-const REPEATS: u16 = 3;
-/// Streams of the second kind of TCP test.
-const STREAMS: u16 = 8;
-/// Partners of a suspect.
-const PARTNERS: usize = 2;
-/// Evidence below these log odds is repeated before it is believed.
-const WEAK: f64 = 15.0;
-/// Bad cells that are repeated at most.
-const CELLS_MAX: usize = 6;
-/// The same of what only lost or reordered datagrams: each is probed beside up to four others.
-const PROBED_MAX: usize = 2;
-/// Tests of one finding at most.
-const TESTS_MAX: usize = 30;
-/// A place that is less probable than this is worth tests of its own; one less probable than the second, a
-/// word.
-const SURE_ENOUGH: f64 = 0.95;
-const SURE: f64 = 0.99;
-/// A cause that is less probable than this is worth no test of its own.
-const POSSIBLE: f64 = 0.03;
-/// Bad cells in which causes are told apart, and how often.
-const SETTLING_CELLS: usize = 2;
-const SETTLING_REPEATS: u16 = 2;
-/// Payload of a full packet of TCP.
-const FULL_PAYLOAD_BYTES: f64 = 1448.0;
-/// Small datagrams, how many a second make sense and can be sent by one thread, and for how long.
-const SMALL_PAYLOAD_BYTES: u16 = SMALL_BYTES_MAX;
-const SMALL_PER_S: std::ops::Range<f64> = 500.0..60_000.0;
-const SMALL_MS: u32 = 500;
-/// Time of a transfer when the survey had none to copy.
-const DURATION_MS: u32 = 1000;
+use crate::rules::Rules;
 
 /// Tests that would tell the alternatives apart or confirm weak evidence, without numbers; empty when nothing
 /// is open.
 pub(crate) fn tests(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
+    let rules = &context.facts.rules.next;
     let mut wanted: Vec<Test> = Vec::new();
     // Of two hosts there is no third one to measure against, and one more look at the same pair says the same
     // again, unless that is what there is to ask; what tells causes apart is another kind of test.
-    let others =
-        context.facts.snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count() > 2;
-    let weak = judged.located.unconfirmed || judged.located.score < WEAK;
+    let others = context.facts.snapshot.inventory.hosts.iter().filter(|h| !h.endpoints.is_empty()).count()
+        > rules.partner_hosts_min;
+    let weak = judged.located.unconfirmed || judged.located.score < rules.weak;
     if weak && judged.responses.iter().any(|r| is_of_probes(*r)) {
         wanted.extend(probes(context, judged));
     }
     if weak && (others || judged.located.unconfirmed) {
         wanted.extend(again(context, judged));
     }
-    if others && is_open(judged, SURE_ENOUGH) {
+    if others && is_open(judged, rules.open) {
         wanted.extend(partners(context, judged));
     }
     wanted.extend(settling(context, judged));
     wanted.retain(|t| !already(context, t));
     let mut tests = Vec::new();
     add_new(&mut tests, wanted);
-    tests.truncate(TESTS_MAX);
+    tests.truncate(rules.tests_max);
     tests
 }
 
@@ -94,10 +64,11 @@ pub(crate) fn is_open(judged: &Judged<'_, '_>, sure: f64) -> bool {
 /// Tests of which a value is missing that tells a possible cause from the others: what many streams get, and
 /// what becomes of small datagrams.
 fn settling(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
-    if judged.causes.first().is_none_or(|(_, probability)| *probability >= SURE_ENOUGH) {
+    let rules = &context.facts.rules.next;
+    if judged.causes.first().is_none_or(|(_, probability)| *probability >= rules.open) {
         return Vec::new();
     }
-    let possible = || judged.causes.iter().filter(|(_, probability)| *probability >= POSSIBLE);
+    let possible = || judged.causes.iter().filter(|(_, probability)| *probability >= rules.possible);
     let missing = |name: &str| {
         let asked = |(scored, _): &(crate::attribute::Scored<'_>, f64)| {
             scored.cause.shape.iter().any(|test| test.value == name)
@@ -108,14 +79,15 @@ fn settling(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     let cells: BTreeSet<usize> = judged.located.rows.iter().map(|row| context.rows[*row].cell).collect();
     let crossing = cells.into_iter().map(|i| &context.cells[i]).filter(|c| c.kind.shared_groups == 0);
     let mut tests = Vec::new();
-    for cell in crossing.take(SETTLING_CELLS) {
-        let mut add = |kind| tests.extend(repeats(cell.from, cell.to, cell.layer, &kind, SETTLING_REPEATS));
+    for cell in crossing.take(rules.deciding_cells) {
+        let mut add =
+            |kind| tests.extend(repeats(cell.from, cell.to, cell.layer, &kind, rules.deciding_repeats));
         // The shorter one first: a survey that is short of time has at least that.
-        if let Some(kind) = small_datagrams(cell.throughput_bps).filter(|_| small) {
+        if let Some(kind) = small_datagrams(cell.throughput_bps, cell.rules).filter(|_| small) {
             add(kind);
         }
         if streams {
-            add(TcpPlan { streams: STREAMS, duration_ms: DURATION_MS }.into());
+            add(TcpPlan { streams: rules.streams, duration_ms: rules.duration_ms }.into());
         }
     }
     tests
@@ -123,34 +95,38 @@ fn settling(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
 
 /// Twice as many packets a second as TCP had, in datagrams that are so small that they ask for a third of the
 /// bytes.
-fn small_datagrams(tcp_bps: Option<f64>) -> Option<TestKind> {
-    let per_s = 2.0 * tcp_bps? / 8.0 / FULL_PAYLOAD_BYTES;
-    let bps = per_s * 8.0 * f64::from(SMALL_PAYLOAD_BYTES);
-    SMALL_PER_S.contains(&per_s).then(|| UdpPlan::paced(bps, SMALL_PAYLOAD_BYTES, SMALL_MS).into())
+fn small_datagrams(tcp_bps: Option<f64>, rules: &Rules) -> Option<TestKind> {
+    let next = &rules.next;
+    let (small_per_s, bytes) = (next.small_per_s_min..next.small_per_s_max, rules.evidence.small_payload_max);
+    let per_s = next.small_factor * tcp_bps? / 8.0 / rules.attribute.segment_bytes;
+    let rate_bps = per_s * 8.0 * f64::from(bytes);
+    small_per_s.contains(&per_s).then(|| UdpPlan::paced(rate_bps, bytes, next.small_ms).into())
 }
 
 /// What lost or reordered datagrams again, in turns with what shares an end with it: what comes and goes is
 /// there in one turn and not in the next, and the ends tell where it is.
 fn probes(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
+    let rules = &context.facts.rules.next;
     let rows = judged.located.rows.iter().map(|row| &context.rows[*row]).filter(|r| is_of_probes(r.response));
     let bad: BTreeSet<usize> = rows.map(|row| row.cell).collect();
-    let bad: Vec<&CellEvidence<'_>> = bad.iter().take(PROBED_MAX).map(|cell| &context.cells[*cell]).collect();
+    let bad: Vec<&CellEvidence<'_>> =
+        bad.iter().take(rules.probed_max).map(|cell| &context.cells[*cell]).collect();
     let mut looked_at = bad.clone();
     for cell in &bad {
         let alike = |c: &&CellEvidence<'_>| c.kind == cell.kind && !bad.iter().any(|b| std::ptr::eq(*b, *c));
         let beside = || context.cells.iter().filter(alike);
-        looked_at.extend(beside().filter(|c| c.to == cell.to).take(PARTNERS));
-        looked_at.extend(beside().filter(|c| c.from == cell.from).take(PARTNERS));
+        looked_at.extend(beside().filter(|c| c.to == cell.to).take(rules.partners));
+        looked_at.extend(beside().filter(|c| c.from == cell.from).take(rules.partners));
     }
     let mut seen: BTreeSet<(Layer, &str, &str)> = BTreeSet::new();
     looked_at.retain(|c| seen.insert((c.layer, c.from, c.to)));
     let probe = |cell: &CellEvidence<'_>| {
         let mut kinds = cell.samples.iter().map(|s| &s.test.kind);
-        kinds.find(|kind| kind.name() == "udp" && !is_small(kind)).cloned()
+        kinds.find(|kind| kind.name() == "udp" && !cell.is_small(kind)).cloned()
     };
     let of_cell = |cell: &&CellEvidence<'_>| {
         let kind = probe(cell).or_else(|| bad.iter().find_map(|bad| probe(bad)))?;
-        Some(repeats(cell.from, cell.to, cell.layer, &kind, REPEATS))
+        Some(repeats(cell.from, cell.to, cell.layer, &kind, rules.repeats))
     };
     let mut tests: Vec<Test> = looked_at.iter().filter_map(of_cell).flatten().collect();
     tests.sort_by_key(|test| test.repeat);
@@ -159,13 +135,14 @@ fn probes(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
 
 /// The bad cells again.
 fn again(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
+    let rules = &context.facts.rules.next;
     let mut cells: Vec<usize> = Vec::new();
     for row in &judged.located.rows {
         let cell = context.rows[*row].cell;
         if !cells.contains(&cell) {
             cells.push(cell);
         }
-        if cells.len() == CELLS_MAX {
+        if cells.len() == rules.cells_max {
             break;
         }
     }
@@ -175,7 +152,7 @@ fn again(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
         Response::PathMtu => "mtu",
         _ => "tcp",
     };
-    let wanted: BTreeSet<&str> = judged.responses.iter().take(2).map(kinds).collect();
+    let wanted: BTreeSet<&str> = judged.responses.iter().take(rules.metrics_max).map(kinds).collect();
     let mut tests = Vec::new();
     for cell in cells {
         let cell = &context.cells[cell];
@@ -187,7 +164,7 @@ fn again(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
                 .map(|s| &s.test.kind)
                 .find(|k| k.name() == *name && !k.get().is_some_and(TcpPlan::is_parallel));
             if let Some(kind) = kind {
-                tests.extend(repeats(cell.from, cell.to, cell.layer, kind, REPEATS - 1));
+                tests.extend(repeats(cell.from, cell.to, cell.layer, kind, rules.repeats - 1));
             }
         }
     }
@@ -196,6 +173,7 @@ fn again(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
 
 /// The suspect against known-good partners in other groups, both directions, one and many streams.
 fn partners(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
+    let rules = &context.facts.rules.next;
     let inventory = &context.facts.snapshot.inventory;
     let Some(suspect) = representative(context, &judged.places[0].0) else { return Vec::new() };
     let blamed: BTreeSet<String> =
@@ -215,13 +193,13 @@ fn partners(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
         .filter_map(|s| s.test.kind.get::<TcpPlan>())
         .map(|tcp| tcp.duration_ms)
         .max()
-        .unwrap_or(DURATION_MS);
+        .unwrap_or(rules.duration_ms);
     let mut tests = Vec::new();
-    for partner in good.take(PARTNERS) {
+    for partner in good.take(rules.partners) {
         for (from, to) in [(&suspect, &partner.name), (&partner.name, &suspect)] {
-            for streams in [1, STREAMS] {
+            for streams in [1, rules.streams] {
                 let kind = TcpPlan { streams, duration_ms }.into();
-                tests.extend(repeats(from, to, layer, &kind, REPEATS));
+                tests.extend(repeats(from, to, layer, &kind, rules.repeats));
             }
         }
     }
@@ -263,12 +241,13 @@ fn already(context: &Context<'_>, test: &Test) -> bool {
             && t.from == test.from
             && t.to == test.to
             && t.layer == test.layer
-            && same(&t.kind, &test.kind)
+            && same(&t.kind, &test.kind, context.facts.rules)
     })
 }
 
-fn same(a: &TestKind, b: &TestKind) -> bool {
+fn same(a: &TestKind, b: &TestKind, rules: &Rules) -> bool {
     let streams = |kind: &TestKind| kind.get::<TcpPlan>().map(|tcp| tcp.streams);
+    let is_small = |kind| is_small(kind, &rules.evidence);
     a.name() == b.name() && streams(a) == streams(b) && is_small(a) == is_small(b)
 }
 
@@ -281,7 +260,7 @@ pub(crate) fn words(context: &Context<'_>, judged: &Judged<'_, '_>) -> Option<St
     if judged.shape.two_hosts {
         return Some("measure both hosts against a third one: the slow end stays slow".to_owned());
     }
-    if !is_open(judged, SURE) {
+    if !is_open(judged, context.facts.rules.next.certain) {
         return None;
     }
     let suspect = crate::words::place(element, *direction);

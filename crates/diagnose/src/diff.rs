@@ -12,6 +12,7 @@ use linerate_model::snapshot::Snapshot;
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{collect, peer_rates};
+use crate::rules::{Rules, TrialRules};
 use crate::stats::{Rng, median};
 use crate::words;
 
@@ -48,18 +49,7 @@ pub struct Difference {
     pub sentence: String,
 }
 
-/// Smaller changes of a single cell are noise.
-const CELL_RATIO: f64 = 1.2;
-/// A smaller change of a cell is real where several tests before and after agree on it, from this ratio on.
-const SMALL_RATIO: f64 = 1.05;
-/// A cell below this share of its better peers was slow.
-const SLOW_SHARE: f64 = 0.5;
-/// Fewer slow cells prove nothing.
-const CELLS_MIN: usize = 2;
-/// Resamplings of an effect.
-const RESAMPLES: usize = 2000;
-/// Measured speeds below this are nothing, so that a ratio exists, bit/s.
-const NOTHING_BPS: f64 = 1000.0;
+const RULES: &TrialRules = &Rules::DEFAULT.trials;
 
 /// Facts of two hosts that differ, in the order of their keys.
 pub fn hosts(snapshot: &Snapshot, a: &str, b: &str) -> Vec<Difference> {
@@ -127,7 +117,7 @@ fn of<'s>(snapshot: &'s Snapshot, host: &str, nothing: &'s FactMap) -> &'s FactM
 type CellKey = (Layer, String, String);
 
 fn rates(snapshot: &Snapshot) -> BTreeMap<CellKey, f64> {
-    collect(snapshot)
+    collect(snapshot, &Rules::DEFAULT)
         .iter()
         .filter_map(|c| Some(((c.layer, c.from.to_owned(), c.to.to_owned()), c.throughput_bps?)))
         .collect()
@@ -135,7 +125,7 @@ fn rates(snapshot: &Snapshot) -> BTreeMap<CellKey, f64> {
 
 /// The single measurements of each cell.
 fn measured(snapshot: &Snapshot) -> BTreeMap<CellKey, Vec<f64>> {
-    collect(snapshot)
+    collect(snapshot, &Rules::DEFAULT)
         .iter()
         .map(|c| ((c.layer, c.from.to_owned(), c.to.to_owned()), c.rates.clone()))
         .collect()
@@ -146,10 +136,9 @@ fn measured(snapshot: &Snapshot) -> BTreeMap<CellKey, Vec<f64>> {
 fn small_but_real(before: &[f64], after: &[f64], ratio: f64) -> bool {
     let least = |v: &[f64]| v.iter().copied().fold(f64::INFINITY, f64::min);
     let most = |v: &[f64]| v.iter().copied().fold(0.0, f64::max);
-    before.len() >= 2
-        && after.len() >= 2
-        && ((ratio >= SMALL_RATIO && least(after) > most(before))
-            || (ratio <= 1.0 / SMALL_RATIO && most(after) < least(before)))
+    before.len().min(after.len()) >= RULES.cell_tests_min
+        && ((ratio >= RULES.small_ratio && least(after) > most(before))
+            || (ratio <= 1.0 / RULES.small_ratio && most(after) < least(before)))
 }
 
 fn cells(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
@@ -158,8 +147,8 @@ fn cells(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
     old.iter()
         .filter_map(|(key, a)| {
             let b = new.get(key)?;
-            let ratio = b.max(NOTHING_BPS) / a.max(NOTHING_BPS);
-            let large = !(1.0 / CELL_RATIO..=CELL_RATIO).contains(&ratio);
+            let ratio = b.max(RULES.nothing_bps) / a.max(RULES.nothing_bps);
+            let large = !(1.0 / RULES.cell_ratio..=RULES.cell_ratio).contains(&ratio);
             let tests = tests_before.get(key).zip(tests_after.get(key));
             let small = !large && tests.is_some_and(|(b, a)| small_but_real(b, a, ratio));
             (large || small).then(|| {
@@ -191,28 +180,28 @@ fn cells(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
 
 /// The pairs that were slow before, as one set, beside the pairs that were not.
 fn effects(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
-    let collected = collect(before);
-    let peers = peer_rates(&collected);
+    let collected = collect(before, &Rules::DEFAULT);
+    let peers = peer_rates(&collected, &Rules::DEFAULT.evidence);
     let new = rates(after);
     let mut slow: Vec<(f64, f64)> = Vec::new();
     let mut fine: Vec<(f64, f64)> = Vec::new();
     for cell in &collected {
         let key = (cell.layer, cell.from.to_owned(), cell.to.to_owned());
         if let (Some(a), Some(b), Some(peer)) = (cell.throughput_bps, new.get(&key), peers.get(&cell.kind)) {
-            let pair = (a.max(NOTHING_BPS), b.max(NOTHING_BPS));
-            if a < SLOW_SHARE * peer { slow.push(pair) } else { fine.push(pair) }
+            let pair = (a.max(RULES.nothing_bps), b.max(RULES.nothing_bps));
+            if a < RULES.slow_share * peer { slow.push(pair) } else { fine.push(pair) }
         }
     }
-    if slow.len() < CELLS_MIN {
+    if slow.len() < RULES.cells_min {
         return Vec::new();
     }
     let (ratio, interval) = paired(&slow, 1);
-    let control = (fine.len() >= CELLS_MIN).then(|| paired(&fine, 2).0);
-    let still = control.is_none_or(|c| c.ln().abs() < 0.5 * ratio.ln().abs());
+    let control = (fine.len() >= RULES.cells_min).then(|| paired(&fine, 2).0);
+    let still = control.is_none_or(|c| c.ln().abs() < RULES.control_share * ratio.ln().abs());
     let middle =
         |pick: fn(&(f64, f64)) -> f64| median(&slow.iter().map(pick).collect::<Vec<_>>()).unwrap_or(0.0);
     let (a, b) = (words::bps(middle(|p| p.0)), words::bps(middle(|p| p.1)));
-    let proven = still && (interval.0 > 1.1 || interval.1 < 0.9);
+    let proven = still && (interval.0 > RULES.proven_min || interval.1 < RULES.proven_max);
     let verdict = match (proven, ratio > 1.0) {
         (true, true) => "fix proven",
         (true, false) => "it became worse, proven",
@@ -244,12 +233,13 @@ fn paired(pairs: &[(f64, f64)], seed: u64) -> (f64, (f64, f64)) {
     let ratios: Vec<f64> = pairs.iter().map(|(a, b)| b / a).collect();
     let centre = median(&ratios).unwrap_or(1.0);
     let mut rng = Rng::new(seed);
-    let mut drawn: Vec<f64> = (0..RESAMPLES)
+    let mut drawn: Vec<f64> = (0..RULES.resamples)
         .filter_map(|_| median(&ratios.iter().map(|_| ratios[rng.below(ratios.len())]).collect::<Vec<_>>()))
         .collect();
     drawn.sort_by(f64::total_cmp);
     let at = |q: f64| drawn.get((drawn.len() as f64 * q) as usize).copied().unwrap_or(centre);
-    (centre, (at(0.025), at(0.975)))
+    let outside = (1.0 - RULES.confidence) / 2.0;
+    (centre, (at(outside), at(1.0 - outside)))
 }
 
 #[cfg(test)]

@@ -106,9 +106,6 @@ pub(crate) fn route_to_peers(
 /// device would by more than the room that tunnels need. Ethernet's usual size on a device for larger ones
 /// has its reasons.
 pub(crate) fn small_packets(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue) -> bool {
-    /// Headers of IPv6, TCP and a tunnel: a smaller difference has its reasons.
-    const ROOM: f64 = 160.0;
-    const USUAL: f64 = 1500.0;
     let text = value.to_string();
     let number = |name: &str| {
         let mut words =
@@ -120,7 +117,9 @@ pub(crate) fn small_packets(facts: &Facts<'_>, host: &str, key: &str, value: &Fa
     };
     let Some(route) = Route::parse(&text) else { return false };
     let device = route.device.and_then(|d| facts.number(host, &format!("nic.{}.mtu", d.replace('.', "/"))));
-    device.is_some_and(|mtu| bytes + ROOM < mtu.min(USUAL)) && !led(facts, host, key, &route).is_empty()
+    device.is_some_and(|mtu| {
+        bytes + facts.rules.attribute.tunnel_bytes < mtu.min(facts.rules.ceilings.mtu_usual)
+    }) && !led(facts, host, key, &route).is_empty()
 }
 
 /// Whether the host takes this route, through another device, to another host that lies in the network of its
@@ -180,7 +179,7 @@ mod tests {
         let refusing = text("blackhole 10.0.0.2/32");
         let wide = text("blackhole 10.0.0.0/8");
         let snapshot = snapshot(&[("route.1", refusing.clone()), ("route.2", wide.clone())]);
-        let facts = Facts::new(&snapshot);
+        let facts = Facts::new(&snapshot, &crate::rules::Rules::DEFAULT);
         let words = ["blackhole".to_owned()];
         assert!(route_to_peers(&facts, "a", "route.1", &refusing, &words));
         assert!(!route_to_peers(&facts, "a", "route.2", &wide, &words), "the network of eth0 is more exact");
@@ -192,7 +191,7 @@ mod tests {
     fn a_detour_leads_through_another_device_to_the_own_network() {
         let slow = text("10.0.0.0/25 dev eth1 src 10.0.0.1");
         let snapshot = snapshot(&[("route.1", slow.clone())]);
-        let facts = Facts::new(&snapshot);
+        let facts = Facts::new(&snapshot, &crate::rules::Rules::DEFAULT);
         assert!(detour(&facts, "a", "route.1", &slow));
         assert!(!detour(&facts, "a", "route.0", &text("10.0.0.0/24 dev eth0")));
         assert!(!detour(&facts, "a", "route.1", &text("192.168.0.0/16 dev eth1")));
@@ -201,7 +200,7 @@ mod tests {
     #[test]
     fn a_route_that_cuts_packets_is_told_from_one_that_leaves_room_for_a_tunnel() {
         let snapshot = snapshot(&[]);
-        let facts = Facts::new(&snapshot);
+        let facts = Facts::new(&snapshot, &crate::rules::Rules::DEFAULT);
         let small = |words: &str| {
             let route = text(&format!("10.0.0.0/24 dev eth0 src 10.0.0.1 {words}"));
             small_packets(&facts, "a", "route.0", &route)
@@ -213,7 +212,7 @@ mod tests {
     #[test]
     fn an_entry_for_a_host_must_be_one_of_its_devices() {
         let snapshot = snapshot(&[]);
-        let facts = Facts::new(&snapshot);
+        let facts = Facts::new(&snapshot, &crate::rules::Rules::DEFAULT);
         let entry = |mac: &str| wrong_neighbour(&facts, "a", "nic.eth0.neighbour.10/0/0/2", &text(mac));
         assert!(entry("02:00:00:00:00:03"));
         assert!(!entry("02:00:00:00:00:02"));
@@ -224,7 +223,7 @@ mod tests {
     fn an_address_of_two_hosts_is_shared() {
         let both = FactValue::List(vec!["10.0.0.1/24".to_owned(), "10.0.0.3/32".to_owned()]);
         let snapshot = snapshot(&[("nic.eth0.addresses", both.clone())]);
-        let facts = Facts::new(&snapshot);
+        let facts = Facts::new(&snapshot, &crate::rules::Rules::DEFAULT);
         assert!(shared(&facts, "a", "nic.eth0.addresses", &both));
         let of_c = FactValue::List(vec!["10.0.0.3/24".to_owned()]);
         assert!(shared(&facts, "c", "nic.eth0.addresses", &of_c));

@@ -12,18 +12,14 @@ use linerate_model::path_mtu::MtuProbe;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
+use crate::rules::{EvidenceRules, Rules};
 use crate::stats::{TwoLevels, mean, median, quantile, two_levels};
-
-/// Share of cells that may be bad before the expectation from peers suffers.
-const PEER_QUANTILE: f64 = 0.8;
-/// Slow start and the drain after it are no states.
-const RAMP_MS: f64 = 140.0;
-/// Shorter intervals are averaged over this time.
-const WINDOW_MS: f64 = 60.0;
 
 /// What is known of one ordered pair in one layer.
 #[derive(Debug, Clone)]
 pub(crate) struct CellEvidence<'a> {
+    /// The numbers of the reasoning.
+    pub rules: &'a Rules,
     /// Sender.
     pub from: &'a str,
     /// Receiver.
@@ -119,12 +115,12 @@ impl<'a> CellEvidence<'a> {
     /// UDP loss of each test; 1 where no datagram came through. Not of small datagrams, of which many more
     /// are sent.
     pub(crate) fn losses(&self) -> Vec<f64> {
-        self.probed_where(lost, is_full)
+        self.probed_where(lost, |s| self.is_full(s))
     }
 
     /// The same of small datagrams.
     pub(crate) fn small_losses(&self) -> Vec<f64> {
-        self.probed_where(lost, |s| is_small(&s.test.kind))
+        self.probed_where(lost, |s| self.is_small(&s.test.kind))
     }
 
     /// Share of datagrams that were reordered, or duplicated where that is more, of each UDP probe.
@@ -139,7 +135,7 @@ impl<'a> CellEvidence<'a> {
     /// UDP probes in a response that only they have; none of another response.
     pub(crate) fn probes_of(&self, response: Response) -> Vec<Single> {
         match response {
-            Response::Loss => self.singles(|s| lost(s).filter(|_| is_full(s))),
+            Response::Loss => self.singles(|s| lost(s).filter(|_| self.is_full(s))),
             Response::Reordering => self.singles(reordered),
             _ => Vec::new(),
         }
@@ -170,13 +166,24 @@ impl<'a> CellEvidence<'a> {
         self.measured().flat_map(|(_, m)| &m.mtu).collect()
     }
 
+    /// Whether a probe is of small datagrams.
+    pub(crate) fn is_small(&self, kind: &TestKind) -> bool {
+        is_small(kind, &self.rules.evidence)
+    }
+
+    fn is_full(&self, sample: &Sample) -> bool {
+        !self.is_small(&sample.test.kind)
+    }
+
     /// Whether at least two repetitions say the same as the first look: most of the single transfers among
     /// them are bad again.
     pub(crate) fn is_confirmed(&self, expected_bps: Option<f64>) -> bool {
         let again = || self.samples.iter().filter(|s| s.test.second_stage);
-        let good = |rate: &f64| expected_bps.is_some_and(|expected| *rate >= GOOD_AGAIN * expected);
+        let good = |rate: &f64| {
+            expected_bps.is_some_and(|expected| *rate >= self.rules.evidence.healthy_repetition * expected)
+        };
         let transfers: Vec<f64> = rates_of(again(), true);
-        again().count() >= 2
+        again().count() >= self.rules.evidence.repetitions_min
             && (transfers.is_empty() || transfers.iter().filter(|r| good(r)).count() * 2 < transfers.len())
     }
 }
@@ -186,20 +193,9 @@ pub(crate) fn is_of_probes(response: Response) -> bool {
     matches!(response, Response::Loss | Response::Reordering)
 }
 
-/// A repetition with this share of what is expected does not confirm a loss.
-const GOOD_AGAIN: f64 = 0.8;
-
-/// Payload up to which a probe asks how many packets a path carries rather than how many bytes.
-pub(crate) const SMALL_BYTES_MAX: u16 = 200;
-
-/// Whether it is such a probe.
-pub(crate) fn is_small(kind: &TestKind) -> bool {
-    kind.get().is_some_and(|udp: &UdpPlan| udp.payload_bytes <= SMALL_BYTES_MAX)
-}
-
-/// Whether a probe asks for bytes.
-fn is_full(sample: &Sample) -> bool {
-    !is_small(&sample.test.kind)
+/// Whether a probe asks how many packets a path carries rather than how many bytes.
+pub(crate) fn is_small(kind: &TestKind, rules: &EvidenceRules) -> bool {
+    kind.get().is_some_and(|udp: &UdpPlan| udp.payload_bytes <= rules.small_payload_max)
 }
 
 /// The groups of each host, both by their places in the inventory; direct ones first.
@@ -212,7 +208,7 @@ pub(crate) fn groups_by_host(inventory: &Inventory) -> Vec<Vec<usize>> {
 }
 
 /// All cells of a snapshot, by layer, sender, receiver in the order of the inventory.
-pub(crate) fn collect(snapshot: &Snapshot) -> Vec<CellEvidence<'_>> {
+pub(crate) fn collect<'a>(snapshot: &'a Snapshot, rules: &'a Rules) -> Vec<CellEvidence<'a>> {
     let subjects = snapshot.gaps.iter().map(|gap| &gap.what);
     let dead: BTreeSet<&str> = subjects
         .filter_map(|what| if let GapSubject::Part(name) = what { Some(&**name) } else { None })
@@ -220,7 +216,7 @@ pub(crate) fn collect(snapshot: &Snapshot) -> Vec<CellEvidence<'_>> {
     let hosts = snapshot.inventory.hosts.iter().enumerate();
     let places: HashMap<&str, usize> = hosts.map(|(i, h)| (h.name.as_str(), i)).collect();
     // Sorted at once: of a hundred thousand hosts there are too many cells to look each of them up.
-    let mut sorted: Vec<([usize; 2], &Sample)> = snapshot
+    let mut sorted: Vec<([usize; 2], &'a Sample)> = snapshot
         .samples
         .iter()
         .filter(|s| !matches!(s.outcome, Outcome::Gap { .. }))
@@ -232,7 +228,7 @@ pub(crate) fn collect(snapshot: &Snapshot) -> Vec<CellEvidence<'_>> {
         .collect();
     sorted.sort_by_key(|(ends, sample)| (sample.test.layer, *ends));
     let groups = groups_by_host(&snapshot.inventory);
-    let mut cells: Vec<CellEvidence<'_>> = sorted
+    let mut cells: Vec<CellEvidence<'a>> = sorted
         .chunk_by(|(a, one), (b, other)| (one.test.layer, a) == (other.test.layer, b))
         .filter_map(|of_cell| {
             let (ends, first) = of_cell.first()?;
@@ -242,27 +238,24 @@ pub(crate) fn collect(snapshot: &Snapshot) -> Vec<CellEvidence<'_>> {
                     && (dead.contains(first.test.from.as_str()) || dead.contains(first.test.to.as_str()))
             };
             let tests = of_cell.iter().map(|(_, sample)| *sample).filter(|s| !explained(s));
-            cell(*ends, &groups, tests)
+            cell(rules, *ends, &groups, tests)
         })
         .collect();
-    let peers = peer_rates(&cells);
+    let peers = peer_rates(&cells, &rules.evidence);
     for cell in &mut cells {
         let healthy = peers.get(&cell.kind).copied();
-        cell.two = cell.two.take().filter(|levels| is_capacity(levels, healthy));
+        cell.two = cell.two.take().filter(|levels| is_capacity(levels, healthy, &rules.evidence));
     }
     cells
 }
 
-/// The higher of two levels is a capacity only from this share of a healthy pair's throughput on: what
-/// trickles through a path that hardly works comes in jerks too.
-const JERKS_MAX: f64 = 0.2;
-
-fn is_capacity(levels: &TwoLevels, healthy_bps: Option<f64>) -> bool {
-    healthy_bps.is_none_or(|healthy| levels.high >= JERKS_MAX * healthy)
+fn is_capacity(levels: &TwoLevels, healthy_bps: Option<f64>, rules: &EvidenceRules) -> bool {
+    healthy_bps.is_none_or(|healthy| levels.high >= rules.capacity_min * healthy)
 }
 
 /// One cell from its tests; `None` without any.
 fn cell<'a>(
+    rules: &'a Rules,
     ends: [usize; 2],
     groups: &[Vec<usize>],
     tests: impl Iterator<Item = &'a Sample>,
@@ -272,6 +265,7 @@ fn cell<'a>(
     let test = &samples.iter().chain(&worthless).next()?.test;
     let shared = groups[ends[0]].iter().filter(|group| groups[ends[1]].contains(group)).count();
     let mut cell = CellEvidence {
+        rules,
         from: &test.from,
         to: &test.to,
         ends,
@@ -296,26 +290,22 @@ fn cell<'a>(
     cell.rtt_loaded_us = median(&cell.values(|m| m.rtt_loaded_us));
     cell.retransmits_per_s = median(&cell.values(|m| m.retransmits_per_s));
     cell.cpu_s_per_gb = median(&tcp_values(&cell, |m| m.cpu_s_per_gb));
-    cell.core_busy_tx = median(&tcp_values(&cell, |m| busy_by_itself(m.tx.as_ref()?)));
-    cell.core_busy_rx = median(&tcp_values(&cell, |m| busy_by_itself(m.rx.as_ref()?)));
+    cell.core_busy_tx = median(&tcp_values(&cell, |m| busy_by_itself(m.tx.as_ref()?, &rules.evidence)));
+    cell.core_busy_rx = median(&tcp_values(&cell, |m| busy_by_itself(m.rx.as_ref()?, &rules.evidence)));
     cell.two = two_state(&cell);
     Some(cell)
 }
 
-/// Share of a busy CPU's work that the transfer itself must have asked for, so that the CPU can be what
-/// limits it.
-const OWN_WORK_MIN: f64 = 0.5;
-
 /// The share of the busiest CPU, as far as the transfer can have filled it: where its threads, and the
 /// interrupts on that CPU, together spent much less, something else kept it busy. Interrupts of all CPUs
 /// stand in where nobody counted those of one.
-fn busy_by_itself(end: &LoadReport) -> Option<f64> {
+fn busy_by_itself(end: &LoadReport, rules: &EvidenceRules) -> Option<f64> {
     let busy = end.core_busy_max?;
     let busiest = end.cores.iter().max_by(|a, b| a.busy.total_cmp(&b.busy)).map(|core| core.softirq);
     let per_s = |seconds: f64| Some(seconds / end.elapsed_s).filter(|_| end.elapsed_s > 0.0);
     let interrupts = busiest.or_else(|| per_s(end.softirq_s?));
     let spent = interrupts.and_then(|share| Some(per_s(end.cpu_s)? + share));
-    spent.is_none_or(|spent| spent >= OWN_WORK_MIN * busy).then_some(busy)
+    spent.is_none_or(|spent| spent >= rules.own_work_min * busy).then_some(busy)
 }
 
 /// Values of TCP tests only: UDP tests have their own price.
@@ -348,15 +338,15 @@ fn rates_of<'s, 'a: 's>(samples: impl Iterator<Item = &'s &'a Sample>, single: b
 
 /// The receiver's series where it has one, else the sender's, without the start of the transfer, smoothed
 /// over
-/// [`WINDOW_MS`]: what is read in bunches shows as an empty interval beside a double one.
-pub(crate) fn series(measurement: &Measurement) -> Vec<f64> {
+/// [`EvidenceRules::smoothing_ms`]: what is read in bunches shows as an empty interval beside a double one.
+pub(crate) fn series(measurement: &Measurement, rules: &EvidenceRules) -> Vec<f64> {
     let long = |report: &Option<Box<LoadReport>>| -> Option<Vec<f64>> {
         let series = &report.as_ref()?.series;
         let end = series.last()?.at_ms;
         let step = end / series.len() as f64;
-        let start = if step < WINDOW_MS { RAMP_MS } else { 0.0 };
+        let start = if step < rules.smoothing_ms { rules.ramp_ms } else { 0.0 };
         let raw: Vec<f64> = series.iter().filter(|i| i.at_ms > start).map(|i| i.throughput_bps).collect();
-        let width = ((WINDOW_MS / step.max(1.0)).round() as usize).clamp(1, raw.len().max(1));
+        let width = ((rules.smoothing_ms / step.max(1.0)).round() as usize).clamp(1, raw.len().max(1));
         Some(raw.windows(width).map(|w| w.iter().sum::<f64>() / w.len() as f64).collect())
     };
     long(&measurement.rx).filter(|s| !s.is_empty()).or_else(|| long(&measurement.tx)).unwrap_or_default()
@@ -364,13 +354,14 @@ pub(crate) fn series(measurement: &Measurement) -> Vec<f64> {
 
 /// Two levels when at least half of the series that are long enough show them; levels from the clearest one.
 fn two_state(cell: &CellEvidence<'_>) -> Option<TwoLevels> {
+    let rules = &cell.rules.evidence;
     let all: Vec<Vec<f64>> = cell
         .measured()
         .filter(|(s, _)| s.test.kind.is::<TcpPlan>())
-        .map(|(_, m)| series(m))
-        .filter(|s| s.len() >= 8)
+        .map(|(_, m)| series(m, rules))
+        .filter(|s| s.len() >= rules.series_min)
         .collect();
-    let jumping: Vec<TwoLevels> = all.iter().filter_map(|s| two_levels(s)).collect();
+    let jumping: Vec<TwoLevels> = all.iter().filter_map(|s| two_levels(s, rules)).collect();
     if jumping.len() * 2 < all.len() || jumping.is_empty() {
         return None;
     }
@@ -382,13 +373,15 @@ fn two_state(cell: &CellEvidence<'_>) -> Option<TwoLevels> {
 /// others is another cell, not another time.
 pub(crate) fn jump_together(cells: &[&CellEvidence<'_>], healthy_bps: Option<f64>) -> bool {
     let Some(least) = cells.iter().map(|c| c.kind.shared_groups).min() else { return false };
+    let rules = &cells[0].rules.evidence;
     let strung = |cell: &CellEvidence<'_>| -> Vec<f64> {
         let transfers = cell.measured().filter(|(s, _)| s.test.kind.is::<TcpPlan>());
-        transfers.flat_map(|(_, m)| series(m)).collect()
+        transfers.flat_map(|(_, m)| series(m, rules)).collect()
     };
     let of_cells: Vec<Vec<f64>> =
         cells.iter().filter(|c| c.kind.shared_groups == least).map(|c| strung(c)).collect();
-    let Some(levels) = two_levels(&of_cells.concat()).filter(|levels| is_capacity(levels, healthy_bps))
+    let Some(levels) =
+        two_levels(&of_cells.concat(), rules).filter(|levels| is_capacity(levels, healthy_bps, rules))
     else {
         return false;
     };
@@ -396,17 +389,20 @@ pub(crate) fn jump_together(cells: &[&CellEvidence<'_>], healthy_bps: Option<f64
     let is_high = |series: &&Vec<f64>| median(series).is_some_and(|rate| rate > middle);
     let high = of_cells.iter().filter(is_high).count();
     let low = of_cells.iter().filter(|series| !series.is_empty()).count() - high;
-    cells.iter().any(|c| c.two.is_some()) || (high >= 2 && low >= 2)
+    cells.iter().any(|c| c.two.is_some()) || high.min(low) >= rules.level_cells_min
 }
 
 /// What the good cells of each kind reach, for kinds without a known ceiling and to calibrate those with one.
-pub(crate) fn peer_rates(cells: &[CellEvidence<'_>]) -> BTreeMap<Kind, f64> {
+pub(crate) fn peer_rates(cells: &[CellEvidence<'_>], rules: &EvidenceRules) -> BTreeMap<Kind, f64> {
     let mut by_kind: BTreeMap<Kind, Vec<f64>> = BTreeMap::new();
     for cell in cells {
         // What nothing gets through says nothing of what the others may reach.
         by_kind.entry(cell.kind).or_default().extend(cell.throughput_bps.filter(|bps| *bps > 0.0));
     }
-    by_kind.into_iter().filter_map(|(kind, rates)| Some((kind, quantile(&rates, PEER_QUANTILE)?))).collect()
+    by_kind
+        .into_iter()
+        .filter_map(|(kind, rates)| Some((kind, quantile(&rates, rules.peer_quantile)?)))
+        .collect()
 }
 
 /// Whether no more than two hosts were measured.
@@ -434,13 +430,14 @@ mod tests {
             core_busy_max: Some(0.99),
             ..LoadReport::default()
         };
-        assert_eq!(busy_by_itself(&end(0.01, Some(0.05))), None);
-        assert_eq!(busy_by_itself(&end(0.2, Some(0.7))), Some(0.99));
-        assert_eq!(busy_by_itself(&end(0.01, None)), Some(0.99));
+        let busy = |end: &LoadReport| busy_by_itself(end, &Rules::DEFAULT.evidence);
+        assert_eq!(busy(&end(0.01, Some(0.05))), None);
+        assert_eq!(busy(&end(0.2, Some(0.7))), Some(0.99));
+        assert_eq!(busy(&end(0.01, None)), Some(0.99));
         // Interrupts of two CPUs together look like a busy one.
         let cores =
             vec![CoreUse { cpu: 0, busy: 0.99, softirq: 0.25 }, CoreUse { cpu: 1, busy: 0.9, softirq: 0.25 }];
-        assert_eq!(busy_by_itself(&LoadReport { cores, ..end(0.03, Some(0.5)) }), None);
+        assert_eq!(busy(&LoadReport { cores, ..end(0.03, Some(0.5)) }), None);
     }
 
     /// Seen on a busy machine: 14 % of the ceiling, 92 %, nothing at all.
@@ -467,7 +464,7 @@ mod tests {
         };
         let confirmed = |rates: &[f64]| {
             let samples: Vec<Sample> = rates.iter().map(|bps| sample(*bps)).collect();
-            cell([0, 1], &[Vec::new(), Vec::new()], samples.iter())
+            cell(&Rules::DEFAULT, [0, 1], &[Vec::new(), Vec::new()], samples.iter())
                 .is_some_and(|c| c.is_confirmed(Some(75e6)))
         };
         assert!(confirmed(&[10e6, 12e6]));

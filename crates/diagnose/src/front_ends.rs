@@ -6,6 +6,7 @@
 
 use linerate_model::http::HttpFetch;
 
+use crate::rules::{HttpRules, Rules};
 use crate::stats::median;
 
 /// A step of a download.
@@ -88,18 +89,13 @@ pub struct FrontEnd {
     pub slow: Option<Slow>,
 }
 
-/// From this factor on a front end is called slow.
-const TIMES_MIN: f64 = 1.5;
-/// Front ends within this factor of the best one are what the others are compared with.
-const BEST: f64 = 1.3;
-/// A step must lose so much time to count, milliseconds: below, nobody feels it.
-const LOST_MS_MIN: f64 = 1.0;
-/// Not called slow when chance explains it with more than this probability and there were enough downloads to
-/// know.
-const CHANCE_MAX: f64 = 0.2;
-
 /// Front ends in the order in which they first appear.
 pub fn compare(fetches: &[HttpFetch]) -> Vec<FrontEnd> {
+    compare_with(fetches, &Rules::DEFAULT.http)
+}
+
+/// The same by other numbers.
+pub(crate) fn compare_with(fetches: &[HttpFetch], rules: &HttpRules) -> Vec<FrontEnd> {
     let mut names: Vec<&str> = Vec::new();
     for fetch in fetches {
         if !names.contains(&fetch.via.as_str()) {
@@ -126,7 +122,7 @@ pub fn compare(fetches: &[HttpFetch]) -> Vec<FrontEnd> {
             let slow = Step::ALL
                 .iter()
                 .zip(&all)
-                .filter_map(|(step, values)| judged(*step, values, index))
+                .filter_map(|(step, values)| judged(*step, values, index, rules))
                 .max_by(|a, b| a.times.total_cmp(&b.times));
             FrontEnd {
                 name: (*name).to_owned(),
@@ -146,7 +142,7 @@ fn spread(step: Step, values: &[f64]) -> Option<Spread> {
 }
 
 /// Whether one front end is slow in a step. `values` has those of all front ends.
-fn judged(step: Step, values: &[Vec<f64>], index: usize) -> Option<Slow> {
+fn judged(step: Step, values: &[Vec<f64>], index: usize, rules: &HttpRules) -> Option<Slow> {
     // Bigger is worse: for a rate the time of a bit.
     let cost = |v: f64| if step == Step::Rate { 1.0 / v.max(1e-9) } else { v.max(1e-6) };
     let costs: Vec<Vec<f64>> = values.iter().map(|list| list.iter().map(|v| cost(*v)).collect()).collect();
@@ -154,19 +150,19 @@ fn judged(step: Step, values: &[Vec<f64>], index: usize) -> Option<Slow> {
     let best = medians.iter().flatten().copied().reduce(f64::min)?;
     let mine = medians[index]?;
     let times = mine / best;
-    if times < TIMES_MIN || (step != Step::Rate && mine - best < LOST_MS_MIN) {
+    if times < rules.slower_min || (step != Step::Rate && mine - best < rules.lost_ms_min) {
         return None;
     }
     let others: Vec<f64> = costs
         .iter()
         .zip(&medians)
-        .filter(|(_, m)| m.is_some_and(|m| m <= best * BEST))
+        .filter(|(_, m)| m.is_some_and(|m| m <= best * rules.best_max))
         .flat_map(|(list, _)| list.iter().copied())
         .collect();
     let compared = values.iter().filter(|list| !list.is_empty()).count().saturating_sub(1).max(1);
-    let enough = costs[index].len() >= 3 && others.len() >= 3;
-    let chance = (chance(&costs[index], &others) * compared as f64).min(1.0);
-    if enough && chance > CHANCE_MAX {
+    let enough = costs[index].len().min(others.len()) >= rules.requests_min;
+    let chance = (chance(&costs[index], &others, rules) * compared as f64).min(1.0);
+    if enough && chance > rules.chance_max {
         return None;
     }
     Some(Slow { step, times, sure: enough.then_some(1.0 - chance) })
@@ -174,13 +170,13 @@ fn judged(step: Step, values: &[Vec<f64>], index: usize) -> Option<Slow> {
 
 /// Probability that chance puts `high` above `low` as far or further (Mann and Whitney's U, one-sided; exact
 /// where the lists are short, else by the normal distribution). Ties count against.
-fn chance(high: &[f64], low: &[f64]) -> f64 {
+fn chance(high: &[f64], low: &[f64], rules: &HttpRules) -> f64 {
     let (n, m) = (high.len(), low.len());
     let above: usize = high.iter().map(|h| low.iter().filter(|l| h > l).count()).sum();
     if n == 0 || m == 0 {
         return 1.0;
     }
-    if n * m > 900 {
+    if n * m > rules.exact_max {
         let (n, m) = (n as f64, m as f64);
         let z = (above as f64 - 0.5 - n * m / 2.0) / (n * m * (n + m + 1.0) / 12.0).sqrt();
         return 0.5 * complementary_error(z / std::f64::consts::SQRT_2);
@@ -229,6 +225,10 @@ fn complementary_error(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn chance(high: &[f64], low: &[f64]) -> f64 {
+        super::chance(high, low, &Rules::DEFAULT.http)
+    }
 
     fn fetch(via: &str, first_byte_ms: f64, bytes_per_s: f64) -> HttpFetch {
         HttpFetch {

@@ -9,6 +9,7 @@ use linerate_model::finding::{Direction, Element, LayerScope};
 use linerate_model::names::ranges;
 
 use crate::attribute::Scored;
+use crate::rules::MergeRules;
 
 /// A setting that is wrong at a place.
 pub(crate) struct Wrong<'k> {
@@ -22,12 +23,9 @@ pub(crate) struct Wrong<'k> {
     pub scored: Scored<'k>,
 }
 
-/// Fewer hosts than this are told one by one: each has its own line that a person reads.
-const MANY: usize = 8;
-
 /// One place instead of many, where more than half of `hosts` have the same wrong; else what came in.
-pub(crate) fn gathered(mut wrong: Vec<Wrong<'_>>, hosts: usize) -> Vec<Wrong<'_>> {
-    if wrong.len() < MANY || wrong.len() * 2 <= hosts {
+pub(crate) fn gathered<'k>(mut wrong: Vec<Wrong<'k>>, hosts: usize, rules: &MergeRules) -> Vec<Wrong<'k>> {
+    if wrong.len() < rules.many_hosts || wrong.len() as f64 <= rules.majority * hosts as f64 {
         return wrong;
     }
     wrong.sort_by(|a, b| b.scored.score.total_cmp(&a.scored.score));
@@ -87,9 +85,10 @@ mod tests {
     #[test]
     fn what_most_hosts_have_is_one_place_and_a_few_stay_apart() {
         let knowledge = Knowledge::builtin().unwrap();
-        assert_eq!(gathered(wrong(&knowledge, 7), 8).len(), 7, "few");
-        assert_eq!(gathered(wrong(&knowledge, 10), 20).len(), 10, "not most of them");
-        let one = gathered(wrong(&knowledge, 11), 20);
+        let rules = &crate::rules::Rules::DEFAULT.merge;
+        assert_eq!(gathered(wrong(&knowledge, 7), 8, rules).len(), 7, "few");
+        assert_eq!(gathered(wrong(&knowledge, 10), 20, rules).len(), 10, "not most of them");
+        let one = gathered(wrong(&knowledge, 11), 20, rules);
         assert_eq!((one.len(), &one[0].element), (1, &Element::All));
         assert_eq!(hosts(&one[0]).len(), 11);
         assert_eq!(one[0].scored.evidence, ["n11: key is 0"]);

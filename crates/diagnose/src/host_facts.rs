@@ -12,6 +12,7 @@ use linerate_model::snapshot::Snapshot;
 
 use crate::endpoints::Endpoints;
 use crate::layouts::Layouts;
+use crate::rules::Rules;
 
 /// Drivers and kinds of devices that only pretend to have a link speed.
 const VIRTUAL: [&str; 12] = [
@@ -33,6 +34,8 @@ const VIRTUAL: [&str; 12] = [
 pub(crate) struct Facts<'a> {
     /// Where they come from.
     pub snapshot: &'a Snapshot,
+    /// The numbers of the reasoning.
+    pub rules: &'a Rules,
     /// Facts by host, with the number of their layout.
     hosts: HashMap<&'a str, (&'a HostFacts, usize)>,
     layouts: Layouts<'a>,
@@ -45,7 +48,7 @@ pub(crate) struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     /// View on a snapshot.
-    pub(crate) fn new(snapshot: &'a Snapshot) -> Self {
+    pub(crate) fn new(snapshot: &'a Snapshot, rules: &'a Rules) -> Self {
         let endpoints = snapshot.inventory.hosts.iter().flat_map(|h| h.endpoints.iter().map(move |e| (h, e)));
         let nics = endpoints
             .filter_map(|(host, endpoint)| {
@@ -75,7 +78,7 @@ impl<'a> Facts<'a> {
         let mut layouts = Layouts::default();
         let hosts = snapshot.facts.iter();
         let hosts = hosts.map(|(host, facts)| (host.as_str(), (facts, layouts.number(facts)))).collect();
-        Self { snapshot, hosts, layouts, nics, members, endpoints: OnceLock::new() }
+        Self { snapshot, rules, hosts, layouts, nics, members, endpoints: OnceLock::new() }
     }
 
     /// Endpoints and addresses of all hosts.

@@ -28,6 +28,7 @@ mod ports;
 mod remedies;
 pub mod replica_limits;
 mod responses;
+pub mod rules;
 mod settings;
 pub mod stats;
 mod storage;
@@ -42,29 +43,24 @@ use linerate_model::finding::{Cell, Diagnosis};
 use linerate_model::plan::Test;
 use linerate_model::snapshot::Snapshot;
 
+use crate::rules::Rules;
+
 /// What is wrong in this snapshot, where and why.
 pub fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge) -> Diagnosis {
-    let calibration = match snapshot.foreign {
-        Some(_) => calibrate::Calibration::FOREIGN,
-        None => calibrate::Calibration::FITTED,
-    };
-    verdict::diagnose(snapshot, knowledge, &calibration)
+    diagnose_with(snapshot, knowledge, &Rules::DEFAULT)
 }
 
-/// The same with other maps from the strength of the reasoning to probabilities.
-pub fn diagnose_with(
-    snapshot: &Snapshot,
-    knowledge: &Knowledge,
-    calibration: &calibrate::Calibration,
-) -> Diagnosis {
-    verdict::diagnose(snapshot, knowledge, calibration)
+/// The same by other numbers.
+pub fn diagnose_with(snapshot: &Snapshot, knowledge: &Knowledge, rules: &Rules) -> Diagnosis {
+    verdict::diagnose(snapshot, knowledge, rules)
 }
 
 /// The matrix: one cell per ordered pair and layer that was measured, beside its ceiling.
 pub fn cells(snapshot: &Snapshot) -> Vec<Cell> {
-    let cells = evidence::collect(snapshot);
-    let ports = ports::Ports::seen(&cells);
-    let facts = host_facts::Facts::new(snapshot);
+    let rules = &Rules::DEFAULT;
+    let cells = evidence::collect(snapshot, rules);
+    let ports = ports::Ports::seen(&cells, &rules.ceilings);
+    let facts = host_facts::Facts::new(snapshot, rules);
     let (cells, ceilings) = matrix::with_ceilings(&facts, cells, &ports);
     matrix::report(&cells, ceilings)
 }
@@ -73,11 +69,11 @@ pub fn cells(snapshot: &Snapshot) -> Vec<Cell> {
 /// of what TCP reached.
 #[must_use]
 pub fn asks_for_packets(kind: &linerate_model::kind::TestKind) -> bool {
-    evidence::is_small(kind)
+    evidence::is_small(kind, &Rules::DEFAULT.evidence)
 }
 
 /// The tests of the adaptive second stage: what would tell apart what the evidence so far cannot, serial,
 /// each pair and kind with its repetitions. Empty when nothing is open. Numbers of tests start at `first_id`.
 pub fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id: u32) -> Vec<Test> {
-    verdict::second_stage(snapshot, knowledge, first_id)
+    verdict::second_stage(snapshot, knowledge, first_id, &Rules::DEFAULT)
 }

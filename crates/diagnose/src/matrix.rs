@@ -10,19 +10,14 @@ use crate::ceiling;
 use crate::evidence::{CellEvidence, peer_rates};
 use crate::host_facts::Facts;
 use crate::ports::Ports;
+use crate::rules::CeilingRules;
 use crate::stats::TwoLevels;
 
-/// What stood still and came all at once has a level that no path can carry: so many times its ceiling, for
-/// short intervals are not exact.
-const LEVEL_MAX: f64 = 1.2;
-/// Mean over the ceiling from which on nothing was lost, whatever the levels: a path that is at two thirds or
-/// less for a seventh of the time or more (`stats/levels.rs`) reaches 95 % at most. What stood still for a
-/// moment has made up for it with what was queued.
-const MEAN_MAX: f64 = 0.95;
-
-/// Whether two levels are a property of a path with a known ceiling.
-fn lost_by(two: &TwoLevels, mean_bps: Option<f64>, ceiling_bps: f64) -> bool {
-    two.high <= LEVEL_MAX * ceiling_bps && mean_bps.is_none_or(|mean| mean < MEAN_MAX * ceiling_bps)
+/// Whether two levels are a property of a path with a known ceiling. A level above it stood still and came all
+/// at once; what made up with its queue for a moment of standstill has the mean of a path that lost nothing.
+fn lost_by(two: &TwoLevels, mean_bps: Option<f64>, ceiling_bps: f64, rules: &CeilingRules) -> bool {
+    two.high <= rules.level_max * ceiling_bps
+        && mean_bps.is_none_or(|mean| mean < rules.mean_max * ceiling_bps)
 }
 
 /// The evidence with its ceilings: two levels that a known ceiling explains are taken out.
@@ -31,14 +26,15 @@ pub(crate) fn with_ceilings<'a>(
     cells: Vec<CellEvidence<'a>>,
     ports: &Ports<'a>,
 ) -> (Vec<CellEvidence<'a>>, Vec<Ceiling>) {
-    let peers = peer_rates(&cells);
+    let peers = peer_rates(&cells, &facts.rules.evidence);
+    let lost = |two: &TwoLevels, mean, bps| lost_by(two, mean, bps, &facts.rules.ceilings);
     cells
         .into_iter()
         .map(|cell| {
             let peers = ports.of(&cell).or_else(|| peers.get(&cell.kind).copied());
             let ceiling = ceiling::of(facts, &cell, peers);
             let known = ceiling.known_bps();
-            let two = cell.two.filter(|two| known.is_none_or(|bps| lost_by(two, cell.throughput_bps, bps)));
+            let two = cell.two.filter(|two| known.is_none_or(|bps| lost(two, cell.throughput_bps, bps)));
             (CellEvidence { two, ..cell }, ceiling)
         })
         .unzip()
@@ -77,9 +73,11 @@ mod tests {
     #[test]
     fn levels_whose_mean_is_the_ceiling_lost_nothing() {
         let two = |high, low| TwoLevels { high, low, low_share: 0.3, switches: 4 };
-        assert!(!lost_by(&two(216e6, 134e6), Some(185e6), 188e6), "made up for");
-        assert!(!lost_by(&two(260e6, 90e6), Some(150e6), 188e6), "no path carries the upper one");
-        assert!(lost_by(&two(188e6, 94e6), Some(160e6), 188e6));
-        assert!(lost_by(&two(188e6, 94e6), None, 188e6));
+        let lost =
+            |two: &TwoLevels, mean, bps| lost_by(two, mean, bps, &crate::rules::Rules::DEFAULT.ceilings);
+        assert!(!lost(&two(216e6, 134e6), Some(185e6), 188e6), "made up for");
+        assert!(!lost(&two(260e6, 90e6), Some(150e6), 188e6), "no path carries the upper one");
+        assert!(lost(&two(188e6, 94e6), Some(160e6), 188e6));
+        assert!(lost(&two(188e6, 94e6), None, 188e6));
     }
 }

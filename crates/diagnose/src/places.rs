@@ -14,6 +14,7 @@ use crate::evidence::CellEvidence;
 use crate::host_facts::Facts;
 use crate::localise::{Column, Located};
 use crate::responses::{Row, are_confirmed};
+use crate::rules::AttributeRules;
 use crate::stats::median;
 
 /// A place with its probability.
@@ -43,6 +44,7 @@ pub(crate) fn judge<'a, 'k>(
     located: Located,
     knowledge: &'k Knowledge,
 ) -> Judged<'a, 'k> {
+    let rules = &context.facts.rules.attribute;
     let layer = layer_scope(context, &located);
     let mut responses: Vec<Response> = located.gains.iter().map(|(r, _)| *r).collect();
     // Two levels say more than the lower of them as a throughput.
@@ -61,7 +63,7 @@ pub(crate) fn judge<'a, 'k>(
     for (i, (column, score)) in columns.iter().enumerate() {
         let subjects = subjects(context, &column.element, &located.rows);
         let members = member_suspects(context, &column.element);
-        let shape = shape::of(&context.cells, &context.rows, &located.rows, &members);
+        let shape = shape::of(context.facts.rules, &context.cells, &context.rows, &located.rows, &members);
         let place = Place {
             element: &column.element,
             direction: column.direction,
@@ -78,7 +80,7 @@ pub(crate) fn judge<'a, 'k>(
             ranked.retain(|s| s.hits.iter().any(|hit| Element::Host(hit.host.clone()) == column.element));
         }
         // An element for which nobody knows a cause is still possible.
-        let nobody_knows = if i < by_evidence { 0.2 } else { 0.0 };
+        let nobody_knows = if i < by_evidence { rules.uncaused } else { 0.0 };
         let total = ranked.iter().map(|s| s.score.exp()).sum::<f64>() + nobody_knows;
         weighed.push((i, score + total.ln(), ranked));
         contexts.push((shape, subjects));
@@ -90,12 +92,12 @@ pub(crate) fn judge<'a, 'k>(
         .iter()
         .map(|(i, s, _)| (columns[*i].0.element.clone(), columns[*i].0.direction, (s - top).exp() / sum))
         .collect();
-    let causes = merge_causes(&columns, &weighed);
+    let causes = merge_causes(&columns, &weighed, rules);
     let (shape, subjects) = contexts.swap_remove(*best);
     settle(&context.facts, &mut places, &causes);
     narrow(context, &mut places, &causes);
     let mut located = located;
-    let likely = causes.first().is_some_and(|(_, probability)| *probability >= EXPLAINS_MIN);
+    let likely = causes.first().is_some_and(|(_, probability)| *probability >= rules.explains_min);
     located.unconfirmed |= !likely && responses.iter().copied().all(follows_from_a_loss);
     located.unconfirmed |=
         contradicts_the_overlay(context, &located, layer) && causes.iter().all(|(s, _)| s.hits.is_empty());
@@ -110,18 +112,12 @@ fn contradicts_the_overlay(context: &Context<'_>, located: &Located, layer: Laye
     is_way && layer == LayerScope::Only(Layer::Underlay) && !are_confirmed(&bad, &context.cells)
 }
 
-/// A cause that is less probable than this explains nothing.
-const EXPLAINS_MIN: f64 = 0.3;
-
 /// Values that follow from a loss and come by themselves too: a datagram that is late, a queue that is longer
 /// than others, CPU time on a busy machine. Without a loss, and without a cause that is known to do just
 /// that, they are no finding.
 fn follows_from_a_loss(response: Response) -> bool {
     matches!(response, Response::Stalls | Response::RttLoaded | Response::Retransmits | Response::CpuCost)
 }
-
-/// Log odds against a host all of whose other paths are as they should be.
-const OTHERS_ARE_FINE: f64 = 2.0;
 
 /// Hosts that every bad path of a pair, or between two groups, shares. A mild fault shows only towards the
 /// fastest peers: then the loss looks like that of a path, and a setting on the host that all of it begins or
@@ -147,7 +143,10 @@ fn common_ends(context: &Context<'_>, located: &Located, columns: &[(Column, f64
         let element = Element::Host(host.to_owned());
         if !columns.iter().any(|(c, _)| c.element == element && c.direction == direction) {
             let parts = located.column.parts.clone();
-            found.push((Column { element, direction, parts, ..best.clone() }, score - OTHERS_ARE_FINE));
+            found.push((
+                Column { element, direction, parts, ..best.clone() },
+                score - context.facts.rules.attribute.others_are_fine,
+            ));
         }
     }
     found
@@ -168,6 +167,7 @@ fn only_pair(context: &Context<'_>, columns: &[(Column, f64)]) -> Option<(Column
 fn merge_causes<'k>(
     columns: &[(Column, f64)],
     weighed: &[(usize, f64, Vec<Scored<'k>>)],
+    rules: &AttributeRules,
 ) -> Vec<(Scored<'k>, f64)> {
     let best_column = weighed.iter().map(|(i, _, _)| columns[*i].1).fold(f64::NEG_INFINITY, f64::max);
     let mut by_id: BTreeMap<&str, (Scored<'k>, f64)> = BTreeMap::new();
@@ -189,7 +189,7 @@ fn merge_causes<'k>(
     let mut causes: Vec<(Scored<'k>, f64)> = by_id.into_values().collect();
     causes.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cause.id.cmp(&b.0.cause.id)));
     let scores: Vec<f64> = causes.iter().map(|(_, weight)| weight.ln()).collect();
-    let shares = attribute::probabilities(&scores);
+    let shares = attribute::probabilities(&scores, rules);
     for ((_, weight), share) in causes.iter_mut().zip(shares) {
         *weight = share;
     }
@@ -200,6 +200,7 @@ fn merge_causes<'k>(
 /// and a cause that harms both directions is not a cause of one only because the other was too weak to see.
 fn settle(facts: &Facts<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f64)]) {
     let Some((cause, probability)) = causes.first() else { return };
+    let rules = &facts.rules.attribute;
     let (element, direction, _) = &mut places[0];
     let kind = ElementKind::of(element, *direction);
     let other_name = cause.native == kind.twin() || cause.native == kind.twin().widened();
@@ -211,19 +212,19 @@ fn settle(facts: &Facts<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f
     let kind = ElementKind::of(element, *direction);
     if cause.native != kind
         && cause.native == kind.widened()
-        && (*probability > 0.5 || !cause.hits.is_empty())
+        && (*probability > rules.direction_min || !cause.hits.is_empty())
     {
         *direction = Direction::Both;
     }
     if let Some(pattern) = &cause.cause.mismatch
-        && *probability > 0.3
+        && *probability > rules.mismatch_min
         && let Some(key) =
             cause.hits.iter().map(|h| &h.key).find(|k| linerate_knowledge::keys::pattern_fits(pattern, k))
     {
         let hosts: BTreeSet<String> = cause.hits.iter().map(|h: &FactHit| h.host.clone()).collect();
-        let before = (element.clone(), *direction, places[0].2 * 0.1);
-        places[0] =
-            (Element::Mismatch(key.clone(), hosts.into_iter().collect()), Direction::Both, places[0].2 * 0.9);
+        let before = (element.clone(), *direction, places[0].2 * rules.mismatch_rest);
+        let mismatch = Element::Mismatch(key.clone(), hosts.into_iter().collect());
+        places[0] = (mismatch, Direction::Both, places[0].2 * rules.mismatch_share);
         places.insert(1, before);
     }
 }
@@ -250,8 +251,8 @@ fn narrow(context: &Context<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_
         all.peek()?;
         Some(all.any(|row| row.y >= row.effect_min))
     };
-    for (element, direction, _) in places.iter_mut().filter(|p| p.1 == Direction::Both && *probability > 0.5)
-    {
+    let decides = *probability > context.facts.rules.attribute.direction_min;
+    for (element, direction, _) in places.iter_mut().filter(|p| p.1 == Direction::Both && decides) {
         let only = match (suffers(element, Direction::Rx), suffers(element, Direction::Tx)) {
             (Some(true), Some(false)) => Direction::Rx,
             (Some(false), Some(true)) => Direction::Tx,
@@ -297,9 +298,6 @@ fn is_twin(facts: &Facts<'_>, a: &Column, b: &Column) -> bool {
     a.direction == b.direction && twin(facts, &a.element).as_ref() == Some(&b.element)
 }
 
-/// Badness of a layer, as a share of that of the other one, from which both have the same loss.
-const SAME_LOSS_MIN: f64 = 0.2;
-
 /// The one layer that suffers while another one was measured on the same pairs and is fine; in the values in
 /// which the loss is clearest.
 fn layer_scope(context: &Context<'_>, located: &Located) -> LayerScope {
@@ -319,7 +317,7 @@ fn layer_scope(context: &Context<'_>, located: &Located) -> LayerScope {
     }
     // Beside a layer that has collapsed, a little missing in the other is not the same loss.
     let worst = bad.values().filter_map(|ys| median(ys)).fold(0.0, f64::max);
-    bad.retain(|_, ys| median(ys).is_some_and(|y| y >= SAME_LOSS_MIN * worst));
+    bad.retain(|_, ys| median(ys).is_some_and(|y| y >= context.facts.rules.attribute.same_loss_min * worst));
     let seen: BTreeSet<_> = rows().map(|(_, r)| context.cells[r.cell].layer).collect();
     match bad.keys().next() {
         Some(only) if bad.len() == 1 && seen.len() > 1 => LayerScope::Only(*only),

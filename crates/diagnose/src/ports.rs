@@ -12,24 +12,9 @@ use linerate_model::inventory::Layer;
 use linerate_model::names::ranges;
 
 use crate::evidence::CellEvidence;
+use crate::rules::CeilingRules;
 use crate::stats::median;
 use crate::words;
-
-/// Speeds of ports that are sold or made of several that are, bit/s.
-const LINKS_BPS: [f64; 11] = [1e9, 2.5e9, 5e9, 10e9, 20e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9];
-/// What a healthy transfer reaches of its link: less than all for the headers (94 % at an MTU of 1500, 99 %
-/// at 9000), and a little may be lost.
-const OF_LINK: [f64; 2] = [0.85, 1.0];
-/// Classes of ports are at least so far apart; the closest ones that are sold are 1.6 (25 and 40 Gbit/s).
-const APART_MIN: f64 = 1.5;
-/// How far a cell may be from what its ports reach, as a factor.
-const FIT: f64 = 1.15;
-/// Share of the cells that must fit; the others may have a fault.
-const FIT_MIN: f64 = 0.75;
-/// Hosts of a class: one that differs from all others is not a class but a suspect.
-const HOSTS_MIN: usize = 2;
-/// Share of all hosts that must have slower ports: fewer than that are suspects, each by its name.
-const SLOWER_MIN: f64 = 1.0 / 3.0;
 
 /// Hosts that are taken for having ports of one speed.
 struct Class<'a> {
@@ -51,17 +36,17 @@ pub(crate) struct Ports<'a> {
 
 impl<'a> Ports<'a> {
     /// What is seen in these cells; nothing in most clusters.
-    pub(crate) fn seen(cells: &[CellEvidence<'a>]) -> Self {
+    pub(crate) fn seen(cells: &[CellEvidence<'a>], rules: &CeilingRules) -> Self {
         let mut ports = Self::default();
         let mut by_layer: BTreeMap<Layer, Vec<(&CellEvidence<'a>, f64)>> = BTreeMap::new();
         for (cell, bps) in cells.iter().filter_map(|c| Some((c, c.throughput_bps.filter(|b| *b > 0.0)?))) {
             by_layer.entry(cell.layer).or_default().push((cell, bps));
         }
         for (layer, measured) in by_layer {
-            let Some(classes) = classes(&measured) else { continue };
+            let Some(classes) = classes(&measured, rules) else { continue };
             for class in &classes {
                 ports.bps.extend(class.hosts.iter().map(|(place, _)| ((layer, *place), class.bps)));
-                let link_bps = link(class.bps);
+                let link_bps = link(class.bps, rules);
                 let hosts = class.hosts.iter().map(|(_, name)| *name).collect();
                 ports.classes.push(Class { layer, bps: class.bps, link_bps, hosts });
             }
@@ -95,8 +80,9 @@ impl<'a> Ports<'a> {
 }
 
 /// The speed of the port with which a healthy transfer reaches this.
-fn link(bps: f64) -> Option<f64> {
-    LINKS_BPS.into_iter().find(|link| (OF_LINK[0]..=OF_LINK[1]).contains(&(bps / link)))
+fn link(bps: f64, rules: &CeilingRules) -> Option<f64> {
+    let share = rules.link_share_min..=rules.link_share_max;
+    rules.link_speeds_bps.into_iter().find(|link| share.contains(&(bps / link)))
 }
 
 /// A class while it is looked for: hosts by their places in the inventory and names.
@@ -107,8 +93,8 @@ struct Found<'a> {
 
 /// The classes of one layer, the slowest first; `None` where the cells are not those of a few speeds of
 /// ports.
-fn classes<'a>(measured: &[(&CellEvidence<'a>, f64)]) -> Option<Vec<Found<'a>>> {
-    let mut found = apart(measured)?;
+fn classes<'a>(measured: &[(&CellEvidence<'a>, f64)], rules: &CeilingRules) -> Option<Vec<Found<'a>>> {
+    let mut found = apart(measured, rules)?;
     let class_of: BTreeMap<usize, usize> = found
         .iter()
         .enumerate()
@@ -122,18 +108,18 @@ fn classes<'a>(measured: &[(&CellEvidence<'a>, f64)]) -> Option<Vec<Found<'a>>> 
     let fastest = found.len() - 1;
     for (at, (class, values)) in found.iter_mut().zip(&values).enumerate() {
         class.bps = median(values)?;
-        link(class.bps).or((at == fastest).then_some(class.bps))?;
+        link(class.bps, rules).or((at == fastest).then_some(class.bps))?;
     }
     let fits = |(cell, bps): &&(&CellEvidence<'_>, f64)| {
         let expected = found[slower_end(cell)].bps;
-        bps / expected <= FIT && expected / bps <= FIT
+        bps / expected <= rules.class_fit && expected / bps <= rules.class_fit
     };
     let fitting = measured.iter().filter(fits).count();
-    (fitting as f64 >= FIT_MIN * measured.len() as f64).then_some(found)
+    (fitting as f64 >= rules.class_fit_min * measured.len() as f64).then_some(found)
 }
 
 /// Hosts by the best that they reach, cut where it jumps.
-fn apart<'a>(measured: &[(&CellEvidence<'a>, f64)]) -> Option<Vec<Found<'a>>> {
+fn apart<'a>(measured: &[(&CellEvidence<'a>, f64)], rules: &CeilingRules) -> Option<Vec<Found<'a>>> {
     // The two best of each host: a single one may be chance, and two fast hosts among slow ones have no
     // third.
     let mut best: BTreeMap<usize, (&str, [f64; 2])> = BTreeMap::new();
@@ -151,14 +137,14 @@ fn apart<'a>(measured: &[(&CellEvidence<'a>, f64)]) -> Option<Vec<Found<'a>>> {
     let mut before = 0.0;
     for (bps, host) in hosts {
         match found.last_mut() {
-            Some(class) if bps < APART_MIN * before => class.hosts.push(host),
+            Some(class) if bps < rules.class_ratio_min * before => class.hosts.push(host),
             _ => found.push(Found { bps, hosts: vec![host] }),
         }
         before = bps;
     }
     let slower = all - found.last()?.hosts.len();
     let plain = found.len() > 1
-        && found.iter().all(|class| class.hosts.len() >= HOSTS_MIN)
-        && slower as f64 >= SLOWER_MIN * all as f64;
+        && found.iter().all(|class| class.hosts.len() >= rules.class_hosts_min)
+        && slower as f64 >= rules.class_slower_min * all as f64;
     plain.then_some(found)
 }

@@ -13,6 +13,7 @@ use linerate_model::step::Space;
 
 use crate::attribute;
 use crate::host_facts::Facts;
+use crate::rules::Rules;
 
 /// What is known of one side beside its states.
 #[derive(Debug, Clone, Default)]
@@ -31,8 +32,6 @@ const ALARMS: [(DrbdTrouble, &str); 3] = [
     (DrbdTrouble::SmallActivityLog, "drbd-activity-log"),
     (DrbdTrouble::Barriers, "drbd-barrier"),
 ];
-/// A filesystem with less room than this share is full.
-const FULL: f64 = 0.01;
 
 /// All alarms. `syncing` are resources that are synchronised, with their rates, KiB/s.
 #[must_use]
@@ -52,8 +51,13 @@ pub fn limits(sides: &[SideFacts], syncing: &[(String, f64)], knowledge: &Knowle
             let snapshot = alone(side, key, rate);
             let has = |side: &&SideFacts| resources(&side.facts).contains(&key);
             let hosts: Vec<&str> = sides.iter().filter(has).map(|side| side.host.as_str()).collect();
-            let seen =
-                Seen { facts: Facts::new(&snapshot), host: &side.host, hosts: hosts.join(" "), key, name };
+            let seen = Seen {
+                facts: Facts::new(&snapshot, &Rules::DEFAULT),
+                host: &side.host,
+                hosts: hosts.join(" "),
+                key,
+                name,
+            };
             let known = |(what, id): (DrbdTrouble, &str)| seen.alarm(what, knowledge.get(id)?);
             ALARMS.into_iter().filter_map(known).for_each(&mut add);
         }
@@ -167,7 +171,7 @@ fn kib(text: &str) -> Option<f64> {
 
 fn full(side: &SideFacts, resource: &str, folder: &str, space: Space) -> Option<DrbdAlarm> {
     let share = space.free_bytes as f64 / space.size_bytes as f64;
-    (space.size_bytes > 0 && share < FULL).then(|| DrbdAlarm {
+    (space.size_bytes > 0 && share < Rules::DEFAULT.disks.full_filesystem).then(|| DrbdAlarm {
         resource: resource.to_owned(),
         what: DrbdTrouble::Full,
         sentence: format!(

@@ -9,9 +9,10 @@ use linerate_model::kind::{RttPlan, TcpPlan, UdpPlan};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
-use crate::evidence::{CellEvidence, Kind, Single, is_of_probes, tcp_values};
+use crate::evidence::{CellEvidence, Kind, Single, is_of_probes, series, tcp_values};
 use crate::host_facts::Facts;
 use crate::ports::Ports;
+use crate::rules::MetricRules;
 use crate::stats::{mad, mean, median, quantile};
 
 /// One cell in one response.
@@ -44,7 +45,7 @@ pub(crate) fn are_confirmed(rows: &[&Row], cells: &[CellEvidence<'_>]) -> bool {
         rows.iter().filter(is_transfer).any(|row| cells[row.cell].is_confirmed(Some(row.expected)))
     } else {
         rows.iter().any(|row| match cells[row.cell].probed(row.response) {
-            Some([_, again]) => comes_back(row.response, &again),
+            Some([_, again]) => comes_back(row.response, &again, &cells[row.cell]),
             None => cells[row.cell].is_confirmed(None),
         })
     }
@@ -53,44 +54,45 @@ pub(crate) fn are_confirmed(rows: &[&Row], cells: &[CellEvidence<'_>]) -> bool {
 /// Whether all that rows say is what one probe showed, and none of its repetitions.
 pub(crate) fn are_refuted(rows: &[&Row], cells: &[CellEvidence<'_>]) -> bool {
     let is_refuted = |row: &&Row| {
-        cells[row.cell]
-            .probed(row.response)
-            .is_some_and(|[_, again]| again.len() >= AGAIN_MIN && !comes_back(row.response, &again))
+        let cell = &cells[row.cell];
+        let enough = |again: &[f64]| again.len() >= cell.rules.evidence.refuting_repetitions;
+        let probed = cell.probed(row.response);
+        probed.is_some_and(|[_, again]| enough(&again) && !comes_back(row.response, &again, cell))
     };
     !rows.is_empty() && rows.iter().all(is_refuted)
 }
 
-/// Fewer repetitions of a probe tell nothing.
-const AGAIN_MIN: usize = 2;
-
 /// Whether what one probe showed was seen in one of its repetitions too: datagrams that are lost at times are
 /// lost, and by chance hardly ever.
-fn comes_back(response: Response, again: &[f64]) -> bool {
-    let reading = READINGS.iter().find(|r| r.response == response);
-    let is_bad = |value: &f64| reading.is_some_and(|r| r.badness(*value, 0.0) >= r.effect_min);
-    again.len() >= AGAIN_MIN && again.iter().any(is_bad)
+fn comes_back(response: Response, again: &[f64], cell: &CellEvidence<'_>) -> bool {
+    let rules = &cell.rules.metrics;
+    let reading = Reading::of(response, rules);
+    let is_bad =
+        |value: &f64| reading.as_ref().is_some_and(|r| r.badness(*value, 0.0, rules) >= r.effect_min);
+    again.len() >= cell.rules.evidence.refuting_repetitions && again.iter().any(is_bad)
 }
 
 /// Doublings of a value beyond what is expected, or below it for a throughput; 0 in a response that is not
 /// read off single tests.
-pub(crate) fn badness(response: Response, value: f64, expected: f64) -> f64 {
+pub(crate) fn badness(response: Response, value: f64, expected: f64, rules: &MetricRules) -> f64 {
     if response == Response::Throughput {
-        return (expected / value.max(1.0)).log2().clamp(0.0, BADNESS_MAX);
+        return (expected / value.max(1.0)).log2().clamp(0.0, rules.effect_max);
     }
-    READINGS.iter().find(|r| r.response == response).map_or(0.0, |r| r.badness(value, expected))
+    Reading::of(response, rules).map_or(0.0, |r| r.badness(value, expected, rules))
 }
 
 /// The tests of a cell in a response of which each of them tells by itself.
 pub(crate) fn singles(response: Response, cell: &CellEvidence<'_>) -> Vec<Single> {
-    let transfer = |sample: &Sample, value: fn(&Measurement) -> Option<f64>| match &sample.outcome {
+    let rules = &cell.rules.metrics;
+    let transfer = |sample: &Sample, value: &dyn Fn(&Measurement) -> Option<f64>| match &sample.outcome {
         Outcome::Measured(m) if sample.test.kind.is::<TcpPlan>() => value(m),
         _ => None,
     };
     // Several connections at once fill a queue that one does not.
     let alone = |sample: &Sample| sample.test.kind.get().is_some_and(TcpPlan::is_single);
     match response {
-        Response::Throughput => cell.singles(|s| transfer(s, |m| m.throughput_bps)),
-        Response::RttLoaded => cell.singles(|s| transfer(s, late_rtt).filter(|_| alone(s))),
+        Response::Throughput => cell.singles(|s| transfer(s, &|m| m.throughput_bps)),
+        Response::RttLoaded => cell.singles(|s| transfer(s, &|m| late_rtt(m, rules)).filter(|_| alone(s))),
         _ => cell.probes_of(response),
     }
 }
@@ -106,64 +108,53 @@ struct Reading {
     healthy: f64,
 }
 
+/// The responses that are read off single tests.
+const READ: [Response; 7] = [
+    Response::Loss,
+    Response::Reordering,
+    Response::Retransmits,
+    Response::Stalls,
+    Response::RttIdle,
+    Response::RttLoaded,
+    Response::CpuCost,
+];
+
 impl Reading {
+    fn of(response: Response, rules: &MetricRules) -> Option<Self> {
+        let r = rules;
+        let [floor, sigma, effect_min, healthy] = match response {
+            Response::Loss => [r.loss_floor, r.loss_sigma, r.loss_effect_min, r.loss_healthy],
+            Response::Reordering => {
+                [r.reordering_floor, r.reordering_sigma, r.reordering_effect_min, r.reordering_healthy]
+            }
+            Response::Retransmits => {
+                [r.retransmits_floor, r.retransmits_sigma, r.retransmits_effect_min, r.retransmits_healthy]
+            }
+            Response::Stalls => [r.stalls_floor, r.stalls_sigma, r.stalls_effect_min, r.stalls_healthy],
+            Response::RttIdle => {
+                [r.rtt_idle_floor, r.rtt_idle_sigma, r.rtt_idle_effect_min, r.rtt_idle_healthy]
+            }
+            Response::RttLoaded => {
+                [r.rtt_loaded_floor, r.rtt_loaded_sigma, r.rtt_loaded_effect_min, r.rtt_loaded_healthy]
+            }
+            Response::CpuCost => {
+                [r.cpu_cost_floor, r.cpu_cost_sigma, r.cpu_cost_effect_min, r.cpu_cost_healthy]
+            }
+            _ => return None,
+        };
+        Some(Self { response, floor, sigma, effect_min, healthy })
+    }
+
     /// Doublings of a value beyond what is expected.
-    fn badness(&self, value: f64, expected: f64) -> f64 {
-        ((value + self.floor) / (expected + self.floor)).log2().clamp(0.0, BADNESS_MAX)
+    fn badness(&self, value: f64, expected: f64, rules: &MetricRules) -> f64 {
+        ((value + self.floor) / (expected + self.floor)).log2().clamp(0.0, rules.effect_max)
     }
 }
 
-/// Loss and reordering: a share of 0.3 % more than the peers' is where it starts to matter; retransmits of up
-/// to 60/s are normal, a healthy sender overruns any finite queue; a datagram may be late by 20 ms because
-/// its receiver was busy; of three hosts two thirds of the pairs wait for the one with the long way; CPU cost
-/// on a busy machine varies by a factor of 1.5.
-const READINGS: [Reading; 7] = [
-    Reading { response: Response::Loss, floor: 0.002, sigma: 0.35, effect_min: 1.3, healthy: 0.3 },
-    Reading { response: Response::Reordering, floor: 0.003, sigma: 0.4, effect_min: 1.3, healthy: 0.3 },
-    Reading { response: Response::Retransmits, floor: 40.0, sigma: 0.8, effect_min: 2.3, healthy: 0.6 },
-    Reading { response: Response::Stalls, floor: 20_000.0, sigma: 0.35, effect_min: 1.3, healthy: 0.3 },
-    Reading { response: Response::RttIdle, floor: 400.0, sigma: 0.3, effect_min: 0.9, healthy: 0.2 },
-    Reading { response: Response::RttLoaded, floor: 500.0, sigma: 0.25, effect_min: 0.8, healthy: 0.3 },
-    Reading { response: Response::CpuCost, floor: 0.02, sigma: 0.5, effect_min: 1.3, healthy: 0.3 },
-];
-
-/// Doublings by which the middle of a healthy path's requests is slower than the fastest: less than machines
-/// differ from each other.
-const OWN_SIGMA: f64 = 0.15;
-/// Badness of a throughput of zero: a thousandth. No value is worse.
-const BADNESS_MAX: f64 = 10.0;
-/// Badness above which nothing got through: a state of its own, which tells nothing more.
-pub(crate) const DEAD: f64 = 6.0;
-/// Loss of throughput that is worth a finding where a ceiling is known and all cells together reach it (13
-/// %).
-const THROUGHPUT_MIN: f64 = 0.2;
-/// The same inside one machine where only peers are known: virtual links and busy machines differ by a factor
-/// of two by themselves.
-const PEERS_MIN: f64 = 1.3;
-/// The better cells may lie this far below the computed ceiling; below it, everything is too slow.
-const CALIBRATION_MIN: f64 = 0.75;
-/// Fewer cells of a kind than this do not tell what is common to all.
-const COMMON_MIN: usize = 4;
-/// What queues on the way add to the RTT under load in a cluster at most, us: 256 kB of buffer at 100
-/// Mbit/s, 2.5 MB at 1 Gbit/s.
-const QUEUE_USUAL_US: f64 = 20_000.0;
-/// Fewer values than this do not tell how much they scatter.
-const SCATTER_MIN: usize = 12;
-/// Doublings.
-const SCATTER_MAX: f64 = 0.6;
-/// A path that is more than so many times slower than most is slow, whatever its queue.
-const SLOWER_MAX: f64 = 4.0;
-/// Share of the ceiling that a healthy transfer reaches when too few others can tell.
-const HEALTHY_SHARE: f64 = 0.97;
-/// Noise of a value that was not really measured.
-const BARELY_KNOWN: f64 = 2.5;
 /// Counter of the times a CPU quota held processes back, and how many in a test mean something.
 const THROTTLED: &str = "cgroup.nr_throttled";
-const THROTTLED_MIN: i64 = 2;
 /// Counter of the times that a link went away or came back.
 const CARRIER: &str = "carrier_changes";
-/// Badness of a yes.
-const YES: f64 = 3.0;
 
 /// All rows of all responses.
 pub(crate) fn rows(
@@ -175,16 +166,16 @@ pub(crate) fn rows(
     let mut rows = throughput(facts, cells, report, ports);
     let dead: Vec<bool> = {
         let mut dead = vec![false; cells.len()];
-        for row in rows.iter().filter(|r| r.y > DEAD) {
+        for row in rows.iter().filter(|r| r.y > facts.rules.metrics.dead) {
             dead[row.cell] = true;
         }
         dead
     };
-    for reading in &READINGS {
-        rows.extend(read(reading, cells, &dead));
+    for reading in READ.into_iter().filter_map(|response| Reading::of(response, &facts.rules.metrics)) {
+        rows.extend(read(&reading, cells, &dead, &facts.rules.metrics));
     }
     rows.extend(path_mtu(facts, cells));
-    rows.extend(two_state(cells, report));
+    rows.extend(two_state(cells, report, &facts.rules.metrics));
     rows.extend(held_back(facts, cells));
     rows
 }
@@ -199,6 +190,7 @@ fn favourable(values: &[f64], more_is_better: bool) -> Option<f64> {
 }
 
 fn throughput(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell], ports: &Ports<'_>) -> Vec<Row> {
+    let rules = &facts.rules.metrics;
     let mut by_kind: BTreeMap<Kind, Vec<(usize, f64, Option<f64>)>> = BTreeMap::new();
     for (i, cell) in cells.iter().enumerate() {
         // A throughput that jumps between two levels has no mean; the lower level is what is lost.
@@ -212,11 +204,12 @@ fn throughput(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell], po
     let mut rows = Vec::new();
     for (kind, list) in by_kind {
         let known = list.iter().all(|(_, _, ceiling)| ceiling.is_some());
-        let (expected, common) = if known { calibrated(&list) } else { (peers(&list, cells, ports), 0.0) };
+        let (expected, common) =
+            if known { calibrated(&list, rules) } else { (peers(&list, cells, ports, rules), 0.0) };
         let ys: Vec<f64> = list
             .iter()
             .zip(&expected)
-            .map(|((_, rate, _), expected)| badness(Response::Throughput, *rate, *expected))
+            .map(|((_, rate, _), expected)| badness(Response::Throughput, *rate, *expected, rules))
             .collect();
         // Software links inside one machine share its CPUs with everything else; across machines the spread
         // says it.
@@ -224,12 +217,12 @@ fn throughput(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell], po
             facts.snapshot.inventory.same_machine(cells[*cell].from, cells[*cell].to)
         });
         let (floor, effect_min) = match (known, inside) {
-            (true, _) if common == 0.0 => (0.06, THROUGHPUT_MIN),
-            (true, _) | (false, false) => (0.2, 0.5),
-            (false, true) => (0.6, PEERS_MIN),
+            (true, _) if common == 0.0 => (rules.throughput_sigma_min, rules.throughput_min),
+            (true, _) | (false, false) => (rules.throughput_peers_sigma_min, rules.throughput_peers_min),
+            (false, true) => (rules.throughput_inside_sigma_min, rules.throughput_inside_min),
         };
         let above: Vec<f64> = ys.iter().map(|y| (y - common).max(0.0)).collect();
-        let sigma = spread(cells, &list, &above).clamp(floor, 0.3_f64.max(floor));
+        let sigma = spread(cells, &list, &above, rules).clamp(floor, rules.throughput_sigma_max.max(floor));
         rows.extend(list.iter().zip(expected).zip(ys).map(|(((cell, rate, _), expected), y)| Row {
             cell: *cell,
             response: Response::Throughput,
@@ -247,11 +240,12 @@ fn throughput(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell], po
 
 /// Ceilings, lowered to what the better cells of the kind really reach as far as that is still healthy; and
 /// what is missing even there.
-fn calibrated(list: &[(usize, f64, Option<f64>)]) -> (Vec<f64>, f64) {
+fn calibrated(list: &[(usize, f64, Option<f64>)], rules: &MetricRules) -> (Vec<f64>, f64) {
     let shares: Vec<f64> = list.iter().filter_map(|(_, rate, ceiling)| Some(rate / (*ceiling)?)).collect();
-    let reached = quantile(&shares, 0.8).filter(|_| shares.len() >= COMMON_MIN).unwrap_or(HEALTHY_SHARE);
-    let (healthy, common) = if reached < CALIBRATION_MIN {
-        (HEALTHY_SHARE, (HEALTHY_SHARE / reached.max(1e-6)).log2().min(BADNESS_MAX))
+    let reached = quantile(&shares, rules.healthy_quantile).filter(|_| shares.len() >= rules.common_min);
+    let reached = reached.unwrap_or(rules.healthy_share);
+    let (healthy, common) = if reached < rules.calibration_min {
+        (rules.healthy_share, (rules.healthy_share / reached.max(1e-6)).log2().min(rules.effect_max))
     } else {
         (reached.min(1.0), 0.0)
     };
@@ -260,14 +254,24 @@ fn calibrated(list: &[(usize, f64, Option<f64>)]) -> (Vec<f64>, f64) {
 
 /// What the better peers reach, for all cells of the kind; with the ports at its ends where they seem to
 /// differ.
-fn peers(list: &[(usize, f64, Option<f64>)], cells: &[CellEvidence<'_>], ports: &Ports<'_>) -> Vec<f64> {
+fn peers(
+    list: &[(usize, f64, Option<f64>)],
+    cells: &[CellEvidence<'_>],
+    ports: &Ports<'_>,
+    rules: &MetricRules,
+) -> Vec<f64> {
     let rates: Vec<f64> = list.iter().map(|(_, rate, _)| *rate).collect();
-    let better = quantile(&rates, 0.8).unwrap_or(0.0);
+    let better = quantile(&rates, rules.healthy_quantile).unwrap_or(0.0);
     list.iter().map(|(cell, ..)| ports.of(&cells[*cell]).unwrap_or(better)).collect()
 }
 
 /// Scale of the noise: from repeats where there are any, else from the better part of the cells.
-fn spread(cells: &[CellEvidence<'_>], list: &[(usize, f64, Option<f64>)], ys: &[f64]) -> f64 {
+fn spread(
+    cells: &[CellEvidence<'_>],
+    list: &[(usize, f64, Option<f64>)],
+    ys: &[f64],
+    rules: &MetricRules,
+) -> f64 {
     let repeats: Vec<f64> = list
         .iter()
         .filter_map(|(i, _, _)| {
@@ -276,20 +280,20 @@ fn spread(cells: &[CellEvidence<'_>], list: &[(usize, f64, Option<f64>)], ys: &[
         })
         .collect();
     // Of two hosts there are only two cells: both repeated say more than anything else.
-    if repeats.len() >= 4 || (repeats.len() == list.len() && list.len() >= 2) {
-        return 1.5 * median(&repeats).unwrap_or(0.0);
+    if repeats.len() >= rules.repeated_min || (repeats.len() == list.len() && list.len() >= 2) {
+        return rules.repeated_sigma * median(&repeats).unwrap_or(0.0);
     }
     // The distance of so few cells is the loss itself: they are taken for as exact as a transfer can be.
-    if list.len() < COMMON_MIN {
+    if list.len() < rules.common_min {
         return 0.0;
     }
     let mut sorted = ys.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted.truncate((ys.len() * 3).div_ceil(5));
+    sorted.truncate((ys.len() * rules.better_fifths).div_ceil(5));
     mad(&sorted).unwrap_or(0.0)
 }
 
-fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row> {
+fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool], rules: &MetricRules) -> Vec<Row> {
     let probed: BTreeSet<Kind> = cells.iter().filter(|c| !c.losses().is_empty()).map(|c| c.kind).collect();
     let mut by_kind: BTreeMap<Kind, Vec<(usize, f64)>> = BTreeMap::new();
     for (i, cell) in cells.iter().enumerate().filter(|(i, _)| !dead[*i] || reading.response == Response::Loss)
@@ -300,7 +304,7 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
             Response::Stalls => cell.values(Measurement::latest_us),
             Response::Retransmits => cell.values(|m| m.retransmits_per_s),
             Response::RttIdle => cell.values(|m| m.rtt_idle_us),
-            Response::RttLoaded => cell.values(late_rtt),
+            Response::RttLoaded => cell.values(|m| late_rtt(m, rules)),
             _ => tcp_values(cell, |m| m.cpu_s_per_gb),
         };
         let value = if is_of_probes(reading.response) { mean(&values) } else { favourable(&values, false) };
@@ -314,16 +318,18 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
         // Loss and reordering have an absolute healthy value; the others only have their peers.
         let healthy = match reading.response {
             Response::Loss | Response::Reordering => 0.0,
-            _ => peers_value(reading, &values).min(without_peers(reading, cells, &list)),
+            _ => peers_value(reading, &values, rules).min(without_peers(reading, cells, &list, rules)),
         };
         let sigma = match reading.response {
-            Response::RttIdle if list.len() < COMMON_MIN => OWN_SIGMA,
-            _ => reading.sigma.max(scatter(reading, &values)),
+            Response::RttIdle if list.len() < rules.common_min => rules.rtt_pair_sigma,
+            _ => reading.sigma.max(scatter(reading, &values, rules)),
         };
         let probes = |cell: usize| cells[cell].probed(reading.response).map_or(1, |[all, _]| all.len());
         let slower = slower_than_healthy(cells, &list, healthy);
         let expected = |cell: usize| match reading.response {
-            Response::RttLoaded => queue_of_its_rate(healthy, cells[cell].rtt_idle_us, slower(cell)),
+            Response::RttLoaded => {
+                queue_of_its_rate(healthy, cells[cell].rtt_idle_us, slower(cell).min(rules.slower_max))
+            }
             _ => healthy,
         };
         rows.extend(list.iter().map(|(cell, value)| (*cell, *value, expected(*cell))).map(
@@ -331,13 +337,13 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
                 cell,
                 response: reading.response,
                 kind,
-                y: reading.badness(value, expected),
+                y: reading.badness(value, expected, rules),
                 // A few answered requests tell that the path is open, not that it is clean.
                 sigma: if reading.response == Response::Loss
                     && value == 0.0
                     && cells[cell].losses().is_empty()
                 {
-                    BARELY_KNOWN
+                    rules.unprobed_loss_sigma
                 } else {
                     // The mean of several probes is known better than that of one.
                     sigma / (probes(cell).max(1) as f64).sqrt()
@@ -355,8 +361,8 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool]) -> Vec<Row
 /// What peers have, at the rank from the best that is usual for the value. Of so few that the quantile would
 /// lie between the good one and the bad one, as of two hosts, the best is the peer; only of datagrams that
 /// stand still, for two machines may well differ in the rest.
-fn peers_value(reading: &Reading, values: &[f64]) -> f64 {
-    let best = reading.response == Response::Stalls && values.len() < COMMON_MIN;
+fn peers_value(reading: &Reading, values: &[f64], rules: &MetricRules) -> f64 {
+    let best = reading.response == Response::Stalls && values.len() < rules.common_min;
     let rank = if best { 0.0 } else { reading.healthy };
     quantile(values, rank).unwrap_or(0.0)
 }
@@ -364,13 +370,13 @@ fn peers_value(reading: &Reading, values: &[f64]) -> f64 {
 /// How much the RTT under load scatters among the paths of a kind, doublings: where queues fill by chance,
 /// one that is twice as long means nothing. A queue without an end is many times as long, so that the scatter
 /// that it makes itself is taken for chance up to a limit.
-fn scatter(reading: &Reading, values: &[f64]) -> f64 {
-    if reading.response != Response::RttLoaded || values.len() < SCATTER_MIN {
+fn scatter(reading: &Reading, values: &[f64], rules: &MetricRules) -> f64 {
+    if reading.response != Response::RttLoaded || values.len() < rules.scatter_min {
         return 0.0;
     }
     let doublings = |rank: f64| quantile(values, rank).map_or(0.0, |v| (v + reading.floor).log2());
     // The quartiles of a normal distribution are this many standard deviations apart.
-    ((doublings(0.75) - doublings(0.25)) / 1.35).min(SCATTER_MAX)
+    ((doublings(0.75) - doublings(0.25)) / 1.35).min(rules.scatter_max)
 }
 
 /// How many times slower a cell is than those of its kind with a healthy value: a port of 10 Gbit/s beside
@@ -391,19 +397,24 @@ fn slower_than_healthy<'c>(
 /// RTT under load when a queue of as many bytes as elsewhere empties so many times slower.
 fn queue_of_its_rate(healthy_us: f64, idle_us: Option<f64>, slower: f64) -> f64 {
     let queue_us = (healthy_us - idle_us.unwrap_or(healthy_us)).max(0.0);
-    healthy_us + queue_us * (slower.min(SLOWER_MAX) - 1.0)
+    healthy_us + queue_us * (slower - 1.0)
 }
 
 /// What a value may be where too few cells could be peers of each other: the RTT under load has the idle one
 /// to stand on, and that one the fastest of all its requests, for a path that is healthy takes as long every
 /// time.
-fn without_peers(reading: &Reading, cells: &[CellEvidence<'_>], list: &[(usize, f64)]) -> f64 {
+fn without_peers(
+    reading: &Reading,
+    cells: &[CellEvidence<'_>],
+    list: &[(usize, f64)],
+    rules: &MetricRules,
+) -> f64 {
     let cells = || list.iter().map(|(cell, _)| &cells[*cell]);
     match reading.response {
-        _ if list.len() >= COMMON_MIN => f64::INFINITY,
+        _ if list.len() >= rules.common_min => f64::INFINITY,
         Response::RttLoaded => {
             let idle: Vec<f64> = cells().filter_map(|cell| cell.rtt_idle_us).collect();
-            median(&idle).map_or(f64::INFINITY, |idle| idle + QUEUE_USUAL_US)
+            median(&idle).map_or(f64::INFINITY, |idle| idle + rules.queue_usual_us)
         }
         Response::RttIdle => cells()
             .flat_map(CellEvidence::measured)
@@ -417,10 +428,10 @@ fn without_peers(reading: &Reading, cells: &[CellEvidence<'_>], list: &[(usize, 
 }
 
 /// Smoothed RTT in the second half of a transfer: the first still shows the start.
-fn late_rtt(m: &Measurement) -> Option<f64> {
+fn late_rtt(m: &Measurement, rules: &MetricRules) -> Option<f64> {
     let series = m.tx.as_ref().map(|t| t.series.as_slice()).unwrap_or_default();
     let late: Vec<f64> = series[series.len() / 2..].iter().map(|i| i.rtt_us).filter(|r| *r > 0.0).collect();
-    if series.len() >= 6 { median(&late).or(m.rtt_loaded_us) } else { m.rtt_loaded_us }
+    if series.len() >= rules.late_series_min { median(&late).or(m.rtt_loaded_us) } else { m.rtt_loaded_us }
 }
 
 /// Shares of lost datagrams. Where no probe of loss ran, the RTT requests still say whether anything gets
@@ -448,7 +459,7 @@ fn losses(cell: &CellEvidence<'_>, kind_is_probed: bool) -> Vec<f64> {
 
 /// Bytes of the smallest unanswered size and of the largest answered one, when a size does not arrive
 /// although a smaller one does and the sender's own interface lets it out.
-pub(crate) fn size_limit(probes: &[&MtuProbe]) -> Option<(u32, u32)> {
+pub(crate) fn size_limit(probes: &[&MtuProbe], rules: &MetricRules) -> Option<(u32, u32)> {
     let mut answered = 0;
     let mut silent = u32::MAX;
     let sizes: std::collections::BTreeSet<u32> = probes.iter().map(|p| p.bytes).collect();
@@ -459,7 +470,7 @@ pub(crate) fn size_limit(probes: &[&MtuProbe]) -> Option<(u32, u32)> {
         });
         if got > 0 {
             answered = answered.max(size);
-        } else if sent >= 2 && !refused {
+        } else if sent >= rules.silent_probes_min && !refused {
             silent = silent.min(size);
         }
     }
@@ -467,6 +478,7 @@ pub(crate) fn size_limit(probes: &[&MtuProbe]) -> Option<(u32, u32)> {
 }
 
 fn path_mtu(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
+    let rules = &facts.rules.metrics;
     cells
         .iter()
         .enumerate()
@@ -475,7 +487,7 @@ fn path_mtu(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
             if probes.is_empty() || probes.iter().all(|p| p.answered == 0) {
                 return None;
             }
-            let limit = size_limit(&probes);
+            let limit = size_limit(&probes, rules);
             let own = [cell.from, cell.to]
                 .into_iter()
                 .filter_map(|h| facts.number(h, &format!("nic.{}.mtu", facts.nic(h, cell.layer)?)))
@@ -485,9 +497,9 @@ fn path_mtu(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
                 cell: i,
                 response: Response::PathMtu,
                 kind: cell.kind,
-                y: if limit.is_some() { YES } else { 0.0 },
-                sigma: 0.4,
-                effect_min: 1.5,
+                y: if limit.is_some() { rules.yes } else { 0.0 },
+                sigma: rules.yes_sigma,
+                effect_min: rules.yes_effect_min,
                 common: 0.0,
                 expected: if own.is_finite() && limit.is_some_and(|(s, _)| f64::from(s) <= own) {
                     own
@@ -502,9 +514,11 @@ fn path_mtu(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
 
 /// Software links inside one machine share its CPUs and jump for that reason alone: only cells with a ceiling
 /// count.
-fn two_state(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
-    let has_series =
-        |cell: &CellEvidence<'_>| cell.measured().any(|(_, m)| crate::evidence::series(m).len() >= 8);
+fn two_state(cells: &[CellEvidence<'_>], report: &[Cell], rules: &MetricRules) -> Vec<Row> {
+    let has_series = |cell: &CellEvidence<'_>| {
+        let evidence = &cell.rules.evidence;
+        cell.measured().any(|(_, m)| series(m, evidence).len() >= evidence.series_min)
+    };
     cells
         .iter()
         .enumerate()
@@ -515,9 +529,9 @@ fn two_state(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
             cell: i,
             response: Response::TwoState,
             kind: cell.kind,
-            y: if cell.two.is_some() { YES } else { 0.0 },
-            sigma: 0.4,
-            effect_min: 1.5,
+            y: if cell.two.is_some() { rules.yes } else { 0.0 },
+            sigma: rules.yes_sigma,
+            effect_min: rules.yes_effect_min,
             common: 0.0,
             expected: cell.two.map_or(0.0, |t| t.high),
             measured: cell.two.map_or(0.0, |t| t.low),
@@ -529,6 +543,7 @@ fn two_state(cells: &[CellEvidence<'_>], report: &[Cell]) -> Vec<Row> {
 /// because of it. The value is the share of the tests; it is a row of `setting`, for it explains measurements
 /// rather than being one.
 fn held_back(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
+    let rules = &facts.rules.metrics;
     // Devices beside the path come and go with containers.
     let links: Vec<[Vec<String>; 2]> = cells
         .iter()
@@ -540,7 +555,7 @@ fn held_back(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
         })
         .collect();
     let stopped = |counters: &BTreeMap<String, i64>, links: &[String]| {
-        counters.get(THROTTLED).is_some_and(|n| *n >= THROTTLED_MIN)
+        counters.get(THROTTLED).is_some_and(|n| *n >= rules.throttled_min)
             || links.iter().any(|link| counters.get(link).is_some_and(|n| *n > 0))
     };
     // Transfers and small tests apart: a generous quota holds back only what moves much, a mean one
@@ -570,9 +585,9 @@ fn held_back(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
             cell,
             response: Response::Setting,
             kind: cells[cell].kind,
-            y: if share >= 0.5 { YES } else { 0.0 },
-            sigma: 0.4,
-            effect_min: 1.5,
+            y: if share >= rules.held_back_min { rules.yes } else { 0.0 },
+            sigma: rules.yes_sigma,
+            effect_min: rules.yes_effect_min,
             common: 0.0,
             expected: 0.0,
             measured: share,
@@ -583,6 +598,10 @@ fn held_back(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn size_limit(probes: &[&MtuProbe]) -> Option<(u32, u32)> {
+        super::size_limit(probes, &crate::rules::Rules::DEFAULT.metrics)
+    }
 
     #[test]
     fn the_better_of_two_repeats_counts() {

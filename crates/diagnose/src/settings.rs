@@ -48,7 +48,7 @@ pub(crate) fn wrong<'k>(
         } else {
             let hit = of_hosts.remove(&number).unwrap_or_default();
             let hit = if cause.is_independent() { once_per_kernel(context.facts.snapshot, hit) } else { hit };
-            found.extend(gathered(hit, inventory.hosts.len()));
+            found.extend(gathered(hit, inventory.hosts.len(), &context.facts.rules.merge));
         }
     }
     found.sort_by(|a, b| b.scored.score.total_cmp(&a.scored.score));
@@ -231,24 +231,22 @@ fn at<'k>(
     if !counted && !attribute::possible(&context.facts, &place, cause) {
         return None;
     }
-    let shape = looks_at_shape(cause)
-        .then(|| shape::of(&context.cells, &context.rows, rows, &place.subjects.suspects));
+    let shape = looks_at_shape(cause).then(|| {
+        shape::of(context.facts.rules, &context.cells, &context.rows, rows, &place.subjects.suspects)
+    });
     if let Some(shape) = &shape {
         place.shape = shape;
     }
     let scored = attribute::score(&context.facts, &place, cause)?;
+    let rules = &context.facts.rules.attribute;
     // What stands for every host has to be found on most of them.
     let everywhere = *element != Element::All || {
         let hosts: BTreeSet<&str> = scored.hits.iter().map(|h| h.host.as_str()).collect();
-        hosts.len() * 2 > place.subjects.suspects.len()
+        hosts.len() as f64 > rules.everywhere_min * place.subjects.suspects.len() as f64
     };
     // Without a fact, or a counter that moved, there is no wrong setting.
-    (everywhere && (counted || !scored.hits.is_empty()) && scored.score > 0.5).then_some(Wrong {
-        element: element.clone(),
-        direction,
-        layer,
-        scored,
-    })
+    (everywhere && (counted || !scored.hits.is_empty()) && scored.score > rules.setting_score_min)
+        .then_some(Wrong { element: element.clone(), direction, layer, scored })
 }
 
 /// Whether a cause cannot be without the growth of a counter: then that is worth a finding also where no loss
@@ -285,7 +283,7 @@ impl<'b> Ground<'b> {
             of_host.entry(cell.from).or_default()[0].push(i);
             of_host.entry(cell.to).or_default()[1].push(i);
         }
-        let moved = moved(context.facts.snapshot, knowledge);
+        let moved = moved(context.facts.snapshot, knowledge, context.facts.rules.evidence.moment_ms);
         Self { of_host, all: (0..context.rows.len()).collect(), frame: shape::frame(&context.cells), moved }
     }
 
@@ -313,9 +311,6 @@ impl<'b> Ground<'b> {
     }
 }
 
-/// Tests that began within this time may have seen the same moment, ms.
-const APART_MS: u64 = 1000;
-
 /// First and last of the times at which something was seen.
 #[derive(Clone, Copy)]
 struct Seen(u64, u64);
@@ -329,14 +324,18 @@ impl Seen {
         *self = Self(self.0.min(at_ms), self.1.max(at_ms));
     }
 
-    fn is_long(self) -> bool {
-        self.1 - self.0 >= APART_MS
+    fn is_long(self, moment_ms: u64) -> bool {
+        self.1 - self.0 >= moment_ms
     }
 }
 
 /// Counters that moved at each host, as far as a static cause cannot be without them. One that moved for a
 /// moment, in a series of tests that was longer, is no state of the host.
-fn moved<'b>(snapshot: &'b Snapshot, knowledge: &Knowledge) -> BTreeMap<&'b str, BTreeSet<&'b str>> {
+fn moved<'b>(
+    snapshot: &'b Snapshot,
+    knowledge: &Knowledge,
+    moment_ms: u64,
+) -> BTreeMap<&'b str, BTreeSet<&'b str>> {
     let causes = knowledge.causes().filter(|c| c.is_static);
     let tests = causes.flat_map(|c| &c.shape).filter(|t| t.required);
     let patterns: Vec<&str> = tests.filter_map(|t| t.value.strip_prefix(COUNTER)).collect();
@@ -364,8 +363,14 @@ fn moved<'b>(snapshot: &'b Snapshot, knowledge: &Knowledge) -> BTreeMap<&'b str,
         }
     }
     let states = |(host, keys): (&'b str, BTreeMap<&'b str, Seen>)| {
-        let short = tested.get(host).is_none_or(|span| !span.is_long());
-        (host, keys.into_iter().filter(|(_, seen)| short || seen.is_long()).map(|(key, _)| key).collect())
+        let short = tested.get(host).is_none_or(|span| !span.is_long(moment_ms));
+        (
+            host,
+            keys.into_iter()
+                .filter(|(_, seen)| short || seen.is_long(moment_ms))
+                .map(|(key, _)| key)
+                .collect(),
+        )
     };
     moved.into_iter().map(states).collect()
 }

@@ -8,12 +8,8 @@ use linerate_model::snapshot::{Snapshot, StorageFigure, StoragePattern, StorageS
 
 use crate::attribute::shape::Shape;
 use crate::disks::figures;
+use crate::rules::DiskRules;
 use crate::words::{digits, percent};
-
-/// A read this many times as fast as the disk writes came from memory.
-const CACHE_FACTOR: f64 = 10.0;
-/// Below this share of its ceiling a replicated volume is a finding.
-const SHARE_MIN: f64 = 0.7;
 
 /// A replicated figure below its ceiling.
 pub(crate) struct StorageLoss {
@@ -36,7 +32,7 @@ pub(crate) const PLACE: (Element, Direction, LayerScope, Response) =
     (Element::All, Direction::Both, LayerScope::Any, Response::Storage);
 
 /// Figures that must not be used, with the reason.
-pub(crate) fn refused(snapshot: &Snapshot) -> Vec<String> {
+pub(crate) fn refused(snapshot: &Snapshot, rules: &DiskRules) -> Vec<String> {
     let written = |figure: &StorageFigure| {
         snapshot
             .storage
@@ -50,7 +46,7 @@ pub(crate) fn refused(snapshot: &Snapshot) -> Vec<String> {
     snapshot
         .storage
         .iter()
-        .filter(|f| is_cached(f, written(f)))
+        .filter(|f| is_cached(f, written(f), rules))
         .map(|f| {
             format!(
                 "{} {} {} of {} MB/s: {} times what is written there, so it was read from the page cache, not from the disk",
@@ -64,35 +60,38 @@ pub(crate) fn refused(snapshot: &Snapshot) -> Vec<String> {
         .collect()
 }
 
-/// A drive that is busy for this share of the time has nothing left.
-const SATURATED: f64 = 0.8;
 /// Beginnings of the names of single drives. Of volumes, arrays and NVMe drives being busy says nothing: they
 /// work on many requests at a time (`iostat(1)`, %util).
 const DRIVES: [&str; 2] = ["sd", "hd"];
 
 /// What is worth knowing about disks.
-pub(crate) fn notes(snapshot: &Snapshot) -> Vec<String> {
-    let mut notes = of_drives(snapshot);
+pub(crate) fn notes(snapshot: &Snapshot, rules: &DiskRules) -> Vec<String> {
+    let mut notes = of_drives(snapshot, rules);
     notes.extend(volumes(snapshot));
     notes
 }
 
 /// Drives that are slow among their equals, and those that had no time left. A slow one is busy because it is
 /// slow: one thing to say.
-fn of_drives(snapshot: &Snapshot) -> Vec<String> {
-    let slow = figures::slow(&snapshot.storage);
+fn of_drives(snapshot: &Snapshot, rules: &DiskRules) -> Vec<String> {
+    let slow = figures::slow(&snapshot.storage, rules);
     let is_slow = |f: &StorageFigure| slow.iter().any(|d| d.host == f.host && d.device == f.variant);
-    let saturated = saturated(snapshot, is_slow);
+    let saturated = saturated(snapshot, is_slow, rules);
     slow.into_iter().map(|drive| drive.sentence).chain(saturated).collect()
 }
 
 /// Drives that had no time left under the load that they were seen with.
-fn saturated(snapshot: &Snapshot, is_slow: impl Fn(&StorageFigure) -> bool) -> Vec<String> {
+fn saturated(
+    snapshot: &Snapshot,
+    is_slow: impl Fn(&StorageFigure) -> bool,
+    rules: &DiskRules,
+) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     let devices = || snapshot.storage.iter().filter(|f| f.what == StorageSubject::Device);
     let is_drive = |f: &&StorageFigure| DRIVES.iter().any(|start| f.variant.starts_with(start));
-    let is_full =
-        |f: &&StorageFigure| f.pattern == StoragePattern::Read && f.busy.is_some_and(|b| b >= SATURATED);
+    let is_full = |f: &&StorageFigure| {
+        f.pattern == StoragePattern::Read && f.busy.is_some_and(|b| b >= rules.saturated)
+    };
     for read in devices().filter(is_drive).filter(is_full).filter(|f| !is_slow(f)) {
         let same = |f: &&StorageFigure| {
             f.pattern == StoragePattern::Write && f.host == read.host && f.variant == read.variant
@@ -144,9 +143,9 @@ fn volumes(snapshot: &Snapshot) -> Vec<String> {
 }
 
 /// The line for a snapshot in which no pair was measured.
-pub(crate) fn headline(snapshot: &Snapshot) -> String {
+pub(crate) fn headline(snapshot: &Snapshot, rules: &DiskRules) -> String {
     let figures_known = snapshot.storage.len();
-    match of_drives(snapshot).into_iter().next() {
+    match of_drives(snapshot, rules).into_iter().next() {
         Some(first) => first,
         None if figures_known == 1 => {
             "no pair was measured; one figure of disks, not at its limit".to_owned()
@@ -158,17 +157,17 @@ pub(crate) fn headline(snapshot: &Snapshot) -> String {
     }
 }
 
-fn is_cached(figure: &StorageFigure, written: f64) -> bool {
+fn is_cached(figure: &StorageFigure, written: f64, rules: &DiskRules) -> bool {
     // What a device counted has passed it.
     figure.what != StorageSubject::Device
         && figure.pattern.is_read()
         && written > 0.0
-        && figure.bytes_per_s > CACHE_FACTOR * written
+        && figure.bytes_per_s > rules.cache_factor * written
 }
 
 /// Figures far below what disk and transport carry, worst first; one per transport and kind.
-pub(crate) fn losses(snapshot: &Snapshot) -> Vec<StorageLoss> {
-    let figures = Figures(snapshot);
+pub(crate) fn losses(snapshot: &Snapshot, rules: &DiskRules) -> Vec<StorageLoss> {
+    let figures = Figures(snapshot, rules);
     let each = snapshot.storage.iter();
     let mut losses: Vec<StorageLoss> = each.filter_map(|f| figures.loss(f)).collect();
     losses.sort_by(|a, b| (a.measured / a.expected).total_cmp(&(b.measured / b.expected)));
@@ -176,7 +175,7 @@ pub(crate) fn losses(snapshot: &Snapshot) -> Vec<StorageLoss> {
 }
 
 /// The figures of a snapshot, looked up by what they are.
-struct Figures<'a>(&'a Snapshot);
+struct Figures<'a>(&'a Snapshot, &'a DiskRules);
 
 impl Figures<'_> {
     fn find(&self, what: StorageSubject, pattern: StoragePattern, variant: Option<&str>) -> Option<f64> {
@@ -212,7 +211,7 @@ impl Figures<'_> {
             format!("the transport {} carries {} MB/s", f.variant, digits(transport / 1e6)),
             last,
         ];
-        below(f, "replication", disk.min(transport), evidence)
+        self.below(f, "replication", disk.min(transport), evidence)
     }
 
     /// Random writes, where sequential ones are fine: then each write costs more than its bytes.
@@ -225,7 +224,7 @@ impl Figures<'_> {
         let stream_share =
             stream / self.find(StorageSubject::LocalDisk, StoragePattern::Write, None)?.min(transport);
         let expected = disk.min(transport);
-        if stream_share < SHARE_MIN {
+        if stream_share < self.1.replica_share_min {
             return None;
         }
         let evidence = vec![
@@ -237,7 +236,7 @@ impl Figures<'_> {
                 percent(f.bytes_per_s / disk)
             ),
         ];
-        let mut loss = below(f, "random writes replicated", expected, evidence)?;
+        let mut loss = self.below(f, "random writes replicated", expected, evidence)?;
         loss.shape.set("random_over_stream", f.bytes_per_s / expected / stream_share);
         Some(loss)
     }
@@ -253,27 +252,43 @@ impl Figures<'_> {
             evidence.push(format!("the local disk writes {} MB/s", digits(disk / 1e6)));
         }
         evidence.push(format!("the resync runs at {} MB/s", digits(f.bytes_per_s / 1e6)));
-        let mut loss = below(f, "resync", disk.min(transport), evidence)?;
+        let mut loss = self.below(f, "resync", disk.min(transport), evidence)?;
         loss.shape.set("resync", 1.0);
         Some(loss)
     }
-}
 
-/// A loss where a figure is below its share of the ceiling.
-fn below(f: &StorageFigure, kind: &'static str, expected: f64, evidence: Vec<String>) -> Option<StorageLoss> {
-    let share = f.bytes_per_s / expected;
-    if !share.is_finite() || share >= SHARE_MIN {
-        return None;
+    /// A loss where a figure is below its share of the ceiling.
+    fn below(
+        &self,
+        f: &StorageFigure,
+        kind: &'static str,
+        expected: f64,
+        evidence: Vec<String>,
+    ) -> Option<StorageLoss> {
+        let share = f.bytes_per_s / expected;
+        if !share.is_finite() || share >= self.1.replica_share_min {
+            return None;
+        }
+        let mut shape = Shape::default();
+        shape.set("throughput_share", share);
+        shape.set("resync", 0.0);
+        Some(StorageLoss {
+            kind,
+            variant: f.variant.clone(),
+            measured: f.bytes_per_s,
+            expected,
+            evidence,
+            shape,
+        })
     }
-    let mut shape = Shape::default();
-    shape.set("throughput_share", share);
-    shape.set("resync", 0.0);
-    Some(StorageLoss { kind, variant: f.variant.clone(), measured: f.bytes_per_s, expected, evidence, shape })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::Rules;
+
+    const RULES: &DiskRules = &Rules::DEFAULT.disks;
 
     fn device(name: &str, pattern: StoragePattern, requests: f64, merged: f64, busy: f64) -> StorageFigure {
         StorageFigure {
@@ -300,16 +315,20 @@ mod tests {
             ],
             ..Snapshot::default()
         };
-        let said = notes(&snapshot);
+        let said = notes(&snapshot, RULES);
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(
             said[0]
                 .starts_with("home sdx: busy for 94 % of the time with 1110 requests a second after merging"),
             "{said:?}"
         );
-        assert_eq!(headline(&snapshot), said[0]);
+        assert_eq!(headline(&snapshot, RULES), said[0]);
         snapshot.storage.remove(0);
-        assert!(headline(&snapshot).contains("no pair was measured; 3 figures"), "{}", headline(&snapshot));
-        assert_eq!(headline(&Snapshot::default()), "nothing was measured");
+        assert!(
+            headline(&snapshot, RULES).contains("no pair was measured; 3 figures"),
+            "{}",
+            headline(&snapshot, RULES)
+        );
+        assert_eq!(headline(&Snapshot::default(), RULES), "nothing was measured");
     }
 }

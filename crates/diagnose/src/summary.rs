@@ -12,21 +12,10 @@ use linerate_model::snapshot::Snapshot;
 
 use crate::context::Context;
 use crate::evidence::CellEvidence;
+use crate::host_facts::Facts;
 use crate::places::Judged;
+use crate::rules::{NoteRules, Rules};
 use crate::{storage, words};
-
-/// Retransmits below this rate mean nothing by themselves.
-const RETRANSMITS_WORTH_A_NOTE: f64 = 20.0;
-/// Loss of datagrams below this share means nothing by itself: of the 4000 of a probe, one in a thousand are
-/// four.
-const LOSS_WORTH_A_NOTE: f64 = 0.002;
-/// Most pairs that are named for it.
-const LOSSY_PAIRS_MAX: usize = 4;
-/// A cell at this share of its ceiling is at its ceiling.
-const AT_CEILING: f64 = 0.9;
-
-/// Share of the pairs of a layer that may be without a valid transfer before the verdict says so.
-const DISTURBED_MAX: f64 = 0.1;
 
 /// The most important in one sentence.
 pub(crate) fn headline(
@@ -38,9 +27,10 @@ pub(crate) fn headline(
     if let Some((first, others)) = findings.split_first() {
         return format!("{}{}", place_and_cause(first), also(others));
     }
+    let rules = &context.facts.rules.notes;
     let shares: Vec<f64> = report.iter().filter(|c| !c.ceiling.is_guess()).filter_map(|c| c.share).collect();
     let words = match crate::stats::median(&shares) {
-        Some(share) if share >= AT_CEILING => {
+        Some(share) if share >= rules.at_ceiling => {
             format!("at ceiling: {} % of it", (share * 100.0).min(100.0).floor())
         }
         Some(share) => format!("nothing stands out: {} of the ceiling", words::percent(share)),
@@ -48,13 +38,15 @@ pub(crate) fn headline(
             let said = crate::together::notes(&context.facts).into_iter().next();
             said.unwrap_or_else(|| "no pair was measured, and no counters move together".to_owned())
         }
-        None if context.cells.is_empty() => storage::headline(context.facts.snapshot),
+        None if context.cells.is_empty() => {
+            storage::headline(context.facts.snapshot, &context.facts.rules.disks)
+        }
         None => {
             let ports = context.ports.words(report).map_or(String::new(), |words| format!("; {words}"));
             format!("nothing stands out among the peers; no ceiling is known{ports}")
         }
     };
-    let unseen = disturbed(&context.cells);
+    let unseen = disturbed(&context.cells, rules);
     let unseen: Vec<String> =
         unseen.iter().map(|(layer, w, of)| format!("{w} of {of} pairs ({layer})")).collect();
     let words = if unseen.is_empty() {
@@ -65,13 +57,13 @@ pub(crate) fn headline(
     words + &untested(context, judged)
 }
 
-/// Below this, the first of the causes is one of several.
-pub(crate) const LIKELY: f64 = 0.4;
+/// Sentences are made by the numbers in force.
+pub(crate) const RULES: &NoteRules = &Rules::DEFAULT.notes;
 
 fn place_and_cause(finding: &Finding) -> String {
     let what = match finding.causes.first() {
         None => "no known cause fits".to_owned(),
-        Some(cause) if cause.probability < LIKELY => {
+        Some(cause) if cause.probability < RULES.likely => {
             format!("the cause is not known; perhaps {} ({})", cause.title, words::percent(cause.probability))
         }
         Some(cause) => cause.title.clone(),
@@ -93,10 +85,15 @@ fn also(others: &[Finding]) -> String {
 
 /// What is worth knowing and is no finding.
 pub(crate) fn notes(context: &Context<'_>, report: &[Cell], judged: &[Judged<'_, '_>]) -> Vec<String> {
+    let rules = &context.facts.rules.notes;
     let mut notes = Vec::new();
-    for cell in report.iter().filter(|c| c.share.is_some_and(|s| s >= AT_CEILING) && !c.ceiling.is_guess()) {
-        let rate = cell.retransmits_per_s.filter(|r| *r >= RETRANSMITS_WORTH_A_NOTE);
-        if let Some((rate, share)) = rate.zip(cell.share).filter(|_| report.len() <= 4) {
+    for cell in
+        report.iter().filter(|c| c.share.is_some_and(|s| s >= rules.at_ceiling) && !c.ceiling.is_guess())
+    {
+        let rate = cell.retransmits_per_s.filter(|r| *r >= rules.retransmits_min);
+        if let Some((rate, share)) =
+            rate.zip(cell.share).filter(|_| report.len() <= rules.retransmit_cells_max)
+        {
             notes.push(format!(
                 "{} to {}: {} of the ceiling, so its {} retransmits per second do not matter",
                 cell.from,
@@ -110,7 +107,7 @@ pub(crate) fn notes(context: &Context<'_>, report: &[Cell], judged: &[Judged<'_,
         format!("{words}; no link speed was read, so `ethtool` of a NIC of each tells whether it is what it should be")
     }));
     if judged.iter().all(|j| j.located.unconfirmed) {
-        notes.extend(lost_once(report));
+        notes.extend(lost_once(report, rules));
     }
     notes.extend(judged.iter().filter(|j| j.located.unconfirmed).map(|j| suspicion(context, j)));
     notes
@@ -179,10 +176,10 @@ fn untested(context: &Context<'_>, judged: &[Judged<'_, '_>]) -> String {
 }
 
 /// Pairs that lost datagrams where nothing else was found: too little to name a place, and not nothing.
-fn lost_once(report: &[Cell]) -> Vec<String> {
-    let lossy = || report.iter().filter_map(|c| Some((c, c.loss.filter(|l| *l >= LOSS_WORTH_A_NOTE)?)));
+fn lost_once(report: &[Cell], rules: &NoteRules) -> Vec<String> {
+    let lossy = || report.iter().filter_map(|c| Some((c, c.loss.filter(|l| *l >= rules.loss_min)?)));
     let mut notes: Vec<String> = lossy()
-        .take(LOSSY_PAIRS_MAX)
+        .take(rules.lossy_pairs_max)
         .map(|(c, loss)| {
             format!(
                 "{} to {} ({}): {} of the datagrams of a probe were lost, and nothing else points to it; survey again to see whether it comes back",
@@ -193,7 +190,7 @@ fn lost_once(report: &[Cell]) -> Vec<String> {
             )
         })
         .collect();
-    let more = lossy().count().saturating_sub(LOSSY_PAIRS_MAX);
+    let more = lossy().count().saturating_sub(rules.lossy_pairs_max);
     if more > 0 {
         notes.push(format!("{more} more pairs lost datagrams in a probe"));
     }
@@ -201,12 +198,13 @@ fn lost_once(report: &[Cell]) -> Vec<String> {
 }
 
 /// Front ends through which a download is slow, and what a round robin over them means.
-pub(crate) fn front_ends(snapshot: &Snapshot) -> Vec<String> {
+pub(crate) fn front_ends(facts: &Facts<'_>) -> Vec<String> {
+    let snapshot = facts.snapshot;
     let mut notes = Vec::new();
     for sample in &snapshot.samples {
         let Outcome::Measured(m) = &sample.outcome else { continue };
         let Some(tx) = m.tx.as_ref().filter(|t| !t.http.is_empty()) else { continue };
-        let fronts = crate::front_ends::compare(&tx.http);
+        let fronts = crate::front_ends::compare_with(&tx.http, &facts.rules.http);
         let slow: Vec<String> = fronts
             .iter()
             .filter_map(|f| {
@@ -225,7 +223,7 @@ pub(crate) fn front_ends(snapshot: &Snapshot) -> Vec<String> {
         }
         // Each front end is also a host on which the service may run.
         let hosts = fronts.iter().filter(|f| snapshot.inventory.host(&f.name).is_some()).count();
-        if hosts >= 3 && hosts == fronts.len() {
+        if hosts >= facts.rules.notes.front_ends_min && hosts == fronts.len() {
             notes.push(format!(
                 "requests in turn over {hosts} front ends, one of which has the service, cross to another host in {} of the cases: \
                  that is structure, no fault",
@@ -255,8 +253,8 @@ fn two_state_notes(report: &[Cell]) -> Vec<String> {
 }
 
 /// What is no evidence, and why.
-pub(crate) fn refused(snapshot: &Snapshot, report: &[Cell]) -> Vec<String> {
-    let mut refused = storage::refused(snapshot);
+pub(crate) fn refused(snapshot: &Snapshot, report: &[Cell], rules: &Rules) -> Vec<String> {
+    let mut refused = storage::refused(snapshot, &rules.disks);
     refused.extend(two_state_notes(report));
     refused.extend(snapshot.samples.iter().filter_map(|s| match &s.outcome {
         Outcome::Invalid { reason } => {
@@ -269,7 +267,7 @@ pub(crate) fn refused(snapshot: &Snapshot, report: &[Cell]) -> Vec<String> {
 
 /// What could not be seen: gaps, tests that could not run, and layers of which too many pairs have no valid
 /// transfer.
-pub(crate) fn blind(snapshot: &Snapshot, cells: &[CellEvidence<'_>]) -> Vec<Gap> {
+pub(crate) fn blind(snapshot: &Snapshot, cells: &[CellEvidence<'_>], rules: &Rules) -> Vec<Gap> {
     let mut blind = snapshot.gaps.clone();
     for sample in &snapshot.samples {
         if let Outcome::Gap { reason } = &sample.outcome {
@@ -283,16 +281,16 @@ pub(crate) fn blind(snapshot: &Snapshot, cells: &[CellEvidence<'_>]) -> Vec<Gap>
             blind.push(Gap { what: what.into(), reason: reason.clone() });
         }
     }
-    blind.extend(disturbed(cells).into_iter().map(|(layer, without, of)| Gap {
+    blind.extend(disturbed(cells, &rules.notes).into_iter().map(|(layer, without, of)| Gap {
         what: format!("the throughput of {without} of {of} pairs ({layer})").into(),
         reason: "each of their transfers was disturbed; survey again when the hosts are idle".to_owned(),
     }));
     blind
 }
 
-/// Layers in which more pairs than [`DISTURBED_MAX`] had transfers, but only worthless ones: so many, of how
+/// Layers in which more pairs than [`NoteRules::invalid_max`] had transfers, but only worthless ones: so many, of how
 /// many.
-fn disturbed(cells: &[CellEvidence<'_>]) -> Vec<(Layer, usize, usize)> {
+fn disturbed(cells: &[CellEvidence<'_>], rules: &NoteRules) -> Vec<(Layer, usize, usize)> {
     let transfer = |s: &&&Sample| s.test.kind.is::<TcpPlan>();
     let mut layers: BTreeMap<Layer, (usize, usize)> = BTreeMap::new();
     for cell in cells {
@@ -301,7 +299,7 @@ fn disturbed(cells: &[CellEvidence<'_>]) -> Vec<(Layer, usize, usize)> {
         counts.1 += usize::from(tried);
         counts.0 += usize::from(tried && !cell.samples.iter().any(|s| transfer(&s)));
     }
-    let many = |(without, of): &(usize, usize)| *without as f64 > DISTURBED_MAX * *of as f64;
+    let many = |(without, of): &(usize, usize)| *without as f64 > rules.invalid_max * *of as f64;
     layers.into_iter().filter(|(_, counts)| many(counts)).map(|(layer, (w, of))| (layer, w, of)).collect()
 }
 

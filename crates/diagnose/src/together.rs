@@ -11,35 +11,30 @@ use crate::host_facts::Facts;
 use crate::stats::median;
 use crate::words;
 
-/// Fewer intervals show nothing.
-const INTERVALS_MIN: usize = 5;
-/// From this correlation on two counters move together.
-const TOGETHER: f64 = 0.9;
-/// A counter is quiet beside another one from this part of its growth on.
-const QUIET: f64 = 0.15;
-/// Facts that are listed.
-const SHARED_MAX: usize = 6;
-
 /// What the watched counters say.
 pub(crate) fn notes(facts: &Facts<'_>) -> Vec<String> {
     let mut by_key: BTreeMap<&str, Vec<&Watched>> = BTreeMap::new();
-    for watched in facts.snapshot.watched.iter().filter(|w| w.growth.len() >= INTERVALS_MIN) {
+    for watched in facts.snapshot.watched.iter().filter(|w| w.growth.len() >= facts.rules.notes.intervals_min)
+    {
         by_key.entry(&watched.key).or_default().push(watched);
     }
     by_key.into_iter().filter_map(|(key, series)| note(facts, key, &series)).collect()
 }
 
 fn note(facts: &Facts<'_>, key: &str, series: &[&Watched]) -> Option<String> {
+    let rules = &facts.rules.notes;
+    let correlation = |a: &[f64], b: &[f64]| correlation(a, b, rules.intervals_min);
     // The busiest one, and those that move with it.
     let leader = series.iter().max_by(|a, b| total(a).total_cmp(&total(b)))?;
     let same: Vec<&&Watched> = series
         .iter()
         .filter(|w| {
-            w.host == leader.host || correlation(&leader.growth, &w.growth).is_some_and(|r| r >= TOGETHER)
+            w.host == leader.host
+                || correlation(&leader.growth, &w.growth).is_some_and(|r| r >= rules.correlated)
         })
-        .filter(|w| total(w) >= QUIET * total(leader))
+        .filter(|w| total(w) >= rules.quiet * total(leader))
         .collect();
-    let quiet: Vec<&&Watched> = series.iter().filter(|w| total(w) < QUIET * total(leader)).collect();
+    let quiet: Vec<&&Watched> = series.iter().filter(|w| total(w) < rules.quiet * total(leader)).collect();
     if same.len() < 2 || total(leader) == 0.0 {
         return None;
     }
@@ -69,14 +64,14 @@ fn total(watched: &Watched) -> f64 {
 }
 
 /// Pearson's correlation; `None` where one of the two does not move.
-fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
+fn correlation(a: &[f64], b: &[f64], least: usize) -> Option<f64> {
     let n = a.len().min(b.len());
     let mean = |v: &[f64]| v.iter().take(n).sum::<f64>() / n as f64;
     let (ma, mb) = (mean(a), mean(b));
     let sum = |f: &dyn Fn(f64, f64) -> f64| a.iter().zip(b).map(|(x, y)| f(x - ma, y - mb)).sum::<f64>();
     let (both, of_a, of_b) = (sum(&|x, y| x * y), sum(&|x, _| x * x), sum(&|_, y| y * y));
     let size = (of_a * of_b).sqrt();
-    (n >= INTERVALS_MIN && size > 0.0).then(|| both / size)
+    (n >= least && size > 0.0).then(|| both / size)
 }
 
 /// Facts that all of some hosts have alike and none of the others; and keys that only the others have.
@@ -99,7 +94,7 @@ fn shared(facts: &Facts<'_>, mine: &[&&Watched], others: &[&&Watched]) -> Vec<St
         });
         found.extend(lacking.map(|key| format!("no {key}")));
     }
-    found.truncate(SHARED_MAX);
+    found.truncate(facts.rules.notes.shared_max);
     found
 }
 
@@ -110,59 +105,59 @@ pub(crate) fn any(snapshot: &Snapshot) -> bool {
 
 /// Counter of the segments that a host sends again.
 const RETRANSMITTED: &str = "snmp.Tcp.RetransSegs";
-/// A rate at rest below this part of the rate under load is none.
-const AT_REST: f64 = 0.01;
 
 /// Whether retransmits of a host show only under load, where its counter was watched over a time.
-pub(crate) fn at_rest(snapshot: &Snapshot, finding: &Finding) -> String {
+pub(crate) fn at_rest(facts: &Facts<'_>, finding: &Finding) -> String {
     match finding.places.first().map(|p| &p.element) {
         Some(Element::Host(host)) if finding.responses.first() == Some(&Response::Retransmits) => {
-            only_under_load(snapshot, host, finding.measured)
+            only_under_load(facts, host, finding.measured)
         }
         _ => String::new(),
     }
 }
 
-fn only_under_load(snapshot: &Snapshot, host: &str, under_load: f64) -> String {
-    let mut watched = snapshot.watched.iter().filter(|w| w.host == host && w.key == RETRANSMITTED);
+fn only_under_load(facts: &Facts<'_>, host: &str, under_load: f64) -> String {
+    let mut watched = facts.snapshot.watched.iter().filter(|w| w.host == host && w.key == RETRANSMITTED);
     let Some(watched) = watched.next().filter(|w| w.every_s > 0.0 && !w.growth.is_empty()) else {
         return String::new();
     };
     let a_second = watched.growth.iter().sum::<f64>() / (watched.every_s * watched.growth.len() as f64);
-    if a_second >= AT_REST * under_load {
+    if a_second >= facts.rules.notes.at_rest * under_load {
         return String::new();
     }
     format!(" It shows only under load: otherwise {} a day at {host}.", words::digits(a_second * 86400.0))
 }
 
-/// So many retransmits a second at every sender, while there are next to none elsewhere, are worth a word.
-const CONCENTRATED: f64 = 100.0;
-const ELSEWHERE: f64 = 10.0;
-
 /// The one host to which everybody sends again, where that is too little for a finding: its throughput does
 /// not suffer.
-pub(crate) fn sent_again(snapshot: &Snapshot, report: &[Cell], findings: &[Finding]) -> Option<String> {
+pub(crate) fn sent_again(facts: &Facts<'_>, report: &[Cell], findings: &[Finding]) -> Option<String> {
+    let rules = &facts.rules.notes;
     if findings.iter().any(|f| f.responses.contains(&Response::Retransmits)) {
         return None;
     }
     let rates = || report.iter().filter_map(|c| Some((c.to.as_str(), c.retransmits_per_s?)));
     let most = rates().max_by(|a, b| a.1.total_cmp(&b.1))?.0;
     let (there, others): (Vec<_>, Vec<_>) = rates().partition(|(to, _)| *to == most);
-    let alone = there.len() >= 2 && others.len() >= 2;
-    if !alone || there.iter().any(|r| r.1 < CONCENTRATED) || others.iter().any(|r| r.1 >= ELSEWHERE) {
+    let alone = there.len().min(others.len()) >= rules.concentrated_cells_min;
+    if !alone
+        || there.iter().any(|r| r.1 < rules.concentrated)
+        || others.iter().any(|r| r.1 >= rules.elsewhere)
+    {
         return None;
     }
     let rate = median(&there.iter().map(|(_, rate)| *rate).collect::<Vec<_>>())?;
     Some(format!(
         "host {most}, what it receives: every sender retransmits, {} segments a second, and none does elsewhere.{}",
         words::digits(rate),
-        only_under_load(snapshot, most, rate)
+        only_under_load(facts, most, rate)
     ))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
+        super::correlation(a, b, 5)
+    }
 
     #[test]
     fn counters_that_move_together_correlate() {

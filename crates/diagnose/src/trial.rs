@@ -4,16 +4,10 @@
 use linerate_model::finding::Response;
 use linerate_model::trial::{Arm, Effect, EffectSize};
 
+use crate::rules::{Rules, TrialRules};
 use crate::stats::{median, median_ratio_interval};
 
-/// Fewer valid measurements than this in an arm show nothing.
-pub const ARM_MIN: usize = 3;
-/// An interval this close to no change on both sides is "no effect"; a wider one is "not shown".
-const NARROW: f64 = 0.1;
-/// Smallest improvement that is worth the name.
-const MATTERS: f64 = 1.03;
-/// Added to shares and counts of which the better value is 0, so that a ratio exists: 0.1 % or 1/s.
-const FLOOR_SHARE: f64 = 0.001;
+const RULES: &TrialRules = &Rules::DEFAULT.trials;
 
 /// Whether less is better for this response.
 fn less_is_better(response: Response) -> bool {
@@ -32,9 +26,11 @@ fn less_is_better(response: Response) -> bool {
 /// Added to both sides of the ratio, in the unit of the response.
 fn floor(response: Response) -> f64 {
     match response {
-        Response::Loss | Response::Reordering => FLOOR_SHARE,
-        Response::Retransmits | Response::Throughput | Response::TwoState | Response::PathMtu => 1.0,
-        _ => 1e-6,
+        Response::Loss | Response::Reordering => RULES.floor_share,
+        Response::Retransmits | Response::Throughput | Response::TwoState | Response::PathMtu => {
+            RULES.floor_count
+        }
+        _ => RULES.floor_other,
     }
 }
 
@@ -55,7 +51,7 @@ pub fn effect(arms: &[Arm], response: Response, seed: u64) -> EffectSize {
     let (control_before, control_after) = (pick(false, true), pick(true, true));
     let (control_ratio, control_interval) =
         ratio_with_interval(&control_before, &control_after, less, seed ^ 1);
-    let enough = before.len() >= ARM_MIN && after.len() >= ARM_MIN;
+    let enough = before.len() >= RULES.arm_min && after.len() >= RULES.arm_min;
     let effect = judge(enough, ratio, interval, control_ratio, control_interval);
     let before = median(&before).unwrap_or(add) - add;
     let after = median(&after).unwrap_or(add) - add;
@@ -95,15 +91,15 @@ fn judge(
     let same_way = (control.ln() * ratio.ln()) > 0.0;
     let control_moved = control_known
         && same_way
-        && control.ln().abs() > 0.5 * ratio.ln().abs()
-        && (control - 1.0).abs() > 0.03;
+        && control.ln().abs() > RULES.control_share * ratio.ln().abs()
+        && (control - 1.0).abs() > RULES.control_min;
     if !enough {
         Effect::NotShown
-    } else if interval.0 > 1.0 && ratio > MATTERS {
+    } else if interval.0 > 1.0 && ratio > RULES.matters {
         if control_moved { Effect::NotShown } else { Effect::Better }
-    } else if interval.1 < 1.0 && ratio < 1.0 / MATTERS {
+    } else if interval.1 < 1.0 && ratio < 1.0 / RULES.matters {
         if control_moved { Effect::NotShown } else { Effect::Worse }
-    } else if interval.0 > 1.0 - NARROW && interval.1 < 1.0 + NARROW {
+    } else if interval.0 > 1.0 - RULES.narrow && interval.1 < 1.0 + RULES.narrow {
         Effect::NoEffect
     } else {
         Effect::NotShown
@@ -130,7 +126,8 @@ fn sentence(size: &EffectSize, enough: bool, response: Response) -> String {
         Effect::Worse => format!("{what} became worse: {numbers}{control}."),
         Effect::NoEffect => format!("{what} did not change: {numbers}{control}."),
         Effect::NotShown if !enough => {
-            format!("not shown: fewer than {ARM_MIN} valid measurements with the old or with the new values.")
+            let least = RULES.arm_min;
+            format!("not shown: fewer than {least} valid measurements with the old or with the new values.")
         }
         Effect::NotShown => format!("not shown: {what} {numbers}{control}."),
     }

@@ -22,22 +22,14 @@ use crate::localise::{columns, locate};
 use crate::places::{Judged, judge, subjects};
 use crate::ports::Ports;
 use crate::remedies::remedy;
+use crate::rules::{MergeRules, Rules};
 use crate::words;
 use crate::{decide, evidence, gathered, matrix, responses, settings, storage, summary};
 
-/// Causes listed per finding.
-const CAUSES_MAX: usize = 5;
-/// When the best known cause is less probable than this, none fits, and that is what has to be said.
-const NAMED: f64 = 0.1;
-/// Candidates from unknown differences, and what they get of the probability that is left.
-const UNKNOWN_MAX: usize = 3;
-/// A setting that was read is no inference from measurements; that it is wrong is what its file says, before
-/// any map.
-const READ: f64 = 0.99;
-
 /// The whole diagnosis.
-pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, calibration: &Calibration) -> Diagnosis {
-    let (context, report) = context(snapshot);
+pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, rules: &Rules) -> Diagnosis {
+    let calibration = &Calibration::of(&rules.calibration, snapshot.foreign.is_some());
+    let (context, report) = context(snapshot, rules);
     let judged = located(&context, knowledge);
     let mut findings: Vec<Finding> = judged
         .iter()
@@ -59,8 +51,8 @@ pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, calibration: 
         notes,
         advice: crate::advice::of(&context.facts, &context.cells, &report, &findings),
         findings,
-        refused: summary::refused(snapshot, &report),
-        blind: summary::blind(snapshot, &context.cells),
+        refused: summary::refused(snapshot, &report, rules),
+        blind: summary::blind(snapshot, &context.cells, rules),
         cells: report,
     }
 }
@@ -84,16 +76,21 @@ fn notes(
     findings: &[Finding],
 ) -> Vec<String> {
     let mut notes = summary::notes(context, report, judged);
-    notes.extend(storage::notes(context.facts.snapshot));
+    notes.extend(storage::notes(context.facts.snapshot, &context.facts.rules.disks));
     notes.extend(crate::together::notes(&context.facts));
-    notes.extend(crate::together::sent_again(context.facts.snapshot, report, findings));
-    notes.extend(summary::front_ends(context.facts.snapshot));
+    notes.extend(crate::together::sent_again(&context.facts, report, findings));
+    notes.extend(summary::front_ends(&context.facts));
     notes
 }
 
 /// Tests of the second stage, numbered.
-pub(crate) fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id: u32) -> Vec<Test> {
-    let (context, _) = context(snapshot);
+pub(crate) fn second_stage(
+    snapshot: &Snapshot,
+    knowledge: &Knowledge,
+    first_id: u32,
+    rules: &Rules,
+) -> Vec<Test> {
+    let (context, _) = context(snapshot, rules);
     let mut tests: Vec<Test> = Vec::new();
     for judged in located(&context, knowledge) {
         decide::add_new(&mut tests, decide::tests(&context, &judged));
@@ -104,10 +101,10 @@ pub(crate) fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id:
     tests
 }
 
-fn context(snapshot: &Snapshot) -> (Context<'_>, Vec<Cell>) {
-    let facts = Facts::new(snapshot);
-    let cells = evidence::collect(snapshot);
-    let ports = Ports::seen(&cells);
+fn context<'a>(snapshot: &'a Snapshot, rules: &'a Rules) -> (Context<'a>, Vec<Cell>) {
+    let facts = Facts::new(snapshot, rules);
+    let cells = evidence::collect(snapshot, rules);
+    let ports = Ports::seen(&cells, &rules.ceilings);
     let (cells, ceilings) = matrix::with_ceilings(&facts, cells, &ports);
     let report = matrix::report(&cells, ceilings);
     let rows = responses::rows(&facts, &cells, &report, &ports);
@@ -116,8 +113,8 @@ fn context(snapshot: &Snapshot) -> (Context<'_>, Vec<Cell>) {
 
 fn located<'a, 'k>(context: &Context<'a>, knowledge: &'k Knowledge) -> Vec<Judged<'a, 'k>> {
     let inventory = &context.facts.snapshot.inventory;
-    let hypotheses = columns(inventory, &context.cells, &context.rows);
-    locate(inventory, &context.cells, &hypotheses, &context.rows)
+    let hypotheses = columns(inventory, &context.cells, &context.rows, context.facts.rules);
+    locate(inventory, &context.cells, &hypotheses, &context.rows, context.facts.rules)
         .into_iter()
         .map(|l| judge(context, l, knowledge))
         .collect()
@@ -129,6 +126,7 @@ fn finding(
     knowledge: &Knowledge,
     calibration: &Calibration,
 ) -> Finding {
+    let rules = &context.facts.rules.merge;
     let primary = judged.responses.first().copied().unwrap_or_default();
     let (element, direction, _) = &judged.places[0];
     let place = Place {
@@ -141,11 +139,11 @@ fn finding(
         has_twin: crate::places::twin(&context.facts, element).is_some(),
     };
     let mut causes = known_causes(context, judged, &place, calibration);
-    let explained: Vec<_> =
-        judged.causes.iter().filter(|(_, p)| *p >= 0.05).flat_map(|(s, _)| s.hits.clone()).collect();
+    let explained = judged.causes.iter().filter(|(_, p)| *p >= rules.explained_min);
+    let explained: Vec<_> = explained.flat_map(|(s, _)| s.hits.clone()).collect();
     let innocent = unexplained(&context.facts, &place, knowledge, &explained);
     let left = (1.0 - causes.iter().map(|c| c.probability).sum::<f64>()).max(0.0);
-    causes.extend(unknown_causes(&innocent, left * 0.8));
+    causes.extend(unknown_causes(&innocent, left * rules.unknown_share, rules.unknown_max));
     let [expected, measured] = values(context, judged, primary);
     let mut affected: Vec<(HostName, HostName)> = Vec::new();
     let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
@@ -160,7 +158,7 @@ fn finding(
             .places
             .iter()
             .zip(calibration.place.shares(&judged.places.iter().map(|(_, _, p)| *p).collect::<Vec<_>>()))
-            .filter(|((_, _, raw), _)| *raw >= 0.01)
+            .filter(|((_, _, raw), _)| *raw >= rules.listed_min)
             .map(|((element, direction, _), probability)| PlaceFound {
                 element: element.clone(),
                 direction: *direction,
@@ -191,7 +189,7 @@ fn finding(
     if judged.located.values.is_some() && primary != Response::TwoState {
         finding.sentence += " It comes and goes: other tests there were good.";
     }
-    finding.sentence += &crate::together::at_rest(context.facts.snapshot, &finding);
+    finding.sentence += &crate::together::at_rest(&context.facts, &finding);
     finding
 }
 
@@ -202,15 +200,16 @@ fn known_causes(
     place: &Place<'_>,
     calibration: &Calibration,
 ) -> Vec<RankedCause> {
+    let rules = &context.facts.rules.merge;
     let mut causes: Vec<RankedCause> = judged
         .causes
         .iter()
         .zip(calibration.cause.shares(&judged.causes.iter().map(|(_, p)| *p).collect::<Vec<_>>()))
-        .filter(|(_, p)| *p >= 0.01)
-        .take(CAUSES_MAX)
+        .filter(|(_, p)| *p >= rules.listed_min)
+        .take(rules.causes_max)
         .map(|((scored, _), p)| ranked(&context.facts, place, scored, p))
         .collect();
-    if causes.first().is_some_and(|first| first.probability < NAMED) {
+    if causes.first().is_some_and(|first| first.probability < rules.named_min) {
         causes.clear();
     }
     causes
@@ -240,8 +239,12 @@ fn ranked(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, probability
 }
 
 /// Differences that no file knows, as candidates with what little probability is left.
-fn unknown_causes(innocent: &[linerate_model::finding::Innocent], left: f64) -> Vec<RankedCause> {
-    let unknown: Vec<_> = innocent.iter().filter(|i| i.why == UNEXPLAINED).take(UNKNOWN_MAX).collect();
+fn unknown_causes(
+    innocent: &[linerate_model::finding::Innocent],
+    left: f64,
+    most: usize,
+) -> Vec<RankedCause> {
+    let unknown: Vec<_> = innocent.iter().filter(|i| i.why == UNEXPLAINED).take(most).collect();
     unknown
         .iter()
         .map(|i| RankedCause {
@@ -273,12 +276,12 @@ fn sentence_of(finding: &Finding, place: &str, tested: usize) -> String {
     if !finding.affected.is_empty() && tested > 1 {
         let _ = write!(text, " (on {} of {tested} pairs)", finding.affected.len());
     }
-    if let Some(other) = finding.places.get(1).filter(|p| p.probability >= 0.05) {
+    if let Some(other) = finding.places.get(1).filter(|p| p.probability >= RULES.mentioned_min) {
         let others: Vec<String> = finding
             .places
             .iter()
             .skip(1)
-            .filter(|p| p.probability >= 0.05)
+            .filter(|p| p.probability >= RULES.mentioned_min)
             .map(|p| words::place(&p.element, p.direction))
             .collect();
         let _ = other;
@@ -287,13 +290,13 @@ fn sentence_of(finding: &Finding, place: &str, tested: usize) -> String {
     text += ". ";
     match finding.causes.first() {
         Some(cause) => {
-            let how = if cause.probability < summary::LIKELY { "Perhaps" } else { "Most likely" };
+            let how = if cause.probability < summary::RULES.likely { "Perhaps" } else { "Most likely" };
             let _ = write!(text, "{how} ({}): {}", words::percent(cause.probability), cause.title);
             if !cause.evidence.is_empty() {
                 let _ = write!(
                     text,
                     " [{}]",
-                    cause.evidence.iter().take(3).cloned().collect::<Vec<_>>().join("; ")
+                    cause.evidence.iter().take(RULES.quoted_max).cloned().collect::<Vec<_>>().join("; ")
                 );
             }
             text += ".";
@@ -304,20 +307,20 @@ fn sentence_of(finding: &Finding, place: &str, tested: usize) -> String {
         .causes
         .iter()
         .skip(1)
-        .filter(|c| c.probability >= 0.05)
+        .filter(|c| c.probability >= RULES.mentioned_min)
         .map(|c| format!("{} ({})", c.title, words::percent(c.probability)))
         .collect();
     if !others.is_empty() {
         let _ = write!(text, " It could also be: {}.", others.join("; "));
     }
-    let sure = if finding.probability > 0.99 {
+    let sure = if finding.probability > RULES.certain {
         "more than 99 %".to_owned()
     } else {
         words::percent(finding.probability)
     };
     let _ = write!(text, " Sure to {sure} that something is wrong there.");
     // Of a guess nobody changes anything.
-    let cause = finding.causes.first().filter(|c| !c.evidence.is_empty() || c.probability >= 0.5);
+    let cause = finding.causes.first().filter(|c| !c.evidence.is_empty() || c.probability >= RULES.fix_min);
     if let Some(remedy) = cause.and_then(|c| c.remedy.as_ref()) {
         let _ = write!(text, " To try: {}; risk: {}.", remedy.title, remedy.risk);
     }
@@ -327,14 +330,14 @@ fn sentence_of(finding: &Finding, place: &str, tested: usize) -> String {
     text
 }
 
-/// A loss above this share is all of it.
-const NOTHING: f64 = 0.999;
+/// Sentences are made by the numbers in force.
+const RULES: &MergeRules = &Rules::DEFAULT.merge;
 
 /// Whether all is lost.
 fn nothing_gets_through(finding: &Finding, primary: Response) -> bool {
     match primary {
         Response::Throughput => finding.measured < 1.0,
-        Response::Loss => finding.measured > NOTHING,
+        Response::Loss => finding.measured > RULES.nothing,
         _ => false,
     }
 }
@@ -376,13 +379,14 @@ fn static_findings(
     knowledge: &Knowledge,
     calibration: &Calibration,
 ) -> Vec<Finding> {
+    let rules = &context.facts.rules.merge;
     let mut named: BTreeSet<String> = BTreeSet::new();
     // What a measured loss comes from is told there.
     let of_storage = storage.iter().flat_map(|finding| &finding.causes).map(|cause| cause.id.as_str());
     let mut explained: BTreeSet<&str> = of_storage.collect();
     for j in judged.iter().filter(|j| !j.located.unconfirmed) {
         named.extend(j.subjects.suspects.iter().map(|s| (*s).to_owned()));
-        explained.extend(j.causes.iter().take(3).map(|(s, _)| s.cause.id.as_str()));
+        explained.extend(j.causes.iter().take(rules.explained_max).map(|(s, _)| s.cause.id.as_str()));
         for (element, _, _) in &j.places {
             match element {
                 Element::Host(h) => drop(named.insert(h.clone())),
@@ -449,8 +453,9 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
         subjects: &subjects(context, &wrong.element, &[]),
         has_twin: false,
     };
-    let sure = |p: f64| calibration.cause.chance(p);
-    let mut cause = ranked(&context.facts, &place, &wrong.scored, sure(0.9));
+    let rules = &context.facts.rules.merge;
+    let sure = calibration.cause.chance(rules.read_cause);
+    let mut cause = ranked(&context.facts, &place, &wrong.scored, sure);
     cause.evidence.extend(gathered::on_others(wrong));
     let mut element = wrong.element.clone();
     if let Some(pattern) = &wrong.scored.cause.mismatch
@@ -467,7 +472,7 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
         expected: 1.0,
         measured: 1.0,
         unit: words::unit(Response::Setting),
-        probability: calibration.finding.chance(READ),
+        probability: calibration.finding.chance(rules.read_finding),
         causes: vec![cause],
         innocent: Vec::new(),
         decide: None,
@@ -487,8 +492,9 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
 }
 
 fn storage_findings(context: &Context<'_>, knowledge: &Knowledge, calibration: &Calibration) -> Vec<Finding> {
+    let rules = &context.facts.rules.merge;
     let (element, direction, layer, response) = storage::PLACE;
-    storage::losses(context.facts.snapshot)
+    storage::losses(context.facts.snapshot, &context.facts.rules.disks)
         .into_iter()
         .map(|loss| {
             let place = Place {
@@ -504,12 +510,13 @@ fn storage_findings(context: &Context<'_>, knowledge: &Knowledge, calibration: &
                 has_twin: false,
             };
             let scored = crate::attribute::rank(&context.facts, &place, knowledge);
-            let shares = crate::attribute::probabilities(&scored.iter().map(|s| s.score).collect::<Vec<_>>());
+            let scores: Vec<f64> = scored.iter().map(|s| s.score).collect();
+            let shares = crate::attribute::probabilities(&scores, &context.facts.rules.attribute);
             let shares = calibration.cause.shares(&shares);
             let causes = scored
                 .iter()
                 .zip(shares)
-                .take(CAUSES_MAX)
+                .take(rules.causes_max)
                 .map(|(s, p)| {
                     let mut cause = ranked(&context.facts, &place, s, p);
                     cause.evidence.extend(loss.evidence.iter().cloned());
@@ -523,7 +530,7 @@ fn storage_findings(context: &Context<'_>, knowledge: &Knowledge, calibration: &
                 expected: loss.expected,
                 measured: loss.measured,
                 unit: words::unit(response),
-                probability: 0.95,
+                probability: rules.storage_finding,
                 causes,
                 innocent: Vec::new(),
                 decide: None,

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use linerate_diagnose::calibrate::Calibration;
+use linerate_diagnose::rules::{CalibrationRules, Rules};
 use linerate_knowledge::Knowledge;
 use linerate_lab::error::{LabError, Result};
 use linerate_model::exit::ExitCode;
@@ -141,13 +141,14 @@ impl Wanted {
     /// A file that cannot be read or written.
     pub fn again(self, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(&str)) -> Result<ExitCode> {
         if self.fit {
-            let mut records = keep::again(&self.again, &Calibration::NONE, &mut |_| {})?;
+            let raw = Rules { calibration: CalibrationRules::NONE, ..Rules::DEFAULT };
+            let mut records = keep::again(&self.again, &raw, &mut |_| {})?;
             let knowledge = Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
-            records.extend(simulate::records(self.simulated, &knowledge, &Calibration::NONE));
+            records.extend(simulate::records(self.simulated, &knowledge, &raw));
             say(fit::fit(&records).trim_end());
             return Ok(ExitCode::Ok);
         }
-        let records = keep::again(&self.again, &Calibration::FITTED, progress)?;
+        let records = keep::again(&self.again, &Rules::DEFAULT, progress)?;
         if let Some(path) = self.json {
             let lines: std::result::Result<Vec<String>, _> =
                 records.iter().map(serde_json::to_string).collect();

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use linerate_diagnose::calibrate::Calibration;
 use linerate_diagnose::diagnose_with;
+use linerate_diagnose::rules::Rules;
 use linerate_knowledge::Knowledge;
 use linerate_lab::error::{LabError, Result};
 use linerate_model::snapshot::Snapshot;
@@ -95,15 +95,11 @@ fn unreadable(path: &Path, error: &serde_json::Error) -> LabError {
 }
 
 /// Judges all kept runs with the present knowledge and reasoning.
-pub fn again(
-    folders: &[PathBuf],
-    calibration: &Calibration,
-    tell: &mut dyn FnMut(&str),
-) -> Result<Vec<Record>> {
+pub fn again(folders: &[PathBuf], rules: &Rules, tell: &mut dyn FnMut(&str)) -> Result<Vec<Record>> {
     let knowledge = Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
     let mut records = Vec::new();
     each(folders, &mut |kept, snapshot| {
-        let diagnosis = snapshot.as_ref().map(|s| diagnose_with(s, &knowledge, calibration));
+        let diagnosis = snapshot.as_ref().map(|s| diagnose_with(s, &knowledge, rules));
         let reason = kept.error.as_deref().unwrap_or("no snapshot").to_owned();
         let verdict = diagnosis.as_ref().ok_or(reason.as_str());
         let inventory = snapshot.as_ref().map(|s| &s.inventory);
@@ -150,7 +146,7 @@ mod tests {
         // The last digit of a rate may differ after a text.
         let samples = |s: &Snapshot| s.samples.iter().map(|s| s.test.clone()).collect::<Vec<_>>();
         assert!(seen[0].1.as_ref().map(samples) == Some(samples(&world.snapshot)) && seen[1].1.is_none());
-        let records = again(&[kept], &Calibration::FITTED, &mut |_| {}).unwrap();
+        let records = again(&[kept], &Rules::DEFAULT, &mut |_| {}).unwrap();
         assert!(records[0].error.is_none() && !records[1].right());
         assert!(each(&[folder.path().into()], &mut |_, _| Ok(())).is_err());
     }

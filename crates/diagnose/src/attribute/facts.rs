@@ -25,6 +25,7 @@ pub(super) fn judge(
     cause: &Cause,
     scored: &mut Scored<'_>,
 ) -> Option<()> {
+    let rules = &facts.rules.attribute;
     for test in &cause.excludes {
         if matches!(run(facts, place, test), Outcome::Holds(_)) {
             return None;
@@ -40,13 +41,14 @@ pub(super) fn judge(
                     hits.iter()
                         .map(|h| {
                             let peers = place.subjects.peers_of(&h.host);
-                            peers.population(facts, &h.host, &h.key).contrast(&h.value)
+                            peers.population(facts, &h.host, &h.key).contrast(&h.value, rules)
                         })
                         .fold(f64::NEG_INFINITY, f64::max)
                 };
-                scored.score += test.weight + contrast.clamp(-1.5, 1.0);
+                scored.score +=
+                    test.weight + contrast.clamp(rules.reading_contrast_min, rules.reading_contrast_max);
                 // Two tests of one fact (unlike its peers; too small for the path) say the same.
-                for line in hits.iter().take(4).map(sentence) {
+                for line in hits.iter().take(rules.lines_max).map(sentence) {
                     if !scored.evidence.contains(&line) {
                         scored.evidence.push(line);
                     }
@@ -86,6 +88,7 @@ enum Outcome {
 }
 
 fn run(facts: &Facts<'_>, place: &Place<'_>, test: &FactTest) -> Outcome {
+    let rules = &facts.rules.attribute;
     let mut read = false;
     let mut hits = Vec::new();
     let mut seen = String::new();
@@ -102,7 +105,7 @@ fn run(facts: &Facts<'_>, place: &Place<'_>, test: &FactTest) -> Outcome {
             let population = LazyCell::new(|| place.subjects.peers_of(host).population(facts, host, key));
             let unlike = || {
                 !test.unlike_peers
-                    || population.differs(value)
+                    || population.differs(value, rules)
                     || (population.values.is_empty()
                         && !same_at_the_other_end(facts, place, host, key, value))
             };
@@ -143,7 +146,7 @@ fn same_at_the_other_end(
         .filter(|other| *other != host && is_machine(other) == is_machine(host))
         .collect();
     let there = Population::of(facts, host, key, &others);
-    subjects.way_back_is_fine && !there.values.is_empty() && !there.differs(value)
+    subjects.way_back_is_fine && !there.values.is_empty() && !there.differs(value, &facts.rules.attribute)
 }
 
 /// Readings that a test speaks of, on the NICs that it speaks of.
@@ -185,6 +188,7 @@ fn holds(
     test: &FactTest,
     shape: &Shape,
 ) -> bool {
+    let rules = &facts.rules.attribute;
     let text = value.to_string();
     let number = value.number(test.field);
     let limit = || test.values.first().and_then(|v| v.parse::<f64>().ok());
@@ -192,14 +196,14 @@ fn holds(
     match test.op {
         Op::Equals => test.values.contains(&text),
         Op::Contains => test.values.iter().any(|v| text.contains(v.as_str())),
-        Op::DiffersFromPeers => population.differs(value),
+        Op::DiffersFromPeers => population.differs(value, rules),
         Op::LessThan => number.zip(limit()).is_some_and(|(n, l)| n < l),
         Op::GreaterThan => number.zip(limit()).is_some_and(|(n, l)| n > l),
-        Op::LessThanPeers => number.zip(usual()).is_some_and(|(n, u)| n < 0.9 * u),
-        Op::GreaterThanPeers => number.zip(usual()).is_some_and(|(n, u)| n > 1.1 * u),
-        Op::WindowBinds => number.is_some_and(|bytes| window_binds(bytes, shape)),
-        Op::WindowAmple => number.is_some_and(|bytes| window_ample(bytes, shape)),
-        Op::RateBinds => number.is_some_and(|mbit| rate_binds(mbit, shape)),
+        Op::LessThanPeers => number.zip(usual()).is_some_and(|(n, u)| n < rules.below_peers * u),
+        Op::GreaterThanPeers => number.zip(usual()).is_some_and(|(n, u)| n > rules.above_peers * u),
+        Op::WindowBinds => number.is_some_and(|bytes| window_binds(facts, bytes, shape)),
+        Op::WindowAmple => number.is_some_and(|bytes| window_ample(facts, bytes, shape)),
+        Op::RateBinds => number.is_some_and(|mbit| rate_binds(facts, mbit, shape)),
         Op::ExceedsLowerMtu => {
             number.zip(limit()).is_some_and(|(mtu, room)| exceeds(facts, host, key, mtu, room))
         }
@@ -301,26 +305,24 @@ pub(crate) fn fits(
     }
 }
 
-/// Peers of which the keys are listed when one is looked for that a host lacks.
-const ASKED: usize = 8;
-
 /// Keys that most peers of a host have and the host lacks, although it has others of the family.
 fn missing(facts: &Facts<'_>, place: &Place<'_>, host: &str, patterns: &[String]) -> Vec<FactHit> {
+    let rules = &facts.rules.attribute;
     let peers = place.subjects.peers_of(host);
     let mut hits = Vec::new();
     for pattern in patterns {
-        if facts.matching(host, pattern).is_empty() || peers.hosts().len() < 2 {
+        if facts.matching(host, pattern).is_empty() || peers.hosts().len() < rules.peers_min {
             continue;
         }
         // What four fifths have is found among any few of them.
         let mut seen: BTreeMap<&str, &FactValue> = BTreeMap::new();
-        for peer in peers.hosts().iter().take(ASKED) {
+        for peer in peers.hosts().iter().take(rules.peers_asked) {
             seen.extend(facts.matching(peer, pattern));
         }
         seen.retain(|key, _| facts.get(host, key).is_none());
         let usual = seen.into_iter().filter(|(key, _)| {
             let population = peers.population(facts, host, key);
-            population.values.len() * 5 >= population.asked * 4
+            population.values.len() as f64 >= rules.missing_min * population.asked as f64
         });
         hits.extend(usual.map(|(key, value)| FactHit {
             host: host.to_owned(),
@@ -333,28 +335,27 @@ fn missing(facts: &Facts<'_>, place: &Place<'_>, host: &str, patterns: &[String]
 }
 
 /// Whether this many bytes, or half of them (bookkeeping), over the loaded RTT give the measured rate.
-fn window_binds(bytes: f64, shape: &Shape) -> bool {
+fn window_binds(facts: &Facts<'_>, bytes: f64, shape: &Shape) -> bool {
     let (Some(rtt_us), Some(rate)) = (shape.rtt_us, shape.rate_bps) else { return false };
-    [1.0, 0.5].iter().any(|part| {
+    let rules = &facts.rules.attribute;
+    [1.0, facts.rules.ceilings.receive_window_share].iter().any(|part| {
         let allowed = bytes * part * 8.0 / (rtt_us / 1e6);
-        (0.74..=1.35).contains(&(allowed / rate.max(1.0)))
+        (rules.window_fit_min..=rules.window_fit_max).contains(&(allowed / rate.max(1.0)))
     })
 }
 
-/// No path inside a cluster has a longer RTT than this, with full queues, microseconds: a buffer of 16 MiB
-/// holds so much of 6 Gbit/s.
-const RTT_INSIDE_US: f64 = 20_000.0;
-
 /// Whether a window is far from what limits though nobody measured an RTT: at the measured rate even half of
 /// it lasts longer than any path inside a cluster. Where the RTT is known, that decides.
-fn window_ample(bytes: f64, shape: &Shape) -> bool {
-    let lasts_us = |rate: f64| 0.5 * bytes * 8.0 / rate.max(1.0) * 1e6;
-    shape.rtt_us.is_none() && shape.rate_bps.is_some_and(|rate| lasts_us(rate) >= RTT_INSIDE_US)
+fn window_ample(facts: &Facts<'_>, bytes: f64, shape: &Shape) -> bool {
+    let lasts_us = |rate: f64| facts.rules.ceilings.receive_window_share * bytes * 8.0 / rate.max(1.0) * 1e6;
+    shape.rtt_us.is_none()
+        && shape.rate_bps.is_some_and(|rate| lasts_us(rate) >= facts.rules.attribute.rtt_inside_us)
 }
 
 /// Whether a link of this rate is what limits: headers take a few percent of it, and a slow start more.
-fn rate_binds(mbit: f64, shape: &Shape) -> bool {
-    shape.rate_bps.is_some_and(|rate| (0.6..=1.05).contains(&(rate / (mbit * 1e6).max(1.0))))
+fn rate_binds(facts: &Facts<'_>, mbit: f64, shape: &Shape) -> bool {
+    let fits = facts.rules.attribute.rate_fit_min..=facts.rules.attribute.rate_fit_max;
+    shape.rate_bps.is_some_and(|rate| fits.contains(&(rate / (mbit * 1e6).max(1.0))))
 }
 
 /// Whether an overlay device leaves too little room below the MTU of its lower NIC.

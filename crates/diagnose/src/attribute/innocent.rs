@@ -41,8 +41,6 @@ const IDENTITY: [&str; 29] = [
     "kernel.boot*",
     "machine.*",
 ];
-/// More would not be read.
-const LISTED_MAX: usize = 12;
 /// Why a difference is listed of which no file knows what it does.
 pub(crate) const UNEXPLAINED: &str = "differs, but no known way from it to this loss";
 
@@ -53,26 +51,27 @@ pub(crate) fn unexplained(
     knowledge: &Knowledge,
     explained: &[FactHit],
 ) -> Vec<Innocent> {
+    let rules = &facts.rules.attribute;
     let mut found = Vec::new();
     let mut hosts = place.subjects.suspects.clone();
     hosts.extend(place.subjects.machines.iter().filter(|m| !place.subjects.suspects.contains(m)));
     for host in hosts {
         let peers = place.subjects.peers_of(host);
-        if peers.hosts().len() < 2 {
+        if peers.hosts().len() < rules.peers_min {
             continue;
         }
         let Some(host_facts) = facts.of(host) else { continue };
         for (key, value) in &host_facts.readings {
             if IDENTITY.iter().any(|p| linerate_knowledge::keys::pattern_fits(p, key))
                 || explained.iter().any(|h| h.host == host && h.key == *key)
-                || found.len() >= LISTED_MAX
+                || found.len() >= rules.differences_max
             {
                 continue;
             }
             let population = peers.population(facts, host, key);
             let absent_elsewhere =
                 population.values.is_empty() && linerate_knowledge::keys::nic_of(key).is_none();
-            if population.differs(value) || absent_elsewhere {
+            if population.differs(value, rules) || absent_elsewhere {
                 let known = knowledge.causes().any(|c| {
                     c.betrays.iter().any(|t| population::any_fits(&t.keys, key))
                         || population::any_fits(&c.accompanies, key)

@@ -21,40 +21,35 @@ use linerate_knowledge::{Cause, ElementKind, Knowledge, LayerFit, Prior};
 use linerate_model::finding::LayerScope;
 
 use crate::host_facts::Facts;
+use crate::rules::AttributeRules;
 
 /// Log odds of the three grades of suspicion.
-fn prior(prior: Prior) -> f64 {
+fn prior(prior: Prior, rules: &AttributeRules) -> f64 {
     match prior {
         Prior::High => 0.0,
-        Prior::Medium => -0.7,
-        Prior::Low => -1.6,
+        Prior::Medium => rules.prior_medium,
+        Prior::Low => rules.prior_low,
     }
 }
-
-/// What others measured lacks most of what tells causes apart. One of which nothing was seen is only
-/// possible, and must not be taken for likely because others could not even be asked: alone it has a fifth of
-/// the probability then.
-const UNSEEN: f64 = 3.0;
-/// The same of one that is a setting which nobody has read, although something speaks for it.
-const UNREAD: f64 = 1.5;
 
 /// Log odds that a cause loses because nobody looked.
 fn unseen(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>) -> f64 {
     let cause = scored.cause;
+    let rules = &facts.rules.attribute;
     let is_unread = || {
         let mut keys = cause.betrays.iter().flat_map(|test| &test.keys);
         let hosts = facts.snapshot.facts.keys();
         !keys.any(|key| hosts.clone().any(|host| !facts.matching(host, key).is_empty()))
     };
     match (facts.snapshot.foreign.is_some(), scored.evidence.is_empty()) {
-        (true, true) => UNSEEN,
-        (true, false) if !cause.betrays.is_empty() && scored.hits.is_empty() && is_unread() => UNREAD,
+        (true, true) => rules.unseen,
+        (true, false) if !cause.betrays.is_empty() && scored.hits.is_empty() && is_unread() => rules.unread,
         // A survey looks at all that it can; of a recorded case somebody wrote down what he had.
         (false, true) if cause.betrays.is_empty() => {
             let mut telling = cause.shape.iter().filter(|test| test.weight > 0.0).peekable();
             let any = telling.peek().is_some();
             let none = telling.all(|test| place.shape.get(&test.value).is_none());
-            if any && none { UNSEEN } else { 0.0 }
+            if any && none { rules.unseen } else { 0.0 }
         }
         _ => 0.0,
     }
@@ -70,10 +65,14 @@ pub(crate) fn rank<'k>(facts: &Facts<'_>, place: &Place<'_>, knowledge: &'k Know
 
 /// Score of one cause at a place; `None` when it is impossible there.
 pub(crate) fn score<'k>(facts: &Facts<'_>, place: &Place<'_>, cause: &'k Cause) -> Option<Scored<'k>> {
-    let (element_score, native) = element_fit(place, cause)?;
+    let rules = &facts.rules.attribute;
+    let (element_score, native) = element_fit(place, cause, rules)?;
     let mut scored = Scored {
         cause,
-        score: prior(cause.prior) + element_score + response_fit(place, cause)? + layer_fit(place, cause)?,
+        score: prior(cause.prior, rules)
+            + element_score
+            + response_fit(place, cause, rules)?
+            + layer_fit(place, cause, rules)?,
         evidence: Vec::new(),
         against: Vec::new(),
         hits: Vec::new(),
@@ -85,7 +84,7 @@ pub(crate) fn score<'k>(facts: &Facts<'_>, place: &Place<'_>, cause: &'k Cause) 
     Some(scored)
 }
 
-fn element_fit(place: &Place<'_>, cause: &Cause) -> Option<(f64, ElementKind)> {
+fn element_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Option<(f64, ElementKind)> {
     let kind = ElementKind::of(place.element, place.direction);
     let kinds = &cause.symptom.elements;
     let has = |k: ElementKind| kinds.contains(&k);
@@ -93,14 +92,14 @@ fn element_fit(place: &Place<'_>, cause: &Cause) -> Option<(f64, ElementKind)> {
         return Some((0.0, kind));
     }
     if place.has_twin && has(kind.twin()) {
-        return Some((-0.1, kind.twin()));
+        return Some((rules.alias, kind.twin()));
     }
     // One direction may be too weak to be seen, or seen although only the other is at fault.
     if has(kind.widened()) {
-        return Some((-1.5, kind.widened()));
+        return Some((rules.widened, kind.widened()));
     }
     if place.has_twin && has(kind.twin().widened()) {
-        return Some((-1.6, kind.twin().widened()));
+        return Some((rules.alias_widened, kind.twin().widened()));
     }
     let halves = [
         (ElementKind::HostBoth, [ElementKind::HostTx, ElementKind::HostRx]),
@@ -112,7 +111,7 @@ fn element_fit(place: &Place<'_>, cause: &Cause) -> Option<(f64, ElementKind)> {
         .flat_map(|(_, parts)| parts)
         .find(|part| has(**part));
     if let Some(part) = half {
-        return Some((-2.5, *part));
+        return Some((rules.half, *part));
     }
     // With two hosts nothing tells the sender, the receiver and the path apart.
     (kind == ElementKind::Pair && place.shape.two_hosts)
@@ -122,34 +121,36 @@ fn element_fit(place: &Place<'_>, cause: &Cause) -> Option<(f64, ElementKind)> {
                 .find(|k| matches!(k, ElementKind::HostRx | ElementKind::HostTx | ElementKind::HostBoth))
         })
         .flatten()
-        .map(|k| (-0.5, *k))
+        .map(|k| (rules.two_hosts_end, *k))
 }
 
-fn response_fit(place: &Place<'_>, cause: &Cause) -> Option<f64> {
+fn response_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Option<f64> {
     let at = place.responses.iter().position(|r| cause.symptom.responses.contains(r))?;
-    Some(if at == 0 { 1.0 } else { 0.0 })
+    Some(if at == 0 { rules.first_metric } else { 0.0 })
 }
 
-fn layer_fit(place: &Place<'_>, cause: &Cause) -> Option<f64> {
+fn layer_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Option<f64> {
     use linerate_model::inventory::Layer::{Overlay, Underlay};
     match (cause.symptom.layers, place.layer) {
         (LayerFit::Either, _) | (LayerFit::Any, LayerScope::Any) => Some(0.0),
         (LayerFit::OverlayOnly, LayerScope::Only(Overlay))
-        | (LayerFit::UnderlayOnly, LayerScope::Only(Underlay)) => Some(1.0),
+        | (LayerFit::UnderlayOnly, LayerScope::Only(Underlay)) => Some(rules.layer_match),
         (LayerFit::OverlayOnly, LayerScope::Only(Underlay))
         | (LayerFit::UnderlayOnly, LayerScope::Only(Overlay)) => None,
-        (LayerFit::Any, LayerScope::Only(_)) => Some(-2.5),
+        (LayerFit::Any, LayerScope::Only(_)) => Some(rules.layer_mismatch),
         // Where only the overlay was measured, nothing speaks against "only the overlay".
-        (LayerFit::OverlayOnly, LayerScope::Any) => place.shape.only_layer_is(Overlay).then_some(0.3),
-        (LayerFit::UnderlayOnly, LayerScope::Any) => place.shape.only_layer_is(Underlay).then_some(0.3),
+        (LayerFit::OverlayOnly, LayerScope::Any) => {
+            place.shape.only_layer_is(Overlay).then_some(rules.layer_alone)
+        }
+        (LayerFit::UnderlayOnly, LayerScope::Any) => {
+            place.shape.only_layer_is(Underlay).then_some(rules.layer_alone)
+        }
     }
 }
 
 /// Probabilities of scores: a softmax in which nothing known also has a share.
-pub(crate) fn probabilities(scores: &[f64]) -> Vec<f64> {
-    /// Score of "something that no file knows".
-    const UNKNOWN: f64 = -1.5;
-    let top = scores.iter().copied().fold(UNKNOWN, f64::max);
-    let total: f64 = scores.iter().map(|s| (s - top).exp()).sum::<f64>() + (UNKNOWN - top).exp();
+pub(crate) fn probabilities(scores: &[f64], rules: &AttributeRules) -> Vec<f64> {
+    let top = scores.iter().copied().fold(rules.unknown, f64::max);
+    let total: f64 = scores.iter().map(|s| (s - top).exp()).sum::<f64>() + (rules.unknown - top).exp();
     scores.iter().map(|s| (s - top).exp() / total).collect()
 }

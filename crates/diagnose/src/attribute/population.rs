@@ -9,6 +9,7 @@ use linerate_model::fact::FactValue;
 use linerate_model::inventory::Layer;
 
 use crate::host_facts::Facts;
+use crate::rules::AttributeRules;
 
 /// Hosts with which a suspect is compared. Suspects that have the same ones share them, with what was found
 /// out about them: of thousands of hosts nearly all do.
@@ -53,8 +54,9 @@ impl<'a> Peers<'a> {
         // What all of them have is known already, mostly; to read it again from hundreds of hosts for each
         // suspect costs more.
         let among = self.among.as_ref();
-        let shared =
-            among.and_then(|(all, left_out)| all.population(facts, host, key).without(left_out, key));
+        let shared = among.and_then(|(all, left_out)| {
+            all.population(facts, host, key).without(left_out, key, &facts.rules.attribute)
+        });
         let population = Rc::new(shared.unwrap_or_else(|| Population::of(facts, host, key, &self.hosts)));
         self.known.borrow_mut().entry(key.to_owned()).or_default()[role] = Some(Rc::clone(&population));
         population
@@ -86,7 +88,7 @@ impl Population {
             .filter_map(|(number, peer)| Some((number, same_role(facts, host, key, peer)?)))
             .unzip();
         if !values.is_empty() || nic_of(key).is_none() {
-            return Self::with(values, of, peers.len(), false);
+            return Self::with(values, of, peers.len(), false, &facts.rules.attribute);
         }
         let pattern = nic_of(key)
             .map_or_else(|| key.to_owned(), |nic| key.replacen(&format!("nic.{nic}."), "nic.*.", 1));
@@ -95,19 +97,25 @@ impl Population {
                 facts.matching(peer, &pattern).into_iter().map(move |kv| (number, kv.1.clone()))
             })
             .unzip();
-        Self::with(all, of, peers.len(), true)
+        Self::with(all, of, peers.len(), true, &facts.rules.attribute)
     }
 
     /// The same without some of the peers, by their places; none where other values would have to be asked
     /// for then.
-    fn without(&self, left_out: &[usize], key: &str) -> Option<Self> {
+    fn without(&self, left_out: &[usize], key: &str, rules: &AttributeRules) -> Option<Self> {
         let kept = self.of.iter().zip(&self.values).filter(|(of, _)| !left_out.contains(of));
         let (of, values): (Vec<usize>, Vec<FactValue>) = kept.map(|(of, value)| (*of, value.clone())).unzip();
         let enough = self.mixed || !values.is_empty() || nic_of(key).is_none();
-        enough.then(|| Self::with(values, of, self.peers - left_out.len(), self.mixed))
+        enough.then(|| Self::with(values, of, self.peers - left_out.len(), self.mixed, rules))
     }
 
-    fn with(values: Vec<FactValue>, of: Vec<usize>, peers: usize, mixed: bool) -> Self {
+    fn with(
+        values: Vec<FactValue>,
+        of: Vec<usize>,
+        peers: usize,
+        mixed: bool,
+        rules: &AttributeRules,
+    ) -> Self {
         let asked = if mixed { peers.max(values.len()) } else { peers };
         // Whatever 60 % agree on outlives every pairing off with something else, so one candidate is enough.
         let (mut best, mut lead) = (0, 0_usize);
@@ -120,7 +128,8 @@ impl Population {
         }
         let population = Self { values, of, peers, asked, mixed, usual: None };
         let agree = population.values.get(best).map_or(0, |value| population.same(value));
-        let usual = (agree > 0 && agree * 5 >= population.values.len() * 3).then_some(best);
+        let usual =
+            (agree > 0 && agree as f64 >= rules.usual_min * population.values.len() as f64).then_some(best);
         Self { usual, ..population }
     }
 
@@ -130,9 +139,9 @@ impl Population {
     }
 
     /// Whether the value is not what peers have. Without peers nothing differs.
-    pub(crate) fn differs(&self, value: &FactValue) -> bool {
+    pub(crate) fn differs(&self, value: &FactValue, rules: &AttributeRules) -> bool {
         match self.usual() {
-            Some(usual) => usual != value && !close(usual, value),
+            Some(usual) => usual != value && !close(usual, value, rules.close),
             None => self.mixed && !self.values.is_empty() && self.same(value) == 0,
         }
     }
@@ -144,17 +153,18 @@ impl Population {
 
     /// Log odds from the contrast: a peer that is fine with the same value speaks against, peers without it
     /// speak for.
-    pub(crate) fn contrast(&self, value: &FactValue) -> f64 {
+    pub(crate) fn contrast(&self, value: &FactValue, rules: &AttributeRules) -> f64 {
         let same = self.same(value) as f64;
         let others = self.asked.max(self.values.len()) as f64 - same;
-        ((others + 1.0) / (1.0 + 3.0 * same)).ln().clamp(-2.5, 2.0)
+        let odds = (others + 1.0) / (1.0 + rules.contrast_peers * same);
+        odds.ln().clamp(rules.contrast_min, rules.contrast_max)
     }
 }
 
 /// Numbers that are the same but for noise.
-fn close(a: &FactValue, b: &FactValue) -> bool {
+fn close(a: &FactValue, b: &FactValue, share: f64) -> bool {
     match (a, b) {
-        (FactValue::Float(a), FactValue::Float(b)) => (a - b).abs() <= 1e-6 * a.abs().max(b.abs()),
+        (FactValue::Float(a), FactValue::Float(b)) => (a - b).abs() <= share * a.abs().max(b.abs()),
         _ => false,
     }
 }

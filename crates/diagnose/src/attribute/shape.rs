@@ -13,6 +13,7 @@ use linerate_model::sample::{Measurement, Outcome, Sample};
 use super::scored::Scored;
 use crate::evidence::{CellEvidence, jump_together, series, two_hosts};
 use crate::responses::Row;
+use crate::rules::{AttributeRules, Rules};
 use crate::stats::{mad, mean, median};
 use crate::words;
 
@@ -55,19 +56,19 @@ impl Shape {
     }
 }
 
-/// Fewer answers have no spread, and fewer segments no share.
-const RTTS_MIN: usize = 4;
-const SEGMENTS_MIN: f64 = 100.0;
-/// Cells that are fine which stand beside the bad ones.
-const GOOD_MAX: usize = 2000;
-
 /// What a shape says without a look at the values: which layers were measured, and of how many hosts.
 pub(crate) fn frame(cells: &[CellEvidence<'_>]) -> Shape {
     Shape { layers: cells.iter().map(|c| c.layer).collect(), two_hosts: two_hosts(cells), ..Shape::default() }
 }
 
 /// The shape of the bad cells, seen beside the good ones; `suspects` are the hosts whose counters count.
-pub(crate) fn of(cells: &[CellEvidence<'_>], rows: &[Row], bad_rows: &[usize], suspects: &[&str]) -> Shape {
+pub(crate) fn of(
+    rules: &Rules,
+    cells: &[CellEvidence<'_>],
+    rows: &[Row],
+    bad_rows: &[usize],
+    suspects: &[&str],
+) -> Shape {
     let bad_cells: BTreeSet<usize> = bad_rows.iter().map(|r| rows[*r].cell).collect();
     let bad: Vec<&CellEvidence<'_>> = bad_cells.iter().map(|i| &cells[*i]).collect();
     let kinds: BTreeSet<_> = bad.iter().map(|c| c.kind).collect();
@@ -76,7 +77,7 @@ pub(crate) fn of(cells: &[CellEvidence<'_>], rows: &[Row], bad_rows: &[usize], s
         .map(|i| &cells[i])
         .collect();
     // A median of thousands is that of some of them, spread over all.
-    let step = good.len().div_ceil(GOOD_MAX).max(1);
+    let step = good.len().div_ceil(rules.attribute.good_cells_max).max(1);
     let good: Vec<&CellEvidence<'_>> = good.into_iter().step_by(step).collect();
     let mut shape = Shape {
         rate_bps: over(&bad, |c| c.throughput_bps),
@@ -84,9 +85,9 @@ pub(crate) fn of(cells: &[CellEvidence<'_>], rows: &[Row], bad_rows: &[usize], s
         counters: counters(&bad, &good, suspects),
         ..frame(cells)
     };
-    path_values(&mut shape, &bad, &good);
-    row_values(&mut shape, cells, rows, &bad_cells);
-    tcp_values(&mut shape, &bad, &good);
+    path_values(rules, &mut shape, &bad, &good);
+    row_values(&rules.attribute, &mut shape, cells, rows, &bad_cells);
+    tcp_values(rules, &mut shape, &bad, &good);
     end_values(&mut shape, &bad, suspects);
     shape
 }
@@ -102,20 +103,21 @@ fn put(shape: &mut Shape, name: &'static str, value: Option<f64>) {
     }
 }
 
-fn path_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEvidence<'_>]) {
+fn path_values(all: &Rules, shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEvidence<'_>]) {
+    let rules = &all.attribute;
     let ratio = |value: &dyn Fn(&CellEvidence<'_>) -> Option<f64>, floor: f64| {
         Some((over(bad, value)? + floor) / (over(good, value)? + floor))
     };
-    put(shape, "rtt_idle_ratio", ratio(&|c| c.rtt_idle_us, 200.0));
-    put(shape, "rtt_loaded_ratio", ratio(&|c| c.rtt_loaded_us, 500.0));
-    put(shape, "retransmits_ratio", ratio(&|c| c.retransmits_per_s, 20.0));
-    put(shape, "cpu_ratio", ratio(&|c| c.cpu_s_per_gb, 0.02));
+    put(shape, "rtt_idle_ratio", ratio(&|c| c.rtt_idle_us, rules.idle_ratio_floor_us));
+    put(shape, "rtt_loaded_ratio", ratio(&|c| c.rtt_loaded_us, rules.loaded_ratio_floor_us));
+    put(shape, "retransmits_ratio", ratio(&|c| c.retransmits_per_s, rules.retransmits_ratio_floor));
+    put(shape, "cpu_ratio", ratio(&|c| c.cpu_s_per_gb, rules.cpu_ratio_floor));
     // Where nobody sent datagrams, what TCP sent again tells it.
-    let sent_again = || over(bad, |c| median(&c.values(tcp_loss)));
+    let sent_again = || over(bad, |c| median(&c.values(|m| tcp_loss(m, rules))));
     put(shape, "loss", over(bad, |c| c.loss).or_else(sent_again));
     put(shape, "reordered", over(bad, |c| mean(&c.values(|m| m.reordered.or(m.duplicated)))));
     put(shape, "duplicated", over(bad, |c| mean(&c.values(|m| m.duplicated))));
-    put(shape, "rtt_spread", over(bad, rtt_spread));
+    put(shape, "rtt_spread", over(bad, |c| rtt_spread(c, rules)));
     put(shape, "stall_ms", over(bad, |c| median(&c.values(Measurement::latest_us))).map(|us| us / 1e3));
     put(shape, "small_loss", over(bad, |c| median(&c.small_losses())));
     put(shape, "queueing", over(bad, |c| Some(c.rtt_loaded_us? / c.rtt_idle_us.filter(|us| *us > 0.0)?)));
@@ -126,12 +128,13 @@ fn path_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEviden
     put(shape, "cpu_unread", Some(f64::from(u8::from(!bad.iter().any(is_read)))));
     let busy = |cells: &[&CellEvidence<'_>]| over(cells, |c| c.core_busy_rx);
     put(shape, "core_busy_rx_excess", busy(bad).map(|b| b - busy(good).unwrap_or(0.0)));
-    put(shape, "udp_clean", over(bad, |c| c.loss.map(|l| f64::from(u8::from(l < 0.003)))));
+    put(shape, "udp_clean", over(bad, |c| c.loss.map(|l| f64::from(u8::from(l < rules.udp_clean)))));
     let jumps = over(bad, |c| c.rates.first().map(|_| f64::from(u8::from(c.two.is_some()))));
     let healthy_bps = over(good, |c| c.throughput_bps);
     put(shape, "two_state", if jump_together(bad, healthy_bps) { Some(1.0) } else { jumps });
-    let limited =
-        |c: &CellEvidence<'_>| Some(f64::from(u8::from(crate::responses::size_limit(&c.probes()).is_some())));
+    let limited = |c: &CellEvidence<'_>| {
+        Some(f64::from(u8::from(crate::responses::size_limit(&c.probes(), &all.metrics).is_some())))
+    };
     put(shape, "mtu_limit", over(bad, |c| if c.probes().is_empty() { None } else { limited(c) }));
     put(shape, "blocked", over(bad, |c| Some(f64::from(u8::from(is_blocked(c))))));
     put(shape, "streams_gain", over(bad, streams_gain));
@@ -140,7 +143,7 @@ fn path_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEviden
         "loss_from_rate",
         over(bad, |c| {
             let offered = c.measured().find_map(|(s, _)| s.test.kind.get::<UdpPlan>())?.rate_bps;
-            Some(f64::from(u8::from(c.throughput_bps? < 1.1 * offered)))
+            Some(f64::from(u8::from(c.throughput_bps? < rules.offered_margin * offered)))
         }),
     );
 }
@@ -155,30 +158,26 @@ fn is_blocked(cell: &CellEvidence<'_>) -> bool {
 }
 
 /// How much the RTT of an idle path changes from one request to the next, over its middle.
-fn rtt_spread(cell: &CellEvidence<'_>) -> Option<f64> {
+fn rtt_spread(cell: &CellEvidence<'_>, rules: &AttributeRules) -> Option<f64> {
     let spread = |m: &Measurement| {
         let rtts = m.tx.as_ref()?.rtt_us.as_slice();
         let changes: Vec<f64> = rtts.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
-        (rtts.len() >= RTTS_MIN).then_some(median(&changes)? / median(rtts).filter(|m| *m > 0.0)?)
+        (rtts.len() >= rules.rtts_min).then_some(median(&changes)? / median(rtts).filter(|m| *m > 0.0)?)
     };
     let requests = cell.measured().filter(|(s, _)| s.test.kind.is::<RttPlan>());
     median(&requests.filter_map(|(_, m)| spread(m)).collect::<Vec<_>>())
 }
 
-/// Payload of a segment on Ethernet with timestamps, bytes: what a program that only counts retransmissions
-/// has sent.
-const SEGMENT_BYTES: f64 = 1448.0;
-
 /// Share of the segments that were sent again.
-fn tcp_loss(m: &Measurement) -> Option<f64> {
+fn tcp_loss(m: &Measurement, rules: &AttributeRules) -> Option<f64> {
     let counted = || {
-        let segments_per_s = m.throughput_bps? / 8.0 / SEGMENT_BYTES;
-        (segments_per_s >= SEGMENTS_MIN).then_some(m.retransmits_per_s? / segments_per_s)
+        let segments_per_s = m.throughput_bps? / 8.0 / rules.segment_bytes;
+        (segments_per_s >= rules.segments_min).then_some(m.retransmits_per_s? / segments_per_s)
     };
     let Some(tx) = m.tx.as_ref().filter(|tx| tx.tcp.is_some()) else { return counted() };
     let tcp = tx.tcp.as_ref()?;
     let segments = tx.bytes as f64 / f64::from(tcp.mss);
-    (segments >= SEGMENTS_MIN).then_some(tcp.retransmits as f64 / segments)
+    (segments >= rules.segments_min).then_some(tcp.retransmits as f64 / segments)
 }
 
 /// Throughput with many streams over that with one.
@@ -192,14 +191,20 @@ fn streams_gain(cell: &CellEvidence<'_>) -> Option<f64> {
     (many.len() < cell.samples.len()).then_some(median(&many)? / single)
 }
 
-fn row_values(shape: &mut Shape, cells: &[CellEvidence<'_>], rows: &[Row], bad_cells: &BTreeSet<usize>) {
+fn row_values(
+    rules: &AttributeRules,
+    shape: &mut Shape,
+    cells: &[CellEvidence<'_>],
+    rows: &[Row],
+    bad_cells: &BTreeSet<usize>,
+) {
     let shares: Vec<f64> = rows
         .iter()
         .filter(|r| r.response == Response::Throughput && bad_cells.contains(&r.cell) && r.expected > 0.0)
         .map(|r| r.measured / r.expected)
         .collect();
     put(shape, "throughput_share", median(&shares));
-    if full_at_times(cells, rows, bad_cells) {
+    if full_at_times(rules, cells, rows, bad_cells) {
         put(shape, "two_state", Some(1.0));
     }
 }
@@ -207,28 +212,32 @@ fn row_values(shape: &mut Shape, cells: &[CellEvidence<'_>], rows: &[Row], bad_c
 /// Whether bad cells run near their full rate for a part of the time and far below it for another part. Tests
 /// that are as short as the states do not show two clean levels, but a limit that always holds never lets the
 /// full rate through.
-fn full_at_times(cells: &[CellEvidence<'_>], rows: &[Row], bad_cells: &BTreeSet<usize>) -> bool {
-    const FULL: f64 = 0.75;
-    const LOW: f64 = 0.5;
+fn full_at_times(
+    rules: &AttributeRules,
+    cells: &[CellEvidence<'_>],
+    rows: &[Row],
+    bad_cells: &BTreeSet<usize>,
+) -> bool {
     let mut shares: Vec<f64> = Vec::new();
     // One cell that is always full is another path, not another time.
     let (mut full, mut all) = (0, 0);
     for row in rows.iter().filter(|r| r.response == Response::Throughput && bad_cells.contains(&r.cell)) {
         let cell = &cells[row.cell];
         if row.expected > 0.0 && (cell.kind.shared_groups == 0 || row.effect_min < 1.0) {
-            let series = tests(&[cell]).flat_map(|(_, _, m)| series(m)).collect::<Vec<_>>();
+            let series =
+                tests(&[cell]).flat_map(|(_, _, m)| series(m, &cell.rules.evidence)).collect::<Vec<_>>();
             let of_cell: Vec<f64> = series.iter().map(|v| v / row.expected).collect();
-            full += usize::from(of_cell.iter().any(|share| *share >= FULL));
+            full += usize::from(of_cell.iter().any(|share| *share >= rules.full_share));
             all += 1;
             shares.extend(of_cell);
         }
     }
     let part =
         |test: &dyn Fn(f64) -> bool| shares.iter().filter(|s| test(**s)).count() as f64 / shares.len() as f64;
-    shares.len() >= 12
-        && (full >= 2 || all <= 2)
-        && part(&|s| s >= FULL) >= 0.12
-        && part(&|s| s <= LOW) >= 0.25
+    shares.len() >= rules.full_intervals_min
+        && (full >= rules.full_cells_min || all <= rules.full_cells_min)
+        && part(&|s| s >= rules.full_share) >= rules.full_part_min
+        && part(&|s| s <= rules.low_share) >= rules.low_part_min
 }
 
 /// Single-stream TCP measurements of cells.
@@ -241,7 +250,8 @@ fn tests<'c, 'a: 'c>(
         .filter(|(_, s, _)| s.test.kind.get().is_some_and(TcpPlan::is_single))
 }
 
-fn tcp_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEvidence<'_>]) {
+fn tcp_values(all: &Rules, shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEvidence<'_>]) {
+    let rules = &all.attribute;
     let of = |cells: &[&CellEvidence<'_>], value: &dyn Fn(&Measurement) -> Option<f64>| {
         median(&tests(cells).filter_map(|(_, _, m)| value(m)).collect::<Vec<_>>())
     };
@@ -253,7 +263,7 @@ fn tcp_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEvidenc
     put(shape, "sndbuf_limited_share", of(bad, &|m| limited(m, |t| t.sndbuf_limited_us)));
     let window =
         |m: &Measurement| Some(m.tx.as_ref()?.tcp.as_ref()?.unacked_bytes_max as f64).filter(|b| *b > 0.0);
-    put(shape, "tcp_loss", of(bad, &tcp_loss));
+    put(shape, "tcp_loss", of(bad, &|m| tcp_loss(m, rules)));
     put(shape, "window_bytes", of(bad, &window));
     put(shape, "window_bytes_ratio", of(bad, &window).zip(of(good, &window)).map(|(b, g)| b / g));
     // What a window of the bytes in flight allows, over what was measured: 1 when the window is the limit.
@@ -290,8 +300,8 @@ fn tcp_values(shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEvidenc
         shape,
         "steadiness",
         of(bad, &|m| {
-            let values = series(m);
-            let middle = median(&values).filter(|v| *v > 0.0 && values.len() >= 5)?;
+            let values = series(m, &all.evidence);
+            let middle = median(&values).filter(|v| *v > 0.0 && values.len() >= rules.steadiness_min)?;
             Some(1.0 - (mad(&values)? / middle).min(1.0))
         }),
     );

@@ -15,6 +15,7 @@ pub use expect::{Expect, ExpectFinding};
 pub use file::{Case, CaseError, parse};
 
 use crate::diff;
+use crate::rules::Rules;
 
 /// Changes of single pairs that are told beside the effect on all.
 const CELLS_TOLD: usize = 4;
@@ -39,7 +40,12 @@ pub fn builtin() -> Result<Vec<(String, Case)>, CaseError> {
 /// The diagnosis of a case; where it has a state before, the proof of the fix is the first note and opens the
 /// headline.
 pub fn diagnose(case: &Case, knowledge: &Knowledge) -> Diagnosis {
-    let mut diagnosis = crate::diagnose(&case.snapshot, knowledge);
+    diagnose_with(case, knowledge, &Rules::DEFAULT)
+}
+
+/// The same by other numbers.
+pub fn diagnose_with(case: &Case, knowledge: &Knowledge, rules: &Rules) -> Diagnosis {
+    let mut diagnosis = crate::diagnose_with(&case.snapshot, knowledge, rules);
     if let Some(before) = &case.before {
         let changes = diff::runs(before, &case.snapshot);
         let of =

@@ -10,12 +10,9 @@ use std::collections::BTreeMap;
 use linerate_model::names::natural;
 use linerate_model::snapshot::{StorageFigure, StoragePattern, StorageSubject};
 
-use super::equals::{self, EQUALS_MIN};
-use super::findings::{SLOW_MS, SLOW_RATIO, SLOW_SHARE_MAX};
+use super::equals;
+use crate::rules::DiskRules;
 use crate::words::digits;
-
-/// Less often asked in a second, a drive has no mean.
-const ASKED_MIN: f64 = 1.0;
 
 /// A drive whose requests take much longer than its equals'.
 pub(crate) struct SlowDrive<'a> {
@@ -47,10 +44,10 @@ fn family(device: &str) -> Option<&'static str> {
 }
 
 /// Drives that are slow among their equals, by host and name.
-pub(crate) fn slow(figures: &[StorageFigure]) -> Vec<SlowDrive<'_>> {
+pub(crate) fn slow<'a>(figures: &'a [StorageFigure], rules: &DiskRules) -> Vec<SlowDrive<'a>> {
     let mut groups: BTreeMap<(&str, &str, StoragePattern), Vec<Seen<'_>>> = BTreeMap::new();
     for figure in figures.iter().filter(|f| f.what == StorageSubject::Device) {
-        let rate = figure.requests_per_s.filter(|rate| *rate >= ASKED_MIN);
+        let rate = figure.requests_per_s.filter(|rate| *rate >= rules.figure_rate_min);
         if let (Some(family), Some(rate), Some(wait)) = (family(&figure.variant), rate, figure.wait_ms) {
             let group = groups.entry((&figure.host, family, figure.pattern)).or_default();
             group.push((figure, rate, wait));
@@ -58,7 +55,7 @@ pub(crate) fn slow(figures: &[StorageFigure]) -> Vec<SlowDrive<'_>> {
     }
     let mut found: Vec<SlowDrive<'_>> = Vec::new();
     for ((host, _, pattern), group) in &groups {
-        for drive in slow_of(group, *pattern) {
+        for drive in slow_of(group, *pattern, rules) {
             if !found.iter().any(|known| (known.host, known.device) == (*host, drive.device)) {
                 found.push(drive);
             }
@@ -69,8 +66,8 @@ pub(crate) fn slow(figures: &[StorageFigure]) -> Vec<SlowDrive<'_>> {
 }
 
 /// The slow ones of one group, by what they do and wait.
-fn slow_of<'a>(group: &[Seen<'a>], pattern: StoragePattern) -> Vec<SlowDrive<'a>> {
-    if group.len() < EQUALS_MIN {
+fn slow_of<'a>(group: &[Seen<'a>], pattern: StoragePattern, rules: &DiskRules) -> Vec<SlowDrive<'a>> {
+    if group.len() < rules.equals_min {
         return Vec::new();
     }
     let compared = group.iter().enumerate().filter_map(|(at, (figure, rate, wait))| {
@@ -80,8 +77,8 @@ fn slow_of<'a>(group: &[Seen<'a>], pattern: StoragePattern) -> Vec<SlowDrive<'a>
             .filter(|(other, _)| *other != at)
             .map(|(_, (_, rate, wait))| (*rate, *wait))
             .collect();
-        let usual = equals::expected(&others, *rate)?;
-        let is_slow = *wait >= SLOW_RATIO * usual && wait - usual >= SLOW_MS;
+        let usual = equals::expected(&others, *rate, rules)?;
+        let is_slow = *wait >= rules.slow_ratio * usual && wait - usual >= rules.slow_ms;
         is_slow.then(|| SlowDrive {
             host: &figure.host,
             device: &figure.variant,
@@ -97,12 +94,16 @@ fn slow_of<'a>(group: &[Seen<'a>], pattern: StoragePattern) -> Vec<SlowDrive<'a>
         })
     });
     let slow: Vec<SlowDrive<'_>> = compared.collect();
-    if slow.len() as f64 > SLOW_SHARE_MAX * group.len() as f64 { Vec::new() } else { slow }
+    if slow.len() as f64 > rules.slow_share_max * group.len() as f64 { Vec::new() } else { slow }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn slow(figures: &[StorageFigure]) -> Vec<SlowDrive<'_>> {
+        super::slow(figures, &crate::rules::Rules::DEFAULT.disks)
+    }
 
     fn figure(device: &str, pattern: StoragePattern, rate: f64, wait_ms: f64) -> StorageFigure {
         StorageFigure {

@@ -9,33 +9,13 @@ use std::collections::BTreeSet;
 
 use linerate_model::disk::{DiskFinding, DiskInterval, DiskKind, DiskRates, DiskTraffic, DiskTrouble};
 
+use super::RULES;
 use super::degraded::{degraded, drives_of_rebuilding, rebuilding};
-use super::equals::{self, EQUALS_MIN};
+use super::equals;
 use super::reach::counted;
 use super::tree::Layout;
 use crate::stats::median;
 use crate::words::{digits, percent};
-
-/// A drive is slow when its requests take so many times as long as those of its equals would, …
-pub(super) const SLOW_RATIO: f64 = 3.0;
-/// … and so much longer, ms: below it is the difference between an idle and a busy drive.
-pub(super) const SLOW_MS: f64 = 5.0;
-/// Fewer requests in an interval have no mean. Counted, not per second: a drive that holds up its array
-/// leaves all drives little to do.
-const REQUESTS_MIN: f64 = 4.0;
-/// It has to be so in so many intervals, and in half of those in which it could be seen.
-const INTERVALS_MIN: usize = 2;
-/// If more than this share of a group is slow it is not one drive.
-pub(super) const SLOW_SHARE_MAX: f64 = 0.25;
-/// A drive with one set of heads that is busy for this share of the time has nothing left.
-const SATURATED: f64 = 0.8;
-/// Writes go to all legs alike: more or less than this many times the usual is uneven.
-const UNEVEN_RATIO: f64 = 1.5;
-const UNEVEN_PER_S: f64 = 10.0;
-/// Merged requests over all that came: from here on the rate of a volume is not that of its drives.
-const MERGED_SHARE: f64 = 0.5;
-/// A volume that is asked less often in a second is not busy.
-const ASKED_MIN: f64 = 20.0;
 
 /// What is wrong with the devices of one host, the worst kind first.
 #[must_use]
@@ -135,9 +115,10 @@ impl Seen<'_> {
             group.retain(|drive| !self.filled.contains(drive));
             for (word, way) in WAYS {
                 let compared: Vec<Compared> = group.iter().map(|d| self.compared(d, &group, way)).collect();
-                let is_slow = |c: &Compared| c.slow.len() >= INTERVALS_MIN && 2 * c.slow.len() >= c.seen;
+                let is_slow =
+                    |c: &Compared| c.slow.len() >= RULES.slow_intervals_min && 2 * c.slow.len() >= c.seen;
                 let slow = compared.iter().filter(|c| is_slow(c)).count();
-                if slow as f64 > SLOW_SHARE_MAX * group.len() as f64 {
+                if slow as f64 > RULES.slow_share_max * group.len() as f64 {
                     continue;
                 }
                 for (device, seen) in group.iter().zip(&compared).filter(|(_, c)| is_slow(c)) {
@@ -169,18 +150,19 @@ impl Seen<'_> {
         for interval in self.intervals {
             let load = |device: &str| {
                 let traffic = way(of(interval, device)?);
-                let wait =
-                    traffic.wait_ms.filter(|_| traffic.requests_per_s * interval.seconds >= REQUESTS_MIN)?;
+                let wait = traffic
+                    .wait_ms
+                    .filter(|_| traffic.requests_per_s * interval.seconds >= RULES.requests_min)?;
                 Some((traffic.requests_per_s, wait))
             };
             let others: Vec<(f64, f64)> =
                 group.iter().filter(|d| **d != device).filter_map(|d| load(d)).collect();
-            let Some((rate, wait)) = load(device).filter(|_| others.len() + 1 >= EQUALS_MIN) else {
+            let Some((rate, wait)) = load(device).filter(|_| others.len() + 1 >= RULES.equals_min) else {
                 continue;
             };
-            let Some(usual) = equals::expected(&others, rate) else { continue };
+            let Some(usual) = equals::expected(&others, rate, RULES) else { continue };
             compared.seen += 1;
-            if wait > SLOW_RATIO * usual && wait > usual + SLOW_MS {
+            if wait > RULES.slow_ratio * usual && wait > usual + RULES.slow_ms {
                 let p99 = |device: &str| Some(way(of(interval, device)?).times?.p99_ms);
                 let others: Vec<f64> =
                     group.iter().filter(|d| **d != device).filter_map(|d| p99(d)).collect();
@@ -194,7 +176,7 @@ impl Seen<'_> {
         let drives = self.layout.disks().filter(|d| d.kind == DiskKind::Rotating);
         let drives = drives.filter(|d| !self.filled.contains(d.device.as_str()));
         let full = drives.filter_map(|disk| {
-            let busy = self.mean(&disk.device, |d| d.busy).filter(|busy| *busy >= SATURATED)?;
+            let busy = self.mean(&disk.device, |d| d.busy).filter(|busy| *busy >= RULES.saturated)?;
             let mean = |value: fn(&DiskRates) -> f64| self.mean(&disk.device, value).unwrap_or_default();
             let merged = mean(|d| d.read.merged_per_s + d.write.merged_per_s);
             let after =
@@ -224,8 +206,8 @@ impl Seen<'_> {
                 .collect();
             let Some(usual) = median(&writes.iter().map(|(_, w)| *w).collect::<Vec<_>>()) else { continue };
             for (device, rate) in writes {
-                let beyond = rate > usual * UNEVEN_RATIO || rate < usual / UNEVEN_RATIO;
-                if beyond && (rate - usual).abs() > UNEVEN_PER_S {
+                let beyond = rate > usual * RULES.uneven_ratio || rate < usual / RULES.uneven_ratio;
+                if beyond && (rate - usual).abs() > RULES.uneven_per_s {
                     let sentence = format!(
                         "{} gets {} writes a second, the others of {} {}: they do not carry the same",
                         self.layout.called(device),
@@ -252,7 +234,10 @@ impl Seen<'_> {
             let (reached, merged) =
                 (sum(DiskRates::requests_per_s), sum(|d| d.read.merged_per_s + d.write.merged_per_s));
             let Some(asked) = self.mean(&top.device, DiskRates::requests_per_s) else { continue };
-            if merged > MERGED_SHARE * (merged + reached) && asked > ASKED_MIN && asked > reached {
+            if merged > RULES.merged_share * (merged + reached)
+                && asked > RULES.merged_rate_min
+                && asked > reached
+            {
                 let sentence = format!(
                     "{} is asked {} times a second; {} reach its {}, for {} are merged into others on the way",
                     self.layout.called(&top.device),

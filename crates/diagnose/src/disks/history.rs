@@ -1,28 +1,17 @@
 //! When each finding of a watch began and ended, over the whole watch, in bounded memory.
 //!
 //! In: one interval of a host after the other. Out: what began and what ended with it, and at any time all
-//! findings of the watch. Only the last [`WINDOW`] intervals are kept; figures are judged over those. A
-//! finding is kept once per device and kind, with the time of all its episodes, at most [`FINDINGS_MAX`] of
+//! findings of the watch. Only the last [`window`](crate::rules::DiskRules::window) intervals are kept; figures are judged over those. A
+//! finding is kept once per device and kind, with the time of all its episodes, at most [`history_max`](crate::rules::DiskRules::history_max) of
 //! them. Pure.
 
 use std::collections::VecDeque;
 
 use linerate_model::disk::{DiskEpisodes, DiskFinding, DiskInterval, DiskTrouble};
 
+use super::RULES;
 use super::findings::findings_of;
 use super::tree::Layout;
-
-/// Intervals that figures are judged over: what was slow for half of so many is found, whatever came before
-/// and after.
-const WINDOW: usize = 10;
-/// Fewer intervals are judged only at the end of a shorter watch: one or two odd ones at its begin are no
-/// finding.
-const JUDGED_MIN: usize = 5;
-/// A finding from figures ends when so many intervals in a row do not show it: one that comes and goes is one
-/// episode.
-const ENDED_AFTER: usize = 5;
-/// Findings of one host that are kept.
-const FINDINGS_MAX: usize = 512;
 
 /// What changed with an interval.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,12 +79,12 @@ impl History {
         if turned {
             self.window.clear();
         }
-        if self.window.len() == WINDOW {
+        if self.window.len() == RULES.window {
             self.window.pop_front();
         }
         self.window.push_back(interval.clone());
         let shown = shown_by(layout, interval);
-        let judged = if self.window.len() < JUDGED_MIN {
+        let judged = if self.window.len() < RULES.judged_min {
             shown.iter().filter(|finding| is_state(finding.what)).cloned().collect()
         } else {
             self.judged(layout)
@@ -108,7 +97,7 @@ impl History {
                 continue;
             }
             kept.unseen += 1;
-            let over = is_state(finding.what) || kept.unseen >= ENDED_AFTER;
+            let over = is_state(finding.what) || kept.unseen >= RULES.ended_after;
             if over && !has(&judged, &finding) {
                 kept.all.open = false;
                 changes.push(Change::Ended(kept.all.clone()));
@@ -121,7 +110,7 @@ impl History {
     /// What began and is not known yet because the watch, or what is left to judge, is short. For the end of
     /// a watch.
     pub fn finish(&mut self, layout: &Layout) -> Vec<Change> {
-        let judged = if self.window.len() < JUDGED_MIN { self.judged(layout) } else { Vec::new() };
+        let judged = if self.window.len() < RULES.judged_min { self.judged(layout) } else { Vec::new() };
         self.began(layout, judged)
     }
 
@@ -174,7 +163,7 @@ impl History {
                 let times = kept.all.times.saturating_add(1);
                 kept.all = DiskEpisodes { since_ms, times, seconds: before + new.seconds, ..new.clone() };
                 kept.all.clone()
-            } else if self.kept.len() < FINDINGS_MAX {
+            } else if self.kept.len() < RULES.history_max {
                 self.kept.push(Kept { all: new.clone(), unseen: 0 });
                 new
             } else {

@@ -3,7 +3,7 @@
 use linerate_model::disk::{DiskInterval, DiskRates, DiskTraffic, DiskTrouble};
 use linerate_model::fact::{FactValue, HostFacts};
 
-use super::{Change, FINDINGS_MAX, History, WINDOW};
+use super::{Change, History, RULES};
 use crate::disks::{Layout, layout};
 
 fn array(drives: usize, failed: &[&str]) -> Layout {
@@ -55,7 +55,7 @@ fn a_drive_that_was_slow_long_before_the_end_is_a_finding_of_the_watch() {
     assert_eq!((last.since_ms, last.last_ms, last.open), (200_000, 400_000, false));
     assert!((last.seconds - 200.0).abs() < 1e-9, "{last:?}");
     assert_eq!(history.all(), std::slice::from_ref(last));
-    assert_eq!(history.window.len(), WINDOW, "nothing else is kept of 1000 intervals");
+    assert_eq!(history.window.len(), RULES.window, "nothing else is kept of 1000 intervals");
 }
 
 #[test]
@@ -120,6 +120,6 @@ fn findings_are_bounded() {
         ]);
         history.push(&layout(&facts), &interval(n, 1, None), false);
     }
-    assert_eq!(history.all().len(), FINDINGS_MAX);
+    assert_eq!(history.all().len(), RULES.history_max);
     assert!(history.has_overflowed());
 }

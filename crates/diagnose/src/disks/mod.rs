@@ -18,6 +18,11 @@ mod times;
 mod tree;
 mod volume;
 
+use crate::rules::{DiskRules, Rules};
+
+/// Drives are judged by the numbers in force.
+const RULES: &DiskRules = &Rules::DEFAULT.disks;
+
 pub use findings::findings;
 pub use history::{Change, History};
 pub use link::Link;

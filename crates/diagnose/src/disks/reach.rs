@@ -1,8 +1,7 @@
 //! What a volume should reach under a load, and which term binds.
 //!
 //! What comes in: what the volume is made of, what is asked of it. What goes out: requests and bytes per
-//! second with the arithmetic in a sentence, or nothing where nobody can know it from the outside. Every
-//! constant names its source. Pure.
+//! second with the arithmetic in a sentence, or nothing where nobody can know it from the outside. Pure.
 
 use std::fmt::Write as _;
 
@@ -10,24 +9,9 @@ use linerate_model::disk_load::{DiskPhase, DiskResult, Doubt, Durable};
 use linerate_storage::plan::{ROTATING_BYTES_PER_S, ROTATING_PER_S, SMALL_WRITE};
 use serde::Serialize;
 
+use super::RULES;
 use super::volume::{Class, Volume};
 use crate::words::percent;
-
-/// A revolution at 7,200 per minute, ms.
-const REVOLUTION_MS: f64 = 60_000.0 / 7_200.0;
-/// Mean way of the heads of such a drive, ms (data sheets of 3 TB drives of 2012: 8.5 for reads, 9.5 for
-/// writes).
-const SEEK_MS: f64 = 8.5;
-/// Requests that such a drive needs at once to choose well; more gain little (native command queueing orders
-/// up to 32).
-const CHOICE: f64 = 4.0;
-/// SATA at 6 Gbit/s, which a drive without moving parts has where nobody tells its link: 10 bits carry a
-/// byte.
-const SATA_BYTES_PER_S: f64 = 600e6;
-/// Shares of a CPU second from which on our own thread is what limits.
-const CPU_FULL: f64 = 0.9;
-/// A flush that takes so much of a safe write is what it waits for.
-const MOSTLY: f64 = 0.5;
 
 /// What binds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -162,23 +146,23 @@ fn seeks(volume: &Volume, phase: &DiskPhase) -> Bound {
         && phase.durable == Durable::Never
         && volume.parity == 0;
     let busy = if taken { drives } else { drives.min(under_way) };
-    let each = if taken { CHOICE } else { under_way / busy };
-    let alone = 1000.0 / (SEEK_MS + REVOLUTION_MS / 2.0);
-    let choice = ((each - 1.0) / (CHOICE - 1.0)).clamp(0.0, 1.0);
+    let each = if taken { RULES.queue_choice } else { under_way / busy };
+    let alone = 1000.0 / (RULES.seek_ms + RULES.revolution_ms / 2.0);
+    let choice = ((each - 1.0) / (RULES.queue_choice - 1.0)).clamp(0.0, 1.0);
     let seek_rate = alone + (ROTATING_PER_S - alone) * choice;
     let piece = f64::from(phase.block_bytes) / pieces(volume, phase);
     let rate = 1.0 / (1.0 / seek_rate + piece / ROTATING_BYTES_PER_S);
     // Small requests cost no time for their bytes worth a word.
     let rate = if piece <= 16_384.0 { seek_rate } else { rate };
     let requests = busy * rate / cost;
-    let depth = busy < drives || each < CHOICE;
+    let depth = busy < drives || each < RULES.queue_choice;
     let mut sentence = format!("{} x {} a second", counted(busy), digits(rate));
     if (cost - 1.0).abs() > 1e-9 {
         let _ = write!(sentence, ", {} requests to drives for each", digits(cost));
     }
     let _ = write!(sentence, " = {} requests a second", digits(requests));
     if depth {
-        let needed = (CHOICE * drives / cost).ceil();
+        let needed = (RULES.queue_choice * drives / cost).ceil();
         let _ = write!(
             sentence,
             "; {} under way leave {} little choice or nothing to do, {} would keep them busy (--depth)",
@@ -237,7 +221,7 @@ fn waits(filesystem: &str, durable: Durable) -> (f64, &'static str) {
 
 /// Revolutions in a second of all threads, each of which waits for its own.
 fn turns(phase: &DiskPhase) -> f64 {
-    f64::from(phase.threads) * 1000.0 / REVOLUTION_MS
+    f64::from(phase.threads) * 1000.0 / RULES.revolution_ms
 }
 
 /// Each flush waits until the place comes round again; mirrors and stripes wait together. Without a write
@@ -252,7 +236,7 @@ fn flush(volume: &Volume, phase: &DiskPhase, every: u32) -> Bound {
         "{} waits for {}, {} ms each at 7,200 a minute{what}: {} safe writes a second of {} threads",
         if by_itself { "without a write cache a write" } else { "a flush" },
         if waits > 1.0 { "two revolutions" } else { "a revolution" },
-        digits(REVOLUTION_MS),
+        digits(RULES.revolution_ms),
         digits(requests),
         phase.threads
     );
@@ -265,7 +249,7 @@ fn without_cache(phase: &DiskPhase) -> Bound {
     let requests = turns(phase);
     let sentence = format!(
         "without a write cache each write waits for a revolution, {} ms at 7,200 a minute: {} writes a second of {} threads; more under way would not miss their place (--depth)",
-        digits(REVOLUTION_MS),
+        digits(RULES.revolution_ms),
         digits(requests),
         phase.threads
     );
@@ -278,7 +262,7 @@ fn wire(volume: &Volume, phase: &DiskPhase) -> Bound {
     let drives = f64::from(if reads >= 1.0 { volume.drives } else { volume.data_drives() });
     let (each, words) = match &volume.link {
         Some(link) => (link.bytes_per_s, link.words.as_str()),
-        None => (SATA_BYTES_PER_S, "SATA at 6 Gbit/s"),
+        None => (RULES.sata_bytes_per_s, "SATA at 6 Gbit/s"),
     };
     let bytes = drives * each;
     let sentence = format!(
@@ -322,7 +306,7 @@ fn binds(result: &DiskResult, should: Option<&Reach>) -> (String, String) {
     }
     let busy = result.cpu_s / result.elapsed_s.max(f64::MIN_POSITIVE);
     let threads = f64::from(result.phase.threads);
-    if busy >= CPU_FULL * threads {
+    if busy >= RULES.cpu_full * threads {
         let sentence = format!(
             "the CPU is what limits: {} of a CPU for {threads} threads; more --threads would show",
             percent(busy)
@@ -332,7 +316,7 @@ fn binds(result: &DiskResult, should: Option<&Reach>) -> (String, String) {
     let merged = merged(result);
     let p50 = |histogram: &linerate_model::histogram::Histogram| histogram.quantile(0.5).unwrap_or(0) as f64;
     let (flush, whole) = (p50(&result.flush_ns), p50(&result.write.took_ns));
-    if flush > 0.0 && flush >= MOSTLY * whole {
+    if flush > 0.0 && flush >= RULES.flush_share * whole {
         let of = digits(flush / 1e6);
         return (
             "flush".to_owned(),
@@ -359,7 +343,7 @@ fn binds(result: &DiskResult, should: Option<&Reach>) -> (String, String) {
             format!("one request at a time: each takes {} us on average{merged}", digits(each_us)),
         );
     }
-    let what = if result.device.is_some_and(|d| d.busy > 0.9) {
+    let what = if result.device.is_some_and(|d| d.busy > RULES.busy_device) {
         "the device has always something to do"
     } else {
         "the device answers no faster"
@@ -372,7 +356,7 @@ fn merged(result: &DiskResult) -> String {
     let Some(device) = result.device else { return String::new() };
     let asked = (result.read.requests + result.write.requests) as f64;
     // A tenth more or less is the file system's own.
-    if (device.merged as f64) <= asked * 0.1 || device.requests as f64 >= asked {
+    if (device.merged as f64) <= asked * RULES.merged_min || device.requests as f64 >= asked {
         return String::new();
     }
     let (asked, reached) = (digits(asked), digits(device.requests as f64));

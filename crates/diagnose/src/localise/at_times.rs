@@ -16,10 +16,12 @@ use linerate_model::inventory::Layer;
 use super::column::Column;
 use super::located::{Located, alike};
 use crate::evidence::{CellEvidence, Single};
-use crate::responses::{DEAD, Row, badness, singles};
+use crate::responses::{Row, badness, singles};
+use crate::rules::Rules;
 use crate::stats::median;
 
-/// A response of which single tests are looked at.
+/// A response that is examined test by test.
+#[derive(Clone, Copy)]
 struct Kind {
     response: Response,
     /// Badness from which on one counts, and at least so many times the noise. Below half of it a test is
@@ -41,51 +43,46 @@ struct Kind {
 }
 
 /// Of 5131 probes in healthy clusters of the lab none lost or reordered a datagram (`docs/dev/accuracy.md`),
-/// but real ones have other people's load in them; a queue that is nearly three times as long as elsewhere is
+/// but real ones have other load in them; a queue that is nearly three times as long as elsewhere is
 /// seen more often, and so is a transfer that loses 30 %: one in 24 transfers of each of 3 in 32 healthy
 /// clusters.
-const KINDS: [Kind; 4] = [
-    Kind { response: Response::Loss, ..OF_PROBES },
-    Kind { response: Response::Reordering, ..OF_PROBES },
-    Kind { response: Response::RttLoaded, bad_min: 1.5, sigmas: 3.0, ..OF_TRANSFERS },
-    Kind { response: Response::Throughput, effect_max: 0.5, dead: DEAD, ..OF_TRANSFERS },
-];
-const OF_PROBES: Kind = Kind {
-    response: Response::Loss,
-    bad_min: 1.3,
-    sigmas: 0.0,
-    dead: f64::INFINITY,
-    effect_max: f64::INFINITY,
-    must_change: false,
-    chance: 0.002,
-    chance_tests: 500.0,
-};
-const OF_TRANSFERS: Kind = Kind {
-    response: Response::Throughput,
-    bad_min: 0.5,
-    must_change: true,
-    chance: 0.01,
-    chance_tests: 100.0,
-    ..OF_PROBES
-};
-/// Fewer bad or good tests tell nothing; nor do bad ones that all began within this time, for one moment
-/// disturbs all that is under way.
-const BAD_MIN: usize = 3;
-const GOOD_MIN: usize = 2;
-const MOMENT_MS: u64 = 1000;
-/// What is bad in a larger share of its tests is found without this; in a smaller one, not worth a name.
-const SHARE: std::ops::RangeInclusive<f64> = 0.12..=0.85;
-/// Log odds against an element that is bad at times, how much better it has to explain the tests than what
-/// was found without it, and from which on it is worth a repetition.
-const AT_TIMES: f64 = 2.0;
-const BETTER: f64 = 1.0;
-const SUSPECTED: f64 = -1.2;
-/// Share of the tests of a place that are good although it is bad.
-const EXCEPTIONS: f64 = 0.05;
+fn kinds(rules: &Rules) -> [Kind; 4] {
+    let locate = &rules.locate;
+    let probes = Kind {
+        response: Response::Loss,
+        bad_min: locate.probe_bad_min,
+        sigmas: 0.0,
+        dead: f64::INFINITY,
+        effect_max: f64::INFINITY,
+        must_change: false,
+        chance: locate.probe_chance,
+        chance_tests: locate.probe_chance_tests,
+    };
+    let transfers = Kind {
+        response: Response::Throughput,
+        bad_min: locate.transfer_bad_min,
+        must_change: true,
+        chance: locate.transfer_chance,
+        chance_tests: locate.transfer_chance_tests,
+        effect_max: locate.transfer_effect_max,
+        dead: rules.metrics.dead,
+        ..probes
+    };
+    let queues = Kind {
+        response: Response::RttLoaded,
+        bad_min: locate.rtt_bad_min,
+        sigmas: locate.rtt_bad_sigmas,
+        effect_max: f64::INFINITY,
+        dead: f64::INFINITY,
+        ..transfers
+    };
+    [probes, Kind { response: Response::Reordering, ..probes }, queues, transfers]
+}
 
 /// The tests of one response, by cell.
-struct Tests {
-    kind: &'static Kind,
+struct Tests<'r> {
+    rules: &'r Rules,
+    kind: Kind,
     by_cell: Vec<Vec<Test>>,
     bad: usize,
     all: usize,
@@ -119,13 +116,14 @@ pub(super) fn instead(
     rows: &[Row],
     cells: &[CellEvidence<'_>],
     accept: [f64; 2],
+    rules: &Rules,
 ) -> Vec<Located> {
     // What is slow everywhere leaves nothing to compare with.
     if rows.iter().any(|row| row.common > 0.0) {
         return found;
     }
-    KINDS.iter().fold(found, |found, kind| {
-        let tests = Tests::new(kind, rows, cells);
+    kinds(rules).into_iter().fold(found, |found, kind| {
+        let tests = Tests::new(kind, rows, cells, rules);
         // Nothing is computed for the many clusters in which nothing of the kind happens.
         if tests.bad == 0 { found } else { with_best(found, columns, rows, cells, &tests, accept) }
     })
@@ -139,24 +137,27 @@ impl Kind {
 }
 
 /// Whether a test of the path of a row was bad in its response, whatever the row says of all of them.
-pub(super) fn is_ever_bad(row: &Row, cells: &[CellEvidence<'_>]) -> bool {
+pub(super) fn is_ever_bad(row: &Row, cells: &[CellEvidence<'_>], rules: &Rules) -> bool {
     // Of transfers the rates are at hand.
-    let mut kinds = KINDS.iter().filter(|k| k.response == row.response && k.response != Response::Throughput);
-    kinds.any(|kind| {
-        let is_bad = |single: &Single| badness(row.response, single.value, row.expected) >= kind.bad_min(row);
+    if row.response == Response::Throughput {
+        return false;
+    }
+    kinds(rules).into_iter().filter(|kind| kind.response == row.response).any(|kind| {
+        let effect = |single: &Single| badness(row.response, single.value, row.expected, &rules.metrics);
+        let is_bad = |single: &Single| effect(single) >= kind.bad_min(row);
         singles(row.response, &cells[row.cell]).iter().any(is_bad)
     })
 }
 
-impl Tests {
-    fn new(kind: &'static Kind, rows: &[Row], cells: &[CellEvidence<'_>]) -> Self {
+impl<'r> Tests<'r> {
+    fn new(kind: Kind, rows: &[Row], cells: &[CellEvidence<'_>], rules: &'r Rules) -> Self {
         let response = kind.response;
         let mut by_cell = vec![Vec::new(); cells.len()];
         for row in rows.iter().filter(|row| row.response == response && row.effect_min <= kind.effect_max) {
             let bad_min = kind.bad_min(row);
             let test = |single: Single| {
-                let bad = badness(response, single.value, row.expected);
-                let counts = (bad >= bad_min || bad < 0.5 * bad_min) && bad < kind.dead;
+                let bad = badness(response, single.value, row.expected, &rules.metrics);
+                let counts = (bad >= bad_min || bad < rules.locate.tests_good * bad_min) && bad < kind.dead;
                 counts.then_some(Test {
                     start_ms: single.start_ms,
                     is_bad: bad >= bad_min,
@@ -169,7 +170,7 @@ impl Tests {
         }
         let all = || by_cell.iter().flatten();
         let (bad, all) = (all().filter(|t| t.is_bad).count(), all().count());
-        Self { kind, by_cell, bad, all }
+        Self { rules, kind, by_cell, bad, all }
     }
 
     fn is_bad(&self, cell: usize) -> bool {
@@ -189,9 +190,10 @@ fn with_best(
     columns: &[Column],
     rows: &[Row],
     cells: &[CellEvidence<'_>],
-    tests: &Tests,
+    tests: &Tests<'_>,
     [accept, accept_more]: [f64; 2],
 ) -> Vec<Located> {
+    let rules = &tests.rules.locate;
     let fits: Vec<Option<Fit>> = columns.iter().map(|column| fit(column, tests)).collect();
     // What comes and goes before what explains as much and does not.
     let rank = |i: usize| {
@@ -203,7 +205,7 @@ fn with_best(
         is_one.cmp(&is_other).then(one.total_cmp(&other))
     };
     let Some(best) = (0..columns.len()).max_by(order) else { return found };
-    let Some(mine) = fits[best].as_ref().filter(|f| f.score >= SUSPECTED) else { return found };
+    let Some(mine) = fits[best].as_ref().filter(|f| f.score >= rules.tests_suspected) else { return found };
     let bad_here = |l: &Located| l.rows.iter().any(|row| mine.cells.contains(&rows[*row].cell));
     let is_alone = !found.iter().any(|l| !l.unconfirmed && !bad_here(l));
     let is_proven = mine.comes_and_goes && mine.score >= if is_alone { accept } else { accept_more };
@@ -224,7 +226,7 @@ fn with_best(
         .filter(|l| !l.unconfirmed && bad_here(l))
         .map(|l| always(l) + besides(l, tests.kind.response))
         .sum();
-    if mine.score >= others + BETTER {
+    if mine.score >= others + rules.intermittent_better {
         found.retain(|l| !bad_here(l));
         found.insert(0, located);
     }
@@ -233,12 +235,13 @@ fn with_best(
 
 /// What a located loss explains of the tests if it is always there, in the layers in which it was seen. That
 /// several connections hide it says nothing against it.
-fn steady(located: &Located, tests: &Tests, rows: &[Row], cells: &[CellEvidence<'_>]) -> f64 {
+fn steady(located: &Located, tests: &Tests<'_>, rows: &[Row], cells: &[CellEvidence<'_>]) -> f64 {
     let layers: BTreeSet<Layer> = located.rows.iter().map(|row| cells[rows[*row].cell].layer).collect();
     let chance = tests.kind.chance;
+    let rules = &tests.rules.locate;
     let gain = |test: &Test| match test {
-        Test { is_bad: true, .. } => ((1.0 - EXCEPTIONS) / chance).ln(),
-        Test { is_single: true, .. } => (EXCEPTIONS / (1.0 - chance)).ln(),
+        Test { is_bad: true, .. } => ((1.0 - rules.tests_exceptions) / chance).ln(),
+        Test { is_single: true, .. } => (rules.tests_exceptions / (1.0 - chance)).ln(),
         Test { .. } => 0.0,
     };
     let its = located.column.cells().into_iter().filter(|cell| layers.contains(&cells[*cell].layer));
@@ -259,11 +262,12 @@ fn besides(located: &Located, response: Response) -> f64 {
 
 /// How well it explains its tests that each of them is bad with one probability, instead of by chance as
 /// elsewhere.
-fn fit(column: &Column, tests: &Tests) -> Option<Fit> {
+fn fit(column: &Column, tests: &Tests<'_>) -> Option<Fit> {
     // Several faults look like one that is everywhere at times.
     if column.element == Element::All {
         return None;
     }
+    let rules = &tests.rules.locate;
     let is_bad = |cell: &usize| tests.is_bad(*cell);
     // A direction in which nothing is bad is not part of it.
     if column.parts.iter().any(|part| !part.iter().any(is_bad)) {
@@ -276,32 +280,44 @@ fn fit(column: &Column, tests: &Tests) -> Option<Fit> {
     let chance =
         ((tests.bad - bad) as f64 + chance * chance_tests) / ((tests.all - all) as f64 + chance_tests);
     let gain = |n: usize, here: f64, chance: f64| if n == 0 { 0.0 } else { n as f64 * (here / chance).ln() };
-    let price = column.penalty + AT_TIMES + 0.5 * ((all + 1) as f64).ln();
+    let price = column.penalty + rules.intermittent + rules.size_penalty * ((all + 1) as f64).ln();
     let cells: BTreeSet<usize> = column.parts.iter().flatten().copied().filter(is_bad).collect();
     // A limit of each connection spares tests with several of them.
     let good_singles = of_column().filter(|t| !t.is_bad && t.is_single).count();
-    let enough = bad >= BAD_MIN && all - bad >= GOOD_MIN && good_singles > 0 && SHARE.contains(&share);
+    let shares = rules.tests_share_min..=rules.intermittent_share_max;
+    let enough = bad >= rules.bad_tests_min
+        && all - bad >= rules.good_tests_min
+        && good_singles > 0
+        && shares.contains(&share);
     Some(Fit {
         score: gain(bad, share, chance) + gain(all - bad, 1.0 - share, 1.0 - chance) - price,
-        comes_and_goes: enough && lie_apart(of_column()) && changes(&cells, tests),
+        comes_and_goes: enough
+            && lie_apart(of_column(), tests.rules.evidence.moment_ms)
+            && changes(&cells, tests),
         cells,
     })
 }
 
 /// Whether bad tests lie apart in time. Foreign evidence has tests without one.
-fn lie_apart<'t>(tests: impl Iterator<Item = &'t Test>) -> bool {
+fn lie_apart<'t>(tests: impl Iterator<Item = &'t Test>, moment_ms: u64) -> bool {
     let times: Vec<u64> = tests.filter(|t| t.is_bad && t.start_ms > 0).map(|t| t.start_ms).collect();
-    times.iter().max().zip(times.iter().min()).is_some_and(|(last, first)| last - first >= MOMENT_MS)
+    times.iter().max().zip(times.iter().min()).is_some_and(|(last, first)| last - first >= moment_ms)
 }
 
 /// Whether at least half of the bad cells that were tested more than once were good as well.
-fn changes(bad: &BTreeSet<usize>, tests: &Tests) -> bool {
+fn changes(bad: &BTreeSet<usize>, tests: &Tests<'_>) -> bool {
     let repeated = bad.iter().map(|cell| &tests.by_cell[*cell]).filter(|tests| tests.len() > 1);
     let (steady, changing): (Vec<_>, Vec<_>) = repeated.partition(|tests| tests.iter().all(|t| t.is_bad));
     changing.len() >= steady.len() && !(changing.is_empty() && tests.kind.must_change)
 }
 
-fn located(best: usize, columns: &[Column], fits: &[Option<Fit>], rows: &[Row], tests: &Tests) -> Located {
+fn located(
+    best: usize,
+    columns: &[Column],
+    fits: &[Option<Fit>],
+    rows: &[Row],
+    tests: &Tests<'_>,
+) -> Located {
     let response = tests.kind.response;
     let of = |i: usize| fits[i].as_ref().map(|f| (f.score, &f.cells));
     let (score, cells) = of(best).map_or((0.0, BTreeSet::new()), |(score, cells)| (score, cells.clone()));
@@ -312,7 +328,7 @@ fn located(best: usize, columns: &[Column], fits: &[Option<Fit>], rows: &[Row], 
         score,
         gains: two_states.into_iter().chain([(response, score)]).collect(),
         rows: (0..rows.len()).filter(|i| bad(&rows[*i])).collect(),
-        alternatives: alike(best, columns, of),
+        alternatives: alike(best, columns, of, &tests.rules.locate),
         unconfirmed: false,
         values: tests.values(&cells),
     }

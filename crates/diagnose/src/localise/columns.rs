@@ -9,14 +9,7 @@ use super::at_times;
 use super::column::Column;
 use crate::evidence::{CellEvidence, groups_by_host};
 use crate::responses::Row;
-
-/// Log odds by class, most likely first: a host more than a group, that more than one path.
-const HOST: f64 = 2.8;
-const GROUP: f64 = 2.9;
-const BOTH: f64 = 3.0;
-const ALL: f64 = 3.4;
-const GROUP_TO_GROUP: f64 = 3.2;
-const PAIR: f64 = 4.6;
+use crate::rules::Rules;
 
 /// The more hypotheses of a class there are, the less likely each of them is before anything was measured:
 /// the logarithm of their number, as far as that is more than the class costs anyway. `usual`: how many of
@@ -101,29 +94,31 @@ fn hosts<'a>(inventory: &Inventory, cells: &[CellEvidence<'a>]) -> (Vec<Ends<'a>
     (named.into_iter().map(|(name, _)| (name, Default::default())).collect(), place)
 }
 
-/// Two transfers of a healthy cell differ by less than this ratio.
-const ALIKE: f64 = 1.4;
-/// What single tests show besides is healthy up to this share of what is worth a finding.
-const HEALTHY: f64 = 0.25;
-
 /// Cells that are not as they should be, or of which some test was not.
-fn suspicious(cells: &[CellEvidence<'_>], rows: &[Row]) -> Vec<bool> {
+fn suspicious(cells: &[CellEvidence<'_>], rows: &[Row], rules: &Rules) -> Vec<bool> {
+    let locate = &rules.locate;
     let is_uneven = |cell: &CellEvidence<'_>| {
         let (least, most) = cell.rates.iter().fold((f64::MAX, 0.0_f64), |(l, m), r| (l.min(*r), m.max(*r)));
-        most > ALIKE * least
+        most > locate.uneven_ratio * least
     };
     let mut suspicious: Vec<bool> = cells.iter().map(is_uneven).collect();
     for row in rows {
-        let share = if row.response == Response::Throughput { 1.0 } else { HEALTHY };
-        suspicious[row.cell] |= row.y >= share * row.effect_min || at_times::is_ever_bad(row, cells);
+        let share = if row.response == Response::Throughput { 1.0 } else { locate.suspicious };
+        suspicious[row.cell] |= row.y >= share * row.effect_min || at_times::is_ever_bad(row, cells, rules);
     }
     suspicious
 }
 
 /// All hypotheses that the cells can tell something about. Of ways between two hosts or groups only those on
 /// which something is wrong: there are as many of them as tests, and no healthy one explains anything.
-pub(crate) fn columns(inventory: &Inventory, cells: &[CellEvidence<'_>], rows: &[Row]) -> Vec<Column> {
-    let suspicious = suspicious(cells, rows);
+pub(crate) fn columns(
+    inventory: &Inventory,
+    cells: &[CellEvidence<'_>],
+    rows: &[Row],
+    rules: &Rules,
+) -> Vec<Column> {
+    let suspicious = suspicious(cells, rows, rules);
+    let rules = &rules.locate;
     let is_of_interest = |cell: usize| suspicious[cell];
     let touched = Touched::new(inventory, cells);
     let mut all = Vec::new();
@@ -132,28 +127,29 @@ pub(crate) fn columns(inventory: &Inventory, cells: &[CellEvidence<'_>], rows: &
             all.push(Column { element, direction, parts, penalty });
         }
     };
-    let [one, both] = [HOST, BOTH].map(|class| among(class, touched.hosts.len(), 6.4));
+    let [one, both] =
+        [rules.host, rules.both].map(|class| among(class, touched.hosts.len(), rules.hosts_usual));
     for (host, [tx, rx]) in &touched.hosts {
         let element = || Element::Host((*host).to_owned());
         add(element(), Direction::Rx, vec![rx.clone()], one);
         add(element(), Direction::Tx, vec![tx.clone()], one);
         add(element(), Direction::Both, vec![rx.clone(), tx.clone()], both);
     }
-    let from_to = among(GROUP_TO_GROUP, touched.between.len(), 0.5);
+    let from_to = among(rules.group_to_group, touched.between.len(), rules.groups_usual);
     for (number, (group, [tx, rx])) in inventory.groups.iter().zip(&touched.groups).enumerate() {
         let element = || Element::Group(group.name.clone());
-        add(element(), Direction::Rx, vec![rx.clone()], GROUP);
-        add(element(), Direction::Tx, vec![tx.clone()], GROUP);
-        add(element(), Direction::Both, vec![rx.clone(), tx.clone()], BOTH + 0.1);
+        add(element(), Direction::Rx, vec![rx.clone()], rules.group);
+        add(element(), Direction::Tx, vec![tx.clone()], rules.group);
+        add(element(), Direction::Both, vec![rx.clone(), tx.clone()], rules.both + rules.group_both_more);
         let ways = touched.between.range((number, 0)..(number + 1, 0));
         for ((_, other), path) in ways.filter(|(_, path)| path.iter().any(|cell| is_of_interest(*cell))) {
             let element = Element::GroupToGroup(group.name.clone(), inventory.groups[*other].name.clone());
             add(element, Direction::Both, vec![path.clone()], from_to);
         }
     }
-    add(Element::All, Direction::Both, vec![(0..cells.len()).collect()], ALL);
+    add(Element::All, Direction::Both, vec![(0..cells.len()).collect()], rules.all);
     let seen = touched.seen();
-    let pair = among(PAIR, seen.len(), 1.0);
+    let pair = among(rules.pair, seen.len(), rules.pairs_usual);
     for [a, b] in seen.into_iter().filter(|[a, b]| a != b) {
         let (there, back) = (touched.of_pair([a, b]), touched.of_pair([b, a]));
         if !there.clone().chain(back.clone()).any(is_of_interest) {

@@ -7,12 +7,8 @@
 use linerate_model::finding::Response;
 
 use crate::responses::Row;
+use crate::rules::LocateRules;
 use crate::stats::student_t_log_density;
-
-/// From so many hosts on.
-const HOSTS_MIN: usize = 48;
-/// More than this share is no chance any more.
-const SHARE_MAX: f64 = 0.1;
 
 /// What disturbances look like here.
 #[derive(Debug, Clone, Copy)]
@@ -26,20 +22,20 @@ pub(super) struct Disturbed {
 impl Disturbed {
     /// From the throughput of all cells; `None` for small clusters and where nothing is disturbed. Real
     /// faults are counted in, which makes the search a little more careful than it had to be.
-    pub(super) fn of(hosts: usize, rows: &[Row]) -> Option<Self> {
+    pub(super) fn of(hosts: usize, rows: &[Row], rules: &LocateRules) -> Option<Self> {
         let all = rows.iter().filter(|r| r.response == Response::Throughput).count();
         let is_bad = |r: &&Row| r.response == Response::Throughput && r.y >= r.effect_min;
         let (bad, sum) = rows.iter().filter(is_bad).fold((0_usize, 0.0), |(n, sum), r| (n + 1, sum + r.y));
-        if hosts < HOSTS_MIN || bad == 0 {
+        if hosts < rules.crowd_hosts_min || bad == 0 {
             return None;
         }
-        Some(Self { share: (bad as f64 / all as f64).min(SHARE_MAX), mean: sum / bad as f64 })
+        Some(Self { share: (bad as f64 / all as f64).min(rules.crowd_noise_max), mean: sum / bad as f64 })
     }
 
     /// Logarithm of the density of a badness when nothing is wrong: mostly Student's t, sometimes a
     /// disturbance.
-    pub(super) fn log_density(self, y: f64, sigma: f64) -> f64 {
-        let undisturbed = (1.0 - self.share) * student_t_log_density(y, sigma).exp();
+    pub(super) fn log_density(self, y: f64, sigma: f64, freedom: f64) -> f64 {
+        let undisturbed = (1.0 - self.share) * student_t_log_density(y, sigma, freedom).exp();
         let disturbed = if y > 0.0 { self.share * (-y / self.mean).exp() / self.mean } else { 0.0 };
         (undisturbed + disturbed).max(f64::MIN_POSITIVE).ln()
     }
@@ -52,10 +48,10 @@ mod tests {
     #[test]
     fn a_disturbed_test_surprises_less_than_the_tail_of_the_noise() {
         let disturbed = Disturbed { share: 0.05, mean: 0.7 };
-        let far = disturbed.log_density(1.0, 0.05);
-        assert!(far > student_t_log_density(1.0, 0.05) + 1.0, "{far}");
-        let near = disturbed.log_density(0.02, 0.05) - student_t_log_density(0.02, 0.05);
+        let far = disturbed.log_density(1.0, 0.05, 3.0);
+        assert!(far > student_t_log_density(1.0, 0.05, 3.0) + 1.0, "{far}");
+        let near = disturbed.log_density(0.02, 0.05, 3.0) - student_t_log_density(0.02, 0.05, 3.0);
         assert!(near.abs() < 0.1, "{near}");
-        assert!(disturbed.log_density(0.0, 0.05).is_finite());
+        assert!(disturbed.log_density(0.0, 0.05, 3.0).is_finite());
     }
 }

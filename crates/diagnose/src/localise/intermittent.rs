@@ -12,33 +12,14 @@ use linerate_model::finding::Response;
 use super::column::Column;
 use super::located::{Located, alike};
 use crate::responses::Row;
+use crate::rules::LocateRules;
 use crate::stats::{median, student_t_log_density};
-
-/// Losses from so many doublings on (30 %) are a state of their own. A nearly dead path says nothing about a
-/// rate.
-const LOW_MIN: f64 = 0.5;
-const LOW_MAX: f64 = 5.0;
-/// Spread of transfers at the lower rate and of good ones, doublings: a limit is one rate.
-const LEVEL_SIGMA: f64 = 0.15;
-/// Share of the bad transfers that are within two spreads of their rate: what is disturbed has no rate.
-const ALIKE_MIN: f64 = 0.7;
-/// Fewer bad or good transfers are chance.
-const BAD_MIN: usize = 3;
-const GOOD_MIN: usize = 2;
-/// What is bad in a smaller or larger share of its transfers does not come and go.
-const SHARE: std::ops::RangeInclusive<f64> = 0.15..=0.85;
-/// Log odds against an element that is bad at times, compared with one that always is; and how much better it
-/// has to explain what was measured than all that was found without it.
-const AT_TIMES: f64 = 2.0;
-const BETTER: f64 = 1.0;
-/// Log odds that it needs in any case, and that are worth a repetition.
-const ACCEPT: f64 = 7.0;
-const SUSPECTED: f64 = 2.0;
 
 /// The transfers of each cell, and what is expected of them. Tens of thousands of cells are looked at where
 /// they are.
 #[derive(Clone)]
 struct Transfers<'r> {
+    rules: &'r LocateRules,
     rates: &'r [&'r [f64]],
     /// Bit/s; `None` for cells that do not count.
     expected: Vec<Option<f64>>,
@@ -46,12 +27,14 @@ struct Transfers<'r> {
 
 impl<'r> Transfers<'r> {
     /// Those between neighbours, whose rate is only known from others and scatters by itself, are left out.
-    fn new(rows: &[Row], rates: &'r [&'r [f64]]) -> Self {
+    fn new(rows: &[Row], rates: &'r [&'r [f64]], rules: &'r LocateRules) -> Self {
         let mut expected = vec![None; rates.len()];
-        for row in rows.iter().filter(|r| r.response == Response::Throughput && r.effect_min <= LOW_MIN) {
+        for row in
+            rows.iter().filter(|r| r.response == Response::Throughput && r.effect_min <= rules.limit_min)
+        {
             expected[row.cell] = Some(row.expected);
         }
-        Self { rates, expected }
+        Self { rules, rates, expected }
     }
 
     /// Losses of the transfers of a cell, doublings.
@@ -62,7 +45,7 @@ impl<'r> Transfers<'r> {
     }
 
     fn is_bad(&self, cell: usize) -> bool {
-        self.of(cell).any(is_low)
+        self.of(cell).any(|y| is_low(y, self.rules))
     }
 }
 
@@ -86,31 +69,34 @@ pub(super) fn instead(
     columns: &[Column],
     rows: &[Row],
     rates: &[&[f64]],
+    rules: &LocateRules,
 ) -> Vec<Located> {
-    let by_cell = Transfers::new(rows, rates);
+    let by_cell = Transfers::new(rows, rates, rules);
     // Nothing is computed for the many clusters in which nothing of the kind happens.
-    let low = (0..rates.len()).flat_map(|cell| by_cell.of(cell)).filter(|y| is_low(*y)).count();
-    if low < BAD_MIN || rows.iter().any(|r| r.common > 0.0) {
+    let low = (0..rates.len()).flat_map(|cell| by_cell.of(cell)).filter(|y| is_low(*y, rules)).count();
+    if low < rules.bad_tests_min || rows.iter().any(|r| r.common > 0.0) {
         return found;
     }
     let fits: Vec<Option<Fit>> = columns.iter().map(|column| fit(column, &by_cell)).collect();
     let score = |i: usize| fits[i].as_ref().map_or(f64::NEG_INFINITY, |f| f.score);
     let Some(best) = (0..columns.len()).max_by(|a, b| score(*a).total_cmp(&score(*b))) else { return found };
-    let Some(mine) = fits[best].as_ref().filter(|f| f.score >= SUSPECTED && f.comes_and_goes()) else {
+    let Some(mine) =
+        fits[best].as_ref().filter(|f| f.score >= rules.limit_suspected && f.comes_and_goes(rules))
+    else {
         return found;
     };
     let overlaps = |l: &Located| l.rows.iter().any(|row| mine.bad.contains(&rows[*row].cell));
-    if mine.score < ACCEPT {
+    if mine.score < rules.limit_accept {
         // What is suspected or found there already is repeated for its own sake.
-        let suspicion = || Located { unconfirmed: true, ..located(best, columns, &fits, mine, rows) };
+        let suspicion = || Located { unconfirmed: true, ..located(best, columns, &fits, mine, rows, rules) };
         let more = (!found.iter().any(overlaps)).then(suspicion);
         return found.into_iter().chain(more).collect();
     }
     let others = explained(found.iter().filter(|l| overlaps(l) && !l.unconfirmed), by_cell.clone());
-    if mine.score < others + BETTER {
+    if mine.score < others + rules.intermittent_better {
         return found;
     }
-    let here = located(best, columns, &fits, mine, rows);
+    let here = located(best, columns, &fits, mine, rows, rules);
     let mut kept: Vec<Located> = found.into_iter().filter(|l| !overlaps(l)).collect();
     kept.insert(0, here);
     kept
@@ -141,47 +127,64 @@ fn is_besides(response: Response) -> bool {
 }
 
 impl Fit {
-    fn comes_and_goes(&self) -> bool {
-        let alike = self.alike as f64 >= ALIKE_MIN * self.counts[0] as f64;
-        alike && SHARE.contains(&self.share) && self.counts[0] >= BAD_MIN && self.counts[1] >= GOOD_MIN
+    fn comes_and_goes(&self, rules: &LocateRules) -> bool {
+        let alike = self.alike as f64 >= rules.limit_alike_min * self.counts[0] as f64;
+        alike
+            && shares(rules).contains(&self.share)
+            && self.counts[0] >= rules.bad_tests_min
+            && self.counts[1] >= rules.good_tests_min
     }
 }
 
-fn is_low(y: f64) -> bool {
-    (LOW_MIN..LOW_MAX).contains(&y)
+/// What is bad in a smaller or larger share of its transfers is not intermittent.
+fn shares(rules: &LocateRules) -> std::ops::RangeInclusive<f64> {
+    rules.limit_share_min..=rules.intermittent_share_max
+}
+
+fn is_low(y: f64, rules: &LocateRules) -> bool {
+    (rules.limit_min..rules.limit_max).contains(&y)
 }
 
 /// How well it explains its transfers that each of them was at one lower rate with a probability, instead of
 /// being disturbed by chance.
 fn fit(column: &Column, by_cell: &Transfers<'_>) -> Option<Fit> {
+    let rules = by_cell.rules;
     // A direction in which nothing is bad is not part of it.
     if column.parts.iter().any(|part| !part.iter().any(|cell| by_cell.is_bad(*cell))) {
         return None;
     }
     let cells = || column.parts.iter().flatten().copied();
     let all: Vec<f64> = cells().flat_map(|cell| by_cell.of(cell)).collect();
-    let low: Vec<f64> = all.iter().copied().filter(|y| is_low(*y)).collect();
+    let low: Vec<f64> = all.iter().copied().filter(|y| is_low(*y, rules)).collect();
     let level = median(&low)?;
     let share = low.len() as f64 / all.len() as f64;
     let gain = |y: f64| {
-        let [at, good] = [y - level, y].map(|away| student_t_log_density(away, LEVEL_SIGMA));
+        let [at, good] = [y - level, y]
+            .map(|away| student_t_log_density(away, rules.limit_sigma, rules.degrees_of_freedom));
         let [low, high] = [share.ln() + at, (1.0 - share).ln() + good];
         let (more, less) = (low.max(high), low.min(high));
         more + (less - more).exp().ln_1p() - good
     };
-    let at_times = if SHARE.contains(&share) { AT_TIMES } else { 0.0 };
-    let price = column.penalty + at_times + 0.5 * ((all.len() + 1) as f64).ln();
+    let at_times = if shares(rules).contains(&share) { rules.intermittent } else { 0.0 };
+    let price = column.penalty + at_times + rules.size_penalty * ((all.len() + 1) as f64).ln();
     Some(Fit {
         score: all.iter().map(|y| gain(*y)).sum::<f64>() - price,
         share,
         counts: [low.len(), all.len() - low.len()],
-        alike: low.iter().filter(|y| (**y - level).abs() <= 2.0 * LEVEL_SIGMA).count(),
+        alike: low.iter().filter(|y| (**y - level).abs() <= rules.limit_sigmas * rules.limit_sigma).count(),
         bad: cells().filter(|cell| by_cell.is_bad(*cell)).collect(),
         level,
     })
 }
 
-fn located(best: usize, columns: &[Column], fits: &[Option<Fit>], mine: &Fit, rows: &[Row]) -> Located {
+fn located(
+    best: usize,
+    columns: &[Column],
+    fits: &[Option<Fit>],
+    mine: &Fit,
+    rows: &[Row],
+    rules: &LocateRules,
+) -> Located {
     let bad = |row: &Row| row.response == Response::Throughput && mine.bad.contains(&row.cell);
     let expected: Vec<f64> = rows.iter().filter(|row| bad(row)).map(|row| row.expected).collect();
     let values = median(&expected).map(|expected| [expected, expected * (-mine.level).exp2()]);
@@ -190,7 +193,7 @@ fn located(best: usize, columns: &[Column], fits: &[Option<Fit>], mine: &Fit, ro
         score: mine.score,
         gains: vec![(Response::TwoState, mine.score), (Response::Throughput, mine.score)],
         rows: (0..rows.len()).filter(|i| bad(&rows[*i])).collect(),
-        alternatives: alike(best, columns, |i| fits[i].as_ref().map(|f| (f.score, &f.bad))),
+        alternatives: alike(best, columns, |i| fits[i].as_ref().map(|f| (f.score, &f.bad)), rules),
         unconfirmed: false,
         values,
     }
@@ -203,6 +206,11 @@ mod tests {
 
     use super::*;
     use crate::evidence::Kind;
+    use crate::rules::Rules;
+
+    fn instead(found: Vec<Located>, columns: &[Column], rows: &[Row], rates: &[&[f64]]) -> Vec<Located> {
+        super::instead(found, columns, rows, rates, &Rules::DEFAULT.locate)
+    }
 
     const FULL: f64 = 188e6;
 
@@ -258,6 +266,9 @@ mod tests {
         let low = 0.5 * FULL;
         let few =
             look([&[low, FULL, FULL, FULL], &[FULL, low, FULL, FULL], &[low, FULL, FULL, FULL], &[FULL; 4]]);
-        assert!(matches!(&few[..], [one] if one.unconfirmed && one.score < ACCEPT), "{few:?}");
+        assert!(
+            matches!(&few[..], [one] if one.unconfirmed && one.score < Rules::DEFAULT.locate.limit_accept),
+            "{few:?}"
+        );
     }
 }

@@ -12,15 +12,9 @@ use linerate_model::finding::{Direction, Element, Response};
 
 use super::column::Column;
 use super::located::Located;
-use crate::responses::{DEAD, Row};
+use crate::responses::Row;
+use crate::rules::Rules;
 use crate::stats::median;
-
-/// Fewer paths than this are paths.
-const PATHS_MIN: usize = 2;
-/// What is bad on a smaller share of its cells than this comes and goes.
-const STEADY_SHARE: f64 = 0.6;
-/// A path loses at most so many doublings more than what it passes, when that is steady.
-const SAME_LOSS: f64 = 1.0;
 
 /// Joins until nothing is left to join. `touching` names the columns of each cell.
 pub(super) fn join(
@@ -28,13 +22,14 @@ pub(super) fn join(
     columns: &[Column],
     rows: &[Row],
     touching: &[Vec<usize>],
+    rules: &Rules,
 ) -> Vec<Located> {
-    while let Some((column, members)) = common_end(&found, columns, rows, touching) {
+    while let Some((column, members)) = common_end(&found, columns, rows, touching, rules) {
         let mut joined: Vec<Located> = members.iter().rev().map(|i| found.remove(*i)).collect();
         joined.reverse();
         found.insert(members[0], one(columns[column].clone(), joined));
     }
-    absorb(&mut found, rows);
+    absorb(&mut found, rows, rules);
     found
 }
 
@@ -45,9 +40,10 @@ fn common_end(
     columns: &[Column],
     rows: &[Row],
     touching: &[Vec<usize>],
+    rules: &Rules,
 ) -> Option<(usize, Vec<usize>)> {
     let mut by_end: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (number, path) in found.iter().enumerate().filter(|(_, l)| is_path(l, rows)) {
+    for (number, path) in found.iter().enumerate().filter(|(_, l)| is_path(l, rows, rules)) {
         let Some(first) = path.rows.first() else { continue };
         for column in &touching[rows[*first].cell] {
             let end = &columns[*column];
@@ -59,7 +55,7 @@ fn common_end(
             }
         }
     }
-    let most = by_end.into_iter().filter(|(_, paths)| paths.len() >= PATHS_MIN);
+    let most = by_end.into_iter().filter(|(_, paths)| paths.len() >= rules.locate.paths_min);
     most.max_by_key(|(column, paths)| (paths.len(), std::cmp::Reverse(columns[*column].cells().len())))
 }
 
@@ -70,16 +66,16 @@ fn passes(path: &Located, end: &Column, rows: &[Row]) -> bool {
 }
 
 /// Leaves a path to the host or group that it passes, when that is bad anyway and no less, or comes and goes.
-fn absorb(found: &mut Vec<Located>, rows: &[Row]) {
+fn absorb(found: &mut Vec<Located>, rows: &[Row], rules: &Rules) {
     let mut number = 0;
     while number < found.len() {
         let path = &found[number];
         let end = found.iter().position(|end| {
             matches!(end.column.element, Element::Host(_) | Element::Group(_))
                 && !end.unconfirmed
-                && is_path(path, rows)
+                && is_path(path, rows, rules)
                 && passes(path, &end.column, rows)
-                && explains(end, path, rows)
+                && explains(end, path, rows, rules)
         });
         let Some(end) = end else {
             number += 1;
@@ -94,18 +90,18 @@ fn absorb(found: &mut Vec<Located>, rows: &[Row]) {
 }
 
 /// Whether what is wrong at the end of a path may be all that is wrong on it.
-fn explains(end: &Located, path: &Located, rows: &[Row]) -> bool {
+fn explains(end: &Located, path: &Located, rows: &[Row], rules: &Rules) -> bool {
     let bad: BTreeSet<usize> = end.rows.iter().map(|row| rows[*row].cell).collect();
-    let steady = bad.len() as f64 >= STEADY_SHARE * end.column.cells().len() as f64;
+    let steady = bad.len() as f64 >= rules.locate.steady_share * end.column.cells().len() as f64;
     let lost = |l: &Located| {
         let throughput = l.rows.iter().map(|row| &rows[*row]).filter(|r| r.response == Response::Throughput);
         median(&throughput.map(|r| r.y).collect::<Vec<_>>())
     };
-    !steady || lost(end).zip(lost(path)).is_some_and(|(end, path)| path <= end + SAME_LOSS)
+    !steady || lost(end).zip(lost(path)).is_some_and(|(end, path)| path <= end + rules.locate.same_loss)
 }
 
 /// A loss of throughput on a way between two hosts or groups that does not let nothing through.
-fn is_path(located: &Located, rows: &[Row]) -> bool {
+fn is_path(located: &Located, rows: &[Row], rules: &Rules) -> bool {
     let is_way = match located.column.element {
         Element::Pair(..) => located.column.direction == Direction::Tx,
         Element::GroupToGroup(..) => true,
@@ -113,7 +109,7 @@ fn is_path(located: &Located, rows: &[Row]) -> bool {
     };
     is_way
         && !located.unconfirmed
-        && located.rows.iter().all(|row| rows[*row].y < DEAD)
+        && located.rows.iter().all(|row| rows[*row].y < rules.metrics.dead)
         && located.gains.iter().any(|(response, _)| *response == Response::Throughput)
 }
 
@@ -138,6 +134,11 @@ fn one(column: Column, mut paths: Vec<Located>) -> Located {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn join(found: Vec<Located>, columns: &[Column], rows: &[Row], touching: &[Vec<usize>]) -> Vec<Located> {
+        super::join(found, columns, rows, touching, &Rules::DEFAULT)
+    }
+
     use crate::evidence::Kind;
     use linerate_model::inventory::Layer;
 

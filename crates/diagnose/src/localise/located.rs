@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use linerate_model::finding::Response;
 
 use super::column::Column;
+use crate::rules::LocateRules;
 
 /// A column that explains rows.
 #[derive(Debug, Clone)]
@@ -28,20 +29,18 @@ pub(crate) struct Located {
     pub values: Option<[f64; 2]>,
 }
 
-/// Alternatives within this of the best are shown: odds of 20 to 1.
-pub(super) const AMBIGUOUS: f64 = 3.0;
-
 /// What else explains nearly as much of nearly the same bad cells, where single tests were looked at. `of`
 /// gives score and bad cells of a column.
 pub(super) fn alike<'f>(
     best: usize,
     columns: &[Column],
     of: impl Fn(usize) -> Option<(f64, &'f BTreeSet<usize>)>,
+    rules: &LocateRules,
 ) -> Vec<(Column, f64)> {
     let Some((most, mine)) = of(best) else { return Vec::new() };
     let near = |i: usize| {
-        let (score, theirs) = of(i).filter(|(score, _)| i != best && *score >= most - AMBIGUOUS)?;
-        let same = theirs.intersection(mine).count() * 5 >= mine.len() * 4;
+        let (score, theirs) = of(i).filter(|(score, _)| i != best && *score >= most - rules.ambiguous)?;
+        let same = theirs.intersection(mine).count() as f64 >= rules.overlap_min * mine.len() as f64;
         same.then(|| (columns[i].clone(), score))
     };
     let mut alike: Vec<(Column, f64)> = (0..columns.len()).filter_map(near).collect();

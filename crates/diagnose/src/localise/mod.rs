@@ -20,6 +20,7 @@ use linerate_model::inventory::Inventory;
 
 use crate::evidence::CellEvidence;
 use crate::responses::Row;
+use crate::rules::Rules;
 
 /// The elements that explain the rows, strongest first: three searches, each of which may put one element in
 /// the place of what those before it found.
@@ -28,9 +29,10 @@ pub(crate) fn locate(
     cells: &[CellEvidence<'_>],
     columns: &[Column],
     rows: &[Row],
+    rules: &Rules,
 ) -> Vec<Located> {
-    let (found, accept) = search::search(inventory, cells, columns, rows);
+    let (found, accept) = search::search(inventory, cells, columns, rows, rules);
     let rates: Vec<&[f64]> = cells.iter().map(|c| c.rates.as_slice()).collect();
-    let found = intermittent::instead(found, columns, rows, &rates);
-    at_times::instead(found, columns, rows, cells, accept)
+    let found = intermittent::instead(found, columns, rows, &rates, &rules.locate);
+    at_times::instead(found, columns, rows, cells, accept, rules)
 }

@@ -10,14 +10,16 @@ use linerate_model::sample::{Outcome, Sample};
 use super::column::Column;
 use super::disturbed::Disturbed;
 use super::join::join;
-use super::located::{AMBIGUOUS, Located};
+use super::located::Located;
 use super::queue::Queue;
 use crate::evidence::{CellEvidence, Kind, is_of_probes, two_hosts};
-use crate::responses::{DEAD, Row, are_confirmed, are_refuted, badness};
+use crate::responses::{Row, are_confirmed, are_refuted, badness};
+use crate::rules::{LocateRules, Rules};
 use crate::stats::{median, student_t_log_density};
 
 /// The rows with an index by cell, so that a narrow column does not look at all of them.
 struct Table<'t, 'a> {
+    rules: &'t LocateRules,
     rows: &'t [Row],
     cells: &'t [CellEvidence<'a>],
     by_cell: Vec<Vec<usize>>,
@@ -28,7 +30,13 @@ struct Table<'t, 'a> {
 }
 
 impl<'t, 'a> Table<'t, 'a> {
-    fn new(hosts: usize, columns: &[Column], rows: &'t [Row], cells: &'t [CellEvidence<'a>]) -> Self {
+    fn new(
+        hosts: usize,
+        columns: &[Column],
+        rows: &'t [Row],
+        cells: &'t [CellEvidence<'a>],
+        rules: &'t LocateRules,
+    ) -> Self {
         let mut by_cell = vec![Vec::new(); cells.len()];
         for (i, row) in rows.iter().enumerate() {
             by_cell[row.cell].push(i);
@@ -39,8 +47,8 @@ impl<'t, 'a> Table<'t, 'a> {
                 touching[*cell].push(i);
             }
         }
-        let disturbed = Disturbed::of(hosts, rows);
-        Self { rows, cells, by_cell, touching, disturbed, two_hosts: two_hosts(cells) }
+        let disturbed = Disturbed::of(hosts, rows, rules);
+        Self { rules, rows, cells, by_cell, touching, disturbed, two_hosts: two_hosts(cells) }
     }
 
     /// All columns that share a cell with these, in their order.
@@ -58,39 +66,12 @@ struct Fit {
     shifts: Vec<(usize, f64)>,
 }
 
-/// Badness of a throughput that is down to a quarter.
-const COLLAPSED: f64 = 2.0;
-/// Log odds that the first finding needs, and further ones: after the first, remains of it look like others.
-const ACCEPT: f64 = 3.0;
-const ACCEPT_MORE: f64 = 7.0;
-/// With two hosts there is one cell a direction, and nothing more to gain.
-const ACCEPT_TWO_HOSTS: f64 = 1.0;
-/// Price of each further path when several paths together stand in for one element, and the fewest ordered
-/// pairs for that.
-const SEVERAL: f64 = 2.5;
-/// Two senders are told apart from one receiver only by a third: shown up to odds of 100 to 1.
-const SEVERAL_AMBIGUOUS: f64 = 4.6;
-const SEVERAL_PAIRS_MIN: usize = 4;
-/// More findings than this are noise, and one more for so many hosts; so many suspicions that rest on single
-/// tests are kept.
-const FINDINGS_MAX: usize = 6;
-const HOSTS_PER_FINDING: usize = 20;
-const DOUBTED_MAX: usize = 6;
-/// So many tests in which nothing got through confirm each other.
-const DEAD_MIN: usize = 3;
-/// Log odds of what is worth a repetition, and how many such suspicions are.
-const SUSPECTED: f64 = 0.0;
-const SUSPICIONS_MAX: usize = 3;
-/// What each part of a hypothesis has to gain.
-const PART_MIN: f64 = 0.8;
-/// Share of the rows of a part that have to be bad.
-const BAD_SHARE: f64 = 0.6;
 /// Rows of the values that follow from other losses count less than those that are the loss itself.
-fn weight(response: Response) -> f64 {
+fn weight(response: Response, rules: &LocateRules) -> f64 {
     match response {
-        Response::Retransmits => 0.35,
-        Response::RttIdle => 0.6,
-        Response::CpuCost => 0.7,
+        Response::Retransmits => rules.weight_retransmits,
+        Response::RttIdle => rules.weight_rtt_idle,
+        Response::CpuCost => rules.weight_cpu_cost,
         _ => 1.0,
     }
 }
@@ -107,22 +88,25 @@ pub(super) fn search(
     cells: &[CellEvidence<'_>],
     columns: &[Column],
     rows: &[Row],
+    rules: &Rules,
 ) -> (Vec<Located>, [f64; 2]) {
+    let (all, rules) = (rules, &rules.locate);
     let mut residual: Vec<f64> = rows.iter().map(|r| r.y).collect();
     let mut alive = vec![true; rows.len()];
     let mut found: Vec<Located> = Vec::new();
     let mut doubted: Vec<Located> = Vec::new();
-    let table = Table::new(inventory.hosts.len(), columns, rows, cells);
+    let table = Table::new(inventory.hosts.len(), columns, rows, cells, rules);
     // Thousands of hosts are thousands of chances that several of a host's tests were disturbed.
-    let accept_more = ACCEPT_MORE + 0.5 * (inventory.hosts.len() as f64 / 1000.0).max(1.0).ln();
-    let accept_first = if two_hosts(cells) { ACCEPT_TWO_HOSTS } else { ACCEPT };
+    let accept_more = rules.accept_more
+        + rules.accept_growth * (inventory.hosts.len() as f64 / rules.accept_growth_hosts).max(1.0).ln();
+    let accept_first = if two_hosts(cells) { rules.accept_two_hosts } else { rules.accept };
     let common = common(columns, &table, &mut residual, &mut alive);
     let mut fits: Vec<Fit> = columns.iter().map(|c| fit(c, &table, &residual, &alive)).collect();
     let mut queue = Queue::default();
     for (i, fit) in fits.iter().enumerate() {
         queue.put(i, fit.score);
     }
-    let most = FINDINGS_MAX + inventory.hosts.len() / HOSTS_PER_FINDING;
+    let most = rules.findings_max + inventory.hosts.len() / rules.hosts_per_finding;
     while found.len() < most {
         let Some(best) = queue.take(|i| fits[i].score) else { break };
         let first = found.is_empty() && common.is_none() && table.disturbed.is_none();
@@ -134,16 +118,16 @@ pub(super) fn search(
         // In a large cluster something else disturbs many single tests: they must not keep the search from
         // going on.
         let mine = fits[best].shifts.iter().map(|(row, _)| *row).collect();
-        if doubted.len() >= DOUBTED_MAX && is_unconfirmed(&columns[best], &mine, rows, cells) {
+        if doubted.len() >= rules.doubted_max && is_unconfirmed(&columns[best], &mine, &table) {
             continue;
         }
         let located = accept(best, columns, &fits, &table, &residual, &alive);
         let before = (residual.clone(), alive.clone());
         for (row, shift) in &fits[best].shifts {
             // Bad cells scatter with the size of their loss: what is left of it is no loss of its own.
-            residual[*row] = (residual[*row] - 1.6 * shift).max(0.0);
+            residual[*row] = (residual[*row] - rules.explained_factor * shift).max(0.0);
             // What is dead tells nothing more.
-            if rows[*row].y > DEAD || rows[*row].response != Response::Throughput {
+            if rows[*row].y > all.metrics.dead || rows[*row].response != Response::Throughput {
                 alive[*row] = false;
             }
         }
@@ -170,10 +154,10 @@ pub(super) fn search(
     }
     let suspected = suspicions(&mut queue, columns, &fits, &table, &residual, &alive);
     doubted.extend(suspected.into_iter().map(|s| proven(s, &found, inventory, &table)));
-    let mut found = join(found, columns, rows, &table.touching);
+    let mut found = join(found, columns, rows, &table.touching, all);
     found.extend(common);
     found.extend(doubted);
-    let accept = [if table.disturbed.is_some() { accept_more } else { ACCEPT }, accept_more];
+    let accept = [if table.disturbed.is_some() { accept_more } else { rules.accept }, accept_more];
     (found, accept)
 }
 
@@ -190,9 +174,9 @@ fn suspicions(
 ) -> Vec<Located> {
     let mut suspected: Vec<Located> = Vec::new();
     let mut taken: BTreeSet<usize> = BTreeSet::new();
-    while suspected.len() < SUSPICIONS_MAX {
+    while suspected.len() < table.rules.suspicions_max {
         let Some(best) = queue.take(|i| fits[i].score) else { break };
-        if fits[best].score < SUSPECTED {
+        if fits[best].score < table.rules.suspected {
             break;
         }
         let mine: BTreeSet<usize> = fits[best].shifts.iter().map(|(row, _)| *row).collect();
@@ -216,7 +200,7 @@ fn proven(suspicion: Located, found: &[Located], inventory: &Inventory, table: &
     let said: Vec<&Row> = suspicion.rows.iter().map(|row| &table.rows[*row]).collect();
     let is_apart = |f: &Located| !cells().any(|cell| f.column.touches(inventory, cell));
     // Of two hosts there are few values, however often they were repeated.
-    let needed = if table.two_hosts { SUSPECTED } else { ACCEPT };
+    let needed = if table.two_hosts { table.rules.suspected } else { table.rules.accept };
     let is_proven = suspicion.score >= needed
         && ways.len() == 1
         && are_confirmed(&said, table.cells)
@@ -240,7 +224,7 @@ fn common(
     let kinds: BTreeSet<Kind> = rows.iter().filter(|r| r.common > 0.0).map(|r| r.kind).collect();
     let whole: BTreeSet<usize> = (0..cells.len()).filter(|i| kinds.contains(&cells[*i].kind)).collect();
     let best = (0..columns.len())
-        .filter(|i| fits[*i].score >= ACCEPT && columns[*i].cells().is_superset(&whole))
+        .filter(|i| fits[*i].score >= table.rules.accept && columns[*i].cells().is_superset(&whole))
         .max_by(|a, b| fits[*a].score.total_cmp(&fits[*b].score))?;
     let mut located = accept(best, columns, &fits, table, residual, alive);
     located.alternatives.retain(|(column, _)| column.cells().is_superset(&whole));
@@ -255,10 +239,10 @@ fn common(
 
 /// Gain of one part of a column in one response and kind.
 fn part_gain(indices: &[usize], table: &Table<'_, '_>, residual: &[f64]) -> Option<(f64, Vec<(usize, f64)>)> {
-    let rows = table.rows;
+    let (rows, rules) = (table.rows, table.rules);
     let effect_min = rows[*indices.first()?].effect_min;
     let bad: Vec<f64> = indices.iter().map(|i| residual[*i]).filter(|y| *y >= effect_min).collect();
-    if (bad.len() as f64) < BAD_SHARE * indices.len() as f64 {
+    if (bad.len() as f64) < rules.bad_share * indices.len() as f64 {
         return None;
     }
     let shift = median(&bad)?;
@@ -268,18 +252,18 @@ fn part_gain(indices: &[usize], table: &Table<'_, '_>, residual: &[f64]) -> Opti
         let (y, sigma) = (residual[*i], rows[*i].sigma);
         // Bad cells scatter with the size of their loss; of few cells the size is hardly known, so that
         // cutting an element into its paths does not look like a better explanation.
-        let wide = sigma.max(shift * (0.25 + 0.6 / indices.len() as f64));
+        let wide = sigma.max(shift * (rules.wide_base + rules.wide_few / indices.len() as f64));
         let healthy = match table.disturbed.filter(|_| rows[*i].response == Response::Throughput) {
-            Some(disturbed) => disturbed.log_density(y, sigma),
-            None => student_t_log_density(y, sigma),
+            Some(disturbed) => disturbed.log_density(y, sigma, rules.degrees_of_freedom),
+            None => student_t_log_density(y, sigma, rules.degrees_of_freedom),
         };
-        let step = student_t_log_density(y - shift, wide) - healthy;
-        gain += weight(rows[*i].response) * step;
-        if y >= 0.5 * effect_min {
+        let step = student_t_log_density(y - shift, wide, rules.degrees_of_freedom) - healthy;
+        gain += weight(rows[*i].response, rules) * step;
+        if y >= rules.mild_share * effect_min {
             shifts.push((*i, shift));
         }
     }
-    gain -= 0.5 * ((indices.len() + 1) as f64).ln();
+    gain -= rules.size_penalty * ((indices.len() + 1) as f64).ln();
     (gain > 0.0).then_some((gain, shifts))
 }
 
@@ -304,7 +288,7 @@ fn fit_part(part: &[usize], table: &Table<'_, '_>, residual: &[f64], alive: &[bo
     let mut fit = PartFit::default();
     let mut clean: Vec<Layer> = Vec::new();
     let mut gained: BTreeSet<Layer> = BTreeSet::new();
-    let few = table.disturbed.is_some() && few_are_bad(&slots, table.rows, residual);
+    let few = table.disturbed.is_some() && few_are_bad(&slots, table, residual);
     for ((response, kind), indices) in &slots {
         match part_gain(indices, table, residual).filter(|_| !few || *response != Response::Throughput) {
             Some((gain, shifts)) => {
@@ -321,16 +305,21 @@ fn fit_part(part: &[usize], table: &Table<'_, '_>, residual: &[f64], alive: &[bo
     // there is so little evidence that a layer which loses nothing must not outvote the one that does: only
     // one layer may be bad.
     let counts = |layer: &&Layer| !table.two_hosts || gained.contains(*layer);
-    fit.total -= 0.6 * clean.iter().filter(counts).count() as f64;
+    fit.total -= table.rules.clean_layer * clean.iter().filter(counts).count() as f64;
     fit
 }
 
 /// Whether less than the share that is asked of each kind of traffic is bad in all of them together: in a
 /// large cluster a single test of one kind says nothing against several of the other.
-fn few_are_bad(slots: &BTreeMap<(Response, Kind), Vec<usize>>, rows: &[Row], residual: &[f64]) -> bool {
+fn few_are_bad(
+    slots: &BTreeMap<(Response, Kind), Vec<usize>>,
+    table: &Table<'_, '_>,
+    residual: &[f64],
+) -> bool {
+    let rows = table.rows;
     let transfers = || slots.iter().filter(|((r, _), _)| *r == Response::Throughput).flat_map(|(_, i)| i);
     let bad = transfers().filter(|i| residual[**i] >= rows[**i].effect_min).count();
-    (bad as f64) < BAD_SHARE * transfers().count() as f64
+    (bad as f64) < table.rules.bad_share * transfers().count() as f64
 }
 
 fn fit(column: &Column, table: &Table<'_, '_>, residual: &[f64], alive: &[bool]) -> Fit {
@@ -338,12 +327,16 @@ fn fit(column: &Column, table: &Table<'_, '_>, residual: &[f64], alive: &[bool])
     let parts: Vec<PartFit> = column.parts.iter().map(|p| fit_part(p, table, residual, alive)).collect();
     // Every part has to gain, and in the same value, or it is not this column: what follows from a loss in
     // one direction is no loss in the other.
-    let gains = |part: &PartFit, r: &Response| part.gains.get(r).is_some_and(|gain| *gain > PART_MIN);
+    let gains =
+        |part: &PartFit, r: &Response| part.gains.get(r).is_some_and(|gain| *gain > table.rules.part_min);
     let shared = |r: &Response| *r != Response::Retransmits && parts.iter().all(|p| gains(p, r));
-    if parts.iter().any(|p| p.total <= PART_MIN) || !parts.iter().flat_map(|p| p.gains.keys()).any(shared) {
+    if parts.iter().any(|p| p.total <= table.rules.part_min)
+        || !parts.iter().flat_map(|p| p.gains.keys()).any(shared)
+    {
         return nothing;
     }
-    let mut total = Fit { score: -column.penalty - 0.3 * (parts.len() - 1) as f64, ..Fit::default() };
+    let mut total =
+        Fit { score: -column.penalty - table.rules.second_part * (parts.len() - 1) as f64, ..Fit::default() };
     for part in parts {
         total.score += part.total;
         for (response, gain) in part.gains {
@@ -366,9 +359,9 @@ fn accept(
     let mine: BTreeSet<usize> = fits[best].shifts.iter().map(|(row, _)| *row).collect();
     let overlap = |i: usize| {
         let theirs = fits[i].shifts.iter().filter(|(row, _)| mine.contains(row)).count();
-        theirs as f64 >= 0.8 * mine.len() as f64
+        theirs as f64 >= table.rules.overlap_min * mine.len() as f64
     };
-    let limit = fits[best].score - AMBIGUOUS;
+    let limit = fits[best].score - table.rules.ambiguous;
     // Of two hosts several elements harm the same two paths: what was measured speaks for each of them alike.
     let covered = columns[best].cells();
     let score = |i: usize| {
@@ -386,14 +379,14 @@ fn accept(
         .collect();
     alternatives.extend(several(best, &near, columns, fits, table, residual, alive));
     alternatives.sort_by(|a, b| b.1.total_cmp(&a.1));
-    alternatives.truncate(8);
+    alternatives.truncate(table.rules.alternatives_max);
     let mut gains: Vec<(Response, f64)> = fits[best].gains.iter().map(|(r, g)| (*r, *g)).collect();
     gains.sort_by(|a, b| b.1.total_cmp(&a.1));
     Located {
         column: columns[best].clone(),
         score: fits[best].score,
         gains,
-        unconfirmed: is_unconfirmed(&columns[best], &mine, table.rows, table.cells),
+        unconfirmed: is_unconfirmed(&columns[best], &mine, table),
         rows: mine.into_iter().collect(),
         alternatives,
         values: None,
@@ -411,10 +404,11 @@ fn several(
     residual: &[f64],
     alive: &[bool],
 ) -> Vec<(Column, f64)> {
+    let rules = table.rules;
     let mine = columns[best].cells();
     let pairs: BTreeSet<(&str, &str)> =
         mine.iter().map(|i| (table.cells[*i].from, table.cells[*i].to)).collect();
-    if pairs.len() < SEVERAL_PAIRS_MIN {
+    if pairs.len() < rules.several_pairs_min {
         return Vec::new();
     }
     let mut candidates: Vec<usize> = near
@@ -439,7 +433,7 @@ fn several(
             .map(|i| (*i, fit(&columns[*i], table, &residual, &alive)))
             .max_by(|a, b| a.1.score.total_cmp(&b.1.score));
         let Some((i, fit)) = next.filter(|(_, f)| f.score > 0.0) else { break };
-        total += fit.score + columns[i].penalty - SEVERAL;
+        total += fit.score + columns[i].penalty - rules.several;
         set.push(columns[i].clone());
         for (row, shift) in fit.shifts {
             residual[row] = (residual[row] - shift).max(0.0);
@@ -447,8 +441,8 @@ fn several(
         }
     }
     // One element is preferred to several that do the same.
-    let total = total.min(fits[best].score - 0.5);
-    if set.len() > 1 && total >= fits[best].score - SEVERAL_AMBIGUOUS {
+    let total = total.min(fits[best].score - rules.several_below);
+    if set.len() > 1 && total >= fits[best].score - rules.several_ambiguous {
         set.into_iter().map(|c| (c, total)).collect()
     } else {
         Vec::new()
@@ -456,7 +450,8 @@ fn several(
 }
 
 /// One or two cells could be chance: they count when repeats agree, or when there is nothing else to measure.
-fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, rows: &[Row], cells: &[CellEvidence<'_>]) -> bool {
+fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, table: &Table<'_, '_>) -> bool {
+    let (rows, cells, rules) = (table.rows, table.cells, table.rules);
     let affected: BTreeSet<(&str, &str)> =
         mine.iter().map(|r| (cells[rows[*r].cell].from, cells[rows[*r].cell].to)).collect();
     let directed = affected.len() == 1;
@@ -476,13 +471,15 @@ fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, rows: &[Row], cells: 
     // So large a loss in each of two transfers is no chance.
     let twice = |row: &Row| {
         let rates = &cells[row.cell].rates;
-        let is_collapsed = |rate: &f64| badness(row.response, *rate, row.expected) >= COLLAPSED;
+        let is_collapsed = |rate: &f64| {
+            badness(row.response, *rate, row.expected, &cells[row.cell].rules.metrics) >= rules.collapsed
+        };
         row.response == Response::Throughput && rates.len() >= 2 && rates.iter().all(is_collapsed)
     };
     let collapsed = mine.iter().any(|r| twice(&rows[*r]));
     // Several tests in which nothing at all got through are repetitions of each other, whatever their kind;
     // that others got through says that it comes and goes.
     let dead = |sample: &&&Sample| matches!(sample.outcome, Outcome::NothingThrough { .. });
-    let dead_again = evidence.iter().flat_map(|c| &c.samples).filter(dead).count() >= DEAD_MIN;
+    let dead_again = evidence.iter().flat_map(|c| &c.samples).filter(dead).count() >= rules.dead_tests_min;
     !(confirmed || collapsed || dead_again)
 }

@@ -3,6 +3,7 @@
 use linerate_model::random::Random;
 
 use super::median;
+use crate::rules::Rules;
 
 /// Numbers for resampling.
 #[derive(Debug, Clone)]
@@ -30,12 +31,10 @@ impl Rng {
     }
 }
 
-/// Resamplings of an interval: its ends then vary by about a tenth of its width.
-const RESAMPLES: usize = 2000;
-
 /// Bootstrap interval (95 %) of median(after) / median(before). `None` when a side is empty or its median is
 /// not positive, for then there is no ratio.
 pub fn median_ratio_interval(before: &[f64], after: &[f64], seed: u64) -> Option<(f64, f64)> {
+    let rules = &Rules::DEFAULT.trials;
     median(before).filter(|m| *m > 0.0)?;
     median(after)?;
     let mut rng = Rng::new(seed);
@@ -43,13 +42,15 @@ pub fn median_ratio_interval(before: &[f64], after: &[f64], seed: u64) -> Option
         let again: Vec<f64> = from.iter().map(|_| from[rng.below(from.len())]).collect();
         median(&again).unwrap_or(f64::NAN)
     };
-    let mut ratios: Vec<f64> = (0..RESAMPLES)
+    let mut ratios: Vec<f64> = (0..rules.resamples)
         .map(|_| draw(after) / draw(before).max(f64::MIN_POSITIVE))
         .filter(|r| r.is_finite())
         .collect();
     ratios.sort_by(f64::total_cmp);
     let last = ratios.len().checked_sub(1)?;
-    Some((ratios[(last as f64 * 0.025) as usize], ratios[(last as f64 * 0.975) as usize]))
+    let outside = (1.0 - rules.confidence) / 2.0;
+    let at = |share: f64| ratios[(last as f64 * share) as usize];
+    Some((at(outside), at(1.0 - outside)))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! never formed.
 
 use super::{median, quantile};
+use crate::rules::EvidenceRules;
 
 /// Two levels of one series.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,38 +17,33 @@ pub struct TwoLevels {
     pub switches: usize,
 }
 
-/// Levels closer than this factor are one level with noise.
-const RATIO_MIN: f64 = 1.5;
-/// Each level holds at least this share of the time: a single dip is no level.
-const SHARE_MIN: f64 = 0.15;
-/// Spread of the values within the levels, against the distance between the levels (both in log2).
-const SPREAD_MAX: f64 = 0.3;
-
 /// The two levels of a series of positive values, in time order; `None` when one level explains it.
 ///
 /// Intervals longer than a state mix the two, so the extremes of each cluster stand for the pure states.
-pub fn two_levels(series: &[f64]) -> Option<TwoLevels> {
+pub fn two_levels(series: &[f64], rules: &EvidenceRules) -> Option<TwoLevels> {
     let logs: Vec<f64> = series.iter().filter(|v| v.is_finite()).map(|v| v.max(1.0).log2()).collect();
-    if logs.len() < 8 {
+    if logs.len() < rules.series_min {
         return None;
     }
     let cut = best_cut(&logs)?;
     let side = |up: bool| -> Vec<f64> { logs.iter().copied().filter(|v| (*v > cut) == up).collect() };
     let (high, low) = (side(true), side(false));
     let low_share = low.len() as f64 / logs.len() as f64;
-    let (top, bottom) = (quantile(&high, 0.85)?, quantile(&low, 0.1)?);
+    let (top, bottom) = (quantile(&high, rules.level_high)?, quantile(&low, rules.level_low)?);
     let gap = top - bottom;
     let near = |values: &[f64], level: f64| {
         let away: Vec<f64> = values.iter().map(|v| (v - level).abs()).collect();
         median(&away).unwrap_or(f64::INFINITY)
     };
-    let clean = near(&high, top) <= SPREAD_MAX * gap && near(&low, bottom) <= SPREAD_MAX * gap;
+    let clean = near(&high, top) <= rules.level_spread_max * gap
+        && near(&low, bottom) <= rules.level_spread_max * gap;
     let switches = logs.windows(2).filter(|w| (w[0] > cut) != (w[1] > cut)).count();
     // Start-up and one disturbance also split a series once; two long plateaus or several switches do not
     // come by chance.
-    let lasting = switches >= 3 || (high.len() >= 4 && low.len() >= 4 && switches >= 1 && low_share >= 0.3);
-    let shares = (SHARE_MIN..=1.0 - SHARE_MIN).contains(&low_share);
-    (gap >= RATIO_MIN.log2() && clean && lasting && shares).then(|| TwoLevels {
+    let plateaus = high.len().min(low.len()) >= rules.plateau_min && low_share >= rules.plateau_share_min;
+    let lasting = switches >= rules.switches_min || (plateaus && switches >= 1);
+    let shares = (rules.level_share_min..=1.0 - rules.level_share_min).contains(&low_share);
+    (gap >= rules.level_ratio_min.log2() && clean && lasting && shares).then(|| TwoLevels {
         high: top.exp2(),
         low: bottom.exp2(),
         low_share,
@@ -73,6 +69,11 @@ fn best_cut(logs: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::Rules;
+
+    fn two_levels(series: &[f64]) -> Option<TwoLevels> {
+        super::two_levels(series, &Rules::DEFAULT.evidence)
+    }
 
     #[test]
     fn casebook_series_have_two_levels() {

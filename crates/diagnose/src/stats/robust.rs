@@ -39,12 +39,10 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Some(v[((q.clamp(0.0, 1.0) * last as f64 - 1e-9).ceil().max(0.0) as usize).min(last)])
 }
 
-/// Log density of a Student-t with 3 degrees of freedom, scale `sigma`, at distance `x` from its centre; up
-/// to the constant that is the same for all scales. Three degrees because 2 to 10 % of single tests are
-/// disturbed by other load.
-pub fn student_t_log_density(x: f64, sigma: f64) -> f64 {
-    const NU: f64 = 3.0;
-    -sigma.ln() - f64::midpoint(NU, 1.0) * (1.0 + (x / sigma).powi(2) / NU).ln()
+/// Log density of a Student-t with so many degrees of freedom, scale `sigma`, at distance `x` from its centre;
+/// up to the constant that is the same for all scales.
+pub fn student_t_log_density(x: f64, sigma: f64, freedom: f64) -> f64 {
+    -sigma.ln() - f64::midpoint(freedom, 1.0) * (1.0 + (x / sigma).powi(2) / freedom).ln()
 }
 
 #[cfg(test)]
@@ -64,8 +62,8 @@ mod tests {
 
     #[test]
     fn far_values_cost_only_logarithmically() {
-        let near = student_t_log_density(0.0, 0.1);
-        let far = student_t_log_density(10.0, 0.1);
+        let near = student_t_log_density(0.0, 0.1, 3.0);
+        let far = student_t_log_density(10.0, 0.1, 3.0);
         assert!(near - far > 10.0 && near - far < 25.0);
     }
 }

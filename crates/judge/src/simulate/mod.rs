@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use linerate_diagnose::calibrate::Calibration;
+use linerate_diagnose::rules::Rules;
 use linerate_diagnose::stats::median;
 use linerate_diagnose::{diagnose, diagnose_with};
 use linerate_knowledge::Knowledge;
@@ -136,7 +136,7 @@ const ROUNDS: [usize; 2] = [3, 4];
 
 /// Records of simulated clusters with one bad receiver each, as the judge writes them: places only, for no
 /// fact is simulated.
-pub fn records(count: usize, knowledge: &Knowledge, calibration: &Calibration) -> Vec<Record> {
+pub fn records(count: usize, knowledge: &Knowledge, rules: &Rules) -> Vec<Record> {
     let one = |number: usize| {
         let size = Size {
             hosts: SIZES[number % SIZES.len()],
@@ -159,7 +159,7 @@ pub fn records(count: usize, knowledge: &Knowledge, calibration: &Calibration) -
             broken: world.truth.iter().map(broken).collect(),
             ..record::Run::default()
         };
-        let diagnosis = diagnose_with(&world.snapshot, knowledge, calibration);
+        let diagnosis = diagnose_with(&world.snapshot, knowledge, rules);
         Record::new(run, Ok(&diagnosis), None, 0.0)
     };
     (0..count).map(one).collect()

@@ -1,0 +1,82 @@
+//! Numbers of the stage `locate`.
+
+super::stage! {
+    /// Which suspects explain it.
+    LocateRules {
+        degrees_of_freedom: f64 = 3.0, "", "Tails of Student's t: 2 to 10 % of single tests are disturbed by other load";
+        host: f64 = 2.8, "log odds", "Prior against one direction of a host";
+        group: f64 = 2.9, "log odds", "Prior against one direction of a group";
+        both: f64 = 3.0, "log odds", "Prior against both directions of a host";
+        group_both_more: f64 = 0.1, "log odds", "The same of a group: so much more";
+        all: f64 = 3.4, "log odds", "Prior against every pair";
+        group_to_group: f64 = 3.2, "log odds", "Prior against the path between two groups";
+        pair: f64 = 4.6, "log odds", "Prior against one pair";
+        hosts_usual: f64 = 6.4, "ln(count)", "Hosts from which on the prior grows with their number";
+        groups_usual: f64 = 0.5, "ln(count)", "Paths between groups from which on it does";
+        pairs_usual: f64 = 1.0, "ln(count)", "Pairs from which on it does";
+        uneven_ratio: f64 = 1.4, "factor", "Two transfers of a healthy cell differ by less";
+        suspicious: f64 = 0.25, "share", "Share of the smallest effect from which on a cell is examined";
+        crowd_hosts_min: usize = 48, "hosts", "Hosts from which on disturbed tests are expected";
+        crowd_noise_max: f64 = 0.1, "share", "Largest share of disturbed tests taken for chance";
+        ambiguous: f64 = 3.0, "log odds", "Alternatives within this of the best are shown: 20 to 1";
+        overlap_min: f64 = 0.8, "share", "Share of the bad cells that an alternative explains";
+        alternatives_max: usize = 8, "", "Alternatives that are kept";
+        size_penalty: f64 = 0.5, "log odds", "Price of a fitted value, per logarithm of the tests", "BIC";
+        collapsed: f64 = 2.0, "doublings", "Loss that is no chance in two transfers";
+        accept: f64 = 3.0, "log odds", "Needed by the first finding";
+        accept_more: f64 = 7.0, "log odds", "Needed by further findings: what remains of the first looks like others";
+        accept_two_hosts: f64 = 1.0, "log odds", "Needed with two hosts: one cell a direction, and no more to gain";
+        accept_growth: f64 = 0.5, "log odds", "Growth of what further findings need, per logarithm of the hosts";
+        accept_growth_hosts: f64 = 1000.0, "hosts", "Hosts from which on it grows";
+        several: f64 = 2.5, "log odds", "Price of each further path in place of one suspect";
+        several_ambiguous: f64 = 4.6, "log odds", "Several paths within this of the best are shown: 100 to 1";
+        several_below: f64 = 0.5, "log odds", "One suspect is preferred to several by so much";
+        several_pairs_min: usize = 4, "pairs", "Pairs from which on several paths are tried";
+        findings_max: usize = 6, "", "Findings; more are noise";
+        hosts_per_finding: usize = 20, "hosts", "One finding more for so many hosts";
+        doubted_max: usize = 6, "", "Suspicions that rest on single tests";
+        suspicions_max: usize = 3, "", "Suspicions where no loss was found";
+        suspected: f64 = 0.0, "log odds", "Worth a repetition";
+        dead_tests_min: usize = 3, "tests", "Tests with nothing through that confirm each other";
+        part_min: f64 = 0.8, "log odds", "Needed by each direction of a suspect";
+        bad_share: f64 = 0.6, "share", "Share of the cells of a suspect that are bad";
+        weight_retransmits: f64 = 0.35, "factor", "Weight of retransmits, which follow from other losses";
+        weight_rtt_idle: f64 = 0.6, "factor", "Weight of the idle RTT";
+        weight_cpu_cost: f64 = 0.7, "factor", "Weight of the CPU cost";
+        explained_factor: f64 = 1.6, "factor", "A finding explains so many times its median loss in each cell";
+        wide_base: f64 = 0.25, "share", "Scatter of bad cells over their loss";
+        wide_few: f64 = 0.6, "share", "More of it in few cells, over their number";
+        mild_share: f64 = 0.5, "share", "Share of the smallest effect from which on a cell is explained";
+        clean_layer: f64 = 0.6, "log odds", "Price of a layer that should suffer too and does not";
+        second_part: f64 = 0.3, "log odds", "Price of the second direction";
+        paths_min: usize = 2, "paths", "Paths with a common end that become this end";
+        steady_share: f64 = 0.6, "share", "Bad on a smaller share of its cells, a suspect is intermittent";
+        same_loss: f64 = 1.0, "doublings", "A path loses at most so much more than the suspect it passes";
+        bad_tests_min: usize = 3, "tests", "Bad tests that are no chance";
+        good_tests_min: usize = 2, "tests", "Good tests between them";
+        intermittent: f64 = 2.0, "log odds", "Prior against a suspect that is bad intermittently";
+        intermittent_better: f64 = 1.0, "log odds", "Needed more than what was found without it";
+        intermittent_share_max: f64 = 0.85, "share", "Bad in a larger share of its tests, it is always bad";
+        limit_share_min: f64 = 0.15, "share", "Smallest share of transfers at an intermittent limit";
+        limit_min: f64 = 0.5, "doublings", "Smallest loss at an intermittent limit: 30 %";
+        limit_max: f64 = 5.0, "doublings", "Largest; a nearly dead path has no rate";
+        limit_sigma: f64 = 0.15, "doublings", "Spread of transfers at one limit: it is one rate";
+        limit_sigmas: f64 = 2.0, "factor", "Spreads within which a transfer is at the limit";
+        limit_alike_min: f64 = 0.7, "share", "Bad transfers that are at the limit";
+        limit_accept: f64 = 7.0, "log odds", "Needed by an intermittent limit";
+        limit_suspected: f64 = 2.0, "log odds", "An intermittent limit worth a repetition";
+        tests_share_min: f64 = 0.12, "share", "Smallest share of bad tests of an intermittent suspect";
+        tests_suspected: f64 = -1.2, "log odds", "An intermittent suspect worth a repetition";
+        tests_exceptions: f64 = 0.05, "share", "Good tests of a suspect that is always bad";
+        tests_good: f64 = 0.5, "share", "Share of the limit of a bad test below which one is good";
+        probe_bad_min: f64 = 1.3, "doublings", "A bad probe of loss or reordering";
+        probe_chance: f64 = 0.002, "share", "Healthy probes that are bad by chance", "docs/dev/accuracy.md";
+        probe_chance_tests: f64 = 500.0, "tests", "Weight of this expectation";
+        rtt_bad_min: f64 = 1.5, "doublings", "A bad loaded RTT";
+        rtt_bad_sigmas: f64 = 3.0, "factor", "And at least so many times the noise";
+        transfer_bad_min: f64 = 0.5, "doublings", "A bad transfer: 30 %";
+        transfer_effect_max: f64 = 0.5, "doublings", "Rougher metrics are not examined test by test";
+        transfer_chance: f64 = 0.01, "share", "Healthy transfers that are bad by chance", "docs/dev/accuracy.md";
+        transfer_chance_tests: f64 = 100.0, "tests", "Weight of this expectation";
+    }
+}
