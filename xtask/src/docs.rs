@@ -52,6 +52,7 @@ pub(crate) fn run(check: bool) -> Result<()> {
             println!("wrote {}", path.display());
         }
     }
+    crate::rules::check()?;
     ensure!(stale.is_empty(), "stale: {}; run `cargo xtask docs`", stale.join(", "));
     Ok(())
 }

@@ -15,6 +15,7 @@ mod lab;
 mod node;
 mod picture;
 mod prose;
+mod rules;
 mod scale;
 mod shell;
 mod test_programs;
@@ -112,6 +113,13 @@ enum Task {
     },
     /// Build `docs/` as a book with mdBook, and check all links and anchors.
     Book,
+    /// Halve and double every number of the reasoning, and write the verdicts that change into
+    /// `docs/dev/rules.md` (minutes).
+    Rules {
+        /// Also use the runs kept by `linerate-judge run --keep` in these folders, separated by commas.
+        #[arg(long)]
+        kept: Option<String>,
+    },
     /// Write `docs/reference/` anew.
     Docs {
         /// Change nothing; fail when a file would change.
@@ -149,6 +157,7 @@ fn run() -> Result<()> {
         Task::Tidy => tidy::run(),
         Task::Circles { name } => circles::print(name.as_deref()),
         Task::Book => book::run(),
+        Task::Rules { kept } => rules::run(kept.as_deref()),
         Task::Docs { check } => docs::run(check),
     }
 }

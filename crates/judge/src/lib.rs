@@ -15,6 +15,7 @@ mod picture;
 mod plan;
 pub mod record;
 pub mod reliability;
+pub mod rules;
 pub mod run;
 pub mod simulate;
 mod stolen;

@@ -3,10 +3,11 @@
 //! In: arguments. Out: tables; exit codes of `linerate_model::exit`. It never does the work itself.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode as Code;
 
 use clap::{Parser, Subcommand};
-use linerate_judge::{command, simulate};
+use linerate_judge::{command, rules, simulate};
 use linerate_lab::error::{LabError, Result};
 use linerate_lab::lab::prepare;
 use linerate_model::exit::ExitCode;
@@ -31,6 +32,12 @@ enum Command {
     Simulate {
         #[command(flatten)]
         wanted: simulate::command::Wanted,
+    },
+    /// Halve and double every number of the reasoning; count the verdicts that change, as Markdown.
+    Rules {
+        /// Also use the runs kept by `run --keep` in these folders.
+        #[arg(long, value_name = "FOLDER", value_delimiter = ',')]
+        kept: Vec<PathBuf>,
     },
 }
 
@@ -65,5 +72,9 @@ fn run(command: Command) -> Result<ExitCode> {
             wanted.judge(root, &interrupt, &mut say, &mut progress)
         }
         Command::Simulate { wanted } => simulate::command::run(&wanted, &mut say, &mut progress),
+        Command::Rules { kept } => {
+            say(rules::page(&kept, &mut progress)?.trim_end());
+            Ok(ExitCode::Ok)
+        }
     }
 }
