@@ -1,6 +1,7 @@
 //! The page of every number of the reasoning, with the verdicts that change when it is halved or doubled.
 //!
-//! In: folders of kept runs, if any. Out: `docs/dev/rules.md`, made by `linerate-judge rules`. The effects take
+//! In: folders of kept runs, if any. Out: `docs/dev/rules.md`, made by `linerate-judge rules`. The effects
+//! take
 //! minutes, so that `docs --check` compares names, values and sources alone.
 
 use std::fs;

@@ -8,7 +8,7 @@ use linerate_model::advice::{Advice, Advised};
 use linerate_model::finding::{Cell, Finding, Response, TermName};
 
 use crate::evidence::CellEvidence;
-use crate::host_facts::Facts;
+use crate::evidence::Facts;
 use crate::rules::Rules;
 use crate::words;
 

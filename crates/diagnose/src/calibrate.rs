@@ -56,7 +56,8 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// What readers get. `finding` is fitted on lab runs and simulated clusters together, the other two on lab
+    /// What readers get. `finding` is fitted on lab runs and simulated clusters together, the other two on
+    /// lab
     /// runs, for nothing but a bad receiver is simulated: 854, 829 and 341 statements of the sixth judge
     /// (`docs/dev/accuracy.md`). In imported evidence causes are as certain as the reasoning is, for no runs
     /// of known truth have fitted that.

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use linerate_model::finding::{Direction, Element};
 
 use crate::attribute::Peers;
+use crate::ceilings::Ports;
 use crate::evidence::CellEvidence;
-use crate::host_facts::Facts;
-use crate::ports::Ports;
-use crate::responses::Row;
+use crate::evidence::Facts;
+use crate::metrics::Row;
 
 /// All that suspects are judged from.
 pub(crate) struct Context<'a> {

@@ -4,32 +4,40 @@
 //! same findings on any machine. It never measures and never changes anything.
 #![deny(missing_docs)]
 
-mod adopt;
-mod advice;
+// The stages, in their order.
+
+// What was measured, and what of it is valid.
+mod evidence;
+
+// What should be reached.
+mod ceilings;
+
+// How far off each cell is in each metric, against its noise.
+mod metrics;
+
+// Which suspects explain it.
+mod locate;
+
+// Why.
 mod attribute;
+
+// What is one finding.
+mod merge;
+
+// Which measurement would decide.
+mod next;
+
+// The numbers of all of them.
+pub mod rules;
+
+mod advice;
 pub mod calibrate;
 pub mod case;
-mod ceiling;
 mod context;
-mod decide;
 pub mod diff;
 pub mod disks;
-mod endpoints;
-mod ends;
-mod evidence;
 pub mod front_ends;
-mod gathered;
-mod host_facts;
-mod layouts;
-mod localise;
-mod matrix;
-mod places;
-mod ports;
-mod remedies;
 pub mod replica_limits;
-mod responses;
-pub mod rules;
-mod settings;
 pub mod stats;
 mod storage;
 mod summary;
@@ -59,10 +67,10 @@ pub fn diagnose_with(snapshot: &Snapshot, knowledge: &Knowledge, rules: &Rules) 
 pub fn cells(snapshot: &Snapshot) -> Vec<Cell> {
     let rules = &Rules::DEFAULT;
     let cells = evidence::collect(snapshot, rules);
-    let ports = ports::Ports::seen(&cells, &rules.ceilings);
-    let facts = host_facts::Facts::new(snapshot, rules);
-    let (cells, ceilings) = matrix::with_ceilings(&facts, cells, &ports);
-    matrix::report(&cells, ceilings)
+    let ports = ceilings::Ports::seen(&cells, &rules.ceilings);
+    let facts = evidence::Facts::new(snapshot, rules);
+    let (cells, ceilings) = ceilings::with_ceilings(&facts, cells, &ports);
+    ceilings::report(&cells, ceilings)
 }
 
 /// Whether a UDP probe asks how many packets a path carries rather than how many bytes: its rate is no share

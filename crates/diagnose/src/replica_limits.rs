@@ -12,7 +12,7 @@ use linerate_model::snapshot::Snapshot;
 use linerate_model::step::Space;
 
 use crate::attribute;
-use crate::host_facts::Facts;
+use crate::evidence::Facts;
 use crate::rules::Rules;
 
 /// What is known of one side beside its states.

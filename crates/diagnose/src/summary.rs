@@ -10,10 +10,10 @@ use linerate_model::kind::TcpPlan;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
+use crate::attribute::Judged;
 use crate::context::Context;
 use crate::evidence::CellEvidence;
-use crate::host_facts::Facts;
-use crate::places::Judged;
+use crate::evidence::Facts;
 use crate::rules::{NoteRules, Rules};
 use crate::{storage, words};
 
@@ -288,7 +288,8 @@ pub(crate) fn blind(snapshot: &Snapshot, cells: &[CellEvidence<'_>], rules: &Rul
     blind
 }
 
-/// Layers in which more pairs than [`NoteRules::invalid_max`] had transfers, but only worthless ones: so many, of how
+/// Layers in which more pairs than [`NoteRules::invalid_max`] had transfers, but only worthless ones: so
+/// many, of how
 /// many.
 fn disturbed(cells: &[CellEvidence<'_>], rules: &NoteRules) -> Vec<(Layer, usize, usize)> {
     let transfer = |s: &&&Sample| s.test.kind.is::<TcpPlan>();

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use linerate_model::finding::{Cell, Element, Finding, Response};
 use linerate_model::snapshot::{Snapshot, Watched};
 
-use crate::host_facts::Facts;
+use crate::evidence::Facts;
 use crate::stats::median;
 use crate::words;
 

@@ -12,19 +12,17 @@ use linerate_model::inventory::HostName;
 use linerate_model::plan::Test;
 use linerate_model::snapshot::Snapshot;
 
-use crate::adopt::{adopt, consequences, join_same};
-use crate::attribute::{Place, Scored, UNEXPLAINED, unexplained};
+use crate::attribute::{Judged, Place, Scored, UNEXPLAINED, judge, remedy, subjects, unexplained};
 use crate::calibrate::Calibration;
+use crate::ceilings::Ports;
 use crate::context::Context;
-use crate::gathered::Wrong;
-use crate::host_facts::Facts;
-use crate::localise::{columns, locate};
-use crate::places::{Judged, judge, subjects};
-use crate::ports::Ports;
-use crate::remedies::remedy;
+use crate::evidence::Facts;
+use crate::locate::{columns, locate};
+use crate::merge::Wrong;
+use crate::merge::{adopt, consequences, join_same};
 use crate::rules::{MergeRules, Rules};
 use crate::words;
-use crate::{decide, evidence, gathered, matrix, responses, settings, storage, summary};
+use crate::{ceilings, evidence, merge, metrics, next, storage, summary};
 
 /// The whole diagnosis.
 pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, rules: &Rules) -> Diagnosis {
@@ -93,7 +91,7 @@ pub(crate) fn second_stage(
     let (context, _) = context(snapshot, rules);
     let mut tests: Vec<Test> = Vec::new();
     for judged in located(&context, knowledge) {
-        decide::add_new(&mut tests, decide::tests(&context, &judged));
+        next::add_new(&mut tests, next::tests(&context, &judged));
     }
     for (id, test) in (first_id..).zip(&mut tests) {
         test.id = id;
@@ -105,9 +103,9 @@ fn context<'a>(snapshot: &'a Snapshot, rules: &'a Rules) -> (Context<'a>, Vec<Ce
     let facts = Facts::new(snapshot, rules);
     let cells = evidence::collect(snapshot, rules);
     let ports = Ports::seen(&cells, &rules.ceilings);
-    let (cells, ceilings) = matrix::with_ceilings(&facts, cells, &ports);
-    let report = matrix::report(&cells, ceilings);
-    let rows = responses::rows(&facts, &cells, &report, &ports);
+    let (cells, ceilings) = ceilings::with_ceilings(&facts, cells, &ports);
+    let report = ceilings::report(&cells, ceilings);
+    let rows = metrics::rows(&facts, &cells, &report, &ports);
     (Context::new(facts, cells, rows, ports), report)
 }
 
@@ -136,7 +134,7 @@ fn finding(
         responses: &judged.responses,
         shape: &judged.shape,
         subjects: &judged.subjects,
-        has_twin: crate::places::twin(&context.facts, element).is_some(),
+        has_twin: crate::attribute::twin(&context.facts, element).is_some(),
     };
     let mut causes = known_causes(context, judged, &place, calibration);
     let explained = judged.causes.iter().filter(|(_, p)| *p >= rules.explained_min);
@@ -171,8 +169,8 @@ fn finding(
         measured,
         unit: words::unit(primary),
         probability: calibration.finding.chance(1.0 / (1.0 + (-judged.located.score).exp())),
-        decide: decide::words(context, judged),
-        decide_tests: decide::tests(context, judged),
+        decide: next::words(context, judged),
+        decide_tests: next::tests(context, judged),
         causes,
         innocent,
         affected,
@@ -219,7 +217,7 @@ fn known_causes(
 fn values(context: &Context<'_>, judged: &Judged<'_, '_>, primary: Response) -> [f64; 2] {
     let rows: Vec<_> =
         judged.located.rows.iter().map(|r| &context.rows[*r]).filter(|r| r.response == primary).collect();
-    let median = |pick: fn(&responses::Row) -> f64| {
+    let median = |pick: fn(&metrics::Row) -> f64| {
         crate::stats::median(&rows.iter().map(|r| pick(r)).collect::<Vec<_>>()).unwrap_or(0.0)
     };
     judged.located.values.unwrap_or_else(|| [median(|r| r.expected), median(|r| r.measured)])
@@ -397,7 +395,7 @@ fn static_findings(
     }
     let all_named = judged.iter().any(|j| j.places[0].0 == Element::All);
     let mut findings: Vec<Finding> = Vec::new();
-    for wrong in settings::wrong(context, knowledge, &|host| named.contains(host)) {
+    for wrong in merge::wrong(context, knowledge, &|host| named.contains(host)) {
         let id = wrong.scored.cause.id.as_str();
         let taken = match &wrong.element {
             Element::Host(_) if wrong.scored.cause.is_independent() => false,
@@ -456,7 +454,7 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
     let rules = &context.facts.rules.merge;
     let sure = calibration.cause.chance(rules.read_cause);
     let mut cause = ranked(&context.facts, &place, &wrong.scored, sure);
-    cause.evidence.extend(gathered::on_others(wrong));
+    cause.evidence.extend(merge::on_others(wrong));
     let mut element = wrong.element.clone();
     if let Some(pattern) = &wrong.scored.cause.mismatch
         && let Some(hit) =
@@ -481,7 +479,7 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
         sentence: String::new(),
     };
     let place = &finding.places[0];
-    let (of, hosts) = (gathered::hosts(wrong).len(), context.facts.snapshot.inventory.hosts.len());
+    let (of, hosts) = (merge::hosts(wrong).len(), context.facts.snapshot.inventory.hosts.len());
     let where_it_is = match &place.element {
         Element::All if of < hosts => format!("{of} of {hosts} hosts"),
         Element::All => format!("all {hosts} hosts"),

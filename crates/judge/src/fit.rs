@@ -3,7 +3,8 @@
 //!
 //! In: records of diagnoses without any map. Out: for each kind of statement the temperature and the lapse
 //! that make the truth most likely together with a mild prior, and what they are worth on runs that they were
-//! not fitted on. It changes nothing: the numbers are written into `crates/diagnose/src/rules/calibration.rs` by
+//! not fitted on. It changes nothing: the numbers are written into `crates/diagnose/src/rules/calibration.rs`
+//! by
 //! hand.
 
 use std::fmt::Write as _;

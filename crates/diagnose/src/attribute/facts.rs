@@ -11,12 +11,12 @@ use linerate_model::fact::FactValue;
 use linerate_model::finding::LayerScope;
 use linerate_model::inventory::Layer;
 
+use super::ends;
 use super::place::Place;
 use super::population::Population;
 use super::scored::{FactHit, Scored};
 use super::shape::Shape;
-use crate::ends;
-use crate::host_facts::Facts;
+use crate::evidence::Facts;
 
 /// Adds the fact tests of a cause to its score; `None` when a required one fails or an exclusion holds.
 pub(super) fn judge(

@@ -7,7 +7,7 @@ use linerate_model::finding::Innocent;
 use super::place::Place;
 use super::population;
 use super::scored::FactHit;
-use crate::host_facts::Facts;
+use crate::evidence::Facts;
 
 /// Keys that differ between any two hosts, or that are state rather than settings.
 const IDENTITY: [&str; 29] = [

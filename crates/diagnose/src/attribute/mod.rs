@@ -1,26 +1,31 @@
-//! From a place with its shape to a ranked list of causes.
+//! Stage 5, `judge`: from a suspect with its features to a ranked list of causes, and the fix of each.
 //!
 //! Prior, response, element, layer, measured shape and facts each add log odds; a softmax makes them
 //! comparable. A cause of which required evidence is missing does not appear. Differences that no file knows
 //! come last, as candidates or as innocent.
 
+mod ends;
 mod facts;
 mod innocent;
+mod judged;
 mod place;
 mod population;
+mod remedies;
 mod scored;
 pub(crate) mod shape;
 
-pub(crate) use facts::{candidates, fits, possible};
+pub(crate) use facts::{fits, possible};
 pub(crate) use innocent::{UNEXPLAINED, unexplained};
+pub(crate) use judged::{Judged, judge, subjects, twin};
 pub(crate) use place::{Place, Subjects};
 pub(crate) use population::Peers;
+pub(crate) use remedies::remedy;
 pub(crate) use scored::{FactHit, Scored};
 
 use linerate_knowledge::{Cause, ElementKind, Knowledge, LayerFit, Prior};
 use linerate_model::finding::LayerScope;
 
-use crate::host_facts::Facts;
+use crate::evidence::Facts;
 use crate::rules::AttributeRules;
 
 /// Log odds of the three grades of suspicion.

@@ -8,7 +8,7 @@ use linerate_knowledge::keys::{nic_of, pattern_fits};
 use linerate_model::fact::FactValue;
 use linerate_model::inventory::Layer;
 
-use crate::host_facts::Facts;
+use crate::evidence::Facts;
 use crate::rules::AttributeRules;
 
 /// Hosts with which a suspect is compared. Suspects that have the same ones share them, with what was found

@@ -12,7 +12,7 @@ use linerate_model::sample::{Measurement, Outcome, Sample};
 
 use super::scored::Scored;
 use crate::evidence::{CellEvidence, jump_together, series, two_hosts};
-use crate::responses::Row;
+use crate::metrics::Row;
 use crate::rules::{AttributeRules, Rules};
 use crate::stats::{mad, mean, median};
 use crate::words;
@@ -133,7 +133,7 @@ fn path_values(all: &Rules, shape: &mut Shape, bad: &[&CellEvidence<'_>], good: 
     let healthy_bps = over(good, |c| c.throughput_bps);
     put(shape, "two_state", if jump_together(bad, healthy_bps) { Some(1.0) } else { jumps });
     let limited = |c: &CellEvidence<'_>| {
-        Some(f64::from(u8::from(crate::responses::size_limit(&c.probes(), &all.metrics).is_some())))
+        Some(f64::from(u8::from(crate::metrics::size_limit(&c.probes(), &all.metrics).is_some())))
     };
     put(shape, "mtu_limit", over(bad, |c| if c.probes().is_empty() { None } else { limited(c) }));
     put(shape, "blocked", over(bad, |c| Some(f64::from(u8::from(is_blocked(c))))));

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::RULES;
 use super::readings::reading;
-use crate::ceiling::lanes_bps;
+use crate::ceilings::lanes_bps;
 use crate::rules::Rules;
 
 /// The wire to a drive.

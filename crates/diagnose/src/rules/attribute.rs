@@ -1,6 +1,6 @@
 //! Numbers of the stage `attribute`.
 
-super::stage! {
+super::number::stage! {
     /// Why: causes by what was read and measured.
     AttributeRules {
         prior_medium: f64 = -0.7, "log odds", "A cause of medium prior, against a high one";

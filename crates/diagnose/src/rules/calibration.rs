@@ -1,6 +1,6 @@
 //! Numbers that turn log odds into the probabilities that are shown.
 
-super::stage! {
+super::number::stage! {
     /// From log odds to probabilities.
     CalibrationRules {
         finding_temperature: f64 = 0.54, "factor", "Divides the log odds of a finding", "judge, docs/dev/accuracy.md";

@@ -1,6 +1,6 @@
 //! Numbers of the stage `ceilings`.
 
-super::stage! {
+super::number::stage! {
     /// What should be reached.
     CeilingRules {
         ethernet_bytes: f64 = 38.0, "B", "Ethernet bytes around an IP packet: preamble 8, header 14, FCS 4, gap 12",

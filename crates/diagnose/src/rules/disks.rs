@@ -1,6 +1,6 @@
 //! Numbers about drives, volumes and replicas. A watch of drives uses them as they are here.
 
-super::stage! {
+super::number::stage! {
     /// Drives, volumes and replicas.
     DiskRules {
         cache_factor: f64 = 10.0, "factor", "Reads so many times as fast as writes come from a cache";

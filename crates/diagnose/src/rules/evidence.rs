@@ -1,6 +1,6 @@
 //! Numbers of the stage `evidence`.
 
-super::stage! {
+super::number::stage! {
     /// What was measured, and what of it is valid.
     EvidenceRules {
         peer_quantile: f64 = 0.8, "quantile", "Rate of comparable cells that counts as healthy: a fifth may be bad";

@@ -1,6 +1,6 @@
 //! Numbers that compare front ends.
 
-super::stage! {
+super::number::stage! {
     /// Front ends of a service.
     HttpRules {
         slower_min: f64 = 1.5, "factor", "A front end slower by more is slow";

@@ -1,6 +1,6 @@
 //! Numbers of the stage `locate`.
 
-super::stage! {
+super::number::stage! {
     /// Which suspects explain it.
     LocateRules {
         degrees_of_freedom: f64 = 3.0, "", "Tails of Student's t: 2 to 10 % of single tests are disturbed by other load";
@@ -16,8 +16,8 @@ super::stage! {
         pairs_usual: f64 = 1.0, "ln(count)", "Pairs from which on it does";
         uneven_ratio: f64 = 1.4, "factor", "Two transfers of a healthy cell differ by less";
         suspicious: f64 = 0.25, "share", "Share of the smallest effect from which on a cell is examined";
-        crowd_hosts_min: usize = 48, "hosts", "Hosts from which on disturbed tests are expected";
-        crowd_noise_max: f64 = 0.1, "share", "Largest share of disturbed tests taken for chance";
+        crowd_hosts_min: usize = 48, "hosts", "Hosts from which on noisy tests are expected";
+        crowd_noise_max: f64 = 0.1, "share", "Largest share of noisy tests taken for chance";
         ambiguous: f64 = 3.0, "log odds", "Alternatives within this of the best are shown: 20 to 1";
         overlap_min: f64 = 0.8, "share", "Share of the bad cells that an alternative explains";
         alternatives_max: usize = 8, "", "Alternatives that are kept";

@@ -1,6 +1,6 @@
 //! Numbers of the stage `merge`, and of what a finding lists.
 
-super::stage! {
+super::number::stage! {
     /// Findings: what is one, what is listed.
     MergeRules {
         setting_share: f64 = 0.9, "share", "Probability moved from a loss to the host whose setting explains it";

@@ -1,6 +1,6 @@
 //! Numbers of the stage `metrics`. An effect size is 0 where a value is as expected, in doublings otherwise.
 
-super::stage! {
+super::number::stage! {
     /// How far off each cell is in each metric, against its noise.
     MetricRules {
         loss_floor: f64 = 0.002, "share", "Added to both sides of the ratio of loss";

@@ -1,6 +1,6 @@
 //! Numbers of the stage `next`.
 
-super::stage! {
+super::number::stage! {
     /// Which measurement would decide.
     NextRules {
         repeats: u16 = 3, "tests", "Repetitions of a test: a median of three survives one disturbance";

@@ -1,6 +1,6 @@
 //! Numbers of the headline, notes and advice.
 
-super::stage! {
+super::number::stage! {
     /// Headline, notes and tuning advice.
     NoteRules {
         at_ceiling: f64 = 0.9, "share", "Share of its ceiling at which a cell is at its ceiling";

@@ -1,6 +1,6 @@
 //! Numbers that judge a change, of a trial or between two runs.
 
-super::stage! {
+super::number::stage! {
     /// The effect of a change.
     TrialRules {
         arm_min: usize = 3, "tests", "Valid measurements of an arm";

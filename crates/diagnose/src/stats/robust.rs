@@ -39,7 +39,8 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Some(v[((q.clamp(0.0, 1.0) * last as f64 - 1e-9).ceil().max(0.0) as usize).min(last)])
 }
 
-/// Log density of a Student-t with so many degrees of freedom, scale `sigma`, at distance `x` from its centre;
+/// Log density of a Student-t with so many degrees of freedom, scale `sigma`, at distance `x` from its
+/// centre;
 /// up to the constant that is the same for all scales.
 pub fn student_t_log_density(x: f64, sigma: f64, freedom: f64) -> f64 {
     -sigma.ln() - f64::midpoint(freedom, 1.0) * (1.0 + (x / sigma).powi(2) / freedom).ln()

@@ -7,8 +7,9 @@ use linerate_model::change::{Change, Remedy};
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::writable::writable;
 
-use crate::attribute::{Place, Scored, candidates};
-use crate::host_facts::Facts;
+use super::facts::candidates;
+use super::{Place, Scored};
+use crate::evidence::Facts;
 
 /// The remedy of a cause at a place.
 pub(crate) fn remedy(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>) -> Option<Remedy> {

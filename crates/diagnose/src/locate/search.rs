@@ -13,7 +13,7 @@ use super::join::join;
 use super::located::Located;
 use super::queue::Queue;
 use crate::evidence::{CellEvidence, Kind, is_of_probes, two_hosts};
-use crate::responses::{Row, are_confirmed, are_refuted, badness};
+use crate::metrics::{Row, are_confirmed, are_refuted, badness};
 use crate::rules::{LocateRules, Rules};
 use crate::stats::{median, student_t_log_density};
 

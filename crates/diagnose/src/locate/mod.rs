@@ -1,4 +1,5 @@
-//! Where the losses sit: the smallest set of elements that explains the rows of all responses.
+//! Stage 4, `locate`. Where the losses sit: the smallest set of elements that explains the rows of all
+//! responses.
 //!
 //! Rows come in, located faults with their alternatives go out. It knows no facts and no causes.
 
@@ -19,7 +20,7 @@ pub(crate) use located::Located;
 use linerate_model::inventory::Inventory;
 
 use crate::evidence::CellEvidence;
-use crate::responses::Row;
+use crate::metrics::Row;
 use crate::rules::Rules;
 
 /// The elements that explain the rows, strongest first: three searches, each of which may put one element in

@@ -16,7 +16,7 @@ use linerate_model::inventory::Layer;
 use super::column::Column;
 use super::located::{Located, alike};
 use crate::evidence::{CellEvidence, Single};
-use crate::responses::{Row, badness, singles};
+use crate::metrics::{Row, badness, singles};
 use crate::rules::Rules;
 use crate::stats::median;
 

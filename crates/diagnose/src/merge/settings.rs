@@ -10,10 +10,9 @@ use linerate_model::finding::{Direction, Element, LayerScope, Response};
 use linerate_model::inventory::Group;
 use linerate_model::snapshot::Snapshot;
 
-use crate::attribute::{self, Place, Subjects, shape};
+use super::gathered::{Wrong, gathered};
+use crate::attribute::{self, Place, Subjects, shape, subjects};
 use crate::context::Context;
-use crate::gathered::{Wrong, gathered};
-use crate::places::subjects;
 
 /// All wrong settings of hosts and machines that `covered` does not name, and those that stand apart from it.
 pub(crate) fn wrong<'k>(

@@ -6,14 +6,15 @@
 
 use linerate_model::finding::{Ceiling, Cell};
 
-use crate::ceiling;
+use super::ceiling;
+use crate::ceilings::Ports;
+use crate::evidence::Facts;
 use crate::evidence::{CellEvidence, peer_rates};
-use crate::host_facts::Facts;
-use crate::ports::Ports;
 use crate::rules::CeilingRules;
 use crate::stats::TwoLevels;
 
-/// Whether two levels are a property of a path with a known ceiling. A level above it stood still and came all
+/// Whether two levels are a property of a path with a known ceiling. A level above it stood still and came
+/// all
 /// at once; what made up with its queue for a moment of standstill has the mean of a path that lost nothing.
 fn lost_by(two: &TwoLevels, mean_bps: Option<f64>, ceiling_bps: f64, rules: &CeilingRules) -> bool {
     two.high <= rules.level_max * ceiling_bps

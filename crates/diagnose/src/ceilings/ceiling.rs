@@ -7,7 +7,7 @@ use linerate_model::finding::{Ceiling, CeilingTerm, TermName};
 use linerate_model::inventory::Layer;
 
 use crate::evidence::CellEvidence;
-use crate::host_facts::Facts;
+use crate::evidence::Facts;
 use crate::rules::CeilingRules;
 
 /// Payload share of a link for TCP at the MTU of the machines' network.

@@ -12,7 +12,7 @@ use linerate_model::finding::{Direction, Element, Response};
 
 use super::column::Column;
 use super::located::Located;
-use crate::responses::Row;
+use crate::metrics::Row;
 use crate::rules::Rules;
 use crate::stats::median;
 

@@ -10,8 +10,8 @@ use linerate_model::fact_map::FactMap;
 use linerate_model::inventory::{Host, HostName, Layer};
 use linerate_model::snapshot::Snapshot;
 
-use crate::endpoints::Endpoints;
-use crate::layouts::Layouts;
+use super::endpoints::Endpoints;
+use super::layouts::Layouts;
 use crate::rules::Rules;
 
 /// Drivers and kinds of devices that only pretend to have a link speed.

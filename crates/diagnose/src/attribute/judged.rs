@@ -11,9 +11,9 @@ use crate::attribute::shape::{self, Shape};
 use crate::attribute::{self, FactHit, Peers, Place, Scored, Subjects};
 use crate::context::Context;
 use crate::evidence::CellEvidence;
-use crate::host_facts::Facts;
-use crate::localise::{Column, Located};
-use crate::responses::{Row, are_confirmed};
+use crate::evidence::Facts;
+use crate::locate::{Column, Located};
+use crate::metrics::{Row, are_confirmed};
 use crate::rules::AttributeRules;
 use crate::stats::median;
 
@@ -51,7 +51,7 @@ pub(crate) fn judge<'a, 'k>(
     responses.sort_by_key(|r| *r != Response::TwoState);
     let mut columns = vec![(located.column.clone(), located.score)];
     for (column, score) in &located.alternatives {
-        if !columns.iter().any(|(c, _)| is_twin(&context.facts, c, column)) {
+        if !columns.iter().any(|(c, _)| is_alias(&context.facts, c, column)) {
             columns.push((column.clone(), *score));
         }
     }
@@ -294,7 +294,7 @@ pub(crate) fn twin(facts: &Facts<'_>, element: &Element) -> Option<Element> {
 }
 
 /// Whether two columns are the same place under two names.
-fn is_twin(facts: &Facts<'_>, a: &Column, b: &Column) -> bool {
+fn is_alias(facts: &Facts<'_>, a: &Column, b: &Column) -> bool {
     a.direction == b.direction && twin(facts, &a.element).as_ref() == Some(&b.element)
 }
 

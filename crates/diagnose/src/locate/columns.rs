@@ -8,7 +8,7 @@ use linerate_model::inventory::Inventory;
 use super::at_times;
 use super::column::Column;
 use crate::evidence::{CellEvidence, groups_by_host};
-use crate::responses::Row;
+use crate::metrics::Row;
 use crate::rules::Rules;
 
 /// The more hypotheses of a class there are, the less likely each of them is before anything was measured:

@@ -8,8 +8,8 @@ use linerate_knowledge::keys::{bare, nic_of};
 use linerate_model::fact::FactValue;
 use linerate_model::inventory::Layer;
 
-use crate::endpoints::addresses;
-use crate::host_facts::Facts;
+use crate::evidence::Facts;
+use crate::evidence::addresses;
 
 /// Whether another host has one of the addresses too. Two entries of the inventory for one and the same NIC
 /// are one host.

@@ -6,7 +6,7 @@
 
 use linerate_model::finding::Response;
 
-use crate::responses::Row;
+use crate::metrics::Row;
 use crate::rules::LocateRules;
 use crate::stats::student_t_log_density;
 

@@ -11,7 +11,7 @@ use linerate_model::finding::Response;
 
 use super::column::Column;
 use super::located::{Located, alike};
-use crate::responses::Row;
+use crate::metrics::Row;
 use crate::rules::LocateRules;
 use crate::stats::{median, student_t_log_density};
 

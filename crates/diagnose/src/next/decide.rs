@@ -8,9 +8,9 @@ use linerate_model::inventory::Layer;
 use linerate_model::kind::{TcpPlan, TestKind, UdpPlan};
 use linerate_model::plan::Test;
 
+use crate::attribute::{Judged, twin};
 use crate::context::Context;
 use crate::evidence::{CellEvidence, is_of_probes, is_small};
-use crate::places::{Judged, twin};
 use crate::rules::Rules;
 
 /// Tests that would tell the alternatives apart or confirm weak evidence, without numbers; empty when nothing

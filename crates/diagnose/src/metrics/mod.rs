@@ -1,0 +1,6 @@
+//! Stage 3, `rows`: how far off each cell is in each metric, in doublings, against the noise of that metric
+//! among comparable cells.
+
+mod responses;
+
+pub(crate) use responses::{Row, are_confirmed, are_refuted, badness, rows, singles, size_limit};

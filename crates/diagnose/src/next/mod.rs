@@ -1,0 +1,5 @@
+//! Stage 7, `tests`: which measurement would decide what the findings leave open, as tests and in words.
+
+mod decide;
+
+pub(crate) use decide::{add_new, tests, words};
